@@ -1,0 +1,61 @@
+//! Rounded forms for people, three significant digits. Never read back.
+
+const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const BINARY_RATE: [&str; 7] = ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s", "PiB/s", "EiB/s"];
+const DECIMAL: [&str; 5] = ["", "k", "M", "G", "T"];
+const TIME: [&str; 4] = ["ns", "µs", "ms", "s"];
+
+/// Bytes as `512 B`, `2.31 GiB`, `1000 KiB`: powers of 1024, named so.
+///
+/// A value that is not a number or infinite prints `n/a`; a negative one keeps its sign.
+#[must_use]
+pub fn human_bytes(bytes: f64) -> String {
+    scaled(bytes, 1024.0, &BINARY)
+}
+
+/// Bytes per second as `2.31 GiB/s`. Same rules as [`human_bytes`].
+#[must_use]
+pub fn human_rate(bytes_per_second: f64) -> String {
+    scaled(bytes_per_second, 1024.0, &BINARY_RATE)
+}
+
+/// A count, or a rate of operations, as `999`, `12.3 k`, `1.23 M`: powers of 1000.
+#[must_use]
+pub fn human_count(count: f64) -> String {
+    scaled(count, 1000.0, &DECIMAL)
+}
+
+/// Nanoseconds as `850 ns`, `12.3 µs`, `1.20 ms`, `3.50 s`. Seconds are the largest unit.
+#[must_use]
+pub fn human_ns(ns: f64) -> String {
+    scaled(ns, 1000.0, &TIME)
+}
+
+fn scaled(value: f64, base: f64, units: &[&str]) -> String {
+    if !value.is_finite() {
+        return "n/a".to_owned();
+    }
+    let mut left = value.abs();
+    let mut step = 0;
+    // Half a unit below the base rounds up to it, and `1024 KiB` should read `1.00 MiB`.
+    while left >= base - 0.5 && step + 1 < units.len() {
+        left /= base;
+        step += 1;
+    }
+    let number = three_digits(left, step == 0);
+    let sign = if value < 0.0 { "-" } else { "" };
+    let gap = if units[step].is_empty() { "" } else { " " };
+    format!("{sign}{number}{gap}{}", units[step])
+}
+
+/// Whole numbers of the base unit print without decimals: half a byte is news, `512.0 B` is not.
+fn three_digits(value: f64, base_unit: bool) -> String {
+    // The bounds are where rounding to the finer form would gain a digit (`9.995` → `10.0`).
+    if value >= 99.95 || (base_unit && value.fract() == 0.0) {
+        format!("{value:.0}")
+    } else if value >= 9.995 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
