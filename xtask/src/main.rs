@@ -1,1 +1,55 @@
-fn main() {}
+//! Our own checks and generated files: `cargo xtask <task>`.
+//!
+//! A task is a function from the repository root and its arguments to a result, in a file of
+//! its own, and one line in [`TASKS`].
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a terminal tool, not shipped"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+mod task_ci;
+mod task_tidy;
+
+type Task = fn(root: &Path, arguments: &[String]) -> anyhow::Result<()>;
+
+/// Name, what it does, and the function that does it.
+const TASKS: &[(&str, &str, Task)] = &[
+    ("ci", "all checks, then the count of tests", task_ci::run),
+    ("tidy", "rules no compiler checks", task_tidy::run),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let name = arguments.first().map_or("", String::as_str);
+    let Some((_, _, task)) = TASKS.iter().find(|(task, _, _)| *task == name) else {
+        eprintln!("usage: cargo xtask <task>");
+        for (task, purpose, _) in TASKS {
+            eprintln!("  {task:<8}{purpose}");
+        }
+        return ExitCode::from(2);
+    };
+    match root().and_then(|root| task(&root, &arguments[1..])) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository root: the folder above this package, which cargo names when it runs us.
+fn root() -> anyhow::Result<PathBuf> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .context("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask <task>`")?;
+    let root = Path::new(&package)
+        .parent()
+        .context("this package has no folder above it")?;
+    Ok(root.to_path_buf())
+}

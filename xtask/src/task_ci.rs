@@ -1,0 +1,247 @@
+//! `cargo xtask ci`: every check a change must pass, in order, stopping at the first that fails.
+//!
+//! Standard output ends with one plain line, `N passed, N failed`, the sum over all test
+//! binaries.
+
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::task_tidy;
+
+#[cfg(test)]
+mod tests;
+
+/// The release that `deny.toml` is written for.
+const DENY_VERSION: &str = "0.20.2";
+/// Seconds for fetching the advisory database. It takes a few where the network works; a
+/// firewall that drops packets would otherwise hold the whole run for minutes.
+const ADVISORY_SECONDS: &str = "60";
+
+/// The task: no arguments.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    ensure!(
+        arguments.is_empty(),
+        "ci takes no arguments, got {arguments:?}"
+    );
+    let mut counts = Counts::default();
+    let result = steps(root, &mut counts);
+    if let Err(error) = &result {
+        println!("\nci: stopped: {error:#}");
+    }
+    println!("{} passed, {} failed", counts.passed, counts.failed);
+    result
+}
+
+fn steps(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
+    step("format", || cargo(root, &["fmt", "--all", "--check"]))?;
+    let lints = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    step("lints", || cargo(root, &lints))?;
+    step("tidy", || task_tidy::run(root, &[]))?;
+    step("tests", || test(root, counts))?;
+    step("documentation", || document(root))?;
+    step("licences, bans and sources", || deny(root))?;
+    step("advisories", || advisories(root))
+}
+
+/// Runs one step between its name and its time.
+fn step(name: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    println!("== {name}");
+    let start = Instant::now();
+    let result = work().with_context(|| format!("step \"{name}\" failed"));
+    let outcome = if result.is_ok() { "ok" } else { "FAILED" };
+    println!(
+        "== {name}: {outcome}, {:.1} s\n",
+        start.elapsed().as_secs_f64()
+    );
+    result
+}
+
+/// The cargo that runs us, so that a toolchain chosen with `cargo +NAME` is kept.
+fn cargo_path() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root).args(arguments);
+    succeed(&mut command)
+}
+
+fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
+}
+
+fn document(root: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root).env("RUSTDOCFLAGS", "-D warnings");
+    command.args([
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ]);
+    succeed(&mut command)
+}
+
+/// Tests over all test binaries and documentation examples.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+}
+
+impl Counts {
+    /// Adds one line of test output, if it is the result line of a test binary:
+    /// `test result: ok. 3 passed; 0 failed; 0 ignored; …`.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result:") else {
+            return;
+        };
+        let count = |word: &str| -> Option<u64> {
+            result
+                .split(word)
+                .next()?
+                .split_whitespace()
+                .next_back()?
+                .parse()
+                .ok()
+        };
+        if let (Some(passed), Some(failed)) = (count(" passed;"), count(" failed;")) {
+            self.passed += passed;
+            self.failed += failed;
+        }
+    }
+}
+
+/// Runs all tests, showing their output as it comes.
+fn test(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo_path());
+    command
+        .current_dir(root)
+        .args(["test", "--workspace", "--no-fail-fast"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    let output = child
+        .stdout
+        .take()
+        .context("standard output was asked for and is not there")?;
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("cannot read the output of the tests")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        counts.add(&line);
+    }
+    let status = child.wait().context("cannot wait for the tests")?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    ensure!(
+        counts.passed > 0,
+        "no test ran: has the form of the result lines changed?"
+    );
+    Ok(())
+}
+
+fn deny(root: &Path) -> anyhow::Result<()> {
+    let mut version = Command::new(cargo_path());
+    version
+        .args(["deny", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if !version.status().is_ok_and(|status| status.success()) {
+        install_deny(root)?;
+    }
+    cargo(root, &["deny", "check", "licenses", "bans", "sources"])
+}
+
+/// Its own release profile optimises across all crates, which takes three times as long as this
+/// and saves less than a second a run.
+fn install_deny(root: &Path) -> anyhow::Result<()> {
+    println!("cargo-deny is not installed: building {DENY_VERSION}, about a minute on two cores");
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root).args([
+        "install",
+        "cargo-deny",
+        "--locked",
+        "--version",
+        DENY_VERSION,
+    ]);
+    for (setting, value) in [
+        ("OPT_LEVEL", "0"),
+        ("LTO", "off"),
+        ("CODEGEN_UNITS", "16"),
+        ("DEBUG", "0"),
+    ] {
+        command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+    }
+    succeed(&mut command)
+}
+
+/// Whether known vulnerabilities are in the tree. The list is fetched, and a machine that cannot
+/// reach it must still be able to run every other check: it says so and goes on.
+fn advisories(root: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new("timeout");
+    command
+        .current_dir(root)
+        .arg(ADVISORY_SECONDS)
+        .arg(cargo_path());
+    command.args(["deny", "--color", "never", "check", "advisories"]);
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    match verdict(output.status.code(), &text) {
+        Verdict::Clean => print!("{text}"),
+        Verdict::NotChecked(why) => println!("advisories: not checked ({why})"),
+        Verdict::Wrong => bail!("{command:?} ended with {}\n{text}", output.status),
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Clean,
+    NotChecked(String),
+    Wrong,
+}
+
+/// Reads how cargo-deny (or `timeout`, which exits 124) ended. It exits 1 both for a
+/// vulnerability and for a list it could not fetch; only its words tell them apart.
+fn verdict(code: Option<i32>, text: &str) -> Verdict {
+    if code == Some(0) {
+        return Verdict::Clean;
+    }
+    if text.contains("advisories FAILED") {
+        return Verdict::Wrong;
+    }
+    if code == Some(124) {
+        return Verdict::NotChecked(format!("no answer in {ADVISORY_SECONDS} s"));
+    }
+    let fetch = "failed to fetch advisory database";
+    let Some((_, rest)) = text.split_once(fetch) else {
+        return Verdict::Wrong;
+    };
+    // The last line that says anything is git's own reason.
+    let reason = rest
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .unwrap_or("no reason");
+    Verdict::NotChecked(format!("{fetch}: {reason}"))
+}

@@ -1,0 +1,162 @@
+//! Rules for every text file: layout, unfinished work, links, a developer's own paths.
+
+use super::rust::has_word;
+use super::{File, Finding, has_extension};
+
+/// Kinds of file that people write. Others (captured `/proc` files, snapshots) keep the bytes
+/// they were captured with.
+const WRITTEN: [&str; 13] = [
+    "rs", "md", "toml", "sh", "yml", "yaml", "py", "c", "h", "cu", "ptx", "ini", "fio",
+];
+
+/// Where a path that only exists on one machine starts. Split so that this file passes.
+const WORK: &str = concat!("/", "work/");
+const ROOT: &str = concat!("/", "root/");
+const HOME: &str = concat!("/", "home/");
+const SHARED: &str = concat!("..", "/shared/");
+
+pub(super) fn check(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let written = is_written(&file.path);
+    let rust = has_extension(&file.path, "rs");
+    for (index, line) in file.text.lines().enumerate() {
+        let mut found = |rule, what: String| {
+            findings.push(Finding::new(&file.path, index + 1, rule, what));
+        };
+        if let Some(path) = machine_path(line) {
+            let what =
+                format!("`{path}` exists on one machine only, use a path from the root here");
+            found("machine path", what);
+        }
+        if written && line.trim_end() != line {
+            found(
+                "blank",
+                "blanks at the end of the line, remove them".to_owned(),
+            );
+        }
+        // Rust files have their own rule, which knows strings from code.
+        let word = ["TODO", "FIXME", "XXX"]
+            .into_iter()
+            .find(|word| has_word(line, word));
+        if written
+            && !rust
+            && let Some(word) = word
+        {
+            found(
+                "unfinished",
+                format!("`{word}`: finish it now or leave it out"),
+            );
+        }
+    }
+    if written && !file.text.is_empty() && !file.text.ends_with('\n') {
+        let line = file.text.lines().count();
+        let what = "no newline at the end of the file, add one";
+        findings.push(Finding::new(&file.path, line, "blank", what));
+    }
+    if has_extension(&file.path, "md") {
+        findings.extend(links(file, exists));
+    }
+    findings
+}
+
+fn is_written(path: &str) -> bool {
+    let captured = path
+        .split('/')
+        .any(|part| part == "tests" || part == "fixtures");
+    let kind = WRITTEN.iter().any(|kind| has_extension(path, kind)) || path.starts_with(".ci/");
+    kind && (!captured || has_extension(path, "rs"))
+}
+
+/// The first path in a line that names a developer's machine.
+fn machine_path(line: &str) -> Option<String> {
+    if line.contains(SHARED) {
+        return Some(SHARED.to_owned());
+    }
+    for start in [WORK, ROOT, HOME] {
+        for (at, _) in line.match_indices(start) {
+            // `docs` + WORK and `{root}` + ROOT are relative: something stands before the slash.
+            let relative =
+                line[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-~}>)".contains(c));
+            let rest = &line[at + start.len()..];
+            let name: String = rest
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || "_.-".contains(*c))
+                .collect();
+            let somebody = !name.is_empty() && rest[name.len()..].starts_with('/');
+            if !relative && (start != HOME || somebody) {
+                return Some(format!("{start}{name}"));
+            }
+        }
+    }
+    None
+}
+
+/// Relative links of a Markdown page that lead nowhere.
+fn links(page: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut fenced = false;
+    for (index, line) in page.text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if fenced {
+            continue;
+        }
+        for target in targets(line) {
+            let Some(path) = resolve(&page.path, &target) else {
+                continue;
+            };
+            if !exists(&path) {
+                let what =
+                    format!("`{target}` leads to `{path}`, which does not exist, correct it");
+                findings.push(Finding::new(&page.path, index + 1, "link", what));
+            }
+        }
+    }
+    findings
+}
+
+/// Link targets of one line, inline (`[text](target "title")`) and by reference
+/// (`[name]: target`), outside code spans.
+fn targets(line: &str) -> Vec<String> {
+    let prose: Vec<&str> = line.split('`').step_by(2).collect();
+    let prose = prose.join("`");
+    let mut found = Vec::new();
+    for (at, opening) in prose.match_indices("](") {
+        let rest = &prose[at + opening.len()..];
+        found.extend(rest.split([')', ' ']).next().map(str::to_owned));
+    }
+    if prose.starts_with('[')
+        && let Some((_, target)) = prose.split_once("]: ")
+    {
+        found.extend(target.split_whitespace().next().map(str::to_owned));
+    }
+    found
+}
+
+/// The path from the root that a link in `page` names; none for other sites and for places in
+/// the page itself.
+fn resolve(page: &str, target: &str) -> Option<String> {
+    let target = target.trim_matches(['<', '>']);
+    let path = target.split('#').next().unwrap_or_default();
+    if path.is_empty() || path.contains("://") || path.starts_with("mailto:") {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    if !path.starts_with('/') {
+        parts.extend(page.split('/'));
+        parts.pop();
+    }
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            // Above the root: keep it, so that it is reported as missing by its name.
+            ".." if parts.last().is_none_or(|last| *last == "..") => parts.push(".."),
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
