@@ -52,20 +52,28 @@ fn steps(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
     step("tests", || test(root, counts))?;
     step("documentation", || document(root))?;
     step("licences, bans and sources", || deny(root))?;
-    step("advisories", || advisories(root))
+    step_with_outcome("advisories", || advisories(root))
 }
 
-/// Runs one step between its name and its time.
+/// Runs one step between its name and its time. It is ok or it fails.
 fn step(name: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    step_with_outcome(name, || work().map(|()| "ok"))
+}
+
+/// Runs one step that has its own word for how it went.
+fn step_with_outcome(
+    name: &str,
+    work: impl FnOnce() -> anyhow::Result<&'static str>,
+) -> anyhow::Result<()> {
     println!("== {name}");
     let start = Instant::now();
     let result = work().with_context(|| format!("step \"{name}\" failed"));
-    let outcome = if result.is_ok() { "ok" } else { "FAILED" };
+    let outcome = *result.as_ref().unwrap_or(&"FAILED");
     println!(
         "== {name}: {outcome}, {:.1} s\n",
         start.elapsed().as_secs_f64()
     );
-    result
+    result.map(drop)
 }
 
 /// The cargo that runs us, so that a toolchain chosen with `cargo +NAME` is kept.
@@ -195,7 +203,7 @@ fn install_deny(root: &Path) -> anyhow::Result<()> {
 
 /// Whether known vulnerabilities are in the tree. The list is fetched, and a machine that cannot
 /// reach it must still be able to run every other check: it says so and goes on.
-fn advisories(root: &Path) -> anyhow::Result<()> {
+fn advisories(root: &Path) -> anyhow::Result<&'static str> {
     let mut command = Command::new("timeout");
     command
         .current_dir(root)
@@ -207,11 +215,16 @@ fn advisories(root: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot start {command:?}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     match verdict(output.status.code(), &text) {
-        Verdict::Clean => print!("{text}"),
-        Verdict::NotChecked(why) => println!("advisories: not checked ({why})"),
+        Verdict::Clean => {
+            print!("{text}");
+            Ok("ok")
+        }
+        Verdict::NotChecked(why) => {
+            println!("advisories: not checked ({why})");
+            Ok("not checked")
+        }
         Verdict::Wrong => bail!("{command:?} ended with {}\n{text}", output.status),
     }
-    Ok(())
 }
 
 #[derive(Debug, PartialEq, Eq)]
