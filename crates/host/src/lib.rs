@@ -1,1 +1,30 @@
-//! host
+//! What this machine is, read from the kernel, one interface per module.
+//!
+//! Every reader takes a [`Root`], so that the same code reads a live system and a small tree
+//! made by a test. Parsing is apart from reading. A file that the kernel lacks is no error: the
+//! field stays `None`. A line that does not have its documented form is a [`HostError`] with
+//! path and line; [`collect`] gathers those in `HostFacts::problems` and goes on.
+//!
+//! Nothing here writes, and nothing is cached: each call reads anew. All functions may be called
+//! from any thread; `/proc/self` names the process, so affinity is that of its main thread.
+
+pub mod block;
+pub mod cpu;
+mod error;
+mod facts;
+pub mod kernel;
+pub mod memory;
+pub mod mount;
+pub mod numa;
+mod parse;
+pub mod proc_io;
+pub mod residency;
+mod root;
+pub mod signature;
+pub mod statx;
+pub mod target;
+
+pub use error::{HostError, Malformed};
+pub use facts::{collect, target_storage};
+pub use parse::parse_cpu_list;
+pub use root::{Root, Text};

@@ -1,0 +1,137 @@
+//! Block devices: `/sys/dev/block`, `/sys/class/block` and what they lead to.
+
+mod sample;
+mod topology;
+
+use gpuio_record::facts::{BlockFacts, BlockKind, DeviceNumber};
+
+pub use sample::{BlockSample, parse_stat, sample};
+pub(crate) use topology::{Place, place_of, place_of_name};
+
+use crate::parse::{chosen, keep};
+use crate::{HostError, Root, numa, statx};
+
+/// Devices stacked deeper than this are a loop in a broken tree.
+const MAX_DEPTH: usize = 8;
+
+/// A block device and, recursively, what it is made of; `None` when `device` has no entry in
+/// sysfs, as network and memory file systems have not. What cannot be understood goes to
+/// `problems` and stays `None`.
+pub fn read(
+    root: &Root,
+    device: DeviceNumber,
+    problems: &mut Vec<HostError>,
+) -> Option<BlockFacts> {
+    place_of(root, device).map(|place| describe(root, &place, problems, MAX_DEPTH))
+}
+
+/// As [`read`], by kernel name (`nvme0n1p1`, `dm-0`).
+pub fn read_name(root: &Root, name: &str, problems: &mut Vec<HostError>) -> Option<BlockFacts> {
+    place_of_name(root, name).map(|place| describe(root, &place, problems, MAX_DEPTH))
+}
+
+fn describe(root: &Root, place: &Place, problems: &mut Vec<HostError>, depth: usize) -> BlockFacts {
+    let kind = kind(root, place);
+    // Partitions have no queue and no members of their own: those are the disk's.
+    let disk = if place.is_partition(root) {
+        place.parent()
+    } else {
+        None
+    };
+    let whole = disk.as_ref().unwrap_or(place);
+    let controller = whole.controller(root);
+    let pci_address = controller.pci_address.clone();
+    let locality = pci_address
+        .as_deref()
+        .map(|address| numa::pci_locality(root, address));
+    let mut number = |name: &str| keep(root.number(whole.file(name)), problems);
+    let rotational = number("queue/rotational").map(|value| value != 0);
+    let logical_block_bytes = number("queue/logical_block_size");
+    let physical_block_bytes = number("queue/physical_block_size");
+    let max_request_bytes = number("queue/max_sectors_kb").map(kib);
+    let read_ahead_bytes = number("queue/read_ahead_kb").map(kib);
+    let queue_requests = number("queue/nr_requests");
+    let scheduler = keep(root.word(whole.file("queue/scheduler")), problems);
+    BlockFacts {
+        name: place.name.clone(),
+        device: place.device(root).unwrap_or_default(),
+        kind,
+        disk: disk.as_ref().map(|disk| disk.name.clone()),
+        detail: keep(place.detail(root), problems),
+        model: keep(model(root, whole), problems),
+        transport: controller.transport,
+        numa_node: locality.and_then(|found| keep(found, problems)?.node),
+        pci_address,
+        size_bytes: place.size_bytes(root, problems),
+        read_only: keep(root.number(place.file("ro")), problems).map(|value| value != 0),
+        rotational,
+        logical_block_bytes,
+        physical_block_bytes,
+        max_request_bytes,
+        read_ahead_bytes,
+        scheduler: scheduler.as_deref().and_then(chosen),
+        queue_requests,
+        write_cache: keep(root.word(whole.file("queue/write_cache")), problems),
+        members: members(root, whole, problems, depth),
+    }
+}
+
+fn kib(count: u64) -> u64 {
+    count.saturating_mul(1024)
+}
+
+fn kind(root: &Root, place: &Place) -> BlockKind {
+    if place.is_partition(root) {
+        BlockKind::Partition
+    } else if place.has(root, "dm") {
+        BlockKind::DeviceMapper
+    } else if place.has(root, "md") {
+        BlockKind::Md
+    } else if place.name.starts_with("loop") {
+        BlockKind::Loop
+    } else if place.is_virtual() {
+        BlockKind::Virtual
+    } else {
+        BlockKind::Disk
+    }
+}
+
+/// `device/model` for SCSI and NVMe, `device/name` for MMC; virtio disks have neither.
+fn model(root: &Root, disk: &Place) -> Result<Option<String>, HostError> {
+    match root.word(disk.file("device/model"))? {
+        Some(model) => Ok(Some(model)),
+        None => root.word(disk.file("device/name")),
+    }
+}
+
+fn members(
+    root: &Root,
+    place: &Place,
+    problems: &mut Vec<HostError>,
+    depth: usize,
+) -> Vec<BlockFacts> {
+    let Some(depth) = depth.checked_sub(1) else {
+        return Vec::new();
+    };
+    let names = keep(root.list(place.file("slaves")).map(Some), problems).unwrap_or_default();
+    let mut places: Vec<Place> = names
+        .iter()
+        .filter_map(|name| place_of_name(root, name))
+        .collect();
+    places.extend(behind_loop(root, place));
+    places
+        .iter()
+        .map(|member| describe(root, member, problems, depth))
+        .collect()
+}
+
+/// The device that holds the file behind a loop device. The path is that of the process which
+/// set the device up, so only the live system can be asked.
+fn behind_loop(root: &Root, place: &Place) -> Option<Place> {
+    if !root.is_live() {
+        return None;
+    }
+    let path = root.word(place.file("loop/backing_file")).ok()??;
+    let file = statx::file(std::path::Path::new(&path)).ok()?;
+    place_of(root, file.device)
+}

@@ -1,0 +1,118 @@
+//! A block device's I/O counters: its `stat` file (Documentation/block/stat.rst of Linux).
+
+use gpuio_record::facts::{BlockCounters, DeviceNumber};
+
+use super::topology::place_of;
+use crate::{HostError, Malformed, Root};
+
+const SECTOR_BYTES: u64 = 512;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A device's counters since it appeared, in the kernel's own units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlockSample {
+    /// Reads completed.
+    pub reads: u64,
+    /// Reads merged into a neighbour.
+    pub reads_merged: u64,
+    /// Sectors of 512 bytes read.
+    pub read_sectors: u64,
+    /// Milliseconds that reads waited, summed; wraps at 2^32.
+    pub read_ms: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Writes merged into a neighbour.
+    pub writes_merged: u64,
+    /// Sectors of 512 bytes written.
+    pub write_sectors: u64,
+    /// Milliseconds that writes waited, summed; wraps at 2^32.
+    pub write_ms: u64,
+    /// Requests under way now.
+    pub in_flight: u64,
+    /// Milliseconds with at least one request under way (`io_ticks`); wraps at 2^32.
+    pub busy_ms: u64,
+}
+
+impl BlockSample {
+    /// What happened from this sample to a `later` one of the same device. `None` when a
+    /// counter went back: the device was taken away and another has its number.
+    #[must_use]
+    pub fn delta(&self, later: &Self) -> Option<BlockCounters> {
+        let sectors = |from: u64, to: u64| Some(to.checked_sub(from)?.saturating_mul(SECTOR_BYTES));
+        Some(BlockCounters {
+            reads: later.reads.checked_sub(self.reads)?,
+            read_bytes: sectors(self.read_sectors, later.read_sectors)?,
+            read_wait_ns: milliseconds(self.read_ms, later.read_ms),
+            writes: later.writes.checked_sub(self.writes)?,
+            write_bytes: sectors(self.write_sectors, later.write_sectors)?,
+            write_wait_ns: milliseconds(self.write_ms, later.write_ms),
+            reads_merged: later.reads_merged.checked_sub(self.reads_merged)?,
+            writes_merged: later.writes_merged.checked_sub(self.writes_merged)?,
+            busy_ns: milliseconds(self.busy_ms, later.busy_ms),
+            in_flight: later.in_flight,
+        })
+    }
+}
+
+/// Time between two readings of a counter that the kernel prints as a 32-bit number.
+fn milliseconds(from: u64, to: u64) -> u64 {
+    let passed = to.wrapping_sub(from) & u64::from(u32::MAX);
+    passed * NS_PER_MS
+}
+
+/// Samples a device's counters; `None` when it has no entry in sysfs. A partition counts only
+/// its own I/O.
+///
+/// # Errors
+/// [`HostError`] when the file cannot be read or understood.
+pub fn sample(root: &Root, device: DeviceNumber) -> Result<Option<BlockSample>, HostError> {
+    let Some(place) = place_of(root, device) else {
+        return Ok(None);
+    };
+    let Some(text) = root.read(place.file("stat"))? else {
+        return Ok(None);
+    };
+    text.parse(parse_stat).map(Some)
+}
+
+/// Parses a `stat` file: 11 numbers, more since Linux 4.18 (discards) and 5.5 (flushes).
+///
+/// # Errors
+/// [`Malformed`] when there are fewer than 11 or one is not a number.
+pub fn parse_stat(text: &str) -> Result<BlockSample, Malformed> {
+    let malformed = || Malformed::new(0, text.trim(), "eleven or more numbers");
+    let mut numbers = [0u64; 11];
+    let mut words = text.split_whitespace();
+    for number in &mut numbers {
+        *number = words
+            .next()
+            .ok_or_else(malformed)?
+            .parse()
+            .map_err(|_| malformed())?;
+    }
+    let [
+        reads,
+        reads_merged,
+        read_sectors,
+        read_ms,
+        writes,
+        writes_merged,
+        write_sectors,
+        write_ms,
+        in_flight,
+        busy_ms,
+        _queue_ms,
+    ] = numbers;
+    Ok(BlockSample {
+        reads,
+        reads_merged,
+        read_sectors,
+        read_ms,
+        writes,
+        writes_merged,
+        write_sectors,
+        write_ms,
+        in_flight,
+        busy_ms,
+    })
+}

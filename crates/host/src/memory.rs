@@ -1,0 +1,169 @@
+//! Memory: `/proc/meminfo` and the control group's limit.
+
+use std::path::{Path, PathBuf};
+
+use gpuio_record::facts::{CgroupLimit, HugePages, MemoryFacts};
+
+use crate::mount::{self, Mount};
+use crate::parse::{count_field, keep, kib_field};
+use crate::{HostError, Malformed, Root};
+
+/// A version 1 limit at or above this means no limit: the kernel prints `LONG_MAX` cut to pages.
+const V1_UNLIMITED: u64 = 1 << 62;
+
+/// Reads memory sizes and limits. What cannot be understood goes to `problems`.
+pub fn read(root: &Root, problems: &mut Vec<HostError>) -> MemoryFacts {
+    let info = keep(meminfo(root), problems).unwrap_or_default();
+    let cgroup = keep(cgroup_limit(root), problems);
+    let limit = cgroup.as_ref().map(|group| group.limit_bytes);
+    MemoryFacts {
+        usable_bytes: [info.total_bytes, limit].into_iter().flatten().min(),
+        cgroup,
+        ..info
+    }
+}
+
+fn meminfo(root: &Root) -> Result<Option<MemoryFacts>, HostError> {
+    let Some(text) = root.read("proc/meminfo")? else {
+        return Ok(None);
+    };
+    text.parse(parse_meminfo).map(Some)
+}
+
+/// The sizes of `/proc/meminfo` (proc_meminfo(5)); `cgroup` and `usable_bytes` stay `None`.
+///
+/// # Errors
+/// [`Malformed`] when a line is there and its value has another form.
+pub fn parse_meminfo(text: &str) -> Result<MemoryFacts, Malformed> {
+    let total = count_field(text, "HugePages_Total")?;
+    let free = count_field(text, "HugePages_Free")?;
+    let page_bytes = kib_field(text, "Hugepagesize")?;
+    let huge_pages = match (total, free, page_bytes) {
+        (Some(total), Some(free), Some(page_bytes)) => Some(HugePages {
+            total,
+            free,
+            page_bytes,
+        }),
+        _ => None,
+    };
+    Ok(MemoryFacts {
+        total_bytes: kib_field(text, "MemTotal")?,
+        available_bytes: kib_field(text, "MemAvailable")?,
+        dirty_bytes: kib_field(text, "Dirty")?,
+        huge_pages,
+        cgroup: None,
+        usable_bytes: None,
+    })
+}
+
+/// The tightest limit on this process, looking at its own group and every group above it that
+/// is in sight, in version 2 and version 1 hierarchies (a machine may have both).
+fn cgroup_limit(root: &Root) -> Result<Option<CgroupLimit>, HostError> {
+    let Some(groups) = root.read("proc/self/cgroup")? else {
+        return Ok(None);
+    };
+    let groups = groups.parse(parse_cgroup)?;
+    let mounts = mount::read(root)?;
+    let mut tightest: Option<CgroupLimit> = None;
+    for group in groups {
+        let version = if group.unified { 2 } else { 1 };
+        let Some(mount) = mounts.iter().find(|mount| group.is_mounted_at(mount)) else {
+            continue;
+        };
+        let file = if group.unified {
+            "memory.max"
+        } else {
+            "memory.limit_in_bytes"
+        };
+        for dir in group.directories(mount) {
+            let Some(text) = root.read(dir.join(file))? else {
+                continue;
+            };
+            let Some(limit_bytes) = text.parse(parse_limit)? else {
+                continue;
+            };
+            if tightest
+                .as_ref()
+                .is_none_or(|seen| limit_bytes < seen.limit_bytes)
+            {
+                let path = text.path.to_string_lossy().into_owned();
+                tightest = Some(CgroupLimit {
+                    version,
+                    path,
+                    limit_bytes,
+                });
+            }
+        }
+    }
+    Ok(tightest)
+}
+
+/// A control group that can limit memory: a line of `/proc/self/cgroup` (cgroups(7)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Whether the line is that of the version 2 hierarchy.
+    pub unified: bool,
+    /// The group's path in its hierarchy.
+    pub path: PathBuf,
+}
+
+impl Group {
+    fn is_mounted_at(&self, mount: &Mount) -> bool {
+        if self.unified {
+            return mount.fs_type == "cgroup2";
+        }
+        mount.fs_type == "cgroup" && mount.super_options.iter().any(|option| option == "memory")
+    }
+
+    /// The group's directory and those above it, up to the mount point. In a container the path
+    /// may lie outside what is mounted; then only the mount point is left to look at.
+    fn directories(&self, mount: &Mount) -> Vec<PathBuf> {
+        let below = self
+            .path
+            .strip_prefix(&mount.fs_root)
+            .unwrap_or(Path::new(""));
+        let mut dirs: Vec<PathBuf> = below
+            .ancestors()
+            .filter(|part| !part.as_os_str().is_empty() && !part.starts_with("/"))
+            .map(|part| mount.mount_point.join(part))
+            .collect();
+        dirs.push(mount.mount_point.clone());
+        dirs
+    }
+}
+
+/// The groups of `/proc/self/cgroup` that can limit memory: `0::/path` and `4:memory:/path`.
+///
+/// # Errors
+/// [`Malformed`] when a line has fewer than three parts.
+pub fn parse_cgroup(text: &str) -> Result<Vec<Group>, Malformed> {
+    let mut groups = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let malformed = || Malformed::new(index, line, "id:controllers:path");
+        let (id, rest) = line.split_once(':').ok_or_else(malformed)?;
+        let (controllers, path) = rest.split_once(':').ok_or_else(malformed)?;
+        let unified = id == "0" && controllers.is_empty();
+        if unified || controllers.split(',').any(|name| name == "memory") {
+            groups.push(Group {
+                unified,
+                path: PathBuf::from(path),
+            });
+        }
+    }
+    Ok(groups)
+}
+
+/// A limit file's value in bytes; `None` for `max` and for version 1's huge number.
+///
+/// # Errors
+/// [`Malformed`] when it is neither `max` nor a number.
+pub fn parse_limit(text: &str) -> Result<Option<u64>, Malformed> {
+    let word = text.trim();
+    if word == "max" || word == "-1" {
+        return Ok(None);
+    }
+    let limit: u64 = word
+        .parse()
+        .map_err(|_| Malformed::new(0, word, "max or a number"))?;
+    Ok((limit < V1_UNLIMITED).then_some(limit))
+}

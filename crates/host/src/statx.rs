@@ -1,0 +1,116 @@
+//! One file's size, identity and `O_DIRECT` alignment: `statx(2)`.
+
+use std::path::Path;
+
+use gpuio_record::facts::{DeviceNumber, DirectAlignment, FileFacts};
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, StatxTimestamp, statx};
+
+use crate::HostError;
+
+/// Describes an existing file, following links.
+///
+/// # Errors
+/// [`HostError::Call`] when the file cannot be looked at.
+pub fn file(path: &Path) -> Result<FileFacts, HostError> {
+    look(path).map(|found| file_facts(&found))
+}
+
+/// As [`file()`], for a file that is open already.
+///
+/// # Errors
+/// [`HostError::Call`]; its path is `/proc/self/fd/N`'s target.
+pub fn open_file(file: &std::fs::File) -> Result<FileFacts, HostError> {
+    let found =
+        statx(file, c"", AtFlags::EMPTY_PATH, wanted()).map_err(|errno| HostError::Call {
+            call: "statx",
+            path: path_of(file),
+            source: errno.into(),
+            advice: "the descriptor should be good; report it with the file system's type",
+        })?;
+    Ok(file_facts(&found))
+}
+
+/// The path of an open file, as the kernel knows it now.
+pub(crate) fn path_of(file: &std::fs::File) -> std::path::PathBuf {
+    use std::os::fd::AsRawFd;
+    let link = std::path::PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    std::fs::read_link(&link).unwrap_or(link)
+}
+
+/// Which mount and device a path is on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MountIdentity {
+    /// `stx_mnt_id`; `None` before Linux 5.8.
+    pub(crate) mount_id: Option<u64>,
+    pub(crate) device: DeviceNumber,
+}
+
+/// Which mount and device an existing path is on; `None` when it cannot be looked at.
+pub(crate) fn mount_identity(path: &Path) -> Option<MountIdentity> {
+    let found = look(path).ok()?;
+    Some(MountIdentity {
+        mount_id: has(&found, StatxFlags::MNT_ID).then_some(found.stx_mnt_id),
+        device: device_of(&found),
+    })
+}
+
+/// Device number that a device node stands for; `None` when the path is no device node.
+pub(crate) fn node_device(path: &Path) -> Option<DeviceNumber> {
+    let found = look(path).ok()?;
+    let kind = rustix::fs::FileType::from_raw_mode(found.stx_mode.into());
+    kind.is_block_device().then_some(DeviceNumber {
+        major: found.stx_rdev_major,
+        minor: found.stx_rdev_minor,
+    })
+}
+
+fn wanted() -> StatxFlags {
+    StatxFlags::BASIC_STATS | StatxFlags::MNT_ID | StatxFlags::DIOALIGN
+}
+
+fn look(path: &Path) -> Result<Statx, HostError> {
+    statx(CWD, path, AtFlags::empty(), wanted()).map_err(|errno| HostError::Call {
+        call: "statx",
+        path: path.to_owned(),
+        source: errno.into(),
+        advice: "check that the path exists and that each directory above it may be searched",
+    })
+}
+
+fn has(found: &Statx, flag: StatxFlags) -> bool {
+    StatxFlags::from_bits_retain(found.stx_mask).contains(flag)
+}
+
+fn device_of(found: &Statx) -> DeviceNumber {
+    DeviceNumber {
+        major: found.stx_dev_major,
+        minor: found.stx_dev_minor,
+    }
+}
+
+fn file_facts(found: &Statx) -> FileFacts {
+    // Kernels before 6.1, and file systems that never answer, leave the flag out of the mask.
+    // Both values 0 means that O_DIRECT does not work on this file (statx(2)).
+    let direct = has(found, StatxFlags::DIOALIGN).then_some(DirectAlignment {
+        supported: found.stx_dio_mem_align != 0 && found.stx_dio_offset_align != 0,
+        memory_bytes: found.stx_dio_mem_align,
+        offset_bytes: found.stx_dio_offset_align,
+    });
+    FileFacts {
+        size_bytes: found.stx_size,
+        allocated_bytes: found.stx_blocks.saturating_mul(512),
+        inode: found.stx_ino,
+        device: device_of(found),
+        links: found.stx_nlink.into(),
+        mtime_ns: nanoseconds(&found.stx_mtime),
+        preferred_io_bytes: found.stx_blksize.into(),
+        direct,
+    }
+}
+
+/// Nanoseconds since 1970, held at the ends of the range for dates beyond the years 1678 to 2262.
+fn nanoseconds(time: &StatxTimestamp) -> i64 {
+    time.tv_sec
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec.into())
+}
