@@ -1,0 +1,316 @@
+//! What writing to a target would destroy, in plain words.
+
+use std::fmt;
+
+use gpuio_record::facts::{
+    BlockTarget, Holder, MountFacts, MountedAt, OtherKind, Signature, TargetFacts, TargetKind,
+    Unchecked,
+};
+
+/// File systems whose files are switches of the kernel, not storage.
+const KERNEL_FILE_SYSTEMS: [&str; 18] = [
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "efivarfs",
+    "fusectl",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "resctrl",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
+/// A reason not to write to a target. The text says what is at stake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Danger {
+    /// Neither a regular file, a directory nor a block device.
+    NotStorage(OtherKind),
+    /// The directory that would hold the file does not exist.
+    NoParent,
+    /// A link that leads to nothing: the file would appear elsewhere.
+    DanglingLink {
+        /// Where it would appear.
+        aim: String,
+    },
+    /// A file of the kernel.
+    KernelFile {
+        /// Type of its file system.
+        fs_type: String,
+    },
+    /// A file that would lie in `/dev`, in memory: mostly a device's name mistyped.
+    FileInDev,
+    /// The file holds bytes.
+    HasData {
+        /// How many.
+        size_bytes: u64,
+    },
+    /// The file has other names, whose bytes would change with it.
+    HardLinks {
+        /// How many names it has in all.
+        links: u64,
+    },
+    /// The kernel swaps to the file.
+    SwapFile,
+    /// Loop devices show the file as a disk.
+    BehindLoop {
+        /// Their names.
+        devices: Vec<String>,
+    },
+    /// The kernel refuses writes.
+    ReadOnly {
+        /// The device.
+        name: String,
+    },
+    /// A file system is in use on the device.
+    Mounted(MountedAt),
+    /// The kernel swaps to the device.
+    Swap {
+        /// The device.
+        name: String,
+    },
+    /// Another device is built on this one.
+    Held(Holder),
+    /// Someone claims the device, and nothing above says who.
+    Claimed {
+        /// The device.
+        name: String,
+    },
+    /// The device is divided.
+    Partitioned {
+        /// Its partitions.
+        partitions: Vec<String>,
+    },
+    /// A file system, volume or table was recognised on the device.
+    Holds(Signature),
+    /// The device holds bytes of no kind that is known here.
+    UnknownData {
+        /// The device.
+        name: String,
+    },
+    /// A question that the system did not answer.
+    Unknown(Unchecked),
+}
+
+impl Danger {
+    /// Whether no flag should let a load write here: the system is using the bytes now, or a
+    /// write could not mean what was intended. The rest is a matter of someone saying that the
+    /// bytes may go.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::NotStorage(_)
+            | Self::NoParent
+            | Self::DanglingLink { .. }
+            | Self::KernelFile { .. }
+            | Self::FileInDev
+            | Self::SwapFile
+            | Self::BehindLoop { .. }
+            | Self::ReadOnly { .. }
+            | Self::Mounted(_)
+            | Self::Swap { .. }
+            | Self::Held(_)
+            | Self::Claimed { .. } => true,
+            Self::HasData { .. }
+            | Self::HardLinks { .. }
+            | Self::Partitioned { .. }
+            | Self::Holds(_)
+            | Self::UnknownData { .. }
+            | Self::Unknown(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Danger {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStorage(kind) => write!(out, "it is {}, not storage", other_words(*kind)),
+            Self::NoParent => out.write_str("the directory that would hold it does not exist"),
+            Self::DanglingLink { aim } => {
+                write!(
+                    out,
+                    "it is a link to {aim}, which does not exist and would be created"
+                )
+            }
+            Self::KernelFile { fs_type } => {
+                write!(
+                    out,
+                    "it is on {fs_type}: writing sets the kernel, it stores nothing"
+                )
+            }
+            Self::FileInDev => out.write_str(
+                "it would be a plain file in /dev, in memory; is the device's name right?",
+            ),
+            Self::HasData { size_bytes } => {
+                write!(
+                    out,
+                    "the file holds {size_bytes} bytes, which would be overwritten"
+                )
+            }
+            Self::HardLinks { links } => {
+                write!(
+                    out,
+                    "the file has {links} names, and all of them would change"
+                )
+            }
+            Self::SwapFile => out.write_str("the kernel swaps to the file"),
+            Self::BehindLoop { devices } => {
+                write!(out, "the file is the disk behind {}", devices.join(", "))
+            }
+            Self::ReadOnly { name } => write!(out, "{name} is read-only"),
+            Self::Mounted(at) => {
+                let MountedAt {
+                    device,
+                    mount_point,
+                    fs_type,
+                } = at;
+                write!(out, "{device} is mounted at {mount_point} ({fs_type})")
+            }
+            Self::Swap { name } => write!(out, "the kernel swaps to {name}"),
+            Self::Held(holder) => write_holder(out, holder),
+            Self::Claimed { name } => {
+                write!(
+                    out,
+                    "{name} is in use: the kernel does not let it be opened exclusively"
+                )
+            }
+            Self::Partitioned { partitions } => {
+                write!(out, "it is divided into {}", partitions.join(", "))
+            }
+            Self::Holds(Signature { name, offset_bytes }) => {
+                write!(out, "it holds: {name} (at byte {offset_bytes})")
+            }
+            Self::UnknownData { name } => {
+                write!(out, "{name} is not empty, and what it holds is not known")
+            }
+            Self::Unknown(open) => {
+                write!(out, "it is not known {}: {}", open.question, open.reason)
+            }
+        }
+    }
+}
+
+fn write_holder(out: &mut fmt::Formatter<'_>, holder: &Holder) -> fmt::Result {
+    let Holder { name, on, detail } = holder;
+    match detail {
+        Some(detail) => write!(out, "{name} ({detail}) is built on {on}"),
+        None => write!(out, "{name} is built on {on}"),
+    }
+}
+
+fn other_words(kind: OtherKind) -> &'static str {
+    match kind {
+        OtherKind::Fifo => "a named pipe",
+        OtherKind::CharacterDevice => "a character device",
+        OtherKind::Socket => "a socket",
+        OtherKind::Unknown => "of an unknown kind",
+    }
+}
+
+/// Every reason found not to write to a target, the gravest first; none when it may be written.
+/// A directory as such is safe: what matters is the files that will be made in it.
+#[must_use]
+pub fn danger(facts: &TargetFacts) -> Vec<Danger> {
+    let mut found = match &facts.kind {
+        TargetKind::Absent { parent_exists } => absent(facts, *parent_exists),
+        TargetKind::File {
+            size_bytes,
+            links,
+            in_swap,
+            loop_devices,
+            ..
+        } => {
+            let mut found = place(facts.mount.as_ref());
+            found.extend(in_swap.then_some(Danger::SwapFile));
+            if !loop_devices.is_empty() {
+                found.push(Danger::BehindLoop {
+                    devices: loop_devices.clone(),
+                });
+            }
+            found.extend((*links > 1).then_some(Danger::HardLinks { links: *links }));
+            let data = Danger::HasData {
+                size_bytes: *size_bytes,
+            };
+            found.extend((*size_bytes > 0).then_some(data));
+            found
+        }
+        TargetKind::Directory { .. } => place(facts.mount.as_ref()),
+        TargetKind::Block(target) => block(target),
+        TargetKind::Other { other } => vec![Danger::NotStorage(*other)],
+    };
+    found.extend(facts.unchecked.iter().cloned().map(Danger::Unknown));
+    found.sort_by_key(|danger| !danger.is_final());
+    found
+}
+
+fn absent(facts: &TargetFacts, parent_exists: bool) -> Vec<Danger> {
+    let mut found = place(facts.mount.as_ref());
+    found.extend((!parent_exists).then_some(Danger::NoParent));
+    if facts.symlink {
+        let aim = facts
+            .resolved
+            .clone()
+            .unwrap_or_else(|| "nowhere".to_owned());
+        found.push(Danger::DanglingLink { aim });
+    }
+    found
+}
+
+/// What is wrong with the file system a file or directory is on.
+fn place(mount: Option<&MountFacts>) -> Vec<Danger> {
+    let Some(mount) = mount else {
+        return Vec::new();
+    };
+    let fs_type = mount.fs_type.clone();
+    if KERNEL_FILE_SYSTEMS.contains(&fs_type.as_str()) {
+        return vec![Danger::KernelFile { fs_type }];
+    }
+    // Containers mount a tmpfs at /dev; /dev/shm is a mount of its own, and meant for files.
+    if fs_type == "devtmpfs" || mount.mount_point == "/dev" {
+        return vec![Danger::FileInDev];
+    }
+    Vec::new()
+}
+
+fn block(target: &BlockTarget) -> Vec<Danger> {
+    let name = || target.name.clone();
+    let mut found: Vec<Danger> = target
+        .mounted
+        .iter()
+        .cloned()
+        .map(Danger::Mounted)
+        .collect();
+    found.extend(
+        target
+            .swap
+            .iter()
+            .cloned()
+            .map(|name| Danger::Swap { name }),
+    );
+    found.extend(target.holders.iter().cloned().map(Danger::Held));
+    if target.claimed == Some(true) && found.is_empty() {
+        found.push(Danger::Claimed { name: name() });
+    }
+    if target.read_only == Some(true) {
+        found.push(Danger::ReadOnly { name: name() });
+    }
+    if !target.partitions.is_empty() {
+        found.push(Danger::Partitioned {
+            partitions: target.partitions.clone(),
+        });
+    }
+    found.extend(target.signatures.iter().cloned().map(Danger::Holds));
+    if target.signatures.is_empty() && target.ends_are_zero == Some(false) {
+        found.push(Danger::UnknownData { name: name() });
+    }
+    found
+}
