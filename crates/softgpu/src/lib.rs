@@ -1,1 +1,39 @@
-//! softgpu
+//! A CUDA driver in software: host memory, real threads for streams.
+//!
+//! Built as `libgpuio_softgpu.so`, it answers the part of the CUDA driver API that gpuio uses
+//! (declared again here, from the reference manual), so that tests, demonstrations and CI run
+//! gpuio's own code without a GPU. It is a check, no emulator of speed:
+//!
+//! - Device memory lies at addresses from `0x0900_0000_0000` on that the CPU cannot dereference:
+//!   a program that mixes up host and device addresses crashes, as it does with hardware. Copies
+//!   past the end of an allocation are refused. Fresh device memory holds the byte `0xA5`.
+//! - Each stream is a thread that runs copies and kernels in order, later than the call returns. A
+//!   missing wait shows as wrong bytes.
+//! - Kernels are Rust functions that are found by the names of the entries in the PTX.
+//!
+//! The environment is read at the first `cuInit`:
+//!
+//! - `GPUIO_SOFT_GPUS=n`: how many devices, 0 to 64 (1).
+//! - `GPUIO_SOFT_MEM=bytes`: memory of each (4 GiB).
+//! - `GPUIO_SOFT_DELAY_US=n`: wait of each copy and kernel before it touches memory (0).
+//! - `GPUIO_SOFT_FAIL=call:code[:after_n][,…]`: after `after_n` good ones (0), each such call
+//!   answers `code`. A copy or a launch fails later, as with hardware: the call succeeds, the
+//!   next wait or query of the stream, or of an event recorded after it, answers the code, once;
+//!   codes from 700 on are then the answer of every call on that device.
+//!
+//! Nothing of it is for linking: load it with `dlopen(3)`.
+#![allow(unsafe_code)]
+
+mod api;
+mod call;
+mod code;
+mod config;
+mod event;
+mod handles;
+mod kernel;
+mod machine;
+mod memory;
+mod module;
+mod place;
+mod stream;
+mod vmm;

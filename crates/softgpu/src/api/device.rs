@@ -1,0 +1,125 @@
+//! What devices there are.
+
+use std::ffi::{c_char, c_int};
+
+use crate::call::{call, put};
+use crate::code::{Answer, INVALID_VALUE};
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
+    call("cuDeviceGetCount", |machine| {
+        // SAFETY: the caller's pointer, by the manual. 64 devices are the most.
+        unsafe { put(count, machine.config.devices.cast_signed()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
+    call("cuDeviceGet", |machine| {
+        machine.device(ordinal)?;
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(device, ordinal) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDeviceGetName(
+    name: *mut c_char,
+    len: c_int,
+    device: c_int,
+) -> c_int {
+    call("cuDeviceGetName", |machine| {
+        let index = machine.device(device)?.index;
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { write(name, len, &format!("gpuio software GPU {index}")) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDeviceGetPCIBusId(
+    id: *mut c_char,
+    len: c_int,
+    device: c_int,
+) -> c_int {
+    call("cuDeviceGetPCIBusId", |machine| {
+        // A domain that real machines seldom have, so that nothing is mistaken for a real device.
+        let index = machine.device(device)?.index;
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { write(id, len, &format!("F5F7:{:02X}:00.0", index + 1)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDeviceGetUuid(id: *mut [u8; 16], device: c_int) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    call("cuDeviceGetUuid", |machine| unsafe {
+        put(id, uuid(machine.device(device)?.index))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDeviceGetUuid_v2(id: *mut [u8; 16], device: c_int) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    call("cuDeviceGetUuid_v2", |machine| unsafe {
+        put(id, uuid(machine.device(device)?.index))
+    })
+}
+
+/// The same in each run: "gpuio soft" and the index.
+fn uuid(index: u32) -> [u8; 16] {
+    let mut id = *b"gpuio soft\0\0\0\0\0\0";
+    id[12..].copy_from_slice(&index.to_be_bytes());
+    id
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
+    call("cuDeviceTotalMem_v2", |machine| {
+        let total = machine.device(device)?.budget.total();
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(bytes, usize::try_from(total).unwrap_or(usize::MAX)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDeviceGetAttribute(
+    value: *mut c_int,
+    attribute: c_int,
+    device: c_int,
+) -> c_int {
+    call("cuDeviceGetAttribute", |machine| {
+        let index = machine.device(device)?.index.cast_signed();
+        let answer = match attribute {
+            16 => 1,         // MULTIPROCESSOR_COUNT: one thread runs a kernel
+            33 => index + 1, // PCI_BUS_ID
+            34 => 0,         // PCI_DEVICE_ID
+            41 => 1,         // UNIFIED_ADDRESSING
+            50 => 0xF5F7,    // PCI_DOMAIN_ID
+            75 => 7,         // COMPUTE_CAPABILITY_MAJOR: what the kernels' PTX is for
+            76 => 0,         // COMPUTE_CAPABILITY_MINOR
+            102 => 1,        // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+            110 | 116 => 0,  // GPU_DIRECT_RDMA_*: no other device reaches this memory
+            _ => return Err(INVALID_VALUE),
+        };
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(value, answer) }
+    })
+}
+
+/// Writes a text and its NUL, cut to `len` bytes.
+///
+/// # Safety
+///
+/// `to` must be null or valid for writes of `len` bytes.
+unsafe fn write(to: *mut c_char, len: c_int, text: &str) -> Answer<()> {
+    let len = usize::try_from(len).unwrap_or(0);
+    if to.is_null() || len == 0 {
+        return Err(INVALID_VALUE);
+    }
+    let count = text.len().min(len - 1);
+    // SAFETY: `count` is less than `len`; the text is not the caller's buffer.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), to, count) };
+    // SAFETY: as above.
+    unsafe { to.wrapping_add(count).write(0) };
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Device memory, pinned memory and the copies between them.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use crate::call::{call, later, put};
+use crate::code::{Answer, Code, INVALID_VALUE};
+use crate::machine::Machine;
+use crate::memory::Kind;
+use crate::place::Place;
+use crate::stream::Work;
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
+    call("cuMemGetInfo_v2", |machine| {
+        let budget = &machine.current()?.budget;
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(free, size(budget.free()))? };
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(total, size(budget.total())) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, len: usize) -> c_int {
+    call("cuMemAlloc_v2", |machine| {
+        if address.is_null() {
+            return Err(INVALID_VALUE);
+        }
+        let start = machine.memory.alloc(machine.current()?, len)?;
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(address, start) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+    call("cuMemFree_v2", |machine| {
+        machine.memory.free(address, Kind::Device)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemHostAlloc(
+    start: *mut *mut c_void,
+    len: usize,
+    _flags: c_uint,
+) -> c_int {
+    call("cuMemHostAlloc", |machine| {
+        machine.current()?;
+        if start.is_null() {
+            return Err(INVALID_VALUE);
+        }
+        let pinned = machine.memory.pin(len)?;
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(start, pinned.cast()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuMemFreeHost(start: *mut c_void) -> c_int {
+    call("cuMemFreeHost", |machine| {
+        machine.memory.free(start as u64, Kind::Pinned)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuMemHostRegister_v2(
+    start: *mut c_void,
+    len: usize,
+    _flags: c_uint,
+) -> c_int {
+    call("cuMemHostRegister_v2", |machine| {
+        machine.current()?;
+        machine.memory.register(start.cast(), len)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuMemHostUnregister(start: *mut c_void) -> c_int {
+    call("cuMemHostUnregister", |machine| {
+        machine.memory.unregister(start.cast())
+    })
+}
+
+/// Which lookup an end of a copy goes through.
+type Lookup = fn(&crate::memory::Memory, u64, u64) -> Answer<Place>;
+
+/// Looks both ends up, now, and puts the copy into the stream, to be done later.
+fn copy(
+    machine: &Machine,
+    fault: Option<Code>,
+    stream: *mut c_void,
+    (dst, to): (u64, Lookup),
+    (src, from): (u64, Lookup),
+    len: usize,
+) -> Answer<()> {
+    let device = machine.current()?;
+    let stream = machine.streams.get(stream)?;
+    if stream.device() != device.index {
+        return Err(crate::code::INVALID_HANDLE);
+    }
+    if len == 0 {
+        return Ok(());
+    }
+    let to = to(&machine.memory, dst, len as u64)?;
+    let from = from(&machine.memory, src, len as u64)?;
+    stream.put(fault.map_or(Work::Copy { to, from, len }, Work::Fail))
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
+    dst: u64,
+    src: *const c_void,
+    len: usize,
+    stream: *mut c_void,
+) -> c_int {
+    later("cuMemcpyHtoDAsync_v2", |machine, fault| {
+        let src = src.expose_provenance() as u64;
+        let (to, from): (Lookup, Lookup) = (|m, a, n| m.on_device(a, n), |m, a, n| m.on_host(a, n));
+        copy(machine, fault, stream, (dst, to), (src, from), len)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
+    dst: *mut c_void,
+    src: u64,
+    len: usize,
+    stream: *mut c_void,
+) -> c_int {
+    later("cuMemcpyDtoHAsync_v2", |machine, fault| {
+        let dst = dst.expose_provenance() as u64;
+        let (to, from): (Lookup, Lookup) = (|m, a, n| m.on_host(a, n), |m, a, n| m.on_device(a, n));
+        copy(machine, fault, stream, (dst, to), (src, from), len)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemcpyAsync(
+    dst: u64,
+    src: u64,
+    len: usize,
+    stream: *mut c_void,
+) -> c_int {
+    later("cuMemcpyAsync", |machine, fault| {
+        let either: Lookup = |m, a, n| m.anywhere(a, n);
+        copy(machine, fault, stream, (dst, either), (src, either), len)
+    })
+}

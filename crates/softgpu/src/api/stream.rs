@@ -1,0 +1,96 @@
+//! Streams and events. There is no default stream: the null handle is refused.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use crate::call::{call, put};
+use crate::code::{INVALID_HANDLE, INVALID_VALUE};
+use crate::event::Event;
+use crate::stream::{Stream, Work};
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags: c_uint) -> c_int {
+    call("cuStreamCreate", |machine| {
+        let device = machine.current()?;
+        if stream.is_null() {
+            return Err(INVALID_VALUE);
+        }
+        let made = machine.streams.add(Stream::new(machine, device.index)?);
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(stream, made) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamDestroy_v2(stream: *mut c_void) -> c_int {
+    call("cuStreamDestroy_v2", |machine| {
+        machine.streams.remove(stream).map(drop)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> c_int {
+    call("cuStreamSynchronize", |machine| {
+        machine.current()?;
+        machine.streams.get(stream)?.sync()?;
+        // Work of another stream may have lost the device meanwhile.
+        machine.current().map(|_| ())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamQuery(stream: *mut c_void) -> c_int {
+    call("cuStreamQuery", |machine| {
+        machine.current()?;
+        machine.streams.get(stream)?.query()
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, _flags: c_uint) -> c_int {
+    call("cuEventCreate", |machine| {
+        machine.current()?;
+        if event.is_null() {
+            return Err(INVALID_VALUE);
+        }
+        let made = machine.events.add(Event::default());
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(event, made) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuEventDestroy_v2(event: *mut c_void) -> c_int {
+    call("cuEventDestroy_v2", |machine| {
+        machine.events.remove(event).map(drop)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuEventRecord(event: *mut c_void, stream: *mut c_void) -> c_int {
+    call("cuEventRecord", |machine| {
+        let device = machine.current()?;
+        let event = machine.events.get(event)?;
+        let stream = machine.streams.get(stream)?;
+        if stream.device() != device.index {
+            return Err(INVALID_HANDLE);
+        }
+        let number = event.record();
+        stream.put(Work::Record(event, number))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuEventQuery(event: *mut c_void) -> c_int {
+    call("cuEventQuery", |machine| {
+        machine.current()?;
+        machine.events.get(event)?.query()
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuEventSynchronize(event: *mut c_void) -> c_int {
+    call("cuEventSynchronize", |machine| {
+        machine.current()?;
+        machine.events.get(event)?.sync()
+    })
+}

@@ -1,0 +1,131 @@
+//! The codes that calls answer, by the driver API's numbers and names.
+
+use std::ffi::CStr;
+
+/// A code other than success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) i32);
+
+/// What an operation gives: a value or a code.
+pub(crate) type Answer<T> = Result<T, Code>;
+
+pub(crate) const SUCCESS: i32 = 0;
+pub(crate) const INVALID_VALUE: Code = Code(1);
+pub(crate) const OUT_OF_MEMORY: Code = Code(2);
+pub(crate) const NOT_INITIALIZED: Code = Code(3);
+pub(crate) const INVALID_DEVICE: Code = Code(101);
+pub(crate) const INVALID_CONTEXT: Code = Code(201);
+pub(crate) const INVALID_PTX: Code = Code(218);
+pub(crate) const INVALID_HANDLE: Code = Code(400);
+pub(crate) const NOT_FOUND: Code = Code(500);
+pub(crate) const NOT_READY: Code = Code(600);
+pub(crate) const ILLEGAL_ADDRESS: Code = Code(700);
+pub(crate) const ALREADY_REGISTERED: Code = Code(712);
+pub(crate) const NOT_REGISTERED: Code = Code(713);
+pub(crate) const MISALIGNED_ADDRESS: Code = Code(716);
+pub(crate) const UNKNOWN: Code = Code(999);
+
+impl Code {
+    /// True for the codes after which the device answers nothing else.
+    pub(crate) fn is_sticky(self) -> bool {
+        self.0 >= 700
+    }
+}
+
+/// Code, name, what it means.
+const NAMES: &[(i32, &CStr, &CStr)] = &[
+    (0, c"CUDA_SUCCESS", c"no error"),
+    (
+        1,
+        c"CUDA_ERROR_INVALID_VALUE",
+        c"an argument is out of its range",
+    ),
+    (2, c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
+    (
+        3,
+        c"CUDA_ERROR_NOT_INITIALIZED",
+        c"the driver is not initialised",
+    ),
+    (
+        100,
+        c"CUDA_ERROR_NO_DEVICE",
+        c"there is no GPU that this process may see",
+    ),
+    (
+        101,
+        c"CUDA_ERROR_INVALID_DEVICE",
+        c"there is no device of this number",
+    ),
+    (
+        201,
+        c"CUDA_ERROR_INVALID_CONTEXT",
+        c"no live context is current on this thread",
+    ),
+    (
+        218,
+        c"CUDA_ERROR_INVALID_PTX",
+        c"the text is no PTX that this driver can load",
+    ),
+    (
+        400,
+        c"CUDA_ERROR_INVALID_HANDLE",
+        c"the handle is of nothing that lives",
+    ),
+    (500, c"CUDA_ERROR_NOT_FOUND", c"nothing has this name"),
+    (600, c"CUDA_ERROR_NOT_READY", c"the work is still under way"),
+    (
+        700,
+        c"CUDA_ERROR_ILLEGAL_ADDRESS",
+        c"a kernel or copy reached memory that is not there",
+    ),
+    (
+        701,
+        c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+        c"the launch asks for too much",
+    ),
+    (
+        702,
+        c"CUDA_ERROR_LAUNCH_TIMEOUT",
+        c"the kernel ran for too long",
+    ),
+    (
+        712,
+        c"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+        c"the memory is registered already",
+    ),
+    (
+        713,
+        c"CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
+        c"the memory is not registered",
+    ),
+    (
+        716,
+        c"CUDA_ERROR_MISALIGNED_ADDRESS",
+        c"a kernel used an address that is not aligned",
+    ),
+    (719, c"CUDA_ERROR_LAUNCH_FAILED", c"a kernel failed"),
+    (
+        801,
+        c"CUDA_ERROR_NOT_SUPPORTED",
+        c"the device or the driver lacks this",
+    ),
+    (
+        802,
+        c"CUDA_ERROR_SYSTEM_NOT_READY",
+        c"a service that the GPUs need is not up",
+    ),
+    (
+        803,
+        c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+        c"driver and kernel module differ in release",
+    ),
+    (999, c"CUDA_ERROR_UNKNOWN", c"the driver does not say why"),
+];
+
+/// The name and the meaning of a code.
+pub(crate) fn explain(code: i32) -> Option<(&'static CStr, &'static CStr)> {
+    NAMES
+        .iter()
+        .find(|(known, ..)| *known == code)
+        .map(|(_, name, text)| (*name, *text))
+}

@@ -1,0 +1,143 @@
+//! What the environment asks for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::code::Code;
+
+/// The most devices: each has 1 TiB of addresses below where Linux puts programs.
+const MOST_DEVICES: u32 = 64;
+
+/// The settings of the whole library.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// How many devices there are.
+    pub(crate) devices: u32,
+    /// Memory of each device in bytes.
+    pub(crate) memory: u64,
+    /// The wait of each copy and kernel before it touches memory.
+    pub(crate) delay: Duration,
+    faults: Vec<Fault>,
+}
+
+/// A call that shall fail.
+#[derive(Debug)]
+struct Fault {
+    call: String,
+    code: Code,
+    after: u64,
+    seen: AtomicU64,
+}
+
+impl Config {
+    /// Reads the settings; `get` looks a variable up. The error says which variable is wrong.
+    pub(crate) fn read(get: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let number = |name: &str, default: u64| match get(name) {
+            None => Ok(default),
+            Some(text) => text
+                .parse::<u64>()
+                .map_err(|_| format!("{name}={text}: give a whole number, 0 or more")),
+        };
+        let devices = number("GPUIO_SOFT_GPUS", 1)?;
+        let devices = u32::try_from(devices)
+            .ok()
+            .filter(|&n| n <= MOST_DEVICES)
+            .ok_or_else(|| {
+                format!("GPUIO_SOFT_GPUS={devices}: {MOST_DEVICES} devices are the most")
+            })?;
+        let faults = get("GPUIO_SOFT_FAIL").unwrap_or_default();
+        Ok(Self {
+            devices,
+            memory: number("GPUIO_SOFT_MEM", 4 << 30)?,
+            delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
+            faults: faults
+                .split(',')
+                .filter(|part| !part.is_empty())
+                .map(Fault::read)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Counts one more `call` and tells whether it shall fail.
+    pub(crate) fn fault(&self, call: &str) -> Option<Code> {
+        let fault = self.faults.iter().find(|fault| fault.call == call)?;
+        // Only the count matters; it orders nothing else.
+        let before = fault.seen.fetch_add(1, Ordering::Relaxed);
+        (before >= fault.after).then_some(fault.code)
+    }
+}
+
+impl Fault {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("GPUIO_SOFT_FAIL: {text:?} is not call:code or call:code:after_n");
+        let mut parts = text.split(':');
+        let call = parts
+            .next()
+            .filter(|call| !call.is_empty())
+            .ok_or_else(wrong)?;
+        let code = parts.next().and_then(|code| code.parse::<i32>().ok());
+        let code = code.filter(|&code| code > 0).ok_or_else(wrong)?;
+        let after = match parts.next() {
+            None => 0,
+            Some(count) => count.parse().map_err(|_| wrong())?,
+        };
+        if parts.next().is_some() {
+            return Err(wrong());
+        }
+        Ok(Self {
+            call: call.to_owned(),
+            code: Code(code),
+            after,
+            seen: AtomicU64::new(0),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(pairs: &[(&str, &str)]) -> Result<Config, String> {
+        Config::read(|name| {
+            pairs
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn nothing_set_is_one_device_of_four_gib() {
+        let config = with(&[]).unwrap();
+        assert_eq!((config.devices, config.memory), (1, 4 << 30));
+        assert_eq!(config.delay, Duration::ZERO);
+        assert_eq!(config.fault("cuInit"), None);
+    }
+
+    #[test]
+    fn a_fault_waits_for_its_count_and_stays() {
+        let config = with(&[("GPUIO_SOFT_FAIL", "cuInit:100,cuMemAlloc_v2:2:2")]).unwrap();
+        assert_eq!(config.fault("cuInit"), Some(Code(100)));
+        assert_eq!(config.fault("cuMemAlloc_v2"), None);
+        assert_eq!(config.fault("cuMemAlloc_v2"), None);
+        assert_eq!(config.fault("cuMemAlloc_v2"), Some(Code(2)));
+        assert_eq!(config.fault("cuMemAlloc_v2"), Some(Code(2)));
+        assert_eq!(config.fault("cuMemFree_v2"), None);
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_variable() {
+        for (name, value) in [
+            ("GPUIO_SOFT_GPUS", "two"),
+            ("GPUIO_SOFT_GPUS", "65"),
+            ("GPUIO_SOFT_MEM", "-1"),
+            ("GPUIO_SOFT_DELAY_US", "1ms"),
+            ("GPUIO_SOFT_FAIL", "cuInit"),
+            ("GPUIO_SOFT_FAIL", "cuInit:0"),
+            ("GPUIO_SOFT_FAIL", "cuInit:1:2:3"),
+        ] {
+            let error = with(&[(name, value)]).unwrap_err();
+            assert!(error.starts_with(name), "{error}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Marks in streams.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use crate::code::{Answer, Code, NOT_READY};
+
+/// A failure of work in a stream, until someone is told: 0 for none. The stream and the events
+/// recorded after the failure share it.
+pub(crate) type Failure = Arc<AtomicI32>;
+
+/// Tells a failure to whoever asks first.
+pub(crate) fn tell(failure: &Failure) -> Answer<()> {
+    match failure.swap(0, Ordering::AcqRel) {
+        0 => Ok(()),
+        code => Err(Code(code)),
+    }
+}
+
+/// A mark. Before it is first recorded it counts as reached.
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    state: Mutex<State>,
+    reached: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    recorded: u64,
+    reached: u64,
+    failure: Option<Failure>,
+}
+
+impl Event {
+    /// Counts one more record and gives its number.
+    pub(crate) fn record(&self) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.recorded += 1;
+        state.failure = None;
+        state.recorded
+    }
+
+    /// The stream has come to record `number`.
+    pub(crate) fn reach(&self, number: u64, failure: &Failure) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.reached = state.reached.max(number);
+        if state.recorded == number {
+            state.failure = Some(Arc::clone(failure));
+        }
+        drop(state);
+        self.reached.notify_all();
+    }
+
+    /// Whether the last record is reached.
+    pub(crate) fn query(&self) -> Answer<()> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.reached < state.recorded {
+            return Err(NOT_READY);
+        }
+        state.failure.as_ref().map_or(Ok(()), tell)
+    }
+
+    /// Waits until the last record, as of now, is reached.
+    pub(crate) fn sync(&self) -> Answer<()> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = state.recorded;
+        let state = self
+            .reached
+            .wait_while(state, |state| state.reached < number)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.failure.as_ref().map_or(Ok(()), tell)
+    }
+}

@@ -1,0 +1,63 @@
+//! The kernels that this driver can run: one file each, one line in the table.
+//!
+//! They are written from the data rule, not from the CPU's functions or the CUDA source, so that
+//! the tests compare independent readings of one rule.
+
+mod check;
+mod fill;
+
+use crate::code::Answer;
+use crate::memory::Memory;
+
+/// A kernel's twin. All arguments are `u64`, in the order of the PTX entry.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub(crate) name: &'static str,
+    pub(crate) args: usize,
+    pub(crate) run: fn(&Memory, &[u64]) -> Answer<()>,
+}
+
+static KERNELS: [Kernel; 2] = [
+    Kernel {
+        name: "gpuio_fill",
+        args: 4,
+        run: fill::run,
+    },
+    Kernel {
+        name: "gpuio_check",
+        args: 5,
+        run: check::run,
+    },
+];
+
+/// The twin of the entry with this name.
+pub(crate) fn named(name: &str) -> Option<&'static Kernel> {
+    KERNELS.iter().find(|kernel| kernel.name == name)
+}
+
+/// The eight bytes of the data rule from byte `8 * number` of a file on: splitmix64's output for
+/// the state `key + number * 0x9E3779B97F4A7C15`.
+fn word(key: u64, number: u64) -> [u8; 8] {
+    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    let a = key.wrapping_add(STEP.wrapping_mul(number));
+    let b = (a >> 30 ^ a).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let c = (b >> 27 ^ b).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (c >> 31 ^ c).to_le_bytes()
+}
+
+/// Calls `each` for every word that the `len` bytes from byte `offset` of a file on lie in: with
+/// the word's number, the first byte of it that is in the range, how many are, and where in the
+/// range they begin.
+fn words(offset: u64, len: usize, mut each: impl FnMut(u64, usize, usize, usize)) {
+    let mut at = 0;
+    // A remainder of 8 fits.
+    let mut from = usize::from(offset.to_le_bytes()[0] & 7);
+    let mut number = offset >> 3;
+    while at < len {
+        let count = (8 - from).min(len - at);
+        each(number, from, count, at);
+        at += count;
+        from = 0;
+        number += 1;
+    }
+}

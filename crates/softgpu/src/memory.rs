@@ -1,0 +1,318 @@
+//! Addresses: which ranges stand for what.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::code::{ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY};
+use crate::machine::Device;
+use crate::place::{Pages, Place};
+
+/// Where the addresses of devices begin. Linux puts nothing of a 64-bit program there: executables
+/// lie above `0x5500_0000_0000`, libraries and mappings below `0x7fff_ffff_ffff`.
+const FIRST: u64 = 0x0900_0000_0000;
+/// Addresses of each device: the lower half for plain allocations, the upper for reservations.
+const SPAN: u64 = 1 << 40;
+/// Past the addresses of the 64th device.
+const END: u64 = FIRST + 64 * SPAN;
+/// Alignment of an allocation: what CUDA promises is 256; real ones are at least 512.
+const ALIGN: u64 = 512;
+/// Addresses left out after an allocation, so that a range too long reaches no neighbour.
+const GUARD: u64 = 1 << 20;
+
+/// What a range is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// From `cuMemAlloc`.
+    Device,
+    /// Mapped by `cuMemMap`; `true` once access was granted.
+    Mapped(bool),
+    /// From `cuMemHostAlloc`.
+    Pinned,
+    /// Registered by `cuMemHostRegister`.
+    Registered,
+}
+
+#[derive(Debug, Clone)]
+struct Range {
+    len: u64,
+    kind: Kind,
+    /// Where the first byte lies in this process.
+    at: *mut u8,
+    pages: Option<Arc<Pages>>,
+}
+
+// SAFETY: it names memory and owns a share of pages, both free to cross threads.
+unsafe impl Send for Range {}
+// SAFETY: as for Send; nothing in it changes through a shared reference.
+unsafe impl Sync for Range {}
+
+/// Every range that the driver knows, and where each device's next one goes.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    ranges: RwLock<BTreeMap<u64, Range>>,
+    reserved: Mutex<BTreeMap<u64, u64>>,
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self {
+            ranges: RwLock::default(),
+            reserved: Mutex::default(),
+        }
+    }
+
+    /// Allocates device memory.
+    pub(crate) fn alloc(&self, device: &Device, len: usize) -> Answer<u64> {
+        if len == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let whole = len.checked_next_multiple_of(512).ok_or(OUT_OF_MEMORY)?;
+        let pages = Arc::new(Pages::of_device(&device.budget, whole)?);
+        let base = FIRST + u64::from(device.index) * SPAN;
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let taken = ranges
+            .range(base..base + SPAN / 2)
+            .map(|(&start, range)| (start, range.len));
+        let start = gap(taken, base, base + SPAN / 2, len as u64, ALIGN).ok_or(OUT_OF_MEMORY)?;
+        let at = pages.start();
+        let range = Range {
+            len: len as u64,
+            kind: Kind::Device,
+            at,
+            pages: Some(pages),
+        };
+        ranges.insert(start, range);
+        Ok(start)
+    }
+
+    /// Allocates pinned host memory.
+    pub(crate) fn pin(&self, len: usize) -> Answer<*mut u8> {
+        if len == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let pages = Arc::new(Pages::of_host(len)?);
+        let at = pages.start();
+        let range = Range {
+            len: len as u64,
+            kind: Kind::Pinned,
+            at,
+            pages: Some(pages),
+        };
+        self.insert(at as u64, range)?;
+        Ok(at)
+    }
+
+    /// Takes host memory of the caller's as pinned.
+    pub(crate) fn register(&self, at: *mut u8, len: usize) -> Answer<()> {
+        let start = at as u64;
+        let inside = start < END && start.saturating_add(len as u64) > FIRST;
+        if at.is_null() || len == 0 || inside {
+            return Err(INVALID_VALUE);
+        }
+        let range = Range {
+            len: len as u64,
+            kind: Kind::Registered,
+            at,
+            pages: None,
+        };
+        self.insert(start, range).map_err(|_| ALREADY_REGISTERED)
+    }
+
+    /// Forgets what [`Memory::register`] took.
+    pub(crate) fn unregister(&self, at: *mut u8) -> Answer<()> {
+        self.remove(at as u64, |kind| kind == Kind::Registered)
+            .map_err(|_| NOT_REGISTERED)?;
+        Ok(())
+    }
+
+    /// Reserves addresses of a device.
+    pub(crate) fn reserve(&self, device: &Device, len: u64, align: u64) -> Answer<u64> {
+        let base = FIRST + u64::from(device.index) * SPAN + SPAN / 2;
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = reserved
+            .range(base..base + SPAN / 2)
+            .map(|(&start, &len)| (start, len));
+        let start = gap(taken, base, base + SPAN / 2, len, align).ok_or(OUT_OF_MEMORY)?;
+        reserved.insert(start, len);
+        Ok(start)
+    }
+
+    /// Gives reserved addresses back; nothing may be mapped there.
+    pub(crate) fn unreserve(&self, start: u64, len: u64) -> Answer<()> {
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let mapped = ranges
+            .range(start..start.saturating_add(len))
+            .next()
+            .is_some();
+        if mapped || reserved.get(&start) != Some(&len) {
+            return Err(INVALID_VALUE);
+        }
+        reserved.remove(&start);
+        Ok(())
+    }
+
+    /// Maps pages, from `offset` on, at reserved addresses.
+    pub(crate) fn map(&self, start: u64, len: u64, pages: &Arc<Pages>, offset: u64) -> Answer<()> {
+        let end = start.checked_add(len).ok_or(INVALID_VALUE)?;
+        let reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = reserved
+            .range(..=start)
+            .next_back()
+            .map(|(&at, &len)| at + len);
+        let fits = offset
+            .checked_add(len)
+            .is_some_and(|sum| sum <= pages.len() as u64);
+        if len == 0 || !fits || held.is_none_or(|held| end > held) {
+            return Err(INVALID_VALUE);
+        }
+        let skip = usize::try_from(offset).map_err(|_| INVALID_VALUE)?;
+        let at = pages.start().wrapping_add(skip);
+        let pages = Some(Arc::clone(pages));
+        self.insert(
+            start,
+            Range {
+                len,
+                kind: Kind::Mapped(false),
+                at,
+                pages,
+            },
+        )
+    }
+
+    /// Grants or takes access to a whole mapping.
+    pub(crate) fn allow(&self, start: u64, len: u64, access: bool) -> Answer<()> {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let range = ranges.get_mut(&start).ok_or(INVALID_VALUE)?;
+        if range.len != len || !matches!(range.kind, Kind::Mapped(_)) {
+            return Err(INVALID_VALUE);
+        }
+        range.kind = Kind::Mapped(access);
+        Ok(())
+    }
+
+    /// Takes a whole mapping away.
+    pub(crate) fn unmap(&self, start: u64, len: u64) -> Answer<()> {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        match ranges.get(&start) {
+            Some(range) if range.len == len && matches!(range.kind, Kind::Mapped(_)) => {
+                ranges.remove(&start);
+                Ok(())
+            }
+            _ => Err(INVALID_VALUE),
+        }
+    }
+
+    /// Frees what [`Memory::alloc`] or [`Memory::pin`] gave.
+    pub(crate) fn free(&self, start: u64, kind: Kind) -> Answer<()> {
+        self.remove(start, |found| found == kind)
+    }
+
+    fn insert(&self, start: u64, range: Range) -> Answer<()> {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let end = start.checked_add(range.len).ok_or(INVALID_VALUE)?;
+        let before = ranges.range(..end).next_back();
+        if before.is_some_and(|(at, other)| at + other.len > start) {
+            return Err(INVALID_VALUE);
+        }
+        ranges.insert(start, range);
+        Ok(())
+    }
+
+    fn remove(&self, start: u64, right: impl Fn(Kind) -> bool) -> Answer<()> {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        if !ranges.get(&start).is_some_and(|range| right(range.kind)) {
+            return Err(INVALID_VALUE);
+        }
+        // Unmapping the pages is slow: not under the lock that every copy takes.
+        let range = ranges.remove(&start);
+        drop(ranges);
+        drop(range);
+        Ok(())
+    }
+
+    /// Memory that the device reaches by itself: its own, pinned or registered.
+    pub(crate) fn on_device(&self, start: u64, len: u64) -> Answer<Place> {
+        self.known(start, len).unwrap_or(Err(INVALID_VALUE))
+    }
+
+    /// Memory of the host: pinned, registered or plain.
+    pub(crate) fn on_host(&self, start: u64, len: u64) -> Answer<Place> {
+        if (FIRST..END).contains(&start) {
+            return Err(INVALID_VALUE);
+        }
+        self.anywhere(start, len)
+    }
+
+    /// Memory of either.
+    pub(crate) fn anywhere(&self, start: u64, len: u64) -> Answer<Place> {
+        match self.known(start, len) {
+            Some(place) => place,
+            None if start == 0 || (FIRST..END).contains(&start) => Err(INVALID_VALUE),
+            None => {
+                let address = usize::try_from(start).map_err(|_| INVALID_VALUE)?;
+                let at = std::ptr::with_exposed_provenance_mut(address);
+                Ok(Place { at, _share: None })
+            }
+        }
+    }
+
+    /// The place of a range that the driver knows, `None` if it knows nothing that holds `start`.
+    fn known(&self, start: u64, len: u64) -> Option<Answer<Place>> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let (&first, range) = ranges.range(..=start).next_back()?;
+        let skip = start - first;
+        if skip >= range.len {
+            return None;
+        }
+        let fits = skip.checked_add(len).is_some_and(|end| end <= range.len);
+        if !fits || range.kind == Kind::Mapped(false) {
+            return Some(Err(INVALID_VALUE));
+        }
+        let Ok(skip) = usize::try_from(skip) else {
+            return Some(Err(INVALID_VALUE));
+        };
+        let at = range.at.wrapping_add(skip);
+        Some(Ok(Place {
+            at,
+            _share: range.pages.clone(),
+        }))
+    }
+}
+
+/// The lowest place for `len` bytes between `base` and `end` that keeps clear of what is taken,
+/// which comes in order.
+fn gap(
+    taken: impl Iterator<Item = (u64, u64)>,
+    base: u64,
+    end: u64,
+    len: u64,
+    align: u64,
+) -> Option<u64> {
+    let mut at = base.checked_next_multiple_of(align)?;
+    for (start, held) in taken {
+        if at.checked_add(len)?.checked_add(GUARD)? <= start {
+            break;
+        }
+        at = at.max((start + held + GUARD).checked_next_multiple_of(align)?);
+    }
+    (at.checked_add(len)? <= end).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_keeps_the_guard_on_both_sides() {
+        let taken = [(0, 100), (4 * GUARD, 100)];
+        let place = |len| gap(taken.into_iter(), 0, 8 * GUARD, len, 512);
+        assert_eq!(place(GUARD), Some((100 + GUARD).next_multiple_of(512)));
+        assert_eq!(
+            place(2 * GUARD),
+            Some((4 * GUARD + 100 + GUARD).next_multiple_of(512))
+        );
+        assert_eq!(place(4 * GUARD), None);
+        assert_eq!(gap([].into_iter(), 0, GUARD, GUARD, 512), Some(0));
+    }
+}

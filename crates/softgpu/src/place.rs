@@ -1,0 +1,118 @@
+//! Host memory that stands for a device's, and the count of how much of it there is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::code::{Answer, OUT_OF_MEMORY};
+
+/// What fresh device memory holds: no program should read it before it was written.
+const POISON: u8 = 0xA5;
+
+/// The memory of one device: how much there is and how much is given out.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    total: u64,
+    used: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new(total: u64) -> Self {
+        Self {
+            total,
+            used: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(crate) fn free(&self) -> u64 {
+        self.total - self.used.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> Answer<()> {
+        let more = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.total);
+        let update = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        update.map(|_| ()).map_err(|_| OUT_OF_MEMORY)
+    }
+}
+
+/// Pages of this process. Copies under way hold a share, so that they outlive a free that comes too
+/// early: the program under test then reads wrong bytes and does not crash the tests.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    start: *mut u8,
+    len: usize,
+    charged: Option<Arc<Budget>>,
+}
+
+// SAFETY: pages may be used and unmapped on any thread.
+unsafe impl Send for Pages {}
+// SAFETY: a shared reference gives the address only.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Poisoned pages, charged to a device.
+    pub(crate) fn of_device(budget: &Arc<Budget>, len: usize) -> Answer<Self> {
+        budget.take(len as u64)?;
+        let mut pages = match Self::of_host(len) {
+            Ok(pages) => pages,
+            Err(code) => {
+                budget.used.fetch_sub(len as u64, Ordering::Relaxed);
+                return Err(code);
+            }
+        };
+        pages.charged = Some(Arc::clone(budget));
+        // SAFETY: the pages were just mapped for writing, with this length.
+        unsafe { pages.start.write_bytes(POISON, len) };
+        Ok(pages)
+    }
+
+    /// Zeroed pages.
+    pub(crate) fn of_host(len: usize) -> Answer<Self> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new anonymous mapping where the kernel chooses touches no other.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(OUT_OF_MEMORY);
+        }
+        Ok(Self {
+            start: start.cast(),
+            len,
+            charged: None,
+        })
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length and unmapped once.
+        let _ = unsafe { libc::munmap(self.start.cast(), self.len) };
+        if let Some(budget) = &self.charged {
+            budget.used.fetch_sub(self.len as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Bytes that an operation will touch: where they lie, and a share in the pages if they are ours.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) at: *mut u8,
+    pub(crate) _share: Option<Arc<Pages>>,
+}
+
+// SAFETY: it stands for memory that the caller of the driver promised to keep live until the stream
+// has passed; which thread touches it does not matter.
+unsafe impl Send for Place {}

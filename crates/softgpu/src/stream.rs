@@ -1,0 +1,192 @@
+//! Streams: each is a thread and the queue it works off.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, UNKNOWN};
+use crate::event::{Event, Failure, tell};
+use crate::machine::Machine;
+use crate::module::Launch;
+use crate::place::Place;
+
+/// What a stream does.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Copy `len` bytes.
+    Copy { to: Place, from: Place, len: usize },
+    /// Run a kernel.
+    Launch(Launch),
+    /// Come to an event's record of this number.
+    Record(Arc<Event>, u64),
+    /// Fail with this code and touch nothing.
+    Fail(Code),
+}
+
+/// A queue of work of one device. Dropping it lets the queue run empty and ends the thread.
+#[derive(Debug)]
+pub(crate) struct Stream(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    machine: &'static Machine,
+    device: u32,
+    delay: Duration,
+    queue: Mutex<Queue>,
+    /// There is work, or the queue is closed.
+    work: Condvar,
+    /// A piece of work is done.
+    done: Condvar,
+    failure: Failure,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    work: VecDeque<Work>,
+    put: u64,
+    done: u64,
+    closed: bool,
+}
+
+impl Stream {
+    /// Starts the thread of an empty stream.
+    pub(crate) fn new(machine: &'static Machine, device: u32) -> Answer<Self> {
+        let shared = Arc::new(Shared {
+            machine,
+            device,
+            delay: machine.config.delay,
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            failure: Arc::new(AtomicI32::new(0)),
+        });
+        let worker = Arc::clone(&shared);
+        let name = format!("softgpu{device}-stream");
+        let thread = std::thread::Builder::new().name(name);
+        thread
+            .spawn(move || worker.run())
+            .map_err(|_| OUT_OF_MEMORY)?;
+        Ok(Self(shared))
+    }
+
+    /// The device it belongs to.
+    pub(crate) fn device(&self) -> u32 {
+        self.0.device
+    }
+
+    /// Puts work at the end.
+    pub(crate) fn put(&self, work: Work) -> Answer<()> {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.closed {
+            return Err(INVALID_HANDLE);
+        }
+        queue.work.push_back(work);
+        queue.put += 1;
+        drop(queue);
+        self.0.work.notify_one();
+        Ok(())
+    }
+
+    /// Whether all work is done.
+    pub(crate) fn query(&self) -> Answer<()> {
+        let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = queue.done == queue.put;
+        drop(queue);
+        if ready {
+            tell(&self.0.failure)
+        } else {
+            Err(NOT_READY)
+        }
+    }
+
+    /// Waits until the work that is there now is done.
+    pub(crate) fn sync(&self) -> Answer<()> {
+        let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let put = queue.put;
+        let wait = self.0.done.wait_while(queue, |queue| queue.done < put);
+        drop(wait.unwrap_or_else(PoisonError::into_inner));
+        tell(&self.0.failure)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0
+            .queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
+        self.0.work.notify_one();
+    }
+}
+
+impl Shared {
+    /// The thread: works the queue off, asleep while it is empty.
+    fn run(&self) {
+        while let Some(work) = self.next() {
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(work)));
+            if let Err(code) = outcome.unwrap_or(Err(UNKNOWN)) {
+                self.fail(code);
+            }
+            self.queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .done += 1;
+            self.done.notify_all();
+        }
+    }
+
+    fn next(&self) -> Option<Work> {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = |queue: &mut Queue| queue.work.is_empty() && !queue.closed;
+        let wait = self.work.wait_while(queue, idle);
+        wait.unwrap_or_else(PoisonError::into_inner)
+            .work
+            .pop_front()
+    }
+
+    fn perform(&self, work: Work) -> Answer<()> {
+        match work {
+            Work::Copy { to, from, len } => {
+                self.dawdle();
+                // SAFETY: both ranges were looked up in full when the copy was put here; what is
+                // ours lives in the shares that `to` and `from` hold, the rest is memory that the
+                // caller of the driver must keep. The ranges may overlap.
+                unsafe { std::ptr::copy(from.at, to.at, len) };
+                Ok(())
+            }
+            Work::Launch(launch) => {
+                self.dawdle();
+                launch.run(&self.machine.memory)
+            }
+            Work::Record(event, number) => {
+                event.reach(number, &self.failure);
+                Ok(())
+            }
+            Work::Fail(code) => {
+                self.dawdle();
+                Err(code)
+            }
+        }
+    }
+
+    fn dawdle(&self) {
+        if !self.delay.is_zero() {
+            std::thread::sleep(self.delay);
+        }
+    }
+
+    /// Notes a failure: for the stream's next wait, and for the device if it lasts.
+    fn fail(&self, code: Code) {
+        let _ = self
+            .failure
+            .compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
+        if code.is_sticky()
+            && let Some(device) = self.machine.devices.get(self.device as usize)
+        {
+            device.lose(code);
+        }
+    }
+}
