@@ -1,1 +1,60 @@
-//! gpu
+//! The CUDA driver, loaded at run time, and safe owners of what it hands out.
+//!
+//! Nothing here links CUDA: [`Driver::load`] opens `libcuda.so.1` (or gpuio's software GPU, or any
+//! library of the same interface) when the program asks for it, so that one binary runs on machines
+//! with a GPU and without. The names and the ABI are those of the CUDA driver API, release 11.0 and
+//! later ("CUDA Driver API" reference manual).
+//!
+//! The owners form a chain, each keeping the one before it alive: [`Driver`], [`Context`], then
+//! [`Stream`], [`Event`], [`Pinned`], [`DeviceBuf`], [`Module`]. Dropping one gives its resource
+//! back and ignores what the driver answers.
+//!
+//! Threads: every owner may move to another thread and be used from several. A thread calls
+//! [`Context::make_current`] once before it uses streams and events of that context; making and
+//! dropping owners needs no current context and leaves the thread's own as it was.
+#![allow(unsafe_code)]
+
+mod context;
+mod driver;
+mod error;
+mod event;
+mod kernels;
+mod memory;
+mod module;
+pub mod pattern;
+mod pinned;
+mod stream;
+mod table;
+mod vmm;
+
+pub use context::Context;
+pub use driver::{DeviceFacts, Driver, Which, software_candidates};
+pub use error::{Absent, GpuError};
+pub use event::{Event, Wait};
+pub use kernels::{Checker, PatternKernels, REPORT_LEN};
+pub use memory::{DeviceBuf, MemKind, UnknownMemKind};
+pub use module::{Arg, Kernel, Module};
+pub use pattern::Mismatch;
+pub use pinned::{Pinned, Registered};
+pub use stream::Stream;
+
+/// An address as the GPU sees it, in bytes.
+///
+/// Under unified addressing (every 64-bit Linux driver) a pinned host address and its device
+/// address are one number, so this holds host addresses too where a call accepts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DevPtr(pub u64);
+
+impl DevPtr {
+    /// The address `bytes` further on.
+    #[must_use]
+    pub fn byte_add(self, bytes: u64) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+}
+
+impl std::fmt::Display for DevPtr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}

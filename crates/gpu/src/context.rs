@@ -1,0 +1,137 @@
+//! The primary context of a device, shared with every other user of it in the process.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::driver::Driver;
+use crate::error::GpuError;
+use crate::table::{CUcontext, CUdevice, Table};
+
+/// A device's primary context, kept alive until the last clone is dropped. Cloning is cheap.
+#[derive(Clone)]
+pub struct Context(Arc<Inner>);
+
+struct Inner {
+    driver: Driver,
+    index: u32,
+    device: CUdevice,
+    handle: CUcontext,
+}
+
+// SAFETY: a context may be used from any thread and from several at once (CUDA driver API manual,
+// "Context Management"; since CUDA 4.0); the handle itself is only handed back to the driver.
+unsafe impl Send for Inner {}
+// SAFETY: as for Send.
+unsafe impl Sync for Inner {}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("device", &self.0.index)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// Retains the primary context of the device with this index. The first one of a process takes
+    /// hundreds of milliseconds and some hundred MiB of the GPU's memory.
+    ///
+    /// # Errors
+    ///
+    /// No such device, or the driver cannot make the context.
+    pub fn new(driver: &Driver, device: u32) -> Result<Self, GpuError> {
+        let index = device;
+        let device = driver.device(index)?;
+        let mut handle: CUcontext = std::ptr::null_mut();
+        // SAFETY: `handle` is valid for the write of one pointer.
+        let code = unsafe { (driver.table().cuDevicePrimaryCtxRetain)(&raw mut handle, device) };
+        driver
+            .table()
+            .check("cuDevicePrimaryCtxRetain", code)
+            .map_err(|e| e.on(index))?;
+        Ok(Self(Arc::new(Inner {
+            driver: driver.clone(),
+            index,
+            device,
+            handle,
+        })))
+    }
+
+    /// Makes this the calling thread's current context. Streams and events need that; it stays so
+    /// until another is made current.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal.
+    pub fn make_current(&self) -> Result<(), GpuError> {
+        // SAFETY: the handle is a retained context's, and lives as long as `self`.
+        let code = unsafe { (self.table().cuCtxSetCurrent)(self.0.handle) };
+        self.check("cuCtxSetCurrent", code)
+    }
+
+    /// The index of the device.
+    #[must_use]
+    pub fn device(&self) -> u32 {
+        self.0.index
+    }
+
+    /// The driver it came from.
+    #[must_use]
+    pub fn driver(&self) -> &Driver {
+        &self.0.driver
+    }
+
+    /// The device's memory in bytes: free now, and in all.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal.
+    pub fn memory(&self) -> Result<(u64, u64), GpuError> {
+        let _entered = self.enter()?;
+        let (mut free, mut total) = (0_usize, 0_usize);
+        // SAFETY: both are valid for the write of one size_t.
+        let code = unsafe { (self.table().cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
+        self.check("cuMemGetInfo_v2", code)?;
+        Ok((free as u64, total as u64))
+    }
+
+    /// Makes the context current until the guard is dropped, then puts back what was current.
+    pub(crate) fn enter(&self) -> Result<Entered<'_>, GpuError> {
+        // SAFETY: the handle is a retained context's, and lives as long as `self`.
+        let code = unsafe { (self.table().cuCtxPushCurrent_v2)(self.0.handle) };
+        self.check("cuCtxPushCurrent_v2", code)?;
+        Ok(Entered(self))
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        self.0.driver.table()
+    }
+
+    /// An error that names the device, or `Ok`.
+    #[inline]
+    pub(crate) fn check(&self, call: &'static str, code: i32) -> Result<(), GpuError> {
+        self.table()
+            .check(call, code)
+            .map_err(|e| e.on(self.0.index))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: `Context::new` retained once and this releases once; every owner made from the
+        // context holds a clone, so none is left.
+        let _ = unsafe { (self.driver.table().cuDevicePrimaryCtxRelease_v2)(self.device) };
+    }
+}
+
+/// A context pushed on the calling thread's stack; bound to that thread by its raw borrow's use.
+pub(crate) struct Entered<'a>(&'a Context);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut popped: CUcontext = std::ptr::null_mut();
+        // SAFETY: `popped` is valid for the write of one pointer; the guard lives in one function,
+        // on the thread that pushed.
+        let _ = unsafe { (self.0.table().cuCtxPopCurrent_v2)(&raw mut popped) };
+    }
+}

@@ -1,0 +1,227 @@
+//! Why there is no driver, and what a driver refused.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::table;
+
+/// Why no CUDA driver can be used. Each state asks for another remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Absent {
+    /// The loader opened none of the libraries.
+    NoLibrary {
+        /// What was tried, in this order.
+        tried: Vec<PathBuf>,
+        /// What the loader said of each.
+        why: Vec<String>,
+    },
+    /// The library is there and its driver does not start.
+    InitFailed {
+        /// The call that failed, `cuInit` as a rule.
+        call: &'static str,
+        /// What it answered.
+        code: i32,
+        /// The code's name.
+        name: String,
+        /// The driver's own explanation.
+        text: String,
+        /// What to look at next.
+        hint: &'static str,
+    },
+    /// The library lacks a function that gpuio needs.
+    SymbolMissing {
+        /// The library.
+        library: PathBuf,
+        /// The function.
+        symbol: &'static str,
+    },
+    /// The driver works and shows this process no GPU.
+    NoDevice,
+}
+
+impl std::error::Error for Absent {}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLibrary { tried, why } => {
+                f.write_str("no CUDA driver library could be loaded")?;
+                for (path, why) in tried.iter().zip(why) {
+                    write!(f, "; {}: {why}", path.display())?;
+                }
+                if tried.is_empty() {
+                    f.write_str("; there was no place to look for it")?;
+                }
+                f.write_str(
+                    ". Install the NVIDIA driver's user-space libraries (in a container: start it \
+                     with the NVIDIA container runtime), or use gpuio's software GPU",
+                )
+            }
+            Self::InitFailed {
+                call,
+                code,
+                name,
+                text,
+                hint,
+            } => {
+                write!(
+                    f,
+                    "the CUDA driver is there and does not start: {call} answered "
+                )?;
+                write!(f, "{name} ({code}), {text}. {hint}")
+            }
+            Self::SymbolMissing { library, symbol } => write!(
+                f,
+                "{} has no function {symbol}: it is no CUDA driver, or one older than CUDA 11.0. \
+                 Update the NVIDIA driver to release 450 or later, or name another library",
+                library.display()
+            ),
+            Self::NoDevice => f.write_str(
+                "the CUDA driver works and shows no GPU to this process. Look at \
+                 CUDA_VISIBLE_DEVICES, at what nvidia-smi lists and, in a container, at the GPUs \
+                 it was started with",
+            ),
+        }
+    }
+}
+
+impl Absent {
+    /// The state for a call that failed while the driver started.
+    pub(crate) fn init(error: GpuError) -> Self {
+        let hint = init_hint(error.code);
+        let GpuError {
+            call,
+            code,
+            name,
+            text,
+            ..
+        } = error;
+        Self::InitFailed {
+            call,
+            code,
+            name,
+            text,
+            hint,
+        }
+    }
+}
+
+/// What to look at after `cuInit` answered `code`.
+fn init_hint(code: i32) -> &'static str {
+    match code {
+        table::NO_DEVICE => {
+            "No GPU is visible: look at CUDA_VISIBLE_DEVICES, at what nvidia-smi lists and, in a \
+             container, at the GPUs it was started with"
+        }
+        table::STUB_LIBRARY => {
+            "This is the stub of the CUDA SDK, made for linking: take its directory out of \
+             LD_LIBRARY_PATH and install the NVIDIA driver"
+        }
+        table::SYSTEM_NOT_READY => {
+            "A service the GPUs need is not up: on NVSwitch machines start nvidia-fabricmanager"
+        }
+        table::SYSTEM_DRIVER_MISMATCH => {
+            "The user-space driver and the kernel module differ in release: compare \
+             /proc/driver/nvidia/version with the package, then reload the module or reboot"
+        }
+        table::COMPAT_NOT_SUPPORTED_ON_DEVICE => {
+            "The forward-compatibility libraries do not support this GPU: take cuda-compat out of \
+             LD_LIBRARY_PATH"
+        }
+        table::UNKNOWN | table::NOT_INITIALIZED => {
+            "Often the module nvidia_uvm is not loaded or /dev/nvidia-uvm is not accessible: run \
+             nvidia-modprobe -u -c=0 as root and try again"
+        }
+        _ => "Run nvidia-smi and look at the kernel log for lines of NVRM",
+    }
+}
+
+/// A driver call that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub struct GpuError {
+    /// The driver's function, or gpuio's own check before it.
+    pub call: &'static str,
+    /// What it answered (the enumeration `CUresult` in the driver API's manual).
+    pub code: i32,
+    /// The code's name.
+    pub name: String,
+    /// The driver's own explanation.
+    pub text: String,
+    /// The device, if one is known.
+    pub device: Option<u32>,
+    /// What was asked: sizes and addresses, in bytes. May be empty.
+    pub detail: String,
+}
+
+impl GpuError {
+    /// The same error, naming the device.
+    pub(crate) fn on(mut self, device: u32) -> Self {
+        self.device = Some(device);
+        self
+    }
+
+    /// The same error, telling what was asked.
+    pub(crate) fn with(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// True if the context is lost: each later call will fail too, until the process ends.
+    #[must_use]
+    pub fn is_sticky(&self) -> bool {
+        // ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE, ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, then
+        // HARDWARE_STACK_ERROR to LAUNCH_FAILED.
+        matches!(self.code, 214 | 220 | 700 | 702 | 710 | 714..=719)
+    }
+
+    /// True if memory ran out, on the device or pinned on the host.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        self.code == table::OUT_OF_MEMORY
+    }
+
+    fn hint(&self) -> &'static str {
+        match self.code {
+            table::OUT_OF_MEMORY => {
+                "; ask for smaller or fewer buffers, or free memory that another process holds \
+                 (nvidia-smi lists them; for pinned memory look at ulimit -l and the memory cgroup)"
+            }
+            table::INVALID_CONTEXT => {
+                "; the calling thread has no current context: call Context::make_current first"
+            }
+            table::NO_BINARY_FOR_GPU | table::UNSUPPORTED_PTX_VERSION => {
+                "; gpuio's kernels need a GPU of compute capability 7.0 or later"
+            }
+            table::HOST_MEMORY_ALREADY_REGISTERED => "; register each range of memory once",
+            _ if self.is_sticky() => {
+                "; the context is lost and this process cannot use the GPU any more: the cause may \
+                 be an earlier copy or kernel, look at the kernel log for Xid lines of NVRM"
+            }
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for GpuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.call)?;
+        if let Some(device) = self.device {
+            write!(f, " on GPU {device}")?;
+        }
+        if !self.detail.is_empty() {
+            write!(f, " ({})", self.detail)?;
+        }
+        write!(
+            f,
+            ": {} ({}), {}{}",
+            self.name,
+            self.code,
+            self.text,
+            self.hint()
+        )
+    }
+}

@@ -1,0 +1,166 @@
+//! Code on the device.
+
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+use crate::DevPtr;
+use crate::context::Context;
+use crate::error::GpuError;
+use crate::stream::Stream;
+use crate::table::{self, CUfunction, CUmodule};
+
+/// The most arguments a launch takes here; the kernels in this crate have five.
+const MAX_ARGS: usize = 16;
+
+/// Loaded device code. Cloning is cheap; kernels keep it loaded.
+#[derive(Debug, Clone)]
+pub struct Module(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    context: Context,
+    handle: CUmodule,
+}
+
+// SAFETY: a module may be used from any thread; the handle is only handed back to the driver.
+unsafe impl Send for Inner {}
+// SAFETY: the driver locks what concurrent calls on one module need.
+unsafe impl Sync for Inner {}
+
+impl Module {
+    /// Loads PTX text, which the driver compiles for the device (or takes from its cache).
+    ///
+    /// # Errors
+    ///
+    /// The text is no PTX, is newer than the driver, or is for newer devices.
+    pub fn load(context: &Context, ptx: &CStr) -> Result<Self, GpuError> {
+        let _entered = context.enter()?;
+        let mut handle: CUmodule = std::ptr::null_mut();
+        let image = ptx.as_ptr().cast::<c_void>();
+        // SAFETY: `handle` is valid for the write of one pointer, `image` is NUL-terminated text.
+        let code = unsafe { (context.table().cuModuleLoadData)(&raw mut handle, image) };
+        context.check("cuModuleLoadData", code)?;
+        Ok(Self(Arc::new(Inner {
+            context: context.clone(),
+            handle,
+        })))
+    }
+
+    /// Finds an entry point by its name.
+    ///
+    /// # Errors
+    ///
+    /// The module has no such entry.
+    pub fn kernel(&self, name: &CStr) -> Result<Kernel, GpuError> {
+        let context = &self.0.context;
+        let _entered = context.enter()?;
+        let mut handle: CUfunction = std::ptr::null_mut();
+        let get = context.table().cuModuleGetFunction;
+        // SAFETY: `handle` is valid for the write of one pointer, the module is loaded and the
+        // name NUL-terminated.
+        let code = unsafe { get(&raw mut handle, self.0.handle, name.as_ptr()) };
+        context
+            .check("cuModuleGetFunction", code)
+            .map_err(|e| e.with(format!("kernel {}", name.to_string_lossy())))?;
+        Ok(Kernel {
+            module: self.clone(),
+            handle,
+        })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Ok(_entered) = self.context.enter() else {
+            return;
+        };
+        // SAFETY: loaded by cuModuleLoadData and unloaded once; no kernel handle is left.
+        let _ = unsafe { (self.context.table().cuModuleUnload)(self.handle) };
+    }
+}
+
+/// An entry point of a [`Module`].
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    module: Module,
+    handle: CUfunction,
+}
+
+// SAFETY: a function handle may be used from any thread; it is only handed back to the driver.
+unsafe impl Send for Kernel {}
+// SAFETY: launches from several threads are allowed by the driver.
+unsafe impl Sync for Kernel {}
+
+/// An argument of a kernel, by its type in the kernel's declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg {
+    /// A 32-bit unsigned number.
+    U32(u32),
+    /// A 64-bit unsigned number.
+    U64(u64),
+    /// An address.
+    Ptr(DevPtr),
+}
+
+impl Kernel {
+    /// As [`Stream::launch`].
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal, or more arguments than are supported.
+    ///
+    /// # Safety
+    ///
+    /// As [`Stream::launch`].
+    pub(crate) unsafe fn launch(
+        &self,
+        stream: &Stream,
+        grid: u32,
+        block: u32,
+        args: &[Arg],
+    ) -> Result<(), GpuError> {
+        let context = stream.context();
+        if args.len() > MAX_ARGS {
+            let error = context
+                .table()
+                .error("cuLaunchKernel", table::INVALID_VALUE);
+            return Err(error
+                .on(context.device())
+                .with(format!("{} arguments", args.len())));
+        }
+        let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_ARGS];
+        for (pointer, arg) in pointers.iter_mut().zip(args) {
+            *pointer = match arg {
+                Arg::U32(value) => std::ptr::from_ref(value).cast_mut().cast(),
+                Arg::U64(value) => std::ptr::from_ref(value).cast_mut().cast(),
+                Arg::Ptr(value) => std::ptr::from_ref(&value.0).cast_mut().cast(),
+            };
+        }
+        // SAFETY: the module is loaded, the stream lives, and `pointers` name values that outlive
+        // the call, which copies them; their number and types, and the memory behind them, are the
+        // caller's promise.
+        let code = unsafe {
+            (context.table().cuLaunchKernel)(
+                self.handle,
+                grid,
+                1,
+                1,
+                block,
+                1,
+                1,
+                0,
+                stream.handle(),
+                pointers.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        context
+            .check("cuLaunchKernel", code)
+            .map_err(|e| e.with(format!("{grid} blocks of {block} threads")))
+    }
+
+    /// The context that the module was loaded in.
+    pub(crate) fn context(&self) -> &Context {
+        &self.module.0.context
+    }
+}

@@ -1,0 +1,322 @@
+//! What gpuio uses of the CUDA driver API: types, constants and the table of functions.
+//!
+//! Written from the reference manual of the CUDA driver API (release 11.0 and later). The names of
+//! functions and types are the driver's own, so that they can be looked up there.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::path::{Path, PathBuf};
+
+use libloading::Library;
+
+use crate::error::{Absent, GpuError};
+
+/// What each call answers: 0, or a code of the enumeration of the same name.
+pub(crate) type CUresult = c_int;
+/// A device by its number.
+pub(crate) type CUdevice = c_int;
+/// An address on the device.
+pub(crate) type CUdeviceptr = u64;
+/// An opaque pointer that the driver hands out.
+pub(crate) type CUcontext = *mut c_void;
+/// As [`CUcontext`].
+pub(crate) type CUstream = *mut c_void;
+/// As [`CUcontext`].
+pub(crate) type CUevent = *mut c_void;
+/// As [`CUcontext`].
+pub(crate) type CUmodule = *mut c_void;
+/// As [`CUcontext`].
+pub(crate) type CUfunction = *mut c_void;
+/// Physical memory of the virtual memory management calls.
+pub(crate) type CUmemGenericAllocationHandle = u64;
+
+/// The call did what was asked.
+pub(crate) const SUCCESS: CUresult = 0;
+/// An argument is out of its range.
+pub(crate) const INVALID_VALUE: CUresult = 1;
+/// The memory asked for is not there.
+pub(crate) const OUT_OF_MEMORY: CUresult = 2;
+/// The driver was not initialised, or is being taken down at exit.
+pub(crate) const NOT_INITIALIZED: CUresult = 3;
+/// The library is the stub that the CUDA SDK ships for linking.
+pub(crate) const STUB_LIBRARY: CUresult = 34;
+/// No GPU, or none that this process may see.
+pub(crate) const NO_DEVICE: CUresult = 100;
+/// No context, or a destroyed one, is current on the calling thread.
+pub(crate) const INVALID_CONTEXT: CUresult = 201;
+/// The driver cannot compile or load the code it was given.
+pub(crate) const NO_BINARY_FOR_GPU: CUresult = 209;
+/// The PTX is newer than the driver.
+pub(crate) const UNSUPPORTED_PTX_VERSION: CUresult = 222;
+/// Asynchronous work is still under way: an answer, no error.
+pub(crate) const NOT_READY: CUresult = 600;
+/// The memory is registered already.
+pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: CUresult = 712;
+/// The device or the driver lacks what was asked.
+pub(crate) const NOT_SUPPORTED: CUresult = 801;
+/// The fabric manager, or another service that the GPUs need, is not up.
+pub(crate) const SYSTEM_NOT_READY: CUresult = 802;
+/// The user-space driver and the kernel module are of different releases.
+pub(crate) const SYSTEM_DRIVER_MISMATCH: CUresult = 803;
+/// The forward-compatibility libraries do not support this GPU.
+pub(crate) const COMPAT_NOT_SUPPORTED_ON_DEVICE: CUresult = 804;
+/// The driver does not say why.
+pub(crate) const UNKNOWN: CUresult = 999;
+
+/// `cuMemHostAlloc`, `cuMemHostRegister`: pinned for every context, not only the current one.
+pub(crate) const MEMHOST_PORTABLE: c_uint = 1;
+/// `cuStreamCreate`: no implicit order with the default stream.
+pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
+/// `cuEventCreate`: waiting sleeps where the default spins.
+pub(crate) const EVENT_BLOCKING_SYNC: c_uint = 1;
+/// `cuEventCreate`: no time stamp, which makes records and queries cheaper.
+pub(crate) const EVENT_DISABLE_TIMING: c_uint = 2;
+/// `cuDeviceGetAttribute`.
+pub(crate) const ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 16;
+/// `cuDeviceGetAttribute`.
+pub(crate) const ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
+/// `cuDeviceGetAttribute`.
+pub(crate) const ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
+/// `cuDeviceGetAttribute`: may memory of the VMM calls be reached by other PCI devices?
+pub(crate) const ATTRIBUTE_RDMA_WITH_VMM: c_int = 110;
+/// `CUmemAllocationProp`: memory that does not move.
+pub(crate) const MEM_ALLOCATION_TYPE_PINNED: c_int = 1;
+/// `CUmemLocation`: on a device.
+pub(crate) const MEM_LOCATION_TYPE_DEVICE: c_int = 1;
+/// `CUmemAccessDesc`: read and write.
+pub(crate) const MEM_ACCESS_READWRITE: c_int = 3;
+/// `cuMemGetAllocationGranularity`: the least size.
+pub(crate) const MEM_GRANULARITY_MINIMUM: c_int = 0;
+
+/// Where memory of the VMM calls lies or is used from.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CUmemLocation {
+    pub(crate) kind: c_int,
+    pub(crate) id: c_int,
+}
+
+/// Flags at the end of [`CUmemAllocationProp`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CUmemAllocationFlags {
+    pub(crate) compression: u8,
+    pub(crate) gpu_direct_rdma_capable: u8,
+    pub(crate) usage: u16,
+    pub(crate) reserved: [u8; 4],
+}
+
+/// What memory `cuMemCreate` shall make.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CUmemAllocationProp {
+    pub(crate) kind: c_int,
+    pub(crate) requested_handle_types: c_int,
+    pub(crate) location: CUmemLocation,
+    pub(crate) win32_handle_meta_data: *mut c_void,
+    pub(crate) flags: CUmemAllocationFlags,
+}
+
+/// Who may use a mapping, for `cuMemSetAccess`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CUmemAccessDesc {
+    pub(crate) location: CUmemLocation,
+    pub(crate) flags: c_int,
+}
+
+/// Declares the table from one list, required and optional symbols apart, and how it is loaded.
+macro_rules! table {
+    (
+        required { $($name:ident($($arg:ty),*);)* }
+        optional { $($maybe:ident($($maybe_arg:ty),*);)* }
+    ) => {
+        /// The functions of one loaded library.
+        #[expect(non_snake_case, reason = "the fields bear the driver's own names")]
+        #[derive(Debug)]
+        pub(crate) struct Table {
+            $(pub(crate) $name: unsafe extern "C" fn($($arg),*) -> CUresult,)*
+            $(pub(crate) $maybe: Option<unsafe extern "C" fn($($maybe_arg),*) -> CUresult>,)*
+            /// Last, so that it is closed after everything that points into it.
+            _library: Library,
+        }
+
+        impl Table {
+            fn resolve(library: Library, path: &Path) -> Result<Self, Absent> {
+                Ok(Self {
+                    $($name: {
+                        // SAFETY: the type is that of the symbol in the reference manual; the
+                        // pointer lives beside the library that it points into.
+                        let found = unsafe { library.get(stringify!($name)) };
+                        *found.map_err(|_| missing(path, stringify!($name)))?
+                    },)*
+                    $($maybe: {
+                        // SAFETY: as for the required symbols.
+                        unsafe { library.get(stringify!($maybe)) }.ok().map(|found| *found)
+                    },)*
+                    _library: library,
+                })
+            }
+        }
+    };
+}
+
+table! {
+    required {
+        cuInit(c_uint);
+        cuDriverGetVersion(*mut c_int);
+        cuGetErrorName(CUresult, *mut *const c_char);
+        cuGetErrorString(CUresult, *mut *const c_char);
+        cuDeviceGetCount(*mut c_int);
+        cuDeviceGet(*mut CUdevice, c_int);
+        cuDeviceGetName(*mut c_char, c_int, CUdevice);
+        cuDeviceGetUuid(*mut [u8; 16], CUdevice);
+        cuDeviceGetPCIBusId(*mut c_char, c_int, CUdevice);
+        cuDeviceTotalMem_v2(*mut usize, CUdevice);
+        cuDeviceGetAttribute(*mut c_int, c_int, CUdevice);
+        cuDevicePrimaryCtxRetain(*mut CUcontext, CUdevice);
+        cuDevicePrimaryCtxRelease_v2(CUdevice);
+        cuCtxSetCurrent(CUcontext);
+        cuCtxPushCurrent_v2(CUcontext);
+        cuCtxPopCurrent_v2(*mut CUcontext);
+        cuMemGetInfo_v2(*mut usize, *mut usize);
+        cuMemAlloc_v2(*mut CUdeviceptr, usize);
+        cuMemFree_v2(CUdeviceptr);
+        cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
+        cuMemFreeHost(*mut c_void);
+        cuMemHostRegister_v2(*mut c_void, usize, c_uint);
+        cuMemHostUnregister(*mut c_void);
+        cuMemcpyHtoDAsync_v2(CUdeviceptr, *const c_void, usize, CUstream);
+        cuMemcpyDtoHAsync_v2(*mut c_void, CUdeviceptr, usize, CUstream);
+        cuMemcpyAsync(CUdeviceptr, CUdeviceptr, usize, CUstream);
+        cuStreamCreate(*mut CUstream, c_uint);
+        cuStreamDestroy_v2(CUstream);
+        cuStreamSynchronize(CUstream);
+        cuStreamQuery(CUstream);
+        cuEventCreate(*mut CUevent, c_uint);
+        cuEventDestroy_v2(CUevent);
+        cuEventRecord(CUevent, CUstream);
+        cuEventQuery(CUevent);
+        cuEventSynchronize(CUevent);
+        cuModuleLoadData(*mut CUmodule, *const c_void);
+        cuModuleUnload(CUmodule);
+        cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
+        cuLaunchKernel(
+            CUfunction,
+            c_uint, c_uint, c_uint,
+            c_uint, c_uint, c_uint,
+            c_uint,
+            CUstream,
+            *mut *mut c_void,
+            *mut *mut c_void
+        );
+    }
+    optional {
+        // CUDA 11.4; tells the instances of a partitioned (MIG) GPU apart.
+        cuDeviceGetUuid_v2(*mut [u8; 16], CUdevice);
+        // CUDA 10.2: virtual memory management.
+        cuMemGetAllocationGranularity(*mut usize, *const CUmemAllocationProp, c_int);
+        cuMemCreate(
+            *mut CUmemGenericAllocationHandle, usize, *const CUmemAllocationProp, u64
+        );
+        cuMemRelease(CUmemGenericAllocationHandle);
+        cuMemAddressReserve(*mut CUdeviceptr, usize, usize, CUdeviceptr, u64);
+        cuMemAddressFree(CUdeviceptr, usize);
+        cuMemMap(CUdeviceptr, usize, usize, CUmemGenericAllocationHandle, u64);
+        cuMemUnmap(CUdeviceptr, usize);
+        cuMemSetAccess(CUdeviceptr, usize, *const CUmemAccessDesc, usize);
+        // Only gpuio's software GPU has it.
+        gpuio_soft_version();
+    }
+}
+
+fn missing(library: &Path, symbol: &'static str) -> Absent {
+    Absent::SymbolMissing {
+        library: library.to_path_buf(),
+        symbol,
+    }
+}
+
+impl Table {
+    /// Opens the first of `candidates` that the loader accepts and resolves the list in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Absent::NoLibrary`] if none opens, [`Absent::SymbolMissing`] if one opens that is no CUDA
+    /// driver of release 11 or later.
+    pub(crate) fn open(candidates: &[PathBuf]) -> Result<(Self, PathBuf), Absent> {
+        let mut why = Vec::new();
+        for path in candidates {
+            // SAFETY: running the library's initialisers is what the caller asked for by naming
+            // it: the system's CUDA driver, gpuio's software GPU or a path that the user gave.
+            match unsafe { Library::new(path.as_os_str()) } {
+                Ok(library) => return Ok((Self::resolve(library, path)?, path.clone())),
+                Err(error) => why.push(chain(&error)),
+            }
+        }
+        Err(Absent::NoLibrary {
+            tried: candidates.to_vec(),
+            why,
+        })
+    }
+
+    /// An error for the answer `code` of `call`, or `Ok` for success.
+    #[inline]
+    pub(crate) fn check(&self, call: &'static str, code: CUresult) -> Result<(), GpuError> {
+        if code == SUCCESS {
+            Ok(())
+        } else {
+            Err(self.error(call, code))
+        }
+    }
+
+    /// The error for the answer `code` of `call`.
+    #[cold]
+    pub(crate) fn error(&self, call: &'static str, code: CUresult) -> GpuError {
+        GpuError {
+            call,
+            code,
+            name: said(self.cuGetErrorName, code),
+            text: said(self.cuGetErrorString, code),
+            device: None,
+            detail: String::new(),
+        }
+    }
+
+    /// The error for an optional function that this driver lacks.
+    #[cold]
+    pub(crate) fn lacking(&self, call: &'static str) -> GpuError {
+        let mut error = self.error(call, NOT_SUPPORTED);
+        error.detail = "this driver has no such function; it is older than CUDA 10.2".into();
+        error
+    }
+}
+
+/// What `ask`, one of the two functions that explain codes, says of `code`.
+fn said(
+    ask: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult,
+    code: CUresult,
+) -> String {
+    let mut text: *const c_char = std::ptr::null();
+    // SAFETY: `text` is valid for the write of one pointer. Both functions may be called before
+    // cuInit and from any thread.
+    let answer = unsafe { ask(code, &raw mut text) };
+    if answer != SUCCESS || text.is_null() {
+        return "a code this driver does not know".into();
+    }
+    // SAFETY: on success the driver stores a NUL-terminated string that is never freed.
+    unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The error and its sources in one line: libloading's own `Display` hides what the loader said.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}
