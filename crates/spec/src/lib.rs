@@ -1,1 +1,24 @@
-//! spec
+//! What was asked of gpuio: job files in the INI dialect shared with fio and gdsio, gdsio's
+//! command line, and the table of keys that both and the native flags go through.
+//!
+//! This crate says what was asked and nothing else. It fills in no default, reads no file, no
+//! environment and no machine: functions take text and closures and return values. All of them
+//! may be called from any thread, and none panics on any input.
+
+mod gdsio;
+mod ini;
+mod job;
+mod keys;
+mod nearest;
+mod origin;
+mod value;
+
+pub use gdsio::{GdsioAsk, GdsioError, GdsioRun, parse as parse_gdsio};
+pub use ini::{JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file};
+pub use job::{
+    Arrivals, BlockShare, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, JobSpec, MemoryAsk, Rw,
+    Spec, Verify,
+};
+pub use keys::{Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table};
+pub use nearest::nearest;
+pub use origin::{Asked, Origin};

@@ -1,0 +1,257 @@
+//! gdsio's command line, as its 1.12 help text lists it (CUDA 12.8), and `-O` from NVIDIA's
+//! configuration guide.
+
+mod error;
+mod flags;
+
+pub use error::GdsioError;
+
+use crate::Origin;
+use crate::job::{JobSpec, Spec};
+use crate::keys::{Dialect, KeyError, apply};
+use flags::{FLAGS, Flag, Takes};
+
+/// A gdsio command line as asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GdsioAsk {
+    /// What to do.
+    pub run: GdsioRun,
+    /// `-J`: results for each job as well.
+    pub per_job: bool,
+    /// Long options, which gdsio does not have, for the caller to judge: name without dashes,
+    /// and the value where there was one.
+    pub leftovers: Vec<(String, Option<String>)>,
+}
+
+/// What a gdsio command line asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GdsioRun {
+    /// One job from flags.
+    Flags(Spec),
+    /// A configuration file by name, to be read by [`crate::parse_job_file`].
+    Config(String),
+    /// `-h` or `--help`.
+    Help,
+    /// `--version`.
+    Version,
+}
+
+/// Reads gdsio's arguments, without the program's name.
+///
+/// Values may be attached (`-w8`) or separate (`-w 8`), and flags without value may be joined
+/// (`-VR`), as `getopt(3)` has it. Numbers are decimal whatever zeros they begin with.
+/// `takes_value` says of a long option (name without dashes) whether the next argument is its
+/// value; `--name=value` needs no asking.
+///
+/// gdsio's meanings are set where they differ: `-f` makes all threads share the file, thread `i`
+/// at `start offset + i * size`; `-T` runs until the time is up, over and over.
+///
+/// # Errors
+///
+/// The first [`GdsioError`]; it names the flag and says what to do.
+pub fn parse(args: &[String], takes_value: &dyn Fn(&str) -> bool) -> Result<GdsioAsk, GdsioError> {
+    let mut reader = Reader {
+        job: JobSpec::new("gdsio"),
+        config: None,
+        seen: Vec::new(),
+        ask: GdsioAsk {
+            run: GdsioRun::Help,
+            per_job: false,
+            leftovers: Vec::new(),
+        },
+    };
+    let mut rest = args.iter().map(String::as_str).peekable();
+    while let Some(argument) = rest.next() {
+        if let Some(long) = argument.strip_prefix("--") {
+            match long {
+                "help" => return Ok(reader.ask),
+                "version" => {
+                    reader.ask.run = GdsioRun::Version;
+                    return Ok(reader.ask);
+                }
+                long => {
+                    let leftover = leftover(long, &mut rest, takes_value);
+                    reader.ask.leftovers.push(leftover);
+                }
+            }
+        } else if let Some(letters) = argument.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+            if reader.letters(letters, &mut rest)? == Next::Help {
+                return Ok(reader.ask);
+            }
+        } else {
+            reader.positional(argument)?;
+        }
+    }
+    reader.finish()
+}
+
+fn leftover<'a>(
+    long: &str,
+    rest: &mut impl Iterator<Item = &'a str>,
+    takes_value: &dyn Fn(&str) -> bool,
+) -> (String, Option<String>) {
+    match long.split_once('=') {
+        Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+        None if takes_value(long) => (long.to_owned(), rest.next().map(str::to_owned)),
+        None => (long.to_owned(), None),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Argument,
+    Help,
+}
+
+struct Reader {
+    job: JobSpec,
+    config: Option<String>,
+    seen: Vec<&'static Flag>,
+    ask: GdsioAsk,
+}
+
+impl Reader {
+    /// The letters after one dash: flags, and at most one value at the end.
+    fn letters<'a>(
+        &mut self,
+        letters: &str,
+        rest: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
+    ) -> Result<Next, GdsioError> {
+        for (at, letter) in letters.char_indices() {
+            if letter == 'h' {
+                return Ok(Next::Help);
+            }
+            let flag = FLAGS.iter().find(|flag| flag.letter() == letter);
+            let Some(flag) = flag else {
+                let flag = crate::value::shown(&format!("-{letter}"));
+                return Err(GdsioError::UnknownFlag { flag });
+            };
+            if self.seen.iter().any(|seen| seen.name == flag.name) {
+                return Err(GdsioError::Twice { flag: flag.name });
+            }
+            self.seen.push(flag);
+            if matches!(flag.takes, Takes::Nothing(_) | Takes::PerJob) {
+                self.set(flag, "1")?;
+                continue;
+            }
+            let missing = || GdsioError::MissingValue {
+                flag: flag.name,
+                what: flag.what,
+            };
+            let value = match &letters[at + letter.len_utf8()..] {
+                "" => rest
+                    .next_if(|next| !looks_like_flag(next))
+                    .ok_or_else(missing)?,
+                attached => attached,
+            };
+            self.set(flag, value)?;
+            break;
+        }
+        Ok(Next::Argument)
+    }
+
+    fn set(&mut self, flag: &'static Flag, value: &str) -> Result<(), GdsioError> {
+        let (key, value) = match flag.takes {
+            Takes::PerJob => {
+                self.ask.per_job = true;
+                return Ok(());
+            }
+            Takes::Nothing(key) | Takes::Value(key) => (key, value.to_owned()),
+            // A gdsio file name is one name, colons and all.
+            Takes::FileName => ("filename", value.replace(':', "\\:")),
+            Takes::Number(key, names) => match names.iter().find(|(number, _)| *number == value) {
+                Some((_, name)) => (key, (*name).to_owned()),
+                None => {
+                    return Err(GdsioError::Value {
+                        flag: flag.name,
+                        source: KeyError::Value {
+                            key,
+                            value: value.to_owned(),
+                            at: 0,
+                            meaning: format!("expected {}", flag.what),
+                        },
+                    });
+                }
+            },
+        };
+        apply(&mut self.job, key, &value, Origin::Flag(flag.name)).map_err(|source| {
+            GdsioError::Value {
+                flag: flag.name,
+                source,
+            }
+        })
+    }
+
+    fn positional(&mut self, argument: &str) -> Result<(), GdsioError> {
+        let shown = crate::value::shown(argument);
+        if let Some((0, found, plain @ '-')) = crate::keys::full_width(argument) {
+            return Err(GdsioError::LookAlike {
+                argument: shown,
+                found,
+                plain,
+            });
+        }
+        if self.config.is_some() || !self.seen.iter().all(|flag| flag.takes == Takes::PerJob) {
+            let after = self.seen.last().map(|flag| flag.name);
+            return Err(GdsioError::Unexpected {
+                argument: shown,
+                after: after
+                    .map(|flag| format!(" after {flag}"))
+                    .unwrap_or_default(),
+            });
+        }
+        self.config = Some(argument.to_owned());
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<GdsioAsk, GdsioError> {
+        if let Some(config) = self.config {
+            if let Some(flag) = self.seen.iter().find(|flag| flag.takes != Takes::PerJob) {
+                return Err(GdsioError::ConfigAndFlag {
+                    config: crate::value::shown(&config),
+                    flag: flag.name,
+                });
+            }
+            self.ask.run = GdsioRun::Config(config);
+            return Ok(self.ask);
+        }
+        match (&self.job.filenames, &self.job.directory) {
+            (Some(_), Some(_)) => return Err(GdsioError::FileAndDirectory),
+            (None, None) => return Err(GdsioError::NoTarget),
+            _ => {}
+        }
+        speak_gdsio(&mut self.job);
+        self.ask.run = GdsioRun::Flags(Spec {
+            name: None,
+            jobs: vec![self.job],
+        });
+        Ok(self.ask)
+    }
+}
+
+/// A dash and a letter. gdsio has no negative numbers, so this is a flag whose predecessor lost
+/// its value.
+fn looks_like_flag(argument: &str) -> bool {
+    let mut chars = argument.chars();
+    chars.next() == Some('-') && chars.next().is_some_and(|c| c.is_alphabetic() || c == '-')
+}
+
+/// Gives a job gdsio's meanings where nobody said otherwise: a running time is filled by starting
+/// over, and a named file is shared by all threads.
+pub(crate) fn speak_gdsio(job: &mut JobSpec) {
+    job.dialect = Some(Dialect::Gdsio);
+    if job.runtime_ns.is_some() && job.time_based.is_none() {
+        job.time_based = Some(true);
+        implied(job, "runtime_ns", "time_based");
+    }
+    if job.filenames.is_some() && job.shared_files.is_none() {
+        job.shared_files = Some(true);
+        implied(job, "filenames", "shared_files");
+    }
+}
+
+fn implied(job: &mut JobSpec, by: &str, field: &'static str) {
+    if let Some(asked) = job.asked.get(by).cloned() {
+        job.asked.insert(field, asked);
+    }
+}

@@ -1,0 +1,238 @@
+//! Job files: `[section]` headers and `key=value` lines, as fio and gdsio write them.
+
+mod error;
+mod expand;
+mod line;
+
+pub use error::{JobFileError, JobFileProblem};
+
+use std::sync::Arc;
+
+use crate::gdsio::speak_gdsio;
+use crate::job::{JobSpec, Spec};
+use crate::keys::{Dialect, KeyError, Status, apply, find};
+use crate::{Asked, Origin};
+use expand::expand;
+use line::{Line, Setting};
+
+/// How many errors are collected before reading stops: more than fit on a screen help nobody.
+pub const MAX_ERRORS: usize = 20;
+
+/// Reads a job file.
+///
+/// `file` is the name that errors and origins print. `text` should be UTF-8 (a byte order mark
+/// and CRLF line ends are fine). `env` answers `${NAME}`; it is asked for nothing else.
+///
+/// # Errors
+///
+/// Every error found, up to [`MAX_ERRORS`], in the order of the file; never an empty list.
+///
+/// ```
+/// let spec = gpuio_spec::parse_job_file("a.fio", "[job1]\nbs=4k\niodepth=8\n", &|_| None);
+/// assert_eq!(spec.map(|spec| spec.jobs[0].depth), Ok(Some(8)));
+/// ```
+pub fn parse(
+    file: &str,
+    text: impl AsRef<[u8]>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Spec, Vec<JobFileError>> {
+    let mut reader = Reader {
+        file: Arc::from(file),
+        env,
+        spec: Spec::default(),
+        global: JobSpec::new(""),
+        section: Section::Before,
+        errors: Vec::new(),
+    };
+    match std::str::from_utf8(text.as_ref()) {
+        Ok(text) => reader.read(text),
+        Err(error) => {
+            let (line, column) = end_of(&text.as_ref()[..error.valid_up_to()]);
+            let utf16 = matches!(text.as_ref(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+            reader.fail(line, column, JobFileProblem::NotUtf8 { utf16 });
+        }
+    }
+    reader.finish()
+}
+
+/// Line and column just after text that is known to be UTF-8.
+fn end_of(valid: &[u8]) -> (u32, u32) {
+    let valid = String::from_utf8_lossy(valid);
+    let valid = valid.strip_prefix('\u{feff}').unwrap_or(&valid);
+    let last = valid.rsplit('\n').next().unwrap_or("");
+    let lines = valid.matches('\n').count();
+    (position(lines), position(last.chars().count()))
+}
+
+/// A count from 0 as a position from 1. Files of 2^32 lines are not told apart at their end.
+fn position(count: usize) -> u32 {
+    u32::try_from(count).map_or(u32::MAX, |count| count.saturating_add(1))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Before,
+    Global,
+    Job,
+    /// After a header that could not be read: keys are checked and go nowhere.
+    Broken,
+}
+
+struct Reader<'a> {
+    file: Arc<str>,
+    env: &'a dyn Fn(&str) -> Option<String>,
+    spec: Spec,
+    global: JobSpec,
+    section: Section,
+    errors: Vec<JobFileError>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, text: &str) {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut last = 0;
+        for (index, line) in text.split('\n').enumerate() {
+            if self.errors.len() >= MAX_ERRORS {
+                return;
+            }
+            last = index;
+            self.line(position(index), line.strip_suffix('\r').unwrap_or(line));
+        }
+        if self.spec.jobs.is_empty() && self.errors.is_empty() {
+            self.fail(position(last), 1, JobFileProblem::NoJob);
+        }
+    }
+
+    fn line(&mut self, number: u32, text: &str) {
+        if let Some(at) = text.find('\0') {
+            self.fail(number, column(text, at), JobFileProblem::Nul);
+            return;
+        }
+        match line::read(text) {
+            Ok(Line::Nothing) => {}
+            Ok(Line::Section("global")) => self.section = Section::Global,
+            Ok(Line::Section(name)) => {
+                self.section = Section::Job;
+                self.spec.jobs.push(JobSpec {
+                    name: name.to_owned(),
+                    ..self.global.clone()
+                });
+            }
+            Ok(Line::Setting(setting)) => self.setting(number, text, &setting),
+            Err((at, problem)) => {
+                if text.trim_start().starts_with('[') {
+                    self.section = Section::Broken;
+                }
+                self.fail(number, column(text, at), problem);
+            }
+        }
+    }
+
+    fn setting(&mut self, number: u32, text: &str, setting: &Setting<'_>) {
+        let key_column = column(text, setting.key_at);
+        if self.section == Section::Before {
+            let key = crate::value::shown(setting.key);
+            self.fail(number, key_column, JobFileProblem::OutsideSection { key });
+            return;
+        }
+        let Some((value_at, raw)) = setting.value else {
+            self.bare(number, key_column, setting.key);
+            return;
+        };
+        let value = match expand(raw, column(text, value_at), self.env) {
+            Ok(value) => value,
+            Err((at, problem)) => {
+                self.fail(number, at, problem);
+                return;
+            }
+        };
+        // An unknown key is told as such, whether or not it has a value.
+        if value.text.is_empty() && find(setting.key).is_some() {
+            let key = setting.key.to_owned();
+            let variable = !raw.is_empty();
+            let at = column(text, value_at);
+            self.fail(number, at, JobFileProblem::EmptyValue { key, variable });
+            return;
+        }
+        if let Err(error) = self.apply(number, key_column, setting.key, &value.text) {
+            let at = match &error {
+                KeyError::Value { at, .. } => value.column(*at),
+                KeyError::FullWidth { in_value, at, .. } if *in_value => value.column(*at),
+                KeyError::FullWidth { at, .. } => column(text, setting.key_at + at),
+                _ => key_column,
+            };
+            self.fail(number, at, JobFileProblem::Key(error));
+        }
+    }
+
+    /// A line without `=`: a flag, or a key whose value was separated by a blank.
+    fn bare(&mut self, number: u32, key_column: u32, words: &str) {
+        let mut parts = words.splitn(2, line::is_blank);
+        let (first, more) = (parts.next().unwrap_or(words), parts.next());
+        let known = find(first);
+        let refused = known.is_some_and(|key| matches!(key.status, Status::Known { .. }));
+        if let (Some(key), Some(_), false) = (known, more, refused) {
+            let key = key.name;
+            self.fail(number, key_column, JobFileProblem::NoEquals { key });
+        } else if let Err(error) = self.apply(number, key_column, first, "") {
+            let at = match &error {
+                KeyError::FullWidth { at, .. } => key_column
+                    .saturating_add(position(first[..*at].chars().count()).saturating_sub(1)),
+                _ => key_column,
+            };
+            self.fail(number, at, JobFileProblem::Key(error));
+        }
+    }
+
+    fn apply(&mut self, line: u32, column: u32, key: &str, value: &str) -> Result<(), KeyError> {
+        let origin = Origin::File {
+            file: Arc::clone(&self.file),
+            line,
+            column,
+        };
+        let mut nowhere = JobSpec::default();
+        let job = match self.section {
+            Section::Job => self.spec.jobs.last_mut().unwrap_or(&mut nowhere),
+            Section::Global => &mut self.global,
+            Section::Before | Section::Broken => &mut nowhere,
+        };
+        apply(job, key, value, origin)?;
+        // In [global] the name is the run's, and no job inherits it.
+        if self.section == Section::Global && self.global.asked.remove("name").is_some() {
+            self.spec.name = Some(std::mem::take(&mut self.global.name));
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, line: u32, column: u32, problem: JobFileProblem) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(JobFileError {
+                file: Arc::clone(&self.file),
+                line,
+                column,
+                problem,
+            });
+        }
+    }
+
+    fn finish(mut self) -> Result<Spec, Vec<JobFileError>> {
+        if !self.errors.is_empty() {
+            return Err(self.errors);
+        }
+        for job in &mut self.spec.jobs {
+            if job.asked.values().any(is_gdsios) {
+                speak_gdsio(job);
+            }
+        }
+        Ok(self.spec)
+    }
+}
+
+fn is_gdsios(asked: &Asked) -> bool {
+    find(asked.key).is_some_and(|key| key.dialect == Dialect::Gdsio)
+}
+
+/// The column of a byte of the line.
+fn column(line: &str, at: usize) -> u32 {
+    position(line.get(..at).unwrap_or(line).chars().count())
+}

@@ -1,0 +1,98 @@
+//! What can be wrong with a job file.
+
+use std::sync::Arc;
+
+use crate::keys::KeyError;
+
+/// One error of a job file, printed as `file:line:column: what is wrong; what to do`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {problem}")]
+pub struct JobFileError {
+    /// The file, as it was named to the parser.
+    pub file: Arc<str>,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1, in characters; one past the last where a line ends too early. A byte order
+    /// mark is not counted.
+    pub column: u32,
+    /// What is wrong.
+    pub problem: JobFileProblem,
+}
+
+/// What is wrong at a place of a job file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobFileProblem {
+    /// A key or its value.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The file is not UTF-8.
+    #[error("this byte is not UTF-8 text{}", if *.utf16 {
+        "; the file looks like UTF-16: save it as UTF-8"
+    } else {
+        "; save the file as UTF-8, and check that it is a job file"
+    })]
+    NotUtf8 {
+        /// It begins as UTF-16 files do.
+        utf16: bool,
+    },
+    /// A NUL character.
+    #[error("a NUL character; this is not a text file, or it was damaged: write it anew")]
+    Nul,
+    /// `[` without `]`.
+    #[error("the section header has no ']'; write [name] on a line of its own")]
+    SectionUnclosed,
+    /// `[]`.
+    #[error("the section has no name; write [global] or [name]")]
+    SectionUnnamed,
+    /// Something after `]`.
+    #[error("'{text}' after the section header; put it on the next line")]
+    SectionTrailing {
+        /// What follows, cut to a line.
+        text: String,
+    },
+    /// A key before the first header.
+    #[error("key '{key}' stands before any section; put [global] or [name] above it")]
+    OutsideSection {
+        /// The key.
+        key: String,
+    },
+    /// A line that begins with `=`.
+    #[error("no key before '='; write key=value")]
+    KeyMissing,
+    /// `key=` and nothing, or a variable that is set and empty.
+    #[error("key '{key}' has an empty value{}; give one, or remove the line", if *.variable {
+        ": its environment variable is set and empty"
+    } else {
+        ""
+    })]
+    EmptyValue {
+        /// The key.
+        key: String,
+        /// A variable stands there, so the line itself is not empty.
+        variable: bool,
+    },
+    /// `key value`.
+    #[error("no '=' after key '{key}'; write {key}=VALUE")]
+    NoEquals {
+        /// The key.
+        key: &'static str,
+    },
+    /// `${NAME}` that is not in the environment.
+    #[error(
+        "environment variable '{name}' is not set; set it, or write $${{{name}}} if the \
+             text ${{{name}}} itself is meant"
+    )]
+    UnsetVariable {
+        /// The variable.
+        name: String,
+    },
+    /// `${` that does not go on with a name and `}`.
+    #[error(
+        "'${{' needs a variable name of letters, digits and '_', and then '}}'; write $${{ \
+             if the text ${{ itself is meant"
+    )]
+    BadVariable,
+    /// No section other than `[global]`.
+    #[error("the file has no job; add a section such as [job1], even an empty one")]
+    NoJob,
+}

@@ -1,0 +1,73 @@
+//! `${NAME}` in values.
+
+use super::{JobFileProblem, position};
+
+/// A value after its variables were replaced, with the way back to the line.
+pub(super) struct Expanded {
+    pub(super) text: String,
+    /// For each byte of `text`, and for its end, the column it came from.
+    columns: Vec<u32>,
+}
+
+impl Expanded {
+    /// The column that the byte `at` of the text came from; for a byte out of a variable, where
+    /// the variable begins.
+    pub(super) fn column(&self, at: usize) -> u32 {
+        let last = self.columns.len().saturating_sub(1);
+        self.columns.get(at.min(last)).copied().unwrap_or(1)
+    }
+
+    fn push(&mut self, text: &str, column: u32) {
+        self.text.push_str(text);
+        self.columns.resize(self.text.len(), column);
+    }
+}
+
+/// Replaces `${NAME}` by what `env` says and `$${` by `${`. What a variable holds is not looked
+/// at again. `column` is where `raw` begins; an error carries the column of its `$`.
+pub(super) fn expand(
+    raw: &str,
+    column: u32,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Expanded, (u32, JobFileProblem)> {
+    let mut out = Expanded {
+        text: String::with_capacity(raw.len()),
+        columns: Vec::with_capacity(raw.len() + 1),
+    };
+    let mut at = column;
+    let mut rest = raw;
+    while let Some(c) = rest.chars().next() {
+        let taken = if rest.starts_with("$${") {
+            out.push("${", at);
+            "$${".len()
+        } else if let Some(after) = rest.strip_prefix("${") {
+            let name = variable(after).ok_or((at, JobFileProblem::BadVariable))?;
+            let Some(value) = env(name) else {
+                let name = name.to_owned();
+                return Err((at, JobFileProblem::UnsetVariable { name }));
+            };
+            if value.contains('\0') {
+                return Err((at, JobFileProblem::Nul));
+            }
+            out.push(&value, at);
+            "${}".len() + name.len()
+        } else {
+            out.push(&rest[..c.len_utf8()], at);
+            c.len_utf8()
+        };
+        // Characters, not bytes: the part just read may hold any text.
+        let passed = position(rest[..taken].chars().count()) - 1;
+        at = at.saturating_add(passed);
+        rest = &rest[taken..];
+    }
+    out.columns.push(at);
+    Ok(out)
+}
+
+/// The name up to `}`.
+fn variable(after: &str) -> Option<&str> {
+    let (name, _) = after.split_once('}')?;
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let ok = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
+    (ok && name.chars().all(letter)).then_some(name)
+}

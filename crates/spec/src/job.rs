@@ -1,0 +1,279 @@
+//! What was asked, and nothing more: every field is `None` until somebody asks for it.
+
+use std::collections::BTreeMap;
+
+use crate::keys::Dialect;
+use crate::{Asked, Origin};
+
+/// A run: jobs in the order they were written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Spec {
+    /// The run's name: `name=` in `[global]`.
+    pub name: Option<String>,
+    /// Jobs, in order. A parsed job file has at least one.
+    pub jobs: Vec<JobSpec>,
+}
+
+impl Spec {
+    /// The notes of all jobs, each text once, in order. A line of `[global]` reaches every job
+    /// after it and would otherwise be told once per job.
+    #[must_use]
+    pub fn notes(&self) -> Vec<&str> {
+        let mut notes: Vec<&str> = Vec::new();
+        for note in self.jobs.iter().flat_map(|job| &job.notes) {
+            if !notes.contains(&note.as_str()) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+}
+
+/// One job as asked. Sizes and offsets are bytes, durations nanoseconds.
+///
+/// `None` means that nobody said: filling it in is the plan's work. Nothing here was checked
+/// against a machine, a file or the table of paths and engines.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobSpec {
+    /// The section's name, or what `name` said. Not unique.
+    pub name: String,
+    /// The dialect whose meanings apply where dialects differ. Set to gdsio's by its command
+    /// line and by a job section that uses a gdsio-only key; never to `Dialect::All`.
+    pub dialect: Option<Dialect>,
+    /// Data paths by name, or `all`.
+    pub paths: Option<Vec<String>>,
+    /// The I/O engine by name; fio's synchronous engines arrive as `psync`.
+    pub engine: Option<String>,
+    /// Direction and order.
+    pub rw: Option<Rw>,
+    /// Block sizes with their shares, which sum to 100. Never empty.
+    pub blocks: Option<Vec<BlockShare>>,
+    /// Bytes per thread: the region of the file, not what is moved.
+    pub size: Option<u64>,
+    /// Bytes each thread moves before it stops.
+    pub io_size: Option<u64>,
+    /// Where the first thread's region starts, in bytes.
+    pub offset: Option<u64>,
+    /// Threads; at least 1.
+    pub threads: Option<u32>,
+    /// I/Os in flight per thread; at least 1.
+    pub depth: Option<u32>,
+    /// How long to run, in nanoseconds.
+    pub runtime_ns: Option<u64>,
+    /// Start over at the end of the region until `runtime_ns` is up.
+    pub time_based: Option<bool>,
+    /// Run this long before measuring, in nanoseconds.
+    pub ramp_ns: Option<u64>,
+    /// Where the data files are.
+    pub directory: Option<String>,
+    /// Data files by name. Never empty.
+    pub filenames: Option<Vec<String>>,
+    /// Which GPUs, through which driver.
+    pub gpu: Option<GpuAsk>,
+    /// NUMA node for threads and host memory.
+    pub numa: Option<u32>,
+    /// CPUs the threads may use: sorted, each once.
+    pub cpus: Option<Vec<u32>>,
+    /// `O_DIRECT` (true) or the page cache (false).
+    pub direct: Option<bool>,
+    /// Whether and when data is checked.
+    pub verify: Option<Verify>,
+    /// Seed of every random choice.
+    pub seed: Option<u64>,
+    /// Upper limit per thread, in bytes per second.
+    pub rate_bytes: Option<u64>,
+    /// Upper limit per thread, in I/Os per second.
+    pub rate_iops: Option<u64>,
+    /// How a rate limit spaces its I/Os.
+    pub arrivals: Option<Arrivals>,
+    /// Reads per hundred I/Os of a mixed load.
+    pub read_percent: Option<u8>,
+    /// Whether a random load touches every block before any block twice.
+    pub coverage: Option<bool>,
+    /// How random offsets are drawn.
+    pub distribution: Option<Distribution>,
+    /// Random offsets are multiples of this many bytes.
+    pub align: Option<u64>,
+    /// Random offsets are deliberately off the 4 KiB grid.
+    pub unaligned: Option<bool>,
+    /// Wait this long before the first I/O, in nanoseconds.
+    pub start_delay_ns: Option<u64>,
+    /// How many times the whole region is gone through; at least 1.
+    pub loops: Option<u64>,
+    /// Start after every job before this one has ended.
+    pub stonewall: Option<bool>,
+    /// All threads use the same files; thread `i` starts at `offset + i * size`.
+    pub shared_files: Option<bool>,
+    /// All threads use one descriptor per file.
+    pub shared_fd: Option<bool>,
+    /// What memory the bytes arrive in or leave from.
+    pub memory: Option<MemoryAsk>,
+    /// What written blocks contain.
+    pub fill: Option<Fill>,
+    /// Fill the buffer again before every write.
+    pub refill: Option<bool>,
+    /// `O_DSYNC`: a write ends when its data is on the medium.
+    pub sync: Option<bool>,
+    /// Faults to inject, in the words of the engine that injects them.
+    pub inject: Option<String>,
+    /// Keep the data files after the run.
+    pub keep: Option<bool>,
+    /// GPU streams per thread; at least 1.
+    pub streams: Option<u32>,
+    /// Do not register buffers with the path's library.
+    pub skip_bufregister: Option<bool>,
+    /// gdsio's `-p`: let cuFile copy between GPUs over NVLink.
+    pub nvlinks: Option<bool>,
+    /// gdsio's transfer type 0 to 7; `paths` names what it stands for.
+    pub xfer_type: Option<u8>,
+    /// gdsio's `-B`: I/Os per batch; at least 1.
+    pub batch: Option<u32>,
+    /// gdsio's `-P`.
+    pub rdma_url: Option<String>,
+    /// gdsio's `-M`: mixed read and write percentage of its batch mode. Its help text does not
+    /// say which of the two the number counts.
+    pub mix_percent: Option<u8>,
+    /// What was accepted and has no effect here, with the reason.
+    pub notes: Vec<String>,
+    /// Who set each field, by the field's name.
+    pub asked: BTreeMap<&'static str, Asked>,
+}
+
+impl JobSpec {
+    /// An empty job.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Who set `field` (a field name of this type, such as `"blocks"`), or `None` when nobody
+    /// asked.
+    #[must_use]
+    pub fn origin(&self, field: &str) -> Option<&Origin> {
+        self.asked.get(field).map(|asked| &asked.origin)
+    }
+}
+
+/// Direction and order of I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rw {
+    /// Sequential reads.
+    Read,
+    /// Sequential writes.
+    Write,
+    /// Reads at random offsets.
+    RandRead,
+    /// Writes at random offsets.
+    RandWrite,
+    /// Sequential, reads and writes mixed.
+    ReadWrite,
+    /// Random offsets, reads and writes mixed.
+    RandRw,
+}
+
+/// A range of block sizes and how often it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockShare {
+    /// Smallest block in bytes; at least 1.
+    pub min: u64,
+    /// Largest block in bytes; at least `min`.
+    pub max: u64,
+    /// Blocks are `min`, `min + step`, … up to `max`. At least 1; equal to `min` where only one
+    /// size or a plain range was asked.
+    pub step: u64,
+    /// Share of I/Os, 1 to 100.
+    pub percent: u8,
+}
+
+/// Which GPUs, through which driver. The two are asked separately: `gpu=software` in
+/// `[global]` and `gpu_dev_id=2` in a job are one ask.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GpuAsk {
+    /// Which driver, when said.
+    pub driver: Option<GpuDriver>,
+    /// Which devices.
+    pub which: GpuWhich,
+}
+
+/// A CUDA driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GpuDriver {
+    /// The installed driver.
+    System,
+    /// The driver in software that comes with gpuio: no GPU needed, no GPU measured.
+    Software,
+}
+
+/// A choice of GPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum GpuWhich {
+    /// Nobody said.
+    #[default]
+    Unsaid,
+    /// No GPU.
+    None,
+    /// Every GPU of the driver.
+    All,
+    /// These device numbers, in this order, repeats kept.
+    List(Vec<u32>),
+}
+
+/// Whether and when data is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verify {
+    /// Not at all.
+    Off,
+    /// In a pass of its own, after a write job or instead of a plain read.
+    Pass,
+    /// Each block when it arrives, inside the measured run.
+    Inline,
+}
+
+/// How a rate limit spaces its I/Os.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At equal distances.
+    Steady,
+    /// At exponentially distributed distances, as independent users arrive.
+    Poisson,
+}
+
+/// How random offsets are drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Distribution {
+    /// Every block alike.
+    Uniform,
+    /// Zipf with this theta; above 0 and not 1.
+    Zipf(f64),
+    /// Pareto with this power; above 0 and below 1.
+    Pareto(f64),
+    /// Normal with this standard deviation in percent of the region; above 0, at most 100.
+    Normal(f64),
+}
+
+/// What memory the bytes arrive in or leave from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryAsk {
+    /// GPU memory from `cuMemAlloc`.
+    Device,
+    /// GPU memory from the virtual memory calls (`cuMemCreate`, `cuMemMap`).
+    Vmm,
+    /// Page-locked host memory.
+    Pinned,
+    /// Pageable host memory.
+    Malloc,
+    /// Anonymous `mmap`.
+    Mmap,
+}
+
+/// What written blocks contain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// The pattern that verification checks.
+    Pattern,
+    /// Random bytes.
+    Random,
+}

@@ -1,0 +1,235 @@
+//! fio's keys that work here, and those that can be accepted because they change nothing.
+
+use super::Dialect::{All, Fio};
+use super::set::{self, key};
+use super::{Key, Status};
+
+/// A key that is accepted and has no effect.
+const fn noted(name: &'static str, why: &'static str) -> Key {
+    Key {
+        name,
+        aliases: &[],
+        dialect: Fio,
+        summary: "",
+        status: Status::NoEffect { why },
+    }
+}
+
+pub(super) const KEYS: &[Key] = &[
+    key(
+        "ioengine",
+        &[],
+        Fio,
+        set::IOENGINE,
+        "`sync` `psync` `vsync` `pvsync` `pvsync2` (all `psync`), `io_uring`, `libaio`, `mmap`, \
+         `null`",
+    ),
+    key(
+        "bsrange",
+        &["blocksize_range"],
+        Fio,
+        set::BSRANGE,
+        "range of block sizes, `4k-64k`",
+    ),
+    key(
+        "bssplit",
+        &[],
+        Fio,
+        set::BSSPLIT,
+        "block sizes with percentages, `4k/60:64k/40`",
+    ),
+    key(
+        "io_size",
+        &["io_limit"],
+        Fio,
+        set::IO_SIZE,
+        "bytes each thread moves",
+    ),
+    key(
+        "offset",
+        &["fileoffset"],
+        Fio,
+        set::OFFSET,
+        "where I/O starts; bytes",
+    ),
+    key("numjobs", &[], Fio, set::THREADS, "threads of the job"),
+    key("iodepth", &[], Fio, set::DEPTH, "I/Os in flight per thread"),
+    key(
+        "direct",
+        &[],
+        All,
+        set::DIRECT,
+        "`O_DIRECT` (1) or the page cache (0)",
+    ),
+    key(
+        "buffered",
+        &[],
+        All,
+        set::BUFFERED,
+        "the opposite of `direct`",
+    ),
+    key(
+        "time_based",
+        &[],
+        All,
+        set::TIME_BASED,
+        "start over until `runtime` is up",
+    ),
+    key(
+        "ramp_time",
+        &[],
+        Fio,
+        set::RAMP,
+        "run this long before measuring",
+    ),
+    key(
+        "stonewall",
+        &["wait_for_previous"],
+        All,
+        set::STONEWALL,
+        "start after the jobs above",
+    ),
+    key(
+        "rwmixread",
+        &[],
+        Fio,
+        set::READ_PERCENT,
+        "reads per hundred I/Os of a mix",
+    ),
+    key(
+        "rwmixwrite",
+        &[],
+        Fio,
+        set::WRITE_PERCENT,
+        "writes per hundred I/Os of a mix",
+    ),
+    key(
+        "randseed",
+        &[],
+        Fio,
+        set::SEED,
+        "seed of every random choice",
+    ),
+    key(
+        "norandommap",
+        &[],
+        Fio,
+        set::NO_COVERAGE,
+        "blocks may repeat before all are touched",
+    ),
+    key(
+        "random_distribution",
+        &[],
+        Fio,
+        set::DISTRIBUTION,
+        "`random`, `zipf:THETA`, `pareto:POWER`, `normal:PERCENT`",
+    ),
+    key(
+        "rate",
+        &[],
+        All,
+        set::RATE,
+        "limit per thread; bytes per second",
+    ),
+    key(
+        "rate_iops",
+        &[],
+        All,
+        set::RATE_IOPS,
+        "limit per thread; I/Os per second",
+    ),
+    key(
+        "rate_process",
+        &[],
+        Fio,
+        set::ARRIVALS,
+        "`linear` or `poisson`",
+    ),
+    key(
+        "cpus_allowed",
+        &[],
+        Fio,
+        set::CPUS,
+        "CPUs the threads may use, such as `0-3,8`",
+    ),
+    key("numa_cpu_nodes", &[], Fio, set::NUMA, "one NUMA node"),
+    key(
+        "loops",
+        &[],
+        All,
+        set::LOOPS,
+        "times the region is gone through",
+    ),
+    key(
+        "startdelay",
+        &[],
+        Fio,
+        set::START_DELAY,
+        "wait before the first I/O",
+    ),
+    key("sync", &[], All, set::SYNC, "durable writes (`O_DSYNC`)"),
+    key(
+        "blockalign",
+        &["ba"],
+        Fio,
+        set::ALIGN,
+        "random offsets are multiples of this; bytes",
+    ),
+    key(
+        "mem",
+        &["iomem"],
+        Fio,
+        set::FIO_MEMORY,
+        "`malloc` `mmap` `cudamalloc`",
+    ),
+    key(
+        "refill_buffers",
+        &[],
+        Fio,
+        set::REFILL,
+        "fill the buffer before every write",
+    ),
+    key(
+        "unlink",
+        &[],
+        Fio,
+        set::UNLINK,
+        "remove the data files after the run",
+    ),
+    noted("thread", "every job runs in threads, never in processes"),
+    noted(
+        "group_reporting",
+        "results are given for each job and for the whole run, whatever is asked",
+    ),
+    noted(
+        "randrepeat",
+        "random choices repeat exactly for a given seed; give seed= to change them",
+    ),
+    noted(
+        "allrandrepeat",
+        "random choices repeat exactly for a given seed",
+    ),
+    noted(
+        "random_generator",
+        "there is one generator; its period is far above any run",
+    ),
+    noted(
+        "percentile_list",
+        "whole histograms are kept, so any percentile can be read from the record",
+    ),
+    noted("clat_percentiles", "percentiles are always computed"),
+    noted("lat_percentiles", "percentiles are always computed"),
+    noted("slat_percentiles", "percentiles are always computed"),
+    noted("disable_lat", "latency is always measured"),
+    noted("disable_clat", "latency is always measured"),
+    noted("disable_slat", "latency is always measured"),
+    noted("disable_bw_measurement", "bandwidth is always measured"),
+    noted("gtod_reduce", "latency is always measured"),
+    noted(
+        "description",
+        "it is a remark; a comment line serves as well",
+    ),
+    noted("stats", "every job is reported"),
+    noted("kb_base", "sizes always count in powers of 1024"),
+    noted("unit_base", "results are always in bytes"),
+];

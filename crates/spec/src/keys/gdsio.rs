@@ -1,0 +1,83 @@
+//! Keys only gdsio has. A section that uses one of them is read with gdsio's meanings.
+//!
+//! `xfer_type`, `enable_nvlinks`, `numa_node`, `gpu_dev_id` and `num_threads` stand in public
+//! configuration files; the others follow the names of gdsio's command line flags.
+
+use super::Dialect::Gdsio;
+use super::Key;
+use super::set::{self, key};
+
+pub(super) const KEYS: &[Key] = &[
+    key(
+        "xfer_type",
+        &[],
+        Gdsio,
+        set::XFER_TYPE,
+        "1 `path=host`, 2 `staged`, 4 `cached`; 0 `gds`, 3 `managed`, 5 `gds-async`, \
+         6 `gds-batch`, 7 `gds-batch-stream`",
+    ),
+    key("gpu_dev_id", &[], Gdsio, set::GPU_DEV_ID, "one GPU number"),
+    key(
+        "numa_node",
+        &[],
+        Gdsio,
+        set::NUMA,
+        "NUMA node of threads and host memory",
+    ),
+    key(
+        "num_threads",
+        &[],
+        Gdsio,
+        set::THREADS,
+        "threads of the job",
+    ),
+    key(
+        "start_offset",
+        &[],
+        Gdsio,
+        set::OFFSET,
+        "where the first thread starts; bytes",
+    ),
+    key(
+        "random_seed",
+        &[],
+        Gdsio,
+        set::SEED,
+        "seed of every random choice",
+    ),
+    key(
+        "enable_nvlinks",
+        &[],
+        Gdsio,
+        set::NVLINKS,
+        "let cuFile copy over NVLink",
+    ),
+    key(
+        "skip_bufregister",
+        &[],
+        Gdsio,
+        set::SKIP_BUFREGISTER,
+        "do not register buffers",
+    ),
+    key(
+        "fill_random",
+        &[],
+        Gdsio,
+        set::FILL_RANDOM,
+        "write random bytes",
+    ),
+    key(
+        "refill_buffer",
+        &[],
+        Gdsio,
+        set::REFILL,
+        "fill the buffer before every write",
+    ),
+    key(
+        "unaligned_random",
+        &[],
+        Gdsio,
+        set::UNALIGNED,
+        "random offsets off the 4 KiB grid",
+    ),
+];

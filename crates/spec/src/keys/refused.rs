@@ -1,0 +1,36 @@
+//! Keys that are understood and refused, because running without them would measure something
+//! else than was asked. Each says why, and what comes nearest here.
+
+mod data;
+mod load;
+mod process;
+
+use super::{Dialect, Key, Status};
+
+/// Every refused key, in groups.
+pub(super) const KEYS: [&[Key]; 8] = [
+    load::PACE,
+    load::REGION,
+    load::QUEUE,
+    data::WRITES,
+    data::CHECKS,
+    data::LOGS,
+    process::PROCESS,
+    process::GDSIO,
+];
+
+const fn refused(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    dialect: Dialect,
+    why: &'static str,
+    instead: &'static str,
+) -> Key {
+    Key {
+        name,
+        aliases,
+        dialect,
+        summary: "",
+        status: Status::Known { why, instead },
+    }
+}

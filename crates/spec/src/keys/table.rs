@@ -1,0 +1,54 @@
+//! The table of keys as documentation.
+
+use std::fmt::Write as _;
+
+use super::{Key, Status, keys};
+
+/// Every key as three Markdown tables: supported, without effect, refused. `docs/job-file.md`
+/// holds this text between two markers, and a test compares them.
+#[must_use]
+pub fn markdown_table() -> String {
+    let mut text = String::from("### Keys that work\n\n| Key | Of | What it asks for |\n");
+    text.push_str("| --- | --- | --- |\n");
+    // Writing to a String cannot fail.
+    for key in keys() {
+        if let Status::Supported(setter) = key.status {
+            let bare = if setter.bare().is_some() {
+                "; a bare flag"
+            } else {
+                ""
+            };
+            let (spelled, of, summary) = (spellings(key), key.dialect.name(), key.summary);
+            let _ = writeln!(text, "| {spelled} | {of} | {summary}{bare} |");
+        }
+    }
+    text.push_str("\n### Keys without effect\n\n| Key | Of | Why nothing is lost |\n");
+    text.push_str("| --- | --- | --- |\n");
+    for key in keys() {
+        if let Status::NoEffect { why } = key.status {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {why} |",
+                spellings(key),
+                key.dialect.name()
+            );
+        }
+    }
+    text.push_str("\n### Keys that are refused\n\n| Key | Of | Why | Instead |\n");
+    text.push_str("| --- | --- | --- | --- |\n");
+    for key in keys() {
+        if let Status::Known { why, instead } = key.status {
+            let (spelled, of) = (spellings(key), key.dialect.name());
+            let _ = writeln!(text, "| {spelled} | {of} | {why} | {instead} |");
+        }
+    }
+    text
+}
+
+fn spellings(key: &Key) -> String {
+    std::iter::once(&key.name)
+        .chain(key.aliases)
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,52 @@
+//! The nearest known word to a mistyped one.
+
+/// Words longer than this are not typing mistakes, and the distance is quadratic in the length.
+const LONGEST: usize = 40;
+
+/// The candidate with the fewest insertions, deletions, replacements and swaps of neighbours
+/// (Damerau-Levenshtein), or `None` when all are too far to be what was meant.
+///
+/// A third of the letters may differ, at least one. Among equals the first candidate wins, so a
+/// caller puts what it would rather suggest first.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().take(LONGEST + 1).count();
+    if length == 0 || length > LONGEST {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let allowed = (length / 3).max(1);
+    let mut best = None;
+    for candidate in candidates {
+        let distance = strsim::damerau_levenshtein(&word, candidate);
+        if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn swapped_and_missing_letters_are_found() {
+        let words = ["iodepth", "numjobs", "size"];
+        assert_eq!(nearest("iodeph", words), Some("iodepth"));
+        assert_eq!(nearest("iodetph", words), Some("iodepth"));
+        assert_eq!(nearest("NUMJOB", words), Some("numjobs"));
+    }
+
+    #[test]
+    fn unlike_words_suggest_nothing() {
+        assert_eq!(nearest("banana", ["iodepth", "size"]), None);
+        assert_eq!(nearest("", ["a"]), None);
+        assert_eq!(nearest(&"x".repeat(1 << 20), ["x"]), None);
+    }
+
+    #[test]
+    fn the_first_of_equals_wins() {
+        assert_eq!(nearest("rx", ["rw", "ra"]), Some("rw"));
+    }
+}

@@ -1,0 +1,52 @@
+//! Where something was asked.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The place that set a value: a line of a job file or a flag.
+///
+/// Printed as `file:line:column` or as the flag itself, so that it can open an error message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A job file.
+    File {
+        /// The name the file was opened by.
+        file: Arc<str>,
+        /// Line, from 1.
+        line: u32,
+        /// Column of the key, from 1, in characters (not bytes).
+        column: u32,
+    },
+    /// A command line flag as the user knows it: `--bs`, `-x`.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// One key as it was written, kept so that a later stage can point at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The key as the key table names it (never an alias).
+    pub key: &'static str,
+    /// The value as written, after `${…}` was replaced. Empty for a bare flag.
+    pub value: String,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.value.is_empty() {
+            write!(f, "{} ({})", self.key, self.origin)
+        } else {
+            write!(f, "{}={} ({})", self.key, self.value, self.origin)
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading one value. Every error carries the byte of the value that does not fit.
+
+mod choice;
+mod list;
+mod number;
+
+pub(crate) use choice::{
+    arrivals, distribution, engine, fill, fio_engine, fio_memory, gpu, memory, on_or_off, rw, sync,
+    verify,
+};
+pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
+pub(crate) use number::{
+    at_least_one, at_least_one_u32, bytes, device, duration, integer, node, percent, rate, size,
+    xfer_type,
+};
+
+use gpuio_units::UnitError;
+
+/// Why a value cannot be read, before anyone knows which key it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ValueError {
+    /// Byte offset in the value of what does not fit; the value's length where it ends too early.
+    pub(crate) at: usize,
+    /// What is wrong or expected, and what to write instead.
+    pub(crate) meaning: String,
+}
+
+impl ValueError {
+    pub(crate) fn new(at: usize, meaning: impl Into<String>) -> Self {
+        Self {
+            at,
+            meaning: meaning.into(),
+        }
+    }
+
+    /// Moves the position for a value that began `by` bytes into a longer one.
+    pub(crate) fn shifted(mut self, by: usize) -> Self {
+        self.at += by;
+        self
+    }
+}
+
+impl From<UnitError> for ValueError {
+    fn from(error: UnitError) -> Self {
+        Self::new(error.at, format!("expected {}", error.expected))
+    }
+}
+
+/// What a value parser returns.
+pub(crate) type Read<T> = Result<T, ValueError>;
+
+/// The pieces between `separator`s, each with its byte offset. An empty text is one empty piece.
+pub(crate) fn pieces(text: &str, separator: char) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split(separator).map(move |piece| {
+        let start = at;
+        at += piece.len() + separator.len_utf8();
+        (start, piece)
+    })
+}
+
+/// Text from a user made fit for one line of an error: control characters escaped, and cut where
+/// it is longer than a line.
+pub(crate) fn shown(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut line = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == LONGEST {
+            line.push('…');
+            break;
+        }
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}

@@ -1,0 +1,390 @@
+//! Values that are one of a few words.
+
+use gpuio_units::{parse_index_list, parse_percent};
+
+use super::number::integer;
+use super::{Read, ValueError};
+use crate::job::{
+    Arrivals, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, MemoryAsk, Rw, Verify,
+};
+use crate::nearest::nearest;
+
+/// One of `options`; a word of `refused` gets its own answer, another word the nearest option.
+fn choice<T: Copy>(value: &str, options: &[(&str, T)], refused: &[(&str, &str)]) -> Read<T> {
+    if let Some((_, option)) = options.iter().find(|(name, _)| *name == value) {
+        return Ok(*option);
+    }
+    if let Some((_, why)) = refused.iter().find(|(name, _)| *name == value) {
+        return Err(ValueError::new(0, *why));
+    }
+    let names: Vec<_> = options.iter().map(|(name, _)| *name).collect();
+    let hint = nearest(value, names.iter().copied())
+        .map(|name| format!("; nearest: {name}"))
+        .unwrap_or_default();
+    Err(ValueError::new(
+        0,
+        format!("expected one of {}{hint}", names.join(", ")),
+    ))
+}
+
+/// Direction and order.
+pub(crate) fn rw(value: &str) -> Read<Rw> {
+    const TRIM: &str = "trim moves no bytes to measure and is not supported; \
+                        use fio for trim, and read, write or a mix here";
+    if let Some(at) = value.find(':') {
+        return Err(ValueError::new(
+            at,
+            "fio's offset modifier after ':' is not supported; give the direction alone, \
+             and use size= and offset= to choose the region",
+        ));
+    }
+    choice(
+        value,
+        &[
+            ("read", Rw::Read),
+            ("write", Rw::Write),
+            ("randread", Rw::RandRead),
+            ("randwrite", Rw::RandWrite),
+            ("rw", Rw::ReadWrite),
+            ("readwrite", Rw::ReadWrite),
+            ("randrw", Rw::RandRw),
+        ],
+        &[
+            ("trim", TRIM),
+            ("randtrim", TRIM),
+            ("trimwrite", TRIM),
+            ("randtrimwrite", TRIM),
+        ],
+    )
+}
+
+/// A switch.
+pub(crate) fn on_or_off(value: &str) -> Read<bool> {
+    choice(
+        value,
+        &[
+            ("1", true),
+            ("0", false),
+            ("yes", true),
+            ("no", false),
+            ("true", true),
+            ("false", false),
+            ("on", true),
+            ("off", false),
+        ],
+        &[],
+    )
+}
+
+const ENGINES: [(&str, &str); 9] = [
+    ("psync", "psync"),
+    ("sync", "psync"),
+    ("vsync", "psync"),
+    ("pvsync", "psync"),
+    ("pvsync2", "psync"),
+    ("io_uring", "io_uring"),
+    ("libaio", "libaio"),
+    ("mmap", "mmap"),
+    ("null", "null"),
+];
+
+const NOT_A_FILE: &str =
+    "it does not read files into memory, which is what gpuio measures; use fio for it";
+const REFUSED_ENGINES: [(&str, &str); 21] = [
+    (
+        "libcufile",
+        "the way to the GPU is a path here, not an engine; use path=staged or path=gds",
+    ),
+    (
+        "libhipfile",
+        "only CUDA devices are driven here; use fio's libhipfile for AMD GPUs",
+    ),
+    (
+        "posixaio",
+        "glibc's POSIX AIO is threads over pread; use engine=psync with more threads",
+    ),
+    (
+        "io_uring_cmd",
+        "NVMe passthrough is not supported; use engine=io_uring on the block device",
+    ),
+    (
+        "sg",
+        "SCSI passthrough is not supported; use engine=io_uring on the block device",
+    ),
+    (
+        "splice",
+        "it moves pages without reading them; use engine=psync",
+    ),
+    ("cpuio", NOT_A_FILE),
+    ("net", NOT_A_FILE),
+    ("netsplice", NOT_A_FILE),
+    ("rdma", NOT_A_FILE),
+    ("rados", NOT_A_FILE),
+    (
+        "rbd",
+        "map the image and give its block device; use engine=io_uring",
+    ),
+    ("http", NOT_A_FILE),
+    (
+        "nfs",
+        "mount the export and give its directory; use engine=psync",
+    ),
+    ("libhdfs", NOT_A_FILE),
+    (
+        "gfapi",
+        "mount the volume and give its directory; use engine=psync",
+    ),
+    (
+        "dfs",
+        "mount it with dfuse and give its directory; use engine=psync",
+    ),
+    ("libpmem", "use engine=mmap on the DAX file"),
+    ("dev-dax", "use engine=mmap on a file of a DAX file system"),
+    ("xnvme", "use engine=io_uring on the block device"),
+    ("libblkio", "use engine=io_uring on the block device"),
+];
+
+/// fio's engine name as ours.
+pub(crate) fn fio_engine(value: &str) -> Read<String> {
+    choice(value, &ENGINES, &REFUSED_ENGINES).map(str::to_owned)
+}
+
+/// An engine of ours: fio's names are translated, and a name that is not known here is passed on,
+/// because the table of engines belongs to the load.
+pub(crate) fn engine(value: &str) -> Read<String> {
+    let refused = REFUSED_ENGINES.iter().any(|(name, _)| *name == value);
+    let known = ENGINES.iter().any(|(name, _)| *name == value);
+    if refused || known {
+        return fio_engine(value);
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match value.find(|c| !plain(c)) {
+        Some(at) => Err(ValueError::new(
+            at,
+            "expected the name of one engine, such as psync or io_uring",
+        )),
+        None => Ok(value.to_owned()),
+    }
+}
+
+/// `0,1`, `all`, `none`, `software`, `software:0,1`, `system:all`.
+pub(crate) fn gpu(value: &str) -> Read<GpuAsk> {
+    let (word, rest) = match value.split_once(':') {
+        Some((word, rest)) => (word, Some((word.len() + 1, rest))),
+        None => (value, None),
+    };
+    let driver = match word {
+        "software" => Some(GpuDriver::Software),
+        "system" => Some(GpuDriver::System),
+        _ => None,
+    };
+    let which = match (driver, rest) {
+        (Some(_), None) => GpuWhich::Unsaid,
+        (Some(_), Some((at, rest))) => devices(rest).map_err(|error| error.shifted(at))?,
+        (None, Some((at, _))) => {
+            return Err(ValueError::new(
+                at - 1,
+                "expected software: or system: before the colon; several GPUs are \
+                 separated by commas, such as 0,1",
+            ));
+        }
+        (None, None) => devices(value)?,
+    };
+    Ok(GpuAsk { driver, which })
+}
+
+fn devices(value: &str) -> Read<GpuWhich> {
+    match value {
+        "all" => return Ok(GpuWhich::All),
+        "none" => return Ok(GpuWhich::None),
+        _ => {}
+    }
+    parse_index_list(value)
+        .map(GpuWhich::List)
+        .map_err(|error| {
+            ValueError::new(
+                error.at,
+                "expected GPU numbers (0,1 or 0-3), all, none, software or software:0,1",
+            )
+        })
+}
+
+/// Whether and when data is checked.
+pub(crate) fn verify(value: &str) -> Read<Verify> {
+    const OWN: &str = "fio's checksum headers are not written or read here: gpuio checks its own \
+                       position-dependent pattern; use verify=pass or verify=inline";
+    const CHECKSUMS: [&str; 19] = [
+        "md5",
+        "crc64",
+        "crc32c",
+        "crc32c-intel",
+        "crc32",
+        "crc16",
+        "crc7",
+        "xxhash",
+        "sha512",
+        "sha256",
+        "sha1",
+        "sha3-224",
+        "sha3-256",
+        "sha3-384",
+        "sha3-512",
+        "meta",
+        "pattern",
+        "pattern_hdr",
+        "null",
+    ];
+    let refused = CHECKSUMS.map(|name| (name, OWN));
+    choice(
+        value,
+        &[
+            ("off", Verify::Off),
+            ("pass", Verify::Pass),
+            ("inline", Verify::Inline),
+            ("0", Verify::Off),
+            ("1", Verify::Pass),
+            ("none", Verify::Off),
+        ],
+        &refused,
+    )
+}
+
+/// fio's `rate_process` and our `arrivals`.
+pub(crate) fn arrivals(value: &str) -> Read<Arrivals> {
+    choice(
+        value,
+        &[
+            ("steady", Arrivals::Steady),
+            ("poisson", Arrivals::Poisson),
+            ("linear", Arrivals::Steady),
+        ],
+        &[],
+    )
+}
+
+/// fio's `random_distribution`.
+pub(crate) fn distribution(value: &str) -> Read<Distribution> {
+    const ZONED: &str = "zones of a file with different weights are not supported; \
+                         use one job for each zone with offset=, size= and rate_iops=";
+    let (word, number) = match value.split_once(':') {
+        Some((word, number)) => (word, Some((word.len() + 1, number))),
+        None => (value, None),
+    };
+    let kind = choice(
+        word,
+        &[
+            ("random", 'r'),
+            ("zipf", 'z'),
+            ("pareto", 'p'),
+            ("normal", 'n'),
+        ],
+        &[
+            ("zoned", ZONED),
+            ("zoned_abs", ZONED),
+            (
+                "sequence",
+                "use rw=read or rw=write for a sequence of offsets",
+            ),
+        ],
+    )?;
+    match (kind, number) {
+        ('r', None) => Ok(Distribution::Uniform),
+        ('r', Some((at, _))) => Err(ValueError::new(at, "random takes no number")),
+        (_, None) => Err(ValueError::new(
+            word.len(),
+            "give its number: zipf:1.2 (theta), pareto:0.9 (power) or normal:10 (deviation in %)",
+        )),
+        (kind, Some((at, text))) => shaped(kind, text).map_err(|error| error.shifted(at)),
+    }
+}
+
+fn shaped(kind: char, text: &str) -> Read<Distribution> {
+    if let Some(at) = text.find(':') {
+        return Err(ValueError::new(
+            at,
+            "fio's second number, the centre of the hot blocks, is not supported",
+        ));
+    }
+    if kind == 'n' {
+        return match parse_percent(text)? {
+            0.0 => Err(ValueError::new(0, "expected a deviation above 0 percent")),
+            percent => Ok(Distribution::Normal(percent)),
+        };
+    }
+    let plain = |c: char| c.is_ascii_digit() || c == '.';
+    if let Some(at) = text.find(|c| !plain(c)) {
+        return Err(ValueError::new(at, "expected a number, such as 0.9"));
+    }
+    match (kind, text.parse::<f64>()) {
+        // At theta 1 the closed form of the zeta sum divides by zero (fio refuses it as well).
+        ('z', Ok(theta)) if theta > 0.0 && theta != 1.0 && theta.is_finite() => {
+            Ok(Distribution::Zipf(theta))
+        }
+        ('z', _) => Err(ValueError::new(
+            0,
+            "expected theta above 0 and not exactly 1, such as 1.2",
+        )),
+        (_, Ok(power)) if power > 0.0 && power < 1.0 => Ok(Distribution::Pareto(power)),
+        _ => Err(ValueError::new(
+            0,
+            "expected a power above 0 and below 1, such as 0.9",
+        )),
+    }
+}
+
+/// Memory by our names.
+pub(crate) fn memory(value: &str) -> Read<MemoryAsk> {
+    choice(
+        value,
+        &[
+            ("device", MemoryAsk::Device),
+            ("vmm", MemoryAsk::Vmm),
+            ("pinned", MemoryAsk::Pinned),
+            ("malloc", MemoryAsk::Malloc),
+            ("mmap", MemoryAsk::Mmap),
+        ],
+        &[],
+    )
+}
+
+/// Memory by fio's names.
+pub(crate) fn fio_memory(value: &str) -> Read<MemoryAsk> {
+    const SHARED: &str = "shared memory segments serve fio's processes; gpuio has threads only; \
+                          use malloc or mmap";
+    const HUGE: &str = "huge pages are not asked for by this key; use mem=mmap";
+    choice(
+        value,
+        &[
+            ("malloc", MemoryAsk::Malloc),
+            ("mmap", MemoryAsk::Mmap),
+            ("cudamalloc", MemoryAsk::Device),
+        ],
+        &[
+            ("shm", SHARED),
+            ("shmhuge", SHARED),
+            ("mmapshared", SHARED),
+            ("mmaphuge", HUGE),
+        ],
+    )
+}
+
+/// What written blocks contain.
+pub(crate) fn fill(value: &str) -> Read<Fill> {
+    choice(
+        value,
+        &[("pattern", Fill::Pattern), ("random", Fill::Random)],
+        &[],
+    )
+}
+
+/// fio's `sync`: every form that asks for durable writes is `O_DSYNC` here.
+pub(crate) fn sync(value: &str) -> Read<bool> {
+    if let Ok(number) = integer(value) {
+        return Ok(number != 0);
+    }
+    choice(
+        value,
+        &[("none", false), ("dsync", true), ("sync", true)],
+        &[],
+    )
+}

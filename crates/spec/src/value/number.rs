@@ -1,0 +1,132 @@
+//! Numbers: sizes, times, counts.
+
+use gpuio_units::{MAX_INDEX, parse_bytes, parse_duration_ns};
+
+use super::{Read, ValueError};
+
+/// A size in bytes; zero is allowed (an offset, a rate of nothing).
+pub(crate) fn bytes(value: &str) -> Read<u64> {
+    if let Some(at) = value.find('%') {
+        return Err(ValueError::new(
+            at,
+            "a share of the file or device is not read here; give bytes, such as 10G",
+        ));
+    }
+    one_for_both(value)?;
+    Ok(parse_bytes(value)?)
+}
+
+/// A size above zero.
+pub(crate) fn size(value: &str) -> Read<u64> {
+    match bytes(value)? {
+        0 => Err(ValueError::new(
+            0,
+            "no byte would be moved; give a size above 0, such as 4k or 1G",
+        )),
+        size => Ok(size),
+    }
+}
+
+/// Bytes per second, with or without `/s`.
+pub(crate) fn rate(value: &str) -> Read<u64> {
+    size(value.strip_suffix("/s").unwrap_or(value))
+}
+
+/// fio takes `read,write,trim` triples for many keys; here one value serves both directions.
+fn one_for_both(value: &str) -> Read<()> {
+    match value.find(',') {
+        Some(at) => Err(ValueError::new(
+            at,
+            "one value serves reads and writes (fio's read,write,trim lists are not read); \
+             use one job for each direction",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Nanoseconds.
+pub(crate) fn duration(value: &str) -> Read<u64> {
+    Ok(parse_duration_ns(value)?)
+}
+
+/// A whole number, decimal (leading zeros mean nothing: gdsio's examples write `-k 0308`) or
+/// `0x` and hexadecimal digits.
+pub(crate) fn integer(value: &str) -> Read<u64> {
+    const EXPECTED: &str = "expected a whole number below 2^64, decimal or 0x…, without a suffix";
+    let (digits, radix, from) = match value.strip_prefix("0x").or(value.strip_prefix("0X")) {
+        Some(digits) => (digits, 16, 2),
+        None => (value, 10, 0),
+    };
+    if let Some(at) = digits.find(|c: char| !c.is_digit(radix)) {
+        return Err(ValueError::new(from + at, EXPECTED));
+    }
+    u64::from_str_radix(digits, radix).map_err(|_| {
+        let at = if digits.is_empty() { from } else { 0 };
+        ValueError::new(at, EXPECTED)
+    })
+}
+
+/// A count that must not be zero.
+pub(crate) fn at_least_one(value: &str) -> Read<u64> {
+    match integer(value)? {
+        0 => Err(ValueError::new(0, "0 would do nothing; give 1 or more")),
+        count => Ok(count),
+    }
+}
+
+/// A count from 1 to 2^32 - 1.
+pub(crate) fn at_least_one_u32(value: &str) -> Read<u32> {
+    u32::try_from(at_least_one(value)?)
+        .map_err(|_| ValueError::new(0, "too many; give a number below 2^32"))
+}
+
+/// A whole percentage.
+pub(crate) fn percent(value: &str) -> Read<u8> {
+    let error = |at| ValueError::new(at, "expected a whole percentage from 0 to 100");
+    let digits = value.strip_suffix('%').unwrap_or(value);
+    if let Some(at) = digits.find(|c: char| !c.is_ascii_digit()) {
+        return Err(error(at));
+    }
+    match digits.parse::<u8>() {
+        Ok(percent) if percent <= 100 => Ok(percent),
+        _ => Err(error(0)),
+    }
+}
+
+/// One NUMA node. fio's key takes a list; a job here has one node.
+pub(crate) fn node(value: &str) -> Read<u32> {
+    index(
+        value,
+        "expected one NUMA node, such as 0; for several nodes write one job for each",
+    )
+}
+
+/// One GPU number, for gdsio's keys, which take one.
+pub(crate) fn device(value: &str) -> Read<u32> {
+    index(
+        value,
+        "expected one GPU number, such as 0; for several GPUs write one job for each, or gpu=0,1",
+    )
+}
+
+fn index(value: &str, expected: &str) -> Read<u32> {
+    if let Some(at) = value.find(|c: char| !c.is_ascii_digit()) {
+        return Err(ValueError::new(at, expected));
+    }
+    match value.parse() {
+        Ok(index) if index <= MAX_INDEX => Ok(index),
+        _ => Err(ValueError::new(0, expected)),
+    }
+}
+
+/// gdsio's transfer type.
+pub(crate) fn xfer_type(value: &str) -> Read<u8> {
+    match value.parse::<u8>() {
+        Ok(xfer_type) if xfer_type <= 7 && value.len() == 1 => Ok(xfer_type),
+        _ => Err(ValueError::new(
+            0,
+            "expected a transfer type from 0 to 7 (1 is host memory, 2 staged to the GPU, \
+             4 staged through the page cache); gpuio's own way to say it is path=",
+        )),
+    }
+}
