@@ -1,0 +1,227 @@
+//! The table of keys, and the door.
+
+use std::collections::BTreeSet;
+
+use gpuio_spec::{
+    Dialect, Distribution, Fill, GpuWhich, JobSpec, KeyError, MemoryAsk, Origin, Rw, Status,
+    Verify, apply, find, keys,
+};
+
+const FLAG: Origin = Origin::Flag("--x");
+
+fn set(key: &str, value: &str) -> Result<JobSpec, KeyError> {
+    let mut job = JobSpec::new("j");
+    apply(&mut job, key, value, FLAG)?;
+    Ok(job)
+}
+
+#[test]
+fn no_spelling_is_in_the_table_twice() {
+    let mut seen = BTreeSet::new();
+    for key in keys() {
+        for name in std::iter::once(&key.name).chain(key.aliases) {
+            assert!(seen.insert(*name), "{name} is in the table twice");
+            assert_eq!(find(name).map(|found| found.name), Some(key.name));
+        }
+    }
+}
+
+#[test]
+fn at_least_sixty_keys_of_fio_are_refused_with_advice() {
+    let refused = keys().filter(|key| match key.status {
+        Status::Known { why, instead } => {
+            assert!(why.len() > 10 && instead.len() > 4, "{}", key.name);
+            key.dialect == Dialect::Fio
+        }
+        _ => false,
+    });
+    assert!(refused.count() >= 60);
+}
+
+/// Every supported key sets exactly the fields it names, with a value that it accepts.
+#[test]
+fn every_supported_key_records_who_asked() {
+    const VALUES: [&str; 14] = [
+        "1", "4k", "read", "off", "steady", "random", "psync", "4k-8k", "4k/100", "malloc",
+        "pattern", "0", "software", "linear",
+    ];
+    for key in keys() {
+        let Status::Supported(setter) = key.status else {
+            continue;
+        };
+        let job = VALUES.iter().find_map(|value| set(key.name, value).ok());
+        let job = job.unwrap_or_else(|| panic!("no value for {}", key.name));
+        let fields: BTreeSet<_> = setter.fields().iter().copied().collect();
+        let asked: BTreeSet<_> = job.asked.keys().copied().collect();
+        assert_eq!(asked, fields, "{}", key.name);
+        let mut bare = job.clone();
+        bare.asked.clear();
+        assert_ne!(bare, JobSpec::new("j"), "{} sets nothing", key.name);
+    }
+}
+
+#[test]
+fn the_native_flags_are_keys() {
+    for flag in "path engine rw bs size threads depth runtime ramp directory filename gpu numa \
+                 direct buffered verify seed rate rate-iops memory fill inject streams keep \
+                 poisson shared"
+        .split_whitespace()
+    {
+        let status = find(flag).map(|key| key.status);
+        assert!(matches!(status, Some(Status::Supported(_))), "--{flag}");
+    }
+}
+
+#[test]
+fn one_flag_adds_up_and_two_origins_replace() {
+    let mut job = set("path", "host").unwrap();
+    apply(&mut job, "path", "staged,cached", FLAG).unwrap();
+    assert_eq!(job.paths.as_deref().map(<[_]>::len), Some(3));
+    apply(&mut job, "path", "all", Origin::Flag("--y")).unwrap();
+    assert_eq!(job.paths, Some(vec!["all".to_owned()]));
+    apply(&mut job, "depth", "1", FLAG).unwrap();
+    apply(&mut job, "depth", "2", FLAG).unwrap();
+    assert_eq!(job.depth, Some(2));
+    apply(&mut job, "filename", "a", FLAG).unwrap();
+    apply(&mut job, "filename", "b:c", FLAG).unwrap();
+    assert_eq!(job.filenames.as_deref().map(<[_]>::len), Some(3));
+}
+
+#[test]
+fn an_error_leaves_the_job_alone() {
+    let mut job = set("gpu", "software:1").unwrap();
+    let before = job.clone();
+    for (key, value) in [
+        ("gpu", "system:x"),
+        ("gpu", "none:"),
+        ("filename", "a::b"),
+        ("path", "a,,b"),
+        ("thinktime", "1"),
+        ("nonsense", "1"),
+        ("bs", ""),
+    ] {
+        assert!(apply(&mut job, key, value, FLAG).is_err(), "{key}={value}");
+        assert_eq!(job, before);
+    }
+}
+
+#[test]
+fn transfer_types_name_paths() {
+    let names = [
+        "gds",
+        "host",
+        "staged",
+        "managed",
+        "cached",
+        "gds-async",
+        "gds-batch",
+        "gds-batch-stream",
+    ];
+    for (number, name) in names.iter().enumerate() {
+        let job = set("xfer_type", &number.to_string()).unwrap();
+        assert_eq!(job.paths, Some(vec![(*name).to_owned()]));
+    }
+    assert!(set("xfer_type", "8").is_err());
+}
+
+#[test]
+fn engines_are_translated() {
+    for fio in ["sync", "psync", "vsync", "pvsync", "pvsync2"] {
+        assert_eq!(
+            set("ioengine", fio).unwrap().engine.as_deref(),
+            Some("psync")
+        );
+    }
+    let engine = set("engine", "of-tomorrow").unwrap().engine;
+    assert_eq!(engine.as_deref(), Some("of-tomorrow"));
+    assert!(set("ioengine", "of-tomorrow").is_err());
+    assert!(set("engine", "libcufile").is_err());
+}
+
+#[test]
+fn values_of_every_shape() {
+    let blocks = |value| {
+        let blocks = set("bs", value).unwrap().blocks.unwrap();
+        (blocks[0].min, blocks[0].max, blocks[0].step)
+    };
+    assert_eq!(blocks("4k"), (4096, 4096, 4096));
+    assert_eq!(blocks("4k-64k"), (4096, 65536, 4096));
+    assert_eq!(blocks("1M:4M:512k"), (1 << 20, 4 << 20, 512 << 10));
+    assert_eq!(
+        set("gpu", "0,3").unwrap().gpu.unwrap().which,
+        GpuWhich::List(vec![0, 3])
+    );
+    assert_eq!(
+        set("gpu", "system:all").unwrap().gpu.unwrap().which,
+        GpuWhich::All
+    );
+    assert_eq!(
+        set("gpu", "none").unwrap().gpu.unwrap().which,
+        GpuWhich::None
+    );
+    assert_eq!(set("rate", "10M/s").unwrap().rate_bytes, Some(10 << 20));
+    assert_eq!(set("rate-iops", "100").unwrap().rate_iops, Some(100));
+    assert_eq!(set("rwmixwrite", "30").unwrap().read_percent, Some(70));
+    assert_eq!(set("buffered", "").unwrap().direct, Some(false));
+    assert_eq!(set("verify", "").unwrap().verify, Some(Verify::Pass));
+    assert_eq!(
+        set("verify", "inline").unwrap().verify,
+        Some(Verify::Inline)
+    );
+    assert_eq!(set("norandommap", "0").unwrap().coverage, Some(true));
+    assert_eq!(set("fill_random", "1").unwrap().fill, Some(Fill::Random));
+    assert_eq!(set("unlink", "1").unwrap().keep, Some(false));
+    assert_eq!(
+        set("mem", "cudamalloc").unwrap().memory,
+        Some(MemoryAsk::Device)
+    );
+    assert_eq!(set("sync", "dsync").unwrap().sync, Some(true));
+    assert_eq!(set("rw", "readwrite").unwrap().rw, Some(Rw::ReadWrite));
+    let drawn = |value| set("random_distribution", value).map(|job| job.distribution);
+    assert_eq!(drawn("random").unwrap(), Some(Distribution::Uniform));
+    assert_eq!(
+        drawn("pareto:0.9").unwrap(),
+        Some(Distribution::Pareto(0.9))
+    );
+    assert_eq!(
+        drawn("normal:12.5").unwrap(),
+        Some(Distribution::Normal(12.5))
+    );
+    for wrong in [
+        "zipf",
+        "zipf:1",
+        "zipf:0",
+        "zipf:1e9",
+        "pareto:1",
+        "normal:0",
+        "zipf:1.1:0.5",
+    ] {
+        assert!(drawn(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(
+        set("filename", "/a\\:b:/c").unwrap().filenames,
+        Some(vec!["/a:b".to_owned(), "/c".to_owned()])
+    );
+}
+
+#[test]
+fn a_split_sums_to_a_hundred() {
+    let shares = |value| {
+        let blocks = set("bssplit", value).map(|job| job.blocks.unwrap());
+        blocks.map(|blocks| blocks.iter().map(|b| b.percent).collect::<Vec<_>>())
+    };
+    assert_eq!(shares("4k/60:64k/40").unwrap(), [60, 40]);
+    assert_eq!(shares("4k/10:64k:32k/").unwrap(), [10, 45, 45]);
+    assert_eq!(shares("1k:2k:3k").unwrap(), [34, 33, 33]);
+    assert_eq!(shares("4k").unwrap(), [100]);
+    for wrong in [
+        "4k/60",
+        "4k/60:8k/50",
+        "4k/100:8k",
+        "4k/0:8k/100",
+        "4k/50,8k/50",
+        "",
+    ] {
+        assert!(shares(wrong).is_err(), "{wrong}");
+    }
+}
