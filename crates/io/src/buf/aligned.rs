@@ -1,0 +1,189 @@
+//! Pages of anonymous memory.
+
+use crate::engine::{Area, Span};
+use std::io;
+use std::ptr::NonNull;
+
+/// Huge pages of x86-64, and of aarch64 with 4 KiB pages, bytes.
+const HUGE: usize = 2 << 20;
+
+/// No memory.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "mmap of {len} bytes of anonymous memory: {source}; lower block size, depth or workers, or \
+     raise the limit (ulimit -v, memory.max of the control group)"
+)]
+pub struct AllocError {
+    /// Bytes asked for, rounded up.
+    pub len: usize,
+    /// The kernel's answer.
+    pub source: io::Error,
+}
+
+/// Zeroed memory on whole pages, aligned for O_DIRECT on any device.
+///
+/// Every page is touched by the thread that allocates, so it lies on that thread's NUMA node
+/// under the kernel's default policy (numa(7), first touch) and the first I/O meets no page
+/// fault. May be sent to another thread; unmapped on drop.
+#[derive(Debug)]
+pub struct Aligned {
+    ptr: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: owns its pages alone, like a Box<[u8]>.
+unsafe impl Send for Aligned {}
+
+// SAFETY: shared references give the address and the length only, no byte.
+unsafe impl Sync for Aligned {}
+
+impl Aligned {
+    /// At least `len` bytes, rounded up to whole pages; one page when `len` is 0.
+    ///
+    /// # Errors
+    /// mmap(2) refused.
+    pub fn new(len: usize) -> Result<Aligned, AllocError> {
+        Aligned::allocate(len, false)
+    }
+
+    /// As [`Aligned::new`], but rounded up and aligned to 2 MiB, and huge pages are asked for
+    /// (madvise(2) `MADV_HUGEPAGE`). The kernel may not have any: that is no error.
+    ///
+    /// # Errors
+    /// mmap(2) refused.
+    pub fn huge(len: usize) -> Result<Aligned, AllocError> {
+        Aligned::allocate(len, true)
+    }
+
+    fn allocate(len: usize, huge: bool) -> Result<Aligned, AllocError> {
+        let page = rustix::param::page_size();
+        let unit = if huge { HUGE.max(page) } else { page };
+        let too_large = || AllocError {
+            len,
+            source: io::Error::from_raw_os_error(libc::ENOMEM),
+        };
+        let len = len
+            .max(1)
+            .checked_next_multiple_of(unit)
+            .ok_or_else(too_large)?;
+        // The kernel aligns to pages: for more, map one unit more and give the ends back.
+        let mapped = len.checked_add(unit - page).ok_or_else(too_large)?;
+        let start = map(mapped).map_err(|source| AllocError { len, source })?;
+        let skip = (start.as_ptr() as usize).next_multiple_of(unit) - start.as_ptr() as usize;
+        // SAFETY: skip is at most unit - page, so this is inside what was mapped.
+        let ptr = unsafe { start.add(skip) };
+        unmap(start, skip);
+        // SAFETY: skip + len is at most the mapped length.
+        unmap(unsafe { ptr.add(len) }, mapped - skip - len);
+        let memory = Aligned { ptr, len };
+        if huge {
+            // Advice: a kernel without transparent huge pages says EINVAL, and small ones do.
+            // SAFETY: our own pages.
+            unsafe { libc::madvise(memory.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
+        }
+        memory.touch(page);
+        Ok(memory)
+    }
+
+    fn touch(&self, page: usize) {
+        for offset in (0..self.len).step_by(page) {
+            // SAFETY: offset is below the length.
+            let byte = unsafe { self.ptr.add(offset) };
+            // Volatile: storing the 0 that is there must not be optimised away.
+            // SAFETY: our own byte, and nobody else has it yet.
+            unsafe { byte.write_volatile(0) };
+        }
+    }
+
+    /// First byte.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// Length in bytes, a multiple of the page size.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: there is always a page.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// All of it, for [`crate::engine::Config::area`].
+    #[must_use]
+    pub fn area(&self) -> Area {
+        Area {
+            ptr: self.ptr,
+            len: self.len,
+        }
+    }
+
+    /// The `len` bytes from `offset`, to give to an engine; nothing when they are not inside.
+    ///
+    /// # Safety
+    /// As for [`Span::new`]: the memory is kept, and no reference to these bytes is used, while
+    /// an I/O with the span is out.
+    #[must_use]
+    pub unsafe fn span(&self, offset: usize, len: u32) -> Option<Span> {
+        if offset.checked_add(len as usize)? > self.len {
+            return None;
+        }
+        // SAFETY: the offset is at most the length.
+        let ptr = unsafe { self.ptr.add(offset) };
+        // SAFETY: the caller's promise.
+        Some(unsafe { Span::new(ptr, len) })
+    }
+
+    /// The bytes, to read.
+    ///
+    /// # Safety
+    /// No I/O with a span of this memory is out while the slice is used, and no device writes
+    /// to it.
+    #[must_use]
+    pub unsafe fn slice(&self) -> &[u8] {
+        // SAFETY: mapped, initialised by the kernel, and unchanged by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
+    }
+
+    /// The bytes, to write. As with every `&mut`, nobody else may use them meanwhile: spans
+    /// that are out were made under that promise.
+    #[must_use]
+    pub fn slice_mut(&mut self) -> &mut [u8] {
+        // SAFETY: mapped and initialised; exclusive by `&mut self` and `Span::new`'s promise.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Aligned {
+    fn drop(&mut self) {
+        unmap(self.ptr, self.len);
+    }
+}
+
+/// Fresh anonymous pages.
+fn map(len: usize) -> io::Result<NonNull<u8>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at an address of the kernel's choice touches no other.
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+/// Gives pages of ours back.
+fn unmap(ptr: NonNull<u8>, len: usize) {
+    if len > 0 {
+        // SAFETY: whole pages that `map` gave us and that nobody uses any more. A failure
+        // (too many mappings) leaves them mapped, which harms nobody.
+        unsafe { libc::munmap(ptr.as_ptr().cast(), len) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

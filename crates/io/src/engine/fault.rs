@@ -1,0 +1,292 @@
+//! Faults on purpose: errors, short transfers and delays, by a seed.
+//!
+//! The n-th I/O that is taken has the n-th fate of the seed, so the same pushes meet the same
+//! faults. A delayed I/O runs at once and comes back late; others pass it. In a synchronous
+//! engine the push itself takes longer.
+
+mod inject;
+
+pub use inject::{Inject, InjectError};
+
+use super::{Config, Done, Engine, EngineError, Io, IoFault, Op, Push};
+use crate::clock::{Clock, Nanos};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::time::Duration;
+
+/// Where a direct transfer may be cut: the largest logical block size in use, so that the rest
+/// is still aligned.
+const BLOCK: u32 = 4096;
+
+/// Longest sleep between two looks at the engine while an I/O is being held back.
+const NAP_NS: Nanos = 50_000;
+
+/// What is to happen to one I/O.
+#[derive(Debug, Clone, Copy)]
+struct Fate {
+    eio: bool,
+    enospc: bool,
+    /// Where to cut, as a random number yet to be brought into range.
+    cut: Option<u64>,
+    delay: Option<Nanos>,
+}
+
+/// An I/O that went to the engine changed, or is to come back late.
+#[derive(Debug)]
+struct Marked {
+    io: Io,
+    due: Nanos,
+}
+
+/// The decorator.
+pub struct Fault {
+    inner: Box<dyn Engine>,
+    inject: Inject,
+    rng: Xoshiro256PlusPlus,
+    direct: bool,
+    depth: usize,
+    clock: Clock,
+    /// Drawn for an I/O that the engine had no room for; the next push gets it.
+    drawn: Option<Fate>,
+    marked: Vec<Marked>,
+    /// Back from the engine, or never sent to it, and not to be handed back before the time.
+    held: Vec<(Nanos, Done)>,
+    /// Kept between calls for its memory.
+    batch: Vec<Done>,
+}
+
+impl std::fmt::Debug for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fault")
+            .field("inject", &self.inject)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fault {
+    /// Injects into `inner`, which was opened with `config`.
+    #[must_use]
+    pub fn new(inner: Box<dyn Engine>, inject: &Inject, config: &Config) -> Fault {
+        Fault {
+            inner,
+            inject: inject.clone(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(inject.seed),
+            direct: config.direct,
+            depth: config.depth.max(1) as usize,
+            clock: Clock::start(),
+            drawn: None,
+            marked: Vec::new(),
+            held: Vec::new(),
+            batch: Vec::new(),
+        }
+    }
+
+    /// Always five numbers, so that one probability does not shift the others' sequence.
+    fn draw(&mut self) -> Fate {
+        let mut hit = |probability: f64| {
+            // 53 random bits make a float in [0, 1) that every one of them can reach.
+            #[expect(clippy::cast_precision_loss, reason = "53 bits fit a float's mantissa")]
+            let random = (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            random < probability
+        };
+        let (eio, enospc) = (hit(self.inject.eio), hit(self.inject.enospc));
+        let (short, late) = (hit(self.inject.short), hit(self.inject.delay.0));
+        let place = self.rng.next_u64();
+        let delay = late.then_some(self.inject.delay.1);
+        Fate {
+            eio,
+            enospc,
+            cut: short.then_some(place),
+            delay,
+        }
+    }
+
+    /// The bytes left by a cut: at least 1 and fewer than all, whole blocks on a direct file;
+    /// all of them when the I/O is too small to be cut.
+    fn cut(&self, len: u32, place: u64) -> u32 {
+        let unit = if self.direct { BLOCK } else { 1 };
+        let most = len.saturating_sub(1) / unit;
+        if most == 0 {
+            return len;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the remainder is below a u32"
+        )]
+        let units = 1 + (place % u64::from(most)) as u32;
+        units * unit
+    }
+
+    /// The I/O as it was pushed, and when it may go back.
+    fn restore(&mut self, done: Done) -> (Nanos, Done) {
+        let (token, ptr) = (done.io.token, done.io.span.as_ptr());
+        let same = |m: &Marked| m.io.token == token && m.io.span.as_ptr() == ptr;
+        match self.marked.iter().position(same) {
+            Some(at) => {
+                let Marked { io, due } = self.marked.swap_remove(at);
+                (due, Done { io, ..done })
+            }
+            None => (0, done),
+        }
+    }
+
+    /// Takes what the engine gives back and hands over all that is due.
+    fn collect(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
+        if self.marked.is_empty() {
+            // Those held are not in the engine: what comes out of it has no mark.
+            self.inner.reap(done, at_least)?;
+        } else {
+            let mut batch = std::mem::take(&mut self.batch);
+            let outcome = self.inner.reap(&mut batch, at_least);
+            for transfer in batch.drain(..) {
+                match self.restore(transfer) {
+                    (0, back) => done.push(back),
+                    held => self.held.push(held),
+                }
+            }
+            self.batch = batch;
+            outcome?;
+        }
+        if !self.held.is_empty() {
+            let now = self.clock.now();
+            self.held.sort_by_key(|(due, _)| *due);
+            let due = self.held.partition_point(|(due, _)| *due <= now);
+            done.extend(self.held.drain(..due).map(|(_, back)| back));
+        }
+        Ok(())
+    }
+
+    /// Waits a little for the first one held, or for the engine when none is.
+    fn nap(&self) -> usize {
+        let Some((due, _)) = self.held.first() else {
+            return 1;
+        };
+        let left = due.saturating_sub(self.clock.now());
+        let nap = if self.inner.in_flight() == 0 {
+            left
+        } else {
+            left.min(NAP_NS)
+        };
+        std::thread::sleep(Duration::from_nanos(nap));
+        0
+    }
+
+    fn push_synchronous(&mut self, io: Io, fate: Fate) -> Push {
+        if let Some(delay) = fate.delay {
+            std::thread::sleep(Duration::from_nanos(delay));
+        }
+        if let Some(errno) = errno(&io, fate) {
+            return Push::Done(Done {
+                io,
+                result: Err(IoFault::Errno(errno)),
+            });
+        }
+        match self.inner.push(self.shortened(io, fate)) {
+            Push::Done(done) => Push::Done(Done { io, ..done }),
+            Push::Full(_) => Push::Full(io),
+            Push::Taken => Push::Taken,
+        }
+    }
+
+    fn shortened(&self, io: Io, fate: Fate) -> Io {
+        match fate.cut {
+            Some(place) => Io {
+                span: io.span.first(self.cut(io.span.len(), place)),
+                ..io
+            },
+            None => io,
+        }
+    }
+
+    fn push_asynchronous(&mut self, io: Io, fate: Fate) -> Push {
+        let due = fate.delay.map_or(0, |delay| self.clock.now() + delay);
+        if let Some(errno) = errno(&io, fate) {
+            self.held.push((
+                due,
+                Done {
+                    io,
+                    result: Err(IoFault::Errno(errno)),
+                },
+            ));
+            return Push::Taken;
+        }
+        let sent = self.shortened(io, fate);
+        match self.inner.push(sent) {
+            Push::Full(_) => {
+                self.drawn = Some(fate);
+                Push::Full(io)
+            }
+            Push::Taken => {
+                if due > 0 || sent.span.len() != io.span.len() {
+                    self.marked.push(Marked { io, due });
+                }
+                Push::Taken
+            }
+            Push::Done(done) => {
+                self.held.push((due, Done { io, ..done }));
+                Push::Taken
+            }
+        }
+    }
+}
+
+/// The error that fate has for this I/O. Reads never run out of space.
+fn errno(io: &Io, fate: Fate) -> Option<i32> {
+    if fate.eio {
+        Some(libc::EIO)
+    } else if fate.enospc && io.op == Op::Write {
+        Some(libc::ENOSPC)
+    } else {
+        None
+    }
+}
+
+impl Engine for Fault {
+    fn push(&mut self, io: Io) -> Push {
+        let synchronous = self.inner.synchronous();
+        if !synchronous && self.in_flight() >= self.depth {
+            return Push::Full(io);
+        }
+        let fate = match self.drawn.take() {
+            Some(fate) => fate,
+            None => self.draw(),
+        };
+        if synchronous {
+            self.push_synchronous(io, fate)
+        } else {
+            self.push_asynchronous(io, fate)
+        }
+    }
+
+    fn kick(&mut self) -> Result<(), EngineError> {
+        self.inner.kick()
+    }
+
+    fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
+        let want = at_least.min(self.in_flight());
+        let from = done.len();
+        // With nothing held the engine may as well do all of the waiting.
+        let first = if self.held.is_empty() && self.marked.is_empty() {
+            at_least
+        } else {
+            0
+        };
+        self.collect(done, first)?;
+        while done.len() - from < want {
+            let lacking = self.nap();
+            self.collect(done, lacking)?;
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight() + self.held.len()
+    }
+
+    fn synchronous(&self) -> bool {
+        self.inner.synchronous()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! Engines move bytes between files and host memory, and nothing else.
+//!
+//! One door for all of them: [`Engine::push`] answers *taken*, *full* or *done*, and a failed I/O
+//! comes back whole, with its errno, in a [`Done`]. "Full" is not an error. A new engine is one
+//! file here and one row in [`ENGINES`].
+//!
+//! [`build`] puts the decorators on an engine, innermost first: [`throttle`] and [`fault`] when
+//! asked for, then [`whole`] (short transfers are continued), then [`monitor`] (live counters).
+//! Each of them is an [`Engine`] over a `Box<dyn Engine>`, so the caller sees one door.
+
+pub mod fault;
+mod libaio;
+mod mmap;
+pub mod monitor;
+mod null;
+mod pool;
+mod psync;
+mod sigbus;
+mod slots;
+pub mod throttle;
+mod uring;
+pub mod whole;
+
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+pub use fault::Inject;
+pub use monitor::LegCounters;
+
+/// Direction of an I/O, seen from the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// File to memory.
+    Read,
+    /// Memory to file.
+    Write,
+}
+
+/// Host memory that an engine may touch until it hands the I/O back.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    ptr: NonNull<u8>,
+    len: u32,
+}
+
+// SAFETY: a Span is an address and a length; the promise that the memory is there and that nobody
+// else touches it while the I/O is out is made by `Span::new`'s caller and holds on any thread.
+unsafe impl Send for Span {}
+
+impl Span {
+    /// Names `len` bytes at `ptr`.
+    ///
+    /// # Safety
+    /// The bytes stay allocated, and no reference to them is used, from the moment that an [`Io`]
+    /// with this span is pushed until it comes back in a [`Done`] or a `Full`.
+    #[must_use]
+    pub unsafe fn new(ptr: NonNull<u8>, len: u32) -> Span {
+        Span { ptr, len }
+    }
+
+    /// First byte.
+    #[must_use]
+    #[inline]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether the span holds no byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The part that begins `done` bytes in; `done` is at most the length.
+    #[must_use]
+    pub fn rest(&self, done: u32) -> Span {
+        debug_assert!(done <= self.len);
+        let by = done.min(self.len);
+        // SAFETY: `by` is at most `len`, so the result stays inside (or one past) the same span.
+        let ptr = unsafe { self.ptr.add(by as usize) };
+        Span {
+            ptr,
+            len: self.len - by,
+        }
+    }
+
+    /// The first `len` bytes; `len` is at most the length.
+    #[must_use]
+    pub fn first(&self, len: u32) -> Span {
+        debug_assert!(len <= self.len);
+        Span {
+            ptr: self.ptr,
+            len: len.min(self.len),
+        }
+    }
+}
+
+/// One file operation. `file` indexes [`Config::files`]; `token` is the caller's and comes back.
+#[derive(Debug, Clone, Copy)]
+pub struct Io {
+    /// Read or write.
+    pub op: Op,
+    /// Index into the engine's files.
+    pub file: u32,
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// The memory side.
+    pub span: Span,
+    /// The caller's mark: the slot number.
+    pub token: u32,
+}
+
+/// Why an I/O failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IoFault {
+    /// The kernel's answer, errno(3), always positive.
+    Errno(i32),
+    /// The file ended after this many bytes of the I/O: it is shorter than the plan says.
+    EndOfFile(u32),
+}
+
+/// An I/O handed back: the bytes moved, or why not.
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    /// The I/O as it was pushed.
+    pub io: Io,
+    /// Bytes moved (may be short, see [`whole`]) or the fault.
+    pub result: Result<u32, IoFault>,
+}
+
+/// What became of a pushed I/O.
+#[derive(Debug, Clone, Copy)]
+pub enum Push {
+    /// The engine has it; it comes back from [`Engine::reap`].
+    Taken,
+    /// No room now; here it is again. Reap, then push it once more.
+    Full(Io),
+    /// It ran inside the call.
+    Done(Done),
+}
+
+/// Moves bytes between files and host memory. Driven by one thread.
+///
+/// Dropping an engine with I/Os out first waits for them: the kernel may still write into their
+/// memory.
+pub trait Engine {
+    /// Offers one I/O. A synchronous engine runs it here.
+    fn push(&mut self, io: Io) -> Push;
+
+    /// Hands everything pushed so far to the kernel. Cheap when there is nothing.
+    ///
+    /// # Errors
+    /// The engine itself broke (not an I/O): the run can't go on with it.
+    fn kick(&mut self) -> Result<(), EngineError>;
+
+    /// Appends finished I/Os to `done`, waiting until at least `at_least` of those out have come
+    /// back (fewer when fewer are out). Implies [`Engine::kick`]. Order is the order of completion.
+    ///
+    /// # Errors
+    /// As for [`Engine::kick`].
+    fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError>;
+
+    /// I/Os taken and not yet handed back.
+    fn in_flight(&self) -> usize;
+
+    /// Whether [`Engine::push`] itself does the I/O (and so always answers `Done`).
+    fn synchronous(&self) -> bool;
+}
+
+/// The engine itself failed, as opposed to one I/O.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("engine {engine}: {call}: {what}; {hint}")]
+pub struct EngineError {
+    /// Engine name.
+    pub engine: &'static str,
+    /// The system call that failed.
+    pub call: &'static str,
+    /// The answer in words, errno included.
+    pub what: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+/// One file of a worker, open.
+#[derive(Debug, Clone)]
+pub struct EngineFile {
+    /// The descriptor; it stays open as long as the engine lives.
+    pub fd: RawFd,
+    /// Bytes from the file's start that the plan uses; the mmap engine maps this much.
+    pub len: u64,
+    /// Whether writes will come.
+    pub writable: bool,
+}
+
+/// Everything an engine is opened with.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Most I/Os out at once, at least 1.
+    pub depth: u32,
+    /// The worker's files, by index.
+    pub files: Vec<EngineFile>,
+    /// The memory in which all spans lie, if they lie in one piece: an engine may register it.
+    pub area: Option<Area>,
+    /// Whether the files are open with O_DIRECT.
+    pub direct: bool,
+}
+
+/// A piece of host memory: address and bytes. Whoever puts one in a [`Config`] keeps the memory
+/// mapped for as long as the engine lives: io_uring pins its pages.
+#[derive(Debug, Clone, Copy)]
+pub struct Area {
+    /// First byte.
+    pub ptr: NonNull<u8>,
+    /// Length in bytes.
+    pub len: usize,
+}
+
+// SAFETY: an address and a length, nothing is reached through it without an unsafe promise.
+unsafe impl Send for Area {}
+
+impl EngineError {
+    /// The error for a system call that failed with `err`.
+    fn new(
+        engine: &'static str,
+        call: &'static str,
+        err: &io::Error,
+        hint: impl Into<String>,
+    ) -> EngineError {
+        EngineError {
+            engine,
+            call,
+            what: err.to_string(),
+            hint: hint.into(),
+        }
+    }
+}
+
+/// An open engine and what it really is.
+pub struct Opened {
+    /// The engine.
+    pub engine: Box<dyn Engine>,
+    /// What runs, e.g. `io_uring (fixed buffers, fixed files)` or `pool (32 threads)`.
+    pub got: String,
+    /// One line for each step down from what was asked, with the reason.
+    pub steps_down: Vec<String>,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened")
+            .field("got", &self.got)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One engine of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The name in job files and on the command line.
+    pub name: &'static str,
+    /// One line for `--help` and the list of engines.
+    pub summary: &'static str,
+    /// Whether more than one I/O can be out: false means that `push` does the I/O.
+    pub asynchronous: bool,
+    /// Whether it can run on this machine now; the text says why not.
+    pub available: fn() -> Result<(), String>,
+    /// Opens it. To be called on the thread that will drive it: io_uring's ring belongs to its
+    /// opener, and the pool's threads inherit that thread's CPU affinity.
+    pub open: fn(&Config) -> Result<Opened, EngineError>,
+}
+
+/// Every engine, in the order in which they are listed to the user.
+pub const ENGINES: &[Row] = &[
+    Row {
+        name: "psync",
+        summary: "pread(2)/pwrite(2) on the worker's thread, one I/O at a time",
+        asynchronous: false,
+        available: || Ok(()),
+        open: psync::open,
+    },
+    Row {
+        name: "io_uring",
+        summary: "io_uring(7) with registered files and memory (kernel 5.1, best from 6.1)",
+        asynchronous: true,
+        available: uring::available,
+        open: uring::open,
+    },
+    Row {
+        name: "libaio",
+        summary: "io_submit(2); truly asynchronous only on O_DIRECT files",
+        asynchronous: true,
+        available: libaio::available,
+        open: libaio::open,
+    },
+    Row {
+        name: "mmap",
+        summary: "memcpy from and to a mapping of the file, always through the page cache",
+        asynchronous: false,
+        available: || Ok(()),
+        open: mmap::open,
+    },
+    Row {
+        name: "null",
+        summary: "moves no byte: the cost of gpuio itself",
+        asynchronous: true,
+        available: || Ok(()),
+        open: null::open,
+    },
+    Row {
+        name: "pool",
+        summary: "pread(2)/pwrite(2) on up to 64 threads behind the worker's",
+        asynchronous: true,
+        available: || Ok(()),
+        open: pool::open,
+    },
+];
+
+/// The row of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Row> {
+    ENGINES.iter().find(|row| row.name == name)
+}
+
+/// Opens an engine and stacks the decorators on it. Call it on the thread that will drive the
+/// engine. `counters` is written by that thread only.
+///
+/// # Errors
+/// The engine can't be opened; see [`Row::open`].
+pub fn build(
+    row: &Row,
+    config: &Config,
+    inject: Option<&Inject>,
+    counters: Arc<LegCounters>,
+) -> Result<Opened, EngineError> {
+    let Opened {
+        mut engine,
+        mut got,
+        steps_down,
+    } = (row.open)(config)?;
+    if let Some(inject) = inject {
+        if inject.throttles() {
+            engine = Box::new(throttle::Throttle::new(engine, inject.rate, inject.iops));
+        }
+        engine = Box::new(fault::Fault::new(engine, inject, config));
+        got.push_str(" with injected faults");
+    }
+    let engine = Box::new(whole::Whole::new(
+        engine,
+        config.direct,
+        Arc::clone(&counters),
+    ));
+    let engine = Box::new(monitor::Monitor::new(engine, counters));
+    Ok(Opened {
+        engine,
+        got,
+        steps_down,
+    })
+}

@@ -1,0 +1,176 @@
+//! pread(2) and pwrite(2) on threads of its own: asynchronous on every file system and kernel.
+//!
+//! Threads inherit the CPU affinity of the thread that opens the pool (clone(2),
+//! sched_setaffinity(2)). More I/Os than threads wait in a queue. I/Os start in the order in
+//! which they were pushed and finish in any.
+
+use super::psync::{fds, transfer};
+use super::{Config, Done, Engine, EngineError, Io, Opened, Push};
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Most threads of one pool; a load of many workers with deep queues would otherwise run into
+/// the limit on processes.
+const MOST_THREADS: u32 = 64;
+
+const NAME: &str = "pool";
+
+pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
+    let depth = config.depth.max(1);
+    let wanted = depth.min(MOST_THREADS);
+    let shared = Arc::new(Shared::default());
+    let files: Arc<[RawFd]> = fds(&config.files).into();
+    let mut pool = Pool {
+        shared,
+        threads: Vec::new(),
+        batch: Vec::new(),
+        out: 0,
+        depth,
+    };
+    let mut steps_down = Vec::new();
+    for number in 0..wanted {
+        let (shared, files) = (Arc::clone(&pool.shared), Arc::clone(&files));
+        let builder = std::thread::Builder::new().name(format!("pool-{number}"));
+        match builder.spawn(move || work(&shared, &files)) {
+            Ok(thread) => pool.threads.push(thread),
+            Err(err) if number == 0 => {
+                let hint = "free some threads or raise the limit (ulimit -u, pids.max)";
+                return Err(EngineError::new(NAME, "clone", &err, hint));
+            }
+            Err(err) => {
+                steps_down.push(format!("pool: {number} threads, not {wanted}: {err}"));
+                break;
+            }
+        }
+    }
+    let count = pool.threads.len();
+    if depth > MOST_THREADS {
+        steps_down.push(format!(
+            "pool: {count} I/Os run at once, not {depth}: a pool has at most {MOST_THREADS} threads"
+        ));
+    }
+    let got = format!("pool ({count} threads)");
+    Ok(Opened {
+        engine: Box::new(pool),
+        got,
+        steps_down,
+    })
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    work: Mutex<Work>,
+    more: Condvar,
+    done: Mutex<Vec<Done>>,
+    landed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    queue: VecDeque<Io>,
+    stop: bool,
+}
+
+/// No code that can panic runs under these locks, and what they guard is whole at any time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread's life: what is in the queue is done before a stop is obeyed.
+fn work(shared: &Shared, files: &[RawFd]) {
+    let mut work = lock(&shared.work);
+    loop {
+        if let Some(io) = work.queue.pop_front() {
+            drop(work);
+            let done = Done {
+                io,
+                result: transfer(files, &io),
+            };
+            lock(&shared.done).push(done);
+            shared.landed.notify_one();
+            work = lock(&shared.work);
+        } else if work.stop {
+            return;
+        } else {
+            work = shared
+                .more
+                .wait(work)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// Pushed since the last kick: one lock for all of them.
+    batch: Vec<Io>,
+    out: usize,
+    depth: u32,
+}
+
+impl Engine for Pool {
+    fn push(&mut self, io: Io) -> Push {
+        if self.out >= self.depth as usize {
+            return Push::Full(io);
+        }
+        self.out += 1;
+        self.batch.push(io);
+        Push::Taken
+    }
+
+    fn kick(&mut self) -> Result<(), EngineError> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let many = self.batch.len() > 1;
+        lock(&self.shared.work).queue.extend(self.batch.drain(..));
+        if many {
+            self.shared.more.notify_all();
+        } else {
+            self.shared.more.notify_one();
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
+        self.kick()?;
+        let want = at_least.min(self.out);
+        let mut landed = lock(&self.shared.done);
+        while landed.len() < want {
+            landed = self
+                .shared
+                .landed
+                .wait(landed)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        self.out -= landed.len();
+        done.append(&mut landed);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.out
+    }
+
+    fn synchronous(&self) -> bool {
+        false
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let mut work = lock(&self.shared.work);
+        work.queue.extend(self.batch.drain(..));
+        work.stop = true;
+        drop(work);
+        self.shared.more.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked holds no I/O any more; there is nothing left to wait for.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! io_uring(7).
+//!
+//! The ring is made with what the kernel has: `SINGLE_ISSUER | DEFER_TASKRUN` (6.1), else
+//! `COOP_TASKRUN` (5.19), else plain (5.1). Files and [`Config::area`] are registered, which
+//! spares a reference count and the pinning of pages for each I/O. Every one of these that is
+//! refused is a line in [`Opened::steps_down`]; when there is no ring at all, the pool runs.
+//!
+//! Pushes fill the submission queue without a system call; one `io_uring_enter` then submits
+//! them all and waits. Completions already in the ring are read without one.
+
+mod setup;
+
+pub(super) use setup::{available, open};
+
+use super::slots::Slots;
+use super::{Area, Done, Engine, EngineError, Io, IoFault, Op, Push};
+use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+const NAME: &str = "io_uring";
+
+/// One buffer can be registered up to this size (io_uring_register(2)); larger areas are
+/// registered in pieces of it.
+const PIECE_BITS: u32 = 30;
+
+/// How long a kernel without memory for requests is asked again, every 100 µs: 2 s.
+const MOST_RETRIES: u32 = 20_000;
+
+struct Uring {
+    ring: IoUring,
+    slots: Slots,
+    fds: Vec<RawFd>,
+    fixed_files: bool,
+    fixed_area: Option<Area>,
+    /// Pushed and not yet taken by the kernel.
+    queued: u32,
+    retries: u32,
+}
+
+impl Uring {
+    /// The number of the registered piece in which the whole span lies.
+    #[inline]
+    fn piece(&self, io: &Io) -> Option<u16> {
+        let area = self.fixed_area?;
+        let from = (io.span.as_ptr() as usize).checked_sub(area.ptr.as_ptr() as usize)?;
+        let end = from + io.span.len() as usize;
+        let piece = from >> PIECE_BITS;
+        let inside = end <= area.len && end <= (piece + 1) << PIECE_BITS;
+        if inside {
+            u16::try_from(piece).ok()
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    fn entry(&self, io: &Io) -> squeue::Entry {
+        let (ptr, len) = (io.span.as_ptr(), io.span.len());
+        /// The same request for a plain and for a registered descriptor, which are two types.
+        macro_rules! request {
+            ($request:ident $(, $piece:expr)?) => {
+                if self.fixed_files {
+                    let file = types::Fixed(io.file);
+                    opcode::$request::new(file, ptr, len $(, $piece)?).offset(io.offset).build()
+                } else {
+                    let file = types::Fd(self.fds[io.file as usize]);
+                    opcode::$request::new(file, ptr, len $(, $piece)?).offset(io.offset).build()
+                }
+            };
+        }
+        match (io.op, self.piece(io)) {
+            (Op::Read, Some(piece)) => request!(ReadFixed, piece),
+            (Op::Read, None) => request!(Read),
+            (Op::Write, Some(piece)) => request!(WriteFixed, piece),
+            (Op::Write, None) => request!(Write),
+        }
+    }
+
+    /// Reads the completions that are in the ring: no system call.
+    #[inline]
+    fn drain(&mut self, done: &mut Vec<Done>) -> usize {
+        let before = done.len();
+        for entry in self.ring.completion() {
+            // Each request completes once, so the slot is always out; a number that is not is
+            // nobody's I/O and there is nothing to hand back.
+            let Some(io) = self.slots.take(entry.user_data()) else {
+                continue;
+            };
+            let answer = entry.result();
+            let result = u32::try_from(answer).map_err(|_| IoFault::Errno(-answer));
+            done.push(Done { io, result });
+        }
+        done.len() - before
+    }
+
+    /// One io_uring_enter(2): submits what is queued and waits for `lacking` completions. May
+    /// do less than asked, so the caller looks and calls again.
+    fn enter(&mut self, lacking: usize, flags: EnterFlags) -> Result<(), EngineError> {
+        let lacking = u32::try_from(lacking).unwrap_or(u32::MAX);
+        match self.enter_raw(self.queued, lacking, flags) {
+            Ok(submitted) => {
+                self.queued -= submitted.min(self.queued);
+                self.retries = 0;
+                Ok(())
+            }
+            Err(err) => match err.raw_os_error() {
+                Some(libc::EINTR) => Ok(()),
+                // No memory for a request, or completions to be read first.
+                Some(libc::EAGAIN | libc::EBUSY | libc::ENOMEM) => self.ease(err),
+                _ => Err(EngineError::new(
+                    NAME,
+                    "io_uring_enter",
+                    &err,
+                    "the ring can't go on; try the libaio or pool engine",
+                )),
+            },
+        }
+    }
+
+    /// Lets the kernel finish something, or time pass, before it is asked again.
+    #[cold]
+    fn ease(&mut self, err: std::io::Error) -> Result<(), EngineError> {
+        self.retries += 1;
+        if self.retries > MOST_RETRIES {
+            let hint = "the kernel has no room for requests; lower the queue depth";
+            return Err(EngineError::new(NAME, "io_uring_enter", &err, hint));
+        }
+        // Deferred work runs and completions are posted in this call; its own failure is no
+        // news.
+        let _ = self.enter_raw(0, 0, EnterFlags::GETEVENTS);
+        if self.ring.completion().is_empty() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(())
+    }
+
+    fn enter_raw(&self, submit: u32, wait: u32, flags: EnterFlags) -> std::io::Result<u32> {
+        let submitter = self.ring.submitter();
+        // SAFETY: the queued entries name spans that their makers keep until the I/Os are back,
+        // and no argument is passed.
+        let submitted =
+            unsafe { submitter.enter::<libc::sigset_t>(submit, wait, flags.bits(), None) }?;
+        Ok(u32::try_from(submitted).unwrap_or(submit))
+    }
+}
+
+impl Engine for Uring {
+    #[inline]
+    fn push(&mut self, io: Io) -> Push {
+        if io.file as usize >= self.fds.len() {
+            return Push::Done(Done {
+                io,
+                result: Err(IoFault::Errno(libc::EBADF)),
+            });
+        }
+        let Some(slot) = self.slots.put(io) else {
+            return Push::Full(io);
+        };
+        let entry = self.entry(&io).user_data(u64::from(slot));
+        // SAFETY: the span outlives the I/O by its maker's promise, the descriptor by
+        // `EngineFile`'s.
+        if unsafe { self.ring.submission().push(&entry) }.is_err() {
+            // The queue has an entry for every slot, so this is for a kernel that has not
+            // taken what it was given.
+            self.slots.take(u64::from(slot));
+            return Push::Full(io);
+        }
+        self.queued += 1;
+        Push::Taken
+    }
+
+    fn kick(&mut self) -> Result<(), EngineError> {
+        while self.queued > 0 {
+            self.enter(0, EnterFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
+        let want = at_least.min(self.slots.len());
+        let mut got = self.drain(done);
+        let idle = got == 0 && self.slots.len() > 0;
+        let mut look = idle && self.ring.submission().taskrun();
+        while self.queued > 0 || got < want || look {
+            self.enter(want.saturating_sub(got), EnterFlags::GETEVENTS)?;
+            got += self.drain(done);
+            look = false;
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn synchronous(&self) -> bool {
+        false
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        let mut done = Vec::with_capacity(self.slots.len());
+        if self.reap(&mut done, usize::MAX).is_err() {
+            // The kernel may still write into memory that is about to be freed, and there is
+            // no way left to wait for it.
+            std::process::abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Makes the ring, with as much as this kernel gives.
+
+use super::{PIECE_BITS, Uring};
+use crate::engine::psync::fds;
+use crate::engine::slots::Slots;
+use crate::engine::{Area, Config, EngineError, Opened, pool};
+use io_uring::IoUring;
+use std::io;
+
+/// Most entries of a submission queue (io_uring_setup(2)).
+const MOST_ENTRIES: u32 = 32_768;
+
+/// Most pieces of one area: 1 TiB, and as many buffers as a kernel before 5.13 registers.
+const MOST_PIECES: usize = 1024;
+
+/// The ways to make a ring, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setup {
+    /// `SINGLE_ISSUER | DEFER_TASKRUN`, 6.1.
+    Deferred,
+    /// `COOP_TASKRUN`, 5.19.
+    Cooperative,
+    /// No flag, 5.1.
+    Plain,
+}
+
+impl Setup {
+    const ALL: [Setup; 3] = [Setup::Deferred, Setup::Cooperative, Setup::Plain];
+
+    fn words(self) -> &'static str {
+        match self {
+            Setup::Deferred => "SINGLE_ISSUER and DEFER_TASKRUN (kernel 6.1)",
+            Setup::Cooperative => "COOP_TASKRUN (kernel 5.19)",
+            Setup::Plain => "no setup flag",
+        }
+    }
+}
+
+/// Makes a ring of `entries` submissions. Completions get twice as many, which is the kernel's
+/// default: at most `depth <= entries` I/Os are out, each completes once, so the completion
+/// queue can't overflow.
+fn ring(setup: Setup, entries: u32) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    // A child process has no business in the ring.
+    builder.dontfork();
+    match setup {
+        Setup::Deferred => {
+            builder
+                .setup_single_issuer()
+                .setup_defer_taskrun()
+                .setup_taskrun_flag();
+        }
+        Setup::Cooperative => {
+            builder.setup_coop_taskrun().setup_taskrun_flag();
+        }
+        Setup::Plain => {}
+    }
+    builder.build(entries)
+}
+
+/// Whether a ring can be made here and now.
+pub(in crate::engine) fn available() -> Result<(), String> {
+    ring(Setup::Plain, 1).map(drop).map_err(|err| why(&err))
+}
+
+pub(in crate::engine) fn open(config: &Config) -> Result<Opened, EngineError> {
+    open_with(config, ring)
+}
+
+/// What the answer of io_uring_setup(2) means.
+fn why(err: &io::Error) -> String {
+    let meaning = match err.raw_os_error() {
+        Some(libc::EPERM) => {
+            "forbidden by kernel.io_uring_disabled or by a seccomp filter, as in many containers"
+        }
+        Some(libc::ENOSYS) => "this kernel has no io_uring, which came with 5.1",
+        Some(libc::ENOMEM) => "no memory for the ring: raise RLIMIT_MEMLOCK (ulimit -l)",
+        Some(libc::EMFILE | libc::ENFILE) => "no descriptor left: raise the limit (ulimit -n)",
+        _ => "the kernel refused the ring",
+    };
+    format!("io_uring_setup: {err}: {meaning}")
+}
+
+/// [`open`], with the maker of rings as an argument so that tests can refuse.
+pub(super) fn open_with(
+    config: &Config,
+    make: impl Fn(Setup, u32) -> io::Result<IoUring>,
+) -> Result<Opened, EngineError> {
+    let mut steps_down = Vec::new();
+    let depth = config.depth.clamp(1, MOST_ENTRIES);
+    if depth < config.depth {
+        steps_down.push(format!(
+            "io_uring: depth {depth}, not {}: a ring has at most {MOST_ENTRIES} entries",
+            config.depth
+        ));
+    }
+    let entries = depth.next_power_of_two();
+    let mut refusal = None;
+    for setup in Setup::ALL {
+        match make(setup, entries) {
+            Ok(ring) => {
+                if setup != Setup::Deferred {
+                    let words = setup.words();
+                    let err = refusal.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL));
+                    steps_down.push(format!("io_uring: ring with {words}: {err}"));
+                }
+                return Ok(finish(config, ring, depth, steps_down));
+            }
+            // An unknown flag is EINVAL, and only that gets better with fewer flags.
+            Err(err) if err.raw_os_error() == Some(libc::EINVAL) => refusal = Some(err),
+            Err(err) => {
+                refusal = Some(err);
+                break;
+            }
+        }
+    }
+    let err = refusal.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL));
+    steps_down.push(format!("pool instead of io_uring: {}", why(&err)));
+    let mut opened = pool::open(config)?;
+    steps_down.append(&mut opened.steps_down);
+    Ok(Opened {
+        steps_down,
+        ..opened
+    })
+}
+
+fn finish(config: &Config, ring: IoUring, depth: u32, mut steps_down: Vec<String>) -> Opened {
+    let fds = fds(&config.files);
+    let fixed_files = match ring.submitter().register_files(&fds) {
+        Ok(()) => true,
+        // An empty table is EINVAL, and nothing is missed.
+        Err(_) if fds.is_empty() => false,
+        Err(err) => {
+            steps_down.push(format!("io_uring: files not registered: {err}"));
+            false
+        }
+    };
+    let fixed_area = config.area.and_then(|area| match register(&ring, area) {
+        Ok(()) => Some(area),
+        Err(err) => {
+            let hint = if err.raw_os_error() == Some(libc::ENOMEM) {
+                " (raise RLIMIT_MEMLOCK, ulimit -l)"
+            } else {
+                ""
+            };
+            steps_down.push(format!("io_uring: memory not registered: {err}{hint}"));
+            None
+        }
+    });
+    let got = match (fixed_area.is_some(), fixed_files) {
+        (true, true) => "io_uring (fixed buffers, fixed files)",
+        (true, false) => "io_uring (fixed buffers)",
+        (false, true) => "io_uring (fixed files)",
+        (false, false) => "io_uring",
+    };
+    let slots = Slots::new(depth);
+    let engine = Uring {
+        ring,
+        slots,
+        fds,
+        fixed_files,
+        fixed_area,
+        queued: 0,
+        retries: 0,
+    };
+    Opened {
+        engine: Box::new(engine),
+        got: got.to_owned(),
+        steps_down,
+    }
+}
+
+/// Registers the area in pieces of 1 GiB.
+fn register(ring: &IoUring, area: Area) -> io::Result<()> {
+    let piece = 1_usize << PIECE_BITS;
+    let count = area.len.div_ceil(piece);
+    if count > MOST_PIECES {
+        return Err(io::Error::from_raw_os_error(libc::E2BIG));
+    }
+    let pieces: Vec<libc::iovec> = (0..count)
+        .map(|number| {
+            let from = number * piece;
+            let base = area.ptr.as_ptr().wrapping_add(from).cast();
+            libc::iovec {
+                iov_base: base,
+                iov_len: (area.len - from).min(piece),
+            }
+        })
+        .collect();
+    // SAFETY: the area stays mapped as long as the engine lives (`Area`), and the kernel holds
+    // the pages themselves.
+    unsafe { ring.submitter().register_buffers(&pieces) }
+        .map_err(|err| io::Error::from_raw_os_error(err.raw_os_error().unwrap_or(libc::EINVAL)))
+}

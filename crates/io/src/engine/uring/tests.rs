@@ -1,0 +1,142 @@
+use super::setup::{Setup, open_with};
+use crate::engine::{Config, Done, EngineFile, Io, Op, Opened, Push, Span};
+use io_uring::IoUring;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+fn config(file: &std::fs::File) -> Config {
+    let files = vec![EngineFile {
+        fd: file.as_raw_fd(),
+        len: 4096,
+        writable: true,
+    }];
+    Config {
+        depth: 4,
+        files,
+        area: None,
+        direct: false,
+    }
+}
+
+fn file() -> std::fs::File {
+    let file = tempfile::tempfile().unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[9; 4096], 0).unwrap();
+    file
+}
+
+/// Reads the file's first bytes through the engine, whatever it is.
+fn reads(mut opened: Opened) {
+    let mut memory = [0_u8; 4096];
+    let ptr = NonNull::new(memory.as_mut_ptr()).unwrap();
+    // SAFETY: the array outlives the I/O, which is reaped below.
+    let span = unsafe { Span::new(ptr, 4096) };
+    let io = Io {
+        op: Op::Read,
+        file: 0,
+        offset: 0,
+        span,
+        token: 5,
+    };
+    assert!(matches!(opened.engine.push(io), Push::Taken));
+    let mut done: Vec<Done> = Vec::new();
+    opened.engine.reap(&mut done, 1).unwrap();
+    assert_eq!(
+        (done.len(), done[0].io.token, done[0].result),
+        (1, 5, Ok(4096))
+    );
+    drop(opened);
+    assert_eq!(memory, [9; 4096]);
+}
+
+#[test]
+fn without_a_ring_the_pool_runs_and_says_so() {
+    for errno in [libc::EPERM, libc::ENOSYS, libc::ENOMEM] {
+        let file = file();
+        let refuse = |_, _| -> io::Result<IoUring> { Err(io::Error::from_raw_os_error(errno)) };
+        let opened = open_with(&config(&file), refuse).unwrap();
+        assert_eq!(opened.got, "pool (4 threads)");
+        let reason = &opened.steps_down[0];
+        assert!(
+            reason.starts_with("pool instead of io_uring: io_uring_setup:"),
+            "{reason}"
+        );
+        assert!(reason.contains(&format!("os error {errno}")), "{reason}");
+        reads(opened);
+    }
+}
+
+#[test]
+fn an_older_kernel_gets_fewer_flags() {
+    for best in [Setup::Cooperative, Setup::Plain] {
+        let file = file();
+        let asked = std::cell::RefCell::new(Vec::new());
+        let make = |setup, entries| {
+            asked.borrow_mut().push(setup);
+            let better = [Setup::Deferred, Setup::Cooperative];
+            let refused = better
+                .iter()
+                .take_while(|&&b| b != best)
+                .any(|&b| b == setup);
+            if refused {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            IoUring::new(entries)
+        };
+        let opened = open_with(&config(&file), make).unwrap();
+        assert_eq!(
+            asked.borrow().last(),
+            Some(&best)
+                .filter(|_| opened.got.contains("io_uring"))
+                .or(Some(&best))
+        );
+        if super::available().is_err() {
+            eprintln!("skipped: io_uring is not available here");
+            continue;
+        }
+        let reason = &opened.steps_down[0];
+        assert!(reason.starts_with("io_uring: ring with"), "{reason}");
+        assert!(reason.contains("os error 22"), "{reason}");
+        reads(opened);
+    }
+}
+
+#[test]
+fn memory_that_can_not_be_registered_is_used_all_the_same() {
+    let Ok(()) = super::available() else {
+        eprintln!("skipped: io_uring is not available here");
+        return;
+    };
+    let file = file();
+    let mut config = config(&file);
+    // The address of nothing: the kernel can't pin it.
+    let nowhere = NonNull::new(4096 as *mut u8).unwrap();
+    config.area = Some(crate::engine::Area {
+        ptr: nowhere,
+        len: 4096,
+    });
+    let opened = super::open(&config).unwrap();
+    assert_eq!(opened.got, "io_uring (fixed files)");
+    assert!(
+        opened
+            .steps_down
+            .iter()
+            .any(|line| line.contains("memory not registered"))
+    );
+    reads(opened);
+}
+
+#[test]
+fn a_depth_above_the_ring_is_cut() {
+    let file = file();
+    let config = Config {
+        depth: 40_000,
+        ..config(&file)
+    };
+    let refuse = |_, entries| -> io::Result<IoUring> {
+        assert_eq!(entries, 32_768);
+        Err(io::Error::from_raw_os_error(libc::EPERM))
+    };
+    let opened = open_with(&config, refuse).unwrap();
+    assert!(opened.steps_down[0].contains("depth 32768, not 40000"));
+}

@@ -1,0 +1,211 @@
+//! Continues short transfers, so that what comes back is a whole I/O or a fault.
+//!
+//! read(2) and write(2) may move fewer bytes than asked for: a signal, the end of the file, a
+//! transfer above 2 GiB, a network file system. The rest is pushed again until
+//! * all is moved: `Ok(length of the I/O)`;
+//! * a read moves 0 bytes: the file ended, [`IoFault::EndOfFile`] with the bytes so far;
+//! * a write moves 0 bytes: `EIO`, since it would go on like that for ever;
+//! * the file is open with O_DIRECT and the bytes so far are no multiple of 512: the rest could
+//!   not be asked for (open(2): offsets and addresses are multiples of the logical block size).
+//!   A direct read stops there only at the end of the file, so that is `EndOfFile`; a write is
+//!   `EIO`.
+
+use super::monitor::{LegCounters, add};
+use super::{Done, Engine, EngineError, Io, IoFault, Op, Push};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The smallest logical block size of a Linux block device, bytes.
+const SECTOR: u32 = 512;
+
+/// An I/O whose rest is out.
+#[derive(Debug)]
+struct Part {
+    io: Io,
+    moved: u32,
+}
+
+impl Part {
+    fn rest(&self) -> Io {
+        let offset = self.io.offset + u64::from(self.moved);
+        Io {
+            offset,
+            span: self.io.span.rest(self.moved),
+            ..self.io
+        }
+    }
+
+    /// Memory in flight belongs to one I/O, so the rest's address and token name it.
+    fn is_rest(&self, io: &Io) -> bool {
+        let rest = self.rest();
+        rest.token == io.token && rest.op == io.op && rest.span.as_ptr() == io.span.as_ptr()
+    }
+}
+
+/// What a transfer that came back means.
+enum Verdict {
+    Finished(Done),
+    Continue(Io),
+}
+
+/// The decorator.
+pub struct Whole {
+    inner: Box<dyn Engine>,
+    direct: bool,
+    counters: Arc<LegCounters>,
+    parts: Vec<Part>,
+    /// Rests that the inner engine had no room for.
+    waiting: VecDeque<Io>,
+    /// Kept between calls for its memory.
+    batch: Vec<Done>,
+}
+
+impl std::fmt::Debug for Whole {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Whole")
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Whole {
+    /// `direct`: the files are open with O_DIRECT. Counts into `counters.short_ios` only.
+    #[must_use]
+    pub fn new(inner: Box<dyn Engine>, direct: bool, counters: Arc<LegCounters>) -> Whole {
+        let (parts, waiting, batch) = (Vec::new(), VecDeque::new(), Vec::new());
+        Whole {
+            inner,
+            direct,
+            counters,
+            parts,
+            waiting,
+            batch,
+        }
+    }
+
+    #[inline]
+    fn nothing_to_do(&self, done: &Done) -> bool {
+        self.parts.is_empty() && done.result == Ok(done.io.span.len())
+    }
+
+    fn judge(&mut self, done: Done) -> Verdict {
+        let found = self.parts.iter().position(|part| part.is_rest(&done.io));
+        let (io, before) = match found {
+            Some(at) => {
+                let part = self.parts.swap_remove(at);
+                (part.io, part.moved)
+            }
+            None => (done.io, 0),
+        };
+        let finished = |result| Verdict::Finished(Done { io, result });
+        let moved = match done.result {
+            Ok(moved) if moved >= done.io.span.len() => return finished(Ok(io.span.len())),
+            Ok(moved) => moved,
+            Err(IoFault::EndOfFile(moved)) => {
+                return finished(Err(IoFault::EndOfFile(before + moved)));
+            }
+            Err(fault) => return finished(Err(fault)),
+        };
+        let so_far = before + moved;
+        if moved == 0 || (self.direct && !so_far.is_multiple_of(SECTOR)) {
+            return finished(Err(match io.op {
+                Op::Read => IoFault::EndOfFile(so_far),
+                Op::Write => IoFault::Errno(libc::EIO),
+            }));
+        }
+        if before == 0 {
+            add(&self.counters.short_ios, 1);
+        }
+        let part = Part { io, moved: so_far };
+        let rest = part.rest();
+        self.parts.push(part);
+        Verdict::Continue(rest)
+    }
+
+    /// Judges a transfer and pushes what is left of it; gives the I/O when it is finished.
+    fn settle(&mut self, mut done: Done) -> Option<Done> {
+        loop {
+            match self.judge(done) {
+                Verdict::Finished(done) => return Some(done),
+                Verdict::Continue(rest) => match self.inner.push(rest) {
+                    Push::Done(again) => done = again,
+                    Push::Taken => return None,
+                    Push::Full(rest) => {
+                        self.waiting.push_back(rest);
+                        return None;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Pushes the rests that found no room; those that run inside the call go to `batch`.
+    fn push_waiting(&mut self) {
+        while let Some(rest) = self.waiting.pop_front() {
+            match self.inner.push(rest) {
+                Push::Taken => {}
+                Push::Done(done) => self.batch.push(done),
+                Push::Full(rest) => {
+                    self.waiting.push_front(rest);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Judges `batch`; finished I/Os go to `done`, and rests to the kernel.
+    fn settle_batch(&mut self, done: &mut Vec<Done>) -> Result<(), EngineError> {
+        let mut batch = std::mem::take(&mut self.batch);
+        for transfer in batch.drain(..) {
+            done.extend(self.settle(transfer));
+        }
+        self.batch = batch;
+        self.inner.kick()
+    }
+}
+
+impl Engine for Whole {
+    #[inline]
+    fn push(&mut self, io: Io) -> Push {
+        match self.inner.push(io) {
+            Push::Done(done) if !self.nothing_to_do(&done) => match self.settle(done) {
+                Some(done) => Push::Done(done),
+                None => Push::Taken,
+            },
+            push => push,
+        }
+    }
+
+    fn kick(&mut self) -> Result<(), EngineError> {
+        self.push_waiting();
+        self.inner.kick()
+    }
+
+    fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
+        let want = at_least.min(self.in_flight());
+        let start = done.len();
+        loop {
+            self.push_waiting();
+            let from = done.len();
+            let lacking = at_least.saturating_sub(from - start + self.batch.len());
+            self.inner.reap(done, lacking)?;
+            let untouched =
+                self.batch.is_empty() && done[from..].iter().all(|done| self.nothing_to_do(done));
+            if !untouched {
+                self.batch.extend(done.drain(from..));
+                self.settle_batch(done)?;
+            }
+            if done.len() - start >= want {
+                return Ok(());
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight() + self.waiting.len() + self.batch.len()
+    }
+
+    fn synchronous(&self) -> bool {
+        self.inner.synchronous()
+    }
+}
