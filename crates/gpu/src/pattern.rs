@@ -9,12 +9,14 @@
 //!
 //! These functions are the reference for the kernels in `kernels/pattern.cu`.
 
+mod lanes;
+
 /// The step between the inputs of `mix`: 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Words compared at once before a difference is looked at: the loop over them has no branch, so
 /// that it can be vectorised, and the first level cache holds them.
-const BLOCK: usize = 64;
+const BLOCK: usize = 512;
 
 /// Bytes that are not what the rule says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub struct Mismatch {
 }
 
 /// The finaliser of splitmix64, a bijection.
-#[inline]
+#[inline(always)]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -87,12 +89,8 @@ pub fn fill(bytes: &mut [u8], key: u64, offset: u64) {
     head.copy_from_slice(&first[cut.skip..cut.skip + cut.head]);
 
     let (words, tail) = rest.as_chunks_mut::<8>();
-    let mut state = key.wrapping_add(cut.whole.wrapping_mul(GOLDEN));
-    for to in &mut *words {
-        *to = mix(state).to_le_bytes();
-        state = state.wrapping_add(GOLDEN);
-    }
-    let last = mix(state).to_le_bytes();
+    lanes::write(words, key.wrapping_add(cut.whole.wrapping_mul(GOLDEN)));
+    let last = word(key, cut.whole.wrapping_add(words.len() as u64)).to_le_bytes();
     tail.copy_from_slice(&last[..tail.len()]);
 }
 
@@ -109,7 +107,7 @@ pub fn check(bytes: &[u8], key: u64, offset: u64) -> Option<Mismatch> {
     let (words, tail) = rest.as_chunks::<8>();
     let mut w = cut.whole;
     for block in words.chunks(BLOCK) {
-        if differs(block, key, w) {
+        if lanes::differ(block, key.wrapping_add(w.wrapping_mul(GOLDEN))) {
             for (i, found) in (0_u64..).zip(block) {
                 compare(&mut bad, key, w + i, 0, found);
             }
@@ -120,17 +118,6 @@ pub fn check(bytes: &[u8], key: u64, offset: u64) -> Option<Mismatch> {
         compare(&mut bad, key, w, 0, tail);
     }
     bad
-}
-
-/// True if any of the words, of which `w` is the first, is not what the rule says.
-fn differs(words: &[[u8; 8]], key: u64, w: u64) -> bool {
-    let mut state = key.wrapping_add(w.wrapping_mul(GOLDEN));
-    let mut differ = 0;
-    for found in words {
-        differ |= u64::from_le_bytes(*found) ^ mix(state);
-        state = state.wrapping_add(GOLDEN);
-    }
-    differ != 0
 }
 
 /// Compares the bytes `found`, which stand `skip` bytes into word `w`, and notes a difference.

@@ -126,14 +126,22 @@ impl Shared {
     /// The thread: works the queue off, asleep while it is empty.
     fn run(&self) {
         while let Some(work) = self.next() {
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(work)));
-            if let Err(code) = outcome.unwrap_or(Err(UNKNOWN)) {
-                self.fail(code);
+            if let Work::Record(event, number) = work {
+                // One step under the lock: whoever has seen the event sees the stream come as far,
+                // and the other way round.
+                let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                event.reach(number, &self.failure);
+                queue.done += 1;
+            } else {
+                let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(work)));
+                if let Err(code) = outcome.unwrap_or(Err(UNKNOWN)) {
+                    self.fail(code);
+                }
+                self.queue
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .done += 1;
             }
-            self.queue
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .done += 1;
             self.done.notify_all();
         }
     }
@@ -161,10 +169,8 @@ impl Shared {
                 self.dawdle();
                 launch.run(&self.machine.memory)
             }
-            Work::Record(event, number) => {
-                event.reach(number, &self.failure);
-                Ok(())
-            }
+            // Done in `run`.
+            Work::Record(..) => Ok(()),
             Work::Fail(code) => {
                 self.dawdle();
                 Err(code)
