@@ -86,7 +86,8 @@ DEVICE Cut cut(u64 address, u64 len, u64 offset) {
     return c;
 }
 
-// Writes the bytes of word w that lie in the range, one by one unless the word is whole and aligned.
+// Writes the bytes of word w that lie in the range: one by one, unless the word is whole and
+// aligned.
 DEVICE void put(const Cut &c, u64 key, u64 w) {
     const u64 value = word(key, w);
     const u64 at = w * 8;

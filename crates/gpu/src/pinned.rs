@@ -35,6 +35,13 @@ impl Pinned {
     /// The driver's refusal (no memory, the limit of locked memory, or a length of 0), or memory
     /// that is not aligned to a page.
     pub fn alloc(context: &Context, len: usize) -> Result<Self, GpuError> {
+        // The driver answers success and a null pointer.
+        if len == 0 {
+            let error = context
+                .table()
+                .error("cuMemHostAlloc", table::INVALID_VALUE);
+            return Err(error.on(context.device()).with("0 bytes of pinned memory"));
+        }
         let _entered = context.enter()?;
         let mut start: *mut c_void = std::ptr::null_mut();
         let call = context.table().cuMemHostAlloc;
