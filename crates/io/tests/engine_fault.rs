@@ -1,7 +1,11 @@
 //! What engines do when I/Os fail: every fault reaches the I/O that was hit, and no other; no
 //! I/O is lost or handed back twice.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a panic is a test's failure"
+)]
 
 mod engine_support;
 

@@ -1,6 +1,10 @@
 //! Every engine against plain pread(2) and pwrite(2) on a twin of its file.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a panic is a test's failure"
+)]
 
 mod engine_support;
 

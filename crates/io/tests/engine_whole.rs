@@ -1,6 +1,10 @@
 //! The continuation of short transfers, over an engine that answers by a script.
 #![allow(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a panic is a test's failure"
+)]
 
 mod engine_support;
 

@@ -13,7 +13,7 @@ mod setup;
 pub(super) use setup::{available, open};
 
 use super::slots::Slots;
-use super::{Area, Done, Engine, EngineError, Io, IoFault, Op, Push};
+use super::{Area, Done, Engine, EngineError, Io, IoFault, Op, Push, Span};
 use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -39,21 +39,6 @@ struct Uring {
 }
 
 impl Uring {
-    /// The number of the registered piece in which the whole span lies.
-    #[inline]
-    fn piece(&self, io: &Io) -> Option<u16> {
-        let area = self.fixed_area?;
-        let from = (io.span.as_ptr() as usize).checked_sub(area.ptr.as_ptr() as usize)?;
-        let end = from + io.span.len() as usize;
-        let piece = from >> PIECE_BITS;
-        let inside = end <= area.len && end <= (piece + 1) << PIECE_BITS;
-        if inside {
-            u16::try_from(piece).ok()
-        } else {
-            None
-        }
-    }
-
     #[inline]
     fn entry(&self, io: &Io) -> squeue::Entry {
         let (ptr, len) = (io.span.as_ptr(), io.span.len());
@@ -69,7 +54,10 @@ impl Uring {
                 }
             };
         }
-        match (io.op, self.piece(io)) {
+        match (
+            io.op,
+            self.fixed_area.and_then(|area| piece(area, &io.span)),
+        ) {
             (Op::Read, Some(piece)) => request!(ReadFixed, piece),
             (Op::Read, None) => request!(Read),
             (Op::Write, Some(piece)) => request!(WriteFixed, piece),
@@ -142,6 +130,20 @@ impl Uring {
         let submitted =
             unsafe { submitter.enter::<libc::sigset_t>(submit, wait, flags.bits(), None) }?;
         Ok(u32::try_from(submitted).unwrap_or(submit))
+    }
+}
+
+/// The number of the registered piece in which the whole span lies.
+#[inline]
+fn piece(area: Area, span: &Span) -> Option<u16> {
+    let from = (span.as_ptr() as usize).checked_sub(area.ptr.as_ptr() as usize)?;
+    let end = from + span.len() as usize;
+    let piece = from >> PIECE_BITS;
+    let inside = end <= area.len && end <= (piece + 1) << PIECE_BITS;
+    if inside {
+        u16::try_from(piece).ok()
+    } else {
+        None
     }
 }
 
