@@ -1,0 +1,168 @@
+use crate::WarningKind;
+
+/// One of each kind.
+fn all() -> Vec<WarningKind> {
+    let mut all = first_half();
+    all.extend(second_half());
+    all
+}
+
+fn text(word: &str) -> String {
+    word.to_owned()
+}
+
+fn first_half() -> Vec<WarningKind> {
+    vec![
+        WarningKind::PageCacheServedReads {
+            bytes: 10 << 30,
+            from_storage: 1 << 20,
+        },
+        WarningKind::DirectButCached {
+            bytes: 10 << 30,
+            from_storage: 2 << 20,
+        },
+        WarningKind::DirectRefused {
+            filesystem: text("tmpfs"),
+        },
+        WarningKind::DepthOnSynchronousEngine {
+            depth: 32,
+            engine: text("psync"),
+        },
+        WarningKind::AsyncEngineOnBufferedFile {
+            engine: text("libaio"),
+        },
+        WarningKind::SplitByBlockLayer {
+            mean_io_bytes: 1 << 20,
+            mean_request_bytes: 250_000,
+            device: text("nvme0n1"),
+        },
+        WarningKind::BufferedWrites {
+            bytes: 4 << 30,
+            to_storage: Some(1 << 30),
+        },
+        WarningKind::SyncWrites,
+        WarningKind::DirectWritesInDeviceCache {
+            device: text("nvme0n1"),
+        },
+    ]
+}
+
+fn second_half() -> Vec<WarningKind> {
+    vec![
+        WarningKind::RunTooShort {
+            elapsed_ns: 120_000_000,
+            ios: 480,
+        },
+        WarningKind::DataSetFitsMemory {
+            data_bytes: 8 << 30,
+            memory_bytes: 64 << 30,
+        },
+        WarningKind::EngineSteppedDown {
+            asked: text("io_uring"),
+            got: text("psync"),
+            why: vec![text("kernel.io_uring_disabled is 2")],
+        },
+        WarningKind::RateNotReached { reached: 0.731 },
+        WarningKind::UnevenFinish {
+            first_done_ns: 4_000_000_000,
+            last_done_ns: 9_500_000_000,
+        },
+        WarningKind::SoftwareGpu,
+        WarningKind::FaultsInjected {
+            inject: text("eio:offset=1M"),
+        },
+        WarningKind::WorkBetweenIos {
+            between_ns: 3_000_000_000,
+            share: 0.25,
+        },
+        WarningKind::MoreThreadsThanCpus {
+            threads: 64,
+            cpus: 8,
+        },
+        WarningKind::FarFromGpu {
+            gpu: 3,
+            worker_node: 0,
+            gpu_node: 1,
+        },
+        WarningKind::Note {
+            note: text("skip_bufregister has no effect on path host"),
+        },
+    ]
+}
+
+#[test]
+fn every_warning_is_two_to_four_sentences_on_one_line_and_names_a_flag_or_command() {
+    for kind in all() {
+        let words = kind.to_string();
+        let sentences = words.matches(". ").count() + 1;
+        assert!(
+            (2..=4).contains(&sentences),
+            "{sentences} sentences: {words}"
+        );
+        assert!(words.ends_with('.'), "{words}");
+        assert!(!words.contains('\n') && !words.contains("  "), "{words}");
+        assert!(words.contains("--"), "no next step: {words}");
+        assert!(words.len() < 420, "{} bytes: {words}", words.len());
+    }
+}
+
+#[test]
+fn figures_are_in_the_words() {
+    let said = |kind: WarningKind, figures: &[&str]| {
+        let words = kind.to_string();
+        for figure in figures {
+            assert!(words.contains(figure), "{figure} not in: {words}");
+        }
+    };
+    let mut kinds = all().into_iter();
+    let mut next = || kinds.next().unwrap();
+    said(next(), &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]);
+    said(next(), &["2.00 MiB of the 10.0 GiB", "gpuio bench"]);
+    said(next(), &["tmpfs", "--buffered"]);
+    said(next(), &["--depth 32", "psync", "--threads"]);
+    said(next(), &["libaio", "--direct"]);
+    said(
+        next(),
+        &["1.00 MiB", "244 KiB", "nvme0n1", "cut", "--bs 128K"],
+    );
+    said(next(), &["4.00 GiB", "1.00 GiB of them", "--sync"]);
+    said(next(), &["O_DSYNC"]);
+    said(next(), &["nvme0n1", "--runtime"]);
+    said(next(), &["480 I/Os in 120 ms", "--runtime 30s"]);
+    said(next(), &["8.00 GiB", "64.0 GiB"]);
+    said(
+        next(),
+        &["io_uring", "psync", "kernel.io_uring_disabled is 2"],
+    );
+    said(next(), &["73.1 %", "--rate"]);
+    said(next(), &["4.00 s", "9.50 s"]);
+    said(next(), &["software GPU"]);
+    said(next(), &["eio:offset=1M"]);
+    said(next(), &["3.00 s", "25.0 %"]);
+    said(next(), &["64 threads shared 8 CPUs", "--threads 8"]);
+    said(next(), &["node 0 fed GPU 3", "node 1", "--numa 1"]);
+    said(next(), &["skip_bufregister has no effect on path host."]);
+    assert!(kinds.next().is_none());
+}
+
+#[test]
+fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
+    let split = |io, request| WarningKind::SplitByBlockLayer {
+        mean_io_bytes: io,
+        mean_request_bytes: request,
+        device: "sda".to_owned(),
+    };
+    assert!(split(4096, 65536).to_string().contains("merged"));
+    assert!(split(0, 0).to_string().contains("--bs 1"));
+    let unknown = WarningKind::BufferedWrites {
+        bytes: 1,
+        to_storage: None,
+    };
+    assert!(unknown.to_string().contains("not known"));
+    let silent = WarningKind::EngineSteppedDown {
+        asked: "a".to_owned(),
+        got: "b".to_owned(),
+        why: Vec::new(),
+    };
+    assert!(silent.to_string().contains("no reason was given"));
+}
