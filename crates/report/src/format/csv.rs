@@ -1,0 +1,363 @@
+//! One row per job and direction.
+
+use gpuio_record::{
+    CpuScope, DirectMode, DirectionResult, EndedHow, JobPlan, JobResult, Record, VerifyMode,
+};
+use gpuio_stat::Summary;
+
+use crate::workload::{Direction, block_bounds, directions, engine_got, jobs, rw};
+
+/// A column. Its name never changes; new columns are added at the end.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Name in the header line; a unit is its last word.
+    pub name: &'static str,
+    /// What it holds, for the glossary.
+    pub meaning: &'static str,
+    cell: fn(&Line<'_>) -> String,
+}
+
+/// What a row is made from.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    record: &'a Record,
+    plan: &'a JobPlan,
+    job: &'a JobResult,
+    direction: Direction,
+}
+
+impl<'a> Line<'a> {
+    fn result(&self) -> &'a DirectionResult {
+        self.direction.of(self.job)
+    }
+}
+
+/// The record as CSV: a header line, then a row for each job and each direction that it was to do,
+/// in plan order, reads first.
+///
+/// Fields are quoted as RFC 4180 says; lines end in a line feed alone, so that awk and cut see no
+/// carriage return. An empty field means that there is no figure. Numbers are not rounded.
+#[must_use]
+pub fn render(record: &Record) -> String {
+    let mut out = String::new();
+    push_line(
+        &mut out,
+        COLUMNS.iter().map(|column| column.name.to_owned()),
+    );
+    for (plan, job) in jobs(record) {
+        for direction in directions(plan) {
+            let line = Line {
+                record,
+                plan,
+                job,
+                direction: *direction,
+            };
+            push_line(&mut out, COLUMNS.iter().map(|column| (column.cell)(&line)));
+        }
+    }
+    out
+}
+
+fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {
+    for (nth, field) in fields.enumerate() {
+        if nth > 0 {
+            out.push(',');
+        }
+        if field.contains(['"', ',', '\n', '\r']) {
+            out.push('"');
+            out.push_str(&field.replace('"', "\"\""));
+            out.push('"');
+        } else {
+            out.push_str(&field);
+        }
+    }
+    out.push('\n');
+}
+
+const fn column(
+    name: &'static str,
+    meaning: &'static str,
+    cell: fn(&Line<'_>) -> String,
+) -> Column {
+    Column {
+        name,
+        meaning,
+        cell,
+    }
+}
+
+fn maybe<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn total(line: &Line<'_>, figure: fn(&Summary) -> String) -> String {
+    let latency = line.result().latency.as_ref();
+    maybe(latency.map(|latency| figure(&latency.total)))
+}
+
+fn leg(
+    line: &Line<'_>,
+    leg: fn(&gpuio_record::Latency) -> Option<&Summary>,
+    figure: fn(&Summary) -> u64,
+) -> String {
+    maybe(line.result().latency.as_ref().and_then(leg).map(figure))
+}
+
+fn gpus(line: &Line<'_>) -> String {
+    let numbers: Vec<String> = line
+        .plan
+        .gpus
+        .iter()
+        .map(|gpu| gpu.index.to_string())
+        .collect();
+    numbers.join(" ")
+}
+
+fn ended(line: &Line<'_>) -> String {
+    let word = match line.job.ended {
+        EndedHow::Complete => "complete",
+        EndedHow::Interrupted => "interrupted",
+        EndedHow::Failed => "failed",
+    };
+    word.to_owned()
+}
+
+fn direct(line: &Line<'_>) -> String {
+    u8::from(line.job.direct_got == DirectMode::Direct).to_string()
+}
+
+fn cpu_scope(line: &Line<'_>) -> String {
+    let word = match line.job.cpu.scope {
+        CpuScope::Threads => "threads",
+        CpuScope::Process => "process",
+    };
+    word.to_owned()
+}
+
+fn verify(line: &Line<'_>) -> String {
+    let word = match line.plan.verify {
+        VerifyMode::Off => "off",
+        VerifyMode::Pass => "pass",
+        VerifyMode::Inline => "inline",
+    };
+    word.to_owned()
+}
+
+fn verified_bytes(line: &Line<'_>) -> String {
+    maybe(
+        line.job
+            .verify
+            .as_ref()
+            .map(|found| found.timed_bytes + found.pass_bytes),
+    )
+}
+
+/// Names of the warnings about this job or about all, as the record has them.
+fn warnings(line: &Line<'_>) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for warning in &line.record.warnings {
+        let about = warning
+            .job
+            .as_ref()
+            .is_none_or(|job| *job == line.plan.name);
+        let name = serde_json::to_value(&warning.kind).ok();
+        let name = name
+            .as_ref()
+            .and_then(|kind| kind.get("warning"))
+            .and_then(|name| name.as_str());
+        if let (true, Some(name)) = (about, name)
+            && !names.iter().any(|known| known == name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.join(" ")
+}
+
+/// The columns in order. The first eight say what the row is about.
+pub const COLUMNS: &[Column] = &[
+    column("job", "name of the job", |l| l.plan.name.clone()),
+    column("group", "group of jobs that ran together, from 0", |l| {
+        l.plan.group.to_string()
+    }),
+    column("path", "path that ran: `host`, `staged`, `cached`", |l| {
+        l.plan.path.choice.got.clone()
+    }),
+    column(
+        "gpu_software",
+        "1 when the GPUs were gpuio's software GPU: not a hardware result",
+        |l| u8::from(l.record.plan.software_gpu).to_string(),
+    ),
+    column("engine", "engine that ran; several joined by `+`", |l| {
+        engine_got(l.plan, l.job)
+    }),
+    column("rw", "load of the job, as the `rw` key has it", |l| {
+        rw(l.plan).to_owned()
+    }),
+    column(
+        "direction",
+        "`read` or `write`: the part of the job in this row",
+        |l| l.direction.name().to_owned(),
+    ),
+    column("ended", "`complete`, `interrupted` or `failed`", ended),
+    column("block_min_bytes", "smallest block", |l| {
+        block_bounds(&l.plan.blocks).0.to_string()
+    }),
+    column("block_max_bytes", "largest block", |l| {
+        block_bounds(&l.plan.blocks).1.to_string()
+    }),
+    column("threads", "threads of the job", |l| {
+        l.plan.threads.to_string()
+    }),
+    column("depth", "I/Os in flight per thread", |l| {
+        l.plan.depth.to_string()
+    }),
+    column(
+        "direct",
+        "1 O_DIRECT, 0 page cache, as read back from the descriptors",
+        direct,
+    ),
+    column("gpus", "GPU numbers, separated by blanks", gpus),
+    column("size_bytes", "bytes that each thread works on", |l| {
+        l.plan.size_bytes.to_string()
+    }),
+    column("ios", "I/Os that landed", |l| l.result().ios.to_string()),
+    column("bytes", "bytes of those", |l| l.result().bytes.to_string()),
+    column("failed_ios", "I/Os that failed", |l| {
+        l.result().failed.to_string()
+    }),
+    column(
+        "throughput_bytes_per_s",
+        "bytes per second until the last worker was done",
+        |l| l.result().bytes_per_s.to_string(),
+    ),
+    column("iops", "I/Os per second over the same time", |l| {
+        l.result().iops.to_string()
+    }),
+    column(
+        "latency_min_ns",
+        "smallest latency, due until landed",
+        |l| total(l, |s| s.min_ns.to_string()),
+    ),
+    column("latency_mean_ns", "mean", |l| {
+        total(l, |s| s.mean_ns.to_string())
+    }),
+    column("latency_stddev_ns", "standard deviation", |l| {
+        total(l, |s| s.stddev_ns.to_string())
+    }),
+    column("latency_p50_ns", "median", |l| {
+        total(l, |s| s.p50_ns.to_string())
+    }),
+    column("latency_p90_ns", "90th percentile", |l| {
+        total(l, |s| s.p90_ns.to_string())
+    }),
+    column("latency_p99_ns", "99th percentile", |l| {
+        total(l, |s| s.p99_ns.to_string())
+    }),
+    column("latency_p99_9_ns", "99.9th percentile", |l| {
+        total(l, |s| s.p99_9_ns.to_string())
+    }),
+    column("latency_p99_99_ns", "99.99th percentile", |l| {
+        total(l, |s| s.p99_99_ns.to_string())
+    }),
+    column("latency_max_ns", "largest", |l| {
+        total(l, |s| s.max_ns.to_string())
+    }),
+    column(
+        "queue_p50_ns",
+        "due until started, median; empty without a rate",
+        |l| leg(l, |legs| legs.queue.as_ref(), |s| s.p50_ns),
+    ),
+    column("queue_p99_ns", "the same, 99th percentile", |l| {
+        leg(l, |legs| legs.queue.as_ref(), |s| s.p99_ns)
+    }),
+    column("file_p50_ns", "between file and host memory, median", |l| {
+        leg(l, |legs| legs.file.as_ref(), |s| s.p50_ns)
+    }),
+    column("file_p99_ns", "the same, 99th percentile", |l| {
+        leg(l, |legs| legs.file.as_ref(), |s| s.p99_ns)
+    }),
+    column(
+        "gpu_p50_ns",
+        "between host and GPU memory, median; empty without a GPU leg",
+        |l| leg(l, |legs| legs.gpu.as_ref(), |s| s.p50_ns),
+    ),
+    column("gpu_p99_ns", "the same, 99th percentile", |l| {
+        leg(l, |legs| legs.gpu.as_ref(), |s| s.p99_ns)
+    }),
+    column(
+        "first_done_ns",
+        "from the end of the ramp until the first worker was done",
+        |l| l.job.first_done_ns.to_string(),
+    ),
+    column(
+        "last_done_ns",
+        "until the last I/O landed: the time under all rates",
+        |l| l.job.last_done_ns.to_string(),
+    ),
+    column(
+        "cpu_user_s",
+        "CPU time in user mode, the whole job (both directions)",
+        |l| l.job.cpu.user_s.to_string(),
+    ),
+    column(
+        "cpu_system_s",
+        "CPU time in the kernel, the whole job",
+        |l| l.job.cpu.system_s.to_string(),
+    ),
+    column("cpu_cores_busy", "CPUs kept busy by the job", |l| {
+        l.job.cpu.cores_busy.to_string()
+    }),
+    column(
+        "cpu_us_per_mib",
+        "microseconds of CPU per MiB moved, both directions",
+        |l| maybe(l.job.cpu.us_per_mib),
+    ),
+    column(
+        "cpu_scope",
+        "whose time: `threads` of the job or the `process`",
+        cpu_scope,
+    ),
+    column("verify", "`off`, `pass` or `inline`", verify),
+    column(
+        "verified_bytes",
+        "bytes checked, timed load and pass together",
+        verified_bytes,
+    ),
+    column(
+        "verify_bad_blocks",
+        "blocks with a wrong word; empty when not verified",
+        |l| maybe(l.job.verify.as_ref().map(|found| found.bad_blocks)),
+    ),
+    column(
+        "verify_complete",
+        "1 when verification ran to its end",
+        |l| maybe(l.job.verify.as_ref().map(|found| u8::from(found.complete))),
+    ),
+    column(
+        "between_ios_ns",
+        "time on data between I/Os, summed over workers",
+        |l| l.job.between_ios_ns.to_string(),
+    ),
+    column(
+        "cached_before",
+        "share (0 to 1) of the files in the page cache before",
+        |l| maybe(l.job.cache.resident_before),
+    ),
+    column("cached_after", "the same afterwards", |l| {
+        maybe(l.job.cache.resident_after)
+    }),
+    column(
+        "started_at",
+        "wall clock at the start of the run, RFC 3339",
+        |l| l.record.started_at.clone(),
+    ),
+    column("tool_version", "version of gpuio", |l| {
+        l.record.tool.version.clone()
+    }),
+    column(
+        "warnings",
+        "names of the warnings about the job or the run",
+        warnings,
+    ),
+];

@@ -1,0 +1,167 @@
+//! gdsio's result line, for the scripts that parse it.
+
+use gpuio_record::{JobPlan, JobResult, Record};
+
+use crate::number::float;
+use crate::workload::{Direction, directions, fixed_block, is_random, jobs};
+
+const KIB: u64 = 1024;
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// A job's plan beside its result.
+pub type Job<'a> = (&'a JobPlan, &'a JobResult);
+
+/// One line for all jobs of the record together, as gdsio prints one for all jobs of a
+/// configuration file. With a software GPU a second line says so; it begins with
+/// `# software GPU:`, so that a script that looks for `IoType:` never sees it.
+///
+/// Ends in a line feed. Without any job the text is empty.
+#[must_use]
+pub fn render(record: &Record) -> String {
+    let jobs: Vec<Job<'_>> = jobs(record).collect();
+    if jobs.is_empty() {
+        return String::new();
+    }
+    let mut out = line(&jobs);
+    out.push('\n');
+    if record.plan.software_gpu {
+        out.push_str(
+            "# software GPU: no hardware GPU was in this run; the line above is not a GPU result\n",
+        );
+    }
+    out
+}
+
+/// A line for each job, for gdsio's `-J`: `Job: NAME `, then the fields of [`line()`]. No output of
+/// gdsio's own `-J` is public, so this form is gpuio's; the prefix keeps scripts that look for a
+/// line beginning with `IoType:` from counting jobs twice.
+#[must_use]
+pub fn per_job(record: &Record) -> Vec<String> {
+    jobs(record)
+        .map(|job| format!("Job: {} {}", job.0.name, line(&[job])))
+        .collect()
+}
+
+/// gdsio's line (as of CUDA 11.7 to 12.8) over these jobs, without a line feed.
+///
+/// * `IoType` is `READ`, `WRITE`, `RANDREAD` or `RANDWRITE`; `RW` or `RANDRW` (gpuio's words) when
+///   both directions occur. It is one of the `RAND` words when any job is random.
+/// * `XferType` is gdsio's name of the path, `MIXED` when jobs differ.
+/// * `Threads` is the sum over jobs. `IoDepth` appears for gdsio's batch types only: the depth,
+///   the largest when jobs differ.
+/// * `DataSetSize` is KiB moved, then the sum over threads of the size each works on.
+/// * `IOSize` is the block size in KiB, rounded down; where block sizes vary, within a job or
+///   between jobs, the mean I/O rounded to the nearest KiB.
+/// * `Avg_Latency` is the mean of total latency (due until landed) over all I/Os.
+/// * `total_time` is the longest job's; groups of jobs run one after another and their times add
+///   up. `Throughput` is bytes moved over it.
+///
+/// Fractions have six decimals and are made from unrounded values.
+#[must_use]
+pub fn line(jobs: &[Job<'_>]) -> String {
+    let threads: u64 = jobs.iter().map(|(plan, _)| u64::from(plan.threads)).sum();
+    let bytes: u64 = sum(jobs, |_, job| job.read.bytes + job.write.bytes);
+    let ops: u64 = sum(jobs, |_, job| job.read.ios + job.write.ios);
+    let size = sum(jobs, |plan, _| {
+        u64::from(plan.threads).saturating_mul(plan.size_bytes)
+    });
+    let seconds = float(total_time_ns(jobs)) / 1e9;
+    let throughput = if seconds > 0.0 {
+        float(bytes) / GIB / seconds
+    } else {
+        0.0
+    };
+    format!(
+        "IoType: {} XferType: {} Threads: {threads} {}DataSetSize: {}/{}(KiB) IOSize: {}(KiB) \
+         Throughput: {throughput:.6} GiB/sec, Avg_Latency: {:.6} usecs ops: {ops} \
+         total_time {seconds:.6} secs",
+        io_type(jobs),
+        xfer_type(jobs),
+        io_depth(jobs),
+        bytes / KIB,
+        size / KIB,
+        io_size_kib(jobs, bytes, ops),
+        mean_latency_us(jobs),
+    )
+}
+
+fn sum(jobs: &[Job<'_>], figure: impl Fn(&JobPlan, &JobResult) -> u64) -> u64 {
+    jobs.iter().fold(0, |sum: u64, (plan, job)| {
+        sum.saturating_add(figure(plan, job))
+    })
+}
+
+fn io_type(jobs: &[Job<'_>]) -> &'static str {
+    let does = |direction| {
+        jobs.iter()
+            .any(|(plan, _)| directions(plan).contains(&direction))
+    };
+    let random = jobs.iter().any(|(plan, _)| is_random(plan));
+    match (does(Direction::Read), does(Direction::Write), random) {
+        (true, true, false) => "RW",
+        (true, true, true) => "RANDRW",
+        (false, true, false) => "WRITE",
+        (false, true, true) => "RANDWRITE",
+        (_, false, false) => "READ",
+        (_, false, true) => "RANDREAD",
+    }
+}
+
+fn xfer_type<'a>(jobs: &[Job<'a>]) -> &'a str {
+    let mut names = jobs.iter().map(|(plan, _)| plan.path.gdsio_name.as_str());
+    let first = names.next().unwrap_or("MIXED");
+    if names.all(|name| name == first) {
+        first
+    } else {
+        "MIXED"
+    }
+}
+
+/// gdsio's types 6 (GPU_BATCH) and 7 (GPU_BATCH_STREAM) carry the field.
+fn io_depth(jobs: &[Job<'_>]) -> String {
+    let batch = |(plan, _): &&Job<'_>| matches!(plan.path.gdsio, 6 | 7);
+    match jobs.iter().filter(batch).map(|(plan, _)| plan.depth).max() {
+        Some(depth) => format!("IoDepth: {depth} "),
+        None => String::new(),
+    }
+}
+
+fn io_size_kib(jobs: &[Job<'_>], bytes: u64, ops: u64) -> u64 {
+    let mut sizes = jobs.iter().map(|(plan, _)| fixed_block(&plan.blocks));
+    let first = sizes.next().flatten();
+    match first {
+        Some(size) if sizes.all(|other| other == first) => size / KIB,
+        _ if ops == 0 => 0,
+        _ => (bytes / ops).saturating_add(KIB / 2) / KIB,
+    }
+}
+
+fn mean_latency_us(jobs: &[Job<'_>]) -> f64 {
+    let mut ios = 0.0;
+    let mut ns = 0.0;
+    for (_, job) in jobs {
+        for latency in [&job.read, &job.write]
+            .into_iter()
+            .filter_map(|side| side.latency.as_ref())
+        {
+            let count = float(latency.total.count);
+            ios += count;
+            ns += latency.total.mean_ns * count;
+        }
+    }
+    if ios > 0.0 { ns / ios / 1e3 } else { 0.0 }
+}
+
+/// The longest job of each group, groups summed.
+fn total_time_ns(jobs: &[Job<'_>]) -> u64 {
+    let mut groups: Vec<(u32, u64)> = Vec::new();
+    for (plan, job) in jobs {
+        match groups.iter_mut().find(|(group, _)| *group == plan.group) {
+            Some((_, longest)) => *longest = (*longest).max(job.last_done_ns),
+            None => groups.push((plan.group, job.last_done_ns)),
+        }
+    }
+    groups
+        .iter()
+        .fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns))
+}

@@ -1,0 +1,222 @@
+//! The settings of a job, each as a `key = value` line.
+
+use gpuio_record::{
+    Arrivals, BlockShare, DirectMode, Distribution, Fill, JobPlan, MemoryKind, Order, Pacing,
+    VerifyMode, WorkerPlan,
+};
+use gpuio_units::{format_bytes, format_cpu_list, format_duration_ns};
+
+use super::comment;
+use crate::workload::{directions, rw};
+
+/// One setting.
+pub(super) fn set(out: &mut String, key: &str, value: &str) {
+    out.push_str(&format!("{key} = {value}\n"));
+}
+
+fn switch(out: &mut String, key: &str, on: bool) {
+    set(out, key, if on { "1" } else { "0" });
+}
+
+/// A name or other free text: `${` would be looked up in the environment, `$${` is it literally.
+fn text(out: &mut String, key: &str, value: &str) {
+    let line = super::one_line(value);
+    if line != value || line.trim() != line || ends_in_comment(&line) {
+        comment(
+            out,
+            &format!("the next line can't hold {key} exactly: {value:?}"),
+        );
+    }
+    set(out, key, &line.replace("${", "$${"));
+}
+
+/// Whether a reader of job files would take the end of this value for a comment.
+fn ends_in_comment(value: &str) -> bool {
+    [" #", " ;"].iter().any(|mark| value.contains(mark)) || value.starts_with(['#', ';'])
+}
+
+pub(super) fn write(out: &mut String, job: &JobPlan) {
+    text(out, "path", &job.path.choice.got);
+    text(out, "engine", &job.engine.got);
+    set(out, "gpu", &gpus(job));
+    set(out, "memory", memory_word(job.memory));
+    if job.streams > 0 {
+        set(out, "streams", &job.streams.to_string());
+    }
+    pinning(out, job);
+    set(out, "threads", &job.threads.to_string());
+    set(out, "depth", &job.depth.to_string());
+    load(out, job);
+    targets(out, job);
+    time(out, job);
+    if let Some(pacing) = &job.pacing {
+        rate(out, pacing);
+    }
+    set(out, "seed", &job.seed.to_string());
+    switch(out, "direct", job.direct == DirectMode::Direct);
+    switch(out, "sync", job.sync);
+    let verify = match job.verify {
+        VerifyMode::Off => "off",
+        VerifyMode::Pass => "pass",
+        VerifyMode::Inline => "inline",
+    };
+    set(out, "verify", verify);
+    let fill = match job.fill {
+        Fill::Pattern => "pattern",
+        Fill::Random => "random",
+    };
+    set(out, "fill", fill);
+    switch(out, "refill", job.refill);
+    switch(out, "keep", job.keep);
+    if let Some(inject) = &job.inject {
+        text(out, "inject", inject);
+    }
+}
+
+/// Which GPUs, in the order in which threads take them.
+fn gpus(job: &JobPlan) -> String {
+    if job.gpus.is_empty() {
+        return "none".to_owned();
+    }
+    let numbers: Vec<String> = job.gpus.iter().map(|gpu| gpu.index.to_string()).collect();
+    let software = job.gpus.iter().any(|gpu| gpu.software);
+    let driver = if software { "software:" } else { "" };
+    format!("{driver}{}", numbers.join(","))
+}
+
+fn memory_word(memory: MemoryKind) -> &'static str {
+    match memory {
+        MemoryKind::Device => "device",
+        MemoryKind::Vmm => "vmm",
+        MemoryKind::Pinned => "pinned",
+        MemoryKind::Malloc => "malloc",
+        MemoryKind::Mmap => "mmap",
+    }
+}
+
+pub(super) fn direct_word(mode: DirectMode) -> &'static str {
+    match mode {
+        DirectMode::Direct => "direct",
+        DirectMode::Buffered => "buffered",
+    }
+}
+
+/// CPUs and NUMA node where all threads share them. Threads in different places were put beside
+/// their GPUs: the plan will put them there again, and no key could.
+fn pinning(out: &mut String, job: &JobPlan) {
+    let Some(first) = job.workers.first() else {
+        return;
+    };
+    let same =
+        |worker: &WorkerPlan| worker.cpus == first.cpus && worker.numa_node == first.numa_node;
+    if !job.workers.iter().all(same) {
+        return;
+    }
+    if let Some(node) = first.numa_node {
+        set(out, "numa", &node.to_string());
+    }
+    if !first.cpus.is_empty() {
+        set(out, "cpus_allowed", &format_cpu_list(&first.cpus));
+    }
+}
+
+/// What is read and written, in which sizes and order.
+fn load(out: &mut String, job: &JobPlan) {
+    set(out, "rw", rw(job));
+    if directions(job).len() > 1 {
+        set(out, "rwmixread", &job.read_percent.to_string());
+    }
+    blocks(out, &job.blocks);
+    set(out, "blockalign", &format_bytes(job.align_bytes));
+    switch(out, "unaligned", job.skew_bytes > 0);
+    if job.skew_bytes > 0 {
+        comment(
+            out,
+            &format!("unaligned: every offset moves by {} bytes", job.skew_bytes),
+        );
+    }
+    if let Order::Random {
+        distribution,
+        coverage,
+    } = &job.order
+    {
+        switch(out, "norandommap", !coverage);
+        set(out, "random_distribution", &distribution_word(distribution));
+    }
+}
+
+fn blocks(out: &mut String, blocks: &[BlockShare]) {
+    match blocks {
+        [one] => set(out, "bs", &range(one)),
+        shares => {
+            let shares: Vec<String> = shares
+                .iter()
+                .map(|share| format!("{}/{}", range(share), share.percent))
+                .collect();
+            set(out, "bssplit", &shares.join(":"));
+        }
+    }
+}
+
+fn range(share: &BlockShare) -> String {
+    if share.min_bytes == share.max_bytes {
+        return format_bytes(share.min_bytes);
+    }
+    let [min, max, step] = [share.min_bytes, share.max_bytes, share.step_bytes].map(format_bytes);
+    format!("{min}:{max}:{step}")
+}
+
+/// Numbers as Rust prints an `f64`: the shortest text that reads back to the same value.
+fn distribution_word(distribution: &Distribution) -> String {
+    match distribution {
+        Distribution::Uniform => "random".to_owned(),
+        Distribution::Zipf { theta } => format!("zipf:{theta}"),
+        Distribution::Pareto { h } => format!("pareto:{h}"),
+        Distribution::Normal { deviation_percent } => format!("normal:{deviation_percent}"),
+    }
+}
+
+fn targets(out: &mut String, job: &JobPlan) {
+    if let Some(directory) = &job.directory {
+        text(out, "directory", directory);
+        text(out, "file_prefix", &job.file_prefix);
+    } else {
+        let names: Vec<String> = job
+            .targets
+            .iter()
+            .map(|target| target.path.replace(':', "\\:"))
+            .collect();
+        text(out, "filename", &names.join(":"));
+    }
+    set(out, "size", &format_bytes(job.size_bytes));
+    set(out, "offset", &format_bytes(job.offset_bytes));
+    switch(out, "shared_files", job.shared_files);
+    switch(out, "shared_fd", job.shared_fd);
+}
+
+fn time(out: &mut String, job: &JobPlan) {
+    if let Some(bytes) = job.stop.bytes_per_thread {
+        set(out, "io_size", &format_bytes(bytes));
+    }
+    if let Some(runtime) = job.stop.runtime_ns {
+        set(out, "runtime", &format_duration_ns(runtime));
+        // Without a byte limit the load starts over until the time is up.
+        switch(out, "time_based", job.stop.bytes_per_thread.is_none());
+    }
+    set(out, "ramp_time", &format_duration_ns(job.ramp_ns));
+    set(out, "startdelay", &format_duration_ns(job.start_delay_ns));
+}
+
+fn rate(out: &mut String, pacing: &Pacing) {
+    if let Some(bytes) = pacing.bytes_per_s {
+        set(out, "rate", &format_bytes(bytes));
+    }
+    if let Some(iops) = pacing.iops {
+        set(out, "rate_iops", &iops.to_string());
+    }
+    let arrivals = match pacing.arrivals {
+        Arrivals::Steady => "steady",
+        Arrivals::Poisson => "poisson",
+    };
+    set(out, "rate_process", arrivals);
+}

@@ -1,0 +1,96 @@
+//! The resolved plan as a job file.
+
+mod keys;
+mod placement;
+
+use gpuio_record::{Choice, JobPlan, Plan};
+use gpuio_units::format_duration_ns;
+
+/// The plan as a job file in gpuio's dialect: run on the same machine with the same files, it
+/// resolves to the same plan.
+///
+/// One section per job in order and no `[global]`. Every setting is written out and exact (sizes
+/// in the largest power of 1024 that divides them, durations likewise); what a job file cannot
+/// set follows as `#` comments: reasons for choices, GPUs, targets and what happens to them, the
+/// place of every thread. A name that no job file can hold (line feeds, outer blanks, a blank
+/// before `#` or `;`) is marked by a comment above it. Ends in a line feed.
+#[must_use]
+pub fn plan_text(plan: &Plan) -> String {
+    let mut out = String::new();
+    let count = plan.jobs.len();
+    let jobs = if count == 1 {
+        "1 job".to_owned()
+    } else {
+        format!("{count} jobs")
+    };
+    let interval = format_duration_ns(plan.interval_ns);
+    comment(
+        &mut out,
+        &format!("gpuio plan: {jobs}, a point every {interval}"),
+    );
+    if plan.software_gpu {
+        comment(
+            &mut out,
+            "software GPU: results of this plan are not those of any hardware",
+        );
+    }
+    let mut group = plan.jobs.first().map_or(0, |job| job.group);
+    for job in &plan.jobs {
+        section(&mut out, job, job.group != group);
+        group = job.group;
+    }
+    out
+}
+
+fn section(out: &mut String, job: &JobPlan, new_group: bool) {
+    out.push('\n');
+    out.push_str(&format!("[{}]\n", one_line(&job.name)));
+    if new_group {
+        keys::set(out, "stonewall", "1");
+    }
+    keys::write(out, job);
+    let path = &job.path;
+    chosen(out, "path", &path.choice);
+    let (number, name) = (path.gdsio, &path.gdsio_name);
+    comment(
+        out,
+        &format!("path {}: gdsio's -x {number} ({name})", path.choice.got),
+    );
+    chosen(out, "engine", &job.engine);
+    if let Some(why) = &job.direct_why {
+        let mode = keys::direct_word(job.direct);
+        comment(out, &format!("{mode}: {why}"));
+    }
+    placement::write(out, job);
+    for note in &job.notes {
+        comment(out, &format!("note: {note}"));
+    }
+}
+
+/// The reason where there is one, and what was asked where it differs.
+fn chosen(out: &mut String, what: &str, choice: &Choice) {
+    let Choice { asked, got, why } = choice;
+    let asked = if asked == got {
+        String::new()
+    } else {
+        format!(" (asked: {asked})")
+    };
+    match why {
+        Some(why) => comment(out, &format!("{what} {got}{asked}: {why}")),
+        None if !asked.is_empty() => comment(out, &format!("{what} {got}{asked}")),
+        None => {}
+    }
+}
+
+/// A `#` line. A line feed in the text would end the comment and begin a setting.
+fn comment(out: &mut String, text: &str) {
+    out.push_str("# ");
+    out.push_str(&one_line(text));
+    out.push('\n');
+}
+
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}

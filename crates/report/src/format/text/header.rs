@@ -1,0 +1,185 @@
+//! The lines above the table: what, when, where.
+
+use gpuio_record::facts::{BlockFacts, HostFacts, TargetStorage};
+use gpuio_record::{DirectMode, EndedHow, Record};
+
+use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
+use crate::number::bytes;
+use crate::workload::jobs;
+use crate::wrap::paragraph;
+
+pub(super) fn render(record: &Record, width: u16) -> String {
+    let wide = width.min(PARAGRAPH_WIDTH);
+    let mut out = String::new();
+    if record.plan.software_gpu {
+        let text = "no hardware GPU was in this run. Figures below are those of host memory and \
+                    CPU threads; never put them beside a GPU's.";
+        out.push_str(&paragraph("SOFTWARE GPU: ", text, wide));
+    }
+    let tool = &record.tool;
+    let first = format!("{} {}  {}", tool.name, tool.version, record.started_at);
+    out.push_str(&paragraph(
+        &format!("{first}  "),
+        &host(&record.host),
+        width,
+    ));
+    if !record.command.is_empty() {
+        out.push_str(&paragraph("command: ", &record.command.join(" "), wide));
+    }
+    for place in &record.storage {
+        out.push_str(&paragraph("storage: ", &storage(place), wide));
+    }
+    if let Some(modes) = direct_modes(record) {
+        out.push_str(&paragraph("opened:  ", &modes, wide));
+    }
+    for gpu in gpus(record) {
+        out.push_str(&paragraph("GPU:     ", &gpu, wide));
+    }
+    out.push_str(&ended(record, wide));
+    out
+}
+
+/// The machine in a few words.
+fn host(host: &HostFacts) -> String {
+    let mut words = Vec::new();
+    if let Some(model) = &host.cpu.model {
+        words.push(model.clone());
+    }
+    match (&host.cpu.allowed, &host.cpu.online) {
+        (Some(allowed), Some(online)) if allowed.len() < online.len() => {
+            words.push(format!("{} of {} CPUs", allowed.len(), online.len()));
+        }
+        (_, Some(online)) => words.push(format!("{} CPUs", online.len())),
+        _ => {}
+    }
+    if host.numa.nodes.len() > 1 {
+        words.push(format!("{} NUMA nodes", host.numa.nodes.len()));
+    }
+    if let Some(usable) = host.memory.usable_bytes.or(host.memory.total_bytes) {
+        words.push(format!("{} memory", bytes(usable)));
+    }
+    if let Some(release) = &host.kernel.release {
+        words.push(format!("Linux {release}"));
+    }
+    if let Some(container) = &host.kernel.containment.container {
+        words.push(format!("in {container}"));
+    } else if host.kernel.containment.hypervisor == Some(true) {
+        words.push("in a virtual machine".to_owned());
+    }
+    if words.is_empty() {
+        words.push("machine unknown".to_owned());
+    }
+    words.join(", ")
+}
+
+/// File system and device behind a path.
+fn storage(place: &TargetStorage) -> String {
+    let mut text = place.path.clone();
+    match &place.mount {
+        Some(mount) => text.push_str(&format!(" on {} ({})", mount.fs_type, mount.mount_point)),
+        None => text.push_str(" on an unknown file system"),
+    }
+    match (&place.device, &place.mount) {
+        (Some(block), _) => text.push_str(&format!(", {}", device(block))),
+        (None, Some(mount)) => text.push_str(&format!(", from {}", mount.source)),
+        (None, None) => {}
+    }
+    text
+}
+
+fn device(block: &BlockFacts) -> String {
+    let mut words = Vec::new();
+    words.extend(block.model.clone());
+    words.extend(block.transport.clone());
+    words.extend(block.numa_node.map(|node| format!("NUMA node {node}")));
+    words.extend(
+        block
+            .scheduler
+            .as_ref()
+            .map(|name| format!("scheduler {name}")),
+    );
+    if block.members.len() > 1 {
+        words.push(format!("{} members", block.members.len()));
+    }
+    if words.is_empty() {
+        block.name.clone()
+    } else {
+        format!("{} ({})", block.name, words.join(", "))
+    }
+}
+
+/// Direct or buffered, as the descriptors say; job by job only where jobs differ.
+fn direct_modes(record: &Record) -> Option<String> {
+    let word = |mode| match mode {
+        DirectMode::Direct => "direct (O_DIRECT)",
+        DirectMode::Buffered => "buffered (page cache)",
+    };
+    let first = record.jobs.first()?.direct_got;
+    if record.jobs.iter().all(|job| job.direct_got == first) {
+        return Some(word(first).to_owned());
+    }
+    let each: Vec<String> = record
+        .jobs
+        .iter()
+        .map(|job| format!("{} {}", job.name, word(job.direct_got)))
+        .collect();
+    Some(each.join(", "))
+}
+
+/// Each GPU once.
+fn gpus(record: &Record) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (plan, _) in jobs(record) {
+        for gpu in &plan.gpus {
+            let unsaid = gpu.software && !gpu.name.contains(SOFTWARE_GPU);
+            let kind = if unsaid {
+                format!(" ({SOFTWARE_GPU})")
+            } else {
+                String::new()
+            };
+            let node = gpu
+                .numa_node
+                .map(|node| format!(", NUMA node {node}"))
+                .unwrap_or_default();
+            let driver = record
+                .driver_version
+                .map(|(major, minor)| format!(", CUDA {major}.{minor}"))
+                .unwrap_or_default();
+            let memory = bytes(gpu.memory_bytes);
+            let line = format!(
+                "{} {}{kind}, {memory}, {}{node}{driver}",
+                gpu.index, gpu.name, gpu.pci
+            );
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+/// Whether the run is whole, loudly where it is not.
+fn ended(record: &Record, width: u16) -> String {
+    let text = match record.ended {
+        EndedHow::Complete => String::new(),
+        EndedHow::Interrupted => {
+            let text = "interrupted before its end; every figure covers only what had been done.";
+            paragraph("PARTIAL: ", text, width)
+        }
+        EndedHow::Failed => {
+            let text = "errors ended the run; figures cover what had been done. See the failures.";
+            paragraph("FAILED:  ", text, width)
+        }
+    };
+    let missing: Vec<&str> = record
+        .plan
+        .jobs
+        .iter()
+        .skip(record.jobs.len())
+        .map(|job| job.name.as_str())
+        .collect();
+    if missing.is_empty() {
+        return text;
+    }
+    text + &paragraph("NOT RUN: ", &missing.join(", "), width)
+}

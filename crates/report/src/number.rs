@@ -1,0 +1,68 @@
+//! Figures as the tables for people show them: three digits, no blank between number and unit.
+
+use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
+
+/// What stands where there is no figure.
+pub(crate) const NONE: &str = "-";
+
+/// Nanoseconds as `12.3µs`.
+pub(crate) fn time(ns: u64) -> String {
+    human_ns(float(ns)).replace(' ', "")
+}
+
+/// Nanoseconds as `12.3µs`, or `-`.
+pub(crate) fn maybe_time(ns: Option<u64>) -> String {
+    ns.map_or_else(|| NONE.to_owned(), time)
+}
+
+/// Operations per second as `98.3k`.
+pub(crate) fn iops(per_s: f64) -> String {
+    human_count(per_s).replace(' ', "")
+}
+
+/// Bytes per second as `2.31 GiB/s`.
+pub(crate) fn throughput(bytes_per_s: f64) -> String {
+    human_rate(bytes_per_s)
+}
+
+/// Bytes as `2.31 GiB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    human_bytes(float(bytes))
+}
+
+/// A count with every digit.
+pub(crate) fn times(count: u64) -> String {
+    if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    }
+}
+
+/// A share (0 to 1) as `97.5 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// For rounded forms only: a count above 2^53 loses its last bits.
+#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
+pub(crate) fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn figures_carry_their_unit_and_no_blank() {
+        assert_eq!(time(12_345), "12.3µs");
+        assert_eq!(maybe_time(None), "-");
+        assert_eq!(maybe_time(Some(0)), "0ns");
+        assert_eq!(iops(98_312.0), "98.3k");
+        assert_eq!(throughput(2.5 * 1024.0 * 1024.0), "2.50 MiB/s");
+        assert_eq!(percent(0.9751), "97.5 %");
+        assert_eq!(times(1), "once");
+        assert_eq!(times(12_345), "12345 times");
+    }
+}

@@ -1,0 +1,119 @@
+//! What a job does, in the words that several formats share.
+
+use gpuio_record::{BlockShare, DirectionResult, JobPlan, JobResult, Order, Record, VerifyOutcome};
+use gpuio_units::format_bytes;
+
+/// Reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+impl Direction {
+    /// `read` or `write`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+        }
+    }
+
+    /// This direction of a job's result.
+    pub(crate) fn of(self, job: &JobResult) -> &DirectionResult {
+        match self {
+            Direction::Read => &job.read,
+            Direction::Write => &job.write,
+        }
+    }
+}
+
+/// A job's plan beside its result. Jobs that never ran have no result and are not here.
+pub(crate) fn jobs(record: &Record) -> impl Iterator<Item = (&JobPlan, &JobResult)> {
+    record.plan.jobs.iter().zip(&record.jobs)
+}
+
+/// The directions that a job was to do, reads first.
+pub(crate) fn directions(plan: &JobPlan) -> &'static [Direction] {
+    match plan.read_percent {
+        0 => &[Direction::Write],
+        100.. => &[Direction::Read],
+        _ => &[Direction::Read, Direction::Write],
+    }
+}
+
+/// Whether offsets come by chance.
+pub(crate) fn is_random(plan: &JobPlan) -> bool {
+    matches!(plan.order, Order::Random { .. })
+}
+
+/// The job's load as the `rw` key has it.
+pub(crate) fn rw(plan: &JobPlan) -> &'static str {
+    match (directions(plan), is_random(plan)) {
+        ([Direction::Read], false) => "read",
+        ([Direction::Write], false) => "write",
+        (_, false) => "readwrite",
+        ([Direction::Read], true) => "randread",
+        ([Direction::Write], true) => "randwrite",
+        (_, true) => "randrw",
+    }
+}
+
+/// One direction of the job as the `rw` key would have it alone.
+pub(crate) fn rw_of(plan: &JobPlan, direction: Direction) -> &'static str {
+    match (direction, is_random(plan)) {
+        (Direction::Read, false) => "read",
+        (Direction::Write, false) => "write",
+        (Direction::Read, true) => "randread",
+        (Direction::Write, true) => "randwrite",
+    }
+}
+
+/// Smallest and largest block in bytes; zeros when the plan names none.
+pub(crate) fn block_bounds(blocks: &[BlockShare]) -> (u64, u64) {
+    let min = blocks.iter().map(|share| share.min_bytes).min();
+    let max = blocks.iter().map(|share| share.max_bytes).max();
+    (min.unwrap_or(0), max.unwrap_or(0))
+}
+
+/// The size of every block, when there is only one.
+pub(crate) fn fixed_block(blocks: &[BlockShare]) -> Option<u64> {
+    let (min, max) = block_bounds(blocks);
+    (min == max).then_some(min)
+}
+
+/// Block sizes in few characters: `4K` or `4K-64K`.
+pub(crate) fn blocks_short(blocks: &[BlockShare]) -> String {
+    let (min, max) = block_bounds(blocks);
+    if min == max {
+        format_bytes(min)
+    } else {
+        format!("{}-{}", format_bytes(min), format_bytes(max))
+    }
+}
+
+/// The engine as it came up; several joined by `+` where workers got different ones.
+pub(crate) fn engine_got(plan: &JobPlan, job: &JobResult) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for engine in &job.engine {
+        if !names.contains(&engine.got.as_str()) {
+            names.push(&engine.got);
+        }
+    }
+    if names.is_empty() {
+        return plan.engine.got.clone();
+    }
+    names.join("+")
+}
+
+/// Verification in a word or two: `ok`, `3 bad`, `cut short`, or `-` when it was off.
+pub(crate) fn verified(outcome: Option<&VerifyOutcome>) -> String {
+    match outcome {
+        None => crate::number::NONE.to_owned(),
+        Some(outcome) if outcome.bad_blocks > 0 => format!("{} bad", outcome.bad_blocks),
+        Some(outcome) if outcome.failed > 0 => format!("{} failed", outcome.failed),
+        Some(outcome) if !outcome.complete => "cut short".to_owned(),
+        Some(outcome) if outcome.timed_blocks + outcome.pass_blocks == 0 => "nothing".to_owned(),
+        Some(_) => "ok".to_owned(),
+    }
+}

@@ -1,0 +1,16 @@
+//! The formats over hand-made records. One binary: linking a JSON Schema validator five times
+//! would cost more than all tests together.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a panic fails the test, and the numbers are small and written here"
+)]
+
+mod csv_rules;
+mod gdsio_line;
+mod records;
+mod schema;
+mod snapshots;
+mod text_rules;

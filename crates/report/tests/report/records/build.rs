@@ -1,0 +1,321 @@
+//! Parts of records with plain values, to be changed where a test needs others.
+
+use gpuio_record::facts::{
+    BlockFacts, BlockKind, CpuFacts, DeviceNumber, HostFacts, KernelFacts, MemoryFacts, MountFacts,
+    NumaFacts, NumaNode, TargetStorage,
+};
+use gpuio_record::{
+    BlockShare, CacheReading, Choice, CpuCost, DirectMode, DirectionResult, EndedHow, EngineGot,
+    FileLegCounters, Fill, Gpu, GuardNote, JobPlan, JobResult, Latency, MemoryKind, Order,
+    PathChoice, Plan, Point, Record, Region, SCHEMA_VERSION, SetupTimes, Stop, TargetKind,
+    TargetPlan, Tool, VerifyMode, WorkerPlan, WorkerResult,
+};
+use gpuio_stat::{Histogram, Summary};
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+pub(crate) fn choice(got: &str) -> Choice {
+    Choice {
+        asked: got.to_owned(),
+        got: got.to_owned(),
+        why: None,
+    }
+}
+
+pub(crate) fn path(got: &str, gdsio: u8, gdsio_name: &str) -> PathChoice {
+    PathChoice {
+        choice: choice(got),
+        gdsio,
+        gdsio_name: gdsio_name.to_owned(),
+    }
+}
+
+pub(crate) fn block(size: u64) -> BlockShare {
+    BlockShare {
+        min_bytes: size,
+        max_bytes: size,
+        step_bytes: 0,
+        percent: 100,
+    }
+}
+
+/// Figures of `count` latencies that run evenly from `low_ns` to a hundred times that, the last
+/// one alone far out.
+pub(crate) fn summary(count: u64, low_ns: u64) -> Summary {
+    let mut histogram = Histogram::default();
+    for n in 0..count {
+        let far = if n + 1 == count { 4 } else { 1 };
+        histogram.record(far * (low_ns + n * low_ns / count));
+    }
+    histogram.summary().expect("count is above 0")
+}
+
+pub(crate) fn gpu(index: u32, software: bool) -> Gpu {
+    Gpu {
+        index,
+        name: if software {
+            "gpuio software GPU"
+        } else {
+            "NVIDIA H100 80GB HBM3"
+        }
+        .to_owned(),
+        uuid: format!("GPU-00000000-0000-0000-0000-00000000000{index}"),
+        pci: format!("0000:{:02x}:00.0", 0x1b + index),
+        numa_node: (!software).then_some(index),
+        memory_bytes: if software { 1 << 30 } else { 80 << 30 },
+        software,
+    }
+}
+
+/// Sequential 1 MiB reads by two threads, a file each, on the host path.
+pub(crate) fn job(name: &str) -> JobPlan {
+    let size = 1 << 30;
+    let target = |n: u64| TargetPlan {
+        path: format!("/data/gpuio.{n}"),
+        kind: TargetKind::File,
+        length_bytes: size,
+        guard: GuardNote::Make,
+        file_number: n,
+    };
+    let worker = |thread: u32| WorkerPlan {
+        thread,
+        cpus: Vec::new(),
+        numa_node: None,
+        placed_by: None,
+        gpu: None,
+        regions: vec![Region {
+            target: thread,
+            offset: 0,
+            length: size,
+        }],
+        seed: 1000 + u64::from(thread),
+    };
+    JobPlan {
+        name: name.to_owned(),
+        group: 0,
+        path: path("host", 1, "CPUONLY"),
+        engine: choice("io_uring"),
+        threads: 2,
+        depth: 8,
+        read_percent: 100,
+        order: Order::Sequential,
+        blocks: vec![block(1 << 20)],
+        align_bytes: 4096,
+        skew_bytes: 0,
+        stop: Stop {
+            runtime_ns: Some(10 * SECOND),
+            bytes_per_thread: None,
+        },
+        ramp_ns: 0,
+        start_delay_ns: 0,
+        pacing: None,
+        seed: 42,
+        direct: DirectMode::Direct,
+        direct_why: None,
+        sync: false,
+        verify: VerifyMode::Off,
+        salt: 0x6770_7569_6f5f_3031,
+        fill: Fill::Pattern,
+        refill: false,
+        memory: MemoryKind::Malloc,
+        streams: 0,
+        shared_fd: false,
+        keep: true,
+        inject: None,
+        directory: Some("/data".to_owned()),
+        file_prefix: "gpuio".to_owned(),
+        size_bytes: size,
+        offset_bytes: 0,
+        shared_files: false,
+        gpus: Vec::new(),
+        targets: (0..2).map(target).collect(),
+        workers: (0..2).map(worker).collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// `ios` I/Os of `block` bytes in ten seconds with latencies from `low_ns`.
+pub(crate) fn side(ios: u64, block: u64, low_ns: u64) -> DirectionResult {
+    let bytes = ios * block;
+    DirectionResult {
+        ios,
+        bytes,
+        failed: 0,
+        bytes_per_s: bytes as f64 / 10.0,
+        iops: ios as f64 / 10.0,
+        latency: Some(Latency {
+            queue: None,
+            file: Some(summary(ios.min(1000), low_ns)),
+            gpu: None,
+            total: Summary {
+                count: ios,
+                ..summary(ios.min(1000), low_ns)
+            },
+        }),
+    }
+}
+
+/// The job ran ten seconds and read 20480 blocks of its first size.
+pub(crate) fn result(plan: &JobPlan) -> JobResult {
+    let read = side(20_480, plan.blocks[0].min_bytes, 250_000);
+    let worker = |thread| WorkerResult {
+        thread,
+        bytes: read.bytes / 2,
+        ios: read.ios / 2,
+        done_ns: 10 * SECOND - u64::from(1 - thread) * 50_000_000,
+    };
+    JobResult {
+        name: plan.name.clone(),
+        group: plan.group,
+        ended: EndedHow::Complete,
+        first_done_ns: 9_950_000_000,
+        first_done_bytes: read.bytes / 1000 * 995,
+        last_done_ns: 10 * SECOND,
+        cpu: CpuCost {
+            user_s: 0.5,
+            system_s: 3.0,
+            cores_busy: 0.35,
+            us_per_mib: Some(170.9),
+            voluntary_switches: 20_000,
+            involuntary_switches: 12,
+            ..CpuCost::default()
+        },
+        engine: vec![EngineGot {
+            got: plan.engine.got.clone(),
+            steps_down: Vec::new(),
+            workers: plan.threads,
+        }],
+        file_leg: FileLegCounters {
+            read_ios: read.ios,
+            read_bytes: read.bytes,
+            ..FileLegCounters::default()
+        },
+        direct_got: plan.direct,
+        cache: CacheReading::default(),
+        failures: Vec::new(),
+        failed: 0,
+        verify: None,
+        between_ios_ns: 0,
+        series: vec![Point {
+            at_ns: 1_000_000_000,
+            span_ns: SECOND,
+            read_bytes: read.bytes / 10,
+            write_bytes: 0,
+            read_ios: read.ios / 10,
+            write_ios: 0,
+            p50_ns: Some(300_000),
+            p99_ns: Some(500_000),
+            max_ns: None,
+        }],
+        workers: (0..2).map(worker).collect(),
+        read,
+        write: DirectionResult::default(),
+    }
+}
+
+fn host() -> HostFacts {
+    let node = |node: u32| NumaNode {
+        node,
+        cpus: Some((node * 16..node * 16 + 16).collect()),
+        ..NumaNode::default()
+    };
+    HostFacts {
+        cpu: CpuFacts {
+            model: Some("Example CPU 9000".to_owned()),
+            online: Some((0..32).collect()),
+            allowed: Some((0..32).collect()),
+            ..CpuFacts::default()
+        },
+        numa: NumaFacts {
+            nodes: vec![node(0), node(1)],
+        },
+        memory: MemoryFacts {
+            usable_bytes: Some(256 << 30),
+            ..MemoryFacts::default()
+        },
+        kernel: KernelFacts {
+            release: Some("6.8.0".to_owned()),
+            ..KernelFacts::default()
+        },
+        problems: Vec::new(),
+    }
+}
+
+fn storage() -> TargetStorage {
+    TargetStorage {
+        path: "/data".to_owned(),
+        examined: Some("/data".to_owned()),
+        file: None,
+        mount: Some(MountFacts {
+            mount_point: "/data".to_owned(),
+            fs_type: "xfs".to_owned(),
+            source: "/dev/nvme0n1".to_owned(),
+            fs_root: "/".to_owned(),
+            ..MountFacts::default()
+        }),
+        device: Some(BlockFacts {
+            name: "nvme0n1".to_owned(),
+            device: DeviceNumber {
+                major: 259,
+                minor: 0,
+            },
+            kind: BlockKind::Disk,
+            disk: None,
+            detail: None,
+            model: Some("Example NVMe 3.84TB".to_owned()),
+            transport: Some("pcie".to_owned()),
+            pci_address: Some("0000:41:00.0".to_owned()),
+            numa_node: Some(1),
+            size_bytes: Some(3_840_755_982_336),
+            read_only: Some(false),
+            rotational: Some(false),
+            logical_block_bytes: Some(512),
+            physical_block_bytes: Some(4096),
+            max_request_bytes: Some(128 << 10),
+            read_ahead_bytes: Some(128 << 10),
+            scheduler: Some("none".to_owned()),
+            queue_requests: Some(1023),
+            write_cache: Some("write back".to_owned()),
+            members: Vec::new(),
+        }),
+    }
+}
+
+/// A whole record around these jobs, all of which ran as [`result`] has it.
+pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
+    let software_gpu = jobs
+        .iter()
+        .any(|job| job.gpus.iter().any(|gpu| gpu.software));
+    let results = jobs.iter().map(result).collect();
+    let plan = Plan {
+        jobs,
+        interval_ns: SECOND,
+        software_gpu,
+    };
+    Record {
+        schema_version: SCHEMA_VERSION,
+        tool: Tool {
+            name: "gpuio".to_owned(),
+            version: "0.1.0".to_owned(),
+        },
+        command: ["gpuio", "bench", "--directory", "/data"]
+            .map(str::to_owned)
+            .to_vec(),
+        started_at: "2026-11-21T10:15:00+01:00".to_owned(),
+        host: host(),
+        storage: vec![storage()],
+        driver_version: None,
+        plan_text: gpuio_report::plan_text(&plan),
+        plan,
+        ended: EndedHow::Complete,
+        setup: SetupTimes {
+            data_set_ns: 1_200_000_000,
+            open_ns: 3_400_000,
+            verify_ns: 0,
+            close_ns: 900_000,
+        },
+        jobs: results,
+        totals: Vec::new(),
+        warnings: Vec::new(),
+    }
+}

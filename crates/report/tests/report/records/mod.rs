@@ -1,0 +1,8 @@
+//! Hand-made records: a quick run on the host path, a staged run where much went wrong, and one
+//! on the software GPU.
+
+mod build;
+mod hand_made;
+
+pub(crate) use build::{block, job, path, result};
+pub(crate) use hand_made::{host_quick, many_jobs, software, staged_in_trouble};

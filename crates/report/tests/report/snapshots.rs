@@ -1,0 +1,44 @@
+//! Every format over hand-made records.
+
+use crate::records;
+
+use gpuio_report::{FORMATS, find, render_text};
+
+#[test]
+fn every_format_of_every_record() {
+    let all = [
+        ("host_quick", records::host_quick()),
+        ("staged_in_trouble", records::staged_in_trouble()),
+        ("software", records::software()),
+    ];
+    for (name, record) in &all {
+        for format in FORMATS.iter().filter(|format| format.name != "json") {
+            insta::assert_snapshot!(format!("{name}.{}", format.name), (format.render)(record));
+        }
+    }
+    // One JSON record is enough to see the layout: the schema test covers the others.
+    let json = find("json").expect("a row of FORMATS");
+    let mut record = all[0].1.clone();
+    record.plan.jobs.truncate(1);
+    record.jobs.truncate(1);
+    for job in &mut record.jobs {
+        for latency in job.read.latency.iter_mut() {
+            latency.total.buckets.truncate(2);
+            latency
+                .file
+                .as_mut()
+                .expect("set by the builder")
+                .buckets
+                .truncate(2);
+        }
+    }
+    record.totals.clear();
+    insta::assert_snapshot!("host_one_job.json", (json.render)(&record));
+}
+
+#[test]
+fn narrow_and_wide_text() {
+    insta::assert_snapshot!("many_jobs.120", render_text(&records::many_jobs(), 120));
+    insta::assert_snapshot!("many_jobs.200", render_text(&records::many_jobs(), 200));
+    insta::assert_snapshot!("software.80", render_text(&records::software(), 80));
+}
