@@ -1,0 +1,648 @@
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const K: u64 = 1024;
+const TIB: u64 = 1 << 40;
+
+fn one(bytes: u64) -> Vec<BlockShare> {
+    vec![BlockShare {
+        min_bytes: bytes,
+        max_bytes: bytes,
+        step_bytes: 0,
+        percent: 100,
+    }]
+}
+
+fn random(distribution: Distribution, coverage: bool) -> Order {
+    Order::Random {
+        distribution,
+        coverage,
+    }
+}
+
+fn config(order: Order, block: u64, length: u64) -> Config {
+    Config {
+        order,
+        blocks: one(block),
+        align_bytes: block,
+        skew_bytes: 0,
+        unit_bytes: 1,
+        read_percent: 100,
+        regions: vec![RegionSpan {
+            file: 0,
+            offset: 0,
+            length,
+        }],
+        seed: 42,
+        laps: None,
+    }
+}
+
+fn pattern(config: &Config) -> Pattern {
+    Pattern::new(config).expect("the configuration is good")
+}
+
+fn all(config: &Config) -> Vec<Block> {
+    let mut pattern = pattern(config);
+    std::iter::from_fn(move || pattern.next()).collect()
+}
+
+fn some(config: &Config, count: usize) -> Vec<Block> {
+    let mut pattern = pattern(config);
+    std::iter::from_fn(move || pattern.next())
+        .take(count)
+        .collect()
+}
+
+#[test]
+fn sequential_goes_through_the_regions_and_ends() {
+    let mut config = config(Order::Sequential, 4096, 10_000);
+    config.regions.push(RegionSpan {
+        file: 3,
+        offset: 8192,
+        length: 4096,
+    });
+    config.laps = Some(2);
+    let lap = [
+        (0, 0, 4096),
+        (0, 4096, 4096),
+        (0, 8192, 1808),
+        (3, 8192, 4096),
+    ];
+    let expected: Vec<_> = lap.iter().chain(&lap).copied().collect();
+    let found: Vec<_> = all(&config)
+        .iter()
+        .map(|b| (b.file, b.offset, b.len))
+        .collect();
+    assert_eq!(found, expected);
+    let mut pattern = pattern(&config);
+    while pattern.next().is_some() {}
+    assert_eq!(pattern.next(), None, "the end is final");
+}
+
+#[test]
+fn a_tail_below_the_unit_is_left_out() {
+    let mut config = config(Order::Sequential, 4096, 10_000);
+    config.unit_bytes = 512;
+    config.laps = Some(1);
+    let lens: Vec<_> = all(&config).iter().map(|block| block.len).collect();
+    assert_eq!(lens, [4096, 4096, 1536]);
+}
+
+#[test]
+fn skew_moves_offsets_and_keeps_inside() {
+    for order in [Order::Sequential, random(Distribution::Uniform, true)] {
+        let mut config = config(order, 4096, 16 * K);
+        config.skew_bytes = 100;
+        config.laps = Some(1);
+        let mut blocks = all(&config);
+        blocks.sort_by_key(|block| block.offset);
+        let found: Vec<_> = blocks
+            .iter()
+            .map(|block| (block.offset, block.len))
+            .collect();
+        assert_eq!(
+            found,
+            [(100, 4096), (4196, 4096), (8292, 4096), (12388, 3996)]
+        );
+    }
+}
+
+#[test]
+fn random_without_coverage_uses_the_whole_align_grid() {
+    let mut config = config(random(Distribution::Uniform, false), 4096, 8192);
+    config.align_bytes = 512;
+    let offsets: HashSet<_> = some(&config, 1000)
+        .iter()
+        .map(|block| block.offset)
+        .collect();
+    assert_eq!(offsets, (0..=8).map(|k| k * 512).collect());
+}
+
+#[test]
+fn random_laps_end_after_as_many_bytes_as_the_regions_hold() {
+    let mut config = config(random(Distribution::Uniform, false), 4096, 64 * K);
+    config.laps = Some(3);
+    assert_eq!(all(&config).len(), 48);
+}
+
+#[test]
+fn coverage_order_changes_from_lap_to_lap() {
+    let mut config = config(random(Distribution::Uniform, true), 4096, 256 * 4096);
+    config.laps = Some(2);
+    let blocks = all(&config);
+    assert_eq!(blocks.len(), 512);
+    let (first, second) = blocks.split_at(256);
+    assert_ne!(first, second);
+    let neighbours = first
+        .windows(2)
+        .filter(|pair| pair[1].offset == pair[0].offset + 4096);
+    assert!(
+        neighbours.count() < 10,
+        "a random order has about one neighbour in 256"
+    );
+}
+
+#[test]
+fn every_place_of_a_permutation_is_equally_likely_over_seeds() {
+    // 4000 seeds, 20 places: chi-square with 19 degrees of freedom, 43.8 at a chance of 0.1 %.
+    let mut seen = [0f64; 20];
+    for seed in 0..4000 {
+        seen[usize::try_from(permutation::Permutation::new(20, seed, 1).at(7)).unwrap()] += 1.0;
+    }
+    let chi: f64 = seen
+        .iter()
+        .map(|count| (count - 200.0).powi(2) / 200.0)
+        .sum();
+    assert!(chi < 43.8, "chi-square {chi}, {seen:?}");
+}
+
+#[test]
+fn uniform_is_uniform() {
+    // 64 places, 63 degrees of freedom: 103.4 at a chance of 0.1 %.
+    let config = config(random(Distribution::Uniform, false), 4096, 64 * 4096);
+    let mut seen = [0f64; 64];
+    for block in some(&config, 64_000) {
+        seen[usize::try_from(block.offset / 4096).unwrap()] += 1.0;
+    }
+    let chi: f64 = seen
+        .iter()
+        .map(|count| (count - 1000.0).powi(2) / 1000.0)
+        .sum();
+    assert!(chi < 103.4, "chi-square {chi}");
+}
+
+fn counts_by_heat(distribution: Distribution, places: u64, draws: usize) -> Vec<(u64, usize)> {
+    let config = config(random(distribution, false), 4096, places * 4096);
+    let mut seen = BTreeMap::new();
+    for block in some(&config, draws) {
+        *seen.entry(block.offset / 4096).or_insert(0) += 1;
+    }
+    let mut seen: Vec<_> = seen.into_iter().collect();
+    seen.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    seen
+}
+
+#[test]
+fn zipf_gives_each_rank_its_share() {
+    for theta in [0.5, 0.99, 1.0, 1.2, 2.5] {
+        let draws = 200_000;
+        let seen = counts_by_heat(Distribution::Zipf { theta }, 1000, draws);
+        let weights: f64 = (1..=1000).map(|k| f64::from(k).powf(-theta)).sum();
+        for rank in [1u32, 2, 3] {
+            let expected = draws as f64 * f64::from(rank).powf(-theta) / weights;
+            let found = seen[rank as usize - 1].1 as f64;
+            let sigma = expected.sqrt();
+            assert!(
+                (found - expected).abs() < 5.0 * sigma,
+                "{theta} {rank}: {found} {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn hot_blocks_are_not_neighbours() {
+    for distribution in [
+        Distribution::Zipf { theta: 1.2 },
+        Distribution::Pareto { h: 0.2 },
+    ] {
+        let seen = counts_by_heat(distribution, 100_000, 100_000);
+        let hottest: Vec<u64> = seen.iter().take(8).map(|(place, _)| *place).collect();
+        for (index, place) in hottest.iter().enumerate() {
+            for other in &hottest[..index] {
+                assert!(place.abs_diff(*other) > 1, "{hottest:?}");
+            }
+        }
+        assert!(hottest.iter().any(|place| *place > 50_000), "{hottest:?}");
+    }
+}
+
+#[test]
+fn pareto_gives_the_hot_share_its_ios() {
+    for h in [0.1, 0.2, 0.3] {
+        let draws = 200_000;
+        let seen = counts_by_heat(Distribution::Pareto { h }, 1000, draws);
+        let mut hot = 0;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "100 to 300"
+        )]
+        let share = (1000.0 * h) as usize;
+        for (_, count) in &seen[..share] {
+            hot += count;
+        }
+        let part = hot as f64 / draws as f64;
+        assert!((part - (1.0 - h)).abs() < 0.01, "h {h}: {part}");
+    }
+}
+
+#[test]
+fn normal_has_its_mean_and_deviation() {
+    let places = 100_000u64;
+    let order = random(
+        Distribution::Normal {
+            deviation_percent: 10.0,
+        },
+        false,
+    );
+    let blocks = some(&config(order, 4096, places * 4096), 100_000);
+    let at: Vec<f64> = blocks
+        .iter()
+        .map(|b| (b.offset / 4096) as f64 / places as f64)
+        .collect();
+    let mean = at.iter().sum::<f64>() / at.len() as f64;
+    let variance = at.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / at.len() as f64;
+    assert!((mean - 0.5).abs() < 0.002, "mean {mean}");
+    assert!(
+        (variance.sqrt() - 0.1).abs() < 0.001,
+        "deviation {}",
+        variance.sqrt()
+    );
+}
+
+#[test]
+fn a_wide_normal_does_not_pile_up_at_the_ends() {
+    let seen = counts_by_heat(
+        Distribution::Normal {
+            deviation_percent: 100.0,
+        },
+        10,
+        10_000,
+    );
+    let ends = seen.iter().filter(|(place, _)| *place == 0 || *place == 9);
+    assert!(ends.map(|(_, count)| *count).max() < Some(1100), "{seen:?}");
+}
+
+#[test]
+fn reads_have_their_share_and_leave_the_offsets_alone() {
+    let mut config = config(random(Distribution::Uniform, false), 4096, 1 << 20);
+    let pure = some(&config, 10_000);
+    config.read_percent = 70;
+    let mixed = some(&config, 10_000);
+    let reads = mixed.iter().filter(|block| block.op == Op::Read).count();
+    // Five standard deviations are 229.
+    assert!(reads.abs_diff(7000) < 229, "{reads}");
+    assert!(pure.iter().all(|block| block.op == Op::Read));
+    let offsets = |blocks: &[Block]| blocks.iter().map(|b| b.offset).collect::<Vec<_>>();
+    assert_eq!(offsets(&pure), offsets(&mixed));
+    config.read_percent = 0;
+    assert!(some(&config, 100).iter().all(|block| block.op == Op::Write));
+}
+
+#[test]
+fn sizes_have_their_shares() {
+    let mut config = config(random(Distribution::Uniform, false), 64 * K, 1 << 30);
+    config.blocks = vec![
+        BlockShare {
+            min_bytes: 4096,
+            max_bytes: 4096,
+            step_bytes: 0,
+            percent: 60,
+        },
+        BlockShare {
+            min_bytes: 8192,
+            max_bytes: 16384,
+            step_bytes: 4096,
+            percent: 30,
+        },
+        BlockShare {
+            min_bytes: 65536,
+            max_bytes: 65536,
+            step_bytes: 0,
+            percent: 10,
+        },
+    ];
+    let mut seen = BTreeMap::new();
+    for block in some(&config, 100_000) {
+        *seen.entry(block.len).or_insert(0i64) += 1;
+    }
+    let wanted = [
+        (4096, 60_000),
+        (8192, 10_000),
+        (12288, 10_000),
+        (16384, 10_000),
+        (65536, 10_000),
+    ];
+    assert_eq!(seen.len(), wanted.len());
+    for (len, count) in wanted {
+        assert!((seen[&len] - count).abs() < 800, "{seen:?}");
+    }
+}
+
+#[test]
+fn many_tebibytes_do_not_overflow() {
+    let orders = [
+        Order::Sequential,
+        random(Distribution::Uniform, false),
+        random(Distribution::Uniform, true),
+        random(Distribution::Zipf { theta: 0.9 }, false),
+        random(Distribution::Pareto { h: 0.1 }, false),
+        random(
+            Distribution::Normal {
+                deviation_percent: 30.0,
+            },
+            false,
+        ),
+    ];
+    for order in orders {
+        let mut config = config(order, 512, 4_000_000 * TIB);
+        config.regions[0].offset = 1_000_000 * TIB;
+        config.regions.push(RegionSpan {
+            file: 1,
+            offset: 0,
+            length: 3_000_000 * TIB,
+        });
+        config.laps = Some(u64::MAX);
+        let blocks = some(&config, 2000);
+        assert_eq!(blocks.len(), 2000);
+        for block in &blocks {
+            let span = config.regions[block.file as usize];
+            let end = block.offset + u64::from(block.len);
+            assert!(block.offset >= span.offset && end <= span.offset + span.length);
+        }
+        if config.order != Order::Sequential {
+            assert!(blocks.iter().any(|block| block.offset > 2_000_000 * TIB));
+        }
+    }
+}
+
+#[test]
+fn errors_name_the_numbers() {
+    let good = config(Order::Sequential, 4096, 8192);
+    let uniform = || random(Distribution::Uniform, false);
+    let with = |change: &dyn Fn(&mut Config)| {
+        let mut config = good.clone();
+        change(&mut config);
+        Pattern::new(&config)
+            .expect_err("this configuration is bad")
+            .to_string()
+    };
+    let cases: [(String, &[&str]); 12] = [
+        (
+            with(&|c| c.regions[0].length = 0),
+            &["region 0", "offset 0", "no bytes"],
+        ),
+        (
+            with(&|c| c.regions[0].length = 4000),
+            &["4096 bytes", "its 4000 bytes 4000"],
+        ),
+        (
+            with(&|c| c.skew_bytes = 9000),
+            &["skew of 9000", "8192 bytes 0"],
+        ),
+        (with(&|c| c.regions.clear()), &["no region"]),
+        (
+            with(&|c| c.regions[0].offset = i64::MAX.cast_unsigned()),
+            &["9223372036854775807"],
+        ),
+        (with(&|c| c.blocks[0].percent = 90), &["90 per cent"]),
+        (
+            with(&|c| c.blocks[0].max_bytes = 8192),
+            &["4096 to 8192", "step"],
+        ),
+        (with(&|c| c.blocks = one(1 << 32)), &["4294967296", "4 GiB"]),
+        (
+            with(&|c| c.unit_bytes = 8192),
+            &["4096", "multiple of 8192", "--buffered"],
+        ),
+        (with(&|c| c.read_percent = 101), &["101"]),
+        (
+            with(&|c| c.order = random(Distribution::Zipf { theta: 0.0 }, false)),
+            &["theta = 0"],
+        ),
+        (
+            with(&|c| {
+                c.order = uniform();
+                c.align_bytes = 0;
+            }),
+            &["alignment", "0"],
+        ),
+    ];
+    for (message, wanted) in cases {
+        for part in wanted {
+            assert!(
+                message.contains(part),
+                "{part:?} is missing from {message:?}"
+            );
+        }
+    }
+    let covered = with(&|c| c.order = random(Distribution::Pareto { h: 0.2 }, true));
+    assert!(covered.contains("pareto does not"), "{covered}");
+}
+
+#[test]
+fn the_first_blocks_of_each_kind_are_pinned() {
+    let kinds = [
+        ("sequential", Order::Sequential),
+        ("uniform", random(Distribution::Uniform, false)),
+        ("coverage", random(Distribution::Uniform, true)),
+        ("zipf 1.1", random(Distribution::Zipf { theta: 1.1 }, false)),
+        ("pareto 0.2", random(Distribution::Pareto { h: 0.2 }, false)),
+        (
+            "normal 15",
+            random(
+                Distribution::Normal {
+                    deviation_percent: 15.0,
+                },
+                false,
+            ),
+        ),
+    ];
+    let mut text = String::new();
+    for (name, order) in kinds {
+        let mut config = config(order, 64 * K, 1 << 30);
+        config.read_percent = 50;
+        config.blocks = vec![
+            BlockShare {
+                min_bytes: 4096,
+                max_bytes: 4096,
+                step_bytes: 0,
+                percent: 50,
+            },
+            BlockShare {
+                min_bytes: 8192,
+                max_bytes: 65536,
+                step_bytes: 8192,
+                percent: 50,
+            },
+        ];
+        config.align_bytes = 4096;
+        config.regions.push(RegionSpan {
+            file: 1,
+            offset: 1 << 20,
+            length: 1 << 29,
+        });
+        writeln!(text, "{name}").unwrap();
+        for block in some(&config, 16) {
+            let Block {
+                op,
+                file,
+                offset,
+                len,
+            } = block;
+            writeln!(text, "  {op:?} {file} {offset} {len}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+fn any_order() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        Just(Order::Sequential),
+        Just(random(Distribution::Uniform, false)),
+        Just(random(Distribution::Uniform, true)),
+        (0.01f64..4.0).prop_map(|theta| random(Distribution::Zipf { theta }, false)),
+        (0.01f64..0.99).prop_map(|h| random(Distribution::Pareto { h }, false)),
+        (0.1f64..100.0).prop_map(|deviation_percent| {
+            random(Distribution::Normal { deviation_percent }, false)
+        }),
+    ]
+}
+
+prop_compose! {
+    fn any_config()(
+        order in any_order(),
+        unit in prop_oneof![Just(1u64), Just(512), Just(4096)],
+        min_units in 1u64..20,
+        steps in 0u64..5,
+        step_units in 1u64..9,
+        align_units in 1u64..50,
+        skew in 0u64..5000,
+        spans in prop::collection::vec((0u64..1000, 0u64..2_000_000), 1..6),
+        read_percent in 0u8..=100,
+        seed: u64,
+    ) -> Config {
+        let (min, max) = (min_units * unit, (min_units + steps * step_units) * unit);
+        let regions = spans.iter().zip(0u32..).map(|((at, extra), file)| RegionSpan {
+            file,
+            offset: at * unit,
+            // Room for the skew, and for the units that the skew cuts off.
+            length: max + skew + unit + extra,
+        });
+        Config {
+            order,
+            blocks: vec![
+                BlockShare { min_bytes: min, max_bytes: min, step_bytes: 0, percent: 40 },
+                BlockShare {
+                    min_bytes: min,
+                    max_bytes: max,
+                    step_bytes: if steps == 0 { 0 } else { step_units * unit },
+                    percent: 60,
+                },
+            ],
+            align_bytes: align_units * unit,
+            skew_bytes: skew,
+            unit_bytes: unit,
+            read_percent,
+            regions: regions.collect(),
+            seed,
+            laps: Some(1),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn blocks_are_inside_aligned_and_of_an_allowed_length(config in any_config()) {
+        let random = matches!(config.order, Order::Random { .. });
+        for block in some(&config, 300) {
+            let span = config.regions[block.file as usize];
+            let len = u64::from(block.len);
+            prop_assert!(block.len > 0);
+            prop_assert!(block.offset >= span.offset);
+            prop_assert!(block.offset + len <= span.offset + span.length);
+            let place = block.offset - config.skew_bytes;
+            prop_assert_eq!(place % config.unit_bytes, 0);
+            prop_assert_eq!(len % config.unit_bytes, 0);
+            let whole = config.blocks.iter().any(|share| {
+                let over = len.checked_sub(share.min_bytes);
+                len <= share.max_bytes
+                    && over.is_some_and(|over| over == 0 || over % share.step_bytes.max(1) == 0)
+            });
+            let usable = (span.length - config.skew_bytes) / config.unit_bytes * config.unit_bytes;
+            let at_end = place + len == span.offset + usable;
+            prop_assert!(whole || at_end, "{block:?}");
+            if random && !matches!(config.order, Order::Random { coverage: true, .. }) {
+                prop_assert_eq!((place - span.offset) % config.align_bytes, 0);
+                prop_assert!(whole);
+            }
+        }
+    }
+
+    #[test]
+    fn one_sequential_lap_touches_each_byte_once(mut config in any_config()) {
+        config.order = Order::Sequential;
+        let blocks = all(&config);
+        let mut at: BTreeMap<u32, u64> = BTreeMap::new();
+        for block in &blocks {
+            let start = config.regions[block.file as usize].offset + config.skew_bytes;
+            let next = at.entry(block.file).or_insert(start);
+            prop_assert_eq!(block.offset, *next);
+            *next += u64::from(block.len);
+        }
+        for (file, end) in at {
+            let span = config.regions[file as usize];
+            prop_assert!(span.offset + span.length - end < config.unit_bytes);
+        }
+    }
+
+    #[test]
+    fn coverage_visits_each_place_once_per_lap(
+        seed: u64,
+        lengths in prop::collection::vec(4096u64..300_000, 1..5),
+        laps in 1u64..4,
+    ) {
+        let mut config = config(random(Distribution::Uniform, true), 4096, 4096);
+        config.seed = seed;
+        config.laps = Some(laps);
+        config.regions = lengths
+            .iter()
+            .zip(0u32..)
+            .map(|(length, file)| RegionSpan { file, offset: 12288, length: *length })
+            .collect();
+        let blocks = all(&config);
+        let units: u64 = lengths.iter().map(|length| length.div_ceil(4096)).sum();
+        prop_assert_eq!(blocks.len() as u64, units * laps);
+        for lap in blocks.chunks(usize::try_from(units).unwrap()) {
+            let places: HashSet<_> = lap.iter().map(|block| (block.file, block.offset)).collect();
+            prop_assert_eq!(places.len() as u64, units);
+            let bytes: u64 = lap.iter().map(|block| u64::from(block.len)).sum();
+            prop_assert_eq!(bytes, lengths.iter().sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn permutations_are_permutations(count in 1u64..3000, seed: u64, lap: u64) {
+        let order = permutation::Permutation::new(count, seed, lap);
+        let seen: HashSet<_> = (0..count).map(|index| order.at(index)).collect();
+        prop_assert_eq!(seen.len() as u64, count);
+        prop_assert!(seen.iter().all(|place| *place < count));
+    }
+
+    #[test]
+    fn one_seed_gives_one_sequence(config in any_config(), other: u64) {
+        prop_assert_eq!(some(&config, 100), some(&config, 100));
+        let mut changed = config.clone();
+        changed.seed = other;
+        let long = config.order != Order::Sequential && some(&config, 100).len() > 30;
+        if long && other != config.seed && grid_is_large(&config) {
+            prop_assert_ne!(some(&config, 100), some(&changed, 100));
+        }
+    }
+}
+
+/// Whether 30 equal draws from two seeds would be a wonder.
+fn grid_is_large(config: &Config) -> bool {
+    let total: u64 = config
+        .regions
+        .iter()
+        .map(|span| span.length / config.align_bytes)
+        .sum();
+    total > 100
+}
