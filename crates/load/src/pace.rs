@@ -1,0 +1,189 @@
+//! When the next I/O is due.
+
+use gpuio_io::clock::Nanos;
+use gpuio_record::{Arrivals, Pacing};
+use thiserror::Error;
+
+use crate::pattern::stream::{Stream, Use};
+
+#[cfg(test)]
+mod tests;
+
+const NANOS_PER_S: u128 = 1_000_000_000;
+
+/// A rate that cannot be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum PaceError {
+    /// Neither bytes nor I/Os per second.
+    #[error("a rate without bytes per second and without I/Os per second; give one of them")]
+    Nothing,
+    /// A rate of 0.
+    #[error("a rate of 0 {what} per second would never start; give at least 1")]
+    Zero {
+        /// `bytes` or `I/Os`.
+        what: &'static str,
+    },
+    /// A job without threads.
+    #[error("a rate shared by 0 threads; a job has at least 1")]
+    NoThreads,
+}
+
+/// Due times of one thread's I/Os at a rate, on the run's clock.
+///
+/// Due times depend on the rate and on the lengths alone, never on when an I/O really began: after
+/// a stall they lie in the past, the thread issues without waiting until it has caught up, and the
+/// distance between due time and start is time that the I/O spent queueing. Hiding it would make
+/// a system that stalls look fast ("coordinated omission").
+///
+/// With both limits each I/O is followed by the longer of its two gaps, so that neither rate is
+/// exceeded over any span of due times. Fractions of a nanosecond are carried over: there is no
+/// drift.
+#[derive(Debug, Clone)]
+pub struct Pacer {
+    due: Nanos,
+    bytes: Option<Meter>,
+    ios: Option<Meter>,
+    poisson: Option<Poisson>,
+}
+
+/// A rate as a fraction: `units * scale / rate` nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Meter {
+    rate: u128,
+    /// Nanoseconds per second times threads that share the rate.
+    scale: u128,
+    /// What division left over from gaps that were used.
+    rest: u128,
+}
+
+#[derive(Debug, Clone)]
+struct Poisson {
+    stream: Stream,
+    /// Part of a nanosecond that is still to be added, below 1.
+    rest: f64,
+}
+
+impl Pacer {
+    /// Due times from `start` on, at an equal share of the rate among `threads`; the first I/O is
+    /// due at `start`. Threads that should not beat in step get different starts.
+    ///
+    /// # Errors
+    /// [`PaceError`] when there is no rate or it is 0.
+    pub fn new(pacing: &Pacing, threads: u32, seed: u64, start: Nanos) -> Result<Pacer, PaceError> {
+        if threads == 0 {
+            return Err(PaceError::NoThreads);
+        }
+        let meter = |rate: Option<u64>, what| match rate {
+            Some(0) => Err(PaceError::Zero { what }),
+            Some(rate) => {
+                let scale = NANOS_PER_S * u128::from(threads);
+                Ok(Some(Meter {
+                    rate: rate.into(),
+                    scale,
+                    rest: 0,
+                }))
+            }
+            None => Ok(None),
+        };
+        let (bytes, ios) = (
+            meter(pacing.bytes_per_s, "bytes")?,
+            meter(pacing.iops, "I/Os")?,
+        );
+        if bytes.is_none() && ios.is_none() {
+            return Err(PaceError::Nothing);
+        }
+        let poisson = match pacing.arrivals {
+            Arrivals::Steady => None,
+            Arrivals::Poisson => Some(Poisson {
+                stream: Stream::new(seed, Use::Arrivals),
+                rest: 0.0,
+            }),
+        };
+        Ok(Pacer {
+            due: start,
+            bytes,
+            ios,
+            poisson,
+        })
+    }
+
+    /// When the next I/O is due. Never earlier than the one before.
+    #[must_use]
+    #[inline]
+    pub fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// Says that the I/O that was due has `len` bytes; the next one is due one gap later. The gap
+    /// of random arrivals is exponential, with the gap of steady ones as its mean.
+    pub fn took(&mut self, len: u32) {
+        let gap = match &mut self.poisson {
+            None => steady_gap(&mut self.bytes, &mut self.ios, len),
+            Some(poisson) => {
+                let mean = [
+                    self.bytes.map(|meter| meter.exact(len)),
+                    self.ios.map(|m| m.exact(1)),
+                ];
+                poisson.gap(mean.into_iter().flatten().fold(0.0, f64::max))
+            }
+        };
+        self.due = self.due.saturating_add(gap);
+    }
+}
+
+impl Meter {
+    /// The gap after `units`, in nanoseconds, and the meter as it is if this gap is used.
+    fn gap(self, units: u32) -> (u128, Meter) {
+        // Below 2^32 * 2^30 * 2^32 plus a remainder below 2^64: far from 2^128.
+        let parts = u128::from(units) * self.scale + self.rest;
+        (
+            parts / self.rate,
+            Meter {
+                rest: parts % self.rate,
+                ..self
+            },
+        )
+    }
+
+    /// The gap after `units` with its fraction.
+    fn exact(self, units: u32) -> f64 {
+        f64::from(units) * self.scale as f64 / self.rate as f64
+    }
+}
+
+/// The longer gap. Only the meter that set it carries its remainder on.
+fn steady_gap(bytes: &mut Option<Meter>, ios: &mut Option<Meter>, len: u32) -> Nanos {
+    let by_bytes = bytes.map(|meter| meter.gap(len));
+    let by_ios = ios.map(|meter| meter.gap(1));
+    let gap = match (by_bytes, by_ios) {
+        (Some((gap, after)), None) => {
+            *bytes = Some(after);
+            gap
+        }
+        (Some((gap, after)), Some((other, _))) if gap > other => {
+            *bytes = Some(after);
+            gap
+        }
+        (_, Some((gap, after))) => {
+            *ios = Some(after);
+            gap
+        }
+        (None, None) => 0,
+    };
+    Nanos::try_from(gap).unwrap_or(Nanos::MAX)
+}
+
+impl Poisson {
+    fn gap(&mut self, mean: f64) -> Nanos {
+        let exact = self.rest - mean * libm::log(self.stream.share());
+        let whole = libm::floor(exact);
+        self.rest = exact - whole;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "never negative: shares are at most 1; beyond the range it is held at its end"
+        )]
+        let gap = whole as Nanos;
+        gap
+    }
+}
