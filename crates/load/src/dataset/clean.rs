@@ -1,0 +1,98 @@
+//! Removes what a run made, and nothing else.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::Identity;
+use super::failure::meaning;
+use super::make::Made;
+use super::manifest::{self, ManifestError};
+
+/// Something that stayed.
+#[derive(Debug, Error)]
+pub enum CleanError {
+    /// Another file has the name now.
+    #[error("{}: not removed: it is not the file that this run made", path.display())]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A system call failed.
+    #[error("{}: not removed: {call}: {source}; {meaning}", path.display())]
+    Call {
+        /// The system call.
+        call: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+        /// What that means and what to do.
+        meaning: String,
+    },
+    /// The list of our files still has entries for files that are gone, which does no harm.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
+
+/// Removes the files of `made` that were created, takes them off the list of our files, and
+/// removes `directories` (those that [`super::make::make_directory`] made) where they are empty.
+/// Goes on after errors and returns them all; an empty answer means that everything is gone.
+///
+/// Between the check that a name still stands for our file and unlink(2) lies a moment in which
+/// somebody could exchange it; Linux has no call that unlinks by inode.
+#[must_use = "what could not be removed should be told"]
+pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
+    let mut errors = Vec::new();
+    let mut gone = Vec::new();
+    for file in made.iter().filter(|file| file.created) {
+        match remove(file) {
+            Ok(()) => gone.push((file.path.as_path(), file.identity)),
+            Err(error) => errors.push(error),
+        }
+    }
+    if let Err(error) = manifest::forget(&gone) {
+        errors.push(error.into());
+    }
+    for directory in directories.iter().rev() {
+        match fs::remove_dir(directory) {
+            Ok(()) => {}
+            Err(error) if is_kept(&error) => {}
+            Err(source) => errors.push(failed("rmdir", directory, source)),
+        }
+    }
+    errors
+}
+
+/// Gone already, or somebody put something into it.
+fn is_kept(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+    )
+}
+
+fn remove(file: &Made) -> Result<(), CleanError> {
+    let path = &file.path;
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(failed("lstat", path, source)),
+    };
+    if Identity::of(&found) != file.identity {
+        return Err(CleanError::Replaced { path: path.clone() });
+    }
+    fs::remove_file(path).map_err(|source| failed("unlink", path, source))
+}
+
+fn failed(call: &'static str, path: &Path, source: io::Error) -> CleanError {
+    let meaning = meaning(&source, path, None);
+    CleanError::Call {
+        call,
+        path: path.to_owned(),
+        source,
+        meaning,
+    }
+}

@@ -1,0 +1,134 @@
+//! What went wrong while files were made, and what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use thiserror::Error;
+
+use super::manifest::ManifestError;
+use super::space;
+
+/// A data set that could not be made. Files that this call created are removed again.
+#[derive(Debug, Error)]
+pub enum MakeError {
+    /// Not enough room; nothing was started.
+    #[error(
+        "{}: the files need {needed} more bytes and {free} are free; \
+         use a smaller --size or fewer threads, or another --directory",
+        directory.display()
+    )]
+    NoSpace {
+        /// Where they would lie.
+        directory: PathBuf,
+        /// Bytes still to be allocated.
+        needed: u64,
+        /// Bytes free for this user.
+        free: u64,
+    },
+    /// The process may not write files of this size.
+    #[error(
+        "{}: {length} bytes are more than this process may write to one file ({limit}); \
+         raise the limit with `ulimit -f unlimited`",
+        path.display()
+    )]
+    FileSizeLimit {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: u64,
+        /// RLIMIT_FSIZE in bytes.
+        limit: u64,
+    },
+    /// A system call failed.
+    #[error("{}: {call}{}: {source}; {meaning}", path.display(), at(*offset))]
+    Call {
+        /// The system call.
+        call: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// Byte offset in the file, where there is one.
+        offset: Option<u64>,
+        /// What the kernel said.
+        source: io::Error,
+        /// What that means and what to do.
+        meaning: String,
+    },
+    /// The file is not the one that was judged.
+    #[error(
+        "{}: replaced since it was checked; nothing was written to it; run again",
+        path.display()
+    )]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The stop flag was raised.
+    #[error("{}: stopped before it was complete", path.display())]
+    Stopped {
+        /// The file that was being written.
+        path: PathBuf,
+    },
+    /// The list of our files.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
+
+impl MakeError {
+    /// A failed call, with `left` bytes still to be written where that is known.
+    pub(super) fn call(
+        call: &'static str,
+        path: &Path,
+        offset: Option<u64>,
+        source: io::Error,
+        left: Option<u64>,
+    ) -> MakeError {
+        let meaning = meaning(&source, path, left);
+        MakeError::Call {
+            call,
+            path: path.to_owned(),
+            offset,
+            source,
+            meaning,
+        }
+    }
+}
+
+fn at(offset: Option<u64>) -> String {
+    offset
+        .map(|offset| format!(" at offset {offset}"))
+        .unwrap_or_default()
+}
+
+/// What an error of a file means for a person, and what to do next (errno(3)).
+pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> String {
+    let text = match Errno::from_io_error(error) {
+        Some(Errno::NOSPC) => return full(path, left),
+        Some(Errno::DQUOT) => "this user's quota is used up; free some space or ask for more",
+        Some(Errno::IO) => "the storage failed; see the kernel log (dmesg)",
+        Some(Errno::ACCESS | Errno::PERM) => {
+            "this user may not do that here; use another --directory or change its permissions"
+        }
+        Some(Errno::ROFS) => "the file system is mounted read-only; use another --directory",
+        Some(Errno::FBIG) => {
+            "larger than the file system or `ulimit -f` allows; use a smaller --size"
+        }
+        Some(Errno::EXIST) => "somebody made it after it was checked; run again",
+        Some(Errno::NOENT) => "it or its directory is gone; run again, or make the directory",
+        Some(Errno::LOOP) => "it is a symbolic link, which gpuio does not follow here; remove it",
+        Some(Errno::BUSY) => "the system uses it; release it first",
+        Some(Errno::MFILE | Errno::NFILE) => "too many open files; raise `ulimit -n`",
+        Some(Errno::STALE) => "the server does not know the file any more; run again",
+        _ => "this was not expected here; check the file system and the kernel log",
+    };
+    text.to_owned()
+}
+
+fn full(path: &Path, left: Option<u64>) -> String {
+    let directory = path.parent().unwrap_or(path);
+    let needs = left.map_or_else(String::new, |left| format!(": it needs {left} more bytes"));
+    let free = space::free(directory)
+        .map(|free| format!("; {free} are free"))
+        .unwrap_or_default();
+    format!("the file system is full{needs}{free}; free some space or use a smaller --size")
+}

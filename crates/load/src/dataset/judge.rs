@@ -1,0 +1,367 @@
+//! May this target be used, and what must happen to it first.
+//!
+//! The rule: bytes that gpuio did not write are overwritten only if a flag said so, and bytes that
+//! the system relies on right now are not overwritten at all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpuio_host::Root;
+use gpuio_host::target::{Danger, danger, examine};
+use gpuio_record::facts::{TargetFacts, TargetKind as Found};
+use gpuio_record::{GuardNote, TargetKind};
+
+use super::Identity;
+use super::manifest::{self, Entry, Holds, ManifestError};
+use super::refusal::Refusal;
+
+/// What a job wants to do with a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The file or device.
+    pub path: PathBuf,
+    /// Bytes from its start that the job uses.
+    pub length: u64,
+    /// Whether the job writes to it.
+    pub writes: bool,
+    /// Whether the job reads from it.
+    pub reads: bool,
+    /// Whether what is read will be compared with the pattern.
+    pub needs_pattern: bool,
+    /// Whether it lies in the job's `--directory`, which gpuio may make and fill. A file that the
+    /// user named himself is made for writing only.
+    pub in_directory: bool,
+    /// Salt of the pattern.
+    pub salt: u64,
+    /// The file's number in the pattern.
+    pub file_number: u64,
+}
+
+/// What the user allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Permit {
+    /// `--overwrite`: regular files of others may be written.
+    pub overwrite: bool,
+    /// Devices named by `--destroy-data-on`.
+    pub devices: Vec<PathBuf>,
+    /// Whether files that a job only reads may be made first. gdsio's face does not: there the
+    /// user runs the write command.
+    pub make_missing: bool,
+}
+
+/// A target that may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What happens to it first.
+    pub note: GuardNote,
+    /// What it is.
+    pub kind: TargetKind,
+    /// Where to open it: links followed.
+    pub path: PathBuf,
+    /// Its size in bytes; 0 when absent, `None` for a device that does not say.
+    pub size_bytes: Option<u64>,
+    /// The file that was looked at; `None` when absent.
+    pub identity: Option<Identity>,
+    /// Whether the pattern must be written over the whole length before the load.
+    pub fill: bool,
+    /// Whether all of it is known to hold the wanted pattern now.
+    pub holds_pattern: bool,
+    /// What writing puts at risk although it is allowed, in plain words.
+    pub dangers: Vec<String>,
+}
+
+/// Looks at a target and at the list of our files beside it, and decides.
+///
+/// # Errors
+/// [`Refusal`]: what is in the way and which flag or command would clear it.
+pub fn judge(wanted: &Wanted, permit: &Permit, root: &Root) -> Result<Verdict, Refusal> {
+    let facts = examine(root, &wanted.path);
+    let seen = Seen {
+        dangers: danger(&facts),
+        identity: fs::metadata(&wanted.path)
+            .ok()
+            .map(|found| Identity::of(&found)),
+        ours: match &facts.kind {
+            Found::File { .. } => manifest::find(&wanted.path),
+            Found::Absent { .. } => manifest::check(&wanted.path).map(|()| None),
+            _ => Ok(None),
+        },
+        parent_can_be_made: wanted.in_directory && parent_can_be_made(&wanted.path),
+        facts,
+    };
+    decide(wanted, permit, seen)
+}
+
+/// Everything that a decision rests on.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) facts: TargetFacts,
+    pub(super) dangers: Vec<Danger>,
+    pub(super) identity: Option<Identity>,
+    pub(super) ours: Result<Option<Entry>, ManifestError>,
+    /// Whether the file's directory is absent and can be made.
+    pub(super) parent_can_be_made: bool,
+}
+
+impl Seen {
+    fn path(&self) -> PathBuf {
+        PathBuf::from(self.facts.resolved.as_ref().unwrap_or(&self.facts.path))
+    }
+
+    fn dangers(&self) -> Vec<String> {
+        self.dangers.iter().map(ToString::to_string).collect()
+    }
+
+    /// What no flag clears. Reading harms nothing.
+    fn in_use(&self, wanted: &Wanted) -> Result<(), Refusal> {
+        let made = |danger: &&Danger| **danger == Danger::NoParent && self.parent_can_be_made;
+        let is_final = |danger: &&Danger| danger.is_final() && !made(danger);
+        let dangers: Vec<_> = self
+            .dangers
+            .iter()
+            .filter(is_final)
+            .map(Danger::to_string)
+            .collect();
+        if dangers.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::InUse {
+            path: wanted.path.clone(),
+            dangers,
+        })
+    }
+}
+
+/// The decision alone, without looking at anything.
+pub(super) fn decide(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refusal> {
+    match &seen.facts.kind {
+        Found::Absent { .. } => absent(wanted, permit, seen),
+        Found::File { size_bytes, .. } => {
+            let size = *size_bytes;
+            file(wanted, permit, seen, size)
+        }
+        Found::Directory { .. } => Err(Refusal::Directory {
+            path: wanted.path.clone(),
+        }),
+        Found::Block(device) => {
+            let size = device.size_bytes;
+            block_device(wanted, permit, &seen, size)
+        }
+        Found::Other { .. } => Err(Refusal::NotStorage {
+            path: wanted.path.clone(),
+            dangers: seen.dangers(),
+        }),
+    }
+}
+
+fn absent(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refusal> {
+    let may_make = wanted.writes || (wanted.in_directory && permit.make_missing);
+    if !may_make {
+        return Err(Refusal::NeverWritten {
+            path: wanted.path.clone(),
+            command: write_command(wanted),
+        });
+    }
+    seen.in_use(wanted)?;
+    let path = seen.path();
+    seen.ours?;
+    Ok(Verdict {
+        note: GuardNote::Make,
+        kind: TargetKind::File,
+        path,
+        size_bytes: Some(0),
+        identity: None,
+        fill: wanted.reads,
+        holds_pattern: false,
+        dangers: Vec::new(),
+    })
+}
+
+fn file(wanted: &Wanted, permit: &Permit, seen: Seen, size: u64) -> Result<Verdict, Refusal> {
+    match &seen.ours {
+        Ok(Some(entry)) => {
+            let entry = entry.clone();
+            our_file(wanted, permit, &seen, size, &entry)
+        }
+        _ if wanted.writes => foreign_write(wanted, permit, seen, size),
+        _ => foreign_read(wanted, &seen, size),
+    }
+}
+
+fn our_file(
+    wanted: &Wanted,
+    permit: &Permit,
+    seen: &Seen,
+    size: u64,
+    entry: &Entry,
+) -> Result<Verdict, Refusal> {
+    let pattern = Holds {
+        salt: wanted.salt,
+        file_number: wanted.file_number,
+    };
+    let holds_pattern = entry.holds(pattern);
+    let too_short = size < wanted.length;
+    let other_data = wanted.reads && wanted.needs_pattern && !holds_pattern;
+    let remake = too_short || other_data;
+    let writes = wanted.writes || remake;
+    if remake && !wanted.writes && !permit.make_missing {
+        let (path, command) = (wanted.path.clone(), write_command(wanted));
+        return Err(if too_short {
+            Refusal::TooShort {
+                path,
+                size,
+                wanted: wanted.length,
+                command: Some(command),
+            }
+        } else {
+            Refusal::OtherData { path, command }
+        });
+    }
+    if writes {
+        seen.in_use(wanted)?;
+    }
+    Ok(Verdict {
+        note: if remake {
+            GuardNote::Remake
+        } else {
+            GuardNote::Ours
+        },
+        kind: TargetKind::File,
+        path: seen.path(),
+        size_bytes: Some(size),
+        identity: seen.identity,
+        fill: remake && wanted.reads,
+        holds_pattern: holds_pattern && !too_short,
+        dangers: Vec::new(),
+    })
+}
+
+fn foreign_write(
+    wanted: &Wanted,
+    permit: &Permit,
+    seen: Seen,
+    size: u64,
+) -> Result<Verdict, Refusal> {
+    seen.in_use(wanted)?;
+    if !permit.overwrite {
+        return Err(Refusal::Foreign {
+            path: wanted.path.clone(),
+            resolved: seen.facts.symlink.then(|| seen.path()),
+            dangers: seen.dangers(),
+            list: seen.ours.err().map(Box::new),
+        });
+    }
+    Ok(Verdict {
+        note: GuardNote::ForeignOverwrite,
+        kind: TargetKind::File,
+        path: seen.path(),
+        size_bytes: Some(size),
+        identity: seen.identity,
+        fill: wanted.reads && (wanted.needs_pattern || size < wanted.length),
+        holds_pattern: false,
+        dangers: seen.dangers(),
+    })
+}
+
+fn foreign_read(wanted: &Wanted, seen: &Seen, size: u64) -> Result<Verdict, Refusal> {
+    let path = wanted.path.clone();
+    if size < wanted.length {
+        let command = Some(write_command(wanted));
+        return Err(Refusal::TooShort {
+            path,
+            size,
+            wanted: wanted.length,
+            command,
+        });
+    }
+    if wanted.needs_pattern {
+        return Err(Refusal::NotVerifiable { path });
+    }
+    Ok(read_only(TargetKind::File, seen, Some(size)))
+}
+
+fn block_device(
+    wanted: &Wanted,
+    permit: &Permit,
+    seen: &Seen,
+    size: Option<u64>,
+) -> Result<Verdict, Refusal> {
+    let path = wanted.path.clone();
+    if let Some(size) = size.filter(|size| *size < wanted.length) {
+        return Err(Refusal::TooShort {
+            path,
+            size,
+            wanted: wanted.length,
+            command: None,
+        });
+    }
+    if !wanted.writes {
+        return Ok(read_only(TargetKind::BlockDevice, seen, size));
+    }
+    seen.in_use(wanted)?;
+    if !permit
+        .devices
+        .iter()
+        .any(|named| is_same(named, &wanted.path))
+    {
+        return Err(Refusal::Device {
+            path,
+            dangers: seen.dangers(),
+        });
+    }
+    Ok(Verdict {
+        note: GuardNote::ForeignOverwrite,
+        fill: wanted.reads && wanted.needs_pattern,
+        dangers: seen.dangers(),
+        ..read_only(TargetKind::BlockDevice, seen, size)
+    })
+}
+
+fn read_only(kind: TargetKind, seen: &Seen, size_bytes: Option<u64>) -> Verdict {
+    Verdict {
+        note: GuardNote::ForeignReadOnly,
+        kind,
+        path: seen.path(),
+        size_bytes,
+        identity: seen.identity,
+        fill: false,
+        holds_pattern: false,
+        dangers: Vec::new(),
+    }
+}
+
+/// Whether a flag named this very device, be it through a link such as `/dev/disk/by-id/…`.
+fn is_same(named: &Path, target: &Path) -> bool {
+    named == target
+        || named
+            .canonicalize()
+            .is_ok_and(|named| target.canonicalize().is_ok_and(|t| named == t))
+}
+
+fn parent_can_be_made(path: &Path) -> bool {
+    let Some(parent) = path.parent() else {
+        return false;
+    };
+    let above = parent.parent().map(|above| {
+        if above.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            above
+        }
+    });
+    fs::symlink_metadata(parent).is_err() && above.is_some_and(Path::is_dir)
+}
+
+/// The command that writes what a read misses.
+fn write_command(wanted: &Wanted) -> String {
+    let size = gpuio_units::format_bytes(wanted.length);
+    let (flag, place) = match wanted.path.parent().filter(|_| wanted.in_directory) {
+        Some(directory) if directory.as_os_str().is_empty() => ("--directory", Path::new(".")),
+        Some(directory) => ("--directory", directory),
+        None => ("--filename", wanted.path.as_path()),
+    };
+    format!(
+        "gpuio bench --rw write {flag} {} --size {size}",
+        place.display()
+    )
+}

@@ -1,0 +1,57 @@
+//! The files of a run: may they be used, are they made, which are ours.
+//!
+//! [`judge`] says what may happen to a target, [`make`] makes and extends files, [`manifest`]
+//! knows which files gpuio made, [`clean`] removes what this run made. The order of a run:
+//!
+//! 1. [`judge::judge`] each target; any refusal ends the run before a byte is written.
+//! 2. [`make::make_directory`] and [`make::make`] for what is absent or must be made anew.
+//! 3. [`manifest::begin`] for our files that the load will write.
+//! 4. The load.
+//! 5. [`manifest::settle`] for the same files, after their last descriptor was closed.
+//! 6. [`clean::clean`], unless files are kept.
+//!
+//! What was judged can change before it is opened. [`Identity`] travels with the verdict: whoever
+//! opens a target compares it with the open file.
+
+pub mod clean;
+mod failure;
+mod fill;
+pub mod judge;
+pub mod make;
+pub mod manifest;
+mod refusal;
+mod space;
+#[cfg(test)]
+mod tests;
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+pub use failure::MakeError;
+pub use refusal::Refusal;
+
+/// Which file a name stood for: `st_dev` and `st_ino` of stat(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Device that holds the file.
+    pub dev: u64,
+    /// Inode number on that device.
+    pub ino: u64,
+}
+
+impl Identity {
+    /// The identity of a file that was looked at.
+    #[must_use]
+    pub fn of(found: &Metadata) -> Identity {
+        Identity {
+            dev: found.dev(),
+            ino: found.ino(),
+        }
+    }
+}
+
+/// Is told about bytes written. May be called from several threads at once.
+pub trait Progress: Sync {
+    /// This many more bytes are written.
+    fn add(&self, bytes: u64);
+}

@@ -1,0 +1,141 @@
+//! Why a target is not used, and what would change that.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::manifest::ManifestError;
+
+/// A target that is not used. Nothing was written.
+#[derive(Debug, Error)]
+pub enum Refusal {
+    /// Somebody else's file.
+    #[error(
+        "{}{} was not made by gpuio: {}{}; to write over it, pass --overwrite",
+        path.display(), leads_to(resolved.as_ref()), sentence(dangers), unusable(list.as_deref())
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Where its link leads, if it is one.
+        resolved: Option<PathBuf>,
+        /// What would be lost.
+        dangers: Vec<String>,
+        /// Why the list of our files says nothing.
+        list: Option<Box<ManifestError>>,
+    },
+    /// A block device that no flag named.
+    #[error(
+        "{} is a block device: {}; all data on it would be lost; \
+         to write to it, pass --destroy-data-on {}",
+        path.display(), sentence(dangers), path.display()
+    )]
+    Device {
+        /// The device.
+        path: PathBuf,
+        /// What would be lost.
+        dangers: Vec<String>,
+    },
+    /// The system uses it now, or a write could not mean what was intended.
+    #[error("{} is not written to, whatever the flags: {}", path.display(), sentence(dangers))]
+    InUse {
+        /// The file or device.
+        path: PathBuf,
+        /// Why.
+        dangers: Vec<String>,
+    },
+    /// Nothing there to read.
+    #[error(
+        "{} does not exist, the files were never written; run the write command first: {command}",
+        path.display()
+    )]
+    NeverWritten {
+        /// The file.
+        path: PathBuf,
+        /// What would write it.
+        command: String,
+    },
+    /// Fewer bytes than the job wants to use.
+    #[error(
+        "{} has {size} bytes and {wanted} are wanted; use a smaller --size{}",
+        path.display(), or_run(command.as_ref())
+    )]
+    TooShort {
+        /// The file or device.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+        /// Bytes wanted.
+        wanted: u64,
+        /// What would write a longer one.
+        command: Option<String>,
+    },
+    /// Our file, with data that verification would call wrong.
+    #[error(
+        "{} does not hold the pattern that verification expects (it was written with another \
+         salt or fill, or its last writer did not finish); write it anew: {command}",
+        path.display()
+    )]
+    OtherData {
+        /// The file.
+        path: PathBuf,
+        /// What would write it.
+        command: String,
+    },
+    /// Somebody else's file cannot be verified.
+    #[error(
+        "{} was not made by gpuio, so there is nothing to verify its bytes against; \
+         drop --verify, or let gpuio make its own files with --directory",
+        path.display()
+    )]
+    NotVerifiable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A directory.
+    #[error(
+        "{} is a directory; name a file in it, or let gpuio make its own with --directory {}",
+        path.display(), path.display()
+    )]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A pipe, a character device, a socket.
+    #[error(
+        "{} cannot be loaded: {}; name a regular file or a block device",
+        path.display(), sentence(dangers)
+    )]
+    NotStorage {
+        /// What was named.
+        path: PathBuf,
+        /// What it is.
+        dangers: Vec<String>,
+    },
+    /// The list of our files is there and cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
+
+fn sentence(dangers: &[String]) -> String {
+    if dangers.is_empty() {
+        return "nothing known was found on it".to_owned();
+    }
+    dangers.join("; ")
+}
+
+fn leads_to(resolved: Option<&PathBuf>) -> String {
+    resolved
+        .map(|path| format!(" (a link to {})", path.display()))
+        .unwrap_or_default()
+}
+
+fn unusable(list: Option<&ManifestError>) -> String {
+    list.map(|error| format!(" ({error})")).unwrap_or_default()
+}
+
+fn or_run(command: Option<&String>) -> String {
+    command
+        .map(|command| format!(", or write files of that size first: {command}"))
+        .unwrap_or_default()
+}

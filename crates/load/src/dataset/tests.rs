@@ -1,0 +1,98 @@
+mod clean;
+mod judge;
+mod make;
+mod manifest;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use gpuio_host::Root;
+use gpuio_record::GuardNote;
+use tempfile::TempDir;
+
+use super::judge::{Permit, Verdict, Wanted, judge as judge_target};
+use super::make::{Contents, Made, Task, make as make_files};
+use super::{Identity, MakeError, Progress, Refusal};
+
+const MIB: u64 = 1 << 20;
+
+/// Counts what it is told.
+#[derive(Default)]
+struct Count(AtomicU64);
+
+impl Progress for Count {
+    fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.
+fn directory() -> TempDir {
+    tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap()
+}
+
+fn wanted(path: &Path, length: u64) -> Wanted {
+    Wanted {
+        path: path.to_owned(),
+        length,
+        writes: false,
+        reads: true,
+        needs_pattern: false,
+        in_directory: true,
+        salt: 11,
+        file_number: 3,
+    }
+}
+
+fn writing(path: &Path, length: u64) -> Wanted {
+    Wanted {
+        writes: true,
+        reads: false,
+        ..wanted(path, length)
+    }
+}
+
+fn permit() -> Permit {
+    Permit {
+        make_missing: true,
+        ..Permit::default()
+    }
+}
+
+fn look(wanted: &Wanted, permit: &Permit) -> Result<Verdict, Refusal> {
+    judge_target(wanted, permit, &Root::live())
+}
+
+/// Judges with the usual permit and makes what that asks for.
+fn prepare(wanted: &Wanted) -> Result<Vec<Made>, MakeError> {
+    let verdict = look(wanted, &permit()).expect("the target may be used");
+    let task = Task::of(wanted, &verdict).expect("there is something to make");
+    make_files(&[task], &Count::default(), &AtomicBool::new(false))
+}
+
+fn holds_pattern(path: &Path, salt: u64, file_number: u64) -> bool {
+    let key = gpuio_gpu::pattern::file_key(salt, file_number);
+    gpuio_gpu::pattern::check(&fs::read(path).unwrap(), key, 0).is_none()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn task(path: PathBuf, length: u64) -> Task {
+    Task {
+        path,
+        length,
+        salt: 11,
+        file_number: 3,
+        contents: Contents::Pattern,
+        guard: GuardNote::Make,
+        identity: None,
+    }
+}

@@ -1,0 +1,292 @@
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use super::super::manifest::{FILE_NAME, Holds, ManifestError, adopt, begin, find, forget, settle};
+use super::{Identity, directory, names};
+
+const HOLDS: Holds = Holds {
+    salt: 11,
+    file_number: 3,
+};
+
+fn ours(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    adopt(path, HOLDS).unwrap();
+    settle(&[(path, Some(HOLDS))]).unwrap();
+}
+
+#[test]
+fn a_settled_file_is_ours_until_it_changes() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    let entry = find(&path).unwrap().expect("it is ours");
+    assert!(entry.holds(HOLDS));
+    assert!(!entry.holds(Holds { salt: 12, ..HOLDS }));
+    assert!(!entry.holds(Holds {
+        file_number: 4,
+        ..HOLDS
+    }));
+    assert_eq!((entry.size, entry.in_use), (8, false));
+
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(find(&path).unwrap(), None, "its time of change is another");
+}
+
+#[test]
+fn a_file_that_grew_is_not_ours() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"9").unwrap();
+    file.set_modified(before).unwrap();
+    assert_eq!(find(&path).unwrap(), None);
+}
+
+#[test]
+fn a_crashed_run_leaves_a_file_that_is_ours_without_a_pattern() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    begin(&[&path]).unwrap();
+    // The run writes and never settles.
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .write_all(b"other, longer")
+        .unwrap();
+    let entry = find(&path).unwrap().expect("in use means ours");
+    assert!(entry.in_use);
+    assert!(!entry.holds(HOLDS));
+    settle(&[(&path, None)]).unwrap();
+    let entry = find(&path).unwrap().expect("settled again");
+    assert!(!entry.in_use && !entry.pattern);
+}
+
+#[test]
+fn a_file_of_the_same_name_is_not_ours() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    begin(&[&path]).unwrap();
+    fs::write(dir.path().join("other"), "12345678").unwrap();
+    fs::rename(dir.path().join("other"), &path).unwrap();
+    assert_eq!(find(&path).unwrap(), None);
+    assert!(matches!(
+        begin(&[&path]),
+        Err(ManifestError::NotOurs { .. })
+    ));
+    assert!(matches!(
+        settle(&[(&path, None)]),
+        Err(ManifestError::NotOurs { .. })
+    ));
+}
+
+#[test]
+fn links_are_followed_to_the_list_beside_the_file() {
+    let (one, two) = (directory(), directory());
+    let path = one.path().join("a.0");
+    ours(&path, "12345678");
+    let link = two.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(find(&link).unwrap().is_some());
+    fs::write(two.path().join("foreign"), "x").unwrap();
+    let inside = one.path().join("link");
+    std::os::unix::fs::symlink(two.path().join("foreign"), &inside).unwrap();
+    assert_eq!(find(&inside).unwrap(), None);
+}
+
+#[test]
+fn forgetting_the_last_file_leaves_nothing() {
+    let dir = directory();
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    ours(&a, "1");
+    ours(&b, "2");
+    let identity = |path: &Path| Identity::of(&fs::metadata(path).unwrap());
+    forget(&[(&a, identity(&a))]).unwrap();
+    assert!(find(&a).unwrap().is_none() && find(&b).unwrap().is_some());
+    forget(&[(&b, Identity { dev: 0, ino: 0 })]).unwrap();
+    assert!(find(&b).unwrap().is_some(), "another file's entry stays");
+    forget(&[(&b, identity(&b))]).unwrap();
+    assert_eq!(names(dir.path()), ["a", "b"]);
+}
+
+#[test]
+fn a_malformed_list_is_told_with_its_place_and_left_alone() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    fs::write(&path, "x").unwrap();
+    let list = dir.path().join(FILE_NAME);
+    let entry = r#"{"name":"NAME","dev":1,"ino":1,"size":1,"mtime_ns":1,"salt":1,
+        "file_number":1,"pattern":true,"in_use":true}"#;
+    let named = |name: &str| entry.replace("NAME", name);
+    let with = |files: &str| format!("{{\"format\":1,\"files\":[{files}]}}");
+    let cases = [
+        (
+            "{\n  \"format\": 1,\n  oops\n}".to_owned(),
+            "line 3, column 3",
+        ),
+        (String::new(), "line 1, column 0"),
+        ("{\"format\":2,\"files\":[]}".to_owned(), "its format is 2"),
+        (with(&named("../a")), "\"../a\" is not the name"),
+        (with(&named("")), "is not the name"),
+        (
+            with(&format!("{},{}", named("a.0"), named("a.0"))),
+            "lists \"a.0\" twice",
+        ),
+        (with("{\"name\":7}"), "line 1, column"),
+        ("[".repeat(100_000), "line 1, column 1"),
+    ];
+    for (text, wanted) in cases {
+        fs::write(&list, &text).unwrap();
+        for error in [find(&path).unwrap_err(), adopt(&path, HOLDS).unwrap_err()] {
+            let message = error.to_string();
+            let told = matches!(
+                error,
+                ManifestError::Malformed { .. } | ManifestError::Rejected { .. }
+            );
+            assert!(told, "{message}");
+            assert!(
+                message.contains(wanted),
+                "{wanted:?} is missing from {message:?}"
+            );
+            assert!(message.contains(FILE_NAME), "{message}");
+        }
+        assert_eq!(
+            fs::read_to_string(&list).unwrap(),
+            text,
+            "it must stay as it was"
+        );
+    }
+}
+
+#[test]
+fn a_list_that_is_a_link_or_a_pipe_is_not_read() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    let list = dir.path().join(FILE_NAME);
+    fs::rename(&list, dir.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink("moved", &list).unwrap();
+    assert!(
+        find(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("symbolic link")
+    );
+    fs::remove_file(&list).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &list,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    assert!(
+        find(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("not a regular file")
+    );
+}
+
+#[test]
+fn a_list_that_others_may_write_vouches_for_nothing() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    let list = dir.path().join(FILE_NAME);
+    fs::set_permissions(&list, fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(find(&path).unwrap(), None);
+    // Where others may write the file itself, the list gives them nothing new.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(find(&path).unwrap().is_some());
+}
+
+#[test]
+fn a_list_of_another_user_vouches_for_nothing_of_a_third() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give a file away");
+        return;
+    }
+    std::os::unix::fs::chown(dir.path().join(FILE_NAME), Some(12345), None).unwrap();
+    assert_eq!(
+        find(&path).unwrap(),
+        None,
+        "user 12345 may not vouch for root's file"
+    );
+    std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+    assert!(find(&path).unwrap().is_some(), "but for his own");
+    assert_eq!(fs::metadata(&path).unwrap().uid(), 12345);
+}
+
+#[test]
+fn many_at_once_lose_nothing() {
+    let dir = directory();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let dir = dir.path();
+            scope.spawn(move || {
+                for number in 0..10 {
+                    let path = dir.join(format!("f.{thread}.{number}"));
+                    ours(&path, "12345678");
+                    // Others see the list whole at any moment.
+                    assert!(find(&path).unwrap().is_some());
+                    if number % 2 == 1 {
+                        let identity = Identity::of(&fs::metadata(&path).unwrap());
+                        forget(&[(&path, identity)]).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    for thread in 0..4 {
+        for number in 0..10 {
+            let path = dir.path().join(format!("f.{thread}.{number}"));
+            assert_eq!(
+                find(&path).unwrap().is_some(),
+                number % 2 == 0,
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_change_waits_for_the_lock() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    fs::write(&path, "x").unwrap();
+    let lock = File::create(dir.path().join(".gpuio-files.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| adopt(&path, HOLDS));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!waiting.is_finished());
+        assert!(!dir.path().join(FILE_NAME).exists());
+        drop(lock);
+        waiting.join().unwrap().unwrap();
+    });
+    assert!(find(&path).unwrap().is_some());
+}
+
+#[test]
+fn a_next_list_left_by_a_crash_is_replaced() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    fs::write(dir.path().join(".gpuio-files.next"), "half of it").unwrap();
+    ours(&path, "12345678");
+    assert!(find(&path).unwrap().is_some());
+    assert_eq!(names(dir.path()), [FILE_NAME, ".gpuio-files.lock", "a.0"]);
+}
