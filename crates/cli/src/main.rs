@@ -1,1 +1,52 @@
-fn main() {}
+//! gpuio: the storage-to-GPU load generator. See `gpuio --help`.
+
+mod args;
+mod driver;
+mod failure;
+mod interrupt;
+mod outcome;
+mod output;
+mod session;
+mod ui;
+mod verb;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    let done = if called_as_gdsio(&words) {
+        verb::gdsio::run(words.get(1..).unwrap_or_default())
+    } else {
+        run(&words)
+    };
+    match done {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+/// Whether the binary was called by gdsio's name, through a link.
+fn called_as_gdsio(words: &[String]) -> bool {
+    let name = words.first().and_then(|word| word.rsplit('/').next());
+    name == Some("gdsio")
+}
+
+fn run(words: &[String]) -> Result<ExitCode, Failure> {
+    // gdsio's own flags are not clap's: everything behind the verb goes to its parser.
+    if words.get(1).is_some_and(|word| word == "gdsio") {
+        return verb::gdsio::run(words.get(2..).unwrap_or_default());
+    }
+    match Cli::parse_from(words).verb {
+        Verb::Bench(bench) => verb::bench::run(&bench),
+        Verb::List => verb::list::run(),
+        Verb::Gdsio { words } => verb::gdsio::run(&words),
+    }
+}

@@ -1,1 +1,12 @@
-//! load
+//! The load generator: from what was asked to what happened.
+//!
+//! [`plan`] resolves a `Spec` against facts into a `Plan` with nothing left to default; [`run`]
+//! carries it out on pinned worker threads and returns the results. The only room that spawns
+//! workers. Prints nothing.
+
+pub mod dataset;
+pub mod pace;
+pub mod pattern;
+pub mod places;
+pub mod plan;
+pub mod run;

@@ -1,1 +1,25 @@
-//! record
+//! The types of a run: what was planned, on which machine, what happened, what to beware of.
+//!
+//! Plain data with serde, versioned by [`SCHEMA_VERSION`]; the published JSON Schema is generated
+//! from these types. Nothing here computes a result, prints, or looks at the system.
+
+pub mod facts;
+mod plan;
+mod result;
+mod warning;
+mod warning_words;
+
+pub use plan::{
+    Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut, MemoryKind,
+    Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode, WorkerPlan,
+};
+pub use result::{
+    CacheReading, CpuCost, CpuScope, DirectionResult, EndedHow, EngineGot, FileLegCounters, IoFailure,
+    JobResult, Latency, Point, Record, RunTotals, SetupTimes, StorageReading, Tool, VerifyMismatch,
+    VerifyOutcome, WorkerResult,
+};
+pub use warning::{Warning, WarningKind};
+
+/// Version of the record's schema. Raised when a field changes meaning or goes; added fields do
+/// not raise it.
+pub const SCHEMA_VERSION: u32 = 1;

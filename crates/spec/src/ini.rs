@@ -222,11 +222,16 @@ impl Reader<'_> {
         for job in &mut self.spec.jobs {
             if job.asked.values().any(is_gdsios) {
                 speak_gdsio(job);
+            } else if job.asked.values().any(|asked| asked.key == FIO_MARK) {
+                job.dialect = Some(Dialect::Fio);
             }
         }
         Ok(self.spec)
     }
 }
+
+/// The key that all but every fio job has and that nobody else spells so.
+const FIO_MARK: &str = "ioengine";
 
 fn is_gdsios(asked: &Asked) -> bool {
     find(asked.key).is_some_and(|key| key.dialect == Dialect::Gdsio)

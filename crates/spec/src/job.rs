@@ -38,7 +38,8 @@ pub struct JobSpec {
     /// The section's name, or what `name` said. Not unique.
     pub name: String,
     /// The dialect whose meanings apply where dialects differ. Set to gdsio's by its command
-    /// line and by a job section that uses a gdsio-only key; never to `Dialect::All`.
+    /// line and by a job section that uses a gdsio-only key, to fio's by a section that says
+    /// `ioengine`; never to `Dialect::All`.
     pub dialect: Option<Dialect>,
     /// Data paths by name, or `all`.
     pub paths: Option<Vec<String>>,
@@ -66,6 +67,8 @@ pub struct JobSpec {
     pub ramp_ns: Option<u64>,
     /// Where the data files are.
     pub directory: Option<String>,
+    /// First part of the names of files in the directory.
+    pub file_prefix: Option<String>,
     /// Data files by name. Never empty.
     pub filenames: Option<Vec<String>>,
     /// Which GPUs, through which driver.

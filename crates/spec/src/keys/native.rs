@@ -177,6 +177,13 @@ pub(super) const KEYS: &[Key] = &[
         "all threads use the same files, thread i from `offset + i * size`",
     ),
     key(
+        "file_prefix",
+        &[],
+        Native,
+        set::FILE_PREFIX,
+        "first part of the names of files in `directory`: `PREFIX.0`, `PREFIX.1`, …",
+    ),
+    key(
         "shared_fd",
         &[],
         Native,

@@ -86,6 +86,7 @@ pub(super) const RUNTIME: Setter = field!(runtime_ns, value::duration);
 pub(super) const TIME_BASED: Setter = switch!(time_based);
 pub(super) const RAMP: Setter = field!(ramp_ns, value::duration);
 pub(super) const DIRECTORY: Setter = text!(directory);
+pub(super) const FILE_PREFIX: Setter = text!(file_prefix);
 pub(super) const NUMA: Setter = field!(numa, value::node);
 pub(super) const CPUS: Setter = field!(cpus, value::cpus);
 pub(super) const DIRECT: Setter = switch!(direct);

@@ -82,7 +82,7 @@ fn fio_random_and_mixed() {
     let [first, second] = &spec.jobs[..] else {
         panic!("two jobs, not {}", spec.jobs.len());
     };
-    assert_eq!(first.dialect, None);
+    assert_eq!(first.dialect, Some(Dialect::Fio));
     assert_eq!(first.engine.as_deref(), Some("io_uring"));
     assert_eq!((first.depth, first.threads), (Some(32), Some(4)));
     assert_eq!(first.direct, Some(true));

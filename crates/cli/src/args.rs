@@ -1,0 +1,286 @@
+//! The command line, and only that. Values are parsed by the table of keys in `spec`, so that a
+//! flag and a job-file key mean the same.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Storage-to-GPU load generator: every number with its evidence.
+#[derive(Debug, Parser)]
+#[command(name = "gpuio", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a load and measure it.
+    ///
+    /// Without arguments: makes a scratch data set here, runs short read and write loads on every
+    /// path that this machine has, verifies the bytes, prints one table and saves the record.
+    Bench(Box<Bench>),
+    /// Show the paths, engines and formats that are built in, and which can run here.
+    List,
+    /// Speak gdsio: its flags, its config files, its result line (see docs/gdsio.md).
+    #[command(disable_help_flag = true)]
+    Gdsio {
+        /// gdsio's own words.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+}
+
+/// Flags of `bench`. Each value is parsed as the job-file key of the same name.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Bench {
+    /// Job file in gpuio's dialect, which reads gdsio's and fio's keys (docs/job-file.md). Flags
+    /// beside it apply to all of its jobs.
+    pub(crate) job_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) load: Load,
+    #[command(flatten)]
+    pub(crate) machine: MachineFlags,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) out: Out,
+}
+
+/// What to do.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct Load {
+    /// How bytes travel: host, staged, cached, a list of them, or all [auto: staged if a GPU is
+    /// named, else host]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Vec<String>,
+    /// Between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
+    #[arg(long, value_name = "ENGINE")]
+    pub(crate) engine: Option<String>,
+    /// read, write, randread, randwrite, rw, randrw [read]
+    #[arg(long, value_name = "RW")]
+    pub(crate) rw: Option<String>,
+    /// Block size: 4k, or MIN:MAX:STEP [1M sequential, 4k random]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) bs: Option<String>,
+    /// Block sizes with shares: 4k/60:64k/40
+    #[arg(long, value_name = "SPLIT", conflicts_with = "bs")]
+    pub(crate) bssplit: Option<String>,
+    /// Bytes each thread works on [the file, or what suits disk and memory]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<String>,
+    /// Bytes each thread moves before it stops
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) io_size: Option<String>,
+    /// Where in the file to start
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) offset: Option<String>,
+    /// Threads [1]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<String>,
+    /// I/Os in flight per thread [32 or 8 asynchronous, 4 in a GPU path's ring, 1 otherwise]
+    #[arg(long, value_name = "N")]
+    pub(crate) depth: Option<String>,
+    /// Time to run: 10, 500ms, 2m [10 s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) runtime: Option<String>,
+    /// Time at the start that does not count [0]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) ramp: Option<String>,
+    /// Wait before the first I/O [0]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) start_delay: Option<String>,
+    /// Times through the region, instead of a time
+    #[arg(long, value_name = "N")]
+    pub(crate) loops: Option<String>,
+    /// Per cent of reads in a mix [50]
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) rwmixread: Option<String>,
+    /// random, zipf:THETA, pareto:H, normal:PERCENT [random]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) random_distribution: Option<String>,
+    /// Let random blocks repeat before all are touched
+    #[arg(long)]
+    pub(crate) norandommap: bool,
+    /// Grid of random offsets [the block size]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) align: Option<String>,
+    /// Put offsets off the 4 KiB grid on purpose
+    #[arg(long)]
+    pub(crate) unaligned: bool,
+    /// Bytes per second and thread
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) rate: Option<String>,
+    /// I/Os per second and thread
+    #[arg(long, value_name = "N")]
+    pub(crate) rate_iops: Option<String>,
+    /// Arrivals at the rate: linear or poisson [linear]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) rate_process: Option<String>,
+    /// Seed of every random choice [1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<String>,
+    /// Verify: pass (after the clock) or inline (every timed I/O) [off; pass if no mode is given]
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "pass")]
+    pub(crate) verify: Option<String>,
+    /// What writes carry: pattern or random [pattern]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) fill: Option<String>,
+    /// New data before every write (outside latencies, inside the wall clock)
+    #[arg(long)]
+    pub(crate) refill: bool,
+    /// Faults on purpose: eio=1%,short=5%,delay=2ms@10%,rate=100M,seed=7
+    #[arg(long, value_name = "FAULTS")]
+    pub(crate) inject: Option<String>,
+}
+
+/// Where to run.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Machine")]
+pub(crate) struct MachineFlags {
+    /// GPUs: 0,1 or all or none; software or software:0,1 for gpuio's software GPU
+    #[arg(long, value_name = "GPUS")]
+    pub(crate) gpu: Option<String>,
+    /// NUMA node of the threads [their GPU's]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) numa: Option<String>,
+    /// CPUs of the threads: 0-3,8
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) cpus: Option<String>,
+    /// Memory that bytes end in: device, vmm, pinned, malloc, mmap [device; malloc on host]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) memory: Option<String>,
+    /// Copy streams per thread on GPU paths [2]
+    #[arg(long, value_name = "N")]
+    pub(crate) streams: Option<String>,
+}
+
+/// Which bytes.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct Data {
+    /// Directory with one file per thread, made when missing [./gpuio-scratch, removed afterwards]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<String>,
+    /// File or block device; repeat for more
+    #[arg(long, value_name = "FILE")]
+    pub(crate) filename: Vec<String>,
+    /// First part of file names in the directory [gpuio]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) file_prefix: Option<String>,
+    /// O_DIRECT [where the file system takes it]
+    #[arg(long)]
+    pub(crate) direct: bool,
+    /// Page cache
+    #[arg(long, conflicts_with = "direct")]
+    pub(crate) buffered: bool,
+    /// Writes wait for stable storage (O_DSYNC)
+    #[arg(long)]
+    pub(crate) sync: bool,
+    /// All threads use one descriptor per named file
+    #[arg(long)]
+    pub(crate) shared_fd: bool,
+    /// Keep the scratch data set
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Overwrite regular files that gpuio did not make
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Write to this block device and lose what is on it; repeat for more
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) destroy_data_on: Vec<PathBuf>,
+    /// Any key of the job-file dialect
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// What to print and save.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Out {
+    /// text, json, csv, gdsio or plan [text; with -o by the file's extension]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// Save the record in this file too
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the plan as a job file and end
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// No progress, and no table when the record is saved
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl Bench {
+    /// The flags as (job-file key, value, flag) in the order of the help. Bare flags have an empty
+    /// value.
+    pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
+        let (load, machine, data) = (&self.load, &self.machine, &self.data);
+        let valued: [(&'static str, &Option<String>, &'static str); 31] = [
+            ("engine", &load.engine, "--engine"),
+            ("rw", &load.rw, "--rw"),
+            ("bs", &load.bs, "--bs"),
+            ("bssplit", &load.bssplit, "--bssplit"),
+            ("size", &load.size, "--size"),
+            ("io_size", &load.io_size, "--io-size"),
+            ("offset", &load.offset, "--offset"),
+            ("threads", &load.threads, "--threads"),
+            ("depth", &load.depth, "--depth"),
+            ("runtime", &load.runtime, "--runtime"),
+            ("ramp", &load.ramp, "--ramp"),
+            ("start_delay", &load.start_delay, "--start-delay"),
+            ("loops", &load.loops, "--loops"),
+            ("rwmixread", &load.rwmixread, "--rwmixread"),
+            ("random_distribution", &load.random_distribution, "--random-distribution"),
+            ("align", &load.align, "--align"),
+            ("rate", &load.rate, "--rate"),
+            ("rate_iops", &load.rate_iops, "--rate-iops"),
+            ("rate_process", &load.rate_process, "--rate-process"),
+            ("seed", &load.seed, "--seed"),
+            ("verify", &load.verify, "--verify"),
+            ("fill", &load.fill, "--fill"),
+            ("inject", &load.inject, "--inject"),
+            ("gpu", &machine.gpu, "--gpu"),
+            ("numa", &machine.numa, "--numa"),
+            ("cpus", &machine.cpus, "--cpus"),
+            ("memory", &machine.memory, "--memory"),
+            ("streams", &machine.streams, "--streams"),
+            ("directory", &data.directory, "--directory"),
+            ("file_prefix", &data.file_prefix, "--file-prefix"),
+            ("path", &None, "--path"),
+        ];
+        let switches = [
+            ("norandommap", load.norandommap, "--norandommap"),
+            ("unaligned", load.unaligned, "--unaligned"),
+            ("refill", load.refill, "--refill"),
+            ("direct", data.direct, "--direct"),
+            ("buffered", data.buffered, "--buffered"),
+            ("sync", data.sync, "--sync"),
+            ("shared_fd", data.shared_fd, "--shared-fd"),
+            ("keep", data.keep, "--keep"),
+        ];
+        let valued = valued.into_iter().filter_map(|(key, value, flag)| {
+            value.as_ref().map(|value| (key, value.clone(), flag))
+        });
+        let paths = load.path.iter().map(|path| ("path", path.clone(), "--path"));
+        // A colon parts names in the key; in a flag it belongs to the name.
+        let name = |name: &String| ("filename", name.replace(':', "\\:"), "--filename");
+        let names = data.filename.iter().map(name);
+        let switches = switches.into_iter().filter(|(_, on, _)| *on);
+        let switches = switches.map(|(key, _, flag)| (key, String::new(), flag));
+        valued.chain(paths).chain(names).chain(switches).collect()
+    }
+
+    /// Whether nothing at all was asked: the quick run.
+    pub(crate) fn is_quick(&self) -> bool {
+        let only_place = self.keys().iter().all(|(key, ..)| QUICK_KEYS.contains(key));
+        self.job_file.is_none() && self.data.set.is_empty() && only_place
+    }
+}
+
+/// Keys that say where the quick run goes or on which GPU, and leave it the quick run.
+const QUICK_KEYS: [&str; 5] = ["directory", "gpu", "keep", "runtime", "file_prefix"];

@@ -1,0 +1,88 @@
+//! Chooses and loads the CUDA driver, and turns its answers into facts for the plan.
+
+use std::path::PathBuf;
+
+use gpuio_gpu::{Driver, Which};
+use gpuio_host::{Root, numa};
+use gpuio_load::plan::Gpus;
+use gpuio_record::Gpu;
+use gpuio_spec::{GpuDriver, GpuWhich, JobSpec, MemoryAsk, Spec};
+
+use crate::failure::Failure;
+
+/// A driver library other than the system's, for testing and odd installations.
+const LIBRARY_VARIABLE: &str = "GPUIO_LIBCUDA";
+
+/// The driver, where the jobs need one and it is there, and what is known of its GPUs.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) driver: Option<Driver>,
+    pub(crate) gpus: Gpus,
+}
+
+/// Loads the driver that the jobs ask for. Jobs that stay in host memory load none: a driver's
+/// start takes a second and memory.
+pub(crate) fn load(spec: &Spec) -> Result<Loaded, Failure> {
+    let software = asks_driver(spec, GpuDriver::Software);
+    if software && asks_driver(spec, GpuDriver::System) {
+        let what = "software and real GPUs can't be in one run: their results never stand side by \
+                    side";
+        return Err(Failure::Usage(what.into()));
+    }
+    if !spec.jobs.iter().any(wants_gpu) {
+        let why = "no job asked for one".to_owned();
+        return Ok(Loaded { driver: None, gpus: Gpus::Absent { why } });
+    }
+    let which = match std::env::var_os(LIBRARY_VARIABLE) {
+        Some(path) if !software => Which::Library(PathBuf::from(path)),
+        _ if software => Which::Software,
+        _ => Which::System,
+    };
+    let driver = match Driver::load(&which) {
+        Ok(driver) => driver,
+        Err(absent) if software => return Err(Failure::Unavailable(absent.to_string())),
+        Err(absent) => {
+            let gpus = Gpus::Absent { why: absent.to_string() };
+            return Ok(Loaded { driver: None, gpus });
+        }
+    };
+    let gpus = match driver.devices() {
+        Ok(devices) if devices.is_empty() => {
+            Gpus::Absent { why: "the CUDA driver knows no GPU here".into() }
+        }
+        Ok(devices) => {
+            Gpus::Present(devices.iter().map(|device| facts(&driver, device)).collect())
+        }
+        Err(error) => Gpus::Absent { why: error.to_string() },
+    };
+    Ok(Loaded { driver: Some(driver), gpus })
+}
+
+fn asks_driver(spec: &Spec, wanted: GpuDriver) -> bool {
+    let driver = |job: &JobSpec| job.gpu.as_ref().and_then(|gpu| gpu.driver);
+    spec.jobs.iter().any(|job| driver(job) == Some(wanted))
+}
+
+fn wants_gpu(job: &JobSpec) -> bool {
+    let named = job.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
+    let path_needs = |name: &String| {
+        name == "all" || gpuio_io::path::find(name).is_some_and(|row| row.needs_gpu)
+    };
+    let paths = job.paths.iter().flatten().any(path_needs);
+    named || paths || job.memory == Some(MemoryAsk::Pinned)
+}
+
+fn facts(driver: &Driver, device: &gpuio_gpu::DeviceFacts) -> Gpu {
+    let software = driver.is_software();
+    let near = numa::pci_locality(&Root::live(), &device.pci).ok().flatten();
+    Gpu {
+        index: device.index,
+        name: device.name.clone(),
+        uuid: device.uuid.clone(),
+        pci: device.pci.clone(),
+        // A software GPU's address is made up: what sysfs says of it would be another device's.
+        numa_node: near.and_then(|near| near.node).filter(|_| !software),
+        memory_bytes: device.total_memory,
+        software,
+    }
+}

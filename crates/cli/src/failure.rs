@@ -1,0 +1,53 @@
+//! Why gpuio ends without a result, and with which exit code.
+
+use std::process::ExitCode;
+
+use gpuio_load::plan::PlanError;
+use gpuio_load::run::{DataSetError, RunError};
+
+/// The exit codes: 0 fine, 1 findings, I/O or verification errors, 2 usage, 3 not available here.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something failed while it ran: 1.
+    Ran(String),
+    /// What was asked makes no sense, or is refused without a flag: 2.
+    Usage(String),
+    /// It can't be done on this machine: 3.
+    Unavailable(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Failure::Ran(what) | Failure::Usage(what) | Failure::Unavailable(what)) = self;
+        f.write_str(what)
+    }
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Ran(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Unavailable(_) => 3,
+        })
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Failure {
+        match error {
+            PlanError::Usage { .. } => Failure::Usage(error.to_string()),
+            PlanError::Unavailable { .. } => Failure::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match &error {
+            RunError::DataSet(DataSetError::Refused(_)) => Failure::Usage(error.to_string()),
+            RunError::Pattern { .. } => Failure::Usage(error.to_string()),
+            _ => Failure::Ran(error.to_string()),
+        }
+    }
+}

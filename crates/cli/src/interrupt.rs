@@ -1,0 +1,21 @@
+//! Ctrl-C: the first ends the run with partial results, the second ends the program.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// A flag that the first of SIGINT, SIGTERM or SIGHUP raises. A second one exits at once with
+/// code 1. Where a handler can't be set the signal keeps its old meaning, which ends the program.
+pub(crate) fn flag() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order: the exit looks at the flag before this signal raises it.
+        let shutdown =
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop));
+        if shutdown.is_ok() {
+            let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
+        }
+    }
+    stop
+}

@@ -1,0 +1,127 @@
+//! What a person sees while gpuio works: a live line on a terminal, quiet lines elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use gpuio_load::run::{Tick, Watch};
+use gpuio_record::{JobPlan, JobResult};
+use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Without a terminal a line is printed this often.
+const QUIET_LINES: Duration = Duration::from_secs(10);
+
+/// Shows progress on standard error.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    terminal: bool,
+    silent: bool,
+    last_line: Mutex<Instant>,
+    jobs: Mutex<String>,
+}
+
+impl Progress {
+    pub(crate) fn new(quiet: bool) -> Progress {
+        let terminal = std::io::stderr().is_terminal();
+        let target = if terminal && !quiet {
+            ProgressDrawTarget::stderr_with_hz(10)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(1000), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
+            bar.set_style(style);
+        }
+        Progress {
+            bar,
+            terminal,
+            silent: quiet,
+            last_line: Mutex::new(Instant::now()),
+            jobs: Mutex::new(String::new()),
+        }
+    }
+
+    /// Takes the live line away.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn show(&self, share: f64, message: String) {
+        if self.silent {
+            return;
+        }
+        if self.terminal {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "between 0 and 1000"
+            )]
+            self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
+            self.bar.set_message(message);
+            return;
+        }
+        let Ok(mut last) = self.last_line.lock() else { return };
+        if last.elapsed() >= QUIET_LINES {
+            *last = Instant::now();
+            eprintln!("{message}");
+        }
+    }
+
+    fn names(&self) -> String {
+        self.jobs.lock().map(|names| names.clone()).unwrap_or_default()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shares and seconds for a progress line")]
+impl Watch for Progress {
+    fn making(&self, done: u64, of: u64) {
+        let share = done as f64 / of.max(1) as f64;
+        let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));
+        self.show(share, format!("making the data set: {done} of {of} (outside the clock)"));
+    }
+
+    fn started(&self, jobs: &[JobPlan]) {
+        let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+        if let Ok(mut held) = self.jobs.lock() {
+            *held = names.join("+");
+        }
+        self.show(0.0, format!("{}: started", self.names()));
+    }
+
+    fn tick(&self, tick: &Tick) {
+        let by_time = tick.expected_ns.map(|of| tick.elapsed_ns as f64 / of.max(1) as f64);
+        let share = by_time.into_iter().chain(tick.moved_share).fold(0.0, f64::max);
+        let p99 = tick.p99_ns.map(|p99| format!(", p99 {}", human_ns(p99 as f64)));
+        let elapsed = tick.elapsed_ns as f64 / 1e9;
+        let left = (share > 0.01).then(|| elapsed / share - elapsed);
+        let eta = left.map(|left| format!(", {:.0} s left", left.max(0.0)));
+        let failed =
+            if tick.failed > 0 { format!(", {} failed", tick.failed) } else { String::new() };
+        let message = format!(
+            "{}: {}, {} IOPS{}{failed}{}",
+            self.names(),
+            human_rate(tick.bytes_per_s),
+            human_count(tick.iops),
+            p99.unwrap_or_default(),
+            eta.unwrap_or_default(),
+        );
+        self.show(share, message);
+    }
+
+    fn verifying(&self, _jobs: &[JobPlan]) {
+        self.show(1.0, format!("{}: verifying (outside the clock)", self.names()));
+    }
+
+    fn job_done(&self, _job: &JobPlan, _result: &JobResult) {}
+}
+
+/// Columns of the terminal on standard output, or 120 where there is none.
+pub(crate) fn terminal_width() -> u16 {
+    const PLAIN: u16 = 120;
+    if !std::io::stdout().is_terminal() {
+        return PLAIN;
+    }
+    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).map_or(PLAIN, |c: u16| c.max(80))
+}

@@ -1,0 +1,120 @@
+//! `gpuio bench`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use gpuio_host::Root;
+use gpuio_load::plan::{Places, QuickSize, quick_spec};
+use gpuio_load::run::Permit;
+use gpuio_spec::{JobSpec, Origin, Spec};
+
+use crate::args::Bench;
+use crate::failure::Failure;
+use crate::output::{self, Sink};
+use crate::session::Session;
+use crate::ui::{Progress, terminal_width};
+use crate::outcome;
+
+pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
+    let quick = bench.is_quick();
+    let mut spec = if quick {
+        quick_run(bench)
+    } else if let Some(path) = &bench.job_file {
+        read_jobs(path)?
+    } else {
+        Spec { name: None, jobs: vec![JobSpec::new("job")] }
+    };
+    for job in &mut spec.jobs {
+        override_with(job, bench)?;
+    }
+    let permit = Permit {
+        overwrite: bench.data.overwrite,
+        devices: bench.data.destroy_data_on.clone(),
+        make_missing: true,
+    };
+    let mut session = Session::prepare(&spec, permit)?;
+    if bench.out.dry_run {
+        output::put(&session.dry_run()?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let own_file = quick && bench.out.output.is_none() && bench.out.format.is_none();
+    let sink = if own_file {
+        Sink::open_quick()?
+    } else {
+        Sink::open(&bench.out, bench.data.overwrite)?
+    };
+    let progress = Progress::new(bench.out.quiet);
+    let record = match session.run(&progress) {
+        Ok(record) => record,
+        Err(failure) => {
+            sink.abandon();
+            return Err(failure);
+        }
+    };
+    progress.clear();
+    sink.write(&record, terminal_width())?;
+    if let Some(error) = &record.error {
+        eprintln!("error: {error}");
+    }
+    if quick && record.driver_version.is_none() && !bench.out.quiet {
+        output::put(
+            "\nNo GPU here, so only the host path ran. Try the GPU paths without one: \
+             gpuio bench --gpu software\n",
+        )?;
+    }
+    Ok(outcome::exit_code(&record))
+}
+
+/// Sets every flag on a job, as the key of the same name in a job file would.
+fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Failure> {
+    for (key, value, flag) in bench.keys() {
+        set(job, key, &value, flag)?;
+    }
+    for pair in &bench.data.set {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        set(job, key.trim(), value.trim(), "--set")?;
+    }
+    Ok(())
+}
+
+pub(crate) fn set(
+    job: &mut JobSpec,
+    key: &str,
+    value: &str,
+    flag: &'static str,
+) -> Result<(), Failure> {
+    gpuio_spec::apply(job, key, value, Origin::Flag(flag))
+        .map_err(|error| Failure::Usage(format!("{flag}: {error}")))
+}
+
+/// Reads a job file; `${NAME}` comes from the environment.
+pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read(path)
+        .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
+    let env = |name: &str| std::env::var(name).ok();
+    gpuio_spec::parse_job_file(&name, text, &env).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Failure::Usage(lines.join("\n       "))
+    })
+}
+
+/// The quick run's size: one minute at most, on a data set that storage can't hide in a cache of
+/// its own but that suits this disk and memory.
+fn quick_run(bench: &Bench) -> Spec {
+    const MIB: u64 = 1 << 20;
+    let host = gpuio_host::collect(&Root::live());
+    let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len);
+    let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
+    let place = gpuio_load::places::LivePlaces::default()
+        .look(bench.data.directory.as_deref().unwrap_or("."));
+    let free = place.free_bytes.unwrap_or(4 << 30);
+    let memory = host.memory.usable_bytes.unwrap_or(4 << 30);
+    let all = (free / 8).min(memory / 8).min(2 << 30).max(u64::from(threads) * 16 * MIB);
+    let each = all / u64::from(threads);
+    quick_spec(QuickSize {
+        threads,
+        size_bytes: each - each % MIB,
+        runtime_ns: 3_000_000_000,
+    })
+}

@@ -1,0 +1,205 @@
+//! `gpuio gdsio …`, and gpuio called as `gdsio`: gdsio's flags, config files and result line.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use gpuio_load::run::Permit;
+use gpuio_record::{JobPlan, JobResult, Record};
+use gpuio_report::format::gdsio::{self as line, Job};
+use gpuio_spec::{Dialect, GdsioAsk, GdsioRun, JobSpec, Rw, Spec, Verify};
+
+use super::bench::{read_jobs, set};
+use crate::args::Out;
+use crate::failure::Failure;
+use crate::outcome;
+use crate::output::{self, Sink};
+use crate::session::Session;
+use crate::ui::Progress;
+
+const HELP: &str = include_str!("gdsio_help.txt");
+
+/// Long options of gpuio's own that take a value and set the key of the same name.
+const KEYS: &[&str] = &["--gpu", "--engine", "--depth", "--streams", "--ramp", "--set", "--cpus"];
+/// Long options of gpuio's own that take a value and concern output and permission.
+const OTHERS: &[&str] = &["--format", "--output", "--destroy-data-on"];
+
+pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
+    let takes_value = |flag: &str| KEYS.contains(&flag) || OTHERS.contains(&flag);
+    let ask = gpuio_spec::parse_gdsio(words, &takes_value)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut spec = match &ask.run {
+        GdsioRun::Help => return output::put(HELP).map(|()| ExitCode::SUCCESS),
+        GdsioRun::Version => {
+            let text = concat!("gdsio (gpuio ", env!("CARGO_PKG_VERSION"), ")");
+            return output::put(text).map(|()| ExitCode::SUCCESS);
+        }
+        GdsioRun::Flags(spec) => spec.clone(),
+        GdsioRun::Config(path) => read_jobs(Path::new(path))?,
+    };
+    for job in &mut spec.jobs {
+        job.dialect = Some(Dialect::Gdsio);
+        // gdsio opens with O_DIRECT whatever the file system, except for -x 4 and -O 1.
+        if job.direct.is_none() && !job.paths.iter().flatten().any(|path| path == "cached") {
+            job.direct = Some(true);
+        }
+    }
+    let extras = extras(&ask, &mut spec)?;
+    let verifies = read_back(&mut spec);
+    let mut session = Session::prepare(&spec, extras.permit.clone())?;
+    if extras.dry_run {
+        return output::put(&session.dry_run()?).map(|()| ExitCode::SUCCESS);
+    }
+    let sink = match extras.out.output {
+        Some(_) => Some(Sink::open(&extras.out, extras.permit.overwrite)?),
+        None => None,
+    };
+    let progress = Progress::new(extras.out.quiet);
+    let record = match session.run(&progress) {
+        Ok(record) => record,
+        Err(failure) => {
+            if let Some(sink) = sink {
+                sink.abandon();
+            }
+            return Err(failure);
+        }
+    };
+    progress.clear();
+    print(&record, &ask, &extras.out, verifies)?;
+    if let Some(sink) = sink {
+        sink.write(&record, 120)?;
+    }
+    Ok(outcome::exit_code(&record))
+}
+
+struct Extras {
+    permit: Permit,
+    out: Out,
+    dry_run: bool,
+}
+
+/// gpuio's own options on gdsio's command line.
+fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
+    let mut extras = Extras {
+        permit: Permit { overwrite: false, devices: Vec::new(), make_missing: false },
+        out: Out::default(),
+        dry_run: false,
+    };
+    for (flag, value) in &ask.leftovers {
+        let needed = || {
+            value.clone().ok_or_else(|| Failure::Usage(format!("{flag} needs a value")))
+        };
+        match flag.as_str() {
+            "--overwrite" => extras.permit.overwrite = true,
+            "--dry-run" => extras.dry_run = true,
+            "--quiet" => extras.out.quiet = true,
+            "--destroy-data-on" => extras.permit.devices.push(PathBuf::from(needed()?)),
+            "--format" => extras.out.format = Some(needed()?),
+            "--output" => {
+                extras.out.output = Some(PathBuf::from(needed()?));
+                // The line goes to standard output by gdsio's rules, not by the sink's.
+                extras.out.quiet = true;
+            }
+            _ => match KEYS.iter().find(|known| *known == flag) {
+                Some(&"--set") => {
+                    let pair = needed()?;
+                    let (key, value) = pair.split_once('=').unwrap_or((&pair, ""));
+                    for job in &mut spec.jobs {
+                        set(job, key, value, "--set")?;
+                    }
+                }
+                Some(known) => {
+                    let value = needed()?;
+                    for job in &mut spec.jobs {
+                        set(job, known.trim_start_matches('-'), &value, known)?;
+                    }
+                }
+                None => {
+                    let what = format!("{flag} is neither gdsio's nor gpuio's; see gdsio -h");
+                    return Err(Failure::Usage(what));
+                }
+            },
+        }
+    }
+    Ok(extras)
+}
+
+/// A write with verification is followed by a read, as in gdsio. True when one was added.
+fn read_back(spec: &mut Spec) -> bool {
+    let reads: Vec<JobSpec> = spec
+        .jobs
+        .iter()
+        .filter(|job| job.verify == Some(Verify::Pass))
+        .filter_map(|job| {
+            let rw = match job.rw? {
+                Rw::Write => Rw::Read,
+                Rw::RandWrite => Rw::RandRead,
+                _ => return None,
+            };
+            let name = format!("{}-readback", job.name);
+            Some(JobSpec { rw: Some(rw), name, stonewall: None, ..job.clone() })
+        })
+        .collect();
+    let added = !reads.is_empty();
+    for (nth, mut read) in reads.into_iter().enumerate() {
+        read.stonewall = (nth == 0).then_some(true);
+        spec.jobs.push(read);
+    }
+    added
+}
+
+fn print(record: &Record, ask: &GdsioAsk, out: &Out, verifies: bool) -> Result<(), Failure> {
+    if let (Some(name), None) = (&out.format, &out.output) {
+        let row = gpuio_report::format::find(name)
+            .ok_or_else(|| Failure::Usage(format!("--format {name}: no such format")))?;
+        return output::put(&(row.render)(record));
+    }
+    if ask.per_job {
+        output::put(&line::per_job(record).join("\n"))?;
+    }
+    let both: Vec<Job<'_>> = record.jobs.iter().filter_map(|job| pair(record, job)).collect();
+    let (reads, others): (Vec<Job<'_>>, Vec<Job<'_>>) =
+        both.into_iter().partition(|(plan, _)| verifies && plan.name.ends_with("-readback"));
+    if !others.is_empty() {
+        output::put(&line::line(&others))?;
+    }
+    if !reads.is_empty() {
+        output::put("Verifying data")?;
+        output::put(&line::line(&reads))?;
+    }
+    trouble(record);
+    Ok(())
+}
+
+fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
+    let plan: &JobPlan = record.plan.jobs.iter().find(|plan| plan.name == result.name)?;
+    Some((plan, result))
+}
+
+/// What the one line can't say goes to standard error: failures, mismatches, the software GPU.
+fn trouble(record: &Record) {
+    for job in &record.jobs {
+        for failure in &job.failures {
+            eprintln!(
+                "error: {} offset {}: {} of {} bytes: {} ({} times)",
+                failure.path,
+                failure.offset,
+                failure.op,
+                failure.length,
+                failure.what,
+                failure.times
+            );
+        }
+        for bad in job.verify.iter().flat_map(|verify| &verify.mismatches) {
+            eprintln!(
+                "error: {} offset {}: expected {} and found {} ({} words wrong, {} leg)",
+                bad.path, bad.offset, bad.expected, bad.found, bad.bad_words, bad.leg
+            );
+        }
+    }
+    if let Some(error) = &record.error {
+        eprintln!("error: {error}");
+    }
+    if record.plan.software_gpu {
+        eprintln!("note: software GPU: these numbers say nothing about hardware");
+    }
+}

@@ -1,0 +1,45 @@
+//! `gpuio list`: what is built in, and what of it can run here.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use gpuio_gpu::{Driver, Which};
+use gpuio_io::engine::ENGINES;
+use gpuio_io::path::PATHS;
+use gpuio_report::format::FORMATS;
+
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn run() -> Result<ExitCode, Failure> {
+    let gpu = Driver::load(&Which::System).map(|_| ()).map_err(|absent| absent.to_string());
+    let software = Driver::load(&Which::Software).map(|_| ()).map_err(|absent| absent.to_string());
+    let mut text = String::new();
+    let mut line = |name: &str, summary: &str, state: &Result<(), String>| {
+        let state = match state {
+            Ok(()) => "runs here".to_owned(),
+            Err(why) => format!("not here: {why}"),
+        };
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "  {name:<9} {summary}\n            {state}");
+    };
+    line("PATHS", "how bytes travel between host memory and their destination", &Ok(()));
+    for row in PATHS {
+        let state = if row.needs_gpu { gpu.clone() } else { Ok(()) };
+        line(row.name, &format!("{} (gdsio -x {})", row.summary, row.gdsio), &state);
+    }
+    line("ENGINES", "how bytes travel between files and host memory", &Ok(()));
+    for row in ENGINES {
+        line(row.name, row.summary, &(row.available)());
+    }
+    line("GPUS", "CUDA drivers", &Ok(()));
+    line("system", "libcuda.so.1 of this machine", &gpu);
+    line("software", "gpuio's software GPU, for trying job files: --gpu software", &software);
+    line("FORMATS", "what results look like", &Ok(()));
+    for row in FORMATS {
+        line(row.name, row.summary, &Ok(()));
+    }
+    let text = text.replace("\n            runs here", "");
+    output::put(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

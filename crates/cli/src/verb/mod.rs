@@ -1,0 +1,5 @@
+//! One file per verb.
+
+pub(crate) mod bench;
+pub(crate) mod gdsio;
+pub(crate) mod list;

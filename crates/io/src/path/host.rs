@@ -1,0 +1,147 @@
+//! `host`: the bytes end in host memory. gdsio's `-x 1`, and the ceiling of every other path.
+
+use gpuio_gpu::pattern;
+
+use super::memory::SlotMemory;
+use super::{Config, Fault, Landed, Leg, Mismatch, Opened, Path, PathError, Request, Row, Start};
+use crate::clock::Clock;
+use crate::engine::{Done, Engine, Io, Push};
+
+const NAME: &str = "host";
+
+pub(super) const ROW: Row = Row {
+    name: NAME,
+    gdsio: 1,
+    gdsio_name: "CPUONLY",
+    summary: "file to host memory and back; no GPU",
+    needs_gpu: false,
+    buffered_only: false,
+    open,
+};
+
+struct Host {
+    // The engine goes first: it waits for I/Os that use the memory.
+    engine: Box<dyn Engine>,
+    memory: SlotMemory,
+    requests: Vec<Option<Request>>,
+    dones: Vec<Done>,
+    ready: Vec<Landed>,
+    out: usize,
+}
+
+fn open(config: Config) -> Result<Opened, PathError> {
+    let memory = SlotMemory::for_host(NAME, &config)?;
+    let engine = super::open_engine(&config, memory.area())?;
+    let slots = config.slots as usize;
+    let host_bytes = memory.bytes();
+    let path = Host {
+        engine: engine.engine,
+        memory,
+        requests: vec![None; slots],
+        dones: Vec::with_capacity(slots),
+        ready: Vec::with_capacity(slots),
+        out: 0,
+    };
+    Ok(Opened {
+        path: Box::new(path),
+        engine_got: engine.got,
+        steps_down: engine.steps_down,
+        host_bytes,
+        device_bytes: 0,
+    })
+}
+
+impl Host {
+    fn land(&mut self, clock_now: u64, done: Done) -> Option<Landed> {
+        let request = self.requests[done.io.token as usize].take()?;
+        Some(Landed {
+            request,
+            result: done.result.map(|_| ()).map_err(Fault::File),
+            ended: clock_now,
+            file_ns: clock_now.saturating_sub(request.started),
+            gpu_ns: 0,
+        })
+    }
+}
+
+impl Path for Host {
+    fn start(&mut self, clock: &Clock, request: Request) -> Start {
+        let io = Io {
+            op: request.op,
+            file: request.file,
+            offset: request.offset,
+            span: self.memory.span(request.slot, request.len),
+            token: request.slot,
+        };
+        self.requests[request.slot as usize] = Some(request);
+        match self.engine.push(io) {
+            Push::Taken => {}
+            Push::Full(_) => {
+                self.requests[request.slot as usize] = None;
+                return Start::Full;
+            }
+            Push::Done(done) => {
+                if let Some(landed) = self.land(clock.now(), done) {
+                    self.ready.push(landed);
+                }
+            }
+        }
+        self.out += 1;
+        Start::Taken
+    }
+
+    fn advance(
+        &mut self,
+        clock: &Clock,
+        landed: &mut Vec<Landed>,
+        wait: bool,
+    ) -> Result<(), PathError> {
+        self.out -= self.ready.len();
+        let wait = wait && self.ready.is_empty();
+        landed.append(&mut self.ready);
+        if self.out == 0 {
+            return Ok(());
+        }
+        let mut dones = std::mem::take(&mut self.dones);
+        let reaped = self.engine.reap(&mut dones, usize::from(wait));
+        if !dones.is_empty() {
+            let now = clock.now();
+            self.out -= dones.len();
+            for done in dones.drain(..) {
+                landed.extend(self.land(now, done));
+            }
+        }
+        self.dones = dones;
+        reaped.map_err(PathError::from)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.out
+    }
+
+    fn synchronous(&self) -> bool {
+        self.engine.synchronous()
+    }
+
+    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
+        pattern::fill(self.memory.bytes_of_mut(slot, len), key, offset);
+        Ok(())
+    }
+
+    fn check(
+        &mut self,
+        slot: u32,
+        key: u64,
+        offset: u64,
+        len: u32,
+    ) -> Result<Option<Mismatch>, PathError> {
+        let found = pattern::check(self.memory.bytes_of(slot, len), key, offset);
+        Ok(found.map(|m| Mismatch {
+            offset: m.first_offset,
+            expected: m.expected,
+            found: m.found,
+            bad_words: m.bad_words,
+            leg: Some(Leg::File),
+        }))
+    }
+}

@@ -1,0 +1,272 @@
+//! Paths bring the bytes from a file to where the user asked for them, or back.
+//!
+//! A path is a small state machine over slots: slot `n` is the place in memory that request `n`
+//! of a worker uses. A path owns its engine and, for GPU paths, its ring, streams and device
+//! memory. It keeps no statistics and spawns no thread. A new path is one file here and one row
+//! in [`PATHS`].
+
+mod cached;
+mod host;
+mod memory;
+mod ring;
+mod staged;
+
+use std::sync::Arc;
+
+use gpuio_gpu::{Context, GpuError, MemKind};
+
+use crate::clock::{Clock, Nanos};
+use crate::engine::fault::Inject;
+use crate::engine::monitor::LegCounters;
+use crate::engine::{self, Area, EngineError, EngineFile, IoFault, Op};
+
+/// One block to move, as the worker's pattern asked for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// Read brings bytes to the slot, write takes them from it.
+    pub op: Op,
+    /// Index into [`Config::files`].
+    pub file: u32,
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Bytes to move, at most [`Config::block_max`].
+    pub len: u32,
+    /// Slot to use; below [`Config::slots`] and free.
+    pub slot: u32,
+    /// When the worker started it, on the run's clock.
+    pub started: Nanos,
+    /// When it was due; earlier than `started` where a rate was asked for and not kept.
+    pub due: Nanos,
+}
+
+/// The leg of a path in which something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leg {
+    /// Between the file and host memory.
+    File,
+    /// Between host memory and where the bytes were asked for.
+    Gpu,
+}
+
+/// Why a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The file leg failed.
+    File(IoFault),
+    /// The GPU leg failed with this CUDA driver code.
+    Gpu(i32),
+}
+
+impl Fault {
+    /// The leg that failed.
+    #[must_use]
+    pub fn leg(self) -> Leg {
+        match self {
+            Fault::File(_) => Leg::File,
+            Fault::Gpu(_) => Leg::Gpu,
+        }
+    }
+}
+
+/// A finished request.
+#[derive(Debug, Clone, Copy)]
+pub struct Landed {
+    /// The request as started.
+    pub request: Request,
+    /// Whether all of its bytes arrived.
+    pub result: Result<(), Fault>,
+    /// When its last leg ended.
+    pub ended: Nanos,
+    /// Time in the file leg.
+    pub file_ns: Nanos,
+    /// Time in the GPU leg; 0 on paths without one.
+    pub gpu_ns: Nanos,
+}
+
+/// Whether a path took a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Start {
+    /// It is under way (or already landed: see [`Path::advance`]).
+    Taken,
+    /// No room now; advance, then start it again.
+    Full,
+}
+
+/// The path itself broke, as opposed to one request.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum PathError {
+    /// The engine broke.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The driver broke outside any request's own copy.
+    #[error("path {path}: {source}")]
+    Gpu {
+        /// Path name.
+        path: &'static str,
+        /// The driver's answer.
+        source: GpuError,
+    },
+    /// Memory for slots could not be had, or the path can't work as configured.
+    #[error("path {path}: {what}")]
+    Setup {
+        /// Path name.
+        path: &'static str,
+        /// What failed and what to do.
+        what: String,
+    },
+}
+
+/// Bytes in a slot that are not what the file should hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Byte offset in the file of the first wrong 8-byte word.
+    pub offset: u64,
+    /// The word that belongs there.
+    pub expected: u64,
+    /// The word found.
+    pub found: u64,
+    /// How many words of the block are wrong.
+    pub bad_words: u64,
+    /// The leg in which they went wrong, where the path could tell.
+    pub leg: Option<Leg>,
+}
+
+/// Drives requests from start to where the user asked for the bytes. One worker thread owns it.
+///
+/// Dropping a path waits for everything under way.
+pub trait Path {
+    /// Offers a request. On a path whose [`Path::synchronous`] is true the file leg runs here.
+    fn start(&mut self, clock: &Clock, request: Request) -> Start;
+
+    /// Moves requests on and appends those that landed. With `wait`, returns only once one has
+    /// landed (or nothing is under way); without, never blocks.
+    ///
+    /// # Errors
+    /// The path can't go on; requests under way are lost to the caller, who ends the run.
+    fn advance(
+        &mut self,
+        clock: &Clock,
+        landed: &mut Vec<Landed>,
+        wait: bool,
+    ) -> Result<(), PathError>;
+
+    /// Requests started and not yet returned by [`Path::advance`].
+    fn in_flight(&self) -> usize;
+
+    /// Whether `start` blocks for the file leg, so that each start needs its own time stamp.
+    fn synchronous(&self) -> bool;
+
+    /// Puts the pattern of `key` at file offset `offset` into the place from which a write of
+    /// `len` bytes by `slot` begins. Never within a clock.
+    ///
+    /// # Errors
+    /// The driver refused the kernel.
+    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError>;
+
+    /// Compares the place where a read of `len` bytes by `slot` ended with the pattern. Never
+    /// within a clock.
+    ///
+    /// # Errors
+    /// The driver refused the kernel.
+    fn check(
+        &mut self,
+        slot: u32,
+        key: u64,
+        offset: u64,
+        len: u32,
+    ) -> Result<Option<Mismatch>, PathError>;
+}
+
+/// The GPU side of a path, resolved by the plan.
+#[derive(Debug, Clone)]
+pub struct GpuSide {
+    /// Context of the GPU.
+    pub context: Context,
+    /// What the destination memory is.
+    pub memory: MemKind,
+    /// Streams over which the copies of one worker are spread, at least 1.
+    pub streams: u32,
+}
+
+/// Everything a path is opened with.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Requests under way at once, at least 1.
+    pub slots: u32,
+    /// Largest request in bytes.
+    pub block_max: u32,
+    /// Row of [`crate::engine::ENGINES`].
+    pub engine: &'static engine::Row,
+    /// The worker's files.
+    pub files: Vec<EngineFile>,
+    /// Whether they are open with O_DIRECT.
+    pub direct: bool,
+    /// Memory kind where the bytes end on a path without a GPU.
+    pub memory: MemKind,
+    /// The GPU, on paths that need one (and for pinned host memory).
+    pub gpu: Option<GpuSide>,
+    /// Faults to inject at the engine's door.
+    pub inject: Option<Inject>,
+    /// Counters of the file leg, readable from other threads.
+    pub counters: Arc<LegCounters>,
+}
+
+/// An open path and what it really is.
+pub struct Opened {
+    /// The path.
+    pub path: Box<dyn Path>,
+    /// What its engine turned out to be.
+    pub engine_got: String,
+    /// Steps down from what was asked, with reasons.
+    pub steps_down: Vec<String>,
+    /// Bytes of host memory that the slots take.
+    pub host_bytes: u64,
+    /// Bytes of GPU memory that the slots take.
+    pub device_bytes: u64,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").field("engine_got", &self.engine_got).finish_non_exhaustive()
+    }
+}
+
+/// One path that gpuio has.
+#[derive(Debug)]
+pub struct Row {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// gdsio's `-x` number.
+    pub gdsio: u8,
+    /// The name that gdsio prints as XferType.
+    pub gdsio_name: &'static str,
+    /// One line for `--help`.
+    pub summary: &'static str,
+    /// Whether it needs a GPU (a software one counts).
+    pub needs_gpu: bool,
+    /// Whether it must not open its files with O_DIRECT.
+    pub buffered_only: bool,
+    /// Opens it on the calling thread, which will drive it.
+    pub open: fn(Config) -> Result<Opened, PathError>,
+}
+
+/// Opens the configured engine, decorators and all, for the path's memory.
+fn open_engine(config: &Config, area: Area) -> Result<engine::Opened, EngineError> {
+    let engine_config = engine::Config {
+        depth: config.slots,
+        files: config.files.clone(),
+        area: Some(area),
+        direct: config.direct,
+    };
+    let counters = Arc::clone(&config.counters);
+    engine::build(config.engine, &engine_config, config.inject.as_ref(), counters)
+}
+
+/// All paths, in the order in which they are shown.
+pub const PATHS: &[Row] = &[host::ROW, staged::ROW, cached::ROW];
+
+/// The path of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Row> {
+    PATHS.iter().find(|row| row.name == name)
+}

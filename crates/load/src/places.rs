@@ -1,0 +1,79 @@
+//! What is at a path, looked up on the live machine for the plan.
+
+use std::fs::File;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use gpuio_host::{Root, mount, statx};
+
+use crate::plan::{DirectAnswer, Place, Places};
+
+/// The live machine.
+#[derive(Debug)]
+pub struct LivePlaces {
+    root: Root,
+}
+
+impl Default for LivePlaces {
+    fn default() -> LivePlaces {
+        LivePlaces { root: Root::live() }
+    }
+}
+
+impl Places for LivePlaces {
+    fn look(&self, path: &str) -> Place {
+        let path = Path::new(path);
+        let found = std::fs::metadata(path).ok();
+        let near = nearest(path);
+        let filesystem = mount::of_path(&self.root, &near).ok().flatten().map(|m| m.fs_type);
+        let device = found.as_ref().is_some_and(|m| m.file_type().is_block_device());
+        Place {
+            length_bytes: match (&found, device) {
+                (None, _) => None,
+                (Some(_), true) => device_bytes(path),
+                (Some(found), false) => Some(found.len()),
+            },
+            device,
+            directory: found.as_ref().is_some_and(std::fs::Metadata::is_dir),
+            free_bytes: rustix::fs::statvfs(&near).ok().map(|fs| fs.f_bavail * fs.f_frsize),
+            direct: direct(path, &near, found.is_some()),
+            filesystem,
+        }
+    }
+}
+
+/// The path itself or the nearest directory above it that exists.
+fn nearest(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.ancestors().find(|near| near.exists()).unwrap_or(Path::new("/")).to_owned()
+}
+
+/// A device tells its size by where its end is (lseek(2)).
+fn device_bytes(path: &Path) -> Option<u64> {
+    let file = File::open(path).ok()?;
+    rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).ok()
+}
+
+/// Tries O_DIRECT for real: on the file, or on an unnamed one (O_TMPFILE, Linux 3.11) where the
+/// file will be, which leaves nothing behind.
+fn direct(path: &Path, near: &Path, exists: bool) -> DirectAnswer {
+    let flags = |more: i32| libc::O_DIRECT | libc::O_CLOEXEC | more;
+    let tried = if exists && !path.is_dir() {
+        File::options().read(true).custom_flags(flags(0)).open(path)
+    } else {
+        let mut options = File::options();
+        options.read(true).write(true).mode(0o600).custom_flags(flags(libc::O_TMPFILE)).open(near)
+    };
+    match tried {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => DirectAnswer::Refused,
+        Err(_) => DirectAnswer::Unknown,
+        Ok(file) => match statx::open_file(&file).ok().and_then(|facts| facts.direct) {
+            Some(alignment) if !alignment.supported => DirectAnswer::Refused,
+            Some(alignment) => {
+                let grain = alignment.offset_bytes.max(alignment.memory_bytes.min(4096));
+                DirectAnswer::Works { grain }
+            }
+            None => DirectAnswer::Works { grain: 4096 },
+        },
+    }
+}

@@ -1,0 +1,194 @@
+//! What a job gets when nobody said. Each function is one decision, with its reason.
+
+use gpuio_record::{BlockShare, DirectMode, Order, Stop};
+use gpuio_spec::{Dialect, JobSpec, Rw};
+
+use super::machine::{DirectAnswer, Machine, Place};
+
+/// I/Os in flight for asynchronous engines: enough for an NVMe drive at small blocks (its queue
+/// saturates near 32 to 128), fewer for large ones, which fill the link with a handful.
+const DEPTH_SMALL: u32 = 32;
+const DEPTH_LARGE: u32 = 8;
+/// Blocks above this are large.
+const LARGE_BYTES: u64 = 128 << 10;
+/// Slots of a GPU path's ring on a synchronous engine: one is filled while others are copied.
+const DEPTH_RING: u32 = 4;
+/// How long a native job runs when nobody said.
+pub(super) const RUNTIME_NS: u64 = 10_000_000_000;
+/// Bytes per thread of a data set that gpuio makes, when nobody said.
+pub(super) const SIZE: u64 = 1 << 30;
+/// Salt of the pattern. One constant, so that any run can verify what any other wrote.
+pub(super) const SALT: u64 = 0x6770_7569_6f5f_3031;
+/// Off the 4 KiB grid by this much where unaligned offsets were asked for.
+const SKEW: u64 = 512;
+
+pub(super) fn is_fio(job: &JobSpec) -> bool {
+    job.dialect == Some(Dialect::Fio)
+}
+
+pub(super) fn is_gdsio(job: &JobSpec) -> bool {
+    job.dialect == Some(Dialect::Gdsio)
+}
+
+/// Share of reads and the order of offsets.
+pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
+    let rw = job.rw.unwrap_or(Rw::Read);
+    let mixed = job.read_percent.unwrap_or(50);
+    let (percent, random) = match rw {
+        Rw::Read => (100, false),
+        Rw::Write => (0, false),
+        Rw::RandRead => (100, true),
+        Rw::RandWrite => (0, true),
+        Rw::ReadWrite => (mixed, false),
+        Rw::RandRw => (mixed, true),
+    };
+    if !random {
+        return (percent, Order::Sequential);
+    }
+    use gpuio_record::Distribution as To;
+    use gpuio_spec::Distribution as From;
+    let distribution = match job.distribution.unwrap_or(From::Uniform) {
+        From::Uniform => To::Uniform,
+        From::Zipf(theta) => To::Zipf { theta },
+        From::Pareto(h) => To::Pareto { h },
+        From::Normal(deviation_percent) => To::Normal { deviation_percent },
+    };
+    // Full coverage is fio's default and ours; gdsio draws each offset anew. A skewed
+    // distribution can't cover.
+    let uniform = distribution == To::Uniform;
+    let coverage = uniform && job.coverage.unwrap_or(!is_gdsio(job) && job.unaligned != Some(true));
+    (percent, Order::Random { distribution, coverage })
+}
+
+/// Block sizes: 4 KiB for random and for fio's dialect, 1 MiB for sequential.
+pub(super) fn blocks(job: &JobSpec, order: &Order) -> Vec<BlockShare> {
+    if let Some(blocks) = &job.blocks {
+        return blocks
+            .iter()
+            .map(|b| BlockShare {
+                min_bytes: b.min,
+                max_bytes: b.max,
+                step_bytes: if b.min == b.max { 0 } else { b.step },
+                percent: b.percent,
+            })
+            .collect();
+    }
+    let small = is_fio(job) || matches!(order, Order::Random { .. });
+    let size = if small { 4 << 10 } else { 1 << 20 };
+    vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }]
+}
+
+/// I/Os in flight: fio's and gdsio's own default is one.
+pub(super) fn depth(job: &JobSpec, asynchronous: bool, ring: bool, block_max: u64) -> u32 {
+    if let Some(depth) = job.depth {
+        return depth;
+    }
+    if is_fio(job) || is_gdsio(job) {
+        return 1;
+    }
+    match (asynchronous, ring) {
+        (true, _) if block_max > LARGE_BYTES => DEPTH_LARGE,
+        (true, _) => DEPTH_SMALL,
+        (false, true) => DEPTH_RING,
+        (false, false) => 1,
+    }
+}
+
+/// O_DIRECT or page cache, and why, and the grain of offsets and lengths in bytes.
+pub(super) fn direct(
+    job: &JobSpec,
+    buffered_only: bool,
+    places: &[Place],
+) -> (DirectMode, Option<String>, u64) {
+    let grain = places
+        .iter()
+        .map(|place| match place.direct {
+            DirectAnswer::Works { grain } => u64::from(grain.max(1)),
+            DirectAnswer::Refused | DirectAnswer::Unknown => 4096,
+        })
+        .max()
+        .unwrap_or(4096);
+    let buffered = |why: String| (DirectMode::Buffered, Some(why), 1);
+    if buffered_only {
+        return buffered("this path is the one through the page cache".into());
+    }
+    let refused = places.iter().find(|place| place.direct == DirectAnswer::Refused);
+    match job.direct {
+        Some(true) => (DirectMode::Direct, None, grain),
+        Some(false) => (DirectMode::Buffered, None, 1),
+        None if is_fio(job) => buffered("fio's default is direct=0".into()),
+        None if job.engine.as_deref() == Some("mmap") => {
+            buffered("a mapping is always the page cache".into())
+        }
+        None => match refused {
+            Some(place) => buffered(format!(
+                "{} refuses O_DIRECT",
+                place.filesystem.as_deref().unwrap_or("the file system")
+            )),
+            None => (DirectMode::Direct, Some("storage itself is to be measured".into()), grain),
+        },
+    }
+}
+
+/// The engine, and why, where it was not named.
+pub(super) fn engine(
+    job: &JobSpec,
+    direct: DirectMode,
+    machine: &Machine<'_>,
+) -> (String, Option<String>) {
+    if let Some(engine) = &job.engine {
+        return (engine.clone(), None);
+    }
+    let because = |name: &str, why: &str| (name.to_owned(), Some(why.to_owned()));
+    if is_gdsio(job) {
+        return because("psync", "gdsio does one blocking I/O per thread");
+    }
+    if is_fio(job) {
+        return because("psync", "fio's default");
+    }
+    if direct == DirectMode::Buffered {
+        return because("psync", "buffered I/O is served by copying on the calling thread");
+    }
+    match (machine.engine_missing)("io_uring") {
+        None => because("io_uring", "O_DIRECT I/O gains from depth"),
+        Some(why) => match (machine.engine_missing)("libaio") {
+            None => because("libaio", &format!("io_uring can't run here: {why}")),
+            Some(_) => because("psync", "neither io_uring nor libaio can run here"),
+        },
+    }
+}
+
+/// When the job ends.
+pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
+    let laps = |n: u64| size.saturating_mul(n);
+    let bytes = job.io_size.or(job.loops.map(laps));
+    // fio's `runtime` without `time_based` is a cap on one pass; gdsio's -T and ours is the time.
+    let timed = job.time_based.unwrap_or(!is_fio(job));
+    match (job.runtime_ns, bytes) {
+        (Some(t), None) if timed => Stop { runtime_ns: Some(t), bytes_per_thread: None },
+        (Some(t), None) => Stop { runtime_ns: Some(t), bytes_per_thread: Some(size) },
+        (Some(t), Some(b)) => Stop { runtime_ns: Some(t), bytes_per_thread: Some(b) },
+        (None, Some(b)) => Stop { runtime_ns: None, bytes_per_thread: Some(b) },
+        (None, None) if is_fio(job) || is_gdsio(job) => {
+            Stop { runtime_ns: None, bytes_per_thread: Some(size) }
+        }
+        (None, None) => Stop { runtime_ns: Some(RUNTIME_NS), bytes_per_thread: None },
+    }
+}
+
+/// Offset grid and the deliberate distance from it.
+pub(super) fn alignment(
+    job: &JobSpec,
+    blocks: &[BlockShare],
+    order: &Order,
+    grain: u64,
+) -> (u64, u64) {
+    let smallest = blocks.iter().map(|b| b.min_bytes).min().unwrap_or(grain);
+    let align = match (job.align, order) {
+        (Some(align), _) => align,
+        (None, Order::Random { .. }) => smallest.max(grain),
+        (None, Order::Sequential) => grain,
+    };
+    let skew = if job.unaligned == Some(true) { SKEW.max(grain) } else { 0 };
+    (align.max(1), skew)
+}

@@ -1,0 +1,203 @@
+//! One job on one path.
+
+use gpuio_io::engine::ENGINES;
+use gpuio_io::path;
+use gpuio_record::{
+    Arrivals, Choice, Fill, Gpu, JobPlan, MemoryKind, Pacing, PathChoice, VerifyMode,
+};
+use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
+
+use super::defaults::{self, is_gdsio};
+use super::machine::{Gpus, Machine};
+use super::{PlanError, place, regions, vet};
+
+/// Streams per thread on a GPU path when nobody said. More than two bought nothing on an H100:
+/// one copy engine serves each direction.
+const STREAMS: u32 = 2;
+
+type Row = (&'static path::Row, Option<String>);
+
+pub(super) fn resolve(
+    asked: &JobSpec,
+    row: &Row,
+    many: bool,
+    group: u32,
+    machine: &Machine<'_>,
+) -> Result<JobPlan, PlanError> {
+    let (path, why) = row;
+    vet::keys(asked, path)?;
+    let gpus = gpus(asked, path, machine)?;
+    let (read_percent, order) = defaults::mix_and_order(asked);
+    let blocks = defaults::blocks(asked, &order);
+    let threads = asked.threads.unwrap_or(1);
+    let ground = regions::ground(asked, threads, machine)?;
+    let (direct, direct_why, grain) =
+        defaults::direct(asked, path.buffered_only, &ground.places);
+    let (engine_name, engine_why) = defaults::engine(asked, direct, machine);
+    let engine = ENGINES.iter().find(|row| row.name == engine_name).ok_or_else(|| {
+        let known: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
+        let what = format!("there is no engine '{engine_name}'; engines: {}", known.join(", "));
+        PlanError::usage(asked, "engine", what)
+    })?;
+    let block_max = blocks.iter().map(|b| b.max_bytes).max().unwrap_or(0);
+    let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
+    let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
+    let depth = defaults::depth(asked, engine.asynchronous, path.needs_gpu, block_max);
+    let name = if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() };
+    let seed = asked.seed.unwrap_or(1);
+    let workers = place::workers(asked, threads, seed, &gpus, laid.regions, machine)?;
+    let plan = JobPlan {
+        name,
+        group,
+        path: PathChoice {
+            choice: Choice {
+                asked: why.as_ref().map_or(path.name, |_| "auto").to_owned(),
+                got: path.name.to_owned(),
+                why: why.clone(),
+            },
+            gdsio: path.gdsio,
+            gdsio_name: path.gdsio_name.to_owned(),
+        },
+        engine: Choice {
+            asked: engine_why.as_ref().map_or(engine.name, |_| "auto").to_owned(),
+            got: engine.name.to_owned(),
+            why: engine_why,
+        },
+        threads,
+        depth,
+        read_percent,
+        order,
+        blocks,
+        align_bytes,
+        skew_bytes,
+        stop: defaults::stop(asked, laid.size_bytes),
+        ramp_ns: asked.ramp_ns.unwrap_or(0),
+        start_delay_ns: asked.start_delay_ns.unwrap_or(0),
+        pacing: pacing(asked),
+        seed,
+        direct,
+        direct_why,
+        sync: asked.sync.unwrap_or(false),
+        verify: verify(asked),
+        salt: defaults::SALT,
+        fill: fill(asked),
+        refill: asked.refill.unwrap_or(false),
+        memory: memory(asked, path.needs_gpu),
+        streams: if path.needs_gpu { asked.streams.unwrap_or(STREAMS).min(depth) } else { 0 },
+        shared_fd: asked.shared_fd.unwrap_or(false),
+        keep: asked.keep.unwrap_or(!ground.scratch),
+        inject: asked.inject.clone(),
+        directory: ground.directory.clone(),
+        file_prefix: ground.prefix.clone(),
+        size_bytes: laid.size_bytes,
+        offset_bytes: asked.offset.unwrap_or(0),
+        shared_files: ground.shared,
+        gpus,
+        targets: laid.targets,
+        workers,
+        notes: notes(asked, path),
+    };
+    vet::plan(asked, &plan, grain)?;
+    Ok(plan)
+}
+
+/// The GPUs whose memory a job uses; empty on the host path.
+fn gpus(
+    asked: &JobSpec,
+    path: &path::Row,
+    machine: &Machine<'_>,
+) -> Result<Vec<Gpu>, PlanError> {
+    let which = asked.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
+    let pinned = asked.memory == Some(MemoryAsk::Pinned);
+    if !path.needs_gpu && !pinned {
+        return Ok(Vec::new());
+    }
+    if *which == GpuWhich::None {
+        let what = format!("path {} needs a GPU, and --gpu none was asked for", path.name);
+        return Err(PlanError::usage(asked, "gpu", what));
+    }
+    let present = match machine.gpus {
+        Gpus::Present(present) => present,
+        Gpus::Absent { why } => {
+            let what = format!(
+                "path {} needs a GPU: {why}; --gpu software tries the job without one",
+                path.name
+            );
+            return Err(PlanError::unavailable(asked, "gpu", what));
+        }
+    };
+    let find = |index: u32| {
+        present.iter().find(|gpu| gpu.index == index).cloned().ok_or_else(|| {
+            let have: Vec<String> = present.iter().map(|gpu| gpu.index.to_string()).collect();
+            let what = format!("there is no GPU {index}; this machine has {}", have.join(", "));
+            PlanError::unavailable(asked, "gpu", what)
+        })
+    };
+    match which {
+        GpuWhich::All => Ok(present.clone()),
+        GpuWhich::List(list) => list.iter().map(|index| find(*index)).collect(),
+        GpuWhich::Unsaid | GpuWhich::None => Ok(present.iter().take(1).cloned().collect()),
+    }
+}
+
+fn pacing(asked: &JobSpec) -> Option<Pacing> {
+    if asked.rate_bytes.is_none() && asked.rate_iops.is_none() {
+        return None;
+    }
+    let arrivals = match asked.arrivals {
+        Some(gpuio_spec::Arrivals::Poisson) => Arrivals::Poisson,
+        Some(gpuio_spec::Arrivals::Steady) | None => Arrivals::Steady,
+    };
+    Some(Pacing { bytes_per_s: asked.rate_bytes, iops: asked.rate_iops, arrivals })
+}
+
+fn verify(asked: &JobSpec) -> VerifyMode {
+    match asked.verify {
+        None | Some(gpuio_spec::Verify::Off) => VerifyMode::Off,
+        Some(gpuio_spec::Verify::Pass) => VerifyMode::Pass,
+        Some(gpuio_spec::Verify::Inline) => VerifyMode::Inline,
+    }
+}
+
+fn fill(asked: &JobSpec) -> Fill {
+    match asked.fill {
+        Some(gpuio_spec::Fill::Random) => Fill::Random,
+        Some(gpuio_spec::Fill::Pattern) | None => Fill::Pattern,
+    }
+}
+
+fn memory(asked: &JobSpec, gpu_path: bool) -> MemoryKind {
+    match asked.memory {
+        Some(MemoryAsk::Device) => MemoryKind::Device,
+        Some(MemoryAsk::Vmm) => MemoryKind::Vmm,
+        Some(MemoryAsk::Pinned) => MemoryKind::Pinned,
+        Some(MemoryAsk::Malloc) => MemoryKind::Malloc,
+        Some(MemoryAsk::Mmap) => MemoryKind::Mmap,
+        None if gpu_path => MemoryKind::Device,
+        None => MemoryKind::Malloc,
+    }
+}
+
+/// Accepted settings that change nothing here, each with the reason.
+fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
+    let mut notes = asked.notes.clone();
+    let mut note = |set: bool, what: &str| {
+        if set {
+            notes.push(what.to_owned());
+        }
+    };
+    note(
+        asked.skip_bufregister == Some(true),
+        "skip_bufregister: this path registers no buffer with cuFile, so there is none to skip",
+    );
+    note(
+        asked.nvlinks == Some(true),
+        "enable_nvlinks: concerns cuFile's copies between GPUs; this path makes none",
+    );
+    let gpu_named = asked.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
+    note(
+        gpu_named && !path.needs_gpu && !is_gdsio(asked),
+        "gpu: the host path ends in host memory; the GPU decides only where threads run",
+    );
+    notes
+}

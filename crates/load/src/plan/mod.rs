@@ -1,0 +1,187 @@
+//! What was asked and what the machine is, resolved into what will happen.
+//!
+//! Pure: the same spec on the same facts gives the same plan, and nothing is opened or made.
+//! Whether a target may be written is judged afterwards by [`crate::dataset`].
+
+mod defaults;
+mod job;
+mod machine;
+mod place;
+mod quick;
+mod regions;
+mod vet;
+
+use gpuio_io::path::{self, PATHS};
+use gpuio_record::{LeftOut, Plan};
+use gpuio_spec::{JobSpec, Spec};
+
+pub use machine::{DirectAnswer, Gpus, Machine, Place, Places};
+pub use quick::{QuickSize, quick_spec};
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// What was asked contradicts itself or can't be done by gpuio: exit code 2.
+    #[error("{}{what}", prefix(at.as_deref()))]
+    Usage {
+        /// Where it was asked: a job, a line of a file, or a flag.
+        at: Option<String>,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// It could be done elsewhere, not on this machine: exit code 3.
+    #[error("{}{what}", prefix(at.as_deref()))]
+    Unavailable {
+        /// Where it was asked.
+        at: Option<String>,
+        /// What is missing and what to do.
+        what: String,
+    },
+}
+
+fn prefix(at: Option<&str>) -> String {
+    at.map(|at| format!("{at}: ")).unwrap_or_default()
+}
+
+impl PlanError {
+    fn usage(job: &JobSpec, field: &str, what: impl Into<String>) -> PlanError {
+        PlanError::Usage { at: Some(at(job, field)), what: what.into() }
+    }
+
+    fn unavailable(job: &JobSpec, field: &str, what: impl Into<String>) -> PlanError {
+        PlanError::Unavailable { at: Some(at(job, field)), what: what.into() }
+    }
+}
+
+/// The place that asked for a field, or the job.
+fn at(job: &JobSpec, field: &str) -> String {
+    match job.asked.get(field) {
+        Some(asked) => format!("job '{}', {asked}", job.name),
+        None => format!("job '{}'", job.name),
+    }
+}
+
+/// Series points are this far apart unless the run is short.
+const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Resolves `spec` on `machine`.
+///
+/// A job that names several paths becomes one job per path, one after another. Paths that this
+/// machine can't take are left out only where `all` was asked; their reason stands in
+/// [`Plan::left_out`]. A path that was named is an error when it can't run.
+///
+/// # Errors
+/// The first contradiction or impossibility, with the place that asked for it.
+pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
+    let mut jobs = Vec::new();
+    let mut left_out = Vec::new();
+    let mut group = 0;
+    for (number, asked) in spec.jobs.iter().enumerate() {
+        let wall = asked.stonewall == Some(true) && number > 0;
+        let rows = paths_of(asked, machine, &mut left_out)?;
+        for (nth, row) in rows.iter().enumerate() {
+            if !jobs.is_empty() && (nth > 0 || wall || after_many(spec, number)) {
+                group += 1;
+            }
+            let many = rows.len() > 1;
+            jobs.push(job::resolve(asked, row, many, group, machine)?);
+        }
+    }
+    if jobs.is_empty() {
+        return Err(PlanError::Usage {
+            at: None,
+            what: "no job to run: give flags or a job file; see gpuio bench --help".into(),
+        });
+    }
+    unique_names(&mut jobs);
+    let shortest = jobs.iter().filter_map(|job| job.stop.runtime_ns).min();
+    let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
+    let interval_ns = match shortest {
+        Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
+        None => INTERVAL_NS / 5,
+    };
+    Ok(Plan { jobs, interval_ns, left_out, software_gpu })
+}
+
+/// Whether the job before this one was spread over several paths: those ran in groups of their
+/// own, and what follows must not run beside the last of them only.
+fn after_many(spec: &Spec, number: usize) -> bool {
+    let before = number.checked_sub(1).and_then(|n| spec.jobs.get(n));
+    let paths = before.and_then(|job| job.paths.as_ref());
+    paths.is_some_and(|paths| paths.len() > 1 || paths.iter().any(|path| path == "all"))
+}
+
+type Rows = Vec<(&'static path::Row, Option<String>)>;
+
+/// The paths of a job with the reason for each that was not named; those of `all` that can't run
+/// here are added to `left_out`.
+fn paths_of(
+    job: &JobSpec,
+    machine: &Machine<'_>,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Rows, PlanError> {
+    let wants_gpu = job.gpu.as_ref().is_some_and(|gpu| gpu.which != gpuio_spec::GpuWhich::None);
+    let Some(names) = &job.paths else {
+        let (name, why) = if wants_gpu {
+            ("staged", "a GPU was asked for and no path")
+        } else {
+            ("host", "no GPU and no path was asked for")
+        };
+        let row = path::find(name).into_iter().map(|row| (row, Some(why.to_owned())));
+        return Ok(row.collect());
+    };
+    let mut rows = Rows::new();
+    for name in names {
+        if name == "all" {
+            all_paths(machine, &mut rows, left_out);
+            continue;
+        }
+        let Some(row) = path::find(name) else {
+            return Err(unknown_path(job, name));
+        };
+        rows.push((row, None));
+    }
+    Ok(rows)
+}
+
+fn all_paths(machine: &Machine<'_>, rows: &mut Rows, left_out: &mut Vec<LeftOut>) {
+    for row in PATHS {
+        match &machine.gpus {
+            Gpus::Absent { why } if row.needs_gpu => {
+                let out = LeftOut { path: row.name.to_owned(), why: why.clone() };
+                if !left_out.contains(&out) {
+                    left_out.push(out);
+                }
+            }
+            _ => rows.push((row, Some("all paths were asked for".to_owned()))),
+        }
+    }
+}
+
+fn unknown_path(job: &JobSpec, name: &str) -> PlanError {
+    let known: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
+    let known = known.join(", ");
+    if let Some(xfer) = job.xfer_type {
+        return PlanError::unavailable(
+            job,
+            "xfer_type",
+            format!(
+                "transfer type {xfer} (path '{name}') is not built into this gpuio; \
+                 it never falls back to another. Built in: {known} (-x 1, 2, 4)"
+            ),
+        );
+    }
+    PlanError::usage(job, "paths", format!("there is no path '{name}'; paths are {known}, or all"))
+}
+
+/// Job names are keys of the record: repeats get a number.
+fn unique_names(jobs: &mut [gpuio_record::JobPlan]) {
+    let mut seen = std::collections::BTreeMap::<String, u32>::new();
+    for job in jobs {
+        let count = seen.entry(job.name.clone()).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            job.name = format!("{}#{count}", job.name);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Which bytes of which files each thread works on.
+
+use gpuio_record::{GuardNote, Region, TargetKind, TargetPlan};
+use gpuio_spec::{JobSpec, Rw};
+
+use super::PlanError;
+use super::defaults::{SIZE, is_fio, is_gdsio};
+use super::machine::{Machine, Place};
+
+/// Where data sets go when nobody named a place.
+const SCRATCH: &str = "gpuio-scratch";
+
+/// The files of a job and what is there now.
+pub(super) struct Ground {
+    pub(super) directory: Option<String>,
+    pub(super) prefix: String,
+    pub(super) paths: Vec<String>,
+    pub(super) places: Vec<Place>,
+    /// Whether threads share all files, region after region.
+    pub(super) shared: bool,
+    /// Whether the directory is gpuio's own scratch.
+    pub(super) scratch: bool,
+}
+
+/// Regions of all threads.
+pub(super) struct Laid {
+    pub(super) size_bytes: u64,
+    pub(super) targets: Vec<TargetPlan>,
+    pub(super) regions: Vec<Vec<Region>>,
+}
+
+pub(super) fn ground(
+    asked: &JobSpec,
+    threads: u32,
+    machine: &Machine<'_>,
+) -> Result<Ground, PlanError> {
+    let prefix = if is_gdsio(asked) { "gdsio" } else { "gpuio" };
+    let prefix = asked.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
+    if let Some(names) = &asked.filenames {
+        let join = |name: &String| match &asked.directory {
+            // fio joins the two; a name that is absolute stays as it is.
+            Some(dir) if !name.starts_with('/') => format!("{}/{name}", dir.trim_end_matches('/')),
+            _ => name.clone(),
+        };
+        if is_gdsio(asked) && asked.directory.is_some() {
+            let what = "-D (directory) and -f (filename) exclude each other; give one";
+            return Err(PlanError::usage(asked, "filenames", what));
+        }
+        let paths: Vec<String> = names.iter().map(join).collect();
+        let places: Vec<Place> = paths.iter().map(|path| machine.places.look(path)).collect();
+        if let Some(at) = places.iter().position(|place| place.directory) {
+            let what = format!("{} is a directory; give it with --directory", paths[at]);
+            return Err(PlanError::usage(asked, "filenames", what));
+        }
+        let shared = asked.shared_files.unwrap_or(!is_fio(asked) && threads > 1);
+        return Ok(Ground { directory: None, prefix, paths, places, shared, scratch: false });
+    }
+    let scratch = asked.directory.is_none();
+    let directory = asked.directory.clone().unwrap_or_else(|| SCRATCH.to_owned());
+    let trimmed = if directory == "/" { "" } else { directory.trim_end_matches('/') };
+    let paths: Vec<String> = (0..threads).map(|n| format!("{trimmed}/{prefix}.{n}")).collect();
+    // Every file of a directory has the same neighbours: one look answers for those not there.
+    let places = paths.iter().map(|path| machine.places.look(path)).collect();
+    Ok(Ground { directory: Some(directory), prefix, paths, places, shared: false, scratch })
+}
+
+pub(super) fn lay(
+    asked: &JobSpec,
+    threads: u32,
+    ground: &Ground,
+    block_max: u64,
+    grain: u64,
+    machine: &Machine<'_>,
+) -> Result<Laid, PlanError> {
+    let offset = asked.offset.unwrap_or(0);
+    let size = size(asked, threads, ground, block_max, grain, machine)?;
+    if size < block_max {
+        let what = format!(
+            "a size of {size} bytes per thread holds no block of {block_max} bytes; \
+             raise --size or lower --bs"
+        );
+        return Err(PlanError::usage(asked, "size", what));
+    }
+    let past_end = |what: &str| PlanError::usage(asked, "size", what.to_owned());
+    let shares = if ground.shared { u64::from(threads) } else { 1 };
+    let length = size
+        .checked_mul(shares)
+        .and_then(|all| all.checked_add(offset))
+        .filter(|length| *length <= i64::MAX as u64)
+        .ok_or_else(|| past_end("offset plus size of all threads is past the largest file"))?;
+    let targets = targets(ground, length);
+    let per_file = ground.directory.is_some();
+    let regions = (0..threads)
+        .map(|thread| {
+            let at = if ground.shared { offset + u64::from(thread) * size } else { offset };
+            let region = |target| Region { target, offset: at, length: size };
+            if per_file {
+                vec![region(thread)]
+            } else {
+                (0u32..).take(ground.paths.len()).map(region).collect()
+            }
+        })
+        .collect();
+    Ok(Laid { size_bytes: size, targets, regions })
+}
+
+fn targets(ground: &Ground, length_bytes: u64) -> Vec<TargetPlan> {
+    ground
+        .paths
+        .iter()
+        .zip(&ground.places)
+        .map(|(path, place)| TargetPlan {
+            path: path.clone(),
+            kind: if place.device { TargetKind::BlockDevice } else { TargetKind::File },
+            length_bytes,
+            // The guard looks at the real file and has the last word before anything runs.
+            guard: match place.length_bytes {
+                None => GuardNote::Make,
+                Some(_) => GuardNote::ForeignReadOnly,
+            },
+            file_number: file_number(path),
+        })
+        .collect()
+}
+
+/// The file's number in the pattern: a hash of its name (FNV-1a), so that a file can be verified
+/// by any later job, whatever its place in that job's list.
+pub(super) fn file_number(path: &str) -> u64 {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Bytes per thread.
+fn size(
+    asked: &JobSpec,
+    threads: u32,
+    ground: &Ground,
+    block_max: u64,
+    grain: u64,
+    machine: &Machine<'_>,
+) -> Result<u64, PlanError> {
+    if let Some(size) = asked.size {
+        return Ok(size);
+    }
+    let offset = asked.offset.unwrap_or(0);
+    let shortest = ground.places.iter().map(|place| place.length_bytes).min().flatten();
+    if let Some(length) = shortest {
+        let shares = if ground.shared { u64::from(threads) } else { 1 };
+        let left = length.saturating_sub(offset) / shares;
+        let left = left - left % grain.max(1);
+        if left >= block_max {
+            return Ok(left);
+        }
+        let what = format!(
+            "{} holds {length} bytes: too few for {threads} threads of one {block_max}-byte block \
+             each after offset {offset}; name a --size to have it made longer, or lower --bs",
+            ground.paths[0]
+        );
+        return Err(PlanError::usage(asked, "filenames", what));
+    }
+    let reads = !matches!(asked.rw.unwrap_or(Rw::Read), Rw::Write | Rw::RandWrite);
+    if is_gdsio(asked) && reads {
+        let what = "no size (-s) was given and the files are not there yet; write them first with \
+                    -I 1 and the same -D, -w and -s";
+        return Err(PlanError::usage(asked, "size", what));
+    }
+    Ok(suits(threads, ground, machine).max(block_max))
+}
+
+/// A size that suits disk and memory: at most 1 GiB a thread, and all threads together at most a
+/// quarter of what is free on the disk and half of usable memory.
+fn suits(threads: u32, ground: &Ground, machine: &Machine<'_>) -> u64 {
+    const MIB: u64 = 1 << 20;
+    let share = |bytes: u64, of: u64| bytes / of / u64::from(threads.max(1));
+    let disk = ground.places.iter().filter_map(|p| p.free_bytes).min();
+    let disk = disk.map_or(u64::MAX, |free| share(free, 4));
+    let memory = machine.host.memory.usable_bytes.map_or(u64::MAX, |usable| share(usable, 2));
+    let size = SIZE.min(disk).min(memory).max(MIB);
+    size - size % MIB
+}

@@ -1,0 +1,123 @@
+//! What the kernel counted around a group: page cache, the process's storage traffic, devices.
+
+use std::fs::File;
+use std::path::Path;
+
+use gpuio_host::{Root, block, proc_io, residency};
+use gpuio_record::facts::DeviceNumber;
+use gpuio_record::{CacheReading, JobPlan, StorageReading, TargetKind};
+
+/// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
+const LOOKED_AT: usize = 64;
+
+/// Readings before the group, to be compared with those after it.
+pub(super) struct Before {
+    resident: Vec<Result<f64, String>>,
+    process: Option<proc_io::ProcessIoSample>,
+    devices: Vec<(DeviceNumber, String, block::BlockSample)>,
+}
+
+impl Before {
+    /// Reads before the clock starts.
+    pub(super) fn take(jobs: &[JobPlan]) -> Before {
+        let root = Root::live();
+        Before {
+            resident: jobs.iter().map(resident).collect(),
+            devices: devices(&root, jobs),
+            process: proc_io::sample(&root).ok().flatten(),
+        }
+    }
+}
+
+/// Reads again and takes the differences, one answer per job. Process and device figures are the
+/// whole group's: the kernel does not count by job.
+pub(super) fn caches(jobs: &[JobPlan], before: Before) -> Vec<CacheReading> {
+    let root = Root::live();
+    let mut unknown = Vec::new();
+    let process = match (&before.process, proc_io::sample(&root)) {
+        (Some(first), Ok(Some(later))) => Some(first.delta(&later)),
+        _ => {
+            unknown.push("storage traffic of this process: /proc/self/io can't be read".to_owned());
+            None
+        }
+    };
+    let mut storage = Vec::new();
+    for (number, name, first) in &before.devices {
+        let later = block::sample(&root, *number).ok().flatten();
+        match later.and_then(|later| first.delta(&later)) {
+            Some(moved) => storage.push(StorageReading {
+                device: name.clone(),
+                reads: moved.reads,
+                read_bytes: moved.read_bytes,
+                writes: moved.writes,
+                write_bytes: moved.write_bytes,
+            }),
+            None => unknown.push(format!("block layer counts of {name}: gone or reset")),
+        }
+    }
+    let of_job = |(job, first): (&JobPlan, Result<f64, String>)| {
+        let after = resident(job);
+        let mut unknown = unknown.clone();
+        if let Err(why) = &after {
+            unknown.push(format!("page cache of the job's files: {why}"));
+        }
+        CacheReading {
+            resident_before: first.ok(),
+            resident_after: after.ok(),
+            process_read_bytes: process.map(|io| io.storage_read_bytes),
+            process_write_bytes: process.map(|io| io.storage_write_bytes),
+            storage: storage.clone(),
+            unknown,
+        }
+    };
+    jobs.iter().zip(before.resident).map(of_job).collect()
+}
+
+/// Share of a job's bytes in the page cache.
+#[expect(clippy::cast_precision_loss, reason = "a share of bytes")]
+fn resident(job: &JobPlan) -> Result<f64, String> {
+    let (mut cached, mut all) = (0.0, 0.0);
+    for target in job.targets.iter().take(LOOKED_AT) {
+        let file = File::open(&target.path).map_err(|error| format!("{}: {error}", target.path))?;
+        let reading = residency::residency(&file, 0, target.length_bytes);
+        let Some(fraction) = reading.fraction else {
+            return Err(reading.reason.unwrap_or_else(|| "the kernel does not say".into()));
+        };
+        cached += fraction * target.length_bytes as f64;
+        all += target.length_bytes as f64;
+    }
+    if all > 0.0 { Ok(cached / all) } else { Err("there are no files to look at".into()) }
+}
+
+/// Block devices under the jobs' targets, each once, with a first sample.
+fn devices(
+    root: &Root,
+    jobs: &[JobPlan],
+) -> Vec<(DeviceNumber, String, block::BlockSample)> {
+    let mut found: Vec<(DeviceNumber, String, block::BlockSample)> = Vec::new();
+    let mut seen_directories = Vec::new();
+    for target in jobs.iter().flat_map(|job| &job.targets) {
+        let path = Path::new(&target.path);
+        // Files of one directory lie on one device: look once for each directory.
+        let place = match target.kind {
+            TargetKind::BlockDevice => path.to_path_buf(),
+            TargetKind::File => path.parent().unwrap_or(path).to_path_buf(),
+        };
+        if seen_directories.contains(&place) {
+            continue;
+        }
+        seen_directories.push(place);
+        let storage = gpuio_host::target_storage(root, path, &mut Vec::new());
+        let Some(device) = storage.device else { continue };
+        let known = |(number, ..): &(DeviceNumber, String, block::BlockSample)| {
+            *number == device.device
+        };
+        if found.iter().any(known) {
+            continue;
+        }
+        if let Ok(Some(sample)) = block::sample(root, device.device) {
+            found.push((device.device, device.name, sample));
+        }
+    }
+    found
+}

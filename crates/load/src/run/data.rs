@@ -1,0 +1,243 @@
+//! The data set over a run: judged before anything, made before each group, settled after it,
+//! removed at the end unless kept.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use gpuio_host::Root;
+use gpuio_record::{
+    GuardNote, JobPlan, JobResult, Plan, TargetKind, TargetPlan, VerifyMode, VerifyOutcome,
+};
+
+use crate::dataset::judge::{Permit, Verdict, Wanted, judge};
+use crate::dataset::make::{self, Made, Task};
+use crate::dataset::manifest::{self, Holds, ManifestError};
+use crate::dataset::{MakeError, Progress, Refusal, clean};
+
+/// Why the data set is not as the plan needs it.
+#[derive(Debug, thiserror::Error)]
+pub enum DataSetError {
+    /// Targets that may not be used as planned. Nothing was written.
+    #[error("{}", lines(.0))]
+    Refused(Vec<Refusal>),
+    /// Making files failed; what was half made is gone.
+    #[error(transparent)]
+    Make(#[from] MakeError),
+    /// The list of our files could not be kept.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Files of ours could not be removed.
+    #[error("{}", lines(.0))]
+    Clean(Vec<clean::CleanError>),
+}
+
+fn lines<T: ToString>(all: &[T]) -> String {
+    all.iter().map(T::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// The files of a run.
+pub(super) struct DataSet<'a> {
+    permit: &'a Permit,
+    root: &'a Root,
+    /// Files made by this run that are to go, and the directories made for them.
+    made: Vec<Made>,
+    directories: Vec<PathBuf>,
+    /// Our own files that the group in hand writes.
+    written: Vec<PathBuf>,
+}
+
+impl<'a> DataSet<'a> {
+    /// Judges every target of every job and notes the verdicts in the plan.
+    pub(super) fn guard(
+        plan: &mut Plan,
+        permit: &'a Permit,
+        root: &'a Root,
+    ) -> Result<DataSet<'a>, DataSetError> {
+        judge_all(plan, permit, root)?;
+        Ok(DataSet {
+            permit,
+            root,
+            made: Vec::new(),
+            directories: Vec::new(),
+            written: Vec::new(),
+        })
+    }
+
+    /// Makes what the group's jobs need and marks our files as in use.
+    pub(super) fn prepare(
+        &mut self,
+        jobs: &[JobPlan],
+        stop: &AtomicBool,
+        making: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<(), DataSetError> {
+        let mut tasks: Vec<Task> = Vec::new();
+        let mut keeps = Vec::new();
+        let mut refused = Vec::new();
+        self.written.clear();
+        for (job, target) in each(jobs) {
+            let wanted = wanted(job, target);
+            match judge(&wanted, self.permit, self.root) {
+                Err(refusal) => refused.push(refusal),
+                Ok(verdict) => {
+                    self.make_parent(job, &verdict)?;
+                    if let Some(task) = Task::of(&wanted, &verdict)
+                        && !tasks.iter().any(|other| other.path == task.path)
+                    {
+                        tasks.push(task);
+                        keeps.push(job.keep);
+                    }
+                    self.note_write(&wanted, &verdict);
+                }
+            }
+        }
+        if !refused.is_empty() {
+            return Err(DataSetError::Refused(refused));
+        }
+        let bar = Bar { done: AtomicU64::new(0), of: bytes_to_fill(&tasks), making };
+        let made = make::make(&tasks, &bar, stop)?;
+        self.made.extend(made.into_iter().zip(keeps).filter(|(_, keep)| !keep).map(|(m, _)| m));
+        manifest::begin(&self.written)?;
+        Ok(())
+    }
+
+    fn make_parent(&mut self, job: &JobPlan, verdict: &Verdict) -> Result<(), DataSetError> {
+        let parent = verdict.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let wanted = job.directory.is_some() && verdict.note == GuardNote::Make;
+        if let Some(parent) = parent.filter(|parent| wanted && !parent.exists())
+            && make::make_directory(parent)?
+            && !job.keep
+        {
+            self.directories.push(parent.to_owned());
+        }
+        Ok(())
+    }
+
+    fn note_write(&mut self, wanted: &Wanted, verdict: &Verdict) {
+        let ours =
+            matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
+        let file = verdict.kind == TargetKind::File;
+        if wanted.writes && ours && file && !self.written.contains(&verdict.path) {
+            self.written.push(verdict.path.clone());
+        }
+    }
+
+    /// Writes down what the files hold now that the group is over.
+    pub(super) fn settle(
+        &mut self,
+        jobs: &[JobPlan],
+        results: &[JobResult],
+    ) -> Result<(), DataSetError> {
+        let settled: Vec<(PathBuf, Option<Holds>)> = std::mem::take(&mut self.written)
+            .into_iter()
+            .map(|path| {
+                let holds = holds(&path, jobs, results);
+                (path, holds)
+            })
+            .collect();
+        Ok(manifest::settle(&settled)?)
+    }
+
+    /// Removes what this run made and should not keep.
+    pub(super) fn finish(self) -> Result<(), DataSetError> {
+        let errors = clean::clean(&self.made, &self.directories);
+        if errors.is_empty() { Ok(()) } else { Err(DataSetError::Clean(errors)) }
+    }
+}
+
+/// Judges every target of every job and notes the verdicts in the plan. Writes nothing.
+///
+/// # Errors
+/// All refusals at once.
+pub fn judge_all(plan: &mut Plan, permit: &Permit, root: &Root) -> Result<(), DataSetError> {
+    let mut refused: Vec<Refusal> = Vec::new();
+    for job in &mut plan.jobs {
+        let wants: Vec<Wanted> = job.targets.iter().map(|target| wanted(job, target)).collect();
+        for (target, wanted) in job.targets.iter_mut().zip(wants) {
+            match judge(&wanted, permit, root) {
+                Ok(verdict) => {
+                    target.guard = verdict.note;
+                    target.kind = verdict.kind;
+                }
+                Err(refusal) => refused.push(refusal),
+            }
+        }
+    }
+    if refused.is_empty() { Ok(()) } else { Err(DataSetError::Refused(refused)) }
+}
+
+fn each(jobs: &[JobPlan]) -> impl Iterator<Item = (&JobPlan, &TargetPlan)> {
+    jobs.iter().flat_map(|job| job.targets.iter().map(move |target| (job, target)))
+}
+
+fn wanted(job: &JobPlan, target: &TargetPlan) -> Wanted {
+    let reads = job.read_percent > 0;
+    Wanted {
+        path: PathBuf::from(&target.path),
+        length: target.length_bytes,
+        writes: job.read_percent < 100,
+        // A mapping can't reach past the end of a file, so its file must be there whole.
+        reads: reads || job.engine.got == "mmap",
+        needs_pattern: reads && job.verify != VerifyMode::Off,
+        in_directory: job.directory.is_some(),
+        salt: job.salt,
+        file_number: target.file_number,
+    }
+}
+
+fn bytes_to_fill(tasks: &[Task]) -> u64 {
+    let fills = |task: &&Task| task.contents == make::Contents::Pattern;
+    tasks.iter().filter(fills).map(|task| task.length).sum()
+}
+
+/// Whether a written file holds its pattern again: every job that wrote to it wrote all of it anew
+/// in a verification pass that found nothing wrong.
+fn holds(path: &Path, jobs: &[JobPlan], results: &[JobResult]) -> Option<Holds> {
+    let mut found = None;
+    for (job, target) in each(jobs) {
+        let same = Path::new(&target.path) == path
+            || Path::new(&target.path).canonicalize().is_ok_and(|real| real == path);
+        if !same || job.read_percent == 100 {
+            continue;
+        }
+        let result = results.iter().find(|result| result.name == job.name)?;
+        let outcome = result.verify.as_ref()?;
+        if job.verify != VerifyMode::Pass || !clean_pass(outcome) || !whole(job, target) {
+            return None;
+        }
+        found = Some(Holds { salt: job.salt, file_number: target.file_number });
+    }
+    found
+}
+
+fn clean_pass(outcome: &VerifyOutcome) -> bool {
+    outcome.complete && outcome.bad_blocks == 0 && outcome.failed == 0
+}
+
+/// Whether the job's regions cover the target from its first byte to its last.
+fn whole(job: &JobPlan, target: &TargetPlan) -> bool {
+    let at = job.targets.iter().position(|other| other.path == target.path);
+    let Some(at) = at.and_then(|at| u32::try_from(at).ok()) else { return false };
+    let regions = job.workers.iter().flat_map(|worker| &worker.regions);
+    let mut spans: Vec<(u64, u64)> = regions
+        .filter(|region| region.target == at)
+        .map(|region| (region.offset, region.offset + region.length))
+        .collect();
+    spans.sort_unstable();
+    let reached = spans.iter().try_fold(0, |reached: u64, &(from, to)| {
+        (from <= reached).then(|| reached.max(to))
+    });
+    reached == Some(target.length_bytes)
+}
+
+struct Bar<'a> {
+    done: AtomicU64,
+    of: u64,
+    making: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+impl Progress for Bar<'_> {
+    fn add(&self, bytes: u64) {
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        (self.making)(done, self.of);
+    }
+}

@@ -1,0 +1,81 @@
+//! Why a run could not start or had to end.
+
+use gpuio_io::path::PathError;
+
+/// The run as a whole failed: there is no result for the job concerned.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A thread could not be placed.
+    #[error("a thread could not be put on CPUs {cpus:?}: {what}; see --numa and cpus_allowed")]
+    Pin {
+        /// The CPUs.
+        cpus: Vec<u32>,
+        /// The kernel's answer.
+        what: String,
+    },
+    /// A target could not be opened.
+    #[error("{path}: open{how}: {what}")]
+    Open {
+        /// The file or device.
+        path: String,
+        /// Flags in words.
+        how: String,
+        /// The kernel's answer and what to do.
+        what: String,
+    },
+    /// A path could not be opened or broke.
+    #[error("job '{job}', thread {thread}: {source}")]
+    Path {
+        /// Job name.
+        job: String,
+        /// Thread number.
+        thread: u32,
+        /// The path's own words.
+        source: PathError,
+    },
+    /// The pattern can't be made of the plan.
+    #[error("job '{job}': {what}")]
+    Pattern {
+        /// Job name.
+        job: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A thread could not be started.
+    #[error(
+        "job '{job}', thread {thread} of {threads} could not be started: {what}; lower --threads, \
+         or raise the limit on processes (ulimit -u, cgroup pids.max) or memory"
+    )]
+    Spawn {
+        /// Job name.
+        job: String,
+        /// Thread number.
+        thread: u32,
+        /// Threads of the job.
+        threads: u32,
+        /// The kernel's answer.
+        what: String,
+    },
+    /// The GPU's context could not be had.
+    #[error("GPU {index}: {what}")]
+    Gpu {
+        /// Driver index.
+        index: u32,
+        /// The driver's answer.
+        what: String,
+    },
+    /// A worker thread panicked: a bug in gpuio.
+    #[error(
+        "job '{job}': a worker thread panicked, which is a bug in gpuio; its results are lost: \
+         {what}"
+    )]
+    Panic {
+        /// Job name.
+        job: String,
+        /// The panic's message.
+        what: String,
+    },
+    /// A file of the data set could not be made or guarded.
+    #[error(transparent)]
+    DataSet(#[from] super::data::DataSetError),
+}

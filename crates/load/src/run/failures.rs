@@ -1,0 +1,123 @@
+//! Failed I/Os, gathered so that a million alike take one line.
+
+use gpuio_io::engine::{IoFault, Op};
+use gpuio_io::path::{Fault, Leg, Request};
+use gpuio_record::{IoFailure, JobPlan};
+
+/// Kinds kept apart per worker and job.
+const KINDS: usize = 16;
+
+/// One kind of failure: the first of it, and how many.
+#[derive(Debug, Clone)]
+struct Kind {
+    target: u32,
+    op: Op,
+    fault: Fault,
+    offset: u64,
+    length: u64,
+    times: u64,
+}
+
+/// Failures of one worker, or of several merged.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Failures {
+    kinds: Vec<Kind>,
+    pub(super) total: u64,
+}
+
+/// Faults that differ only in how far they got are of one kind.
+fn alike(a: Fault, b: Fault) -> bool {
+    match (a, b) {
+        (Fault::File(IoFault::EndOfFile(_)), Fault::File(IoFault::EndOfFile(_))) => true,
+        _ => a == b,
+    }
+}
+
+impl Failures {
+    pub(super) fn add(&mut self, target: u32, request: &Request, fault: Fault) {
+        self.put(Kind {
+            target,
+            op: request.op,
+            fault,
+            offset: request.offset,
+            length: u64::from(request.len),
+            times: 1,
+        });
+    }
+
+    fn put(&mut self, kind: Kind) {
+        self.total += kind.times;
+        let same = |held: &Kind| {
+            held.target == kind.target && held.op == kind.op && alike(held.fault, kind.fault)
+        };
+        match self.kinds.iter().position(same) {
+            Some(at) => self.kinds[at].times += kind.times,
+            None if self.kinds.len() < KINDS => self.kinds.push(kind),
+            None => {}
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: Failures) {
+        let listed: u64 = other.kinds.iter().map(|kind| kind.times).sum();
+        self.total += other.total - listed;
+        other.kinds.into_iter().for_each(|kind| self.put(kind));
+    }
+
+    pub(super) fn into_record(self, job: &JobPlan) -> Vec<IoFailure> {
+        self.kinds.into_iter().map(|kind| kind.into_record(job)).collect()
+    }
+}
+
+impl Kind {
+    fn into_record(self, job: &JobPlan) -> IoFailure {
+        let op = match self.op {
+            Op::Read => "read",
+            Op::Write => "write",
+        };
+        let leg = match self.fault.leg() {
+            Leg::File => "file",
+            Leg::Gpu => "gpu",
+        };
+        IoFailure {
+            path: job.targets[self.target as usize].path.clone(),
+            offset: self.offset,
+            length: self.length,
+            op: op.into(),
+            leg: leg.into(),
+            what: words(self.fault, self.length),
+            times: self.times,
+        }
+    }
+}
+
+fn words(fault: Fault, length: u64) -> String {
+    match fault {
+        Fault::File(IoFault::EndOfFile(got)) => format!(
+            "the file ends after {got} of {length} bytes: it is shorter than when the run began; \
+             something truncated it"
+        ),
+        Fault::Gpu(code) => format!(
+            "the CUDA driver answered {code} to the copy; codes from 700 on leave the GPU's \
+             context unusable (dmesg may show an Xid)"
+        ),
+        Fault::File(IoFault::Errno(errno)) => {
+            let text = std::io::Error::from_raw_os_error(errno);
+            format!("{text}{}", meaning(errno))
+        }
+    }
+}
+
+/// What an errno means for a load, where the kernel's own words leave it open.
+fn meaning(errno: i32) -> &'static str {
+    match errno {
+        libc::EIO => ": the device or its driver failed; see dmesg",
+        libc::ENOSPC => ": the file system or thin device is full",
+        libc::EDQUOT => ": this user's quota is used up",
+        libc::EINVAL => ": with O_DIRECT, an offset, length or address off the device's grain",
+        libc::EFBIG => ": past the largest file (ulimit -f, or the file system's limit)",
+        libc::ENOMEM => ": the kernel had no memory for the I/O",
+        libc::ESTALE => ": the NFS server no longer knows the file",
+        libc::EOPNOTSUPP => ": this file takes no such I/O",
+        _ => "",
+    }
+}

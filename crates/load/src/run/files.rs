@@ -1,0 +1,86 @@
+//! Opens the targets of a worker as the plan says, and reads back what the kernel made of it.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use gpuio_io::engine::EngineFile;
+use gpuio_record::{DirectMode, JobPlan};
+use rustix::fs::{Mode, OFlags};
+
+use super::RunError;
+
+/// The open targets of one worker, in the order of the job's targets that it uses.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    /// Index of the job's target behind each file.
+    pub(super) targets: Vec<u32>,
+    fds: Vec<Arc<OwnedFd>>,
+    lengths: Vec<u64>,
+    writable: bool,
+    /// Whether every descriptor really has O_DIRECT, read back from the kernel.
+    pub(super) direct: bool,
+}
+
+impl Files {
+    /// Opens the given targets of a job.
+    pub(super) fn open(job: &JobPlan, targets: &[u32]) -> Result<Files, RunError> {
+        let writable = job.read_percent < 100;
+        let mut fds = Vec::with_capacity(targets.len());
+        let mut lengths = Vec::with_capacity(targets.len());
+        let mut direct = true;
+        for &target in targets {
+            let plan = &job.targets[target as usize];
+            let fd = open_one(job, &plan.path, writable)?;
+            let flags = rustix::fs::fcntl_getfl(&fd).unwrap_or(OFlags::empty());
+            direct &= flags.contains(OFlags::DIRECT);
+            fds.push(Arc::new(fd));
+            lengths.push(plan.length_bytes);
+        }
+        Ok(Files { targets: targets.to_vec(), fds, lengths, writable, direct })
+    }
+
+    /// The files as an engine takes them. They stay open as long as `self`.
+    pub(super) fn for_engine(&self) -> Vec<EngineFile> {
+        let both = self.fds.iter().zip(&self.lengths);
+        both.map(|(fd, &len)| EngineFile { fd: fd.as_raw_fd(), len, writable: self.writable })
+            .collect()
+    }
+
+    /// Index of the worker's file that is the job's `target`.
+    pub(super) fn index_of(&self, target: u32) -> Option<u32> {
+        let at = self.targets.iter().position(|&t| t == target)?;
+        u32::try_from(at).ok()
+    }
+
+    pub(super) fn mode(&self) -> DirectMode {
+        if self.direct { DirectMode::Direct } else { DirectMode::Buffered }
+    }
+}
+
+fn open_one(job: &JobPlan, path: &str, writable: bool) -> Result<OwnedFd, RunError> {
+    let mut flags = OFlags::CLOEXEC | if writable { OFlags::RDWR } else { OFlags::RDONLY };
+    let mut how = String::from(if writable { " for writing" } else { " for reading" });
+    if job.direct == DirectMode::Direct {
+        flags |= OFlags::DIRECT;
+        how.push_str(" with O_DIRECT");
+    }
+    if job.sync {
+        flags |= OFlags::DSYNC;
+        how.push_str(" with O_DSYNC");
+    }
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
+        use rustix::io::Errno;
+        let hint = match errno {
+            Errno::INVAL if job.direct == DirectMode::Direct => {
+                "; the file system takes no O_DIRECT: use --buffered"
+            }
+            Errno::MFILE => "; raise the limit on open files (ulimit -n) or lower --threads",
+            Errno::NFILE => "; the system's file table is full (fs.file-max)",
+            Errno::ACCESS | Errno::PERM => "; this user may not",
+            Errno::NOENT => "; it was there a moment ago: somebody removed it",
+            Errno::BUSY => "; it is in use",
+            _ => "",
+        };
+        RunError::Open { path: path.to_owned(), how, what: format!("{errno}{hint}") }
+    })
+}

@@ -1,0 +1,244 @@
+//! The jobs of one group: opened together, started together, measured, verified.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+
+use gpuio_gpu::Context;
+use gpuio_io::clock::{Clock, Nanos};
+use gpuio_record::{JobPlan, Point};
+
+use super::around::{self, Before};
+use super::files::Files;
+use super::gate::{FirstDone, Gate, Stage};
+use super::results::{self, JobParts};
+use super::rusage::Usage;
+use super::sample::Sampler;
+use super::worker::{self, Outcome, Ready, Task};
+use super::{Means, Ran, RunError, Watch, warn};
+
+/// Between the moment that the start is announced and the start itself: every worker has long
+/// woken by then, so that all begin together.
+const LEAD_NS: Nanos = 2_000_000;
+/// A worker's stack: its loop keeps its data on the heap, and 10,000 of them must fit.
+const STACK_BYTES: usize = 256 << 10;
+
+pub(super) struct Group<'a> {
+    pub(super) jobs: &'a [JobPlan],
+    pub(super) means: &'a Means<'a>,
+    pub(super) contexts: &'a BTreeMap<u32, Context>,
+    pub(super) clock: Clock,
+    pub(super) interval_ns: u64,
+}
+
+/// What the run's own thread read while the workers worked.
+struct Measured {
+    usage: Usage,
+    series: Vec<Vec<Point>>,
+    caches: Vec<gpuio_record::CacheReading>,
+    open_ns: u64,
+    verify_ns: u64,
+}
+
+type Home = Option<Result<Outcome, RunError>>;
+
+impl Group<'_> {
+    /// Runs the group and adds its results to `ran`.
+    pub(super) fn run(&self, watch: &dyn Watch, ran: &mut Ran) -> Result<(), RunError> {
+        let workers: u32 = self.jobs.iter().map(|job| job.threads).sum();
+        let gate = Gate::new(self.clock, workers);
+        let firsts: Vec<FirstDone> = self.jobs.iter().map(|_| FirstDone::default()).collect();
+        let pages = self.pages();
+        let shared = self.shared_files()?;
+        let opening = self.clock.now();
+        let (homes, readies, measured) = std::thread::scope(|scope| {
+            let (say, hear) = channel();
+            let mut handles = Vec::new();
+            for (at, job) in self.jobs.iter().enumerate() {
+                for (nth, plan) in job.workers.iter().enumerate() {
+                    let gpu = plan.gpu.and_then(|gpu| job.gpus.get(gpu as usize));
+                    let task = Task {
+                        job,
+                        plan,
+                        page: pages[at].start + nth,
+                        gate: &gate,
+                        first_done: &firsts[at],
+                        job_pages: pages[at].clone(),
+                        context: gpu.and_then(|gpu| self.contexts.get(&gpu.index)).cloned(),
+                        shared_files: shared[at].clone(),
+                    };
+                    match spawn(scope, task, say.clone()) {
+                        Ok(handle) => handles.push((at, handle)),
+                        Err(error) => {
+                            gate.open(Stage::Abandoned);
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            drop(say);
+            let readies = self.gather(&gate, &hear, &handles)?;
+            let measured = self.measure(&gate, opening, &pages, watch);
+            Ok((join(self.jobs, handles)?, readies, measured))
+        })?;
+        self.conclude(homes, readies, measured, &firsts, watch, ran)
+    }
+
+    /// The pages of each job's workers.
+    fn pages(&self) -> Vec<Range<usize>> {
+        let mut next = 0;
+        let job_pages = |job: &JobPlan| {
+            let from = next;
+            next += job.workers.len();
+            from..next
+        };
+        self.jobs.iter().map(job_pages).collect()
+    }
+
+    fn shared_files(&self) -> Result<Vec<Option<Files>>, RunError> {
+        let of = |job: &JobPlan| {
+            let all: Vec<u32> = (0u32..).take(job.targets.len()).collect();
+            let wanted = job.shared_fd && job.directory.is_none();
+            wanted.then(|| Files::open(job, &all)).transpose()
+        };
+        self.jobs.iter().map(of).collect()
+    }
+
+    /// Waits until every worker is ready; the first that is not sends all home.
+    fn gather<T>(
+        &self,
+        gate: &Gate,
+        hear: &Receiver<Result<Ready, RunError>>,
+        handles: &[(usize, T)],
+    ) -> Result<Vec<Ready>, RunError> {
+        let mut readies = Vec::with_capacity(handles.len());
+        let mut failed = None;
+        for _ in handles {
+            match hear.recv() {
+                Ok(Ok(ready)) => readies.push(ready),
+                Ok(Err(error)) => failed = failed.or(Some(error)),
+                Err(_) => {
+                    let job = self.jobs.first().map(|job| job.name.clone()).unwrap_or_default();
+                    let what = "a thread ended before it was ready".to_owned();
+                    failed = failed.or(Some(RunError::Panic { job, what }));
+                    break;
+                }
+            }
+        }
+        match failed {
+            None => Ok(readies),
+            Some(error) => {
+                gate.open(Stage::Abandoned);
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts the clock, samples until the last worker is done, and lets verification go ahead.
+    fn measure(
+        &self,
+        gate: &Gate,
+        opening: Nanos,
+        pages: &[Range<usize>],
+        watch: &dyn Watch,
+    ) -> Measured {
+        let before = Before::take(self.jobs);
+        let open_ns = self.clock.now() - opening;
+        let usage = Usage::of_process();
+        let start = self.clock.now() + LEAD_NS;
+        watch.started(self.jobs);
+        gate.open(Stage::Running(start));
+        let mut sampler = Sampler::new(self.jobs, pages, start, self.interval_ns);
+        loop {
+            let done = gate.await_done(sampler.patience(self.clock.now(), self.interval_ns));
+            if self.means.stop.load(Ordering::Relaxed) {
+                gate.stop.store(true, Ordering::Relaxed);
+            }
+            let now = self.clock.now();
+            if done || sampler.due(now) {
+                let tick = sampler.sample(gate, now, done);
+                watch.tick(&tick);
+            }
+            if done {
+                break;
+            }
+        }
+        let usage = usage.until(&Usage::of_process());
+        let caches = around::caches(self.jobs, before);
+        let verifying = self.clock.now();
+        if self.jobs.iter().any(|job| job.verify == gpuio_record::VerifyMode::Pass) {
+            watch.verifying(self.jobs);
+        }
+        gate.open(Stage::After);
+        Measured { usage, series: sampler.series(), caches, open_ns, verify_ns: verifying }
+    }
+
+    fn conclude(
+        &self,
+        homes: Vec<Vec<Home>>,
+        readies: Vec<Ready>,
+        measured: Measured,
+        firsts: &[FirstDone],
+        watch: &dyn Watch,
+        ran: &mut Ran,
+    ) -> Result<(), RunError> {
+        ran.setup.open_ns += measured.open_ns;
+        ran.setup.verify_ns += self.clock.now().saturating_sub(measured.verify_ns);
+        let mut readies = readies.into_iter();
+        let mut broken = None;
+        let begun = ran.jobs.len();
+        let each = self.jobs.iter().zip(homes).zip(measured.series).zip(measured.caches);
+        for ((((job, homes), series), cache), first) in each.zip(firsts) {
+            let ready: Vec<Ready> = readies.by_ref().take(homes.len()).collect();
+            let mut outcomes = Vec::with_capacity(homes.len());
+            for home in homes {
+                match home {
+                    Some(Ok(outcome)) => outcomes.push(outcome),
+                    Some(Err(error)) => broken = broken.or(Some(error)),
+                    None => {}
+                }
+            }
+            let lost = outcomes.len() < job.workers.len();
+            let parts = JobParts { job, ready, outcomes, series, cache, first, lost };
+            let result = results::job(parts);
+            watch.job_done(job, &result);
+            ran.jobs.push(result);
+        }
+        let done = &ran.jobs[begun..];
+        let total = results::total(self.jobs, done, &measured.usage);
+        ran.warnings.extend(warn::group(self.jobs, done, self.means.host));
+        ran.totals.push(total);
+        broken.map_or(Ok(()), Err)
+    }
+}
+
+fn spawn<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    task: Task<'scope>,
+    say: Sender<Result<Ready, RunError>>,
+) -> Result<ScopedJoinHandle<'scope, Home>, RunError> {
+    let (job, thread, threads) = (task.job.name.clone(), task.plan.thread, task.job.threads);
+    let builder = Builder::new().name(format!("gpuio-{thread}")).stack_size(STACK_BYTES);
+    builder.spawn_scoped(scope, move || worker::work(&task, &say)).map_err(|error| {
+        RunError::Spawn { job, thread, threads, what: error.to_string() }
+    })
+}
+
+fn join(
+    jobs: &[JobPlan],
+    handles: Vec<(usize, ScopedJoinHandle<'_, Home>)>,
+) -> Result<Vec<Vec<Home>>, RunError> {
+    let mut homes: Vec<Vec<Home>> = jobs.iter().map(|_| Vec::new()).collect();
+    for (at, handle) in handles {
+        let home = handle.join().map_err(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            let what = text.unwrap_or_else(|| "no message".into());
+            RunError::Panic { job: jobs[at].name.clone(), what }
+        })?;
+        homes[at].push(home);
+    }
+    Ok(homes)
+}

@@ -1,0 +1,160 @@
+//! Carries out a plan: groups one after another, the jobs of a group together.
+
+mod affinity;
+mod around;
+mod data;
+mod error;
+mod failures;
+mod files;
+mod gate;
+mod group;
+mod results;
+mod rusage;
+mod sample;
+mod timed;
+mod verify;
+mod warn;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gpuio_gpu::{Context, Driver};
+use gpuio_host::Root;
+use gpuio_io::clock::Clock;
+use gpuio_record::facts::HostFacts;
+use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RunTotals, SetupTimes, Warning};
+
+pub use crate::dataset::judge::Permit;
+use data::DataSet;
+pub use error::RunError;
+pub use data::{DataSetError, judge_all};
+pub use sample::Tick;
+
+/// Told how a run goes. Called from the run's own thread, never from a worker.
+pub trait Watch: Sync {
+    /// Files are being made: bytes written so far and bytes to write.
+    fn making(&self, done: u64, of: u64);
+    /// A group's jobs have started.
+    fn started(&self, jobs: &[JobPlan]);
+    /// An interval of a group has passed.
+    fn tick(&self, tick: &Tick);
+    /// The clock of a group has stopped; verification begins.
+    fn verifying(&self, jobs: &[JobPlan]);
+    /// A job's result is there.
+    fn job_done(&self, job: &JobPlan, result: &JobResult);
+}
+
+/// What a run needs beside its plan.
+#[derive(Debug)]
+pub struct Means<'a> {
+    /// The driver, where the plan has GPUs.
+    pub driver: Option<&'a Driver>,
+    /// Facts of the machine.
+    pub host: &'a HostFacts,
+    /// Set from outside to end the run early with partial results.
+    pub stop: Arc<AtomicBool>,
+    /// What may be overwritten.
+    pub permit: Permit,
+}
+
+/// What a run leaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// How it ended.
+    pub ended: EndedHow,
+    /// Times outside the clock.
+    pub setup: SetupTimes,
+    /// One result per job that ran, in plan order.
+    pub jobs: Vec<JobResult>,
+    /// One per group that ran.
+    pub totals: Vec<RunTotals>,
+    /// What to beware of.
+    pub warnings: Vec<Warning>,
+    /// The error that ended the run, where one did: results so far stand all the same.
+    pub error: Option<String>,
+}
+
+/// Runs the plan. Errors that end a group end the run; the groups before it keep their results
+/// (the error stands in [`Ran::error`]).
+///
+/// # Errors
+/// Nothing at all ran: the data set could not be made or was not allowed to be touched, or the
+/// first group failed before its clock started.
+pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran, RunError> {
+    let clock = Clock::start();
+    let root = Root::live();
+    let mut data = DataSet::guard(plan, &means.permit, &root)?;
+    let mut ran = Ran {
+        ended: EndedHow::Complete,
+        setup: SetupTimes::default(),
+        jobs: Vec::new(),
+        totals: Vec::new(),
+        warnings: Vec::new(),
+        error: None,
+    };
+    let contexts = contexts(plan, means)?;
+    let interval_ns = plan.interval_ns;
+    for jobs in plan.jobs.chunk_by(|a, b| a.group == b.group) {
+        if means.stop.load(Ordering::Relaxed) {
+            ran.ended = EndedHow::Interrupted;
+            break;
+        }
+        let began = clock.now();
+        let made = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of));
+        ran.setup.data_set_ns += clock.now() - began;
+        let outcome = made.map_err(RunError::from).and_then(|()| {
+            let group = group::Group { jobs, means, contexts: &contexts, clock, interval_ns };
+            group.run(watch, &mut ran)
+        });
+        let wrote = data.settle(jobs, &ran.jobs);
+        match outcome.and(wrote.map_err(RunError::from)) {
+            Ok(()) => {}
+            Err(error) if ran.jobs.is_empty() => {
+                // The first error says more than one of clean-up after it.
+                let _ = data.finish();
+                return Err(error);
+            }
+            Err(error) => {
+                ran.ended = EndedHow::Failed;
+                ran.error = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    let began = clock.now();
+    if let Err(error) = data.finish() {
+        ran.error.get_or_insert(error.to_string());
+    }
+    ran.setup.close_ns = clock.now() - began;
+    ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
+    Ok(ran)
+}
+
+fn overall(ran: &Ran, stopped: bool) -> EndedHow {
+    let any = |how| ran.jobs.iter().any(|job| job.ended == how);
+    if ran.ended == EndedHow::Failed || any(EndedHow::Failed) {
+        EndedHow::Failed
+    } else if stopped || ran.ended == EndedHow::Interrupted || any(EndedHow::Interrupted) {
+        EndedHow::Interrupted
+    } else {
+        EndedHow::Complete
+    }
+}
+
+/// One context per GPU of the plan, shared by all of its workers.
+fn contexts(plan: &Plan, means: &Means<'_>) -> Result<BTreeMap<u32, Context>, RunError> {
+    let mut contexts = BTreeMap::new();
+    for gpu in plan.jobs.iter().flat_map(|job| &job.gpus) {
+        if contexts.contains_key(&gpu.index) {
+            continue;
+        }
+        let error = |what: String| RunError::Gpu { index: gpu.index, what };
+        let driver = means.driver.ok_or_else(|| error("no CUDA driver is loaded".into()))?;
+        let context =
+            Context::new(driver, gpu.index).map_err(|failed| error(failed.to_string()))?;
+        contexts.insert(gpu.index, context);
+    }
+    Ok(contexts)
+}

@@ -1,0 +1,415 @@
+//! The measured loop: the only code that runs while the clock does.
+
+use std::sync::atomic::Ordering;
+
+use gpuio_io::clock::Nanos;
+use gpuio_io::engine::Op;
+use gpuio_io::path::{Landed, Request, Start};
+use gpuio_record::{DirectMode, JobPlan, VerifyMode};
+use gpuio_stat::{Histogram, LiveTotals, Tally};
+
+use super::failures::Failures;
+use super::verify::{self, Findings};
+use super::worker::{self, Task, Tools, side};
+use super::RunError;
+use crate::pace::Pacer;
+use crate::pattern::{self, Block, Pattern, RegionSpan};
+
+/// A worker gives up after this many failed I/Os: storage that answers with errors would
+/// otherwise be asked millions of times.
+const FAILURES_MOST: u64 = 1000;
+
+/// What the loop leaves behind.
+#[derive(Debug)]
+pub(super) struct Timed {
+    pub(super) reads: Tally,
+    pub(super) writes: Tally,
+    pub(super) done_ns: Nanos,
+    pub(super) failures: Failures,
+    /// What each slot was left with by its last read, for verification.
+    pub(super) left: Vec<Option<Block>>,
+    pub(super) inline: Findings,
+    pub(super) between_ns: u64,
+    pub(super) gave_up: bool,
+    pub(super) interrupted: bool,
+}
+
+/// The bounds of the loop on the run's clock.
+struct Bounds {
+    /// I/Os started from here on count.
+    from: Nanos,
+    deadline: Option<Nanos>,
+    bytes: Option<u64>,
+}
+
+struct Loop<'a> {
+    task: &'a Task<'a>,
+    tools: &'a mut Tools,
+    bounds: Bounds,
+    pattern: Pattern,
+    pacer: Option<Pacer>,
+    free: Vec<u32>,
+    /// A block that the path had no room for.
+    pending: Option<Block>,
+    landed: Vec<Landed>,
+    issued_bytes: u64,
+    stopping: bool,
+    /// Tallies of reads and of writes; their `total` histograms are merged from `recent`.
+    tallies: [Tally; 2],
+    recent: [Histogram; 2],
+    epoch: u32,
+    totals: LiveTotals,
+    last_landed: Nanos,
+    keys: Vec<u64>,
+    /// Whether a GPU leg and a queue exist, so that their histograms say something.
+    has_gpu: bool,
+    out: Timed,
+}
+
+/// Runs the load from `start` until its bounds, an interrupt, or too many failures.
+pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Timed, RunError> {
+    let job = task.job;
+    let from = start + job.start_delay_ns + job.ramp_ns;
+    let bounds = Bounds {
+        from,
+        deadline: job.stop.runtime_ns.map(|time| from + time),
+        bytes: job.stop.bytes_per_thread,
+    };
+    let began = start + job.start_delay_ns;
+    let pattern = pattern_of(task, tools)?;
+    let pacer = match &job.pacing {
+        None => None,
+        Some(pacing) => {
+            let pacer = Pacer::new(pacing, 1, task.plan.seed, began);
+            Some(pacer.map_err(|error| wrong(job, &error))?)
+        }
+    };
+    let keys = tools.files.targets.iter().map(|&target| verify::key(job, target)).collect();
+    let slots = job.depth as usize;
+    let mut looped = Loop {
+        task,
+        tools,
+        bounds,
+        pattern,
+        pacer,
+        free: (0..job.depth).rev().collect(),
+        pending: None,
+        landed: Vec::with_capacity(slots),
+        issued_bytes: 0,
+        stopping: false,
+        tallies: [Tally::default(), Tally::default()],
+        recent: [Histogram::default(), Histogram::default()],
+        epoch: 0,
+        totals: LiveTotals::default(),
+        last_landed: from,
+        keys,
+        has_gpu: job.streams > 0,
+        out: Timed {
+            reads: Tally::default(),
+            writes: Tally::default(),
+            done_ns: 0,
+            failures: Failures::default(),
+            left: vec![None; slots],
+            inline: Findings::default(),
+            between_ns: 0,
+            gave_up: false,
+            interrupted: false,
+        },
+    };
+    looped.await_start(began);
+    looped.go()?;
+    Ok(looped.leave())
+}
+
+fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {
+    RunError::Pattern { job: job.name.clone(), what: error.to_string() }
+}
+
+/// The grain of offsets and lengths: what the plan aligned to under O_DIRECT.
+pub(super) fn unit(job: &JobPlan) -> u64 {
+    if job.direct == DirectMode::Buffered {
+        return 1;
+    }
+    let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
+    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, 4096]);
+    // The largest power of two that divides all of them.
+    1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
+}
+
+fn pattern_of(task: &Task<'_>, tools: &Tools) -> Result<Pattern, RunError> {
+    let job = task.job;
+    let regions = task.plan.regions.iter().filter_map(|region| {
+        let file = tools.files.index_of(region.target)?;
+        Some(RegionSpan { file, offset: region.offset, length: region.length })
+    });
+    let config = pattern::Config {
+        order: job.order.clone(),
+        blocks: job.blocks.clone(),
+        align_bytes: job.align_bytes,
+        skew_bytes: job.skew_bytes,
+        unit_bytes: unit(job),
+        read_percent: job.read_percent,
+        regions: regions.collect(),
+        seed: task.plan.seed,
+        laps: None,
+    };
+    Pattern::new(&config).map_err(|error| wrong(job, &error))
+}
+
+impl Loop<'_> {
+    /// Waits for the moment of the first I/O; an interrupt ends a long start delay.
+    fn await_start(&self, began: Nanos) {
+        const LOOK: Nanos = 50_000_000;
+        let clock = &self.task.gate.clock;
+        loop {
+            let now = clock.now();
+            if now + LOOK >= began || self.task.gate.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            clock.wait_until(now + LOOK);
+        }
+        if !self.task.gate.stop.load(Ordering::Relaxed) {
+            clock.wait_until(began);
+        }
+    }
+
+    fn go(&mut self) -> Result<(), RunError> {
+        loop {
+            let now = self.task.gate.clock.now();
+            self.look_around(now);
+            let waiting_until = if self.stopping { None } else { self.fill(now)? };
+            let out = self.tools.path.in_flight();
+            if out == 0 && self.stopping {
+                return Ok(());
+            }
+            if out == 0 {
+                self.idle_until(waiting_until);
+                continue;
+            }
+            // With a due time ahead and a free slot the worker must not sleep past it in the
+            // engine: it polls.
+            let wait = waiting_until.is_none();
+            let mut landed = std::mem::take(&mut self.landed);
+            let advanced = self.tools.path.advance(&self.task.gate.clock, &mut landed, wait);
+            for one in landed.drain(..) {
+                self.land(&one)?;
+            }
+            self.landed = landed;
+            advanced.map_err(|source| self.path_error(source))?;
+            self.task.gate.live[self.task.page].publish(&self.totals);
+        }
+    }
+
+    /// Bounds, interrupts, and the sampler's call for recent latencies.
+    #[inline]
+    fn look_around(&mut self, now: Nanos) {
+        if self.bounds.deadline.is_some_and(|deadline| now >= deadline) {
+            self.stopping = true;
+        }
+        if self.task.gate.stop.load(Ordering::Relaxed) && !self.stopping {
+            self.stopping = true;
+            self.out.interrupted = true;
+        }
+        let epoch = self.task.gate.epoch.load(Ordering::Relaxed);
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            self.hand_over();
+        }
+    }
+
+    /// Moves recent latencies to the tallies and to the live page.
+    fn hand_over(&mut self) {
+        for (tally, recent) in self.tallies.iter_mut().zip(&mut self.recent) {
+            tally.legs.total.merge(recent);
+            self.task.gate.live[self.task.page].add_window(recent);
+        }
+    }
+
+    /// Starts I/Os until the path is full, the bounds are reached, or the next is not due yet;
+    /// then says when it will be.
+    #[inline]
+    fn fill(&mut self, now: Nanos) -> Result<Option<Nanos>, RunError> {
+        let synchronous = self.tools.path.synchronous();
+        let mut stamp = now;
+        let mut first = true;
+        while let Some(&slot) = self.free.last() {
+            let due = self.pacer.as_ref().map(Pacer::due);
+            if let Some(due) = due
+                && due > stamp
+            {
+                return Ok(Some(due));
+            }
+            let Some(block) = self.pending.take().or_else(|| self.next_block()) else {
+                self.stopping = true;
+                return Ok(None);
+            };
+            let worked = self.prepare(slot, &block)?;
+            if worked || (synchronous && !first) {
+                stamp = self.task.gate.clock.now();
+            }
+            first = false;
+            let request = Request {
+                op: block.op,
+                file: block.file,
+                offset: block.offset,
+                len: block.len,
+                slot,
+                started: stamp,
+                due: due.unwrap_or(stamp),
+            };
+            match self.tools.path.start(&self.task.gate.clock, request) {
+                Start::Taken => {}
+                Start::Full => {
+                    self.pending = Some(block);
+                    return Ok(None);
+                }
+            }
+            self.free.pop();
+            if let Some(pacer) = &mut self.pacer {
+                pacer.took(block.len);
+            }
+            if stamp >= self.bounds.from {
+                self.issued_bytes += u64::from(block.len);
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn next_block(&mut self) -> Option<Block> {
+        if self.bounds.bytes.is_some_and(|most| self.issued_bytes >= most) {
+            return None;
+        }
+        self.pattern.next()
+    }
+
+    /// Puts data where a write begins, where that was asked for; true when time went by.
+    fn prepare(&mut self, slot: u32, block: &Block) -> Result<bool, RunError> {
+        let job = self.task.job;
+        let inline = job.verify == VerifyMode::Inline;
+        if block.op == Op::Read || !(inline || job.refill) {
+            return Ok(false);
+        }
+        let began = self.task.gate.clock.now();
+        let key = match job.fill {
+            gpuio_record::Fill::Pattern => self.keys[block.file as usize],
+            gpuio_record::Fill::Random => self.task.plan.seed ^ began,
+        };
+        let path = &mut self.tools.path;
+        path.generate(slot, key, block.offset, block.len)
+            .map_err(|source| self.path_error(source))?;
+        self.out.between_ns += self.task.gate.clock.now() - began;
+        Ok(true)
+    }
+
+    /// Nothing is out and nothing is due: sleeps, looking up for interrupts.
+    fn idle_until(&self, due: Option<Nanos>) {
+        const LOOK: Nanos = 50_000_000;
+        let clock = &self.task.gate.clock;
+        if let Some(due) = due {
+            clock.wait_until(due.min(clock.now() + LOOK));
+        }
+    }
+
+    #[inline]
+    fn land(&mut self, landed: &Landed) -> Result<(), RunError> {
+        let request = &landed.request;
+        self.free.push(request.slot);
+        let (at, bytes) = (side(request.op), u64::from(request.len));
+        let counts = request.started >= self.bounds.from;
+        if let Err(fault) = landed.result {
+            let target = self.tools.files.targets[request.file as usize];
+            self.out.failures.add(target, request, fault);
+            self.out.left[request.slot as usize] = None;
+            self.totals.failed += 1;
+            self.tallies[at].failed += u64::from(counts);
+            if self.out.failures.total >= FAILURES_MOST {
+                self.stopping = true;
+                self.out.gave_up = true;
+            }
+            return Ok(());
+        }
+        match request.op {
+            Op::Read => {
+                self.totals.read_bytes += bytes;
+                self.totals.read_ios += 1;
+            }
+            Op::Write => {
+                self.totals.write_bytes += bytes;
+                self.totals.write_ios += 1;
+            }
+        }
+        if counts {
+            self.totals.counted_bytes += bytes;
+            self.count(landed, at, bytes);
+        }
+        self.judge(request)
+    }
+
+    #[inline]
+    fn count(&mut self, landed: &Landed, at: usize, bytes: u64) {
+        let request = &landed.request;
+        let tally = &mut self.tallies[at];
+        tally.ios += 1;
+        tally.bytes += bytes;
+        self.last_landed = self.last_landed.max(landed.ended);
+        self.recent[at].record(landed.ended.saturating_sub(request.due));
+        // Without a GPU leg or a rate, queue and GPU leg are nothing and the file leg is the whole.
+        if self.has_gpu {
+            tally.legs.file.record(landed.file_ns);
+            tally.legs.gpu.record(landed.gpu_ns);
+        }
+        if self.pacer.is_some() {
+            tally.legs.queue.record(request.started.saturating_sub(request.due));
+            if !self.has_gpu {
+                tally.legs.file.record(landed.file_ns);
+            }
+        }
+    }
+
+    /// Verification between I/Os, or a note of what the slot holds for verification afterwards.
+    #[inline]
+    fn judge(&mut self, request: &Request) -> Result<(), RunError> {
+        if self.task.job.verify == VerifyMode::Off {
+            return Ok(());
+        }
+        let block = Block {
+            op: request.op,
+            file: request.file,
+            offset: request.offset,
+            len: request.len,
+        };
+        self.out.left[request.slot as usize] = (request.op == Op::Read).then_some(block);
+        if self.task.job.verify != VerifyMode::Inline || request.op == Op::Write {
+            return Ok(());
+        }
+        let began = self.task.gate.clock.now();
+        verify::block(self.task, self.tools, request.slot, &block, &mut self.out.inline, true)?;
+        self.out.between_ns += self.task.gate.clock.now() - began;
+        Ok(())
+    }
+
+    fn path_error(&self, source: gpuio_io::path::PathError) -> RunError {
+        let (job, thread) = (self.task.job.name.clone(), self.task.plan.thread);
+        RunError::Path { job, thread, source }
+    }
+
+    fn leave(mut self) -> Timed {
+        self.hand_over();
+        self.task.gate.live[self.task.page].publish(&self.totals);
+        self.task.first_done.note(self.last_landed, || worker::counted(self.task));
+        let [mut reads, mut writes] = self.tallies;
+        if !self.has_gpu && self.pacer.is_none() {
+            for tally in [&mut reads, &mut writes] {
+                tally.legs.file = tally.legs.total.clone();
+            }
+        }
+        self.out.inline.complete = !self.out.interrupted;
+        Timed {
+            reads,
+            writes,
+            done_ns: self.last_landed.saturating_sub(self.bounds.from),
+            ..self.out
+        }
+    }
+}

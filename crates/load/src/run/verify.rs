@@ -1,0 +1,301 @@
+//! Verification: are the bytes where they should be what they should be? Never within a clock.
+
+use std::sync::atomic::Ordering;
+
+use gpuio_gpu::pattern::{file_key, word};
+use gpuio_io::engine::Op;
+use gpuio_io::path::{Landed, Leg, Mismatch, Request, Start};
+use gpuio_record::{BlockShare, JobPlan, Order, VerifyMismatch, VerifyOutcome};
+
+use super::timed::unit;
+use super::worker::{Task, Tools};
+use super::RunError;
+use crate::pattern::{self, Block, Pattern, RegionSpan};
+
+/// Mismatches kept.
+const KEPT: usize = 16;
+
+/// The key of a target's pattern.
+pub(super) fn key(job: &JobPlan, target: u32) -> u64 {
+    file_key(job.salt, job.targets[target as usize].file_number)
+}
+
+/// What one worker found.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Findings {
+    timed: (u64, u64),
+    pass: (u64, u64),
+    bad_blocks: u64,
+    bad_words: u64,
+    bad: Vec<(u32, Mismatch)>,
+    failed: u64,
+    pub(super) complete: bool,
+}
+
+impl Findings {
+    pub(super) fn merge(&mut self, other: Findings) {
+        self.timed.0 += other.timed.0;
+        self.timed.1 += other.timed.1;
+        self.pass.0 += other.pass.0;
+        self.pass.1 += other.pass.1;
+        self.bad_blocks += other.bad_blocks;
+        self.bad_words += other.bad_words;
+        self.failed += other.failed;
+        self.complete &= other.complete;
+        let room = KEPT.saturating_sub(self.bad.len());
+        self.bad.extend(other.bad.into_iter().take(room));
+    }
+
+    pub(super) fn into_record(self, job: &JobPlan) -> VerifyOutcome {
+        let on_gpu = job.streams > 0
+            && matches!(
+                job.memory,
+                gpuio_record::MemoryKind::Device | gpuio_record::MemoryKind::Vmm
+            );
+        let software = job.gpus.iter().any(|gpu| gpu.software);
+        let checked_in = match (on_gpu, software) {
+            (true, false) => "GPU memory, by a kernel",
+            (true, true) => "software GPU memory, by the kernel's software twin",
+            (false, _) => "host memory, by the CPU",
+        };
+        VerifyOutcome {
+            timed_blocks: self.timed.0,
+            timed_bytes: self.timed.1,
+            pass_blocks: self.pass.0,
+            pass_bytes: self.pass.1,
+            checked_in: checked_in.into(),
+            bad_blocks: self.bad_blocks,
+            bad_words: self.bad_words,
+            mismatches: self.bad.iter().map(|(target, bad)| mismatch(job, *target, bad)).collect(),
+            failed: self.failed,
+            complete: self.complete,
+        }
+    }
+}
+
+fn mismatch(job: &JobPlan, target: u32, bad: &Mismatch) -> VerifyMismatch {
+    let leg = match bad.leg {
+        Some(Leg::File) => "file",
+        Some(Leg::Gpu) => "gpu",
+        None => "unknown",
+    };
+    VerifyMismatch {
+        path: job.targets[target as usize].path.clone(),
+        offset: bad.offset,
+        expected: format!("{:#018x}", bad.expected),
+        found: format!("{:#018x}", bad.found),
+        bad_words: bad.bad_words,
+        leg: leg.into(),
+        found_belongs_at: home_of(job, bad.found),
+    }
+}
+
+/// Where a word belongs, if it is a word of the pattern of one of the job's files: the pattern's
+/// mixing is a bijection, so its counter can be read back.
+fn home_of(job: &JobPlan, found: u64) -> Option<String> {
+    const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
+    let counter = unmix(found);
+    job.targets.iter().find_map(|target| {
+        let key = file_key(job.salt, target.file_number);
+        let index = counter.wrapping_sub(key).wrapping_mul(STEP_INVERSE);
+        let offset = index.checked_mul(8).filter(|at| *at < target.length_bytes)?;
+        (word(key, index) == found).then(|| format!("{} offset {offset}", target.path))
+    })
+}
+
+/// Undoes splitmix64's finaliser.
+fn unmix(mut z: u64) -> u64 {
+    z ^= z >> 31 ^ z >> 62;
+    z = z.wrapping_mul(0x3196_42b2_d24d_8ec3);
+    z ^= z >> 27 ^ z >> 54;
+    z = z.wrapping_mul(0x96de_1b17_3f11_9089);
+    z ^ z >> 30 ^ z >> 60
+}
+
+/// Checks one landed block and keeps what is wrong.
+pub(super) fn block(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    slot: u32,
+    block: &Block,
+    findings: &mut Findings,
+    timed: bool,
+) -> Result<(), RunError> {
+    let target = tools.files.targets[block.file as usize];
+    let found = tools
+        .path
+        .check(slot, key(task.job, target), block.offset, block.len)
+        .map_err(|source| path_error(task, source))?;
+    let count = if timed { &mut findings.timed } else { &mut findings.pass };
+    count.0 += 1;
+    count.1 += u64::from(block.len);
+    if let Some(bad) = found {
+        findings.bad_blocks += 1;
+        findings.bad_words += bad.bad_words;
+        if findings.bad.len() < KEPT {
+            findings.bad.push((target, bad));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what the timed load left in its slots, then the worker's share of the data set over the
+/// same path: written with its pattern first where the job writes, then read and compared.
+pub(super) fn pass(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    left: &[Option<Block>],
+) -> Result<Findings, RunError> {
+    let mut findings = Findings { complete: true, ..Findings::default() };
+    // What timed writes leave in the file is not position-dependent, so reads beside them say
+    // nothing.
+    let only_reads = task.job.read_percent == 100;
+    for (slot, held) in (0u32..).zip(left) {
+        if let (Some(held), true) = (held, only_reads) {
+            block(task, tools, slot, held, &mut findings, true)?;
+        }
+    }
+    if !only_reads {
+        sweep(task, tools, Op::Write, &mut findings)?;
+    }
+    sweep(task, tools, Op::Read, &mut findings)?;
+    Ok(findings)
+}
+
+/// The part of each region that this worker verifies: threads that work on the same bytes share
+/// them out, so that each byte is verified once.
+fn share(task: &Task<'_>, tools: &Tools) -> Vec<RegionSpan> {
+    let job = task.job;
+    let grain = unit(job).max(8);
+    let same = |region: &gpuio_record::Region| {
+        let all = job.workers.iter();
+        all.filter(|worker| worker.regions.contains(region)).map(|w| w.thread).collect::<Vec<_>>()
+    };
+    let regions = task.plan.regions.iter().filter_map(|region| {
+        let file = tools.files.index_of(region.target)?;
+        let sharers = same(region);
+        let place = sharers.iter().position(|&thread| thread == task.plan.thread)? as u64;
+        let each = (region.length / sharers.len() as u64).next_multiple_of(grain);
+        let begin = (place * each).min(region.length);
+        let length = each.min(region.length - begin);
+        Some(RegionSpan { file, offset: region.offset + begin, length })
+    });
+    regions.filter(|region| region.length >= unit(job)).collect()
+}
+
+fn sweep(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    op: Op,
+    findings: &mut Findings,
+) -> Result<(), RunError> {
+    let job = task.job;
+    let regions = share(task, tools);
+    if regions.is_empty() {
+        return Ok(());
+    }
+    let largest = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let shortest = regions.iter().map(|region| region.length).min().unwrap_or(0);
+    let unit = unit(job);
+    let size = largest.min(shortest - shortest % unit);
+    let config = pattern::Config {
+        order: Order::Sequential,
+        blocks: vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }],
+        align_bytes: unit,
+        skew_bytes: 0,
+        unit_bytes: unit,
+        read_percent: if op == Op::Read { 100 } else { 0 },
+        regions,
+        seed: 0,
+        laps: Some(1),
+    };
+    let mut pattern = Pattern::new(&config).map_err(|error| RunError::Pattern {
+        job: job.name.clone(),
+        what: format!("verification: {error}"),
+    })?;
+    drive(task, tools, &mut pattern, findings)
+}
+
+/// Takes every block of the pattern through the path, checking reads as they land.
+fn drive(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    pattern: &mut Pattern,
+    findings: &mut Findings,
+) -> Result<(), RunError> {
+    let mut free: Vec<u32> = (0..task.job.depth).collect();
+    let mut landed: Vec<Landed> = Vec::new();
+    let mut pending: Option<Block> = None;
+    let mut ended = false;
+    while !ended || tools.path.in_flight() > 0 {
+        if task.gate.stop.load(Ordering::Relaxed) {
+            ended = true;
+            findings.complete = false;
+        }
+        while !ended && let Some(&slot) = free.last() {
+            let Some(block) = pending.take().or_else(|| pattern.next()) else {
+                ended = true;
+                break;
+            };
+            if !start(task, tools, slot, &block)? {
+                pending = Some(block);
+                break;
+            }
+            free.pop();
+        }
+        let advanced = tools.path.advance(&task.gate.clock, &mut landed, true);
+        advanced.map_err(|source| path_error(task, source))?;
+        for one in landed.drain(..) {
+            free.push(one.request.slot);
+            if one.result.is_err() {
+                findings.failed += 1;
+            } else if one.request.op == Op::Read {
+                check(task, tools, &one.request, findings)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn start(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    slot: u32,
+    block: &Block,
+) -> Result<bool, RunError> {
+    if block.op == Op::Write {
+        let key = key(task.job, tools.files.targets[block.file as usize]);
+        let generated = tools.path.generate(slot, key, block.offset, block.len);
+        generated.map_err(|source| path_error(task, source))?;
+    }
+    let now = task.gate.clock.now();
+    let request = Request {
+        op: block.op,
+        file: block.file,
+        offset: block.offset,
+        len: block.len,
+        slot,
+        started: now,
+        due: now,
+    };
+    Ok(matches!(tools.path.start(&task.gate.clock, request), Start::Taken))
+}
+
+fn check(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    request: &Request,
+    findings: &mut Findings,
+) -> Result<(), RunError> {
+    let landed = Block {
+        op: request.op,
+        file: request.file,
+        offset: request.offset,
+        len: request.len,
+    };
+    block(task, tools, request.slot, &landed, findings, false)
+}
+
+fn path_error(task: &Task<'_>, source: gpuio_io::path::PathError) -> RunError {
+    RunError::Path { job: task.job.name.clone(), thread: task.plan.thread, source }
+}

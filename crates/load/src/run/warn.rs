@@ -1,0 +1,195 @@
+//! What to beware of in a group's numbers.
+
+use gpuio_record::facts::HostFacts;
+use gpuio_record::{
+    DirectMode, JobPlan, JobResult, VerifyMode, Warning, WarningKind,
+};
+
+/// Below this time a run says little: caches, clocks and governors have not settled.
+const SHORT_NS: u64 = 1_000_000_000;
+/// Below this many I/Os a 99th percentile rests on fewer than ten of them.
+const FEW_IOS: u64 = 1000;
+
+/// The warnings of a group's jobs.
+pub(super) fn group(jobs: &[JobPlan], results: &[JobResult], host: &HostFacts) -> Vec<Warning> {
+    let mut all = Vec::new();
+    for (job, result) in jobs.iter().zip(results) {
+        let kinds = one(job, result, results, host);
+        all.extend(kinds.into_iter().map(|kind| named(Some(&job.name), kind)));
+    }
+    let threads: u32 = jobs.iter().map(|job| job.threads).sum();
+    let cpus = host.cpu.allowed.as_ref().map(Vec::len).and_then(|n| u32::try_from(n).ok());
+    if let Some(cpus) = cpus.filter(|cpus| threads > *cpus) {
+        all.push(named(None, WarningKind::MoreThreadsThanCpus { threads, cpus }));
+    }
+    if jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software)) {
+        all.push(named(None, WarningKind::SoftwareGpu));
+    }
+    all
+}
+
+fn named(job: Option<&str>, kind: WarningKind) -> Warning {
+    let text = kind.to_string();
+    Warning { job: job.map(str::to_owned), kind, text }
+}
+
+fn one(
+    job: &JobPlan,
+    result: &JobResult,
+    group: &[JobResult],
+    host: &HostFacts,
+) -> Vec<WarningKind> {
+    let mut kinds = Vec::new();
+    cache(job, result, group, host, &mut kinds);
+    writes(job, result, &mut kinds);
+    engine(job, result, &mut kinds);
+    load(job, result, &mut kinds);
+    for worker in &job.workers {
+        let gpu = worker.gpu.and_then(|at| job.gpus.get(at as usize));
+        if let (Some(gpu), Some(worker_node)) = (gpu, worker.numa_node)
+            && let Some(gpu_node) = gpu.numa_node.filter(|node| *node != worker_node)
+        {
+            kinds.push(WarningKind::FarFromGpu { gpu: gpu.index, worker_node, gpu_node });
+            break;
+        }
+    }
+    kinds.extend(job.notes.iter().map(|note| WarningKind::Note { note: note.clone() }));
+    kinds
+}
+
+/// Reads that never reached storage.
+fn cache(
+    job: &JobPlan,
+    result: &JobResult,
+    group: &[JobResult],
+    host: &HostFacts,
+    kinds: &mut Vec<WarningKind>,
+) {
+    if job.engine.got == "null" {
+        return;
+    }
+    let bytes = result.file_leg.read_bytes;
+    // The process's counter covers all jobs of the group: compare like with like.
+    let of_group: u64 = group.iter().map(|job| job.file_leg.read_bytes).sum();
+    if let Some(from_storage) = result.cache.process_read_bytes
+        && bytes > 0
+        && from_storage < of_group / 2
+    {
+        kinds.push(match job.direct {
+            DirectMode::Direct => WarningKind::DirectButCached { bytes, from_storage },
+            DirectMode::Buffered => WarningKind::PageCacheServedReads { bytes, from_storage },
+        });
+    }
+    let data_bytes: u64 = job.targets.iter().map(|target| target.length_bytes).sum();
+    if let Some(memory_bytes) = host.memory.usable_bytes
+        && job.direct == DirectMode::Buffered
+        && data_bytes < memory_bytes
+    {
+        kinds.push(WarningKind::DataSetFitsMemory { data_bytes, memory_bytes });
+    }
+    split(job, result, group, kinds);
+}
+
+/// Requests at the device of another size than the tool's I/Os, where the device's traffic is the
+/// tool's own (within a tenth).
+fn split(
+    job: &JobPlan,
+    result: &JobResult,
+    group: &[JobResult],
+    kinds: &mut Vec<WarningKind>,
+) {
+    let [only] = group else { return };
+    let [device] = result.cache.storage.as_slice() else { return };
+    let leg = &only.file_leg;
+    let (ios, bytes) = (leg.read_ios + leg.write_ios, leg.read_bytes + leg.write_bytes);
+    let (requests, moved) =
+        (device.reads + device.writes, device.read_bytes + device.write_bytes);
+    if ios == 0 || requests == 0 || job.direct == DirectMode::Buffered {
+        return;
+    }
+    let same_bytes = moved.abs_diff(bytes) <= bytes / 10;
+    let (mean_io_bytes, mean_request_bytes) = (bytes / ios, moved / requests);
+    let alike = mean_io_bytes.abs_diff(mean_request_bytes) <= mean_io_bytes / 4;
+    if same_bytes && !alike {
+        let device = device.device.clone();
+        kinds.push(WarningKind::SplitByBlockLayer { mean_io_bytes, mean_request_bytes, device });
+    }
+}
+
+fn writes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
+    let bytes = result.file_leg.write_bytes;
+    if bytes == 0 || job.engine.got == "null" {
+        return;
+    }
+    if job.sync {
+        kinds.push(WarningKind::SyncWrites);
+    } else if job.direct == DirectMode::Buffered {
+        let [device] = result.cache.storage.as_slice() else {
+            kinds.push(WarningKind::BufferedWrites { bytes, to_storage: None });
+            return;
+        };
+        let to_storage = Some(device.write_bytes);
+        kinds.push(WarningKind::BufferedWrites { bytes, to_storage });
+    } else if let [device] = result.cache.storage.as_slice() {
+        let device = device.device.clone();
+        kinds.push(WarningKind::DirectWritesInDeviceCache { device });
+    }
+}
+
+fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
+    let row = gpuio_io::engine::find(&job.engine.got);
+    let asynchronous = row.is_some_and(|row| row.asynchronous);
+    let ring = job.streams > 0;
+    if !asynchronous && !ring && job.depth > 1 {
+        let engine = job.engine.got.clone();
+        kinds.push(WarningKind::DepthOnSynchronousEngine { depth: job.depth, engine });
+    }
+    if job.engine.got == "libaio" && job.direct == DirectMode::Buffered {
+        let engine = job.engine.got.clone();
+        kinds.push(WarningKind::AsyncEngineOnBufferedFile { engine });
+    }
+    for got in result.engine.iter().filter(|got| !got.steps_down.is_empty()) {
+        kinds.push(WarningKind::EngineSteppedDown {
+            asked: job.engine.got.clone(),
+            got: got.got.clone(),
+            why: got.steps_down.clone(),
+        });
+    }
+    if let Some(inject) = &job.inject {
+        kinds.push(WarningKind::FaultsInjected { inject: inject.clone() });
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shares and rates")]
+fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
+    let ios = result.read.ios + result.write.ios;
+    let elapsed_ns = result.last_done_ns;
+    if ios > 0 && (elapsed_ns < SHORT_NS || ios < FEW_IOS) {
+        kinds.push(WarningKind::RunTooShort { elapsed_ns, ios });
+    }
+    if elapsed_ns > SHORT_NS && result.first_done_ns < elapsed_ns / 10 * 9 {
+        let (first_done_ns, last_done_ns) = (result.first_done_ns, elapsed_ns);
+        kinds.push(WarningKind::UnevenFinish { first_done_ns, last_done_ns });
+    }
+    if let Some(pacing) = &job.pacing
+        && elapsed_ns > 0
+    {
+        let seconds = elapsed_ns as f64 / 1e9 * f64::from(job.threads);
+        let bytes = (result.read.bytes + result.write.bytes) as f64;
+        let by_bytes = pacing.bytes_per_s.map(|rate| bytes / (rate as f64 * seconds));
+        let by_ios = pacing.iops.map(|rate| ios as f64 / (rate as f64 * seconds));
+        // With two limits the one nearer to its bound is the one that held the load back.
+        let reached = by_bytes.into_iter().chain(by_ios).fold(0.0, f64::max);
+        if reached < 0.95 {
+            kinds.push(WarningKind::RateNotReached { reached });
+        }
+    }
+    if result.between_ios_ns > 0 {
+        let time = elapsed_ns as f64 * f64::from(job.threads);
+        let share = result.between_ios_ns as f64 / time.max(1.0);
+        let between_ns = result.between_ios_ns;
+        if job.verify == VerifyMode::Inline || job.refill {
+            kinds.push(WarningKind::WorkBetweenIos { between_ns, share });
+        }
+    }
+}

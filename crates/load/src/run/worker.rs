@@ -1,0 +1,259 @@
+//! One worker thread, from opening its files to its last verified block.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use gpuio_gpu::{Context, MemKind};
+use gpuio_io::clock::Nanos;
+use gpuio_io::engine::fault::Inject;
+use gpuio_io::engine::monitor::LegCounters;
+use gpuio_io::engine::{self, Op};
+use gpuio_io::path::{self, GpuSide};
+use gpuio_record::{
+    DirectMode, FileLegCounters, JobPlan, MemoryKind, VerifyMode, WorkerPlan,
+};
+use gpuio_stat::Tally;
+
+use super::affinity;
+use super::failures::Failures;
+use super::files::Files;
+use super::gate::{FirstDone, Gate, Stage};
+use super::rusage::Usage;
+use super::timed::{self, Timed};
+use super::verify::{self, Findings};
+use super::RunError;
+
+/// What a worker is given. Everything shared is read-only or atomic.
+pub(super) struct Task<'a> {
+    pub(super) job: &'a JobPlan,
+    pub(super) plan: &'a WorkerPlan,
+    /// Its page in the gate.
+    pub(super) page: usize,
+    pub(super) gate: &'a Gate,
+    pub(super) first_done: &'a FirstDone,
+    /// Pages of all workers of the job.
+    pub(super) job_pages: std::ops::Range<usize>,
+    /// The GPU's context, for workers of GPU paths.
+    pub(super) context: Option<Context>,
+    /// Descriptors shared by all threads of the job, where asked for.
+    pub(super) shared_files: Option<Files>,
+}
+
+/// What a worker says once it is ready to start.
+#[derive(Debug, Clone)]
+pub(super) struct Ready {
+    pub(super) engine_got: String,
+    pub(super) steps_down: Vec<String>,
+    pub(super) direct: DirectMode,
+}
+
+/// What a worker brings home.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) reads: Tally,
+    pub(super) writes: Tally,
+    /// From the count's start to the last landing.
+    pub(super) done_ns: Nanos,
+    pub(super) usage: Usage,
+    /// The file leg as counted when the clock stopped.
+    pub(super) file_leg: FileLegCounters,
+    pub(super) failures: Failures,
+    pub(super) findings: Option<Findings>,
+    pub(super) between_ns: u64,
+    /// Whether it gave up after too many failures.
+    pub(super) gave_up: bool,
+    pub(super) interrupted: bool,
+}
+
+/// The open parts of a worker.
+pub(super) struct Tools {
+    // The path goes first: it waits for I/Os on the files.
+    pub(super) path: Box<dyn path::Path>,
+    pub(super) files: Files,
+    pub(super) counters: Arc<LegCounters>,
+    ready: Ready,
+}
+
+/// The body of a worker thread. `None` when the group was abandoned before the start (the reason
+/// went through `ready`).
+pub(super) fn work(
+    task: &Task<'_>,
+    ready: &Sender<Result<Ready, RunError>>,
+) -> Option<Result<Outcome, RunError>> {
+    let mut tools = match open(task) {
+        Ok(tools) => tools,
+        Err(error) => {
+            // The receiver outlives the workers; if it is gone, so is the run.
+            let _ = ready.send(Err(error));
+            return None;
+        }
+    };
+    let _ = ready.send(Ok(tools.ready.clone()));
+    let Stage::Running(start) = task.gate.await_start() else { return None };
+    let before = Usage::of_thread();
+    let timed = timed::run(task, &mut tools, start);
+    let usage = before.until(&Usage::of_thread());
+    let file_leg = file_leg(&tools.counters);
+    task.gate.one_done();
+    task.gate.await_after();
+    Some(timed.and_then(|timed| finish(task, &mut tools, timed, usage, file_leg)))
+}
+
+/// A reading of the counters at the engine's door.
+fn file_leg(counters: &LegCounters) -> FileLegCounters {
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    FileLegCounters {
+        read_ios: load(&counters.read.ios),
+        read_bytes: load(&counters.read.bytes),
+        write_ios: load(&counters.write.ios),
+        write_bytes: load(&counters.write.bytes),
+        short_ios: load(&counters.short_ios),
+        faults: load(&counters.read.faults) + load(&counters.write.faults),
+    }
+}
+
+fn finish(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    timed: Timed,
+    usage: Usage,
+    file_leg: FileLegCounters,
+) -> Result<Outcome, RunError> {
+    let findings = match task.job.verify {
+        VerifyMode::Off => None,
+        VerifyMode::Pass => Some(verify::pass(task, tools, &timed.left)?),
+        VerifyMode::Inline => Some(timed.inline),
+    };
+    Ok(Outcome {
+        reads: timed.reads,
+        writes: timed.writes,
+        done_ns: timed.done_ns,
+        usage,
+        file_leg,
+        failures: timed.failures,
+        findings,
+        between_ns: timed.between_ns,
+        gave_up: timed.gave_up,
+        interrupted: timed.interrupted,
+    })
+}
+
+fn open(task: &Task<'_>) -> Result<Tools, RunError> {
+    affinity::pin(&task.plan.cpus)?;
+    let files = match &task.shared_files {
+        Some(files) => files.clone(),
+        None => Files::open(task.job, &own_targets(task.plan))?,
+    };
+    let counters = Arc::new(LegCounters::default());
+    let config = path_config(task, &files, &counters)?;
+    let row = path::find(&task.job.path.choice.got).ok_or_else(|| broken(task, "path"))?;
+    let path_error = |source| RunError::Path {
+        job: task.job.name.clone(),
+        thread: task.plan.thread,
+        source,
+    };
+    let mut opened = (row.open)(config).map_err(path_error)?;
+    if task.job.read_percent < 100 {
+        prefill(task, &files, opened.path.as_mut()).map_err(path_error)?;
+    }
+    let ready = Ready {
+        engine_got: opened.engine_got,
+        steps_down: opened.steps_down,
+        direct: files.mode(),
+    };
+    Ok(Tools { path: opened.path, files, counters, ready })
+}
+
+/// Targets of a worker, each once, in order.
+pub(super) fn own_targets(plan: &WorkerPlan) -> Vec<u32> {
+    let mut targets: Vec<u32> = plan.regions.iter().map(|region| region.target).collect();
+    targets.dedup();
+    targets
+}
+
+/// A plan names only rows of our own tables; this is for a plan read from elsewhere.
+fn broken(task: &Task<'_>, what: &str) -> RunError {
+    RunError::Pattern {
+        job: task.job.name.clone(),
+        what: format!("the plan names a {what} that this gpuio does not have"),
+    }
+}
+
+fn path_config(
+    task: &Task<'_>,
+    files: &Files,
+    counters: &Arc<LegCounters>,
+) -> Result<path::Config, RunError> {
+    let job = task.job;
+    let memory = mem_kind(job.memory);
+    let block_max = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let engine = engine::find(&job.engine.got).ok_or_else(|| broken(task, "engine"))?;
+    let inject = match &job.inject {
+        None => None,
+        Some(text) => Some(text.parse::<Inject>().map_err(|error| RunError::Pattern {
+            job: job.name.clone(),
+            what: format!("inject: {error}"),
+        })?),
+    };
+    Ok(path::Config {
+        slots: job.depth,
+        block_max: u32::try_from(block_max).map_err(|_| broken(task, "block size"))?,
+        engine,
+        files: files.for_engine(),
+        direct: job.direct == DirectMode::Direct,
+        memory,
+        gpu: task.context.clone().map(|context| GpuSide {
+            context,
+            memory,
+            streams: job.streams.max(1),
+        }),
+        inject,
+        counters: Arc::clone(counters),
+    })
+}
+
+fn mem_kind(kind: MemoryKind) -> MemKind {
+    match kind {
+        MemoryKind::Device => MemKind::Device,
+        MemoryKind::Vmm => MemKind::Vmm,
+        MemoryKind::Pinned => MemKind::Pinned,
+        MemoryKind::Malloc => MemKind::Malloc,
+        MemoryKind::Mmap => MemKind::Mmap,
+    }
+}
+
+/// Gives every slot data to write before the clock starts: the pattern of as many blocks from the
+/// worker's first region, or of a random key. Nothing is generated while the clock runs, unless
+/// refilling was asked for.
+fn prefill(
+    task: &Task<'_>,
+    files: &Files,
+    path: &mut dyn path::Path,
+) -> Result<(), path::PathError> {
+    let job = task.job;
+    let Some(region) = task.plan.regions.first() else { return Ok(()) };
+    let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    let len = u32::try_from(block).unwrap_or(u32::MAX);
+    let random = job.fill == gpuio_record::Fill::Random;
+    let target = files.targets.first().copied().unwrap_or(region.target);
+    let key = if random { task.plan.seed } else { verify::key(job, target) };
+    for slot in 0..job.depth {
+        let offset = region.offset + (u64::from(slot) * block) % region.length.max(1);
+        path.generate(slot, key, offset, len)?;
+    }
+    Ok(())
+}
+
+/// Sum of counted bytes of a job's workers, as last published.
+pub(super) fn counted(task: &Task<'_>) -> u64 {
+    task.gate.live[task.job_pages.clone()].iter().map(|page| page.totals().counted_bytes).sum()
+}
+
+/// Index of a direction in pairs of things.
+pub(super) fn side(op: Op) -> usize {
+    match op {
+        Op::Read => 0,
+        Op::Write => 1,
+    }
+}

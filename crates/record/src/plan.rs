@@ -1,0 +1,348 @@
+//! What will happen, with nothing left to default.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything that a run will do, resolved against the facts of the machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// Jobs in order. Jobs of one group run together; groups run one after another.
+    pub jobs: Vec<JobPlan>,
+    /// Time between two points of the series, nanoseconds.
+    pub interval_ns: u64,
+    /// Paths that `all` would have run and this machine can't take, each once.
+    pub left_out: Vec<LeftOut>,
+    /// Whether the GPUs are gpuio's software GPU: results must never stand beside hardware's.
+    pub software_gpu: bool,
+}
+
+/// A path that did not run, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// Path name.
+    pub path: String,
+    /// What is missing here.
+    pub why: String,
+}
+
+/// What was asked for, what was chosen, and why, where the two differ or a choice was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Choice {
+    /// As asked, or `auto`.
+    pub asked: String,
+    /// As it will run.
+    pub got: String,
+    /// The reason for the choice; absent when it was named.
+    pub why: Option<String>,
+}
+
+/// A path with its place in gdsio's numbering.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathChoice {
+    /// Path name: `host`, `staged`, `cached`.
+    pub choice: Choice,
+    /// gdsio's `-x` number.
+    pub gdsio: u8,
+    /// gdsio's XferType.
+    pub gdsio_name: String,
+}
+
+/// One job: threads that do the same thing to their own targets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobPlan {
+    /// Name, unique in the plan.
+    pub name: String,
+    /// Group number; a stonewall begins a new one.
+    pub group: u32,
+    /// How bytes travel between host memory and their destination.
+    pub path: PathChoice,
+    /// How bytes travel between files and host memory.
+    pub engine: Choice,
+    /// Threads.
+    pub threads: u32,
+    /// I/Os in flight per thread (slots of the path).
+    pub depth: u32,
+    /// Share of reads, 0 to 100.
+    pub read_percent: u8,
+    /// Order of offsets.
+    pub order: Order,
+    /// Block sizes and their shares; shares sum to 100.
+    pub blocks: Vec<BlockShare>,
+    /// Offsets are multiples of this, in bytes (plus `skew_bytes`).
+    pub align_bytes: u64,
+    /// Added to every offset to put it off the 4 KiB grid on purpose; 0 otherwise.
+    pub skew_bytes: u64,
+    /// When the job ends.
+    pub stop: Stop,
+    /// Time at the start that runs but does not count, nanoseconds.
+    pub ramp_ns: u64,
+    /// Wait before the first I/O, nanoseconds after the common start.
+    pub start_delay_ns: u64,
+    /// Rate asked for, per thread.
+    pub pacing: Option<Pacing>,
+    /// Seed from which every worker's own seed comes.
+    pub seed: u64,
+    /// O_DIRECT or page cache.
+    pub direct: DirectMode,
+    /// Why this direct mode.
+    pub direct_why: Option<String>,
+    /// Whether writes wait for stable storage (O_DSYNC).
+    pub sync: bool,
+    /// Whether and how data is verified.
+    pub verify: VerifyMode,
+    /// Salt of the data pattern.
+    pub salt: u64,
+    /// What writes carry.
+    pub fill: Fill,
+    /// Whether write buffers get new data before each write (outside the I/O's clock, inside the
+    /// wall clock).
+    pub refill: bool,
+    /// What the destination memory is.
+    pub memory: MemoryKind,
+    /// Copy streams per thread; 0 on paths without a GPU leg.
+    pub streams: u32,
+    /// Whether all threads use one descriptor per file.
+    pub shared_fd: bool,
+    /// Whether files that this run makes are kept afterwards.
+    pub keep: bool,
+    /// Injected faults, as given.
+    pub inject: Option<String>,
+    /// Directory that holds one file per thread; absent when files are named.
+    pub directory: Option<String>,
+    /// First part of the names of files in that directory: `PREFIX.N`.
+    pub file_prefix: String,
+    /// Bytes that each thread works on.
+    pub size_bytes: u64,
+    /// Where in its file (or in the shared file) the first region starts.
+    pub offset_bytes: u64,
+    /// Whether all threads work on the same files, region after region.
+    pub shared_files: bool,
+    /// GPUs in use by this job, in the order in which threads take them.
+    pub gpus: Vec<Gpu>,
+    /// Files and devices of the job.
+    pub targets: Vec<TargetPlan>,
+    /// One entry per thread.
+    pub workers: Vec<WorkerPlan>,
+    /// Settings that were accepted and have no effect, with the reason.
+    pub notes: Vec<String>,
+}
+
+/// Order in which offsets come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Order {
+    /// One after another, from the start again at the end.
+    Sequential,
+    /// By chance.
+    Random {
+        /// How offsets are spread.
+        distribution: Distribution,
+        /// Whether every block comes once before any comes twice.
+        coverage: bool,
+    },
+}
+
+/// How random offsets are spread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Distribution {
+    /// Every block alike.
+    Uniform,
+    /// Zipf's law with this exponent, hot blocks scattered over the file.
+    Zipf {
+        /// Exponent, above 0.
+        theta: f64,
+    },
+    /// Pareto with this shape, hot blocks scattered over the file.
+    Pareto {
+        /// Share `h` as fio has it: 0 < h < 1.
+        h: f64,
+    },
+    /// Normal around the middle of the file.
+    Normal {
+        /// Standard deviation in per cent of the file.
+        deviation_percent: f64,
+    },
+}
+
+/// A range of block sizes and its share of the I/Os.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockShare {
+    /// Smallest size in bytes.
+    pub min_bytes: u64,
+    /// Largest size in bytes.
+    pub max_bytes: u64,
+    /// Step between sizes in bytes; 0 when min = max.
+    pub step_bytes: u64,
+    /// Share of the I/Os in per cent.
+    pub percent: u8,
+}
+
+/// When a job ends: at whichever limit comes first; at least one is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stop {
+    /// Time after the ramp, nanoseconds.
+    pub runtime_ns: Option<u64>,
+    /// Bytes per thread.
+    pub bytes_per_thread: Option<u64>,
+}
+
+/// A rate that each thread keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pacing {
+    /// Bytes per second.
+    pub bytes_per_s: Option<u64>,
+    /// I/Os per second.
+    pub iops: Option<u64>,
+    /// Time between arrivals.
+    pub arrivals: Arrivals,
+}
+
+/// How arrivals at a rate are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Evenly.
+    Steady,
+    /// At random, independent of each other: exponential gaps.
+    Poisson,
+}
+
+/// O_DIRECT or page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DirectMode {
+    /// Opened with O_DIRECT.
+    Direct,
+    /// Through the page cache.
+    Buffered,
+}
+
+/// Whether and when data is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyMode {
+    /// Not at all.
+    Off,
+    /// The blocks that the timed load left in memory, then the whole data set once more over the
+    /// same path, after the clock stopped.
+    Pass,
+    /// Every timed I/O, between I/Os: outside their latencies, inside the wall clock.
+    Inline,
+}
+
+/// What writes carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fill {
+    /// The position-dependent pattern.
+    Pattern,
+    /// Pseudo-random data from the seed.
+    Random,
+}
+
+/// What the bytes' destination is made of (gdsio `-m`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKind {
+    /// GPU memory as cudaMalloc gives it (`-m 0`).
+    Device,
+    /// GPU memory through virtual memory management (`-m 1`).
+    Vmm,
+    /// Page-locked host memory (`-m 2`).
+    Pinned,
+    /// Page-aligned host memory (`-m 3`).
+    Malloc,
+    /// Anonymous mapping (`-m 4`).
+    Mmap,
+}
+
+/// A GPU of the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gpu {
+    /// The driver's index.
+    pub index: u32,
+    /// Name as the driver gives it.
+    pub name: String,
+    /// UUID, `GPU-…`.
+    pub uuid: String,
+    /// PCI address.
+    pub pci: String,
+    /// NUMA node of that address, where the machine tells.
+    pub numa_node: Option<u32>,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Whether it is gpuio's software GPU.
+    pub software: bool,
+}
+
+/// What a target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetKind {
+    /// A regular file.
+    File,
+    /// A block device.
+    BlockDevice,
+}
+
+/// What must happen to a target before the run, and what allows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardNote {
+    /// Absent: gpuio makes it.
+    Make,
+    /// gpuio made it and it is long enough: used as it is.
+    Ours,
+    /// gpuio made it, but it is too short, or holds another pattern: made anew.
+    Remake,
+    /// Somebody else's, only read.
+    ForeignReadOnly,
+    /// Somebody else's, to be overwritten because a flag said so.
+    ForeignOverwrite,
+}
+
+/// A file or device of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetPlan {
+    /// Path as opened.
+    pub path: String,
+    /// File or block device.
+    pub kind: TargetKind,
+    /// Bytes that must be there before the run starts.
+    pub length_bytes: u64,
+    /// What happens to it first.
+    pub guard: GuardNote,
+    /// The file's number in the pattern.
+    pub file_number: u64,
+}
+
+/// One thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerPlan {
+    /// Number within the job.
+    pub thread: u32,
+    /// CPUs it may run on; empty means wherever the process may.
+    pub cpus: Vec<u32>,
+    /// NUMA node of those CPUs, where one was chosen.
+    pub numa_node: Option<u32>,
+    /// Why there.
+    pub placed_by: Option<String>,
+    /// Index into the job's `gpus`.
+    pub gpu: Option<u32>,
+    /// The parts of targets that it works on.
+    pub regions: Vec<Region>,
+    /// Its own seed.
+    pub seed: u64,
+}
+
+/// A part of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Region {
+    /// Index into the job's `targets`.
+    pub target: u32,
+    /// First byte.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u64,
+}

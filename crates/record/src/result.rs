@@ -1,0 +1,363 @@
+//! What happened.
+
+use gpuio_stat::Summary;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{HostFacts, TargetStorage};
+use crate::plan::{DirectMode, Plan};
+use crate::warning::Warning;
+
+/// One run, whole: what was asked and planned, where, what happened, what to beware of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// The tool that made the record.
+    pub tool: Tool,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// Wall-clock time at the start, RFC 3339 with offset.
+    pub started_at: String,
+    /// The machine.
+    pub host: HostFacts,
+    /// File system and device behind each place that the jobs use.
+    pub storage: Vec<TargetStorage>,
+    /// CUDA driver version as (major, minor), where a driver was loaded.
+    pub driver_version: Option<(u32, u32)>,
+    /// The plan.
+    pub plan: Plan,
+    /// The plan as `--dry-run` prints it: a job file that repeats the run.
+    pub plan_text: String,
+    /// How the run ended.
+    pub ended: EndedHow,
+    /// The error that ended the run early, where one did; results until then stand.
+    pub error: Option<String>,
+    /// Times outside the clock.
+    pub setup: SetupTimes,
+    /// Results, one per job, in plan order.
+    pub jobs: Vec<JobResult>,
+    /// All jobs together, group by group in order.
+    pub totals: Vec<RunTotals>,
+    /// What to beware of.
+    pub warnings: Vec<Warning>,
+}
+
+/// The program that made a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// `gpuio`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// How a run or job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedHow {
+    /// As planned.
+    Complete,
+    /// Ctrl-C: results are partial.
+    Interrupted,
+    /// Errors ended it.
+    Failed,
+}
+
+/// Times that no result contains, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SetupTimes {
+    /// Making and filling files.
+    pub data_set_ns: u64,
+    /// Opening files, paths, GPU memory, registration, pinning of threads; the slowest worker of
+    /// each group, summed.
+    pub open_ns: u64,
+    /// Verification after the clock.
+    pub verify_ns: u64,
+    /// Closing, and removal of files.
+    pub close_ns: u64,
+}
+
+/// One job's result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobResult {
+    /// Name, as in the plan.
+    pub name: String,
+    /// Group, as in the plan.
+    pub group: u32,
+    /// How it ended.
+    pub ended: EndedHow,
+    /// Reads.
+    pub read: DirectionResult,
+    /// Writes.
+    pub write: DirectionResult,
+    /// From the end of the ramp until the first worker was done, nanoseconds.
+    pub first_done_ns: u64,
+    /// Bytes that all workers of the job had moved by then, both directions.
+    pub first_done_bytes: u64,
+    /// From the end of the ramp until the last I/O of the last worker landed, nanoseconds. All
+    /// rates of the job are over this time.
+    pub last_done_ns: u64,
+    /// CPU cost over that time.
+    pub cpu: CpuCost,
+    /// What the engine really was, per distinct answer.
+    pub engine: Vec<EngineGot>,
+    /// The tool's own count of the file leg, ramp included.
+    pub file_leg: FileLegCounters,
+    /// Direct or buffered as the kernel holds the descriptors (fcntl F_GETFL), read back.
+    pub direct_got: DirectMode,
+    /// Page cache before and after, over the job's files.
+    pub cache: CacheReading,
+    /// The first failures, at most 16 of each kind.
+    pub failures: Vec<IoFailure>,
+    /// Failed I/Os in all.
+    pub failed: u64,
+    /// Verification, where asked for.
+    pub verify: Option<VerifyOutcome>,
+    /// Time spent generating and checking between I/Os, summed over workers: inside the wall
+    /// clock, outside all latencies. 0 unless verification is inline or buffers are refilled.
+    pub between_ios_ns: u64,
+    /// One point per interval, ramp included (negative times).
+    pub series: Vec<Point>,
+    /// One entry per worker.
+    pub workers: Vec<WorkerResult>,
+}
+
+/// Reads or writes of a job.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DirectionResult {
+    /// I/Os that landed whole.
+    pub ios: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub failed: u64,
+    /// Bytes per second over `last_done_ns`.
+    pub bytes_per_s: f64,
+    /// I/Os per second over the same.
+    pub iops: f64,
+    /// Latencies; absent when nothing landed.
+    pub latency: Option<Latency>,
+}
+
+/// Latency, part by part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Due until started; absent when no rate was asked for (nothing can queue then).
+    pub queue: Option<Summary>,
+    /// Between file and host memory.
+    pub file: Option<Summary>,
+    /// Between host memory and GPU memory; absent on paths without a GPU leg.
+    pub gpu: Option<Summary>,
+    /// Due until landed.
+    pub total: Summary,
+}
+
+/// CPU cost of a job or of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuCost {
+    /// Seconds in user mode.
+    pub user_s: f64,
+    /// Seconds in the kernel on behalf of the threads counted.
+    pub system_s: f64,
+    /// (user + system) over elapsed: CPUs kept busy.
+    pub cores_busy: f64,
+    /// Microseconds of CPU per MiB moved; absent when nothing moved.
+    pub us_per_mib: Option<f64>,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+    /// Whose time it is: `threads` (the job's workers only: helper threads of the kernel, of a
+    /// pool engine or of a software GPU are not in it) or `process` (all threads of gpuio).
+    pub scope: CpuScope,
+}
+
+/// Whose CPU time was counted (getrusage(2)).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CpuScope {
+    /// RUSAGE_THREAD of the job's workers.
+    #[default]
+    Threads,
+    /// RUSAGE_SELF.
+    Process,
+}
+
+/// An engine as it came up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EngineGot {
+    /// What ran.
+    pub got: String,
+    /// Steps down from what was asked, with reasons.
+    pub steps_down: Vec<String>,
+    /// Workers with exactly this answer.
+    pub workers: u32,
+}
+
+/// Counters at the engine's door.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileLegCounters {
+    /// Reads that came back.
+    pub read_ios: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes that came back.
+    pub write_ios: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Transfers that came back short and were continued.
+    pub short_ios: u64,
+    /// I/Os that failed.
+    pub faults: u64,
+}
+
+/// Page cache and storage traffic around a job. Absent figures could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheReading {
+    /// Share of the job's file bytes in the page cache before it (cachestat(2) or mincore(2)).
+    pub resident_before: Option<f64>,
+    /// The same after it.
+    pub resident_after: Option<f64>,
+    /// Bytes that the process caused to be read from storage meanwhile (/proc/self/io
+    /// `read_bytes`), all jobs of the group together.
+    pub process_read_bytes: Option<u64>,
+    /// Bytes that it caused to be sent to storage (`write_bytes`; page-cache writes count when
+    /// dirtied).
+    pub process_write_bytes: Option<u64>,
+    /// What the block layer under the files counted meanwhile, other processes included.
+    pub storage: Vec<StorageReading>,
+    /// Why a figure is absent.
+    pub unknown: Vec<String>,
+}
+
+/// Counts of one block device over a group's time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StorageReading {
+    /// Kernel name.
+    pub device: String,
+    /// Read requests completed.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Write requests completed.
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+/// A failed I/O.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IoFailure {
+    /// File or device.
+    pub path: String,
+    /// Byte offset.
+    pub offset: u64,
+    /// Bytes asked for.
+    pub length: u64,
+    /// `read` or `write`.
+    pub op: String,
+    /// `file` or `gpu`.
+    pub leg: String,
+    /// What went wrong, with what it means.
+    pub what: String,
+    /// Failures of this kind on this file, this one included.
+    pub times: u64,
+}
+
+/// What verification found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyOutcome {
+    /// Blocks left in memory by the timed load itself that were checked.
+    pub timed_blocks: u64,
+    /// Bytes of those.
+    pub timed_bytes: u64,
+    /// Blocks checked by the pass after the clock.
+    pub pass_blocks: u64,
+    /// Bytes of those.
+    pub pass_bytes: u64,
+    /// Where blocks were checked: `GPU memory, by a kernel` or `host memory, by the CPU`.
+    pub checked_in: String,
+    /// Blocks with at least one wrong word.
+    pub bad_blocks: u64,
+    /// Wrong 8-byte words in all.
+    pub bad_words: u64,
+    /// The first mismatches, at most 16.
+    pub mismatches: Vec<VerifyMismatch>,
+    /// I/Os of the pass that failed.
+    pub failed: u64,
+    /// Whether it ran to its end (an interrupt cuts it short).
+    pub complete: bool,
+}
+
+/// One wrong block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyMismatch {
+    /// File or device.
+    pub path: String,
+    /// Byte offset of the first wrong word.
+    pub offset: u64,
+    /// The word that belongs there, as hexadecimal.
+    pub expected: String,
+    /// The word found.
+    pub found: String,
+    /// Wrong words in the block.
+    pub bad_words: u64,
+    /// `file` or `gpu`, or `unknown`.
+    pub leg: String,
+    /// Where in the file (of the same job) the found word belongs, when it belongs anywhere.
+    pub found_belongs_at: Option<String>,
+}
+
+/// One point of a series: what was counted in an interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// End of the interval, nanoseconds after the end of the ramp (negative during the ramp).
+    pub at_ns: i64,
+    /// Length of the interval, nanoseconds.
+    pub span_ns: u64,
+    /// Bytes read in it.
+    pub read_bytes: u64,
+    /// Bytes written in it.
+    pub write_bytes: u64,
+    /// Reads that landed in it.
+    pub read_ios: u64,
+    /// Writes that landed in it.
+    pub write_ios: u64,
+    /// Median total latency, reads and writes together.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// Largest.
+    pub max_ns: Option<u64>,
+}
+
+/// One worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerResult {
+    /// Number within the job.
+    pub thread: u32,
+    /// Bytes moved, both directions.
+    pub bytes: u64,
+    /// I/Os that landed.
+    pub ios: u64,
+    /// From the end of the ramp until its last I/O landed, nanoseconds.
+    pub done_ns: u64,
+}
+
+/// All jobs of one group together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunTotals {
+    /// Group number.
+    pub group: u32,
+    /// Reads of all jobs.
+    pub read: DirectionResult,
+    /// Writes of all jobs.
+    pub write: DirectionResult,
+    /// Earliest first-done of its jobs, nanoseconds.
+    pub first_done_ns: u64,
+    /// Latest last-done of its jobs; rates are over this time.
+    pub last_done_ns: u64,
+    /// CPU of the whole process over the group's time.
+    pub cpu: CpuCost,
+}
