@@ -83,8 +83,9 @@ echo "verify suite:"
 for path in staged cached; do
   for memory in device vmm pinned malloc mmap; do
     for rw in read randread write randwrite rw randrw; do
+      rm -f "$work/v.json"
       "$gpuio" bench --directory "$dir/v" --threads 4 --size 16M --path $path --rw $rw --bs 64K \
-        --memory $memory --verify --runtime 100ms --output "$work/v.json" --overwrite --quiet \
+        --memory $memory --verify --runtime 100ms --output "$work/v.json" --quiet \
         && outcome=ok || outcome="exit $?"
       python3 - "$work/v.json" "$path $memory $rw: $outcome" <<'PY'
 import json, sys

@@ -19,8 +19,9 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Opens the output. A file that exists already is refused unless `overwrite`.
-    pub(crate) fn open(out: &Out, overwrite: bool) -> Result<Sink, Failure> {
+    /// Opens the output. A file that exists already is always refused: `--overwrite` is about data
+    /// files, and one flag must not do two dangerous things.
+    pub(crate) fn open(out: &Out) -> Result<Sink, Failure> {
         let named = out.format.as_deref().map(find).transpose()?;
         let Some(path) = &out.output else {
             let text = find("text")?;
@@ -36,7 +37,7 @@ impl Sink {
             })?,
         };
         let stdout = if out.quiet { None } else { Some(find("text")?) };
-        let file = create(path, overwrite)?;
+        let file = create(path)?;
         Ok(Sink { stdout, file: Some((path.clone(), file, row)) })
     }
 
@@ -46,7 +47,7 @@ impl Sink {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let path = PathBuf::from(format!("gpuio-bench-{now}.json"));
         let row = find("json")?;
-        let file = match create(&path, false) {
+        let file = match create(&path) {
             Ok(file) => Some((path, file, row)),
             Err(failure) => {
                 eprintln!("note: no record is saved: {failure}");
@@ -106,17 +107,10 @@ fn find(name: &str) -> Result<&'static Row, Failure> {
     })
 }
 
-fn create(path: &Path, overwrite: bool) -> Result<File, Failure> {
-    let mut options = File::options();
-    options.write(true);
-    if overwrite {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    options.open(path).map_err(|error| {
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create_new(path).map_err(|error| {
         let hint = match error.kind() {
-            std::io::ErrorKind::AlreadyExists => "; choose another name or give --overwrite",
+            std::io::ErrorKind::AlreadyExists => "; choose another name, or remove it first",
             _ => "",
         };
         Failure::Usage(format!("-o {}: {error}{hint}", path.display()))

@@ -41,7 +41,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     let sink = if own_file {
         Sink::open_quick()?
     } else {
-        Sink::open(&bench.out, bench.data.overwrite)?
+        Sink::open(&bench.out)?
     };
     let progress = Progress::new(bench.out.quiet);
     let record = match session.run(&progress) {
