@@ -1,7 +1,7 @@
 //! Where workers wait for each other and for the run.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gpuio_io::clock::{Clock, Nanos};
@@ -24,8 +24,8 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Gate {
     pub(super) clock: Clock,
-    /// Set by an interrupt: workers start nothing more.
-    pub(super) stop: AtomicBool,
+    /// Set by an interrupt, also while data is verified: workers start nothing more.
+    pub(super) stop: Arc<AtomicBool>,
     /// Raised by the sampler each interval: workers then hand their recent latencies over.
     pub(super) epoch: AtomicU32,
     /// One page per worker of the group, in order.
@@ -42,10 +42,10 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Gate {
-    pub(super) fn new(clock: Clock, workers: u32) -> Gate {
+    pub(super) fn new(clock: Clock, workers: u32, stop: Arc<AtomicBool>) -> Gate {
         Gate {
             clock,
-            stop: AtomicBool::new(false),
+            stop,
             epoch: AtomicU32::new(0),
             live: (0..workers).map(|_| Live::default()).collect(),
             stage: Mutex::new(Stage::Opening),
@@ -77,10 +77,10 @@ impl Gate {
         }
     }
 
-    /// A worker has stopped the clock.
-    pub(super) fn one_done(&self) {
-        *hold(&self.running) -= 1;
-        self.finished.notify_all();
+    /// What a worker holds while it runs; dropping it says that it has stopped the clock. A guard,
+    /// so that a worker that panics does not leave the others waiting for ever.
+    pub(super) fn running(&self) -> Running<'_> {
+        Running(self)
     }
 
     /// Waits until all workers are done, at most `patience`; true when they are.
@@ -91,6 +91,17 @@ impl Gate {
             .wait_timeout_while(running, patience, |running| *running > 0)
             .unwrap_or_else(PoisonError::into_inner);
         *running == 0
+    }
+}
+
+/// A worker that runs.
+#[derive(Debug)]
+pub(super) struct Running<'a>(&'a Gate);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        *hold(&self.0.running) -= 1;
+        self.0.finished.notify_all();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
@@ -48,7 +48,7 @@ impl Group<'_> {
     /// Runs the group and adds its results to `ran`.
     pub(super) fn run(&self, watch: &dyn Watch, ran: &mut Ran) -> Result<(), RunError> {
         let workers: u32 = self.jobs.iter().map(|job| job.threads).sum();
-        let gate = Gate::new(self.clock, workers);
+        let gate = Gate::new(self.clock, workers, Arc::clone(&self.means.stop));
         let firsts: Vec<FirstDone> = self.jobs.iter().map(|_| FirstDone::default()).collect();
         let pages = self.pages();
         let shared = self.shared_files()?;
@@ -79,7 +79,11 @@ impl Group<'_> {
                 }
             }
             drop(say);
-            let readies = self.gather(&gate, &hear, &handles)?;
+            let readies = match self.gather(&gate, &hear, &handles) {
+                Ok(readies) => readies,
+                // A panic says more than the silence that it left.
+                Err(error) => return Err(join(self.jobs, handles).err().unwrap_or(error)),
+            };
             let measured = self.measure(&gate, opening, &pages, watch);
             Ok((join(self.jobs, handles)?, readies, measured))
         })?;
@@ -128,7 +132,11 @@ impl Group<'_> {
             }
         }
         match failed {
-            None => Ok(readies),
+            None => {
+                // Workers answer in any order; their jobs' results take them in plan order.
+                readies.sort_unstable_by_key(|ready| ready.page);
+                Ok(readies)
+            }
             Some(error) => {
                 gate.open(Stage::Abandoned);
                 Err(error)
@@ -153,9 +161,6 @@ impl Group<'_> {
         let mut sampler = Sampler::new(self.jobs, pages, start, self.interval_ns);
         loop {
             let done = gate.await_done(sampler.patience(self.clock.now(), self.interval_ns));
-            if self.means.stop.load(Ordering::Relaxed) {
-                gate.stop.store(true, Ordering::Relaxed);
-            }
             let now = self.clock.now();
             if done || sampler.due(now) {
                 let tick = sampler.sample(gate, now, done);
@@ -221,7 +226,7 @@ fn spawn<'scope>(
 ) -> Result<ScopedJoinHandle<'scope, Home>, RunError> {
     let (job, thread, threads) = (task.job.name.clone(), task.plan.thread, task.job.threads);
     let builder = Builder::new().name(format!("gpuio-{thread}")).stack_size(STACK_BYTES);
-    builder.spawn_scoped(scope, move || worker::work(&task, &say)).map_err(|error| {
+    builder.spawn_scoped(scope, move || worker::work(&task, say)).map_err(|error| {
         RunError::Spawn { job, thread, threads, what: error.to_string() }
     })
 }
@@ -231,14 +236,18 @@ fn join(
     handles: Vec<(usize, ScopedJoinHandle<'_, Home>)>,
 ) -> Result<Vec<Vec<Home>>, RunError> {
     let mut homes: Vec<Vec<Home>> = jobs.iter().map(|_| Vec::new()).collect();
+    let mut panicked = None;
+    // All are joined: the scope would panic in turn about one that is left over.
     for (at, handle) in handles {
-        let home = handle.join().map_err(|panic| {
-            let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            let what = text.unwrap_or_else(|| "no message".into());
-            RunError::Panic { job: jobs[at].name.clone(), what }
-        })?;
-        homes[at].push(home);
+        match handle.join() {
+            Ok(home) => homes[at].push(home),
+            Err(panic) => {
+                let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+                let what = text.unwrap_or_else(|| "no message".into());
+                panicked = panicked.or(Some(RunError::Panic { job: jobs[at].name.clone(), what }));
+            }
+        }
     }
-    Ok(homes)
+    panicked.map_or(Ok(homes), Err)
 }

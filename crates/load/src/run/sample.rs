@@ -73,7 +73,9 @@ impl Sampler {
             last_at: start,
             next_at: start + interval_ns,
             expected_ns: jobs.iter().map(length).max().flatten(),
-            expected_bytes: jobs.iter().map(bytes).sum(),
+            expected_bytes: jobs
+                .iter()
+                .try_fold(0_u64, |sum, job| Some(sum.saturating_add(bytes(job)?))),
             jobs: jobs.iter().zip(pages).map(series).collect(),
         }
     }

@@ -43,6 +43,8 @@ pub(super) struct Task<'a> {
 /// What a worker says once it is ready to start.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
+    /// The worker's page in the gate, by which answers find their job.
+    pub(super) page: usize,
     pub(super) engine_got: String,
     pub(super) steps_down: Vec<String>,
     pub(super) direct: DirectMode,
@@ -79,7 +81,7 @@ pub(super) struct Tools {
 /// went through `ready`).
 pub(super) fn work(
     task: &Task<'_>,
-    ready: &Sender<Result<Ready, RunError>>,
+    ready: Sender<Result<Ready, RunError>>,
 ) -> Option<Result<Outcome, RunError>> {
     let mut tools = match open(task) {
         Ok(tools) => tools,
@@ -90,12 +92,15 @@ pub(super) fn work(
         }
     };
     let _ = ready.send(Ok(tools.ready.clone()));
+    // Once all have answered or died the run's thread hears that nobody else will.
+    drop(ready);
     let Stage::Running(start) = task.gate.await_start() else { return None };
+    let running = task.gate.running();
     let before = Usage::of_thread();
     let timed = timed::run(task, &mut tools, start);
     let usage = before.until(&Usage::of_thread());
     let file_leg = file_leg(&tools.counters);
-    task.gate.one_done();
+    drop(running);
     task.gate.await_after();
     Some(timed.and_then(|timed| finish(task, &mut tools, timed, usage, file_leg)))
 }
@@ -158,6 +163,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
         prefill(task, &files, opened.path.as_mut()).map_err(path_error)?;
     }
     let ready = Ready {
+        page: task.page,
         engine_got: opened.engine_got,
         steps_down: opened.steps_down,
         direct: files.mode(),
