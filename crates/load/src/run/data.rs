@@ -44,6 +44,9 @@ pub(super) struct DataSet<'a> {
     directories: Vec<PathBuf>,
     /// Our own files that the group in hand writes.
     written: Vec<PathBuf>,
+    /// Targets of any owner that hold their pattern because an earlier group wrote and verified
+    /// all of it.
+    verified: Vec<(String, Holds)>,
 }
 
 impl<'a> DataSet<'a> {
@@ -60,6 +63,7 @@ impl<'a> DataSet<'a> {
             made: Vec::new(),
             directories: Vec::new(),
             written: Vec::new(),
+            verified: Vec::new(),
         })
     }
 
@@ -74,30 +78,37 @@ impl<'a> DataSet<'a> {
         let mut keeps = Vec::new();
         let mut refused = Vec::new();
         self.written.clear();
+        // All are judged before any directory is made: then jobs that share a file that is not
+        // there yet get the same path for it.
+        let mut verdicts = Vec::new();
         for (job, target) in each(jobs) {
             let wanted = wanted(job, target);
             match judge(&wanted, self.permit, self.root) {
+                Err(Refusal::NotVerifiable { .. }) if self.is_verified(job, target) => {}
                 Err(refusal) => refused.push(refusal),
-                Ok(verdict) => {
-                    self.make_parent(job, &verdict)?;
-                    if let Some(task) = Task::of(&wanted, &verdict)
-                        && !tasks.iter().any(|other| other.path == task.path)
-                    {
-                        tasks.push(task);
-                        keeps.push(job.keep);
-                    }
-                    self.note_write(&wanted, &verdict);
-                }
+                Ok(verdict) => verdicts.push((job, wanted, verdict)),
             }
         }
         if !refused.is_empty() {
             return Err(DataSetError::Refused(refused));
+        }
+        for (job, wanted, verdict) in verdicts {
+            self.make_parent(job, &verdict)?;
+            if let Some(task) = Task::of(&wanted, &verdict) {
+                add(&mut tasks, &mut keeps, task, job.keep);
+            }
+            self.note_write(&wanted, &verdict);
         }
         let bar = Bar { done: AtomicU64::new(0), of: bytes_to_fill(&tasks), making };
         let made = make::make(&tasks, &bar, stop)?;
         self.made.extend(made.into_iter().zip(keeps).filter(|(_, keep)| !keep).map(|(m, _)| m));
         manifest::begin(&self.written)?;
         Ok(())
+    }
+
+    fn is_verified(&self, job: &JobPlan, target: &TargetPlan) -> bool {
+        let holds = Holds { salt: job.salt, file_number: target.file_number };
+        self.verified.iter().any(|(path, held)| *path == target.path && *held == holds)
     }
 
     fn make_parent(&mut self, job: &JobPlan, verdict: &Verdict) -> Result<(), DataSetError> {
@@ -134,6 +145,14 @@ impl<'a> DataSet<'a> {
                 (path, holds)
             })
             .collect();
+        for (_, target) in each(jobs).filter(|(job, _)| job.read_percent < 100) {
+            self.verified.retain(|(path, _)| *path != target.path);
+            if let Some(held) = holds(Path::new(&target.path), jobs, results)
+                && std::fs::metadata(&target.path).is_ok_and(|m| m.len() >= target.length_bytes)
+            {
+                self.verified.push((target.path.clone(), held));
+            }
+        }
         Ok(manifest::settle(&settled)?)
     }
 
@@ -150,19 +169,68 @@ impl<'a> DataSet<'a> {
 /// All refusals at once.
 pub fn judge_all(plan: &mut Plan, permit: &Permit, root: &Root) -> Result<(), DataSetError> {
     let mut refused: Vec<Refusal> = Vec::new();
-    for job in &mut plan.jobs {
+    for at in 0..plan.jobs.len() {
+        let (before, rest) = plan.jobs.split_at_mut(at);
+        let Some(job) = rest.first_mut() else { break };
         let wants: Vec<Wanted> = job.targets.iter().map(|target| wanted(job, target)).collect();
+        let group = job.group;
         for (target, wanted) in job.targets.iter_mut().zip(wants) {
             match judge(&wanted, permit, root) {
                 Ok(verdict) => {
                     target.guard = verdict.note;
                     target.kind = verdict.kind;
                 }
-                Err(refusal) => refused.push(refusal),
+                Err(refusal) => match once_written(&refusal, before, group, target) {
+                    Some(note) => target.guard = note,
+                    None => refused.push(refusal),
+                },
             }
         }
     }
     if refused.is_empty() { Ok(()) } else { Err(DataSetError::Refused(refused)) }
+}
+
+/// What a read's target will be where the refusal is only that it is not written yet, and a job
+/// of an earlier group writes it. It is judged again, for good, before its own group runs.
+fn once_written(
+    refusal: &Refusal,
+    before: &[JobPlan],
+    group: u32,
+    target: &TargetPlan,
+) -> Option<GuardNote> {
+    let writes = |job: &&JobPlan| job.group < group && job.read_percent < 100;
+    let mut writers = before.iter().filter(writes).flat_map(|job| {
+        let of_job = job.targets.iter().map(move |other| (job, other));
+        of_job.filter(|(_, other)| other.path == target.path)
+    });
+    let longest = writers.clone().map(|(_, other)| other.length_bytes).max()?;
+    match refusal {
+        _ if longest < target.length_bytes => None,
+        Refusal::NeverWritten { .. } => Some(GuardNote::Make),
+        Refusal::TooShort { .. } | Refusal::OtherData { .. } => Some(GuardNote::Ours),
+        Refusal::NotVerifiable { .. } => writers
+            .any(|(job, _)| job.verify == VerifyMode::Pass)
+            .then_some(GuardNote::ForeignReadOnly),
+        _ => None,
+    }
+}
+
+/// Adds a task; where jobs of a group share a file, it is made to suit them all.
+fn add(tasks: &mut Vec<Task>, keeps: &mut Vec<bool>, task: Task, keep: bool) {
+    match tasks.iter().position(|other| other.path == task.path) {
+        Some(at) => {
+            let same = &mut tasks[at];
+            same.length = same.length.max(task.length);
+            if task.contents == make::Contents::Pattern {
+                same.contents = make::Contents::Pattern;
+            }
+            keeps[at] |= keep;
+        }
+        None => {
+            tasks.push(task);
+            keeps.push(keep);
+        }
+    }
 }
 
 fn each(jobs: &[JobPlan]) -> impl Iterator<Item = (&JobPlan, &TargetPlan)> {

@@ -26,6 +26,7 @@ use gpuio_io::clock::Clock;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RunTotals, SetupTimes, Warning};
 
+use crate::dataset::MakeError;
 pub use crate::dataset::judge::Permit;
 use data::DataSet;
 pub use error::RunError;
@@ -117,7 +118,11 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
                 return Err(error);
             }
             Err(error) => {
-                ran.ended = EndedHow::Failed;
+                // Ctrl-C while files are made is an interrupt like any other.
+                let stopped =
+                    matches!(error, RunError::DataSet(DataSetError::Make(MakeError::Stopped { .. })));
+                ran.ended =
+                    if stopped { EndedHow::Interrupted } else { EndedHow::Failed };
                 ran.error = Some(error.to_string());
                 break;
             }
