@@ -100,7 +100,8 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
     }
 }
 
-fn find(name: &str) -> Result<&'static Row, Failure> {
+/// The format of this name.
+pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
     format::find(name).ok_or_else(|| {
         let known: Vec<&str> = format::FORMATS.iter().map(|row| row.name).collect();
         Failure::Usage(format!("--format {name}: formats are {}", known.join(", ")))

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use gpuio_host::Root;
 use gpuio_load::plan::{Places, QuickSize, quick_spec};
 use gpuio_load::run::Permit;
+use gpuio_record::Plan;
 use gpuio_spec::{JobSpec, Origin, Spec};
 
 use crate::args::Bench;
@@ -53,6 +54,9 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     };
     progress.clear();
     sink.write(&record, terminal_width())?;
+    if !bench.out.quiet {
+        tell_left_out(&record.plan);
+    }
     if let Some(error) = &record.error {
         eprintln!("error: {error}");
     }
@@ -63,6 +67,13 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         )?;
     }
     Ok(outcome::exit_code(&record))
+}
+
+/// Says which paths of `all` did not run. They all lack the same thing, so one reason serves.
+fn tell_left_out(plan: &Plan) {
+    let Some(first) = plan.left_out.first() else { return };
+    let names: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
+    eprintln!("note: left out of all paths: {}: {}", names.join(", "), first.why);
 }
 
 /// Sets every flag on a job, as the key of the same name in a job file would.

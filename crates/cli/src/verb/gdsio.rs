@@ -22,9 +22,18 @@ const HELP: &str = include_str!("gdsio_help.txt");
 const KEYS: &[&str] = &["--gpu", "--engine", "--depth", "--streams", "--ramp", "--set", "--cpus"];
 /// Long options of gpuio's own that take a value and concern output and permission.
 const OTHERS: &[&str] = &["--format", "--output", "--destroy-data-on"];
+/// Long options of gpuio's own without a value.
+const SWITCHES: &[&str] = &["--overwrite", "--dry-run", "--quiet"];
+
+/// The option of this name, which the parser gives without its dashes.
+fn option(name: &str) -> Option<&'static str> {
+    let all = KEYS.iter().chain(OTHERS).chain(SWITCHES);
+    all.copied().find(|flag| flag.strip_prefix("--") == Some(name))
+}
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
-    let takes_value = |flag: &str| KEYS.contains(&flag) || OTHERS.contains(&flag);
+    // An unknown option takes a value too, so that the error names it and not its value.
+    let takes_value = |name: &str| option(name).is_none_or(|flag| !SWITCHES.contains(&flag));
     let ask = gpuio_spec::parse_gdsio(words, &takes_value)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let mut spec = match &ask.run {
@@ -50,7 +59,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         return output::put(&session.dry_run()?).map(|()| ExitCode::SUCCESS);
     }
     let sink = match extras.out.output {
-        Some(_) => Some(Sink::open(&extras.out, extras.permit.overwrite)?),
+        Some(_) => Some(Sink::open(&extras.out)?),
         None => None,
     };
     let progress = Progress::new(extras.out.quiet);
@@ -84,40 +93,46 @@ fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
         out: Out::default(),
         dry_run: false,
     };
-    for (flag, value) in &ask.leftovers {
+    for (name, value) in &ask.leftovers {
+        let Some(flag) = option(name) else {
+            let what = format!("--{name} is neither gdsio's nor gpuio's; see gdsio -h");
+            return Err(Failure::Usage(what));
+        };
+        if SWITCHES.contains(&flag) && value.is_some() {
+            return Err(Failure::Usage(format!("{flag} takes no value")));
+        }
         let needed = || {
             value.clone().ok_or_else(|| Failure::Usage(format!("{flag} needs a value")))
         };
-        match flag.as_str() {
+        match flag {
             "--overwrite" => extras.permit.overwrite = true,
             "--dry-run" => extras.dry_run = true,
             "--quiet" => extras.out.quiet = true,
             "--destroy-data-on" => extras.permit.devices.push(PathBuf::from(needed()?)),
-            "--format" => extras.out.format = Some(needed()?),
+            "--format" => {
+                let name = needed()?;
+                // Found wanting now, not after the run.
+                output::find(&name)?;
+                extras.out.format = Some(name);
+            }
             "--output" => {
                 extras.out.output = Some(PathBuf::from(needed()?));
                 // The line goes to standard output by gdsio's rules, not by the sink's.
                 extras.out.quiet = true;
             }
-            _ => match KEYS.iter().find(|known| *known == flag) {
-                Some(&"--set") => {
-                    let pair = needed()?;
-                    let (key, value) = pair.split_once('=').unwrap_or((&pair, ""));
-                    for job in &mut spec.jobs {
-                        set(job, key, value, "--set")?;
-                    }
+            "--set" => {
+                let pair = needed()?;
+                let (key, value) = pair.split_once('=').unwrap_or((&pair, ""));
+                for job in &mut spec.jobs {
+                    set(job, key, value, flag)?;
                 }
-                Some(known) => {
-                    let value = needed()?;
-                    for job in &mut spec.jobs {
-                        set(job, known.trim_start_matches('-'), &value, known)?;
-                    }
+            }
+            key => {
+                let value = needed()?;
+                for job in &mut spec.jobs {
+                    set(job, key.trim_start_matches('-'), &value, key)?;
                 }
-                None => {
-                    let what = format!("{flag} is neither gdsio's nor gpuio's; see gdsio -h");
-                    return Err(Failure::Usage(what));
-                }
-            },
+            }
         }
     }
     Ok(extras)
@@ -149,9 +164,7 @@ fn read_back(spec: &mut Spec) -> bool {
 
 fn print(record: &Record, ask: &GdsioAsk, out: &Out, verifies: bool) -> Result<(), Failure> {
     if let (Some(name), None) = (&out.format, &out.output) {
-        let row = gpuio_report::format::find(name)
-            .ok_or_else(|| Failure::Usage(format!("--format {name}: no such format")))?;
-        return output::put(&(row.render)(record));
+        return output::put(&(output::find(name)?.render)(record));
     }
     if ask.per_job {
         output::put(&line::per_job(record).join("\n"))?;
