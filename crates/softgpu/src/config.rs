@@ -18,6 +18,7 @@ pub(crate) struct Config {
     /// The wait of each copy and kernel before it touches memory.
     pub(crate) delay: Duration,
     faults: Vec<Fault>,
+    spoils: Vec<Spoil>,
 }
 
 /// A call that shall fail.
@@ -25,6 +26,14 @@ pub(crate) struct Config {
 struct Fault {
     call: String,
     code: Code,
+    after: u64,
+    seen: AtomicU64,
+}
+
+/// A copy that shall get a bit wrong.
+#[derive(Debug)]
+struct Spoil {
+    call: String,
     after: u64,
     seen: AtomicU64,
 }
@@ -46,6 +55,7 @@ impl Config {
                 format!("GPUIO_SOFT_GPUS={devices}: {MOST_DEVICES} devices are the most")
             })?;
         let faults = get("GPUIO_SOFT_FAIL").unwrap_or_default();
+        let spoils = get("GPUIO_SOFT_CORRUPT").unwrap_or_default();
         Ok(Self {
             devices,
             memory: number("GPUIO_SOFT_MEM", 4 << 30)?,
@@ -54,6 +64,11 @@ impl Config {
                 .split(',')
                 .filter(|part| !part.is_empty())
                 .map(Fault::read)
+                .collect::<Result<_, _>>()?,
+            spoils: spoils
+                .split(',')
+                .filter(|part| !part.is_empty())
+                .map(Spoil::read)
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -64,6 +79,30 @@ impl Config {
         // Only the count matters; it orders nothing else.
         let before = fault.seen.fetch_add(1, Ordering::Relaxed);
         (before >= fault.after).then_some(fault.code)
+    }
+
+    /// Counts one more copy by `call` and tells whether it is the one to get wrong.
+    pub(crate) fn spoils(&self, call: &str) -> bool {
+        let of_call = self.spoils.iter().filter(|spoil| spoil.call == call);
+        // No `any`: every one of them counts.
+        of_call.fold(false, |hit, spoil| {
+            (spoil.seen.fetch_add(1, Ordering::Relaxed) == spoil.after) | hit
+        })
+    }
+}
+
+impl Spoil {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("GPUIO_SOFT_CORRUPT: {text:?} is not call:after_n");
+        let (call, after) = text.split_once(':').ok_or_else(wrong)?;
+        if call.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Self {
+            call: call.to_owned(),
+            after: after.parse().map_err(|_| wrong())?,
+            seen: AtomicU64::new(0),
+        })
     }
 }
 
@@ -126,6 +165,14 @@ mod tests {
     }
 
     #[test]
+    fn each_copy_to_be_spoiled_comes_once() {
+        let config = with(&[("GPUIO_SOFT_CORRUPT", "cuMemcpyAsync:1,cuMemcpyAsync:3")]).unwrap();
+        let hits: Vec<bool> = (0..6).map(|_| config.spoils("cuMemcpyAsync")).collect();
+        assert_eq!(hits, [false, true, false, true, false, false]);
+        assert!(!config.spoils("cuMemcpyHtoDAsync_v2"));
+    }
+
+    #[test]
     fn a_wrong_value_names_its_variable() {
         for (name, value) in [
             ("GPUIO_SOFT_GPUS", "two"),
@@ -135,6 +182,9 @@ mod tests {
             ("GPUIO_SOFT_FAIL", "cuInit"),
             ("GPUIO_SOFT_FAIL", "cuInit:0"),
             ("GPUIO_SOFT_FAIL", "cuInit:1:2:3"),
+            ("GPUIO_SOFT_CORRUPT", "cuMemcpyAsync"),
+            ("GPUIO_SOFT_CORRUPT", ":1"),
+            ("GPUIO_SOFT_CORRUPT", "cuMemcpyAsync:first"),
         ] {
             let error = with(&[(name, value)]).unwrap_err();
             assert!(error.starts_with(name), "{error}");

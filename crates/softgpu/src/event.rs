@@ -5,15 +5,18 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::code::{Answer, Code, NOT_READY};
 
-/// A failure of work in a stream, until someone is told: 0 for none. The stream and the events
-/// recorded after the failure share it.
+/// The failure of one piece of work in a stream, until someone is told: 0 from then on. The stream
+/// and the events that it came to after the failure share it.
 pub(crate) type Failure = Arc<AtomicI32>;
 
-/// Tells a failure to whoever asks first.
-pub(crate) fn tell(failure: &Failure) -> Answer<()> {
-    match failure.swap(0, Ordering::AcqRel) {
-        0 => Ok(()),
-        code => Err(Code(code)),
+/// Tells the oldest failure that no one was told of to whoever asks first.
+pub(crate) fn tell(failures: &[Failure]) -> Answer<()> {
+    let codes = failures
+        .iter()
+        .map(|failure| failure.swap(0, Ordering::AcqRel));
+    match codes.into_iter().find(|&code| code != 0) {
+        None => Ok(()),
+        Some(code) => Err(Code(code)),
     }
 }
 
@@ -28,7 +31,8 @@ pub(crate) struct Event {
 struct State {
     recorded: u64,
     reached: u64,
-    failure: Option<Failure>,
+    /// Those that no one had been told of when the mark was reached: never one of later work.
+    failures: Vec<Failure>,
 }
 
 impl Event {
@@ -36,16 +40,16 @@ impl Event {
     pub(crate) fn record(&self) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.recorded += 1;
-        state.failure = None;
+        state.failures.clear();
         state.recorded
     }
 
     /// The stream has come to record `number`.
-    pub(crate) fn reach(&self, number: u64, failure: &Failure) {
+    pub(crate) fn reach(&self, number: u64, failures: &[Failure]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.reached = state.reached.max(number);
         if state.recorded == number {
-            state.failure = Some(Arc::clone(failure));
+            state.failures.extend_from_slice(failures);
         }
         drop(state);
         self.reached.notify_all();
@@ -57,7 +61,7 @@ impl Event {
         if state.reached < state.recorded {
             return Err(NOT_READY);
         }
-        state.failure.as_ref().map_or(Ok(()), tell)
+        tell(&state.failures)
     }
 
     /// Waits until the last record, as of now, is reached.
@@ -68,6 +72,6 @@ impl Event {
             .reached
             .wait_while(state, |state| state.reached < number)
             .unwrap_or_else(PoisonError::into_inner);
-        state.failure.as_ref().map_or(Ok(()), tell)
+        tell(&state.failures)
     }
 }

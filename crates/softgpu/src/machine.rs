@@ -114,15 +114,20 @@ impl Machine {
     /// The device whose context is current on this thread. Answers the device's lasting failure,
     /// if it has one.
     pub(crate) fn current(&self) -> Answer<&Device> {
+        let device = self.bound()?;
+        device.usable()?;
+        Ok(device)
+    }
+
+    /// The same, for a device that is lost too: for calls that wait. They have to wait even then,
+    /// for what was under way may still touch memory.
+    pub(crate) fn bound(&self) -> Answer<&Device> {
         let index = CONTEXTS
             .with_borrow(|stack| stack.last().copied())
             .ok_or(INVALID_CONTEXT)?;
         let device = self.device(index.cast_signed())?;
         device.alive()?;
-        match device.sticky.load(Ordering::Acquire) {
-            0 => Ok(device),
-            code => Err(Code(code)),
-        }
+        Ok(device)
     }
 
     /// Replaces the current context; null takes it away.
@@ -180,6 +185,18 @@ impl Device {
         } else {
             Err(INVALID_CONTEXT)
         }
+    }
+
+    /// Answers the failure by which the device was lost.
+    pub(crate) fn usable(&self) -> Answer<()> {
+        match self.sticky.load(Ordering::Acquire) {
+            0 => Ok(()),
+            code => Err(Code(code)),
+        }
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.usable().is_err()
     }
 
     /// From now on every call on this device answers `code`. The first such code stays.

@@ -8,15 +8,20 @@ use std::time::Duration;
 
 use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, UNKNOWN};
 use crate::event::{Event, Failure, tell};
-use crate::machine::Machine;
+use crate::machine::{Device, Machine};
 use crate::module::Launch;
 use crate::place::Place;
 
 /// What a stream does.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// Copy `len` bytes.
-    Copy { to: Place, from: Place, len: usize },
+    /// Copy `len` bytes; with `spoil`, get one bit of them wrong.
+    Copy {
+        to: Place,
+        from: Place,
+        len: usize,
+        spoil: bool,
+    },
     /// Run a kernel.
     Launch(Launch),
     /// Come to an event's record of this number.
@@ -39,7 +44,6 @@ struct Shared {
     work: Condvar,
     /// A piece of work is done.
     done: Condvar,
-    failure: Failure,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +52,8 @@ struct Queue {
     put: u64,
     done: u64,
     closed: bool,
+    /// Failures that no one was told of yet, oldest first, and some that someone was.
+    failures: Vec<Failure>,
 }
 
 impl Stream {
@@ -60,7 +66,6 @@ impl Stream {
             queue: Mutex::default(),
             work: Condvar::new(),
             done: Condvar::new(),
-            failure: Arc::new(AtomicI32::new(0)),
         });
         let worker = Arc::clone(&shared);
         let name = format!("softgpu{device}-stream");
@@ -92,10 +97,8 @@ impl Stream {
     /// Whether all work is done.
     pub(crate) fn query(&self) -> Answer<()> {
         let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let ready = queue.done == queue.put;
-        drop(queue);
-        if ready {
-            tell(&self.0.failure)
+        if queue.done == queue.put {
+            tell(&queue.failures)
         } else {
             Err(NOT_READY)
         }
@@ -106,8 +109,7 @@ impl Stream {
         let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let put = queue.put;
         let wait = self.0.done.wait_while(queue, |queue| queue.done < put);
-        drop(wait.unwrap_or_else(PoisonError::into_inner));
-        tell(&self.0.failure)
+        tell(&wait.unwrap_or_else(PoisonError::into_inner).failures)
     }
 }
 
@@ -130,17 +132,20 @@ impl Shared {
                 // One step under the lock: whoever has seen the event sees the stream come as far,
                 // and the other way round.
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-                event.reach(number, &self.failure);
+                queue
+                    .failures
+                    .retain(|failure| failure.load(Ordering::Acquire) != 0);
+                event.reach(number, &queue.failures);
                 queue.done += 1;
             } else {
                 let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(work)));
-                if let Err(code) = outcome.unwrap_or(Err(UNKNOWN)) {
-                    self.fail(code);
+                let outcome = outcome.unwrap_or(Err(UNKNOWN));
+                let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(code) = outcome {
+                    self.lose(code);
+                    queue.failures.push(Arc::new(AtomicI32::new(code.0)));
                 }
-                self.queue
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .done += 1;
+                queue.done += 1;
             }
             self.done.notify_all();
         }
@@ -156,13 +161,29 @@ impl Shared {
     }
 
     fn perform(&self, work: Work) -> Answer<()> {
+        if self.device().is_some_and(Device::is_lost) {
+            // A lost device touches no memory any more, and each wait answers why.
+            return Ok(());
+        }
         match work {
-            Work::Copy { to, from, len } => {
+            Work::Copy {
+                to,
+                from,
+                len,
+                spoil,
+            } => {
                 self.dawdle();
                 // SAFETY: both ranges were looked up in full when the copy was put here; what is
                 // ours lives in the shares that `to` and `from` hold, the rest is memory that the
                 // caller of the driver must keep. The ranges may overlap.
                 unsafe { std::ptr::copy(from.at, to.at, len) };
+                if spoil {
+                    let middle = to.at.wrapping_add(len / 2);
+                    // SAFETY: within the range, for no copy of 0 bytes is put here.
+                    let byte = unsafe { middle.read() };
+                    // SAFETY: as above.
+                    unsafe { middle.write(byte ^ 1) };
+                }
                 Ok(())
             }
             Work::Launch(launch) => {
@@ -184,13 +205,14 @@ impl Shared {
         }
     }
 
-    /// Notes a failure: for the stream's next wait, and for the device if it lasts.
-    fn fail(&self, code: Code) {
-        let _ = self
-            .failure
-            .compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
+    fn device(&self) -> Option<&Device> {
+        self.machine.devices.get(self.device as usize)
+    }
+
+    /// Takes the device away, if the failure is one that lasts.
+    fn lose(&self, code: Code) {
         if code.is_sticky()
-            && let Some(device) = self.machine.devices.get(self.device as usize)
+            && let Some(device) = self.device()
         {
             device.lose(code);
         }

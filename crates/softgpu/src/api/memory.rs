@@ -86,10 +86,11 @@ pub(crate) extern "C" fn cuMemHostUnregister(start: *mut c_void) -> c_int {
 /// Which lookup an end of a copy goes through.
 type Lookup = fn(&crate::memory::Memory, u64, u64) -> Answer<Place>;
 
-/// Looks both ends up, now, and puts the copy into the stream, to be done later.
+/// Looks both ends up, now, and puts the copy into the stream, to be done later. `call` is the
+/// exported function's name.
 fn copy(
     machine: &Machine,
-    fault: Option<Code>,
+    (call, fault): (&str, Option<Code>),
     stream: *mut c_void,
     (dst, to): (u64, Lookup),
     (src, from): (u64, Lookup),
@@ -105,7 +106,14 @@ fn copy(
     }
     let to = to(&machine.memory, dst, len as u64)?;
     let from = from(&machine.memory, src, len as u64)?;
-    stream.put(fault.map_or(Work::Copy { to, from, len }, Work::Fail))
+    let spoil = machine.config.spoils(call);
+    let work = Work::Copy {
+        to,
+        from,
+        len,
+        spoil,
+    };
+    stream.put(fault.map_or(work, Work::Fail))
 }
 
 #[unsafe(no_mangle)]
@@ -115,10 +123,11 @@ pub(crate) unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     len: usize,
     stream: *mut c_void,
 ) -> c_int {
-    later("cuMemcpyHtoDAsync_v2", |machine, fault| {
+    let call = "cuMemcpyHtoDAsync_v2";
+    later(call, |machine, fault| {
         let src = src.expose_provenance() as u64;
         let (to, from): (Lookup, Lookup) = (|m, a, n| m.on_device(a, n), |m, a, n| m.on_host(a, n));
-        copy(machine, fault, stream, (dst, to), (src, from), len)
+        copy(machine, (call, fault), stream, (dst, to), (src, from), len)
     })
 }
 
@@ -129,10 +138,11 @@ pub(crate) unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
     len: usize,
     stream: *mut c_void,
 ) -> c_int {
-    later("cuMemcpyDtoHAsync_v2", |machine, fault| {
+    let call = "cuMemcpyDtoHAsync_v2";
+    later(call, |machine, fault| {
         let dst = dst.expose_provenance() as u64;
         let (to, from): (Lookup, Lookup) = (|m, a, n| m.on_host(a, n), |m, a, n| m.on_device(a, n));
-        copy(machine, fault, stream, (dst, to), (src, from), len)
+        copy(machine, (call, fault), stream, (dst, to), (src, from), len)
     })
 }
 
@@ -143,8 +153,16 @@ pub(crate) unsafe extern "C" fn cuMemcpyAsync(
     len: usize,
     stream: *mut c_void,
 ) -> c_int {
-    later("cuMemcpyAsync", |machine, fault| {
+    let call = "cuMemcpyAsync";
+    later(call, |machine, fault| {
         let either: Lookup = |m, a, n| m.anywhere(a, n);
-        copy(machine, fault, stream, (dst, either), (src, either), len)
+        copy(
+            machine,
+            (call, fault),
+            stream,
+            (dst, either),
+            (src, either),
+            len,
+        )
     })
 }

@@ -30,10 +30,10 @@ pub(crate) extern "C" fn cuStreamDestroy_v2(stream: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> c_int {
     call("cuStreamSynchronize", |machine| {
-        machine.current()?;
-        machine.streams.get(stream)?.sync()?;
+        let device = machine.bound()?;
+        let told = machine.streams.get(stream)?.sync();
         // Work of another stream may have lost the device meanwhile.
-        machine.current().map(|_| ())
+        device.usable().and(told)
     })
 }
 
@@ -90,7 +90,8 @@ pub(crate) extern "C" fn cuEventQuery(event: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuEventSynchronize(event: *mut c_void) -> c_int {
     call("cuEventSynchronize", |machine| {
-        machine.current()?;
-        machine.events.get(event)?.sync()
+        let device = machine.bound()?;
+        let told = machine.events.get(event)?.sync();
+        device.usable().and(told)
     })
 }
