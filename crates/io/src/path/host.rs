@@ -27,6 +27,8 @@ struct Host {
     dones: Vec<Done>,
     ready: Vec<Landed>,
     out: usize,
+    /// The engine had no room for a request, and nothing has come back of it since.
+    refused: bool,
 }
 
 fn open(config: Config) -> Result<Opened, PathError> {
@@ -41,6 +43,7 @@ fn open(config: Config) -> Result<Opened, PathError> {
         dones: Vec::with_capacity(slots),
         ready: Vec::with_capacity(slots),
         out: 0,
+        refused: false,
     };
     Ok(Opened {
         path: Box::new(path),
@@ -77,6 +80,7 @@ impl Path for Host {
         match self.engine.push(io) {
             Push::Taken => {}
             Push::Full(_) => {
+                self.refused = true;
                 self.requests[request.slot as usize] = None;
                 return Start::Full;
             }
@@ -99,9 +103,10 @@ impl Path for Host {
         self.out -= self.ready.len();
         let wait = wait && self.ready.is_empty();
         landed.append(&mut self.ready);
-        if self.out == 0 {
+        if self.out == 0 && !(wait && self.refused) {
             return Ok(());
         }
+        self.refused = false;
         let mut dones = std::mem::take(&mut self.dones);
         let reaped = self.engine.reap(&mut dones, usize::from(wait));
         if !dones.is_empty() {

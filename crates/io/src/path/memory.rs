@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use gpuio_gpu::{MemKind, Pinned};
+use gpuio_gpu::{GpuError, MemKind, Pinned};
 
 use super::{Config, PathError};
 use crate::buf::aligned::Aligned;
@@ -54,6 +54,28 @@ pub(super) fn stride(block_max: u32) -> usize {
     (block_max as usize).next_multiple_of(PAGE).max(PAGE)
 }
 
+/// The error of memory for all slots that the driver did not give. It names a number of bytes that
+/// nobody typed; this says where it comes from and what to change.
+pub(super) fn refused(
+    path: &'static str,
+    config: &Config,
+    memory: MemKind,
+    source: GpuError,
+) -> PathError {
+    if !source.is_out_of_memory() {
+        return PathError::Gpu { path, source };
+    }
+    PathError::Setup {
+        path,
+        what: format!(
+            "{memory} memory for {} slots of {} bytes could not be had; lower --depth or --bs. \
+             {source}",
+            config.slots,
+            stride(config.block_max)
+        ),
+    }
+}
+
 impl SlotMemory {
     /// Memory of the kind that the configuration asks for where the bytes end in host memory.
     pub(super) fn for_host(path: &'static str, config: &Config) -> Result<SlotMemory, PathError> {
@@ -67,10 +89,12 @@ impl SlotMemory {
             ),
         };
         let holder = match config.memory {
-            MemKind::Mmap => Holder::Mapped(Aligned::new(len).map_err(|error| PathError::Setup {
-                path,
-                what: format!("mmap of {len} bytes for slots: {error}; lower --depth or --bs"),
-            })?),
+            MemKind::Mmap => {
+                Holder::Mapped(Aligned::new(len).map_err(|error| PathError::Setup {
+                    path,
+                    what: format!("mmap of {len} bytes for slots: {error}; lower --depth or --bs"),
+                })?)
+            }
             MemKind::Pinned => return SlotMemory::pinned(path, config),
             MemKind::Malloc => Holder::Heap(Heap::new(len).ok_or_else(no_memory)?),
             MemKind::Device | MemKind::Vmm => {
@@ -84,7 +108,11 @@ impl SlotMemory {
                 });
             }
         };
-        Ok(SlotMemory { holder, stride, len })
+        Ok(SlotMemory {
+            holder,
+            stride,
+            len,
+        })
     }
 
     /// Page-locked memory known to the GPU.
@@ -98,8 +126,12 @@ impl SlotMemory {
             });
         };
         let pinned = Pinned::alloc(&gpu.context, len)
-            .map_err(|source| PathError::Gpu { path, source })?;
-        Ok(SlotMemory { holder: Holder::Pinned(pinned), stride, len })
+            .map_err(|source| refused(path, config, MemKind::Pinned, source))?;
+        Ok(SlotMemory {
+            holder: Holder::Pinned(pinned),
+            stride,
+            len,
+        })
     }
 
     fn base(&self) -> NonNull<u8> {
@@ -111,7 +143,10 @@ impl SlotMemory {
     }
 
     pub(super) fn area(&self) -> Area {
-        Area { ptr: self.base(), len: self.len }
+        Area {
+            ptr: self.base(),
+            len: self.len,
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -125,7 +160,10 @@ impl SlotMemory {
     /// First byte of a slot.
     pub(super) fn slot(&self, slot: u32) -> NonNull<u8> {
         let at = slot as usize * self.stride;
-        assert!(at + self.stride <= self.len, "slot {slot} is past the path's memory");
+        assert!(
+            at + self.stride <= self.len,
+            "slot {slot} is past the path's memory"
+        );
         // SAFETY: checked above to lie inside the one allocation.
         unsafe { self.base().add(at) }
     }
@@ -133,7 +171,10 @@ impl SlotMemory {
     /// The first `len` bytes of a slot for an engine. The memory lives as long as `self`, and the
     /// paths drop their engine, which waits for its I/Os, before they drop their memory.
     pub(super) fn span(&self, slot: u32, len: u32) -> Span {
-        assert!(len as usize <= self.stride, "a block of {len} bytes does not fit its slot");
+        assert!(
+            len as usize <= self.stride,
+            "a block of {len} bytes does not fit its slot"
+        );
         // SAFETY: the slot is inside the allocation; a slot has one I/O at a time and no reference
         // to it is made while it is out (`bytes_of` and `bytes_of_mut` are for idle slots).
         unsafe { Span::new(self.slot(slot), len) }
@@ -141,7 +182,10 @@ impl SlotMemory {
 
     /// The first `len` bytes of an idle slot.
     pub(super) fn bytes_of(&self, slot: u32, len: u32) -> &[u8] {
-        assert!(len as usize <= self.stride, "a block of {len} bytes does not fit its slot");
+        assert!(
+            len as usize <= self.stride,
+            "a block of {len} bytes does not fit its slot"
+        );
         // SAFETY: inside the allocation, initialised at allocation, and no I/O is out on it: the
         // paths call this for slots that have landed.
         unsafe { std::slice::from_raw_parts(self.slot(slot).as_ptr(), len as usize) }
@@ -149,7 +193,10 @@ impl SlotMemory {
 
     /// The first `len` bytes of an idle slot, to be filled.
     pub(super) fn bytes_of_mut(&mut self, slot: u32, len: u32) -> &mut [u8] {
-        assert!(len as usize <= self.stride, "a block of {len} bytes does not fit its slot");
+        assert!(
+            len as usize <= self.stride,
+            "a block of {len} bytes does not fit its slot"
+        );
         // SAFETY: as for `bytes_of`, and `&mut self` excludes other references.
         unsafe { std::slice::from_raw_parts_mut(self.slot(slot).as_ptr(), len as usize) }
     }

@@ -88,7 +88,8 @@ pub struct Landed {
 pub enum Start {
     /// It is under way (or already landed: see [`Path::advance`]).
     Taken,
-    /// No room now; advance, then start it again.
+    /// No room now; advance, then start it again. With nothing under way, an advance that waits
+    /// does so until the engine may have room.
     Full,
 }
 
@@ -133,7 +134,8 @@ pub struct Mismatch {
 
 /// Drives requests from start to where the user asked for the bytes. One worker thread owns it.
 ///
-/// Dropping a path waits for everything under way.
+/// Dropping a path waits for everything under way. A write that has not landed by then may or may
+/// not be in its file.
 pub trait Path {
     /// Offers a request. On a path whose [`Path::synchronous`] is true the file leg runs here.
     fn start(&mut self, clock: &Clock, request: Request) -> Start;
@@ -227,7 +229,9 @@ pub struct Opened {
 
 impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened").field("engine_got", &self.engine_got).finish_non_exhaustive()
+        f.debug_struct("Opened")
+            .field("engine_got", &self.engine_got)
+            .finish_non_exhaustive()
     }
 }
 
@@ -259,7 +263,12 @@ fn open_engine(config: &Config, area: Area) -> Result<engine::Opened, EngineErro
         direct: config.direct,
     };
     let counters = Arc::clone(&config.counters);
-    engine::build(config.engine, &engine_config, config.inject.as_ref(), counters)
+    engine::build(
+        config.engine,
+        &engine_config,
+        config.inject.as_ref(),
+        counters,
+    )
 }
 
 /// All paths, in the order in which they are shown.

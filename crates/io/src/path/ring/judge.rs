@@ -1,0 +1,110 @@
+//! Fills and checks what a ring's requests begin or end in, where it lies.
+
+use std::ptr::NonNull;
+
+use gpuio_gpu::pattern::{self, Mismatch};
+use gpuio_gpu::{Checker, DevPtr, DeviceBuf, GpuError, PatternKernels, Stream};
+
+use crate::path::GpuSide;
+
+/// A part of the destination: the first `len` bytes of a slot, which starts `at` bytes in.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) at: usize,
+    pub(super) len: u32,
+}
+
+/// The destination as kernels see it, or as the CPU does where it is host memory.
+pub(super) enum Judge {
+    Gpu {
+        base: DevPtr,
+        kernels: PatternKernels,
+        checker: Checker,
+        /// Its own: waiting for a kernel then waits for no slot's copy, and takes no slot's
+        /// failure for the kernel's.
+        stream: Stream,
+    },
+    Cpu {
+        base: NonNull<u8>,
+    },
+}
+
+impl Judge {
+    pub(super) fn new(gpu: &GpuSide, destination: &DeviceBuf) -> Result<Judge, GpuError> {
+        if let Some(base) = destination.host_ptr() {
+            return Ok(Judge::Cpu { base });
+        }
+        let kernels = PatternKernels::load(&gpu.context)?;
+        let checker = Checker::new(&gpu.context, &kernels)?;
+        let stream = Stream::new(&gpu.context)?;
+        let base = destination.ptr();
+        Ok(Judge::Gpu {
+            base,
+            kernels,
+            checker,
+            stream,
+        })
+    }
+
+    /// Writes the pattern and waits until it is there.
+    ///
+    /// # Safety
+    /// The place is inside the destination, which lives, and nothing else uses it meanwhile.
+    pub(super) unsafe fn fill(&self, place: Place, key: u64, offset: u64) -> Result<(), GpuError> {
+        match self {
+            Judge::Gpu {
+                base,
+                kernels,
+                stream,
+                ..
+            } => {
+                let device = base.byte_add(place.at as u64);
+                // SAFETY: the caller's promise; the stream is waited for.
+                unsafe { kernels.fill(stream, device, u64::from(place.len), key, offset) }?;
+                stream.sync()
+            }
+            Judge::Cpu { base } => {
+                // SAFETY: the place is inside the allocation, by the caller's promise.
+                let start = unsafe { base.add(place.at) };
+                // SAFETY: `len` bytes there are nobody else's now, by the caller's promise.
+                let bytes =
+                    unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), place.len as usize) };
+                pattern::fill(bytes, key, offset);
+                Ok(())
+            }
+        }
+    }
+
+    /// Compares with the pattern.
+    ///
+    /// # Safety
+    /// As for [`Judge::fill`], and the bytes were written since they were allocated.
+    pub(super) unsafe fn check(
+        &mut self,
+        place: Place,
+        key: u64,
+        offset: u64,
+    ) -> Result<Option<Mismatch>, GpuError> {
+        match self {
+            Judge::Gpu {
+                base,
+                checker,
+                stream,
+                ..
+            } => {
+                let device = base.byte_add(place.at as u64);
+                // SAFETY: the caller's promise; the checker waits for the stream.
+                unsafe { checker.check(stream, device, u64::from(place.len), key, offset) }
+            }
+            Judge::Cpu { base } => {
+                // SAFETY: the place is inside the allocation, by the caller's promise.
+                let start = unsafe { base.add(place.at) };
+                // SAFETY: `len` bytes there are written and nobody else's now, by the caller's
+                // promise.
+                let bytes =
+                    unsafe { std::slice::from_raw_parts(start.as_ptr(), place.len as usize) };
+                Ok(pattern::check(bytes, key, offset))
+            }
+        }
+    }
+}
