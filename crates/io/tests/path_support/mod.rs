@@ -1,0 +1,198 @@
+//! What the path tests share: which GPU, children with an environment of their own, and a model of
+//! files and slots that says what every byte is after each request.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+#![allow(
+    clippy::print_stderr,
+    reason = "whoever runs the tests on a GPU is to see what was not"
+)]
+
+pub(crate) mod child;
+pub(crate) mod model;
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gpuio_gpu::{Context, Driver, MemKind, Which, pattern};
+use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
+use gpuio_io::path::{Config, GpuSide, Opened, PathError, Row};
+use tempfile::TempDir;
+
+use crate::engine_support::open_direct;
+
+/// Length of each file, bytes: several of the largest block, so that few requests overlap.
+pub(crate) const LEN: u64 = 512 << 10;
+/// The largest block on files open with O_DIRECT, bytes.
+pub(crate) const LARGEST_DIRECT: u32 = 64 << 10;
+/// The largest block otherwise, bytes: it ends inside a page and inside a word.
+pub(crate) const LARGEST: u32 = LARGEST_DIRECT + 3;
+
+/// Every memory kind in which bytes may end on this path.
+pub(crate) fn kinds(row: &Row) -> Vec<MemKind> {
+    let all = MemKind::ALL.into_iter();
+    all.filter(|kind| row.needs_gpu || kind.is_host()).collect()
+}
+
+pub(crate) fn on_system() -> bool {
+    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
+}
+
+/// True, and said so, if this case needs the software GPU and the system's is tested.
+pub(crate) fn skipped(case: &str) -> bool {
+    if on_system() {
+        eprintln!("skipped on the system's driver: {case}");
+    }
+    on_system()
+}
+
+pub(crate) fn context() -> Context {
+    let which = if on_system() {
+        Which::System
+    } else {
+        Which::Software
+    };
+    let driver = Driver::load(&which).unwrap();
+    Context::new(&driver, 0).unwrap()
+}
+
+/// Two files that follow the data rule, and a twin of each that only pread(2) and pwrite(2) touch.
+pub(crate) struct Rig {
+    directory: TempDir,
+    pub(crate) files: Vec<File>,
+    pub(crate) twins: Vec<File>,
+    pub(crate) direct: bool,
+}
+
+impl Rig {
+    /// Nothing, and said so, where the file system refuses O_DIRECT.
+    pub(crate) fn new(direct: bool) -> Option<Rig> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut rig = Rig {
+            directory,
+            files: Vec::new(),
+            twins: Vec::new(),
+            direct,
+        };
+        for file in 0..2 {
+            let mut bytes = vec![0; usize::try_from(LEN).unwrap()];
+            pattern::fill(&mut bytes, rig.key(file), 0);
+            for name in ["file", "twin"] {
+                std::fs::write(rig.name(name, file), &bytes).unwrap();
+            }
+            let open = |name: &str| {
+                let options = File::options().read(true).write(true).clone();
+                options.open(rig.name(name, file)).unwrap()
+            };
+            let opened = if direct {
+                open_direct(&rig.name("file", file))?
+            } else {
+                open("file")
+            };
+            rig.twins.push(open("twin"));
+            rig.files.push(opened);
+        }
+        Some(rig)
+    }
+
+    pub(crate) fn name(&self, name: &str, file: u32) -> PathBuf {
+        self.directory.path().join(format!("{name}{file}"))
+    }
+
+    pub(crate) fn key(&self, file: u32) -> u64 {
+        pattern::file_key(0x5EED, u64::from(file))
+    }
+
+    pub(crate) fn largest(&self) -> u32 {
+        if self.direct { LARGEST_DIRECT } else { LARGEST }
+    }
+
+    /// Compares the files with their twins, through new descriptors.
+    pub(crate) fn compare(&self) {
+        for file in 0..2 {
+            let path = std::fs::read(self.name("file", file)).unwrap();
+            let twin = std::fs::read(self.name("twin", file)).unwrap();
+            assert_eq!(path.len(), twin.len());
+            if let Some(at) = path.iter().zip(&twin).position(|(path, twin)| path != twin) {
+                let count = path.iter().zip(&twin).filter(|(a, b)| a != b).count();
+                panic!("file {file} differs from its twin from byte {at} on, in {count} bytes");
+            }
+        }
+    }
+}
+
+/// How a path is opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    pub(crate) path: &'static Row,
+    pub(crate) engine: &'static engine::Row,
+    pub(crate) memory: MemKind,
+    pub(crate) depth: u32,
+    pub(crate) streams: u32,
+    pub(crate) inject: Option<Inject>,
+}
+
+impl Setup {
+    pub(crate) fn new(path: &str, engine: &str, memory: MemKind) -> Setup {
+        Setup {
+            path: gpuio_io::path::find(path).expect("a path of the table"),
+            engine: engine::find(engine).expect("an engine of the table"),
+            memory,
+            depth: 4,
+            streams: 2,
+            inject: None,
+        }
+    }
+
+    pub(crate) fn with(&self, depth: u32, streams: u32) -> Setup {
+        Setup {
+            depth,
+            streams,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn inject(&self, faults: &str) -> Setup {
+        Setup {
+            inject: Some(faults.parse().unwrap()),
+            ..self.clone()
+        }
+    }
+
+    /// True, and said so, if the engine can't run on this machine.
+    pub(crate) fn lacking(&self) -> bool {
+        let lacking = (self.engine.available)();
+        if let Err(why) = &lacking {
+            eprintln!("skipped: {}: {why}", self.engine.name);
+        }
+        lacking.is_err()
+    }
+
+    pub(crate) fn config(&self, rig: &Rig, context: &Context) -> Config {
+        let file = |file: &File| EngineFile {
+            fd: file.as_raw_fd(),
+            len: LEN,
+            writable: true,
+        };
+        Config {
+            slots: self.depth,
+            block_max: rig.largest(),
+            engine: self.engine,
+            files: rig.files.iter().map(file).collect(),
+            direct: rig.direct,
+            memory: self.memory,
+            gpu: Some(GpuSide {
+                context: context.clone(),
+                memory: self.memory,
+                streams: self.streams,
+            }),
+            inject: self.inject.clone(),
+            counters: Arc::new(LegCounters::default()),
+        }
+    }
+
+    pub(crate) fn open(&self, rig: &Rig, context: &Context) -> Result<Opened, PathError> {
+        (self.path.open)(self.config(rig, context))
+    }
+}
