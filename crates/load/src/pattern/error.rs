@@ -26,7 +26,7 @@ pub enum PatternError {
         "a block of {block} bytes does not fit into region {region} \
          (file {file}, offset {offset}): of its {length} bytes {usable} can be used \
          after a skew of {skew} and in units of {unit}; \
-         use a smaller --block or a larger --size"
+         use a smaller --bs or a larger --size"
     )]
     BlockTooLarge {
         /// Largest block, in bytes.

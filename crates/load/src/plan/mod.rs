@@ -3,13 +3,18 @@
 //! Pure: the same spec on the same facts gives the same plan, and nothing is opened or made.
 //! Whether a target may be written is judged afterwards by [`crate::dataset`].
 
-mod defaults;
+pub(crate) mod blocks;
+pub(crate) mod defaults;
 mod job;
 mod machine;
 mod place;
 mod quick;
 mod regions;
+#[cfg(test)]
+mod tests;
 mod vet;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_io::path::{self, PATHS};
 use gpuio_record::{LeftOut, Plan};
@@ -78,9 +83,11 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     let mut group = 0;
     for (number, asked) in spec.jobs.iter().enumerate() {
         let wall = asked.stonewall == Some(true) && number > 0;
+        let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
         let rows = paths_of(asked, machine, &mut left_out)?;
         for (nth, row) in rows.iter().enumerate() {
-            if !jobs.is_empty() && (nth > 0 || wall || after_many(spec, number)) {
+            let alone = is_spread(asked) || before.is_some_and(is_spread);
+            if !jobs.is_empty() && (nth > 0 || wall || alone) {
                 group += 1;
             }
             let many = rows.len() > 1;
@@ -103,11 +110,10 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     Ok(Plan { jobs, interval_ns, left_out, software_gpu })
 }
 
-/// Whether the job before this one was spread over several paths: those ran in groups of their
-/// own, and what follows must not run beside the last of them only.
-fn after_many(spec: &Spec, number: usize) -> bool {
-    let before = number.checked_sub(1).and_then(|n| spec.jobs.get(n));
-    let paths = before.and_then(|job| job.paths.as_ref());
+/// Whether a job is spread over several paths. Each of them runs in a group of its own: paths are
+/// compared, so no neighbour in the spec may run beside the first or the last of them only.
+fn is_spread(job: &JobSpec) -> bool {
+    let paths = job.paths.as_ref();
     paths.is_some_and(|paths| paths.len() > 1 || paths.iter().any(|path| path == "all"))
 }
 
@@ -176,12 +182,18 @@ fn unknown_path(job: &JobSpec, name: &str) -> PlanError {
 
 /// Job names are keys of the record: repeats get a number.
 fn unique_names(jobs: &mut [gpuio_record::JobPlan]) {
-    let mut seen = std::collections::BTreeMap::<String, u32>::new();
+    let asked: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
+    let mut taken = BTreeSet::new();
+    let mut counts = BTreeMap::<String, u32>::new();
     for job in jobs {
-        let count = seen.entry(job.name.clone()).or_insert(0);
-        *count += 1;
-        if *count > 1 {
-            job.name = format!("{}#{count}", job.name);
+        let count = counts.entry(job.name.clone()).or_insert(1);
+        let mut name = job.name.clone();
+        // A number that somebody gave to a job of his own is left to it.
+        while taken.contains(&name) || (name != job.name && asked.contains(&name)) {
+            *count += 1;
+            name = format!("{}#{count}", job.name);
         }
+        job.name.clone_from(&name);
+        taken.insert(name);
     }
 }

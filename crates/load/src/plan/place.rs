@@ -2,6 +2,7 @@
 
 use gpuio_record::{Gpu, Region, WorkerPlan};
 use gpuio_spec::{GpuWhich, JobSpec};
+use gpuio_units::format_cpu_list;
 
 use super::PlanError;
 use super::machine::{Gpus, Machine};
@@ -64,7 +65,9 @@ fn seat(asked: &JobSpec, gpu_node: Option<u32>, machine: &Machine<'_>) -> Result
     if let Some(cpus) = &asked.cpus {
         let mine = usable(cpus);
         if mine.len() < cpus.len() {
-            let what = format!("this process may run only on CPUs {allowed:?}, not all of {cpus:?}");
+            let (allowed, cpus) =
+                (format_cpu_list(allowed.unwrap_or_default()), format_cpu_list(cpus));
+            let what = format!("this process may run only on CPUs {allowed}, not all of {cpus}");
             return Err(PlanError::unavailable(asked, "cpus", what));
         }
         return Ok((mine, asked.numa, Some("the CPUs were named".into())));

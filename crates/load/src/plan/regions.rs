@@ -145,8 +145,9 @@ fn size(
         return Ok(size);
     }
     let offset = asked.offset.unwrap_or(0);
-    let shortest = ground.places.iter().map(|place| place.length_bytes).min().flatten();
-    if let Some(length) = shortest {
+    let lengths = ground.places.iter().map(|place| place.length_bytes);
+    let shortest = lengths.zip(&ground.paths).min_by_key(|(length, _)| *length);
+    if let Some((Some(length), path)) = shortest {
         let shares = if ground.shared { u64::from(threads) } else { 1 };
         let left = length.saturating_sub(offset) / shares;
         let left = left - left % grain.max(1);
@@ -154,9 +155,8 @@ fn size(
             return Ok(left);
         }
         let what = format!(
-            "{} holds {length} bytes: too few for {threads} threads of one {block_max}-byte block \
-             each after offset {offset}; name a --size to have it made longer, or lower --bs",
-            ground.paths[0]
+            "{path} holds {length} bytes: too few for {threads} threads of one {block_max}-byte block \
+             each after offset {offset}; name a --size to have it made longer, or lower --bs"
         );
         return Err(PlanError::usage(asked, "filenames", what));
     }

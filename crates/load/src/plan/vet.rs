@@ -1,20 +1,29 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
 use gpuio_io::path;
-use gpuio_record::{DirectMode, Fill, JobPlan, MemoryKind, VerifyMode};
+use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, MemoryKind, VerifyMode};
 use gpuio_spec::JobSpec;
 
-use super::PlanError;
 use super::defaults::is_gdsio;
+use super::{PlanError, blocks};
+use crate::pattern::Pattern;
 
 /// A slot's length is a u32 in the kernel's interfaces, and Linux moves at most 2 GiB − 4 KiB in
 /// one call (read(2)).
 const BLOCK_MOST: u64 = 0x7fff_f000;
 /// Threads that a plan may ask for: past this the scheduler is measured, not storage.
 const THREADS_MOST: u32 = 65_536;
+/// 100 years: delay, ramp and time together stay far below the 584 years of the run's clock.
+const TIME_MOST_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
-/// Keys that name something which does not exist on any path built in.
+/// Keys that name something which does not exist on any path built in, or too many threads.
 pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
+    // Before anything is laid out for every thread.
+    let threads = asked.threads.unwrap_or(1);
+    if threads == 0 || threads > THREADS_MOST {
+        let what = format!("{threads} threads; 1 to {THREADS_MOST} work");
+        return Err(PlanError::usage(asked, "threads", what));
+    }
     if asked.batch.is_some() {
         let what = format!(
             "a batch size belongs to transfer types 6 and 7, and this is {} ({}); remove it",
@@ -44,18 +53,15 @@ pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
 /// The whole plan of a job against itself.
 pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> {
     let wrong = |field: &str, what: String| Err(PlanError::usage(asked, field, what));
-    if plan.threads == 0 || plan.threads > THREADS_MOST {
-        return wrong("threads", format!("{} threads; 1 to {THREADS_MOST} work", plan.threads));
-    }
     if plan.depth == 0 || plan.depth > 65_535 {
         return wrong("depth", format!("a depth of {}; 1 to 65535 work", plan.depth));
     }
     for block in &plan.blocks {
         if block.min_bytes == 0 || block.max_bytes > BLOCK_MOST {
             let what = format!(
-                "a block of {} to {} bytes; 1 byte to {BLOCK_MOST} bytes work (read(2) moves no \
-                 more in one call)",
-                block.min_bytes, block.max_bytes
+                "blocks of {} bytes; 1 byte to {BLOCK_MOST} bytes work (read(2) moves no more in \
+                 one call)",
+                size_words(block)
             );
             return wrong("blocks", what);
         }
@@ -63,9 +69,9 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
             && block.max_bytes.is_multiple_of(grain) && block.step_bytes.is_multiple_of(grain))
         {
             let what = format!(
-                "O_DIRECT here needs blocks in multiples of {grain} bytes, and {} to {} step {} \
-                 asks for others; use --buffered or another --bs",
-                block.min_bytes, block.max_bytes, block.step_bytes
+                "O_DIRECT here needs blocks in multiples of {grain} bytes, and {} asks for others; \
+                 use --buffered or another --bs",
+                size_words(block)
             );
             return wrong("blocks", what);
         }
@@ -79,10 +85,17 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
         let what = "random fill can't be verified; leave out --fill random or --verify";
         return wrong("fill", what.into());
     }
-    if plan.verify == VerifyMode::Inline && plan.shared_files && plan.workers.is_empty() {
-        return wrong("verify", "inline verification needs at least one worker".into());
+    times(asked, plan)?;
+    patterns(asked, plan)
+}
+
+/// `4096`, or `4096 to 8192 step 512`.
+fn size_words(block: &BlockShare) -> String {
+    let BlockShare { min_bytes, max_bytes, step_bytes, .. } = block;
+    if min_bytes == max_bytes {
+        return min_bytes.to_string();
     }
-    Ok(())
+    format!("{min_bytes} to {max_bytes} step {step_bytes}")
 }
 
 fn direct(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> {
@@ -95,12 +108,22 @@ fn direct(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> 
         return wrong("direct", what.into());
     }
     if !plan.align_bytes.is_multiple_of(grain) || !plan.offset_bytes.is_multiple_of(grain) {
+        let field = if plan.align_bytes.is_multiple_of(grain) { "offset" } else { "align" };
         let what = format!(
             "O_DIRECT here needs offsets in multiples of {grain} bytes; alignment {} with start \
              offset {} breaks that; use --buffered",
             plan.align_bytes, plan.offset_bytes
         );
-        return wrong("align", what);
+        return wrong(field, what);
+    }
+    let neighbours = plan.shared_files && plan.threads > 1;
+    if neighbours && !plan.size_bytes.is_multiple_of(grain) {
+        let what = format!(
+            "O_DIRECT here needs offsets in multiples of {grain} bytes, and threads that share a \
+             file start {} bytes apart; give a --size that is such a multiple, or use --buffered",
+            plan.size_bytes
+        );
+        return wrong("size", what);
     }
     if plan.skew_bytes > 0 && grain >= 4096 {
         let what = format!(
@@ -109,6 +132,34 @@ fn direct(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> 
             if is_gdsio(asked) { "-O 1" } else { "--buffered" }
         );
         return wrong("unaligned", what);
+    }
+    Ok(())
+}
+
+/// Times that the run's clock can't hold when they are added up.
+fn times(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
+    let all = [
+        ("runtime_ns", plan.stop.runtime_ns.unwrap_or(0)),
+        ("ramp_ns", plan.ramp_ns),
+        ("start_delay_ns", plan.start_delay_ns),
+    ];
+    match all.iter().find(|(_, time)| *time > TIME_MOST_NS) {
+        None => Ok(()),
+        Some((field, _)) => {
+            let what = "a time above 100 years; give a shorter one";
+            Err(PlanError::usage(asked, field, what))
+        }
+    }
+}
+
+/// The pattern of each kind of worker: what it refuses would else end the run at its start. Regions
+/// of threads differ in their offsets by multiples of one number, which the second one shows.
+fn patterns(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
+    for worker in plan.workers.iter().take(2) {
+        let config = blocks::config(plan, worker, Some);
+        if let Err(error) = Pattern::new(&config) {
+            return Err(PlanError::usage(asked, "size", error.to_string()));
+        }
     }
     Ok(())
 }

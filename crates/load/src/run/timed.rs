@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Landed, Request, Start};
-use gpuio_record::{DirectMode, JobPlan, VerifyMode};
+use gpuio_record::{JobPlan, VerifyMode};
 use gpuio_stat::{Histogram, LiveTotals, Tally};
 
 use super::failures::Failures;
@@ -13,7 +13,8 @@ use super::verify::{self, Findings};
 use super::worker::{self, Task, Tools, side};
 use super::RunError;
 use crate::pace::Pacer;
-use crate::pattern::{self, Block, Pattern, RegionSpan};
+use crate::pattern::{Block, Pattern};
+use crate::plan::blocks;
 
 /// A worker gives up after this many failed I/Os: storage that answers with errors would
 /// otherwise be asked millions of times.
@@ -125,35 +126,9 @@ fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {
     RunError::Pattern { job: job.name.clone(), what: error.to_string() }
 }
 
-/// The grain of offsets and lengths: what the plan aligned to under O_DIRECT.
-pub(super) fn unit(job: &JobPlan) -> u64 {
-    if job.direct == DirectMode::Buffered {
-        return 1;
-    }
-    let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
-    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, 4096]);
-    // The largest power of two that divides all of them.
-    1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
-}
-
 fn pattern_of(task: &Task<'_>, tools: &Tools) -> Result<Pattern, RunError> {
-    let job = task.job;
-    let regions = task.plan.regions.iter().filter_map(|region| {
-        let file = tools.files.index_of(region.target)?;
-        Some(RegionSpan { file, offset: region.offset, length: region.length })
-    });
-    let config = pattern::Config {
-        order: job.order.clone(),
-        blocks: job.blocks.clone(),
-        align_bytes: job.align_bytes,
-        skew_bytes: job.skew_bytes,
-        unit_bytes: unit(job),
-        read_percent: job.read_percent,
-        regions: regions.collect(),
-        seed: task.plan.seed,
-        laps: None,
-    };
-    Pattern::new(&config).map_err(|error| wrong(job, &error))
+    let config = blocks::config(task.job, task.plan, |target| tools.files.index_of(target));
+    Pattern::new(&config).map_err(|error| wrong(task.job, &error))
 }
 
 impl Loop<'_> {

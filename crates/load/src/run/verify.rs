@@ -7,10 +7,10 @@ use gpuio_io::engine::Op;
 use gpuio_io::path::{Landed, Leg, Mismatch, Request, Start};
 use gpuio_record::{BlockShare, JobPlan, Order, VerifyMismatch, VerifyOutcome};
 
-use super::timed::unit;
 use super::worker::{Task, Tools};
 use super::RunError;
 use crate::pattern::{self, Block, Pattern, RegionSpan};
+use crate::plan::blocks::unit;
 
 /// Mismatches kept.
 const KEPT: usize = 16;
