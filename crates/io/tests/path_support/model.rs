@@ -8,10 +8,12 @@
 use std::os::unix::fs::FileExt;
 
 use gpuio_gpu::{Context, pattern};
-use gpuio_io::clock::Clock;
+use gpuio_io::clock::{Clock, Nanos};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Fault, Landed, Leg, Mismatch, Opened, Path, Request, Start};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::{LEN, Rig, Setup};
 
@@ -77,6 +79,13 @@ pub(crate) fn step(direct: bool) -> impl Strategy<Value = Step> {
     })
 }
 
+/// The same `count` steps each time.
+pub(crate) fn steps(count: usize, direct: bool) -> Vec<Step> {
+    let mut runner = TestRunner::deterministic();
+    let steps = prop::collection::vec(step(direct), count);
+    steps.new_tree(&mut runner).unwrap().current()
+}
+
 /// A request under way.
 struct Out {
     step: Step,
@@ -109,6 +118,9 @@ pub(crate) struct Model<'a> {
     pub(crate) copy_ns: u64,
     /// A failed read may have left its bytes in the destination.
     pub(crate) failed_reads_are_open: bool,
+    /// The first GPU fault lasts: what starts after it has landed must fail too.
+    pub(crate) faults_last: bool,
+    lost: Option<Nanos>,
     pub(crate) tally: Tally,
 }
 
@@ -127,6 +139,8 @@ impl<'a> Model<'a> {
             has_gpu_leg: setup.path.needs_gpu,
             copy_ns: 0,
             failed_reads_are_open: false,
+            faults_last: false,
+            lost: None,
             tally: Tally::default(),
         };
         for slot in 0..setup.depth {
@@ -256,11 +270,19 @@ impl<'a> Model<'a> {
         self.times(landed);
         if let Err(fault) = landed.result {
             self.tally.failed.push((step.op, fault));
+            if matches!(fault, Fault::Gpu(_)) {
+                self.lost.get_or_insert(landed.ended);
+            }
             if step.op == Op::Read && self.failed_reads_are_open {
                 self.holds[slot as usize] = None;
             }
             return;
         }
+        let lost = self.lost.filter(|_| self.faults_last);
+        assert!(
+            lost.is_none_or(|lost| request.started < lost),
+            "worked on a lost device: {step:?}"
+        );
         match step.op {
             Op::Read => {
                 self.tally.reads += 1;
@@ -284,8 +306,14 @@ impl<'a> Model<'a> {
         assert_eq!(Some(landed.file_ns + landed.gpu_ns), whole, "{landed:?}");
         if !self.has_gpu_leg {
             assert_eq!(landed.gpu_ns, 0);
-        } else if landed.result.is_ok() {
-            assert!(landed.gpu_ns >= self.copy_ns, "{landed:?}");
+            return;
+        }
+        // A request that failed in its first leg never came to the second.
+        match (landed.result, landed.request.op) {
+            (Ok(()), _) => assert!(landed.gpu_ns >= self.copy_ns, "{landed:?}"),
+            (Err(Fault::File(_)), Op::Read) => assert_eq!(landed.gpu_ns, 0, "{landed:?}"),
+            (Err(Fault::Gpu(_)), Op::Write) => assert_eq!(landed.file_ns, 0, "{landed:?}"),
+            (Err(_), _) => {}
         }
     }
 
