@@ -10,6 +10,8 @@ mod session;
 mod ui;
 mod verb;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -18,9 +20,9 @@ use args::{Cli, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().collect();
+    let words: Vec<OsString> = std::env::args_os().collect();
     let done = if called_as_gdsio(&words) {
-        verb::gdsio::run(words.get(1..).unwrap_or_default())
+        gdsio(words.get(1..).unwrap_or_default())
     } else {
         run(&words)
     };
@@ -34,15 +36,24 @@ fn main() -> ExitCode {
 }
 
 /// Whether the binary was called by gdsio's name, through a link.
-fn called_as_gdsio(words: &[String]) -> bool {
-    let name = words.first().and_then(|word| word.rsplit('/').next());
-    name == Some("gdsio")
+fn called_as_gdsio(words: &[OsString]) -> bool {
+    let name = words.first().and_then(|word| Path::new(word).file_name());
+    name == Some("gdsio".as_ref())
 }
 
-fn run(words: &[String]) -> Result<ExitCode, Failure> {
+fn gdsio(words: &[OsString]) -> Result<ExitCode, Failure> {
+    let text = |word: &OsString| {
+        word.clone().into_string().map_err(|word| {
+            Failure::Usage(format!("'{}' is not UTF-8 text", word.display()))
+        })
+    };
+    verb::gdsio::run(&words.iter().map(text).collect::<Result<Vec<_>, _>>()?)
+}
+
+fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     // gdsio's own flags are not clap's: everything behind the verb goes to its parser.
     if words.get(1).is_some_and(|word| word == "gdsio") {
-        return verb::gdsio::run(words.get(2..).unwrap_or_default());
+        return gdsio(words.get(2..).unwrap_or_default());
     }
     match Cli::parse_from(words).verb {
         Verb::Bench(bench) => verb::bench::run(&bench),

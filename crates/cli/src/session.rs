@@ -59,7 +59,7 @@ impl Session {
         Ok(Record {
             schema_version: SCHEMA_VERSION,
             tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
-            command: std::env::args().collect(),
+            command: std::env::args_os().map(|word| word.display().to_string()).collect(),
             started_at,
             storage: storage(&self.plan),
             host: self.host,
