@@ -1,5 +1,6 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
+use gpuio_io::engine::fault::Inject;
 use gpuio_io::path;
 use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, MemoryKind, VerifyMode};
 use gpuio_spec::JobSpec;
@@ -78,6 +79,9 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
     }
     direct(asked, plan, grain)?;
     slots(asked, plan)?;
+    if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {
+        return wrong("inject", error.to_string());
+    }
     if plan.stop.bytes_per_thread == Some(0) || plan.stop.runtime_ns == Some(0) {
         return wrong("runtime_ns", "a run of no time or no bytes measures nothing".into());
     }
