@@ -15,7 +15,7 @@ pub(crate) fn maybe_time(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), time)
 }
 
-/// Operations per second as `98.3k`.
+/// A number of operations, or operations per second, as `98.3k`.
 pub(crate) fn iops(per_s: f64) -> String {
     human_count(per_s).replace(' ', "")
 }
@@ -30,18 +30,26 @@ pub(crate) fn bytes(bytes: u64) -> String {
     human_bytes(float(bytes))
 }
 
-/// A count with every digit.
-pub(crate) fn times(count: u64) -> String {
-    if count == 1 {
-        "once".to_owned()
-    } else {
-        format!("{count} times")
+/// A count with every digit: `1,050,624`.
+pub(crate) fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
     }
+    out
 }
 
-/// A share (0 to 1) as `97.5 %`.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+/// How often, with every digit.
+pub(crate) fn times(number: u64) -> String {
+    if number == 1 {
+        "once".to_owned()
+    } else {
+        format!("{} times", count(number))
+    }
 }
 
 /// For rounded forms only: a count above 2^53 loses its last bits.
@@ -61,8 +69,16 @@ mod test {
         assert_eq!(maybe_time(Some(0)), "0ns");
         assert_eq!(iops(98_312.0), "98.3k");
         assert_eq!(throughput(2.5 * 1024.0 * 1024.0), "2.50 MiB/s");
-        assert_eq!(percent(0.9751), "97.5 %");
+        let counts = [0, 999, 1_000, 1_050_624, u64::MAX].map(count);
+        let with_commas = [
+            "0",
+            "999",
+            "1,000",
+            "1,050,624",
+            "18,446,744,073,709,551,615",
+        ];
+        assert_eq!(counts, with_commas);
         assert_eq!(times(1), "once");
-        assert_eq!(times(12_345), "12345 times");
+        assert_eq!(times(12_345), "12,345 times");
     }
 }

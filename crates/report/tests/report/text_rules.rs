@@ -2,54 +2,236 @@
 
 use crate::records;
 
-use gpuio_record::{EndedHow, Record};
+use gpuio_record::{EndedHow, Record, Warning, WarningKind};
 use gpuio_report::{plan_text, render_text};
 
-/// Lines that hold results: rows of tables, legs, workers.
+/// Lines that hold results: rows of tables that name a job or a total, and the workers' line.
 fn result_lines(text: &str) -> Vec<&str> {
-    let figure =
-        |line: &&str| line.contains("GiB/s") || line.contains("p50") || line.contains("µs");
+    let figure = |line: &&str| line.contains("iB/s ") || line.contains("µs") || line.contains("ms");
     text.lines()
-        .filter(|line| line.starts_with("try") || line.starts_with("  try"))
+        .filter(|line| {
+            ["try ", "job-", "a-job", "total,"]
+                .iter()
+                .any(|name| line.starts_with(name))
+        })
         .filter(figure)
+        .chain(text.lines().filter(|line| line.starts_with("workers done")))
         .collect()
+}
+
+/// A line that nobody can take for hardware's when it stands alone.
+fn is_marked(line: &str) -> bool {
+    ["software GPU", "soft:", "soft GPU"]
+        .iter()
+        .any(|mark| line.contains(mark))
 }
 
 #[test]
 fn a_software_gpu_is_named_on_top_and_on_every_line_of_results() {
-    let record = records::software();
-    for width in [70, 80, 120, 250] {
-        let text = render_text(&record, width);
-        assert!(text.starts_with("SOFTWARE GPU: "), "{text}");
-        let lines = result_lines(&text);
-        assert!(lines.len() >= 2, "{text}");
-        for line in lines {
-            assert!(line.contains("software GPU"), "{line}");
+    let mut many = records::many_jobs();
+    many.plan.software_gpu = true;
+    many.jobs[11].name = "job-11".to_owned();
+    many.plan.jobs[11].name = "job-11".to_owned();
+    for (record, least) in [(records::software(), 3), (many, 16)] {
+        for width in [70, 80, 100, 120, 250] {
+            let text = render_text(&record, width);
+            assert!(text.starts_with("SOFTWARE GPU: "), "{text}");
+            let lines = result_lines(&text);
+            assert!(lines.len() >= least, "{width}: {text}");
+            for line in lines {
+                assert!(is_marked(line), "{width}: {line}");
+            }
+            assert!(text.matches("checked in").count() <= text.matches("[software GPU]").count());
         }
-        let done = text
-            .lines()
-            .find(|line| line.contains("moved by all"))
-            .unwrap();
-        assert!(done.contains("[software GPU]"), "{done}");
     }
+    let hardware = render_text(&records::host_quick(), 120);
+    assert!(!hardware.lines().any(is_marked), "{hardware}");
+}
+
+#[test]
+fn a_run_of_twelve_jobs_is_one_table_at_120_columns() {
+    let quick = render_text(&records::host_quick(), 120);
+    let many = render_text(&records::many_jobs(), 120);
+    for text in [quick, many] {
+        let heads: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("job "))
+            .collect();
+        assert!(
+            heads[0].contains("throughput") && heads[0].contains("p99.9"),
+            "{text}"
+        );
+        assert_eq!(text.matches("throughput").count(), 1, "{text}");
+    }
+    let narrow = render_text(&records::host_quick(), 80);
+    let heads: Vec<&str> = narrow
+        .lines()
+        .filter(|line| line.starts_with("job "))
+        .collect();
     assert!(
-        !render_text(&records::host_quick(), 120)
-            .to_lowercase()
-            .contains("software")
+        !heads[0].contains("p50") && heads[1].contains("p99.9"),
+        "{narrow}"
     );
 }
 
 #[test]
-fn totals_of_a_software_gpu_are_marked_too() {
-    let mut record = records::many_jobs();
-    record.plan.software_gpu = true;
-    let text = render_text(&record, 120);
-    let rows: Vec<&str> = text.lines().filter(|line| line.contains("iB/s ")).collect();
-    assert!(rows.len() >= 15, "{text}");
+fn a_path_that_is_not_here_has_one_row_and_its_reason_stands_once() {
+    for width in [80, 120] {
+        let text = render_text(&records::host_quick(), width);
+        for path in ["staged", "cached"] {
+            let row = |line: &&str| line.starts_with("- ") && line.contains(path);
+            let rows: Vec<&str> = text.lines().filter(row).collect();
+            assert_eq!(rows.len(), 1, "{text}");
+            assert!(rows[0].ends_with("not here"), "{text}");
+        }
+        assert_eq!(text.matches("libcuda.so.1").count(), 1, "{text}");
+        assert!(
+            text.contains("not here: staged, cached: no CUDA driver"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_engine_that_stepped_down_is_marked_and_no_other() {
+    let text = render_text(&records::staged_in_trouble(), 120);
+    let row = |job: &str| text.lines().find(|line| line.starts_with(job)).unwrap();
+    assert!(row("train ").contains(" io_uring* "), "{text}");
+    assert!(row("to storage").contains(" io_uring ") && !row("to storage").contains('*'));
+    let both = "engines: io_uring (fixed buffers): train; io_uring: to storage, \"fast\"";
+    assert!(text.contains(both), "{text}");
+    assert!(text.contains("\n*        not all"), "{text}");
+    let fine = render_text(&records::host_quick(), 120);
+    assert!(!fine.contains('*'), "{fine}");
     assert!(
-        rows.iter().all(|row| row.contains("software GPU")),
+        fine.contains("\nengines: io_uring (fixed buffers, fixed files)\n"),
+        "{fine}"
+    );
+}
+
+#[test]
+fn the_error_that_ended_the_run_is_the_last_of_the_failures() {
+    let text = render_text(&records::staged_in_trouble(), 120);
+    let place = |what: &str| {
+        text.find(what)
+            .unwrap_or_else(|| panic!("no {what} in {text}"))
+    };
+    let error = place("ended by an error: job 'never-ran': GPU 1 was lost");
+    assert!(place("7 I/Os failed") < error && error < place("verification:"));
+    assert!(!render_text(&records::host_quick(), 120).contains("ended by"));
+}
+
+#[test]
+fn right_blocks_are_one_line_and_wrong_ones_have_details() {
+    let mut record = records::staged_in_trouble();
+    let mut right = record.jobs[0].verify.clone().unwrap();
+    right.mismatches.clear();
+    (right.bad_blocks, right.bad_words, right.failed) = (0, 0, 0);
+    right.complete = true;
+    record.jobs[1].verify = Some(right.clone());
+    let text = render_text(&record, 120);
+    assert!(
+        text.contains("train: 3 BAD BLOCKS, 131,073 wrong 8-byte words; CUT SHORT"),
         "{text}"
     );
+    assert!(
+        text.contains("  the others all right: 16 timed blocks (16.0 MiB) and"),
+        "{text}"
+    );
+    assert!(text.contains("expected 0x5f3759df00000001"), "{text}");
+    record.jobs[0].verify = Some(right);
+    let text = render_text(&record, 200);
+    let line = "verification: all right: 32 timed blocks (32.0 MiB) and 3,000 blocks (2.93 GiB) \
+                afterwards, checked in GPU memory by a kernel\n";
+    assert!(text.contains(line), "{text}");
+    record.jobs[0].verify = Some(Default::default());
+    let text = render_text(&record, 200);
+    assert!(
+        text.contains("train: CUT SHORT before the end; no block was checked"),
+        "{text}"
+    );
+}
+
+fn warn(record: &mut Record, job: Option<&str>, kind: WarningKind) {
+    let job = job.map(str::to_owned);
+    let text = kind.to_string();
+    record.warnings.push(Warning { job, kind, text });
+}
+
+#[test]
+fn equal_warnings_are_one_paragraph_and_shared_sentences_stand_once() {
+    let mut record = records::host_quick();
+    record.warnings.clear();
+    let split = |mean_request_bytes| WarningKind::SplitByBlockLayer {
+        mean_io_bytes: 1 << 20,
+        mean_request_bytes,
+        device: "sda".to_owned(),
+    };
+    let note = |note: &str| WarningKind::Note {
+        note: note.to_owned(),
+    };
+    let list = ["seq-read", "seq-write", "rand-read", "rand-mixed"];
+    warn(&mut record, Some(list[0]), note("gpu: no use here"));
+    warn(&mut record, Some(list[1]), note("thread: always so"));
+    for job in list {
+        warn(&mut record, Some(job), WarningKind::SyncWrites);
+    }
+    warn(&mut record, Some(list[0]), split(1 << 17));
+    warn(&mut record, Some(list[1]), split(1 << 16));
+    warn(&mut record, Some(list[2]), split(1 << 17));
+    for _ in 0..3 {
+        warn(&mut record, None, WarningKind::SoftwareGpu);
+    }
+    let text = render_text(&record, 120);
+    let begins: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("warning: ") || line.starts_with("note: "))
+        .collect();
+    assert_eq!(begins.len(), 4, "{text}");
+    assert!(
+        begins[0].starts_with("warning: The GPU was gpuio's software GPU"),
+        "{text}"
+    );
+    assert!(
+        begins[1].starts_with("warning: all jobs: Each write waited"),
+        "{text}"
+    );
+    assert!(
+        begins[2].starts_with("warning: seq-read, rand-read: I/Os of 1.00 MiB"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n         seq-write: I/Os of 1.00 MiB"),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("The device's IOPS and latency differ").count(),
+        1,
+        "{text}"
+    );
+    let notes = "note: seq-read: gpu: no use here.\n      seq-write: thread: always so.\n      \
+                 The setting was accepted";
+    assert!(text.contains(notes), "{text}");
+    assert_eq!(
+        text.matches("The setting was accepted").count(),
+        1,
+        "{text}"
+    );
+}
+
+#[test]
+fn no_sentence_of_a_warning_is_lost() {
+    for record in [
+        records::host_quick(),
+        records::staged_in_trouble(),
+        records::software(),
+    ] {
+        let text = render_text(&record, 120);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for warning in &record.warnings {
+            assert!(flat.contains(&warning.text), "{}\n{text}", warning.text);
+        }
+    }
 }
 
 #[test]
@@ -67,6 +249,9 @@ fn text_keeps_the_width_it_was_given() {
                 );
             }
         }
+    }
+    for line in render_text(&records::software(), 80).lines() {
+        assert!(line.chars().count() <= 80, "{line}");
     }
 }
 

@@ -1,10 +1,12 @@
-//! The lines below the table: legs, workers, page cache, times outside the clock.
+//! Lines below the table: legs, workers, times outside the clock.
 
-use gpuio_record::{Latency, Record, StorageReading};
+use gpuio_record::Record;
 use gpuio_stat::Summary;
 
-use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
-use crate::number::{NONE, bytes, percent, time};
+use super::SOFTWARE_GPU;
+use super::grid::{Grid, figures, words};
+use super::table::{Words, path_cell};
+use crate::number::{NONE, bytes, time};
 use crate::workload::{directions, jobs, rw_of};
 use crate::wrap::paragraph;
 
@@ -25,10 +27,28 @@ fn name_width(record: &Record) -> usize {
         .unwrap_or(0)
 }
 
-/// One line per job and direction whose path has a GPU leg, or whose rate can make I/Os queue.
+/// A row per job and direction whose path has a GPU leg, or whose rate can make I/Os queue.
 pub(super) fn legs(record: &Record, width: u16) -> String {
-    let name = name_width(record);
-    let mut out = String::new();
+    let (full, short) = (
+        legs_grid(record, Words::Full),
+        legs_grid(record, Words::Short),
+    );
+    if full.rows.is_empty() {
+        return String::new();
+    }
+    let table = full
+        .whole(width)
+        .unwrap_or_else(|| short.at_any_width(width));
+    format!("legs of an I/O, p50 / p99:\n{table}")
+}
+
+/// Places of the legs that not every path has.
+const QUEUE: usize = 3;
+const GPU: usize = 5;
+
+fn legs_grid(record: &Record, form: Words) -> Grid {
+    let mark = record.plan.software_gpu.then_some(form);
+    let mut rows = Vec::new();
     for (plan, job) in jobs(record) {
         for direction in directions(plan) {
             let Some(latency) = &direction.of(job).latency else {
@@ -37,15 +57,41 @@ pub(super) fn legs(record: &Record, width: u16) -> String {
             if latency.gpu.is_none() && latency.queue.is_none() {
                 continue;
             }
-            let rw = rw_of(plan, *direction);
-            let first = format!("  {:name$}  {rw:9}  {}", plan.name, mark(record));
-            out.push_str(&line(&first, &leg_figures(latency), width));
+            rows.push(vec![
+                plan.name.clone(),
+                path_cell(&plan.path.choice.got, mark),
+                rw_of(plan, *direction).to_owned(),
+                pair(latency.queue.as_ref()),
+                pair(latency.file.as_ref()),
+                pair(latency.gpu.as_ref()),
+            ]);
         }
     }
-    if out.is_empty() {
-        return out;
+    let mut columns = vec![
+        words("job"),
+        words("path"),
+        words("rw"),
+        figures("queue"),
+        figures("file"),
+        figures("GPU"),
+    ];
+    // A leg that no job has needs no column.
+    for place in [GPU, QUEUE] {
+        if rows.iter().all(|row| row[place] == NONE) {
+            columns.remove(place);
+            for row in &mut rows {
+                row.remove(place);
+            }
+        }
     }
-    format!("legs of an I/O, p50 / p99:\n{out}")
+    Grid { columns, rows }
+}
+
+fn pair(summary: Option<&Summary>) -> String {
+    match summary {
+        Some(summary) => format!("{} / {}", time(summary.p50_ns), time(summary.p99_ns)),
+        None => NONE.to_owned(),
+    }
 }
 
 /// `first` and `rest` on one line with their columns, or wrapped when that is too long.
@@ -58,24 +104,19 @@ fn line(first: &str, rest: &str, width: u16) -> String {
     paragraph(first, rest, width)
 }
 
-fn leg_figures(latency: &Latency) -> String {
-    let pair = |summary: &Option<Summary>| match summary {
-        Some(summary) => format!("{} / {}", time(summary.p50_ns), time(summary.p99_ns)),
-        None => NONE.to_owned(),
-    };
-    format!(
-        "queue {:15}  file {:15}  GPU {:15}",
-        pair(&latency.queue),
-        pair(&latency.file),
-        pair(&latency.gpu),
-    )
-}
+/// Jobs whose first worker was done sooner than this share of the last one's time have a line.
+const TOGETHER_PERCENT: u64 = 99;
 
-/// When workers were done: one line per job.
+/// When workers were done: a line per job whose workers were done far apart, one for the others.
 pub(super) fn workers(record: &Record, width: u16) -> String {
     let name = name_width(record);
-    let mut out = String::new();
+    let mut apart = String::new();
+    let mut together: Vec<u64> = Vec::new();
     for (plan, job) in jobs(record) {
+        if job.first_done_ns >= job.last_done_ns / 100 * TOGETHER_PERCENT {
+            together.push(job.last_done_ns);
+            continue;
+        }
         let rest = format!(
             "first {} ({} moved by all), last {}",
             time(job.first_done_ns),
@@ -83,78 +124,37 @@ pub(super) fn workers(record: &Record, width: u16) -> String {
             time(job.last_done_ns),
         );
         let first = format!("  {:name$}  {}", plan.name, mark(record));
-        out.push_str(&line(&first, &rest, width));
+        apart.push_str(&line(&first, &rest, width));
     }
-    if out.is_empty() {
-        out
+    let (Some(least), Some(most)) = (together.iter().min(), together.iter().max()) else {
+        return headed(&apart);
+    };
+    let (least, most) = (time(*least), time(*most));
+    let when = if least == most {
+        format!("after {least}")
     } else {
-        format!("workers done:\n{out}")
+        format!("after {least} to {most}")
+    };
+    let when = format!(
+        "{}{when}, first and last of each job within 1 %",
+        mark(record)
+    );
+    if apart.is_empty() {
+        return paragraph("workers done: ", &when, width);
     }
+    headed(&(apart + &paragraph("  ", &format!("the others {when}"), width)))
 }
 
-/// What page cache and storage did meanwhile: one line per job where something is known.
-pub(super) fn cache(record: &Record, width: u16) -> String {
-    let name = name_width(record);
-    let mut out = String::new();
-    for (plan, job) in jobs(record) {
-        let cache = &job.cache;
-        let mut words = Vec::new();
-        if let (Some(before), Some(after)) = (cache.resident_before, cache.resident_after) {
-            words.push(format!("{} of the files cached before", percent(before)));
-            words.push(format!("{} after", percent(after)));
-        }
-        words.extend(
-            cache
-                .process_read_bytes
-                .map(|read| format!("{} from storage", bytes(read))),
-        );
-        words.extend(
-            cache
-                .process_write_bytes
-                .map(|sent| format!("{} to storage", bytes(sent))),
-        );
-        words.extend(cache.storage.iter().map(device));
-        words.extend(cache.unknown.iter().map(|why| format!("not known: {why}")));
-        if !words.is_empty() {
-            let first = format!("  {:name$}  ", plan.name);
-            out.push_str(&paragraph(
-                &first,
-                &words.join(", "),
-                width.min(PARAGRAPH_WIDTH),
-            ));
-        }
-    }
-    if out.is_empty() {
-        out
+fn headed(lines: &str) -> String {
+    if lines.is_empty() {
+        String::new()
     } else {
-        format!("page cache and storage meanwhile:\n{out}")
+        format!("workers done:\n{lines}")
     }
-}
-
-fn device(reading: &StorageReading) -> String {
-    let mut words = Vec::new();
-    if reading.reads > 0 {
-        words.push(format!(
-            "{} reads of {}",
-            reading.reads,
-            bytes(reading.read_bytes)
-        ));
-    }
-    if reading.writes > 0 {
-        words.push(format!(
-            "{} writes of {}",
-            reading.writes,
-            bytes(reading.write_bytes)
-        ));
-    }
-    if words.is_empty() {
-        words.push("nothing".to_owned());
-    }
-    format!("{} saw {}", reading.device, words.join(" and "))
 }
 
 /// Times that no figure contains.
-pub(super) fn outside_the_clock(record: &Record) -> String {
+pub(super) fn outside_the_clock(record: &Record, width: u16) -> String {
     let setup = record.setup;
     let mut words = vec![
         format!("data set {}", time(setup.data_set_ns)),
@@ -164,5 +164,5 @@ pub(super) fn outside_the_clock(record: &Record) -> String {
         words.push(format!("verification {}", time(setup.verify_ns)));
     }
     words.push(format!("close {}", time(setup.close_ns)));
-    format!("outside the clock: {}\n", words.join(", "))
+    paragraph("outside the clock: ", &words.join(", "), width)
 }

@@ -17,7 +17,12 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         out.push_str(&paragraph("SOFTWARE GPU: ", text, wide));
     }
     let tool = &record.tool;
-    let first = format!("{} {}  {}", tool.name, tool.version, record.started_at);
+    let first = format!(
+        "{} {}  {}",
+        tool.name,
+        tool.version,
+        to_the_second(&record.started_at)
+    );
     out.push_str(&paragraph(
         &format!("{first}  "),
         &host(&record.host),
@@ -37,6 +42,17 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     }
     out.push_str(&ended(record, wide));
     out
+}
+
+/// The moment without the fraction of its second, which no reader needs.
+fn to_the_second(moment: &str) -> String {
+    match moment.split_once('.') {
+        Some((whole, rest)) => {
+            let zone = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            format!("{whole}{zone}")
+        }
+        None => moment.to_owned(),
+    }
 }
 
 /// The machine in a few words.
@@ -108,22 +124,24 @@ fn device(block: &BlockFacts) -> String {
     }
 }
 
-/// Direct or buffered, as the descriptors say; job by job only where jobs differ.
+/// Direct or buffered, as the descriptors say; where jobs differ, the fewer are named.
 fn direct_modes(record: &Record) -> Option<String> {
-    let word = |mode| match mode {
-        DirectMode::Direct => "direct (O_DIRECT)",
-        DirectMode::Buffered => "buffered (page cache)",
+    const DIRECT: &str = "direct (O_DIRECT)";
+    const BUFFERED: &str = "buffered (page cache)";
+    let names = |mode| {
+        let jobs = record.jobs.iter().filter(|job| job.direct_got == mode);
+        jobs.map(|job| job.name.as_str()).collect::<Vec<&str>>()
     };
-    let first = record.jobs.first()?.direct_got;
-    if record.jobs.iter().all(|job| job.direct_got == first) {
-        return Some(word(first).to_owned());
+    let (direct, buffered) = (names(DirectMode::Direct), names(DirectMode::Buffered));
+    match (direct.as_slice(), buffered.as_slice()) {
+        ([], []) => None,
+        (_, []) => Some(DIRECT.to_owned()),
+        ([], _) => Some(BUFFERED.to_owned()),
+        (direct, few) if few.len() <= direct.len() => {
+            Some(format!("{DIRECT}, but {BUFFERED} in {}", few.join(", ")))
+        }
+        (few, _) => Some(format!("{BUFFERED}, but {DIRECT} in {}", few.join(", "))),
     }
-    let each: Vec<String> = record
-        .jobs
-        .iter()
-        .map(|job| format!("{} {}", job.name, word(job.direct_got)))
-        .collect();
-    Some(each.join(", "))
 }
 
 /// Each GPU once.

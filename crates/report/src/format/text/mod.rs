@@ -1,13 +1,15 @@
 //! Text for people.
 
+mod cache;
 mod detail;
+mod grid;
 mod header;
 mod table;
 mod trouble;
+mod verification;
+mod warnings;
 
 use gpuio_record::Record;
-
-use crate::wrap::paragraph;
 
 /// What marks a line of results that no hardware made.
 pub(crate) const SOFTWARE_GPU: &str = "software GPU";
@@ -18,23 +20,26 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// The record for people, `width` columns wide (below 80 the tables need more and take it).
 ///
 /// Order: what ran, when and where; whether the run is whole; one table with a row per job and
-/// direction and a total per group of several jobs (latencies in a table of their own where one
-/// does not fit); the legs of paths that have more than one, and when workers were done; failures
-/// and mismatches; times outside the clock; warnings. Reads from the record alone; ends in a line
-/// feed. No colours and no control characters but the line feed.
+/// direction, a total per group of several jobs and a row per path that this machine can't take
+/// (latencies in a table of their own where one does not fit), and what its words stand for;
+/// failures and verification; the legs of paths that have more than one, and when workers were
+/// done; page cache and storage; times outside the clock; warnings, the most severe first. Reads
+/// from the record alone; ends in a line feed. No colours and no control characters but the line
+/// feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     let mut out = header::render(record, width);
     out.push('\n');
     out.push_str(&table::render(record, width));
     for part in [
+        table::legend(record, width),
+        trouble::failures(record, width),
+        verification::render(record, width),
         detail::legs(record, width),
         detail::workers(record, width),
-        detail::cache(record, width),
-        trouble::failures(record, width),
-        trouble::verification(record, width),
-        detail::outside_the_clock(record),
-        warnings(record, width),
+        cache::render(record, width),
+        detail::outside_the_clock(record, width),
+        warnings::render(record, width),
     ] {
         if !part.is_empty() {
             out.push('\n');
@@ -55,17 +60,4 @@ fn visible(text: &str) -> String {
             }
         })
         .collect()
-}
-
-fn warnings(record: &Record, width: u16) -> String {
-    let mut out = String::new();
-    for warning in &record.warnings {
-        let about = match &warning.job {
-            Some(job) => format!("{job}: "),
-            None => String::new(),
-        };
-        let text = format!("{about}{}", warning.text);
-        out.push_str(&paragraph("warning: ", &text, width.min(PARAGRAPH_WIDTH)));
-    }
-    out
 }

@@ -1,131 +1,201 @@
-//! The table of results.
+//! The table of results, and the lines that belong to it.
 
-use comfy_table::{
-    CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width,
-};
 use gpuio_record::{CpuCost, DirectionResult, EndedHow, JobPlan, JobResult, Record, RunTotals};
 
-use super::SOFTWARE_GPU;
+use super::grid::{Column, Grid, figures, words};
+use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
 use crate::number::{NONE, iops, maybe_time, throughput};
-use crate::workload::{Direction, blocks_short, directions, engine_got, jobs, rw_of, verified};
+use crate::workload::{Direction, blocks_short, directions, jobs, rw_of, verified};
+use crate::wrap::paragraph;
 
-/// A job's name may be cut into lines of this many characters before the table is split in two.
-const NARROWEST_JOB: u16 = 10;
-
-/// Columns, in order. The first four (and the block size) are words and stand left.
-const COLUMNS: [&str; 16] = [
-    "job",
-    "path",
-    "engine",
-    "bs",
-    "rw",
-    "T×D",
-    "throughput",
-    "IOPS",
-    "p50",
-    "p99",
-    "p99.9",
-    "max",
-    "CPUs",
-    "µs/MiB",
-    "failed",
-    "verified",
+const COUNT: usize = 16;
+/// Columns, in order.
+static COLUMNS: [Column; COUNT] = [
+    words("job"),
+    words("path"),
+    words("engine"),
+    figures("bs"),
+    words("rw"),
+    figures("T×D"),
+    figures("throughput"),
+    figures("IOPS"),
+    figures("p50"),
+    figures("p99"),
+    figures("p99.9"),
+    figures("max"),
+    figures("CPUs"),
+    figures("µs/MiB"),
+    figures("failed"),
+    words("verified"),
 ];
-const LEFT: [usize; 5] = [0, 1, 2, 4, 15];
 const FAILED: usize = 14;
+const VERIFIED: usize = 15;
 /// Columns of the second table, where one table does not fit.
-const LATENCY: [usize; 7] = [0, 1, 4, 8, 9, 10, 11];
+const LATENCY: [usize; 9] = [0, 1, 4, 8, 9, 10, 11, 12, 13];
 /// Columns of the first table then.
-const THROUGHPUT: [usize; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15];
+const THROUGHPUT: [usize; 10] = [0, 1, 2, 3, 4, 5, 6, 7, FAILED, VERIFIED];
 
-type Cells = [String; COLUMNS.len()];
+type Cells = [String; COUNT];
 
+/// Whether words have room or are abbreviated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    Full,
+    Short,
+}
+
+/// The table, or two where the width holds no single one.
 pub(super) fn render(record: &Record, width: u16) -> String {
-    let rows = rows(record);
-    if rows.is_empty() {
+    if jobs(record).next().is_none() {
         return "no job ran\n".to_owned();
     }
-    let any_failed = rows.iter().any(|row| row[FAILED] != "0");
+    let any_failed = jobs(record).any(|(_, job)| job.read.failed + job.write.failed > 0);
     let shown = |column: &usize| any_failed || *column != FAILED;
-    let all: Vec<usize> = (0..COLUMNS.len()).filter(shown).collect();
-    if let Some(text) = fitted(&rows, &all, width, NARROWEST_JOB) {
+    let all: Vec<usize> = (0..COUNT).filter(shown).collect();
+    let first: Vec<usize> = THROUGHPUT.into_iter().filter(shown).collect();
+    let ran = [Words::Full, Words::Short].map(|words| (words, rows(record, words)));
+    let mut with_absent = ran.clone();
+    for (_, rows) in &mut with_absent {
+        rows.extend(record.plan.left_out.iter().map(|out| absent_row(&out.path)));
+    }
+    if let Some(text) = fitted(&with_absent, &all, width) {
         return text;
     }
-    let first: Vec<usize> = THROUGHPUT.into_iter().filter(shown).collect();
-    let halves = [&first[..], &LATENCY[..]];
-    let tables = halves.map(|columns| {
-        fitted(&rows, columns, width, NARROWEST_JOB)
-            .unwrap_or_else(|| draw(&rows, columns, 1, None))
-    });
-    tables.join("\n")
-}
-
-/// The table within `width`: with wide gaps if it can be, then narrow ones, then with the jobs'
-/// names in several lines; `None` when they would need fewer than `narrowest` columns.
-fn fitted(rows: &[Cells], columns: &[usize], width: u16, narrowest: u16) -> Option<String> {
-    let natural = natural_widths(rows, columns);
-    let gaps = columns.len().saturating_sub(1);
-    let total = |gap: usize| natural.iter().sum::<usize>() + gap * gaps;
-    let width = usize::from(width);
-    if total(2) <= width {
-        return Some(draw(rows, columns, 2, None));
-    }
-    if total(1) <= width {
-        return Some(draw(rows, columns, 1, None));
-    }
-    let others = total(1) - natural.first().copied().unwrap_or(0);
-    let job = u16::try_from(width.checked_sub(others)?).ok()?;
-    (job >= narrowest).then(|| draw(rows, columns, 1, Some(job)))
-}
-
-fn natural_widths(rows: &[Cells], columns: &[usize]) -> Vec<usize> {
-    let widest = |column: &usize| {
-        let cells = rows.iter().map(|row| row[*column].chars().count());
-        cells
-            .chain([COLUMNS[*column].chars().count()])
-            .max()
-            .unwrap_or(0)
+    let table = |rows: &[(Words, Vec<Cells>); 2], columns: &[usize]| {
+        fitted(rows, columns, width).unwrap_or_else(|| {
+            let [_, (words, rows)] = rows;
+            grid(*words, rows, columns).at_any_width(width)
+        })
     };
-    columns.iter().map(widest).collect()
+    let upper = table(&with_absent, &first);
+    let lower = table(&ran, &LATENCY);
+    format!("{upper}\n{lower}")
 }
 
-fn draw(rows: &[Cells], columns: &[usize], gap: u16, job_width: Option<u16>) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(TableStyle::new().header_separator(LineStyle::none().fill('-')))
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(columns.iter().map(|column| COLUMNS[*column]));
-    for row in rows {
-        table.add_row(columns.iter().map(|column| row[*column].as_str()));
+/// The first form that fits: words in full, short, short with jobs' names in several lines.
+fn fitted(forms: &[(Words, Vec<Cells>)], columns: &[usize], width: u16) -> Option<String> {
+    let grids = || {
+        forms
+            .iter()
+            .map(|(words, rows)| grid(*words, rows, columns))
+    };
+    let whole = grids().find_map(|grid| grid.whole(width));
+    whole.or_else(|| grids().next_back()?.cut(width))
+}
+
+fn grid(form: Words, rows: &[Cells], columns: &[usize]) -> Grid {
+    let heading = |column: &usize| match (*column, form) {
+        // The only heading much wider than most of its cells.
+        (VERIFIED, Words::Short) => words("data"),
+        (column, _) => COLUMNS[column].clone(),
+    };
+    let cells = |row: &Cells| columns.iter().map(|column| row[*column].clone()).collect();
+    Grid {
+        columns: columns.iter().map(heading).collect(),
+        rows: rows.iter().map(cells).collect(),
     }
-    let last = columns.len().saturating_sub(1);
-    for (place, column) in columns.iter().enumerate() {
-        if let Some(drawn) = table.column_mut(place) {
-            drawn.set_padding((0, if place == last { 0 } else { gap }));
-            if !LEFT.contains(column) {
-                drawn.set_cell_alignment(CellAlignment::Right);
-            }
-            if let (0, Some(job)) = (place, job_width) {
-                // The constraint counts the padding.
-                let width = Width::Fixed(job + gap);
-                drawn.set_constraint(ColumnConstraint::Absolute(width));
+}
+
+/// What the table's words stand for: engines in full, marks, and why paths did not run.
+pub(super) fn legend(record: &Record, width: u16) -> String {
+    let wide = width.min(PARAGRAPH_WIDTH);
+    let mut out = engines(record, wide);
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for absent in &record.plan.left_out {
+        match reasons.iter_mut().find(|(why, _)| *why == absent.why) {
+            Some((_, paths)) => paths.push(&absent.path),
+            None => reasons.push((&absent.why, vec![&absent.path])),
+        }
+    }
+    for (why, paths) in reasons {
+        let text = format!("{}: {why}", paths.join(", "));
+        out.push_str(&paragraph("not here: ", &text, wide));
+    }
+    out
+}
+
+/// Each engine as it came up, where the table has only its name; with jobs where one name came up
+/// in several ways.
+fn engines(record: &Record, width: u16) -> String {
+    let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (plan, job) in jobs(record) {
+        for engine in &job.engine {
+            match ways.iter_mut().find(|(got, _)| *got == engine.got) {
+                Some((_, names)) if names.contains(&plan.name.as_str()) => {}
+                Some((_, names)) => names.push(&plan.name),
+                None => ways.push((&engine.got, vec![&plan.name])),
             }
         }
     }
-    let mut text = table.trim_fmt();
-    text.push('\n');
-    text
+    let mut out = String::new();
+    if ways.iter().any(|(got, _)| short_name(got) != *got) {
+        let several = |got: &str| {
+            let alike = ways
+                .iter()
+                .filter(|(other, _)| short_name(other) == short_name(got));
+            alike.count() > 1
+        };
+        let words: Vec<String> = ways
+            .iter()
+            .map(|(got, names)| match several(got) {
+                true => format!("{got}: {}", names.join(", ")),
+                false => (*got).to_owned(),
+            })
+            .collect();
+        out.push_str(&paragraph("engines: ", &words.join("; "), width));
+    }
+    if jobs(record).any(|(_, job)| stepped_down(job)) {
+        let text = "not all that was asked of the engine; the warnings say what and why";
+        out.push_str(&paragraph("*        ", text, width));
+    }
+    out
 }
 
-fn rows(record: &Record) -> Vec<Cells> {
-    let software = record.plan.software_gpu;
+/// `io_uring` of `io_uring (fixed buffers, fixed files)`.
+fn short_name(got: &str) -> &str {
+    got.split_once(" (").map_or(got, |(name, _)| name)
+}
+
+fn stepped_down(job: &JobResult) -> bool {
+    job.engine
+        .iter()
+        .any(|engine| !engine.steps_down.is_empty())
+}
+
+/// Names of the engines that came up, with a mark where one gave less than was asked.
+fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for engine in &job.engine {
+        let name = short_name(&engine.got);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        names.push(short_name(&plan.engine.got));
+    }
+    let mark = if stepped_down(job) { "*" } else { "" };
+    format!("{}{mark}", names.join("+"))
+}
+
+/// A path that this machine can't take.
+fn absent_row(path: &str) -> Cells {
+    let mut cells = Cells::default();
+    cells[0] = NONE.to_owned();
+    cells[1] = path.to_owned();
+    cells[2] = "not here".to_owned();
+    cells
+}
+
+fn rows(record: &Record, words: Words) -> Vec<Cells> {
+    let mark = record.plan.software_gpu.then_some(words);
     let mut rows = Vec::new();
     let mut in_group = 0;
     let mut jobs = jobs(record).peekable();
     while let Some((plan, job)) = jobs.next() {
         in_group += 1;
         for (nth, direction) in directions(plan).iter().enumerate() {
-            rows.push(job_row(plan, job, *direction, nth == 0, software));
+            rows.push(job_row(plan, job, *direction, nth == 0, mark));
         }
         if jobs
             .peek()
@@ -136,18 +206,21 @@ fn rows(record: &Record) -> Vec<Cells> {
         if in_group > 1
             && let Some(totals) = record.totals.iter().find(|total| total.group == plan.group)
         {
-            rows.extend(total_rows(record, totals, software));
+            rows.extend(total_rows(record, totals, mark));
         }
         in_group = 0;
     }
     rows
 }
 
-fn path_cell(path: &str, software: bool) -> String {
+/// The path, with what marks a row that no hardware made.
+pub(super) fn path_cell(path: &str, software: Option<Words>) -> String {
     match (path, software) {
-        (path, false) => path.to_owned(),
-        ("", true) => SOFTWARE_GPU.to_owned(),
-        (path, true) => format!("{path}, {SOFTWARE_GPU}"),
+        (path, None) => path.to_owned(),
+        ("", Some(Words::Full)) => SOFTWARE_GPU.to_owned(),
+        (path, Some(Words::Full)) => format!("{path}, {SOFTWARE_GPU}"),
+        ("", Some(Words::Short)) => "soft GPU".to_owned(),
+        (path, Some(Words::Short)) => format!("soft:{path}"),
     }
 }
 
@@ -157,7 +230,7 @@ fn job_row(
     job: &JobResult,
     direction: Direction,
     first: bool,
-    software: bool,
+    software: Option<Words>,
 ) -> Cells {
     let result = direction.of(job);
     let partial = if job.ended == EndedHow::Complete {
@@ -174,7 +247,7 @@ fn job_row(
     [
         format!("{}{partial}", plan.name),
         path_cell(&plan.path.choice.got, software),
-        engine_got(plan, job),
+        engine_cell(plan, job),
         blocks_short(&plan.blocks),
         rw_of(plan, direction).to_owned(),
         format!("{}×{}", plan.threads, plan.depth),
@@ -195,10 +268,17 @@ fn job_row(
     ]
 }
 
+/// Three digits, or all before the point: a column as wide as a rare large figure costs the others.
+fn cost(us_per_mib: f64) -> String {
+    if us_per_mib < 100.0 {
+        format!("{us_per_mib:.1}")
+    } else {
+        format!("{us_per_mib:.0}")
+    }
+}
+
 fn cpu_cells(cpu: &CpuCost) -> [String; 2] {
-    let cost = cpu
-        .us_per_mib
-        .map_or_else(|| NONE.to_owned(), |us| format!("{us:.1}"));
+    let cost = cpu.us_per_mib.map_or_else(|| NONE.to_owned(), cost);
     [format!("{:.2}", cpu.cores_busy), cost]
 }
 
@@ -213,7 +293,7 @@ fn latency_cells(result: &DirectionResult) -> [String; 4] {
 }
 
 /// A row per direction that some job of the group was to do.
-fn total_rows(record: &Record, totals: &RunTotals, software: bool) -> Vec<Cells> {
+fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> Vec<Cells> {
     let group = || jobs(record).filter(|(plan, _)| plan.group == totals.group);
     let threads: u64 = group().map(|(plan, _)| u64::from(plan.threads)).sum();
     let mut rows = Vec::new();

@@ -290,6 +290,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
     let plan = Plan {
         jobs,
         interval_ns: SECOND,
+        left_out: Vec::new(),
         software_gpu,
     };
     Record {
@@ -308,6 +309,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
         plan_text: gpuio_report::plan_text(&plan),
         plan,
         ended: EndedHow::Complete,
+        error: None,
         setup: SetupTimes {
             data_set_ns: 1_200_000_000,
             open_ns: 3_400_000,

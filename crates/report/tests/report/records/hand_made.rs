@@ -2,8 +2,9 @@
 
 use gpuio_record::{
     Arrivals, BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode, Distribution,
-    EndedHow, GuardNote, IoFailure, JobPlan, Latency, MemoryKind, Order, Pacing, Record, RunTotals,
-    Stop, StorageReading, VerifyMismatch, VerifyMode, VerifyOutcome, Warning, WarningKind,
+    EndedHow, GuardNote, IoFailure, JobPlan, Latency, LeftOut, MemoryKind, Order, Pacing, Record,
+    RunTotals, Stop, StorageReading, VerifyMismatch, VerifyMode, VerifyOutcome, Warning,
+    WarningKind,
 };
 
 use super::build::{self, SECOND, block, gpu, job, path, record, side, summary};
@@ -75,7 +76,7 @@ fn rand_mixed(rand_read: &JobPlan) -> JobPlan {
     mixed
 }
 
-/// Four jobs at once on the host path.
+/// Four jobs at once on the host path, after `all` was asked for on a machine without a GPU.
 pub(crate) fn host_quick() -> Record {
     let mut seq_write = job("seq-write");
     seq_write.read_percent = 0;
@@ -123,6 +124,16 @@ pub(crate) fn host_quick() -> Record {
         device: "nvme0n1".to_owned(),
     };
     record.warnings.push(warn(Some("seq-read"), split));
+    record.jobs[3].first_done_ns = 7 * SECOND;
+    record.plan.left_out = ["staged", "cached"]
+        .map(|path| LeftOut {
+            path: path.to_owned(),
+            why: "no CUDA driver: libcuda.so.1 is not installed".to_owned(),
+        })
+        .to_vec();
+    for job in &mut record.jobs {
+        job.engine[0].got = "io_uring (fixed buffers, fixed files)".to_owned();
+    }
     record
 }
 
@@ -147,7 +158,7 @@ fn with_gpu_leg(latency: &mut Option<Latency>) {
     latency.gpu = Some(summary(1000, 45_000));
 }
 
-/// Two groups on two GPUs: reads that fail and do not verify, then writes that an interrupt ended,
+/// Two groups on two GPUs, one engine short of what was asked: reads that fail and do not verify, then writes that an interrupt ended,
 /// and a third job that never ran.
 pub(crate) fn staged_in_trouble() -> Record {
     let mut write = staged("to storage, \"fast\"");
@@ -163,6 +174,7 @@ pub(crate) fn staged_in_trouble() -> Record {
     record.jobs.truncate(2);
     record.driver_version = Some((13, 0));
     record.ended = EndedHow::Interrupted;
+    record.error = Some("job 'never-ran': GPU 1 was lost".to_owned());
     record.setup.verify_ns = 640_000_000;
     let read = &mut record.jobs[0];
     with_gpu_leg(&mut read.read.latency);
@@ -208,6 +220,16 @@ pub(crate) fn staged_in_trouble() -> Record {
         gpu_node: 1,
     };
     record.warnings.push(warn(Some("train"), far));
+    let reason = "io_uring: files not registered: EMFILE".to_owned();
+    let engine = &mut record.jobs[0].engine[0];
+    engine.got = "io_uring (fixed buffers)".to_owned();
+    engine.steps_down.push(reason.clone());
+    let down = WarningKind::EngineSteppedDown {
+        asked: "io_uring".to_owned(),
+        got: engine.got.clone(),
+        why: vec![reason],
+    };
+    record.warnings.push(warn(Some("train"), down));
     record
 }
 

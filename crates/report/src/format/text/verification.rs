@@ -1,0 +1,141 @@
+//! What verification checked and found.
+
+use gpuio_record::{Record, VerifyMismatch, VerifyOutcome};
+
+use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
+use crate::number::{bytes, count};
+use crate::workload::jobs;
+use crate::wrap::paragraph;
+
+/// One line for all that is right, per place where it was checked; details of the rest.
+pub(super) fn render(record: &Record, width: u16) -> String {
+    let wide = width.min(PARAGRAPH_WIDTH);
+    let mark = if record.plan.software_gpu {
+        format!(" [{SOFTWARE_GPU}]")
+    } else {
+        String::new()
+    };
+    let mut right: Vec<VerifyOutcome> = Vec::new();
+    let mut wrong = String::new();
+    for (plan, job) in jobs(record) {
+        let Some(outcome) = &job.verify else { continue };
+        if is_right(outcome) {
+            add(&mut right, outcome);
+        } else {
+            wrong.push_str(&trouble(&plan.name, outcome, &mark, wide));
+        }
+    }
+    let others = if wrong.is_empty() {
+        "all right"
+    } else {
+        "the others all right"
+    };
+    let right = right
+        .iter()
+        .map(|sum| format!("{others}: {}{mark}", checked(sum)));
+    if wrong.is_empty() {
+        return right
+            .map(|text| paragraph("verification: ", &text, width))
+            .collect();
+    }
+    let right: String = right.map(|text| paragraph("  ", &text, wide)).collect();
+    format!("verification:\n{wrong}{right}")
+}
+
+fn is_right(outcome: &VerifyOutcome) -> bool {
+    outcome.bad_blocks == 0
+        && outcome.mismatches.is_empty()
+        && outcome.failed == 0
+        && outcome.complete
+        && outcome.timed_blocks + outcome.pass_blocks > 0
+}
+
+fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
+    match sums
+        .iter_mut()
+        .find(|sum| sum.checked_in == outcome.checked_in)
+    {
+        Some(sum) => {
+            sum.timed_blocks += outcome.timed_blocks;
+            sum.timed_bytes += outcome.timed_bytes;
+            sum.pass_blocks += outcome.pass_blocks;
+            sum.pass_bytes += outcome.pass_bytes;
+        }
+        None => sums.push(outcome.clone()),
+    }
+}
+
+/// What was checked and where.
+fn checked(outcome: &VerifyOutcome) -> String {
+    let mut parts = Vec::new();
+    if outcome.timed_blocks > 0 {
+        parts.push(format!(
+            "{} timed blocks ({})",
+            count(outcome.timed_blocks),
+            bytes(outcome.timed_bytes)
+        ));
+    }
+    if outcome.pass_blocks > 0 {
+        parts.push(format!(
+            "{} blocks ({}) afterwards",
+            count(outcome.pass_blocks),
+            bytes(outcome.pass_bytes)
+        ));
+    }
+    if parts.is_empty() {
+        return "no block was checked".to_owned();
+    }
+    let place = outcome.checked_in.replace(", by ", " by ");
+    format!("{}, checked in {place}", parts.join(" and "))
+}
+
+fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String {
+    let mut text = format!("{job}: ");
+    if outcome.bad_blocks > 0 {
+        let (blocks, words) = (count(outcome.bad_blocks), count(outcome.bad_words));
+        text.push_str(&format!(
+            "{blocks} BAD BLOCKS, {words} wrong 8-byte words; "
+        ));
+    }
+    if !outcome.complete {
+        text.push_str("CUT SHORT before the end; ");
+    }
+    text.push_str(&checked(outcome));
+    text.push_str(mark);
+    let mut out = paragraph("  ", &text, width);
+    for mismatch in &outcome.mismatches {
+        out.push_str(&paragraph("  - ", &mismatch_words(mismatch), width));
+    }
+    if outcome.failed > 0 {
+        let failed = count(outcome.failed);
+        let text = format!("{failed} I/Os of the verification itself failed");
+        out.push_str(&paragraph("  - ", &text, width));
+    }
+    out
+}
+
+fn mismatch_words(mismatch: &VerifyMismatch) -> String {
+    let VerifyMismatch {
+        path,
+        offset,
+        expected,
+        found,
+        bad_words,
+        leg,
+        found_belongs_at,
+    } = mismatch;
+    let belongs = match found_belongs_at {
+        Some(place) => format!("; the word found belongs at {place}"),
+        None => String::new(),
+    };
+    let leg = match leg.as_str() {
+        "gpu" => "broken on the GPU leg",
+        "file" => "broken on the file leg",
+        _ => "leg unknown",
+    };
+    format!(
+        "{path} at {offset}: expected {expected}, found {found}, {} wrong words in the \
+         block, {leg}{belongs}",
+        count(*bad_words)
+    )
+}

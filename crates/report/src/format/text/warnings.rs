@@ -1,0 +1,122 @@
+//! Warnings, the most severe first and each sentence once.
+
+use gpuio_record::{Record, Warning, WarningKind};
+
+use super::PARAGRAPH_WIDTH;
+use crate::wrap::paragraph;
+
+/// One text and the jobs that it is about.
+type Said<'a> = (&'a str, Vec<&'a str>);
+
+/// A paragraph per kind of warning. Jobs that share a text share it; of texts that differ in
+/// their figures alone, sentences that all have stand once, below.
+pub(super) fn render(record: &Record, width: u16) -> String {
+    let mut kinds: Vec<(&WarningKind, Vec<Said<'_>>)> = Vec::new();
+    for warning in &record.warnings {
+        let same = |kind: &WarningKind| {
+            std::mem::discriminant(kind) == std::mem::discriminant(&warning.kind)
+        };
+        match kinds.iter_mut().find(|(kind, _)| same(kind)) {
+            Some((_, said)) => add(said, warning),
+            None => {
+                let mut said = Vec::new();
+                add(&mut said, warning);
+                kinds.push((&warning.kind, said));
+            }
+        }
+    }
+    // A stable sort: within a rank the order of the record stays.
+    kinds.sort_by_key(|(kind, _)| rank(kind));
+    let all = record.plan.jobs.len();
+    let blocks = kinds
+        .iter()
+        .map(|(kind, said)| block(kind, said, all, width));
+    blocks.collect()
+}
+
+fn add<'a>(said: &mut Vec<Said<'a>>, warning: &'a Warning) {
+    let place = said.iter().position(|(text, _)| *text == warning.text);
+    let place = place.unwrap_or_else(|| {
+        said.push((&warning.text, Vec::new()));
+        said.len() - 1
+    });
+    let names = &mut said[place].1;
+    names.extend(warning.job.as_deref().filter(|job| !names.contains(job)));
+}
+
+/// 0: the figures are not those of what people believe was measured. 1: not of what was asked.
+/// 2: right, but of something else in part. 3: right, with a reason why they are as they are.
+fn rank(kind: &WarningKind) -> u8 {
+    match kind {
+        WarningKind::SoftwareGpu | WarningKind::FaultsInjected { .. } => 0,
+        WarningKind::PageCacheServedReads { .. }
+        | WarningKind::DirectButCached { .. }
+        | WarningKind::DirectRefused { .. }
+        | WarningKind::EngineSteppedDown { .. }
+        | WarningKind::RateNotReached { .. } => 1,
+        WarningKind::BufferedWrites { .. }
+        | WarningKind::RunTooShort { .. }
+        | WarningKind::UnevenFinish { .. }
+        | WarningKind::WorkBetweenIos { .. }
+        | WarningKind::DataSetFitsMemory { .. }
+        | WarningKind::DirectWritesInDeviceCache { .. } => 2,
+        WarningKind::DepthOnSynchronousEngine { .. }
+        | WarningKind::AsyncEngineOnBufferedFile { .. }
+        | WarningKind::SplitByBlockLayer { .. }
+        | WarningKind::SyncWrites
+        | WarningKind::MoreThreadsThanCpus { .. }
+        | WarningKind::FarFromGpu { .. } => 3,
+        WarningKind::Note { .. } => 4,
+    }
+}
+
+fn block(kind: &WarningKind, said: &[Said<'_>], all: usize, width: u16) -> String {
+    let width = width.min(PARAGRAPH_WIDTH);
+    let label = match kind {
+        WarningKind::Note { .. } => "note: ",
+        _ => "warning: ",
+    };
+    let indent = " ".repeat(label.len());
+    let shared = shared_sentences(said);
+    let mut out = String::new();
+    for (nth, (text, names)) in said.iter().enumerate() {
+        let own: Vec<&str> = sentences(text)
+            .filter(|sentence| !shared.contains(sentence))
+            .collect();
+        let text = format!("{}{}", about(names, all), own.join(" "));
+        let first = if nth == 0 { label } else { &indent };
+        out.push_str(&paragraph(first, &text, width));
+    }
+    if !shared.is_empty() {
+        out.push_str(&paragraph(&indent, &shared.join(" "), width));
+    }
+    out
+}
+
+fn about(names: &[&str], all: usize) -> String {
+    match names {
+        [] => String::new(),
+        names if names.len() > 1 && names.len() == all => "all jobs: ".to_owned(),
+        names => format!("{}: ", names.join(", ")),
+    }
+}
+
+/// Sentences that every text has; none where there is only one text.
+fn shared_sentences<'a>(said: &[Said<'a>]) -> Vec<&'a str> {
+    let [(first, _), others @ ..] = said else {
+        return Vec::new();
+    };
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let in_all = |sentence: &&str| {
+        let mut others = others.iter();
+        others.all(|(text, _)| sentences(text).any(|other| other == *sentence))
+    };
+    sentences(first).filter(in_all).collect()
+}
+
+/// The sentences of a text, each with its full stop.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(". ").map(str::trim_end)
+}
