@@ -27,6 +27,7 @@ struct Fault {
     call: String,
     code: Code,
     after: u64,
+    times: u64,
     seen: AtomicU64,
 }
 
@@ -78,7 +79,8 @@ impl Config {
         let fault = self.faults.iter().find(|fault| fault.call == call)?;
         // Only the count matters; it orders nothing else.
         let before = fault.seen.fetch_add(1, Ordering::Relaxed);
-        (before >= fault.after).then_some(fault.code)
+        let failed = before.checked_sub(fault.after)?;
+        (failed < fault.times).then_some(fault.code)
     }
 
     /// Counts one more copy by `call` and tells whether it is the one to get wrong.
@@ -108,7 +110,7 @@ impl Spoil {
 
 impl Fault {
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("GPUIO_SOFT_FAIL: {text:?} is not call:code or call:code:after_n");
+        let wrong = || format!("GPUIO_SOFT_FAIL: {text:?} is not call:code[:after_n[:times]]");
         let mut parts = text.split(':');
         let call = parts
             .next()
@@ -116,10 +118,11 @@ impl Fault {
             .ok_or_else(wrong)?;
         let code = parts.next().and_then(|code| code.parse::<i32>().ok());
         let code = code.filter(|&code| code > 0).ok_or_else(wrong)?;
-        let after = match parts.next() {
-            None => 0,
-            Some(count) => count.parse().map_err(|_| wrong())?,
+        let mut count = |default: u64| match parts.next() {
+            None => Ok(default),
+            Some(count) => count.parse().map_err(|_| wrong()),
         };
+        let (after, times) = (count(0)?, count(u64::MAX)?);
         if parts.next().is_some() {
             return Err(wrong());
         }
@@ -127,6 +130,7 @@ impl Fault {
             call: call.to_owned(),
             code: Code(code),
             after,
+            times,
             seen: AtomicU64::new(0),
         })
     }
@@ -165,6 +169,14 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_of_so_many_times_goes_away() {
+        let config = with(&[("GPUIO_SOFT_FAIL", "cuEventRecord:1:1:2")]).unwrap();
+        let answers: Vec<_> = (0..5).map(|_| config.fault("cuEventRecord")).collect();
+        let one = Some(Code(1));
+        assert_eq!(answers, [None, one, one, None, None]);
+    }
+
+    #[test]
     fn each_copy_to_be_spoiled_comes_once() {
         let config = with(&[("GPUIO_SOFT_CORRUPT", "cuMemcpyAsync:1,cuMemcpyAsync:3")]).unwrap();
         let hits: Vec<bool> = (0..6).map(|_| config.spoils("cuMemcpyAsync")).collect();
@@ -181,7 +193,8 @@ mod tests {
             ("GPUIO_SOFT_DELAY_US", "1ms"),
             ("GPUIO_SOFT_FAIL", "cuInit"),
             ("GPUIO_SOFT_FAIL", "cuInit:0"),
-            ("GPUIO_SOFT_FAIL", "cuInit:1:2:3"),
+            ("GPUIO_SOFT_FAIL", "cuInit:1:2:once"),
+            ("GPUIO_SOFT_FAIL", "cuInit:1:2:3:4"),
             ("GPUIO_SOFT_CORRUPT", "cuMemcpyAsync"),
             ("GPUIO_SOFT_CORRUPT", ":1"),
             ("GPUIO_SOFT_CORRUPT", "cuMemcpyAsync:first"),
