@@ -174,18 +174,20 @@ fn copy_call(memory: MemKind, op: Op) -> &'static str {
     }
 }
 
-/// What a child about GPU faults is told: engine, memory, failing call, its code, good ones before.
+/// What a child about GPU faults is told: engine, memory, failing call, its code, good ones before
+/// and failing ones from there on.
 struct Told {
     setup: Setup,
     call: String,
     code: i32,
     after: usize,
+    times: usize,
 }
 
 fn told() -> Told {
     let case = child::case();
     let parts: Vec<&str> = case.split(' ').collect();
-    let [engine, memory, call, code, after] = parts[..] else {
+    let [engine, memory, call, code, after, times] = parts[..] else {
         panic!("{case}");
     };
     Told {
@@ -193,17 +195,18 @@ fn told() -> Told {
         call: call.to_owned(),
         code: code.parse().unwrap(),
         after: after.parse().unwrap(),
+        times: times.parse().unwrap(),
     }
 }
 
 /// Runs the child for each of the engines, all at once.
-fn gpu_fault(name: &str, memory: MemKind, call: &str, code: i32, after: usize) {
-    let fail = format!("{call}:{code}:{after}");
+fn gpu_fault(name: &str, memory: MemKind, call: &str, code: i32, (after, times): (usize, usize)) {
+    let fail = format!("{call}:{code}:{after}:{times}");
     std::thread::scope(|scope| {
         for engine in ["psync", "io_uring", "pool"] {
             let fail = &fail;
             scope.spawn(move || {
-                let case = format!("{engine} {memory} {call} {code} {after}");
+                let case = format!("{engine} {memory} {call} {code} {after} {times}");
                 child::passes(name, &case, &[("GPUIO_SOFT_FAIL", fail), DELAY]);
             });
         }
@@ -217,9 +220,9 @@ fn a_copy_that_fails_is_its_requests_alone() {
     }
     for memory in [MemKind::Device, MemKind::Vmm, MemKind::Mmap] {
         for op in [Op::Read, Op::Write] {
-            for after in [0, 17] {
+            for range in [(0, 1000), (5, 1), (11, 7)] {
                 let call = copy_call(memory, op);
-                gpu_fault("child_copy_faults", memory, call, ONCE, after);
+                gpu_fault("child_copy_faults", memory, call, ONCE, range);
             }
         }
     }
@@ -233,6 +236,7 @@ fn child_copy_faults() {
         call,
         code,
         after,
+        times,
     } = told();
     if setup.lacking() {
         return;
@@ -248,12 +252,12 @@ fn child_copy_faults() {
         model.start(&step);
     }
     model.drain();
-    // Each copy from there on failed, and no other request did: those that are said to have
-    // worked moved their bytes, the others none.
-    assert_eq!(model.tally.failed.len(), copies - after);
+    // Those copies failed and no other request did: what is said to have worked moved its bytes,
+    // the others moved none.
+    assert_eq!(model.tally.failed.len(), times.min(copies - after));
     let fault = Fault::Gpu(code);
     assert!(model.tally.failed.iter().all(|failed| failed.1 == fault));
-    if call == "cuMemcpyHtoDAsync_v2" {
+    if call == "cuMemcpyHtoDAsync_v2" || copies > after + times {
         model.write_slots();
     }
     model.finish();
@@ -268,11 +272,17 @@ fn a_lost_device_fails_all_that_follows() {
         for op in [Op::Read, Op::Write] {
             for after in [0, 11] {
                 let call = copy_call(memory, op);
-                gpu_fault("child_lost", memory, call, LASTING, after);
+                gpu_fault("child_lost", memory, call, LASTING, (after, 1));
             }
         }
     }
-    gpu_fault("child_lost", MemKind::Device, "cuEventRecord", LASTING, 9);
+    gpu_fault(
+        "child_lost",
+        MemKind::Device,
+        "cuEventRecord",
+        LASTING,
+        (9, 1000),
+    );
 }
 
 #[test]
@@ -283,6 +293,7 @@ fn child_lost() {
         call,
         code,
         after,
+        ..
     } = told();
     if setup.lacking() {
         return;
@@ -312,8 +323,8 @@ fn an_event_that_fails_gives_no_slot_back_under_its_copy() {
     }
     for memory in [MemKind::Device, MemKind::Malloc] {
         for call in ["cuEventRecord", "cuEventQuery", "cuEventSynchronize"] {
-            for after in [0, 13] {
-                gpu_fault("child_event_faults", memory, call, ONCE, after);
+            for range in [(0, 1000), (7, 12)] {
+                gpu_fault("child_event_faults", memory, call, ONCE, range);
             }
         }
     }
@@ -327,6 +338,7 @@ fn child_event_faults() {
         call,
         code,
         after,
+        times,
     } = told();
     if setup.lacking() {
         return;
@@ -344,7 +356,7 @@ fn child_event_faults() {
     let failed = &model.tally.failed;
     assert!(failed.iter().all(|one| one.1 == Fault::Gpu(code)));
     if call == "cuEventRecord" {
-        assert_eq!(failed.len(), steps.len() - after);
+        assert_eq!(failed.len(), times.min(steps.len() - after));
     } else {
         // How often the path asks and waits is a matter of time.
         assert!(after > 0 || !failed.is_empty());
