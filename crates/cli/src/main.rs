@@ -1,4 +1,5 @@
 //! gpuio: the storage-to-GPU load generator. See `gpuio --help`.
+#![expect(clippy::print_stderr, reason = "messages of a program go to standard error")]
 
 mod args;
 mod driver;

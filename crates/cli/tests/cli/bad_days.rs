@@ -1,0 +1,344 @@
+//! Runs to which something happens: an interrupt, a full disk, broken storage, a broken GPU.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::record::{check, jobs, list, n};
+use crate::tool::{Ran, bench, bench_with, command, scratch, tree, wait, words};
+
+/// Starts `gpuio bench LINE` and waits until its data set is there and its load runs.
+fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
+    let began = Instant::now();
+    let mut run = command(dir);
+    run.arg("bench").args(words(line)).stdin(Stdio::null());
+    let child = run
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !ready() {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "it never started"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(150));
+    (child, began)
+}
+
+/// Whether all of the data set is there.
+fn whole(dir: &Path, name: &str, length: u64) -> bool {
+    dir.join(name)
+        .metadata()
+        .is_ok_and(|found| found.len() >= length)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn an_interrupt() {
+    for (which, more) in [
+        (Signal::INT, "--engine psync"),
+        (Signal::TERM, "--engine io_uring --threads 2"),
+        (Signal::HUP, "--path staged --gpu software"),
+        (Signal::INT, "--rate-iops 2"),
+        (Signal::INT, "--start-delay 30"),
+    ] {
+        let dir = scratch();
+        let line = format!("--rw randread --bs 16k --size 1m --runtime 30 --format json {more}");
+        let ready = || whole(dir.path(), "gpuio-scratch/gpuio.0", 1 << 20);
+        let (child, began) = start(dir.path(), &line, ready);
+        signal(&child, which);
+        let ran = wait(child, began).exits(1);
+        assert!(ran.took < Duration::from_secs(10), "{more}: {:?}", ran.took);
+        let record = ran.json();
+        check(&record);
+        assert_eq!(record["ended"], "interrupted", "{more}");
+        assert_eq!(record["jobs"][0]["ended"], "interrupted", "{more}");
+        if !more.contains("delay") {
+            assert!(
+                n(&record["jobs"][0]["read"]["ios"]) > 0,
+                "{more}: results so far stand"
+            );
+        }
+        assert_eq!(
+            tree(dir.path()),
+            Vec::<String>::new(),
+            "{more}: scratch files stay behind"
+        );
+    }
+}
+
+/// The text says that it is not the whole run, and jobs behind walls never begin.
+#[test]
+fn an_interrupt_in_words() {
+    let dir = scratch();
+    let text = "[global]\nrw=randread\nbs=16k\nsize=1m\nruntime=30\nverify=pass\n\
+                [a]\n[b]\nstonewall\n";
+    crate::tool::file(dir.path(), "two.ini", text);
+    let ready = || whole(dir.path(), "gpuio-scratch/gpuio.0", 1 << 20);
+    let (child, began) = start(dir.path(), "two.ini", ready);
+    signal(&child, Signal::INT);
+    let ran = wait(child, began).exits(1);
+    assert!(
+        ran.out.to_lowercase().contains("interrupted"),
+        "{}",
+        ran.out
+    );
+    assert_eq!(tree(dir.path()), ["two.ini"]);
+}
+
+/// While the data set is made there is no result, and nothing stays.
+#[test]
+fn an_interrupt_before_the_load() {
+    let dir = scratch();
+    let line = "--rw read --size 3g --runtime 1";
+    let ready = || dir.path().join("gpuio-scratch/gpuio.0").exists();
+    let (child, began) = start(dir.path(), line, ready);
+    signal(&child, Signal::INT);
+    let ran = wait(child, began).exits(1);
+    assert!(ran.took < Duration::from_secs(20), "{:?}", ran.took);
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
+}
+
+/// The second one does not wait for anything.
+#[test]
+fn two_interrupts() {
+    let dir = scratch();
+    // The first leaves I/Os to be waited for, each of which takes five seconds.
+    let line = "--rw read --bs 64k --size 1m --runtime 30 --engine psync --inject delay=5s";
+    let ready = || whole(dir.path(), "gpuio-scratch/gpuio.0", 1 << 20);
+    let (child, began) = start(dir.path(), line, ready);
+    signal(&child, Signal::INT);
+    std::thread::sleep(Duration::from_millis(100));
+    let second = Instant::now();
+    signal(&child, Signal::INT);
+    wait(child, began).exits(1);
+    assert!(
+        second.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        second.elapsed()
+    );
+}
+
+/// Failures of the first job, checked for what each must have.
+#[track_caller]
+fn failures<'a>(record: &'a Value, leg: &str) -> Vec<&'a Value> {
+    check(record);
+    let (plan, job) = jobs(record)[0];
+    assert!(n(&job["failed"]) > 0, "{job}");
+    let all: Vec<&Value> = list(&job["failures"]).iter().collect();
+    assert!(!all.is_empty());
+    let counted: u64 = all.iter().map(|failure| n(&failure["times"])).sum();
+    assert_eq!(counted, n(&job["failed"]));
+    for failure in &all {
+        assert_eq!(failure["leg"], leg, "{failure}");
+        let path = &failure["path"];
+        assert!(
+            list(&plan["targets"])
+                .iter()
+                .any(|target| target["path"] == *path),
+            "{failure}"
+        );
+        assert!(n(&failure["offset"]) < n(&plan["size_bytes"]), "{failure}");
+        assert!(n(&failure["length"]) > 0, "{failure}");
+        assert!(failure["what"].as_str().unwrap().len() > 10, "{failure}");
+    }
+    all
+}
+
+#[test]
+fn io_errors() {
+    for (engine, more) in [
+        ("psync", ""),
+        ("io_uring", ""),
+        ("libaio", ""),
+        ("pool", ""),
+        ("io_uring", "--path staged --gpu software"),
+        ("psync", "--path cached --gpu software"),
+    ] {
+        let dir = scratch();
+        let line = format!(
+            "--rw randrw --bs 16k --size 1m --runtime 80ms --engine {engine} {more} \
+             --inject eio=5%,seed=1 --threads 2"
+        );
+        let ran = bench(dir.path(), &format!("{line} --format json")).exits(1);
+        let record = ran.json();
+        for failure in failures(&record, "file") {
+            let what = failure["what"].as_str().unwrap();
+            assert!(
+                what.contains("Input/output error") && what.contains("dmesg"),
+                "{failure}"
+            );
+        }
+        assert!(
+            n(&record["jobs"][0]["read"]["ios"]) > 0,
+            "{engine}: the others go on"
+        );
+        assert_eq!(tree(dir.path()), Vec::<String>::new(), "{engine}");
+        let text = bench(dir.path(), &line).exits(1).out;
+        assert!(
+            text.contains("I/Os failed") && text.contains("gpuio.0"),
+            "{text}"
+        );
+    }
+}
+
+/// Storage that only fails is not asked for ever.
+#[test]
+fn nothing_but_errors() {
+    let dir = scratch();
+    let line = "--rw randread --bs 4k --size 1m --runtime 30 --inject eio=100% --format json";
+    let ran = bench(dir.path(), line).exits(1);
+    assert!(ran.took < Duration::from_secs(15), "{:?}", ran.took);
+    let record = ran.json();
+    assert_eq!(record["jobs"][0]["ended"], "failed");
+    assert_eq!(
+        failures(&record, "file").len(),
+        1,
+        "a thousand alike are one line"
+    );
+}
+
+#[test]
+fn no_space_injected() {
+    let dir = scratch();
+    let line = "--rw write --bs 64k --size 1m --loops 20 --inject enospc=10%,seed=2 --format json";
+    let record = bench(dir.path(), line).exits(1).json();
+    assert!(
+        failures(&record, "file")[0]["what"]
+            .as_str()
+            .unwrap()
+            .contains("full")
+    );
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
+}
+
+/// The verification pass counts its own failed I/Os, and they fail the run.
+#[test]
+fn errors_during_verification() {
+    let dir = scratch();
+    let line = "--rw read --bs 64k --size 1m --loops 1 --threads 2 --verify --format json \
+                --inject eio=30%,seed=4";
+    let record = bench(dir.path(), line).exits(1).json();
+    assert!(n(&record["jobs"][0]["verify"]["failed"]) > 0, "{record}");
+}
+
+/// Somebody cuts or removes the file while it is read.
+fn while_it_runs(engine: &str, more: &str, act: impl Fn(&Path)) -> Ran {
+    let dir = scratch();
+    let data = "--bs 64k --size 4m --directory d --keep";
+    bench(dir.path(), &format!("--rw write {data} --loops 1")).exits(0);
+    let path = dir.path().join("d/gpuio.0");
+    let line = format!("--rw read {data} --engine {engine} --runtime 700ms {more} --format json");
+    let (child, began) = start(dir.path(), &line, || true);
+    act(&path);
+    wait(child, began)
+}
+
+#[test]
+fn a_file_cut_short() {
+    for (engine, more) in [
+        ("psync", "--buffered"),
+        ("psync", "--direct"),
+        ("io_uring", "--direct"),
+        ("libaio", "--direct"),
+        ("mmap", "--buffered"),
+        ("mmap", "--path cached --gpu software"),
+    ] {
+        let ran = while_it_runs(engine, more, |path| {
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            file.set_len(1 << 20).unwrap();
+        });
+        let record = ran.exits(1).json();
+        let what = failures(&record, "file")[0]["what"].as_str().unwrap();
+        assert!(
+            what.contains("shorter") || what.contains("truncated"),
+            "{engine}: {what}"
+        );
+    }
+}
+
+/// An open file outlives its name.
+#[test]
+fn a_file_removed() {
+    for engine in ["psync", "io_uring", "mmap"] {
+        let ran = while_it_runs(engine, "--buffered", |path| {
+            std::fs::remove_file(path).unwrap()
+        });
+        let record = ran.exits(0).json();
+        check(&record);
+        assert!(n(&record["jobs"][0]["read"]["ios"]) > 0, "{engine}");
+    }
+}
+
+const GPU: &str = "--path staged --gpu software --bs 64k --size 1m --runtime 300ms";
+
+#[test]
+fn a_driver_that_fails_at_once() {
+    let dir = scratch();
+    let set = [("GPUIO_SOFT_FAIL", "cuInit:100")];
+    let ran = bench_with(dir.path(), &set, &format!("--rw read {GPU}")).exits(3);
+    assert!(
+        ran.err.contains("cuInit") && ran.err.contains("100"),
+        "{ran:?}"
+    );
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn calls_that_fail_while_opening() {
+    for call in [
+        "cuDevicePrimaryCtxRetain:2",
+        "cuStreamCreate:2",
+        "cuMemAlloc_v2:2",
+        "cuMemHostAlloc:2",
+        "cuModuleLoadData:209",
+        "cuEventCreate:2",
+    ] {
+        let dir = scratch();
+        let set = [("GPUIO_SOFT_FAIL", call)];
+        let ran = bench_with(dir.path(), &set, &format!("--rw read {GPU} --format json"));
+        let name = call.split(':').next().unwrap().trim_end_matches("_v2");
+        assert!(ran.code == 1 || ran.code == 3, "{call}: {ran:?}");
+        assert!(ran.err.contains(name), "{call}: {ran:?}");
+        assert!(ran.err.starts_with("error: "), "{call}: {ran:?}");
+        assert_eq!(tree(dir.path()), Vec::<String>::new(), "{call}");
+    }
+}
+
+#[test]
+fn too_little_gpu_memory() {
+    let dir = scratch();
+    let set = [("GPUIO_SOFT_MEM", "1000000")];
+    let line = format!("--rw read {GPU} --depth 64 --threads 4");
+    let ran = bench_with(dir.path(), &set, &line).exits(1);
+    assert!(ran.err.to_lowercase().contains("memory"), "{ran:?}");
+    assert!(ran.err.contains("cuMemAlloc"), "{ran:?}");
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_copy_that_fails_in_mid_run() {
+    for (rw, call) in [
+        ("read", "cuMemcpyHtoDAsync_v2"),
+        ("write", "cuMemcpyDtoHAsync_v2"),
+    ] {
+        let dir = scratch();
+        let fault = format!("{call}:700:20");
+        let line = format!("--rw {rw} {GPU} --format json");
+        let ran = bench_with(dir.path(), &[("GPUIO_SOFT_FAIL", &fault)], &line).exits(1);
+        assert!(ran.took < Duration::from_secs(10), "{:?}", ran.took);
+        let record = ran.json();
+        let all = failures(&record, "gpu");
+        assert!(all[0]["what"].as_str().unwrap().contains("700"), "{all:?}");
+        assert_eq!(tree(dir.path()), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,120 @@
+//! Thousands of threads, and limits that forbid them.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::record::{check, check_clean, jobs, n};
+use crate::tool::{GPUIO, Ran, bench, finish, scratch, scratch_in_memory, tree, words};
+
+const MANY: &str = "--bs 4k --size 4k --runtime 300ms --depth 1 --threads 10000";
+
+/// Either it ran, whole, or it said in words why not; and nothing stays.
+#[track_caller]
+fn whole_or_told(ran: &Ran) {
+    assert!(ran.took < Duration::from_secs(50), "{:?}", ran.took);
+    assert!(!ran.err.contains("panicked"), "{}", ran.err);
+    if ran.code == 0 {
+        let record = ran.json();
+        check_clean(&record);
+        assert_eq!(n(&jobs(&record)[0].0["threads"]), 10_000);
+    } else {
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        let told = ["ulimit", "could not be started", "memory"];
+        assert!(
+            told.iter().any(|word| ran.err.contains(word)),
+            "{}",
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn ten_thousand_that_move_nothing() {
+    let dir = scratch_in_memory();
+    std::fs::write(dir.path().join("small"), vec![0; 1 << 20]).unwrap();
+    let line = format!(
+        "{MANY} --rw read --engine null --filename small --set shared_files=0 \
+                        --format json"
+    );
+    whole_or_told(&bench(dir.path(), &line));
+    assert_eq!(tree(dir.path()), ["small"]);
+}
+
+#[test]
+fn ten_thousand_on_one_small_file() {
+    let dir = scratch_in_memory();
+    std::fs::write(dir.path().join("small"), vec![0; 1 << 20]).unwrap();
+    let line = format!(
+        "{MANY} --rw randread --engine psync --filename small --buffered \
+                        --set shared_files=0 --shared-fd --format json"
+    );
+    whole_or_told(&bench(dir.path(), &line));
+    assert_eq!(tree(dir.path()), ["small"]);
+}
+
+/// Hundreds of files of their own, removed afterwards.
+#[test]
+fn hundreds_of_files() {
+    let dir = scratch_in_memory();
+    let line = "--bs 4k --size 4k --runtime 200ms --threads 300 --rw read --engine psync \
+                --buffered --verify --format json";
+    let record = bench(dir.path(), line).exits(0).json();
+    check_clean(&record);
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
+}
+
+/// The program under a limit of the shell's.
+fn limited(dir: &std::path::Path, limit: &str, line: &str) -> Ran {
+    let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+    let mut shell = Command::new("bash");
+    shell
+        .current_dir(dir)
+        .args(["-c", &script, GPUIO, "bench"])
+        .args(words(line));
+    finish(&mut shell)
+}
+
+#[test]
+fn too_few_open_files() {
+    let dir = scratch_in_memory();
+    let line = "--bs 4k --size 4k --runtime 10 --threads 100 --rw read --engine psync --buffered";
+    let ran = limited(dir.path(), "-n 64", line).exits(1);
+    assert!(ran.err.contains("ulimit -n"), "{ran:?}");
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn too_little_address_space() {
+    let dir = scratch_in_memory();
+    std::fs::write(dir.path().join("small"), vec![0; 1 << 20]).unwrap();
+    let line = "--bs 4k --size 4k --runtime 10 --threads 4000 --rw read --engine psync --buffered \
+                --filename small --set shared_files=0 --shared-fd";
+    let ran = limited(dir.path(), "-v 400000", line).exits(1);
+    assert!(
+        ran.err.contains("could not be started") || ran.err.contains("memory"),
+        "{ran:?}"
+    );
+    assert!(!ran.err.contains("panicked"), "{ran:?}");
+    assert_eq!(tree(dir.path()), ["small"]);
+}
+
+#[test]
+fn files_larger_than_allowed() {
+    let dir = scratch();
+    let ran = limited(dir.path(), "-f 512", "--rw read --size 4m --runtime 1").exits(1);
+    assert!(ran.err.contains("ulimit -f"), "{ran:?}");
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
+}
+
+/// More threads than CPUs are measured, with a warning.
+#[test]
+fn more_threads_than_cpus() {
+    let dir = scratch_in_memory();
+    let line = "--bs 4k --size 64k --runtime 100ms --threads 300 --rw randrw --engine psync \
+                --buffered --format json";
+    let record = bench(dir.path(), line).exits(0).json();
+    check(&record);
+    let warned = crate::record::warnings(&record).contains(&"more_threads_than_cpus");
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    assert_eq!(warned, cpus < 300);
+}

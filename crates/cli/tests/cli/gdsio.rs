@@ -1,0 +1,346 @@
+//! gdsio's face: its flags, its files and its one line.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use crate::record::{check_clean, jobs};
+use crate::tool::{GPUIO, Ran, command, file, finish, scratch, tree, words};
+
+/// `gpuio gdsio LINE` with two software GPUs to choose from.
+#[track_caller]
+fn gdsio(dir: &Path, line: &str) -> Ran {
+    let mut command = command(dir);
+    command
+        .env("GPUIO_SOFT_GPUS", "2")
+        .arg("gdsio")
+        .args(words(line));
+    finish(&mut command)
+}
+
+/// The fields of a result line by name, checked for their form.
+#[track_caller]
+fn fields(line: &str) -> Vec<(&str, &str)> {
+    let names = [
+        "IoType: ",
+        " XferType: ",
+        " Threads: ",
+        " DataSetSize: ",
+        "/",
+        "(KiB) IOSize: ",
+        "(KiB) Throughput: ",
+        " GiB/sec, Avg_Latency: ",
+        " usecs ops: ",
+        " total_time ",
+    ];
+    let mut rest = line;
+    let mut all: Vec<(&str, &str)> = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let (before, after) = rest
+            .split_once(name)
+            .unwrap_or_else(|| panic!("{name:?}: {line}"));
+        match at.checked_sub(1) {
+            None => assert_eq!(before, "", "{line}"),
+            Some(last) => all.push((names[last].trim(), before)),
+        }
+        rest = after;
+    }
+    let seconds = rest
+        .strip_suffix(" secs")
+        .unwrap_or_else(|| panic!("{line}"));
+    all.push(("total_time", seconds));
+    for (name, value) in &all[2..] {
+        let decimals = value.split_once('.').map(|(_, decimals)| decimals.len());
+        let real = name.contains("Throughput") || name.contains("Latency") || *name == "total_time";
+        assert_eq!(decimals, real.then_some(6), "{name} {value}: {line}");
+        assert!(value.parse::<f64>().is_ok(), "{name} {value}: {line}");
+    }
+    all
+}
+
+/// The result lines of an output, each with its fields checked.
+#[track_caller]
+fn lines(ran: &Ran) -> Vec<Vec<(&str, &str)>> {
+    ran.out
+        .lines()
+        .filter(|line| line.starts_with("IoType:"))
+        .map(fields)
+        .collect()
+}
+
+#[test]
+fn every_type_and_direction() {
+    for (x, name) in [("1", "CPUONLY"), ("2", "CPU_GPU"), ("4", "CPU_CACHED_GPU")] {
+        let dir = scratch();
+        for (op, word) in [
+            ("1", "WRITE"),
+            ("0", "READ"),
+            ("3", "RANDWRITE"),
+            ("2", "RANDREAD"),
+        ] {
+            let line = format!("-D . -w 4 -s 1M -i 64K -x {x} -I {op} --gpu software");
+            let ran = gdsio(dir.path(), &line).exits(0);
+            let all = lines(&ran);
+            assert_eq!(all.len(), 1, "{ran:?}");
+            assert_eq!(all[0][0].1, word, "{ran:?}");
+            assert_eq!(all[0][1].1, name, "{ran:?}");
+            assert_eq!(all[0][2].1, "4", "{ran:?}");
+            assert_eq!(
+                (all[0][3].1, all[0][4].1, all[0][5].1),
+                ("4096", "4096", "64"),
+                "{ran:?}"
+            );
+            assert_eq!(all[0][8].1, "64", "ops: {ran:?}");
+            assert_eq!(
+                ran.out.lines().count(),
+                1,
+                "nothing beside the line: {ran:?}"
+            );
+        }
+        let names = tree(dir.path());
+        for n in 0..4 {
+            assert!(names.contains(&format!("gdsio.{n}")), "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn options() {
+    let dir = scratch();
+    let base = "-D . -w 2 -s 1M -i 64K --gpu software";
+    gdsio(dir.path(), &format!("{base} -x 1 -I 1 -V")).exits(0);
+    for more in [
+        "-x 2 -I 0 -V",
+        "-x 1 -I 2 -k 7",
+        "-x 2 -I 2 -T 1 -k 7",
+        "-x 1 -I 2 -U -O 1",
+        "-x 2 -I 2 -a 128K",
+        "-x 2 -I 0 -d 1 -b -p",
+        "-x 1 -I 0 -m 2",
+        "-x 1 -I 0 -m 3",
+        "-x 1 -I 0 -m 4",
+        "-x 2 -I 0 -m 0 -V",
+        "-x 2 -I 0 -m 1 -V",
+        "-x 2 -I 0 -m 2 -V",
+        "-x 2 -I 0 -m 3 -V",
+        "-x 2 -I 0 -m 4 -V",
+        "-x 4 -I 0 -V",
+        "-x 1 -I 3 -R -F",
+        "-x 1 -I 0 -n 0 --depth 4 --engine io_uring",
+    ] {
+        let ran = gdsio(dir.path(), &format!("{base} {more}")).exits(0);
+        assert_eq!(lines(&ran).len(), 1, "{more}: {ran:?}");
+        if more.contains("-T 1") {
+            let time: f64 = lines(&ran)[0][9].1.parse().unwrap();
+            assert!((0.9..3.0).contains(&time), "{time}");
+        }
+    }
+}
+
+/// A write that is verified is followed by a read of its own.
+#[test]
+fn a_verified_write() {
+    let dir = scratch();
+    for (x, op, words) in [
+        ("1", "1", ["WRITE", "READ"]),
+        ("2", "3", ["RANDWRITE", "RANDREAD"]),
+    ] {
+        let line = format!("-D . -w 2 -s 1M -i 64K -x {x} -I {op} -V --gpu software");
+        let ran = gdsio(dir.path(), &line).exits(0);
+        let out: Vec<&str> = ran.out.lines().collect();
+        assert_eq!(out.len(), 3, "{ran:?}");
+        assert_eq!(fields(out[0])[0].1, words[0], "{ran:?}");
+        assert_eq!(out[1], "Verifying data", "{ran:?}");
+        assert_eq!(fields(out[2])[0].1, words[1], "{ran:?}");
+    }
+    let shared = "-f one -w 2 -s 1M -i 64K -x 1 -I 1 -V";
+    let ran = gdsio(dir.path(), shared).exits(0);
+    assert_eq!(lines(&ran).len(), 2, "{ran:?}");
+    assert_eq!(dir.path().join("one").metadata().unwrap().len(), 2 << 20);
+}
+
+#[test]
+fn a_verified_write_over_a_file_of_others() {
+    let dir = scratch();
+    file(dir.path(), "theirs", &"x".repeat(3 << 20));
+    let line = "-f theirs -w 2 -s 1M -i 64K -x 1 -I 1 -V";
+    gdsio(dir.path(), line)
+        .exits(2)
+        .says(&["theirs", "--overwrite"]);
+    let ran = gdsio(dir.path(), &format!("{line} --overwrite")).exits(0);
+    assert_eq!(lines(&ran).len(), 2, "{ran:?}");
+    let bytes = std::fs::read(dir.path().join("theirs")).unwrap();
+    assert_eq!(bytes.len(), 3 << 20);
+    assert!(
+        bytes[2 << 20..].iter().all(|byte| *byte == b'x'),
+        "past the end of the job"
+    );
+    assert!(bytes[..2 << 20].iter().any(|byte| *byte != b'x'));
+}
+
+#[test]
+fn read_before_write() {
+    let dir = scratch();
+    let ran = gdsio(dir.path(), "-D . -w 2 -s 1M -i 64K -x 1 -I 0").exits(2);
+    assert!(ran.err.contains("never written"), "{ran:?}");
+    assert!(ran.err.contains("write"), "{ran:?}");
+    assert!(tree(dir.path()).is_empty(), "{:?}", tree(dir.path()));
+    // Without a size the advice is the same.
+    let ran = gdsio(dir.path(), "-D . -w 2 -i 64K -x 1 -I 0").exits(2);
+    assert!(ran.err.contains("-I 1"), "{ran:?}");
+}
+
+#[test]
+fn refusals() {
+    let dir = scratch();
+    let base = "-w 1 -s 1M -i 64K -I 1";
+    for (x, name) in [
+        ("0", "gds"),
+        ("3", "managed"),
+        ("5", "gds-async"),
+        ("6", "gds-batch"),
+        ("7", "gds-batch-stream"),
+    ] {
+        let line = format!("-D . {base} -x {x} --gpu software");
+        let word = format!("'{name}'");
+        let ran =
+            gdsio(dir.path(), &line)
+                .exits(3)
+                .says(&["transfer type", x, &word, "-x 1, 2, 4"]);
+        assert_eq!(ran.out, "");
+    }
+    for (line, code, says) in [
+        ("-D . -f x -x 1", 2, &["-f and -D exclude each other"][..]),
+        ("-x 1", 2, &["-D"]),
+        ("-D . -x 8", 2, &["-x"]),
+        ("-D . -x 1 -B 4", 2, &["batch"]),
+        ("-D . -x 1 -P rdma://1.2.3.4", 3, &["RDMA"]),
+        ("-D . -x 1 -M 50", 3, &["-M"]),
+        ("-D . -x 1 -m 0", 2, &["host memory"]),
+        ("-D . -x 1 -m 9", 2, &["-m"]),
+        ("-D . -x 1 -Q", 2, &["-Q"]),
+        ("-D . -x 1 --gpus software", 2, &["--gpus"]),
+        ("-D . -x 1 --overwrite=yes", 2, &["--overwrite"]),
+        ("-D . -x 1 --format", 2, &["--format"]),
+        ("-D . -x 1 --format jsn", 2, &["jsn"]),
+        ("-D . -x 1 -w 2", 2, &["-w", "twice"]),
+        ("-D . -x 2 -d 5 --gpu software", 3, &["no GPU 5"]),
+    ] {
+        let ran = gdsio(dir.path(), &format!("{base} {line}"))
+            .exits(code)
+            .says(says);
+        assert_eq!(ran.out, "", "{line}");
+        assert!(
+            tree(dir.path()).is_empty(),
+            "{line}: {:?}",
+            tree(dir.path())
+        );
+    }
+}
+
+/// `-U` off the 4 KiB grid can't be had with O_DIRECT; the message says what to do.
+#[test]
+fn unaligned_needs_buffered() {
+    let dir = scratch();
+    gdsio(dir.path(), "-D . -w 1 -s 1M -i 64K -x 1 -I 1").exits(0);
+    let ran = gdsio(dir.path(), "-D . -w 1 -s 1M -i 64K -x 1 -I 2 -U");
+    match ran.code {
+        // A disk with 512-byte sectors takes offsets off the 4 KiB grid.
+        0 => assert_eq!(lines(&ran).len(), 1),
+        _ => drop(ran.exits(2).says(&["-O 1"])),
+    }
+}
+
+/// A configuration file as NVIDIA's examples have them, with two GPUs and a directory from the
+/// environment.
+#[test]
+fn a_configuration_file() {
+    let dir = scratch();
+    let config = "[global]\nname=two_gpus\n#0,1,2,3,4,5\nxfer_type=2\nrw=randread\nbs=4k\n\
+                  size=1M\nruntime=1\ndo_verify=1\n[job1]\n#gpu device index\ngpu_dev_id=0\n\
+                  num_threads=2\ndirectory=${DATA}/a\n[job2]\ngpu_dev_id=1\nnum_threads=2\n\
+                  directory=${DATA}/b\n";
+    file(dir.path(), "read.gdsio", config);
+    file(
+        dir.path(),
+        "write.gdsio",
+        &config
+            .replace("randread", "write")
+            .replace("runtime=1\n", ""),
+    );
+    std::fs::create_dir_all(dir.path().join("data/a")).unwrap();
+    std::fs::create_dir_all(dir.path().join("data/b")).unwrap();
+    let run = |line: &str| {
+        let mut command = command(dir.path());
+        command
+            .env("GPUIO_SOFT_GPUS", "2")
+            .env("DATA", "data")
+            .arg("gdsio")
+            .args(words(line));
+        finish(&mut command)
+    };
+    let wrote = run("write.gdsio --gpu software").exits(0);
+    assert_eq!(lines(&wrote).len(), 2, "{wrote:?}");
+    assert_eq!(
+        lines(&wrote)[0][2].1,
+        "4",
+        "one line for all jobs: {wrote:?}"
+    );
+    let read = run("-J read.gdsio --gpu software").exits(0);
+    let per_job: Vec<&str> = read
+        .out
+        .lines()
+        .filter(|l| l.starts_with("Job: "))
+        .collect();
+    assert_eq!(per_job.len(), 2, "{read:?}");
+    for (line, name) in per_job.iter().zip(["job1", "job2"]) {
+        let line = line.strip_prefix(&format!("Job: {name} ")).unwrap();
+        assert_eq!(fields(line)[2].1, "2");
+    }
+    assert_eq!(lines(&read).len(), 1, "{read:?}");
+    let json = run("read.gdsio --gpu software --format json")
+        .exits(0)
+        .json();
+    check_clean(&json);
+    assert_eq!(jobs(&json)[1].0["gpus"][0]["index"], 1);
+    run("read.gdsio -x 1").exits(2).says(&["read.gdsio", "-x"]);
+    let unset = finish(command(dir.path()).args(["gdsio", "read.gdsio"])).exits(2);
+    assert!(
+        unset.err.contains("read.gdsio:14:11:") && unset.err.contains("DATA"),
+        "{unset:?}"
+    );
+}
+
+/// The record can be had beside the line.
+#[test]
+fn json_beside_the_line() {
+    let dir = scratch();
+    let line = "-D . -w 1 -s 1M -i 64K -x 2 -I 1 --gpu software --output r.json";
+    let ran = gdsio(dir.path(), line).exits(0);
+    assert_eq!(lines(&ran).len(), 1);
+    assert!(ran.err.contains("software GPU"), "{ran:?}");
+    let saved = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+    check_clean(&serde_json::from_str(&saved).unwrap());
+    gdsio(dir.path(), line).exits(2).says(&["r.json", "exists"]);
+}
+
+/// Scripts call `gdsio`; a link of that name speaks it.
+#[test]
+fn a_link_named_gdsio() {
+    let dir = scratch();
+    let link = dir.path().join("gdsio");
+    symlink(GPUIO, &link).unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let mut gdsio = Command::new(&link);
+    gdsio
+        .args(["-D", data.to_str().unwrap()])
+        .args(words("-w 1 -s 1M -i 64K -x 1 -I 1"));
+    let ran = finish(&mut gdsio).exits(0);
+    assert_eq!(lines(&ran).len(), 1, "{ran:?}");
+    let version = finish(Command::new(&link).arg("--version")).exits(0);
+    assert!(
+        version.out.contains(env!("CARGO_PKG_VERSION")),
+        "{version:?}"
+    );
+}

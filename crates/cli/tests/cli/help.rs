@@ -1,0 +1,36 @@
+//! The help texts, word for word: they are what most users read first.
+
+use crate::tool::{command, finish, scratch, words};
+
+fn help(line: &str) -> String {
+    let dir = scratch();
+    let ran = finish(command(dir.path()).args(words(line))).exits(0);
+    assert_eq!(ran.err, "", "{line}");
+    assert!(
+        ran.out.lines().all(|line| line.chars().count() <= 100),
+        "a line is too long"
+    );
+    ran.out
+}
+
+#[test]
+fn gpuio() {
+    insta::assert_snapshot!("gpuio", help("--help"));
+}
+
+#[test]
+fn bench() {
+    insta::assert_snapshot!("bench", help("bench --help"));
+}
+
+#[test]
+fn list() {
+    insta::assert_snapshot!("list", help("list --help"));
+}
+
+#[test]
+fn gdsio() {
+    let text = help("gdsio -h");
+    assert_eq!(text, help("gdsio --help"));
+    insta::assert_snapshot!("gdsio", text);
+}

@@ -1,0 +1,218 @@
+//! Job files: fio's keys, several jobs together and one after another.
+
+use crate::record::{check, check_clean, jobs, n, warnings};
+use crate::tool::{bench, bench_with, file, scratch, tree};
+
+#[test]
+fn fio_keys_with_fio_meanings() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "fio.ini",
+        "; as many fio jobs look\n[global]\nioengine=libaio\ndirect=1\nthread\ngroup_reporting\n\
+         size=2m\ndirectory=${DATA_DIR}\n\n[seq]\nrw=write\nbs=128k\nnumjobs=2\niodepth=4\n\n\
+         [rand]\nstonewall\nrw=randread\niodepth=8\nnorandommap\nloops=2\n\n\
+         [mix]\nstonewall\nrw=randrw\nrwmixread=70\nbssplit=4k/60:64k/40   # two sizes\n\
+         time_based\nruntime=150ms\nramp_time=50ms\nrandom_distribution=zipf:1.2\n",
+    );
+    let set = [("DATA_DIR", "data")];
+    let record = bench_with(dir.path(), &set, "fio.ini --format json")
+        .exits(0)
+        .json();
+    check_clean(&record);
+    let jobs = jobs(&record);
+    let (seq, rand, mix) = (jobs[0], jobs[1], jobs[2]);
+    // One pass over the region, by every thread.
+    assert_eq!(n(&seq.1["write"]["bytes"]), 2 * (2 << 20));
+    assert_eq!(n(&rand.1["read"]["bytes"]), 2 * (2 << 20), "two loops");
+    assert_eq!(rand.0["blocks"][0]["min_bytes"], 4096, "fio's default");
+    let (reads, writes) = (n(&mix.1["read"]["ios"]), n(&mix.1["write"]["ios"]));
+    let share = reads as f64 / (reads + writes) as f64;
+    assert!(
+        (0.6..0.8).contains(&share),
+        "{reads} reads, {writes} writes"
+    );
+    assert_eq!(
+        jobs.iter()
+            .map(|job| n(&job.1["group"]))
+            .collect::<Vec<_>>(),
+        [0, 1, 2]
+    );
+    let left = tree(dir.path());
+    assert!(
+        left.contains(&"data/gpuio.1".into()),
+        "a directory that was named is kept: {left:?}"
+    );
+}
+
+/// Without ioengine fio's default is psync through the page cache; fio's dialect is that of a
+/// section with `ioengine`.
+#[test]
+fn fio_defaults() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "f.ini",
+        "[j]\nioengine=psync\nrw=read\nsize=1m\nbs=64k\ndirectory=d\n",
+    );
+    let record = bench(dir.path(), "f.ini --format json").exits(0).json();
+    check_clean(&record);
+    let (plan, job) = jobs(&record)[0];
+    assert_eq!(
+        (plan["direct"].as_str(), plan["depth"].as_u64()),
+        (Some("buffered"), Some(1))
+    );
+    assert_eq!(job["direct_got"], "buffered");
+    assert_eq!(n(&job["read"]["bytes"]), 1 << 20);
+    assert!(
+        warnings(&record).contains(&"page_cache_served_reads")
+            || warnings(&record).contains(&"data_set_fits_memory"),
+        "{:?}",
+        warnings(&record)
+    );
+}
+
+/// Jobs of a group run at the same time; a stonewall parts them.
+#[test]
+fn together_and_apart() {
+    let dir = scratch();
+    let job = |name: &str, more: &str| {
+        format!("[{name}]\n{more}rw=randread\nbs=16k\nsize=1m\nruntime=250ms\nfile_prefix={name}\n")
+    };
+    let text = format!(
+        "[global]\ndirectory=d\n{}{}{}",
+        job("a", ""),
+        job("b", "engine=psync\n"),
+        job("c", "stonewall\n")
+    );
+    file(dir.path(), "three.ini", &text);
+    let ran = bench(dir.path(), "three.ini --format json").exits(0);
+    let record = ran.json();
+    check_clean(&record);
+    let totals = record["totals"].as_array().unwrap();
+    assert_eq!(totals.len(), 2);
+    let of = |name: &str| {
+        let job = jobs(&record)
+            .into_iter()
+            .find(|job| job.1["name"] == name)
+            .unwrap();
+        n(&job.1["read"]["bytes"])
+    };
+    assert_eq!(n(&totals[0]["read"]["bytes"]), of("a") + of("b"));
+    assert_eq!(n(&totals[1]["read"]["bytes"]), of("c"));
+    let last = n(&totals[0]["last_done_ns"]);
+    assert!(last < 450_000_000, "a and b one after another: {last}");
+    assert!(ran.took.as_millis() > 500, "c did not wait: {:?}", ran.took);
+}
+
+/// Jobs of one group that use the same files need them as long as the longest of them.
+#[test]
+fn sharing_files_of_different_sizes() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "sizes.ini",
+        "[global]\nrw=read\nbs=64k\ndirectory=d\nloops=1\nverify=pass\n\
+         [short]\nsize=1m\n[long]\nsize=4m\nthreads=2\n",
+    );
+    let record = bench(dir.path(), "sizes.ini --format json").exits(0).json();
+    check_clean(&record);
+    assert_eq!(n(&jobs(&record)[1].1["read"]["bytes"]), 8 << 20);
+}
+
+/// A job that writes makes a file for a later one that reads it, wherever it lies.
+#[test]
+fn one_job_writes_what_the_next_reads() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "chain.ini",
+        "[global]\nbs=64k\nsize=1m\nloops=1\nverify=pass\nfilename=there\n\
+         [w]\nrw=write\n[r]\nstonewall\nrw=randread\n",
+    );
+    let record = bench(dir.path(), "chain.ini --format json").exits(0).json();
+    check_clean(&record);
+    assert_eq!(n(&jobs(&record)[1].1["read"]["bytes"]), 1 << 20);
+    // The other way round there is nothing to read, and nothing is made.
+    let dir = scratch();
+    file(
+        dir.path(),
+        "chain.ini",
+        "[global]\nbs=64k\nsize=1m\nloops=1\nfilename=there\n\
+         [r]\nrw=read\n[w]\nstonewall\nrw=write\n",
+    );
+    bench(dir.path(), "chain.ini")
+        .exits(2)
+        .says(&["there", "never written"]);
+    assert_eq!(tree(dir.path()), ["chain.ini"]);
+}
+
+/// Flags beside a job file apply to all of its jobs; names that repeat are told apart.
+#[test]
+fn flags_over_a_file() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "two.ini",
+        "[global]\nrw=read\nsize=64m\nruntime=99\ndirectory=d\n[same]\n[same]\nstonewall\n",
+    );
+    let line = "two.ini --size 1m --runtime 60ms --bs 32k --set seed=9 --format json";
+    let record = bench(dir.path(), line).exits(0).json();
+    check_clean(&record);
+    for (plan, _) in jobs(&record) {
+        assert_eq!((n(&plan["size_bytes"]), n(&plan["seed"])), (1 << 20, 9));
+        assert_eq!(n(&plan["stop"]["runtime_ns"]), 60_000_000);
+    }
+    let names: Vec<&str> = jobs(&record)
+        .iter()
+        .map(|job| job.1["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["same", "same#2"]);
+}
+
+/// CRLF, a byte order mark, comments, hyphens in keys, a name with a colon.
+#[test]
+fn forms() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "forms.ini",
+        "\u{feff}; remark\r\n[ j ]\r\nrw = write ; a trailing one\r\nio-size=1m\r\nsize = 1MiB\r\n\
+         bs=64KB\r\nfilename=a\\:b:c#d\r\n# end\r\n",
+    );
+    let record = bench(dir.path(), "forms.ini --format json --keep")
+        .exits(0)
+        .json();
+    check_clean(&record);
+    assert!(dir.path().join("a:b").exists() && dir.path().join("c#d").exists());
+}
+
+/// What a first job found does not vanish when the next can't run.
+#[test]
+fn an_error_after_a_result() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "late.ini",
+        "[global]\nbs=64k\nsize=1m\nruntime=60ms\nrw=read\n\
+         [good]\n[bad]\nstonewall\npath=staged\ngpu=software\n",
+    );
+    let set = [("GPUIO_SOFT_FAIL", "cuStreamCreate:2")];
+    let ran = bench_with(dir.path(), &set, "late.ini --format json").exits(1);
+    let record = ran.json();
+    check(&record);
+    assert_eq!(record["ended"], "failed");
+    assert_eq!(record["jobs"].as_array().unwrap().len(), 1, "{ran:?}");
+    assert!(n(&record["jobs"][0]["read"]["bytes"]) > 0);
+    let error = record["error"].as_str().unwrap();
+    assert!(
+        error.contains("bad") && error.contains("cuStreamCreate"),
+        "{error}"
+    );
+    assert!(ran.err.contains(error), "{ran:?}");
+    assert_eq!(
+        tree(dir.path()),
+        ["late.ini"],
+        "the scratch files stay behind"
+    );
+}

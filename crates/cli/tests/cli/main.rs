@@ -1,0 +1,26 @@
+//! The program as its users meet it: run, and judged by its output, its exit code and what it
+//! leaves on disk.
+//!
+//! Nothing here links gpuio. Loads are short and small: what is asked is whether they are right.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests: a panic is their message"
+)]
+
+mod bad_days;
+mod bad_input;
+mod corrupt;
+mod crowd;
+mod dry_run;
+mod gdsio;
+mod guard;
+mod help;
+mod job_files;
+mod loads;
+mod mounts;
+mod paths;
+mod quick;
+mod rates;
+mod record;
+mod tool;

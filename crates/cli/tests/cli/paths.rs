@@ -1,0 +1,276 @@
+//! Every path with every engine in every direction, verified, on the software GPU.
+
+use std::path::Path;
+
+use crate::record::{check_clean, jobs, n};
+use crate::tool::{bench, bench_with, command, file, finish, scratch};
+
+const DIRECTIONS: [&str; 6] = ["read", "write", "randread", "randwrite", "rw", "randrw"];
+
+/// The engine as it came up, such as `io_uring (fixed buffers, fixed files)`.
+fn got(job: &serde_json::Value) -> &str {
+    job["engine"][0]["got"].as_str().unwrap()
+}
+
+/// All directions of one path and engine in one run, one after another.
+fn all_directions(path: &str, engine: &str, verify: bool) {
+    let dir = scratch();
+    let buffered = path == "cached" || engine == "mmap";
+    let mut text = format!(
+        "[global]\npath={path}\nengine={engine}\ngpu=software\nbs=64k\nsize=1m\nthreads=2\n\
+         depth=4\nruntime=40ms\nverify={}\ndirectory=data\ndirect={}\n",
+        if verify { "pass" } else { "off" },
+        u8::from(!buffered),
+    );
+    for rw in DIRECTIONS {
+        text.push_str(&format!("[{rw}]\nstonewall\nrw={rw}\n"));
+    }
+    file(dir.path(), "job.ini", &text);
+    let record = bench(dir.path(), "job.ini --format json").exits(0).json();
+    check_clean(&record);
+    assert_eq!(jobs(&record).len(), DIRECTIONS.len());
+    for (plan, job) in jobs(&record) {
+        assert!(got(job).starts_with(engine), "{job}");
+        assert_eq!(plan["path"]["choice"]["got"], path);
+        assert_eq!(
+            job["direct_got"],
+            if buffered { "buffered" } else { "direct" }
+        );
+        let name = job["name"].as_str().unwrap();
+        assert_eq!(
+            n(&job["read"]["ios"]) > 0,
+            name != "write" && name != "randwrite",
+            "{name}"
+        );
+        assert_eq!(
+            n(&job["write"]["ios"]) > 0,
+            !name.ends_with("read"),
+            "{name}"
+        );
+        if verify {
+            let place = job["verify"]["checked_in"].as_str().unwrap();
+            assert_eq!(place.contains("GPU memory"), path != "host", "{place}");
+        }
+    }
+    assert_eq!(record["plan"]["software_gpu"], path != "host");
+}
+
+macro_rules! matrix {
+    ($($name:ident: $path:literal $engine:literal $verify:literal;)*) => {
+        $(#[test] fn $name() { all_directions($path, $engine, $verify); })*
+    };
+}
+
+matrix! {
+    host_psync: "host" "psync" true;
+    host_io_uring: "host" "io_uring" true;
+    host_libaio: "host" "libaio" true;
+    host_mmap: "host" "mmap" true;
+    host_pool: "host" "pool" true;
+    host_null: "host" "null" false;
+    staged_psync: "staged" "psync" true;
+    staged_io_uring: "staged" "io_uring" true;
+    staged_libaio: "staged" "libaio" true;
+    staged_mmap: "staged" "mmap" true;
+    staged_pool: "staged" "pool" true;
+    staged_null: "staged" "null" false;
+    cached_psync: "cached" "psync" true;
+    cached_io_uring: "cached" "io_uring" true;
+    cached_libaio: "cached" "libaio" true;
+    cached_mmap: "cached" "mmap" true;
+    cached_pool: "cached" "pool" true;
+}
+
+/// Every kind of memory that bytes can end in.
+#[test]
+fn memories() {
+    for (path, memories) in [
+        ("host", &["malloc", "mmap"][..]),
+        ("staged", &["device", "vmm", "pinned", "malloc", "mmap"]),
+    ] {
+        for memory in memories {
+            let dir = scratch();
+            let line = format!(
+                "--path {path} --gpu software --memory {memory} --rw randrw --bs 32k --size 1m \
+                 --runtime 50ms --verify --directory d --format json"
+            );
+            let record = bench(dir.path(), &line).exits(0).json();
+            check_clean(&record);
+            let (plan, job) = jobs(&record)[0];
+            assert_eq!(plan["memory"], *memory);
+            let place = job["verify"]["checked_in"].as_str().unwrap();
+            let on_gpu = matches!(*memory, "device" | "vmm");
+            assert_eq!(place.contains("GPU memory"), on_gpu, "{memory}: {place}");
+        }
+    }
+}
+
+/// Pinned memory on the host path comes from the driver, and no byte goes through a GPU.
+#[test]
+fn pinned_memory_on_the_host_path() {
+    let dir = scratch();
+    let line = "--path host --gpu software --memory pinned --rw randread --bs 32k --size 1m \
+                --runtime 50ms --verify --directory d --format json";
+    let record = bench(dir.path(), line).exits(0).json();
+    check_clean(&record);
+    assert_eq!(record["plan"]["software_gpu"], true);
+}
+
+/// Each format says that no hardware was in the run, where nobody can miss it.
+#[test]
+fn software_gpu_in_every_format() {
+    let dir = scratch();
+    let load = "--rw read --bs 64k --size 1m --runtime 50ms --directory d --keep";
+    for format in ["text", "csv", "json", "gdsio", "plan"] {
+        let ran = bench(
+            dir.path(),
+            &format!("{load} --gpu software --format {format}"),
+        )
+        .exits(0);
+        let low = ran.out.to_lowercase().replace('_', " ");
+        assert!(low.contains("software gpu"), "{format}: {}", ran.out);
+    }
+    let ran = bench(
+        dir.path(),
+        &format!("{load} --path host --gpu none --format text"),
+    )
+    .exits(0);
+    assert!(
+        !ran.out.to_lowercase().contains("software gpu"),
+        "{}",
+        ran.out
+    );
+}
+
+/// `-o` saves by the file's extension, prints the table too, and says where the record is.
+#[test]
+fn output_by_extension() {
+    let dir = scratch();
+    let load = "--rw read --bs 64k --size 1m --runtime 50ms --directory d --keep";
+    for (name, begins) in [
+        ("r.json", "{"),
+        ("r.csv", "job,"),
+        ("r.txt", "gpuio "),
+        ("r.ini", "# "),
+    ] {
+        let ran = bench(dir.path(), &format!("{load} -o {name}")).exits(0);
+        let saved = std::fs::read_to_string(dir.path().join(name)).unwrap();
+        assert!(saved.contains(begins), "{name}: {saved}");
+        assert!(ran.out.contains(&format!("Record: {name}")), "{}", ran.out);
+        assert!(ran.out.contains("read"), "{}", ran.out);
+    }
+    let quiet = bench(dir.path(), &format!("{load} -q -o q.json")).exits(0);
+    assert_eq!(quiet.out, "");
+    let saved = std::fs::read_to_string(dir.path().join("q.json")).unwrap();
+    check_clean(&serde_json::from_str(&saved).unwrap());
+}
+
+/// Two jobs on two GPUs in one run, together, threads dealt out to the GPUs in turn.
+#[test]
+fn two_gpus() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "two.ini",
+        "[global]\nrw=randread\nbs=16k\nsize=1m\nthreads=2\nruntime=150ms\nverify=pass\n\
+         directory=d\n[one]\ngpu=software:0\nfile_prefix=one\n[two]\ngpu=software:1\n\
+         file_prefix=two\nengine=psync\n[both]\nstonewall\ngpu=software:0,1\nfile_prefix=one\n",
+    );
+    let ran = bench_with(
+        dir.path(),
+        &[("GPUIO_SOFT_GPUS", "2")],
+        "two.ini --format json",
+    );
+    let record = ran.exits(0).json();
+    check_clean(&record);
+    let jobs = jobs(&record);
+    let groups: Vec<u64> = jobs.iter().map(|(_, job)| n(&job["group"])).collect();
+    assert_eq!(groups, [0, 0, 1]);
+    assert_eq!(jobs[0].0["gpus"][0]["index"], 0);
+    assert_eq!(jobs[1].0["gpus"][0]["index"], 1);
+    let engine = jobs[0].0["engine"]["got"].as_str().unwrap();
+    assert!(
+        got(jobs[0].1).starts_with(engine) && engine != "psync",
+        "{}",
+        got(jobs[0].1)
+    );
+    assert_eq!(
+        got(jobs[1].1),
+        "psync",
+        "the other job's engine is not this one's"
+    );
+    let dealt: Vec<&serde_json::Value> = jobs[2].0["workers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| &w["gpu"])
+        .collect();
+    assert_eq!(dealt, [0, 1]);
+}
+
+/// Without any GPU `all` runs what there is and says what it left out and why.
+#[test]
+fn all_paths_without_a_gpu() {
+    let dir = scratch();
+    let load = "--path all --rw read --bs 64k --size 1m --runtime 50ms --directory d";
+    let record = no_driver(dir.path(), &format!("{load} --format json"))
+        .exits(0)
+        .json();
+    check_clean(&record);
+    assert_eq!(jobs(&record).len(), 1);
+    assert_eq!(record["plan"]["jobs"][0]["path"]["choice"]["got"], "host");
+    let out = record["plan"]["left_out"].as_array().unwrap();
+    let names: Vec<&str> = out
+        .iter()
+        .map(|out| out["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["staged", "cached"]);
+    assert!(
+        out.iter()
+            .all(|out| out["why"].as_str().unwrap().len() > 10),
+        "{out:?}"
+    );
+    no_driver(dir.path(), load)
+        .exits(0)
+        .says(&["staged, cached", "libcuda"]);
+}
+
+/// A path that was named never falls back.
+#[test]
+fn a_named_path_without_a_gpu() {
+    let dir = scratch();
+    for path in ["staged", "cached", "host,staged"] {
+        let line = format!("--path {path} --rw read --bs 64k --size 1m --directory d");
+        let ran = no_driver(dir.path(), &line)
+            .exits(3)
+            .says(&["needs a GPU", "--gpu software"]);
+        assert_eq!(ran.out, "");
+        assert!(!dir.path().join("d").exists());
+    }
+}
+
+/// A run where the system's driver is a library that is not there.
+fn no_driver(dir: &Path, line: &str) -> crate::tool::Ran {
+    let mut bench = command(dir);
+    bench.env("GPUIO_LIBCUDA", "/nonexistent/libcuda.so.1");
+    finish(bench.arg("bench").args(crate::tool::words(line)))
+}
+
+/// `list` names everything that can be asked for.
+#[test]
+fn list_names_all() {
+    let dir = scratch();
+    let ran = crate::tool::gpuio(dir.path(), "list").exits(0);
+    for name in [
+        "host", "staged", "cached", "psync", "io_uring", "libaio", "mmap", "null", "pool", "text",
+        "json", "csv", "gdsio", "plan", "software",
+    ] {
+        assert!(
+            ran.out
+                .lines()
+                .any(|line| line.trim_start().starts_with(name)),
+            "{name}"
+        );
+    }
+    assert!(crate::tool::tree(dir.path()).is_empty());
+}

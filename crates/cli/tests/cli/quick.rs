@@ -1,0 +1,64 @@
+//! `gpuio bench` with nothing said: the run of somebody who has just installed it.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::record::{check_clean, jobs};
+use crate::tool::{GPUIO, finish, is_root, scratch, skip};
+
+/// In an empty directory of a small file system: everything runs, and only the record stays.
+#[test]
+fn only_the_record_stays() {
+    let dir = scratch();
+    let flags: &[&str] = if is_root() { &["-m"] } else { &["-r", "-m"] };
+    // The data set follows the room there is: on 256 MiB it is small enough for a test.
+    let script = "mount -t tmpfs -o size=256m gpuio-test \"$0\" || exit 77; cd \"$0\"
+        code=0; \"$G\" bench --runtime 150ms --gpu software || code=$?
+        echo ==; ls -A; echo ==; cat gpuio-bench-*.json; exit $code";
+    let mut shell = Command::new("unshare");
+    shell
+        .args(flags)
+        .args(["bash", "-uc", script])
+        .arg(dir.path())
+        .env("G", GPUIO);
+    if Command::new("unshare")
+        .args(flags)
+        .arg("true")
+        .output()
+        .is_err()
+    {
+        return skip("no unshare(1) here");
+    }
+    let ran = finish(&mut shell);
+    if ran.code == 77 || ran.err.contains("unshare:") {
+        return skip("no mount namespace here; run as root, or where users may make one");
+    }
+    let ran = ran.exits(0);
+    let parts: Vec<&str> = ran.out.split("==\n").collect();
+    assert_eq!(parts.len(), 3, "{}", ran.out);
+    let left: Vec<&str> = parts[1].lines().collect();
+    assert!(
+        matches!(left[..], [name] if name.starts_with("gpuio-bench-")),
+        "{left:?}"
+    );
+    assert!(
+        parts[0].contains(&format!("Record: {}", left[0])),
+        "{}",
+        parts[0]
+    );
+    let record: Value = serde_json::from_str(parts[2]).unwrap();
+    check_clean(&record);
+    let mut paths: Vec<&str> = jobs(&record)
+        .iter()
+        .map(|(plan, _)| plan["path"]["choice"]["got"].as_str().unwrap())
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    assert_eq!(paths, ["cached", "host", "staged"]);
+    assert_eq!(jobs(&record).len(), 12);
+    for (plan, job) in jobs(&record) {
+        assert_eq!(plan["verify"], "pass");
+        assert_eq!(job["verify"]["bad_blocks"], 0);
+    }
+}

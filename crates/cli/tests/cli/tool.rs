@@ -1,0 +1,186 @@
+//! Runs the program in a directory of the test's own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// No run here takes seconds; one that takes this long hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory on a real file system that goes with the test.
+pub(crate) fn scratch() -> TempDir {
+    TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// One on a file system in memory, where this machine has one.
+pub(crate) fn scratch_in_memory() -> TempDir {
+    let shm = Path::new("/dev/shm");
+    if shm.is_dir() {
+        TempDir::new_in(shm).unwrap()
+    } else {
+        scratch()
+    }
+}
+
+/// The program under test.
+pub(crate) const GPUIO: &str = env!("CARGO_BIN_EXE_gpuio");
+
+/// The program in `dir`, with the environment that it could mistake for a setting taken away.
+pub(crate) fn command(dir: &Path) -> Command {
+    let mut command = Command::new(GPUIO);
+    command.current_dir(dir);
+    for name in [
+        "GPUIO_LIBCUDA",
+        "GPUIO_SOFT_GPUS",
+        "GPUIO_SOFT_MEM",
+        "GPUIO_SOFT_FAIL",
+        "GPUIO_SOFT_DELAY_US",
+        "COLUMNS",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) took: Duration,
+}
+
+impl Ran {
+    /// Checks the exit code, and shows the whole run where it is another.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Ran {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// The record on standard output.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
+    /// Checks that standard error names each of these.
+    #[track_caller]
+    pub(crate) fn says(self, words: &[&str]) -> Ran {
+        for word in words {
+            assert!(self.err.contains(word), "no {word:?} in {self:#?}");
+        }
+        self
+    }
+}
+
+/// Words of a command line; a word can't hold a blank.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Runs a command to its end, or kills it and fails when it hangs.
+#[track_caller]
+pub(crate) fn finish(command: &mut Command) -> Ran {
+    let began = Instant::now();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    wait(child.spawn().unwrap(), began)
+}
+
+/// Waits for a child whose outputs are piped.
+#[track_caller]
+pub(crate) fn wait(mut child: Child, began: Instant) -> Ran {
+    let out = reader(child.stdout.take().unwrap());
+    let err = reader(child.stderr.take().unwrap());
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("hangs: {} {}", out.join().unwrap(), err.join().unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let took = began.elapsed();
+    let (out, err) = (out.join().unwrap(), err.join().unwrap());
+    Ran {
+        code: status.code().unwrap_or(-1),
+        out,
+        err,
+        took,
+    }
+}
+
+fn reader(mut from: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// `gpuio LINE` in `dir`.
+#[track_caller]
+pub(crate) fn gpuio(dir: &Path, line: &str) -> Ran {
+    finish(command(dir).args(words(line)))
+}
+
+/// `gpuio bench LINE` in `dir`.
+#[track_caller]
+pub(crate) fn bench(dir: &Path, line: &str) -> Ran {
+    finish(command(dir).arg("bench").args(words(line)))
+}
+
+/// The same with variables set.
+#[track_caller]
+pub(crate) fn bench_with(dir: &Path, set: &[(&str, &str)], line: &str) -> Ran {
+    finish(
+        command(dir)
+            .envs(set.iter().copied())
+            .arg("bench")
+            .args(words(line)),
+    )
+}
+
+/// A file with this text, for a job file.
+pub(crate) fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Everything in a directory, names relative to it, sorted.
+pub(crate) fn tree(dir: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut open = vec![dir.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            all.push(path.strip_prefix(dir).unwrap().display().to_string());
+            if path.is_dir() {
+                open.push(path);
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Whether this process may do what only root may.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Says why a test can't be done here. A test that skips says so and where it can be done.
+pub(crate) fn skip(why: &str) {
+    println!("SKIPPED: {why}");
+}
