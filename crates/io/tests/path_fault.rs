@@ -264,6 +264,41 @@ fn child_copy_faults() {
 }
 
 #[test]
+fn an_event_that_fails_hides_no_copy_that_failed_before_it() {
+    if skipped("an_event_that_fails_hides_no_copy_that_failed_before_it") {
+        return;
+    }
+    let fail = "cuMemcpyHtoDAsync_v2:1:2:2,cuEventRecord:1:5:1";
+    for engine in ["psync", "io_uring", "pool"] {
+        let environment = [("GPUIO_SOFT_FAIL", fail), DELAY];
+        child::passes("child_two_faults", engine, &environment);
+    }
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_two_faults() {
+    let setup = Setup::new("staged", &child::case(), MemKind::Device).with(9, 1);
+    if setup.lacking() {
+        return;
+    }
+    let context = context();
+    let rig = Rig::new(false).unwrap();
+    let mut model = Model::new(&setup, &rig, &context);
+    // The sixth copy is the one without a mark.
+    model.failed_reads_are_open = true;
+    for mut step in only(Op::Read, steps(9, false)) {
+        (step.check, step.poll) = (false, false);
+        model.start(&step);
+    }
+    model.drain();
+    let failed = (Op::Read, Fault::Gpu(ONCE));
+    assert_eq!(model.tally.failed, [failed; 3]);
+    model.write_slots();
+    model.finish();
+}
+
+#[test]
 fn a_lost_device_fails_all_that_follows() {
     if skipped("a_lost_device_fails_all_that_follows") {
         return;
