@@ -1,10 +1,11 @@
 //! The kernels that this driver can run: one file each, one line in the table.
 //!
-//! They are written from the data rule, not from the CPU's functions or the CUDA source, so that
-//! the tests compare independent readings of one rule.
+//! Those of the data rule are written from the rule, not from the CPU's functions or the CUDA
+//! source, so that the tests compare independent readings of one rule.
 
 mod check;
 mod fill;
+mod gather;
 
 use crate::code::Answer;
 use crate::memory::Memory;
@@ -17,7 +18,7 @@ pub(crate) struct Kernel {
     pub(crate) run: fn(&Memory, &[u64]) -> Answer<()>,
 }
 
-static KERNELS: [Kernel; 2] = [
+static KERNELS: [Kernel; 3] = [
     Kernel {
         name: "gpuio_fill",
         args: 4,
@@ -27,6 +28,11 @@ static KERNELS: [Kernel; 2] = [
         name: "gpuio_check",
         args: 5,
         run: check::run,
+    },
+    Kernel {
+        name: "gpuio_gather",
+        args: 2,
+        run: gather::run,
     },
 ];
 
