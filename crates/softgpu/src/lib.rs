@@ -20,7 +20,8 @@
 //!   call, or so many of them, answers `code`. A copy or a launch fails later, as with hardware:
 //!   the call succeeds, the next wait or query of the stream, or of an event recorded after it,
 //!   answers the code, once; codes from 700 on are then the answer of every call on that device,
-//!   once what the call waits for has stopped; copies and kernels that were not begun touch nothing.
+//!   once what the call waits for has stopped; copies and kernels that were not begun touch
+//!   nothing.
 //! - `GPUIO_SOFT_CORRUPT=call:after_n[,…]`: after `after_n` good ones, one copy by that call flips
 //!   the lowest bit of the byte in its middle (byte `len / 2`) and succeeds.
 //!
