@@ -19,6 +19,8 @@ pub(super) const RUNTIME_NS: u64 = 10_000_000_000;
 pub(super) const SIZE: u64 = 1 << 30;
 /// Salt of the pattern. One constant, so that any run can verify what any other wrote.
 pub(super) const SALT: u64 = 0x6770_7569_6f5f_3031;
+/// End of the reason for buffered I/O that nobody asked for; the file system's name precedes it.
+pub(crate) const REFUSES_DIRECT: &str = " refuses O_DIRECT";
 /// Off the 4 KiB grid by this much where unaligned offsets were asked for.
 const SKEW: u64 = 512;
 
@@ -121,10 +123,10 @@ pub(super) fn direct(
             buffered("a mapping is always the page cache".into())
         }
         None => match refused {
-            Some(place) => buffered(format!(
-                "{} refuses O_DIRECT",
-                place.filesystem.as_deref().unwrap_or("the file system")
-            )),
+            Some(place) => {
+                let filesystem = place.filesystem.as_deref().unwrap_or("the file system");
+                buffered(format!("{filesystem}{REFUSES_DIRECT}"))
+            }
             None => (DirectMode::Direct, Some("storage itself is to be measured".into()), grain),
         },
     }

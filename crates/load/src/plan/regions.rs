@@ -155,8 +155,8 @@ fn size(
             return Ok(left);
         }
         let what = format!(
-            "{path} holds {length} bytes: too few for {threads} threads of one {block_max}-byte block \
-             each after offset {offset}; name a --size to have it made longer, or lower --bs"
+            "{path} holds {length} bytes: too few for {threads} threads of one {block_max}-byte \
+             block each after offset {offset}; name a --size to have it made longer, or lower --bs"
         );
         return Err(PlanError::usage(asked, "filenames", what));
     }

@@ -31,7 +31,7 @@ pub enum RunError {
         /// Thread number.
         thread: u32,
         /// The path's own words.
-        source: PathError,
+        source: Box<PathError>,
     },
     /// The pattern can't be made of the plan.
     #[error("job '{job}': {what}")]

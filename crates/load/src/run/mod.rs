@@ -6,6 +6,8 @@ mod data;
 mod error;
 mod failures;
 mod files;
+#[cfg(test)]
+mod fixture_test;
 mod gate;
 mod group;
 mod results;

@@ -59,9 +59,18 @@ struct Loop<'a> {
     tallies: [Tally; 2],
     recent: [Histogram; 2],
     epoch: u32,
-    totals: LiveTotals,
+    /// Bytes and I/Os that landed, ramp included; by direction, since a branch on a random
+    /// direction costs more than all the counting.
+    landed_bytes: [u64; 2],
+    landed_ios: [u64; 2],
+    failed: u64,
+    counted_bytes: u64,
     last_landed: Nanos,
     keys: Vec<u64>,
+    /// Whether writes get new data before each I/O.
+    prepares: bool,
+    /// Whether what landed is verified now or later.
+    judges: bool,
     /// Whether a GPU leg and a queue exist, so that their histograms say something.
     has_gpu: bool,
     out: Timed,
@@ -101,9 +110,14 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         tallies: [Tally::default(), Tally::default()],
         recent: [Histogram::default(), Histogram::default()],
         epoch: 0,
-        totals: LiveTotals::default(),
+        landed_bytes: [0; 2],
+        landed_ios: [0; 2],
+        failed: 0,
+        counted_bytes: 0,
         last_landed: from,
         keys,
+        prepares: job.refill || job.verify == VerifyMode::Inline,
+        judges: job.verify != VerifyMode::Off,
         has_gpu: job.streams > 0,
         out: Timed {
             reads: Tally::default(),
@@ -171,8 +185,21 @@ impl Loop<'_> {
             }
             self.landed = landed;
             advanced.map_err(|source| self.path_error(source))?;
-            self.task.gate.live[self.task.page].publish(&self.totals);
+            self.publish();
         }
+    }
+
+    #[inline]
+    fn publish(&self) {
+        let (read, write) = (side(Op::Read), side(Op::Write));
+        self.task.gate.live[self.task.page].publish(&LiveTotals {
+            read_bytes: self.landed_bytes[read],
+            write_bytes: self.landed_bytes[write],
+            read_ios: self.landed_ios[read],
+            write_ios: self.landed_ios[write],
+            failed: self.failed,
+            counted_bytes: self.counted_bytes,
+        });
     }
 
     /// Bounds, interrupts, and the sampler's call for recent latencies.
@@ -214,11 +241,15 @@ impl Loop<'_> {
             {
                 return Ok(Some(due));
             }
-            let Some(block) = self.pending.take().or_else(|| self.next_block()) else {
+            let next = match self.pending {
+                None => self.next_block(),
+                held => held,
+            };
+            let Some(block) = next else {
                 self.stopping = true;
                 return Ok(None);
             };
-            let worked = self.prepare(slot, &block)?;
+            let worked = self.prepares && self.prepare(slot, &block)?;
             if worked || (synchronous && !first) {
                 stamp = self.task.gate.clock.now();
             }
@@ -233,7 +264,7 @@ impl Loop<'_> {
                 due: due.unwrap_or(stamp),
             };
             match self.tools.path.start(&self.task.gate.clock, request) {
-                Start::Taken => {}
+                Start::Taken => self.pending = None,
                 Start::Full => {
                     self.pending = Some(block);
                     return Ok(None);
@@ -258,11 +289,10 @@ impl Loop<'_> {
         self.pattern.next()
     }
 
-    /// Puts data where a write begins, where that was asked for; true when time went by.
+    /// Puts data where a write begins; true when time went by.
     fn prepare(&mut self, slot: u32, block: &Block) -> Result<bool, RunError> {
         let job = self.task.job;
-        let inline = job.verify == VerifyMode::Inline;
-        if block.op == Op::Read || !(inline || job.refill) {
+        if block.op == Op::Read {
             return Ok(false);
         }
         let began = self.task.gate.clock.now();
@@ -296,7 +326,7 @@ impl Loop<'_> {
             let target = self.tools.files.targets[request.file as usize];
             self.out.failures.add(target, request, fault);
             self.out.left[request.slot as usize] = None;
-            self.totals.failed += 1;
+            self.failed += 1;
             self.tallies[at].failed += u64::from(counts);
             if self.out.failures.total >= FAILURES_MOST {
                 self.stopping = true;
@@ -304,21 +334,13 @@ impl Loop<'_> {
             }
             return Ok(());
         }
-        match request.op {
-            Op::Read => {
-                self.totals.read_bytes += bytes;
-                self.totals.read_ios += 1;
-            }
-            Op::Write => {
-                self.totals.write_bytes += bytes;
-                self.totals.write_ios += 1;
-            }
-        }
+        self.landed_bytes[at] += bytes;
+        self.landed_ios[at] += 1;
         if counts {
-            self.totals.counted_bytes += bytes;
+            self.counted_bytes += bytes;
             self.count(landed, at, bytes);
         }
-        self.judge(request)
+        if self.judges { self.judge(request) } else { Ok(()) }
     }
 
     #[inline]
@@ -343,11 +365,7 @@ impl Loop<'_> {
     }
 
     /// Verification between I/Os, or a note of what the slot holds for verification afterwards.
-    #[inline]
     fn judge(&mut self, request: &Request) -> Result<(), RunError> {
-        if self.task.job.verify == VerifyMode::Off {
-            return Ok(());
-        }
         let block = Block {
             op: request.op,
             file: request.file,
@@ -366,12 +384,12 @@ impl Loop<'_> {
 
     fn path_error(&self, source: gpuio_io::path::PathError) -> RunError {
         let (job, thread) = (self.task.job.name.clone(), self.task.plan.thread);
-        RunError::Path { job, thread, source }
+        RunError::Path { job, thread, source: Box::new(source) }
     }
 
     fn leave(mut self) -> Timed {
         self.hand_over();
-        self.task.gate.live[self.task.page].publish(&self.totals);
+        self.publish();
         self.task.first_done.note(self.last_landed, || worker::counted(self.task));
         let [mut reads, mut writes] = self.tallies;
         if !self.has_gpu && self.pacer.is_none() {

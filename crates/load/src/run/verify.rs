@@ -297,5 +297,10 @@ fn check(
 }
 
 fn path_error(task: &Task<'_>, source: gpuio_io::path::PathError) -> RunError {
-    RunError::Path { job: task.job.name.clone(), thread: task.plan.thread, source }
+    let (job, thread) = (task.job.name.clone(), task.plan.thread);
+    RunError::Path { job, thread, source: Box::new(source) }
 }
+
+#[cfg(test)]
+#[path = "verify_test.rs"]
+mod test;

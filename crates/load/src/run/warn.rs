@@ -5,6 +5,8 @@ use gpuio_record::{
     DirectMode, JobPlan, JobResult, VerifyMode, Warning, WarningKind,
 };
 
+use crate::plan::defaults::REFUSES_DIRECT;
+
 /// Below this time a run says little: caches, clocks and governors have not settled.
 const SHORT_NS: u64 = 1_000_000_000;
 /// Below this many I/Os a 99th percentile rests on fewer than ten of them.
@@ -80,6 +82,10 @@ fn cache(
             DirectMode::Buffered => WarningKind::PageCacheServedReads { bytes, from_storage },
         });
     }
+    let refused = job.direct_why.as_deref().and_then(|why| why.strip_suffix(REFUSES_DIRECT));
+    if let Some(filesystem) = refused {
+        kinds.push(WarningKind::DirectRefused { filesystem: filesystem.to_owned() });
+    }
     let data_bytes: u64 = job.targets.iter().map(|target| target.length_bytes).sum();
     if let Some(memory_bytes) = host.memory.usable_bytes
         && job.direct == DirectMode::Buffered
@@ -144,7 +150,9 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         let engine = job.engine.got.clone();
         kinds.push(WarningKind::DepthOnSynchronousEngine { depth: job.depth, engine });
     }
-    if job.engine.got == "libaio" && job.direct == DirectMode::Buffered {
+    // A pool's threads block on buffered files by design, and are counted as such.
+    let queues = matches!(job.engine.got.as_str(), "libaio" | "io_uring");
+    if queues && job.direct == DirectMode::Buffered {
         let engine = job.engine.got.clone();
         kinds.push(WarningKind::AsyncEngineOnBufferedFile { engine });
     }
@@ -193,3 +201,7 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "warn_test.rs"]
+mod test;

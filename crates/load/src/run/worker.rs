@@ -156,7 +156,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
     let path_error = |source| RunError::Path {
         job: task.job.name.clone(),
         thread: task.plan.thread,
-        source,
+        source: Box::new(source),
     };
     let mut opened = (row.open)(config).map_err(path_error)?;
     if task.job.read_percent < 100 {

@@ -1,0 +1,96 @@
+use proptest::prelude::*;
+
+use super::super::fixture_test::job;
+use super::*;
+
+fn mixed(job: &JobPlan, target: u32, index: u64) -> u64 {
+    word(key(job, target), index)
+}
+
+proptest! {
+    #[test]
+    fn unmixing_undoes_the_patterns_mixing(counter in any::<u64>()) {
+        // Word 0 of a file is its key, mixed.
+        prop_assert_eq!(unmix(word(counter, 0)), counter);
+    }
+
+    #[test]
+    fn a_word_of_the_pattern_tells_where_it_belongs(target in 0_u32..2, index in 0_u64..1 << 17) {
+        let job = job("filename=/x:/y\nsize=1m\nbs=4k");
+        let home = home_of(&job, mixed(&job, target, index));
+        let path = ["/x", "/y"][target as usize];
+        prop_assert_eq!(home, Some(format!("{path} offset {}", index * 8)));
+    }
+
+    #[test]
+    fn other_words_belong_nowhere(found in any::<u64>()) {
+        let job = job("filename=/x:/y\nsize=1m\nbs=4k");
+        let belongs = (0..1 << 17).any(|index| mixed(&job, 0, index) == found);
+        // One chance in 2^46 for each file: then the word is one of the pattern.
+        prop_assert!(belongs || home_of(&job, found).is_none());
+    }
+}
+
+#[test]
+fn a_word_past_the_end_of_its_file_belongs_nowhere() {
+    let job = job("filename=/x\nsize=1m\nbs=4k");
+    assert!(home_of(&job, mixed(&job, 0, (1 << 17) - 1)).is_some());
+    assert_eq!(home_of(&job, mixed(&job, 0, 1 << 17)), None);
+    assert_eq!(home_of(&job, 0), None, "an empty block");
+}
+
+#[test]
+fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
+    let bad = |offset| {
+        (
+            0,
+            Mismatch {
+                offset,
+                expected: 1,
+                found: 2,
+                bad_words: 3,
+                leg: Some(Leg::Gpu),
+            },
+        )
+    };
+    let some = |n: u64, complete| Findings {
+        timed: (1, 4096),
+        pass: (n, n * 4096),
+        bad_blocks: n,
+        bad_words: 3 * n,
+        bad: (0..n).map(bad).collect(),
+        failed: 1,
+        complete,
+    };
+    let mut all = some(10, true);
+    all.merge(some(10, true));
+    let job = job("filename=/x\nsize=1m\nbs=4k");
+    let outcome = all.clone().into_record(&job);
+    assert_eq!((outcome.timed_blocks, outcome.timed_bytes), (2, 8192));
+    assert_eq!((outcome.pass_blocks, outcome.pass_bytes), (20, 20 * 4096));
+    assert_eq!(
+        (outcome.bad_blocks, outcome.bad_words, outcome.failed),
+        (20, 60, 2)
+    );
+    assert_eq!(outcome.mismatches.len(), KEPT);
+    assert_eq!(outcome.mismatches[0].leg, "gpu");
+    assert_eq!(outcome.mismatches[0].expected, "0x0000000000000001");
+    assert!(outcome.complete);
+    all.merge(some(0, false));
+    assert!(!all.into_record(&job).complete, "one that was cut short");
+}
+
+#[test]
+fn where_blocks_were_checked_is_said() {
+    let words = |lines: &str| Findings::default().into_record(&job(lines)).checked_in;
+    assert_eq!(words("path=host"), "host memory, by the CPU");
+    assert_eq!(words("path=staged"), "GPU memory, by a kernel");
+    assert_eq!(
+        words("path=staged\nmemory=pinned"),
+        "host memory, by the CPU"
+    );
+    let mut software = job("path=staged\nmemory=vmm");
+    software.gpus[0].software = true;
+    let told = Findings::default().into_record(&software).checked_in;
+    assert_eq!(told, "software GPU memory, by the kernel's software twin");
+}

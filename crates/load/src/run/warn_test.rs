@@ -1,0 +1,405 @@
+//! Each warning on a case that deserves it, and silence on one that does not.
+
+use gpuio_record::facts::HostFacts;
+use gpuio_record::{EngineGot, StorageReading};
+
+use super::super::fixture_test::{host, job, result};
+use super::*;
+
+/// The warnings of one job as the machine of the fixture gives them.
+fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
+    on(&host(), job, result)
+}
+
+fn on(host: &HostFacts, job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
+    let all = group(
+        std::slice::from_ref(job),
+        std::slice::from_ref(result),
+        host,
+    );
+    assert!(
+        all.iter()
+            .all(|warning| warning.text == warning.kind.to_string())
+    );
+    all.into_iter().map(|warning| warning.kind).collect()
+}
+
+fn storage(requests: u64, bytes: u64) -> StorageReading {
+    StorageReading {
+        device: "nvme0n1".into(),
+        reads: requests,
+        read_bytes: bytes,
+        writes: requests,
+        write_bytes: bytes,
+    }
+}
+
+#[test]
+fn a_plain_job_is_left_alone() {
+    for lines in [
+        "rw=randread",
+        "rw=randwrite",
+        "path=staged\nrw=randread",
+        "runtime=10",
+    ] {
+        let job = job(lines);
+        assert_eq!(warned(&job, &result(&job, 100_000)), [], "{lines}");
+    }
+}
+
+#[test]
+fn reads_that_storage_never_saw() {
+    let seen = |lines: &str, from_storage: Option<u64>| {
+        let job = job(lines);
+        let mut result = result(&job, 100_000);
+        result.cache.process_read_bytes = from_storage;
+        warned(&job, &result)
+    };
+    let bytes = 100_000 * 4096;
+    let cached = WarningKind::DirectButCached {
+        bytes,
+        from_storage: 0,
+    };
+    assert_eq!(seen("rw=randread", Some(0)), [cached]);
+    let served = WarningKind::PageCacheServedReads {
+        bytes,
+        from_storage: bytes / 2 - 1,
+    };
+    // 32 GiB do not fit into memory: that is another warning.
+    let buffered = "rw=randread\ndirect=0\nsize=32g\nengine=psync";
+    assert_eq!(seen(buffered, Some(bytes / 2 - 1)), [served]);
+    assert_eq!(
+        seen(buffered, Some(bytes / 2)),
+        [],
+        "half came from storage"
+    );
+    assert_eq!(seen("rw=randread", None), [], "nobody knows");
+    assert_eq!(
+        seen("rw=randread\nengine=null", Some(0)),
+        [],
+        "it moves no byte"
+    );
+    assert_eq!(seen("rw=randwrite", Some(0)), [], "it reads none");
+}
+
+#[test]
+fn the_processs_reads_are_compared_with_the_whole_groups() {
+    let job = job("rw=randread");
+    let mut results = [result(&job, 100_000), result(&job, 300_000)];
+    let bytes = 400_000 * 4096;
+    let mut both = |from_storage: u64| {
+        for result in &mut results {
+            result.cache.process_read_bytes = Some(from_storage);
+        }
+        group(&[job.clone(), job.clone()], &results, &host()).len()
+    };
+    assert_eq!(both(bytes), 0);
+    assert_eq!(both(bytes / 2 - 1), 2, "each job is told");
+}
+
+#[test]
+fn a_file_system_without_o_direct() {
+    let job = job("directory=/refuses\nsize=32g");
+    let refused = WarningKind::DirectRefused {
+        filesystem: "tmpfs".into(),
+    };
+    assert_eq!(warned(&job, &result(&job, 100_000)), [refused]);
+}
+
+#[test]
+fn a_buffered_data_set_that_fits_into_memory() {
+    let fits = |lines: &str| {
+        let job = job(lines);
+        warned(&job, &result(&job, 100_000))
+    };
+    let (data_bytes, memory_bytes) = (8 << 30, 16 << 30);
+    let warning = WarningKind::DataSetFitsMemory {
+        data_bytes,
+        memory_bytes,
+    };
+    assert_eq!(fits("size=4g\nthreads=2\ndirect=0"), [warning]);
+    assert_eq!(fits("size=8g\nthreads=2\ndirect=0"), []);
+    assert_eq!(fits("size=4g\nthreads=2\ndirect=1"), []);
+    let job = job("size=4g\ndirect=0");
+    assert_eq!(
+        on(&HostFacts::default(), &job, &result(&job, 100_000)),
+        [],
+        "memory unknown"
+    );
+}
+
+#[test]
+fn requests_of_another_size_at_the_device() {
+    let seen = |lines: &str, requests, bytes| {
+        let job = job(lines);
+        let mut result = result(&job, 100_000);
+        result.cache.storage = vec![StorageReading {
+            writes: 0,
+            write_bytes: 0,
+            ..storage(requests, bytes)
+        }];
+        warned(&job, &result)
+    };
+    let bytes = 100_000 * 4096;
+    let split = |mean_request_bytes| WarningKind::SplitByBlockLayer {
+        mean_io_bytes: 4096,
+        mean_request_bytes,
+        device: "nvme0n1".into(),
+    };
+    assert_eq!(seen("rw=randread", 200_000, bytes), [split(2048)]);
+    assert_eq!(seen("rw=randread", 50_000, bytes), [split(8192)], "merged");
+    assert_eq!(seen("rw=randread", 100_000, bytes), []);
+    assert_eq!(
+        seen("rw=randread", 200_000, 2 * bytes),
+        [],
+        "others were at work"
+    );
+    assert_eq!(
+        seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes),
+        [],
+        "read-ahead's affair"
+    );
+}
+
+#[test]
+fn writes_that_may_not_have_arrived() {
+    let seen = |lines: &str, devices: usize| {
+        let job = job(lines);
+        let mut result = result(&job, 100_000);
+        result.cache.storage = vec![storage(100_000, 100_000 * 4096); devices];
+        warned(&job, &result)
+    };
+    let bytes = 100_000 * 4096;
+    let buffered = "rw=randwrite\ndirect=0\nsize=32g";
+    let known = WarningKind::BufferedWrites {
+        bytes,
+        to_storage: Some(bytes),
+    };
+    assert_eq!(seen(buffered, 1), [known]);
+    let unknown = WarningKind::BufferedWrites {
+        bytes,
+        to_storage: None,
+    };
+    assert_eq!(seen(buffered, 0), std::slice::from_ref(&unknown));
+    assert_eq!(
+        seen(buffered, 2),
+        [unknown],
+        "which of them it was is not known"
+    );
+    assert_eq!(seen("rw=randwrite\nsync=1", 1), [WarningKind::SyncWrites]);
+    let device = "nvme0n1".to_owned();
+    assert_eq!(
+        seen("rw=randwrite", 1),
+        [WarningKind::DirectWritesInDeviceCache { device }]
+    );
+    assert_eq!(seen("rw=randwrite", 0), []);
+    assert_eq!(seen("rw=randwrite\nengine=null", 1), []);
+    assert_eq!(seen("rw=randread\nsync=1", 1), [], "it writes nothing");
+}
+
+#[test]
+fn a_depth_that_the_engine_can_not_use() {
+    let seen = |lines: &str| {
+        let job = job(lines);
+        warned(&job, &result(&job, 100_000))
+    };
+    let engine = "psync".to_owned();
+    let warning = WarningKind::DepthOnSynchronousEngine { depth: 8, engine };
+    assert_eq!(seen("engine=psync\ndepth=8"), [warning]);
+    assert_eq!(seen("engine=psync\ndepth=1"), []);
+    assert_eq!(
+        seen("engine=psync\ndepth=8\npath=staged"),
+        [],
+        "copies overlap"
+    );
+    assert_eq!(seen("engine=io_uring\ndepth=8"), []);
+}
+
+#[test]
+fn an_asynchronous_engine_on_the_page_cache() {
+    let seen = |lines: &str| {
+        let job = job(&format!("size=32g\n{lines}"));
+        warned(&job, &result(&job, 100_000))
+    };
+    let engine = "libaio".to_owned();
+    let warning = WarningKind::AsyncEngineOnBufferedFile { engine };
+    assert_eq!(seen("engine=libaio\ndirect=0"), [warning]);
+    assert_eq!(seen("engine=libaio\ndirect=1"), []);
+    assert_eq!(seen("engine=pool\ndirect=0"), []);
+}
+
+#[test]
+fn an_engine_that_stepped_down() {
+    let job = job("engine=io_uring");
+    let mut result = result(&job, 100_000);
+    let got = |got: &str, why: &[&str]| EngineGot {
+        got: got.into(),
+        steps_down: why.iter().map(|why| (*why).to_owned()).collect(),
+        workers: 1,
+    };
+    result.engine = vec![got("io_uring (fixed files)", &[])];
+    assert_eq!(warned(&job, &result), []);
+    result.engine.push(got("io_uring", &["memlock is 64 KiB"]));
+    let stepped = WarningKind::EngineSteppedDown {
+        asked: "io_uring".into(),
+        got: "io_uring".into(),
+        why: vec!["memlock is 64 KiB".into()],
+    };
+    assert_eq!(warned(&job, &result), [stepped]);
+}
+
+#[test]
+fn faults_on_purpose() {
+    let job = job("inject=eio=1%");
+    let inject = "eio=1%".to_owned();
+    assert_eq!(
+        warned(&job, &result(&job, 100_000)),
+        [WarningKind::FaultsInjected { inject }]
+    );
+}
+
+#[test]
+fn a_run_too_short_for_its_figures() {
+    let job = job("rw=randread");
+    let seen = |ios, elapsed_ns| {
+        let mut result = result(&job, ios);
+        (result.first_done_ns, result.last_done_ns) = (elapsed_ns, elapsed_ns);
+        warned(&job, &result)
+    };
+    const SECOND: u64 = 1_000_000_000;
+    let short = |ios, elapsed_ns| WarningKind::RunTooShort { elapsed_ns, ios };
+    assert_eq!(seen(100_000, SECOND - 1), [short(100_000, SECOND - 1)]);
+    assert_eq!(seen(999, 10 * SECOND), [short(999, 10 * SECOND)]);
+    assert_eq!(seen(1000, SECOND), []);
+    assert_eq!(seen(0, 0), [], "nothing landed: other words say so");
+}
+
+#[test]
+fn workers_that_finish_far_apart() {
+    let job = job("rw=randread");
+    let seen = |first_done_ns| {
+        let mut result = result(&job, 100_000);
+        result.first_done_ns = first_done_ns;
+        warned(&job, &result)
+    };
+    let last_done_ns = 10_000_000_000;
+    let (first_done_ns, edge) = (8_999_999_999, 9_000_000_000);
+    assert_eq!(
+        seen(first_done_ns),
+        [WarningKind::UnevenFinish {
+            first_done_ns,
+            last_done_ns
+        }]
+    );
+    assert_eq!(seen(edge), []);
+}
+
+#[test]
+fn a_rate_that_was_not_reached() {
+    let seen = |lines: &str, ios| {
+        let job = job(&format!("rw=randread\n{lines}"));
+        warned(&job, &result(&job, ios))
+    };
+    // 10 s, 4 KiB each.
+    assert_eq!(seen("rate_iops=1000", 9_500), []);
+    let reached = |share: f64| WarningKind::RateNotReached { reached: share };
+    assert_eq!(seen("rate_iops=1000", 9_000), [reached(0.9)]);
+    assert_eq!(
+        seen("rate_iops=1000\nthreads=2", 9_000),
+        [reached(0.45)],
+        "a rate per thread"
+    );
+    assert_eq!(seen("rate=4096000", 9_000), [reached(0.9)]);
+    // The bytes' bound is the one that held it.
+    assert_eq!(seen("rate=4096000\nrate_iops=100000", 10_000), []);
+}
+
+#[test]
+fn work_between_i_os() {
+    let seen = |lines: &str, between_ios_ns| {
+        let job = job(&format!("rw=randwrite\nthreads=2\n{lines}"));
+        let mut result = result(&job, 100_000);
+        result.between_ios_ns = between_ios_ns;
+        warned(&job, &result)
+    };
+    let between_ns = 5_000_000_000;
+    let warning = WarningKind::WorkBetweenIos {
+        between_ns,
+        share: 0.25,
+    };
+    assert_eq!(
+        seen("verify=inline", between_ns),
+        std::slice::from_ref(&warning)
+    );
+    assert_eq!(seen("refill=1", between_ns), [warning]);
+    assert_eq!(seen("verify=inline", 0), []);
+}
+
+#[test]
+fn more_threads_than_cpus_in_the_group() {
+    let (two, three) = (job("threads=2"), job("threads=3"));
+    let results = [result(&two, 100_000), result(&three, 100_000)];
+    let all = group(&[two, three], &results, &host());
+    let [only] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(
+        only.kind,
+        WarningKind::MoreThreadsThanCpus {
+            threads: 5,
+            cpus: 4
+        }
+    );
+    assert_eq!(only.job, None);
+    let four = job("threads=4");
+    assert_eq!(warned(&four, &result(&four, 100_000)), []);
+    let five = job("threads=5");
+    assert_eq!(
+        on(&HostFacts::default(), &five, &result(&five, 100_000)),
+        [],
+        "CPUs unknown"
+    );
+}
+
+#[test]
+fn a_software_gpu() {
+    let mut job = job("path=staged");
+    job.gpus[0].software = true;
+    assert_eq!(
+        warned(&job, &result(&job, 100_000)),
+        [WarningKind::SoftwareGpu]
+    );
+}
+
+#[test]
+fn a_worker_far_from_its_gpu() {
+    let mut job = job("path=staged\nthreads=2");
+    let seat = |job: &mut JobPlan, node| {
+        job.workers
+            .iter_mut()
+            .for_each(|worker| worker.numa_node = node);
+    };
+    seat(&mut job, Some(0));
+    let far = WarningKind::FarFromGpu {
+        gpu: 0,
+        worker_node: 0,
+        gpu_node: 1,
+    };
+    assert_eq!(
+        warned(&job, &result(&job, 100_000)),
+        [far],
+        "once for the job"
+    );
+    seat(&mut job, Some(1));
+    assert_eq!(warned(&job, &result(&job, 100_000)), []);
+    seat(&mut job, None);
+    assert_eq!(warned(&job, &result(&job, 100_000)), []);
+}
+
+#[test]
+fn notes_are_passed_on() {
+    let job = job("path=host\ngpu=0");
+    let [note] = &job.notes[..] else {
+        panic!("{:?}", job.notes)
+    };
+    let warning = WarningKind::Note { note: note.clone() };
+    assert_eq!(warned(&job, &result(&job, 100_000)), [warning]);
+}
