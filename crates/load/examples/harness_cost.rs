@@ -1,0 +1,128 @@
+//! What the harness itself costs: nanoseconds per I/O of one thread with an engine that moves no
+//! byte, histograms on. The host path never waits, so time over I/Os is its cost; the thread's own
+//! CPU time says the same on a machine that is busy with something else. Rows of the staged path
+//! run on the software GPU, whose copies dominate them.
+//!
+//! `cargo run --release -p gpuio-load --example harness_cost [SECONDS]`
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use gpuio_gpu::{Driver, Which};
+use gpuio_host::Root;
+use gpuio_load::places::LivePlaces;
+use gpuio_load::plan::{Gpus, Machine, plan};
+use gpuio_load::run::{Means, Permit, Tick, Watch, run};
+use gpuio_record::{Gpu, JobPlan, JobResult};
+use gpuio_spec::{JobSpec, Spec};
+
+struct Silent;
+
+impl Watch for Silent {
+    fn making(&self, _: u64, _: u64) {}
+    fn started(&self, _: &[JobPlan]) {}
+    fn tick(&self, _: &Tick) {}
+    fn verifying(&self, _: &[JobPlan]) {}
+    fn job_done(&self, _: &JobPlan, _: &JobResult) {}
+}
+
+/// Path, order, depth.
+const CASES: &[(&str, &str, u32)] = &[
+    ("host", "read", 32),
+    ("host", "randread", 32),
+    ("host", "randrw", 32),
+    ("host", "randread", 1),
+    ("staged", "randread", 32),
+    ("staged", "randread", 1),
+];
+
+#[expect(clippy::print_stdout, reason = "a program whose product is this table")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let seconds = std::env::args().nth(1).unwrap_or_else(|| "3".into());
+    let directory = tempfile::tempdir()?;
+    let host = gpuio_host::collect(&Root::live());
+    let driver = Driver::load(&Which::Software)?;
+    let gpus = Gpus::Present(driver.devices()?.iter().map(gpu).collect());
+    println!(
+        "{:<8} {:<9} {:>5} {:>12} {:>9} {:>8} {:>9}",
+        "path", "rw", "depth", "I/Os", "ns/I/O", "CPU ns", "p99 ns"
+    );
+    for &(path, rw, depth) in CASES {
+        let mut job = JobSpec::new("cost");
+        let target = directory.path().display().to_string();
+        let depth = depth.to_string();
+        let keys = [
+            ("path", path),
+            ("rw", rw),
+            ("depth", &depth),
+            ("directory", &target),
+            ("runtime", &seconds),
+            ("engine", "null"),
+            ("bs", "4k"),
+            ("size", "64m"),
+            ("gpu", if path == "host" { "none" } else { "software" }),
+        ];
+        for (key, value) in keys {
+            gpuio_spec::apply(&mut job, key, value, gpuio_spec::Origin::Flag("example"))?;
+        }
+        let result = one(job, &host, &driver, &gpus)?;
+        let ios = result.read.ios + result.write.ios;
+        let p99 = result
+            .read
+            .latency
+            .map_or(0, |latency| latency.total.p99_ns);
+        #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
+        let (elapsed, cpu, n) = (result.last_done_ns as f64, result.cpu, ios.max(1) as f64);
+        let (wall, busy) = (elapsed / n, (cpu.user_s + cpu.system_s) * 1e9 / n);
+        println!("{path:<8} {rw:<9} {depth:>5} {ios:>12} {wall:>9.1} {busy:>8.1} {p99:>9}");
+    }
+    Ok(())
+}
+
+fn one(
+    job: JobSpec,
+    host: &gpuio_record::facts::HostFacts,
+    driver: &Driver,
+    gpus: &Gpus,
+) -> Result<JobResult, Box<dyn Error>> {
+    let places = LivePlaces::default();
+    let machine = Machine {
+        host,
+        gpus,
+        places: &places,
+        engine_missing: &|_| None,
+    };
+    let mut planned = plan(
+        &Spec {
+            name: None,
+            jobs: vec![job],
+        },
+        &machine,
+    )?;
+    let permit = Permit {
+        make_missing: true,
+        ..Permit::default()
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let means = Means {
+        driver: Some(driver),
+        host,
+        stop,
+        permit,
+    };
+    let mut ran = run(&mut planned, &means, &Silent)?;
+    Ok(ran.jobs.remove(0))
+}
+
+fn gpu(device: &gpuio_gpu::DeviceFacts) -> Gpu {
+    Gpu {
+        index: device.index,
+        name: device.name.clone(),
+        uuid: device.uuid.clone(),
+        pci: device.pci.clone(),
+        numa_node: None,
+        memory_bytes: device.total_memory,
+        software: true,
+    }
+}

@@ -1,0 +1,195 @@
+//! A directory, a machine and a way to run job files on them.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use gpuio_gpu::{Driver, Which};
+use gpuio_host::Root;
+use gpuio_load::places::LivePlaces;
+use gpuio_load::plan::{Gpus, Machine, plan};
+use gpuio_load::run::{Means, Permit, Ran, RunError, Tick, Watch, run};
+use gpuio_record::facts::HostFacts;
+use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
+
+/// When the stop flag is to be raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Never,
+    /// This long after a group has started, from another thread, as Ctrl-C comes.
+    Started {
+        after_ms: u64,
+    },
+    Verifying,
+}
+
+/// Writes down what it is told.
+pub(crate) struct Diary {
+    pub(crate) lines: Mutex<Vec<String>>,
+    flag: Arc<AtomicBool>,
+    stop: Stop,
+}
+
+impl Diary {
+    fn note(&self, what: &str, jobs: &[JobPlan]) {
+        let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+        self.lines
+            .lock()
+            .unwrap()
+            .push(format!("{what} {}", names.join(" ")));
+    }
+}
+
+impl Watch for Diary {
+    fn making(&self, done: u64, of: u64) {
+        assert!(done <= of, "{done} of {of}");
+    }
+
+    fn started(&self, jobs: &[JobPlan]) {
+        self.note("started", jobs);
+        if let Stop::Started { after_ms } = self.stop {
+            let flag = Arc::clone(&self.flag);
+            std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(after_ms));
+                flag.store(true, Ordering::Relaxed);
+            });
+        }
+    }
+
+    fn tick(&self, _: &Tick) {}
+
+    fn verifying(&self, jobs: &[JobPlan]) {
+        self.note("verifying", jobs);
+        if self.stop == Stop::Verifying {
+            self.flag.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn job_done(&self, job: &JobPlan, result: &JobResult) {
+        assert_eq!(job.name, result.name);
+        self.note("done", std::slice::from_ref(job));
+    }
+}
+
+/// Where runs happen.
+pub(crate) struct Lab {
+    directory: tempfile::TempDir,
+    host: HostFacts,
+    driver: Option<Driver>,
+    gpus: Gpus,
+    pub(crate) diary: Diary,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Lab {
+        Lab::stopping(Stop::Never)
+    }
+
+    pub(crate) fn stopping(stop: Stop) -> Lab {
+        Lab {
+            directory: tempfile::tempdir().unwrap(),
+            host: gpuio_host::collect(&Root::live()),
+            driver: None,
+            gpus: Gpus::Absent {
+                why: "this test has none".into(),
+            },
+            diary: Diary {
+                lines: Mutex::default(),
+                flag: Arc::default(),
+                stop,
+            },
+        }
+    }
+
+    /// With the software GPU.
+    pub(crate) fn with_gpu() -> Lab {
+        let driver = Driver::load(&Which::Software).unwrap();
+        let gpu = |device: &gpuio_gpu::DeviceFacts| Gpu {
+            index: device.index,
+            name: device.name.clone(),
+            uuid: device.uuid.clone(),
+            pci: device.pci.clone(),
+            numa_node: None,
+            memory_bytes: device.total_memory,
+            software: true,
+        };
+        let gpus = Gpus::Present(driver.devices().unwrap().iter().map(gpu).collect());
+        Lab {
+            driver: Some(driver),
+            gpus,
+            ..Lab::new()
+        }
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The plan of a job file in which `${DIR}` is this lab's directory.
+    pub(crate) fn plan(&self, text: &str) -> Plan {
+        let directory = self.directory.path().display().to_string();
+        let env = |name: &str| (name == "DIR").then(|| directory.clone());
+        let spec = gpuio_spec::parse_job_file("f", text, &env).unwrap_or_else(|errors| {
+            panic!(
+                "{:?}",
+                errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+            )
+        });
+        let places = LivePlaces::default();
+        let missing = |_: &str| None;
+        let (host, gpus) = (&self.host, &self.gpus);
+        let machine = Machine {
+            host,
+            gpus,
+            places: &places,
+            engine_missing: &missing,
+        };
+        plan(&spec, &machine).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(crate) fn carry_out(&self, plan: &mut Plan) -> Result<Ran, RunError> {
+        let permit = Permit {
+            make_missing: true,
+            ..Permit::default()
+        };
+        let stop = Arc::clone(&self.diary.flag);
+        let means = Means {
+            driver: self.driver.as_ref(),
+            host: &self.host,
+            stop,
+            permit,
+        };
+        run(plan, &means, &self.diary)
+    }
+
+    pub(crate) fn run(&self, text: &str) -> Ran {
+        let mut plan = self.plan(text);
+        let ran = self
+            .carry_out(&mut plan)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(ran.error, None);
+        ran
+    }
+
+    /// The result of a job file with one job, `[a]`, in this lab's directory.
+    pub(crate) fn job(&self, lines: &str) -> JobResult {
+        let mut ran = self.run(&format!("[a]\ndirectory=${{DIR}}\n{lines}\n"));
+        assert_eq!(ran.jobs.len(), 1);
+        ran.jobs.remove(0)
+    }
+}
+
+/// Runs the ignored test `name` in a process with this environment; it must run exactly that test
+/// and succeed.
+pub(crate) fn child_passes(name: &str, environment: &[(&str, &str)]) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--ignored", "--nocapture"]);
+    let output = command.envs(environment.iter().copied()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let passed = output.status.success() && said.contains("1 passed");
+    assert!(passed, "{name}:\n{said}\n{errors}");
+}
+
+pub(crate) const MS: u64 = 1_000_000;

@@ -1,0 +1,148 @@
+//! Time shows up in the leg in which it went by, and none is hidden.
+
+use gpuio_record::{Latency, WarningKind};
+
+use crate::lab::{Lab, MS, child_passes};
+
+fn p50(summary: &Option<gpuio_stat::Summary>) -> u64 {
+    summary.as_ref().expect("this leg was counted").p50_ns
+}
+
+fn legs_sum_up(latency: &Latency) {
+    let mean = |summary: &Option<gpuio_stat::Summary>| summary.as_ref().map_or(0.0, |s| s.mean_ns);
+    let sum = mean(&latency.queue) + mean(&latency.file) + mean(&latency.gpu);
+    let total = latency.total.mean_ns;
+    assert!(
+        (sum - total).abs() <= total * 0.001 + 1.0,
+        "{sum} of {total}"
+    );
+}
+
+const STAGED: &str = "path=staged\ngpu=software\nbs=64k\nsize=1m\nio_size=1m\ndirect=0\n\
+                      engine=psync\ndepth=1";
+
+#[test]
+fn a_slow_file_is_slow_in_the_file_leg() {
+    let lab = Lab::with_gpu();
+    for rw in ["read", "write"] {
+        let job = lab.job(&format!("{STAGED}\nrw={rw}\ninject=delay=4ms"));
+        let direction = if rw == "read" { &job.read } else { &job.write };
+        let latency = direction.latency.as_ref().unwrap();
+        assert!(p50(&latency.file) >= 4 * MS, "{latency:?}");
+        assert!(p50(&latency.gpu) < 4 * MS, "{latency:?}");
+        assert_eq!(latency.queue, None, "no rate, no queue");
+        legs_sum_up(latency);
+    }
+}
+
+#[test]
+fn a_slow_gpu_is_slow_in_the_gpu_leg() {
+    let environment = [("GPUIO_SOFT_DELAY_US", "4000")];
+    child_passes("latencies::with_copies_of_4_ms", &environment);
+}
+
+#[test]
+#[ignore = "run by a_slow_gpu_is_slow_in_the_gpu_leg, in a process whose copies take 4 ms"]
+fn with_copies_of_4_ms() {
+    let lab = Lab::with_gpu();
+    for rw in ["read", "write"] {
+        let job = lab.job(&format!("{STAGED}\nrw={rw}"));
+        let direction = if rw == "read" { &job.read } else { &job.write };
+        let latency = direction.latency.as_ref().unwrap();
+        assert!(p50(&latency.gpu) >= 4 * MS, "{latency:?}");
+        assert!(p50(&latency.file) < 4 * MS, "{latency:?}");
+        legs_sum_up(latency);
+    }
+}
+
+#[test]
+fn on_the_host_path_all_time_is_the_files() {
+    let job = Lab::new().job("bs=4k\nsize=1m\nio_size=1m\ndirect=0\nengine=psync");
+    let latency = job.read.latency.unwrap();
+    assert_eq!(latency.file.as_ref(), Some(&latency.total));
+    assert_eq!((latency.gpu, latency.queue), (None, None));
+}
+
+#[test]
+fn at_a_rate_that_can_be_kept_nothing_queues() {
+    let lab = Lab::new();
+    let ran =
+        lab.run("[a]\ndirectory=${DIR}\nengine=null\nbs=4k\nsize=1m\nrate_iops=500\nruntime=1\n");
+    let job = &ran.jobs[0];
+    assert!(
+        (480..=502).contains(&job.read.ios),
+        "{} I/Os at 500 a second",
+        job.read.ios
+    );
+    let latency = job.read.latency.as_ref().unwrap();
+    assert!(p50(&latency.queue) < MS, "{latency:?}");
+    let slow = |kind: &WarningKind| matches!(kind, WarningKind::RateNotReached { .. });
+    assert!(
+        !ran.warnings.iter().any(|warning| slow(&warning.kind)),
+        "{:?}",
+        ran.warnings
+    );
+}
+
+#[test]
+fn behind_the_asked_rate_the_wait_is_counted() {
+    let lab = Lab::new();
+    let ran = lab.run(
+        "[a]\ndirectory=${DIR}\nengine=psync\ndirect=0\nbs=4k\nsize=1m\nrate_iops=2000\n\
+         inject=iops=500\nruntime=1\ndepth=1\n",
+    );
+    let job = &ran.jobs[0];
+    let latency = job.read.latency.as_ref().unwrap();
+    // A quarter of the rate for 1 s: the last I/O was due about 750 ms before it started.
+    let queue = latency.queue.as_ref().unwrap();
+    assert!((500 * MS..1000 * MS).contains(&queue.max_ns), "{queue:?}");
+    assert!(queue.p50_ns > 200 * MS, "{queue:?}");
+    assert!(
+        p50(&latency.file) < 50 * MS,
+        "the device itself is not that slow"
+    );
+    assert!(latency.total.max_ns >= queue.max_ns);
+    legs_sum_up(latency);
+    let reached = ran.warnings.iter().find_map(|warning| match warning.kind {
+        WarningKind::RateNotReached { reached } => Some(reached),
+        _ => None,
+    });
+    assert!(
+        reached.is_some_and(|reached| (0.15..0.35).contains(&reached)),
+        "{reached:?}"
+    );
+}
+
+/// One thread, one I/O at a time: latencies and the work between them are disjoint parts of the
+/// time, so together they can't exceed it. (The work after the last I/O is outside.)
+fn work_is_beside_the_latencies(lines: &str, writes: bool) {
+    let job = Lab::new().job(&format!("bs=1m\nsize=8m\ndirect=0\nengine=psync\n{lines}"));
+    let direction = if writes { &job.write } else { &job.read };
+    let total = &direction.latency.as_ref().unwrap().total;
+    let io_ns = total.mean_ns * total.count as f64;
+    let between_ns = job.between_ios_ns as f64;
+    let inside = between_ns * (1.0 - 2.0 / total.count as f64);
+    assert!(between_ns > 0.0);
+    let elapsed_ns = job.last_done_ns as f64;
+    assert!(
+        io_ns + inside <= elapsed_ns,
+        "{io_ns} + {between_ns} in {elapsed_ns}"
+    );
+    assert!(
+        io_ns + between_ns > elapsed_ns * 0.5,
+        "{io_ns} + {between_ns} in {elapsed_ns}"
+    );
+}
+
+#[test]
+fn inline_verification_is_between_i_os_and_not_in_their_latencies() {
+    work_is_beside_the_latencies("rw=read\nio_size=64m\nverify=inline", false);
+    work_is_beside_the_latencies("rw=write\nio_size=64m\nverify=inline", true);
+}
+
+#[test]
+fn refilling_is_between_i_os_too() {
+    work_is_beside_the_latencies("rw=write\nio_size=64m\nrefill=1", true);
+    let plain = Lab::new().job("bs=1m\nsize=8m\ndirect=0\nengine=psync\nrw=write\nio_size=8m");
+    assert_eq!(plain.between_ios_ns, 0);
+}

@@ -1,0 +1,13 @@
+//! Whole runs on small files and on gpuio's software GPU.
+//!
+//! Times are compared with wide margins: the machine that runs tests is busy. Cases that need an
+//! environment of their own run in child processes: this program again, with the name of an
+//! ignored test.
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+mod ends;
+mod groups;
+mod lab;
+mod latencies;
+mod results;
+mod verification;

@@ -1,0 +1,120 @@
+//! What was checked, where, and whether to its end.
+
+use gpuio_record::EndedHow;
+
+use crate::lab::{Lab, Stop};
+
+#[test]
+fn inline_verification_checks_every_read() {
+    for path in [
+        "path=host",
+        "path=staged\ngpu=software",
+        "path=cached\ngpu=software",
+    ] {
+        let job = Lab::with_gpu().job(&format!(
+            "{path}\nrw=randread\nbs=64k\nsize=2m\nio_size=4m\nverify=inline"
+        ));
+        let verify = job.verify.unwrap();
+        assert_eq!(
+            (verify.timed_blocks, verify.timed_bytes),
+            (job.read.ios, job.read.bytes)
+        );
+        assert_eq!(
+            (verify.bad_blocks, verify.failed, verify.complete),
+            (0, 0, true),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn a_pass_checks_every_byte_once_whatever_was_timed() {
+    let cases = [
+        ("rw=read", 1),
+        ("rw=randread\nthreads=3", 3),
+        ("rw=write\nthreads=2", 2),
+        ("rw=randrw\npath=staged\ngpu=software\nthreads=2", 2),
+        ("rw=randwrite\npath=cached\ngpu=software", 1),
+    ];
+    for (lines, threads) in cases {
+        let job = Lab::with_gpu().job(&format!(
+            "{lines}\nbs=16k\nsize=1m\nio_size=256k\nverify=pass"
+        ));
+        let verify = job.verify.unwrap();
+        assert_eq!(verify.pass_bytes, threads << 20, "{lines}");
+        assert_eq!(
+            (verify.bad_blocks, verify.failed, verify.complete),
+            (0, 0, true),
+            "{lines}"
+        );
+        assert_eq!(
+            verify.timed_blocks > 0,
+            job.write.ios == 0,
+            "{lines}: only reads stay"
+        );
+    }
+}
+
+#[test]
+fn threads_on_one_file_share_the_pass_out() {
+    for lines in ["shared_files=1", "shared_files=0"] {
+        let lab = Lab::new();
+        let text = format!(
+            "[a]\nfilename=${{DIR}}/f\n{lines}\nthreads=3\nrw=write\nbs=4k\nsize=100k\n\
+             io_size=100k\nverify=pass\n"
+        );
+        let verify = lab.run(&text).jobs.remove(0).verify.unwrap();
+        let bytes = if lines == "shared_files=1" {
+            300 << 10
+        } else {
+            100 << 10
+        };
+        assert_eq!(verify.pass_bytes, bytes, "{lines}");
+        assert_eq!((verify.bad_blocks, verify.complete), (0, true), "{lines}");
+    }
+}
+
+#[test]
+fn failed_reads_of_the_pass_are_told() {
+    // Every tenth I/O fails, those of the pass too.
+    let job = Lab::new()
+        .job("rw=read\nbs=4k\nsize=4m\nio_size=64k\nverify=pass\ninject=eio=10%\nengine=psync");
+    let verify = job.verify.unwrap();
+    assert!((50..200).contains(&verify.failed), "{verify:?}");
+    assert_eq!(verify.pass_blocks + verify.failed, 1024);
+    assert_eq!(verify.bad_blocks, 0, "what did not arrive is not compared");
+}
+
+#[test]
+fn an_interrupt_cuts_the_load_and_the_pass_short() {
+    for mode in ["pass", "inline"] {
+        let lab = Lab::stopping(Stop::Started { after_ms: 200 });
+        let text = format!(
+            "[a]\ndirectory=${{DIR}}\nsize=4m\nbs=4k\nverify={mode}\nruntime=60\n[b]\nstonewall\n"
+        );
+        let began = std::time::Instant::now();
+        let ran = lab.run(&text);
+        assert!(began.elapsed().as_secs() < 30, "it did not run on");
+        assert_eq!(ran.ended, EndedHow::Interrupted);
+        assert_eq!(ran.jobs.len(), 1, "the second group did not start");
+        let job = &ran.jobs[0];
+        assert_eq!(job.ended, EndedHow::Interrupted);
+        assert!(job.read.ios > 0, "partial results stand");
+        assert!(!job.verify.as_ref().unwrap().complete, "{mode}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_pass_alone() {
+    let lab = Lab::stopping(Stop::Verifying);
+    let ran = lab.run(
+        "[a]\ndirectory=${DIR}\nsize=16m\nbs=4k\nio_size=64k\nverify=pass\ninject=delay=1ms\n\
+         engine=psync\n",
+    );
+    assert_eq!(ran.ended, EndedHow::Interrupted);
+    let job = &ran.jobs[0];
+    assert_eq!(job.ended, EndedHow::Complete, "the load itself was over");
+    let verify = job.verify.as_ref().unwrap();
+    assert!(!verify.complete);
+    assert!(verify.pass_blocks < 4096, "{verify:?}");
+}
