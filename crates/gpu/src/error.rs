@@ -50,7 +50,13 @@ impl fmt::Display for Absent {
             Self::NoLibrary { tried, why } => {
                 f.write_str("no CUDA driver library could be loaded")?;
                 for (path, why) in tried.iter().zip(why) {
-                    write!(f, "; {}: {why}", path.display())?;
+                    // The loader's words name the file themselves, as a rule.
+                    let path = path.display().to_string();
+                    let why = why.trim_start_matches("dlopen failed: ");
+                    match why.strip_prefix(&format!("{path}: ")) {
+                        Some(rest) => write!(f, "; {path}: {rest}")?,
+                        None => write!(f, "; {path}: {why}")?,
+                    }
                 }
                 if tried.is_empty() {
                     f.write_str("; there was no place to look for it")?;

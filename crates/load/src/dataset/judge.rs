@@ -159,7 +159,7 @@ fn absent(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refus
     if !may_make {
         return Err(Refusal::NeverWritten {
             path: wanted.path.clone(),
-            command: write_command(wanted),
+            command: write_command(wanted, permit),
         });
     }
     seen.in_use(wanted)?;
@@ -184,7 +184,7 @@ fn file(wanted: &Wanted, permit: &Permit, seen: Seen, size: u64) -> Result<Verdi
             our_file(wanted, permit, &seen, size, &entry)
         }
         _ if wanted.writes => foreign_write(wanted, permit, seen, size),
-        _ => foreign_read(wanted, &seen, size),
+        _ => foreign_read(wanted, permit, &seen, size),
     }
 }
 
@@ -205,7 +205,7 @@ fn our_file(
     let remake = too_short || other_data;
     let writes = wanted.writes || remake;
     if remake && !wanted.writes && !permit.make_missing {
-        let (path, command) = (wanted.path.clone(), write_command(wanted));
+        let (path, command) = (wanted.path.clone(), write_command(wanted, permit));
         return Err(if too_short {
             Refusal::TooShort {
                 path,
@@ -263,10 +263,15 @@ fn foreign_write(
     })
 }
 
-fn foreign_read(wanted: &Wanted, seen: &Seen, size: u64) -> Result<Verdict, Refusal> {
+fn foreign_read(
+    wanted: &Wanted,
+    permit: &Permit,
+    seen: &Seen,
+    size: u64,
+) -> Result<Verdict, Refusal> {
     let path = wanted.path.clone();
     if size < wanted.length {
-        let command = Some(write_command(wanted));
+        let command = Some(write_command(wanted, permit));
         return Err(Refusal::TooShort {
             path,
             size,
@@ -353,13 +358,20 @@ fn parent_can_be_made(path: &Path) -> bool {
 }
 
 /// The command that writes what a read misses.
-fn write_command(wanted: &Wanted) -> String {
+fn write_command(wanted: &Wanted, permit: &Permit) -> String {
     let size = gpuio_units::format_bytes(wanted.length);
     let (flag, place) = match wanted.path.parent().filter(|_| wanted.in_directory) {
         Some(directory) if directory.as_os_str().is_empty() => ("--directory", Path::new(".")),
         Some(directory) => ("--directory", directory),
         None => ("--filename", wanted.path.as_path()),
     };
+    if !permit.make_missing {
+        let flag = if wanted.in_directory { "-D" } else { "-f" };
+        return format!(
+            "gdsio {flag} {} -I 1 with the same -w, -s and -o, and -V if the read has it",
+            place.display()
+        );
+    }
     format!(
         "gpuio bench --rw write {flag} {} --size {size}",
         place.display()

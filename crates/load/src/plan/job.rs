@@ -11,9 +11,9 @@ use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
 use super::{PlanError, place, regions, vet};
 
-/// Streams per thread on a GPU path when nobody said. More than two bought nothing on an H100:
-/// one copy engine serves each direction.
-const STREAMS: u32 = 2;
+/// Streams per thread on a GPU path when nobody said. On an H100 more made tails longer and bought
+/// no rate (BENCHMARKS.md): one copy engine serves each direction.
+const STREAMS: u32 = 1;
 
 type Row = (&'static path::Row, Option<String>);
 

@@ -42,8 +42,9 @@ pub(super) struct DataSet<'a> {
     /// Files made by this run that are to go, and the directories made for them.
     made: Vec<Made>,
     directories: Vec<PathBuf>,
-    /// Our own files that the group in hand writes.
-    written: Vec<PathBuf>,
+    /// Our own files that the group in hand writes, and whether each holds its whole pattern
+    /// before the load.
+    written: Vec<(PathBuf, bool)>,
     /// Targets of any owner that hold their pattern because an earlier group wrote and verified
     /// all of it.
     verified: Vec<(String, Holds)>,
@@ -102,7 +103,8 @@ impl<'a> DataSet<'a> {
         let bar = Bar { done: AtomicU64::new(0), of: bytes_to_fill(&tasks), making };
         let made = make::make(&tasks, &bar, stop)?;
         self.made.extend(made.into_iter().zip(keeps).filter(|(_, keep)| !keep).map(|(m, _)| m));
-        manifest::begin(&self.written)?;
+        let paths: Vec<&PathBuf> = self.written.iter().map(|(path, _)| path).collect();
+        manifest::begin(&paths)?;
         Ok(())
     }
 
@@ -127,8 +129,10 @@ impl<'a> DataSet<'a> {
         let ours =
             matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
         let file = verdict.kind == TargetKind::File;
-        if wanted.writes && ours && file && !self.written.contains(&verdict.path) {
-            self.written.push(verdict.path.clone());
+        let known = self.written.iter().any(|(path, _)| *path == verdict.path);
+        if wanted.writes && ours && file && !known {
+            let before = verdict.holds_pattern || verdict.fill;
+            self.written.push((verdict.path.clone(), before));
         }
     }
 
@@ -138,16 +142,16 @@ impl<'a> DataSet<'a> {
         jobs: &[JobPlan],
         results: &[JobResult],
     ) -> Result<(), DataSetError> {
-        let settled: Vec<(PathBuf, Option<Holds>)> = std::mem::take(&mut self.written)
-            .into_iter()
-            .map(|path| {
-                let holds = holds(&path, jobs, results);
-                (path, holds)
-            })
+        let written = std::mem::take(&mut self.written);
+        let settled: Vec<(PathBuf, Option<Holds>)> = written
+            .iter()
+            .map(|(path, before)| (path.clone(), holds(path, *before, jobs, results)))
             .collect();
         for (_, target) in each(jobs).filter(|(job, _)| job.read_percent < 100) {
             self.verified.retain(|(path, _)| *path != target.path);
-            if let Some(held) = holds(Path::new(&target.path), jobs, results)
+            let path = Path::new(&target.path);
+            let before = written.iter().any(|(known, before)| *before && is(known, path));
+            if let Some(held) = holds(path, before, jobs, results)
                 && std::fs::metadata(&target.path).is_ok_and(|m| m.len() >= target.length_bytes)
             {
                 self.verified.push((target.path.clone(), held));
@@ -239,13 +243,16 @@ fn each(jobs: &[JobPlan]) -> impl Iterator<Item = (&JobPlan, &TargetPlan)> {
 
 fn wanted(job: &JobPlan, target: &TargetPlan) -> Wanted {
     let reads = job.read_percent > 0;
+    let verified = job.verify != VerifyMode::Off;
     Wanted {
         path: PathBuf::from(&target.path),
         length: target.length_bytes,
         writes: job.read_percent < 100,
-        // A mapping can't reach past the end of a file, so its file must be there whole.
-        reads: reads || job.engine.got == "mmap",
-        needs_pattern: reads && job.verify != VerifyMode::Off,
+        // A mapping can't reach past the end of a file, so its file must be there whole. And a
+        // verified write of a part leaves a file that can be verified only if the rest of it
+        // holds the pattern as well.
+        reads: reads || job.engine.got == "mmap" || (verified && !whole(job, target)),
+        needs_pattern: reads && verified,
         in_directory: job.directory.is_some(),
         salt: job.salt,
         file_number: target.file_number,
@@ -257,19 +264,29 @@ fn bytes_to_fill(tasks: &[Task]) -> u64 {
     tasks.iter().filter(fills).map(|task| task.length).sum()
 }
 
-/// Whether a written file holds its pattern again: every job that wrote to it wrote all of it anew
-/// in a verification pass that found nothing wrong.
-fn holds(path: &Path, jobs: &[JobPlan], results: &[JobResult]) -> Option<Holds> {
+/// Whether two paths name one file.
+fn is(real: &Path, path: &Path) -> bool {
+    path == real || path.canonicalize().is_ok_and(|found| found == real)
+}
+
+/// Whether a written file holds its pattern again: every job that wrote to it wrote its part anew
+/// in a verification pass that found nothing wrong, and that part is all of it or the rest held
+/// the pattern `before`.
+fn holds(
+    path: &Path,
+    before: bool,
+    jobs: &[JobPlan],
+    results: &[JobResult],
+) -> Option<Holds> {
     let mut found = None;
     for (job, target) in each(jobs) {
-        let same = Path::new(&target.path) == path
-            || Path::new(&target.path).canonicalize().is_ok_and(|real| real == path);
-        if !same || job.read_percent == 100 {
+        if !is(path, Path::new(&target.path)) || job.read_percent == 100 {
             continue;
         }
         let result = results.iter().find(|result| result.name == job.name)?;
         let outcome = result.verify.as_ref()?;
-        if job.verify != VerifyMode::Pass || !clean_pass(outcome) || !whole(job, target) {
+        let all = before || whole(job, target);
+        if job.verify != VerifyMode::Pass || !clean_pass(outcome) || !all {
             return None;
         }
         found = Some(Holds { salt: job.salt, file_number: target.file_number });

@@ -52,7 +52,7 @@ fn an_absent_file_is_made_for_reading_only_in_a_directory_of_ours() {
     let verdict = accept(&wanted(&path, MIB), &permit());
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Make, true));
     let command = format!(
-        "gpuio bench --rw write --directory {} --size 1M",
+        "gdsio -D {} -I 1 with the same -w, -s and -o",
         dir.path().display()
     );
     let parts = [
@@ -195,7 +195,7 @@ fn another_pattern_matters_only_where_it_is_verified() {
     refuse(
         &verified,
         &Permit::default(),
-        &["does not hold the pattern", "--rw write"],
+        &["does not hold the pattern", "gdsio -D", "-I 1"],
     );
 }
 
