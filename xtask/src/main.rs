@@ -3,11 +3,7 @@
 //! A task is a function from the repository root and its arguments to a result, in a file of
 //! its own, and one line in [`TASKS`].
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a terminal tool, not shipped"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a terminal tool, not shipped")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -48,8 +44,6 @@ fn main() -> ExitCode {
 fn root() -> anyhow::Result<PathBuf> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .context("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask <task>`")?;
-    let root = Path::new(&package)
-        .parent()
-        .context("this package has no folder above it")?;
+    let root = Path::new(&package).parent().context("this package has no folder above it")?;
     Ok(root.to_path_buf())
 }

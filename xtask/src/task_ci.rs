@@ -24,10 +24,7 @@ const ADVISORY_SECONDS: &str = "60";
 
 /// The task: no arguments.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    ensure!(
-        arguments.is_empty(),
-        "ci takes no arguments, got {arguments:?}"
-    );
+    ensure!(arguments.is_empty(), "ci takes no arguments, got {arguments:?}");
     let mut counts = Counts::default();
     let result = steps(root, &mut counts);
     if let Err(error) = &result {
@@ -39,14 +36,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
 
 fn steps(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
     step("format", || cargo(root, &["fmt", "--all", "--check"]))?;
-    let lints = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step("lints", || cargo(root, &lints))?;
     step("tidy", || task_tidy::run(root, &[]))?;
     step("tests", || test(root, counts))?;
@@ -69,10 +59,7 @@ fn step_with_outcome(
     let start = Instant::now();
     let result = work().with_context(|| format!("step \"{name}\" failed"));
     let outcome = *result.as_ref().unwrap_or(&"FAILED");
-    println!(
-        "== {name}: {outcome}, {:.1} s\n",
-        start.elapsed().as_secs_f64()
-    );
+    println!("== {name}: {outcome}, {:.1} s\n", start.elapsed().as_secs_f64());
     result.map(drop)
 }
 
@@ -88,9 +75,7 @@ fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 }
 
 fn succeed(command: &mut Command) -> anyhow::Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {command:?}"))?;
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())
 }
@@ -98,12 +83,7 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
 fn document(root: &Path) -> anyhow::Result<()> {
     let mut command = Command::new(cargo_path());
     command.current_dir(root).env("RUSTDOCFLAGS", "-D warnings");
-    command.args([
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--document-private-items",
-    ]);
+    command.args(["doc", "--workspace", "--no-deps", "--document-private-items"]);
     succeed(&mut command)
 }
 
@@ -122,13 +102,7 @@ impl Counts {
             return;
         };
         let count = |word: &str| -> Option<u64> {
-            result
-                .split(word)
-                .next()?
-                .split_whitespace()
-                .next_back()?
-                .parse()
-                .ok()
+            result.split(word).next()?.split_whitespace().next_back()?.parse().ok()
         };
         if let (Some(passed), Some(failed)) = (count(" passed;"), count(" failed;")) {
             self.passed += passed;
@@ -140,17 +114,12 @@ impl Counts {
 /// Runs all tests, showing their output as it comes.
 fn test(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
     let mut command = Command::new(cargo_path());
-    command
-        .current_dir(root)
-        .args(["test", "--workspace", "--no-fail-fast"]);
+    command.current_dir(root).args(["test", "--workspace", "--no-fail-fast"]);
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {command:?}"))?;
-    let output = child
-        .stdout
-        .take()
-        .context("standard output was asked for and is not there")?;
+    let output = child.stdout.take().context("standard output was asked for and is not there")?;
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("cannot read the output of the tests")?;
         let line = String::from_utf8_lossy(&line);
@@ -159,19 +128,13 @@ fn test(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
     }
     let status = child.wait().context("cannot wait for the tests")?;
     ensure!(status.success(), "{command:?} ended with {status}");
-    ensure!(
-        counts.passed > 0,
-        "no test ran: has the form of the result lines changed?"
-    );
+    ensure!(counts.passed > 0, "no test ran: has the form of the result lines changed?");
     Ok(())
 }
 
 fn deny(root: &Path) -> anyhow::Result<()> {
     let mut version = Command::new(cargo_path());
-    version
-        .args(["deny", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    version.args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     if !version.status().is_ok_and(|status| status.success()) {
         install_deny(root)?;
     }
@@ -190,12 +153,9 @@ fn install_deny(root: &Path) -> anyhow::Result<()> {
         "--version",
         DENY_VERSION,
     ]);
-    for (setting, value) in [
-        ("OPT_LEVEL", "0"),
-        ("LTO", "off"),
-        ("CODEGEN_UNITS", "16"),
-        ("DEBUG", "0"),
-    ] {
+    for (setting, value) in
+        [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "16"), ("DEBUG", "0")]
+    {
         command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
     }
     succeed(&mut command)
@@ -205,14 +165,9 @@ fn install_deny(root: &Path) -> anyhow::Result<()> {
 /// reach it must still be able to run every other check: it says so and goes on.
 fn advisories(root: &Path) -> anyhow::Result<&'static str> {
     let mut command = Command::new("timeout");
-    command
-        .current_dir(root)
-        .arg(ADVISORY_SECONDS)
-        .arg(cargo_path());
+    command.current_dir(root).arg(ADVISORY_SECONDS).arg(cargo_path());
     command.args(["deny", "--color", "never", "check", "advisories"]);
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start {command:?}"))?;
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     match verdict(output.status.code(), &text) {
         Verdict::Clean => {
@@ -251,10 +206,6 @@ fn verdict(code: Option<i32>, text: &str) -> Verdict {
         return Verdict::Wrong;
     };
     // The last line that says anything is git's own reason.
-    let reason = rest
-        .lines()
-        .map(str::trim)
-        .rfind(|line| !line.is_empty())
-        .unwrap_or("no reason");
+    let reason = rest.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no reason");
     Verdict::NotChecked(format!("{fetch}: {reason}"))
 }

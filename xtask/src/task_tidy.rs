@@ -41,30 +41,16 @@ struct Finding {
 
 impl Finding {
     fn new(path: &str, line: usize, rule: &'static str, what: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            rule,
-            what: what.into(),
-        }
+        Self { path: path.to_owned(), line, rule, what: what.into() }
     }
 }
 
 /// The task: no arguments.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    ensure!(
-        arguments.is_empty(),
-        "tidy takes no arguments, got {arguments:?}"
-    );
+    ensure!(arguments.is_empty(), "tidy takes no arguments, got {arguments:?}");
     let files = read_all(root)?;
     let findings = check(&files, &|path| root.join(path).exists())?;
-    for Finding {
-        path,
-        line,
-        rule,
-        what,
-    } in &findings
-    {
+    for Finding { path, line, rule, what } in &findings {
         println!("{path}:{line}: {rule}: {what}");
     }
     match findings.len() {
@@ -92,29 +78,16 @@ fn check(files: &[File], exists: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<Fi
 }
 
 fn has_extension(path: &str, extension: &str) -> bool {
-    Path::new(path)
-        .extension()
-        .is_some_and(|found| found == extension)
+    Path::new(path).extension().is_some_and(|found| found == extension)
 }
 
 /// Tracked and new files, without what `.gitignore` names and without binary ones.
 fn read_all(root: &Path) -> anyhow::Result<Vec<File>> {
     let mut git = Command::new("git");
-    git.current_dir(root).args([
-        "ls-files",
-        "-z",
-        "-co",
-        "--exclude-standard",
-        "--deduplicate",
-    ]);
-    let output = git
-        .output()
-        .context("cannot run `git ls-files`: is git installed?")?;
+    git.current_dir(root).args(["ls-files", "-z", "-co", "--exclude-standard", "--deduplicate"]);
+    let output = git.output().context("cannot run `git ls-files`: is git installed?")?;
     let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "`git ls-files` failed: {complaint}"
-    );
+    ensure!(output.status.success(), "`git ls-files` failed: {complaint}");
     let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
     let mut files = Vec::new();
     for path in names.split_terminator('\0') {
@@ -127,10 +100,7 @@ fn read_all(root: &Path) -> anyhow::Result<Vec<File>> {
         if let Ok(text) = String::from_utf8(bytes)
             && !text.contains('\0')
         {
-            files.push(File {
-                path: path.to_owned(),
-                text,
-            });
+            files.push(File { path: path.to_owned(), text });
         }
     }
     Ok(files)

@@ -33,17 +33,11 @@ pub fn read_name(root: &Root, name: &str, problems: &mut Vec<HostError>) -> Opti
 fn describe(root: &Root, place: &Place, problems: &mut Vec<HostError>, depth: usize) -> BlockFacts {
     let kind = kind(root, place);
     // Partitions have no queue and no members of their own: those are the disk's.
-    let disk = if place.is_partition(root) {
-        place.parent()
-    } else {
-        None
-    };
+    let disk = if place.is_partition(root) { place.parent() } else { None };
     let whole = disk.as_ref().unwrap_or(place);
     let controller = whole.controller(root);
     let pci_address = controller.pci_address.clone();
-    let locality = pci_address
-        .as_deref()
-        .map(|address| numa::pci_locality(root, address));
+    let locality = pci_address.as_deref().map(|address| numa::pci_locality(root, address));
     let mut number = |name: &str| keep(root.number(whole.file(name)), problems);
     let rotational = number("queue/rotational").map(|value| value != 0);
     let logical_block_bytes = number("queue/logical_block_size");
@@ -114,15 +108,10 @@ fn members(
         return Vec::new();
     };
     let names = keep(root.list(place.file("slaves")).map(Some), problems).unwrap_or_default();
-    let mut places: Vec<Place> = names
-        .iter()
-        .filter_map(|name| place_of_name(root, name))
-        .collect();
+    let mut places: Vec<Place> =
+        names.iter().filter_map(|name| place_of_name(root, name)).collect();
     places.extend(behind_loop(root, place));
-    places
-        .iter()
-        .map(|member| describe(root, member, problems, depth))
-        .collect()
+    places.iter().map(|member| describe(root, member, problems, depth)).collect()
 }
 
 /// The device that holds the file behind a loop device. The path is that of the process which

@@ -56,10 +56,7 @@ pub fn parse_allowed(status: &str) -> Result<Option<Vec<u32>>, Malformed> {
     };
     match parse_cpu_list(value) {
         Ok(cpus) => Ok(Some(cpus)),
-        Err(error) => Err(Malformed {
-            line: index as u64 + 1,
-            ..error
-        }),
+        Err(error) => Err(Malformed { line: index as u64 + 1, ..error }),
     }
 }
 
@@ -67,11 +64,7 @@ pub fn parse_allowed(status: &str) -> Result<Option<Vec<u32>>, Malformed> {
 fn caches(root: &Root) -> Result<(Option<u64>, Option<u64>), HostError> {
     let base = "sys/devices/system/cpu/cpu0/cache";
     let (mut l2, mut l3) = (None, None);
-    for index in root
-        .list(base)?
-        .iter()
-        .filter(|name| name.starts_with("index"))
-    {
+    for index in root.list(base)?.iter().filter(|name| name.starts_with("index")) {
         let kind = root.word(format!("{base}/{index}/type"))?;
         if kind.as_deref() == Some("Instruction") {
             continue;

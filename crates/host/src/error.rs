@@ -21,11 +21,7 @@ pub struct Malformed {
 impl Malformed {
     /// Describes the line at `index`, counted from 0.
     pub(crate) fn new(index: usize, text: &str, wanted: &'static str) -> Self {
-        Self {
-            line: index as u64 + 1,
-            text: text.chars().take(80).collect(),
-            wanted,
-        }
+        Self { line: index as u64 + 1, text: text.chars().take(80).collect(), wanted }
     }
 }
 
@@ -80,9 +76,7 @@ impl HostError {
                 line: Some(source.line),
                 message: source.to_string(),
             },
-            Self::Call {
-                path, call, source, ..
-            } => ReadProblem {
+            Self::Call { path, call, source, .. } => ReadProblem {
                 path: path.to_string_lossy().into_owned(),
                 line: None,
                 message: format!("{call}: {source}"),

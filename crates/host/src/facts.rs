@@ -30,10 +30,8 @@ pub fn collect(root: &Root) -> HostFacts {
 /// not exist yet, that of the nearest directory above it. What could not be read or understood
 /// goes to `problems`.
 pub fn target_storage(root: &Root, path: &Path, problems: &mut Vec<HostError>) -> TargetStorage {
-    let mut facts = TargetStorage {
-        path: path.to_string_lossy().into_owned(),
-        ..TargetStorage::default()
-    };
+    let mut facts =
+        TargetStorage { path: path.to_string_lossy().into_owned(), ..TargetStorage::default() };
     let Some(near) = nearest_existing(path) else {
         return facts;
     };

@@ -15,10 +15,7 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> KernelFacts {
         keep(text.parse(|body| parse_limit(body, name)), problems)
     };
     let (memlock_bytes, open_files) = (limit("Max locked memory"), limit("Max open files"));
-    let thp = keep(
-        root.read("sys/kernel/mm/transparent_hugepage/enabled"),
-        problems,
-    );
+    let thp = keep(root.read("sys/kernel/mm/transparent_hugepage/enabled"), problems);
     KernelFacts {
         release: keep(root.word("proc/sys/kernel/osrelease"), problems),
         version: keep(root.word("proc/sys/kernel/version"), problems),
@@ -90,26 +87,18 @@ fn container(root: &Root) -> Result<Option<String>, HostError> {
         return Ok(Some(told));
     }
     let groups = root.read("proc/self/cgroup")?;
-    Ok(groups
-        .and_then(|text| container_of_cgroup(&text.body))
-        .map(str::to_owned))
+    Ok(groups.and_then(|text| container_of_cgroup(&text.body)).map(str::to_owned))
 }
 
 /// The container's kind by the names of this process's control groups.
 #[must_use]
 pub fn container_of_cgroup(cgroup: &str) -> Option<&'static str> {
-    let names = [
-        ("kubepods", "kubernetes"),
-        ("libpod", "podman"),
-        ("docker", "docker"),
-        ("lxc", "lxc"),
-    ];
+    let names =
+        [("kubepods", "kubernetes"), ("libpod", "podman"), ("docker", "docker"), ("lxc", "lxc")];
     // `docker.service` is the engine itself, which runs on the bare machine.
     let belongs = |part: &str, name: &str| part.contains(name) && !part.ends_with(".service");
     names.iter().find_map(|(name, kind)| {
-        let found = cgroup
-            .lines()
-            .any(|line| line.split('/').any(|part| belongs(part, name)));
+        let found = cgroup.lines().any(|line| line.split('/').any(|part| belongs(part, name)));
         found.then_some(*kind)
     })
 }

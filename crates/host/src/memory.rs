@@ -39,11 +39,7 @@ pub fn parse_meminfo(text: &str) -> Result<MemoryFacts, Malformed> {
     let free = count_field(text, "HugePages_Free")?;
     let page_bytes = kib_field(text, "Hugepagesize")?;
     let huge_pages = match (total, free, page_bytes) {
-        (Some(total), Some(free), Some(page_bytes)) => Some(HugePages {
-            total,
-            free,
-            page_bytes,
-        }),
+        (Some(total), Some(free), Some(page_bytes)) => Some(HugePages { total, free, page_bytes }),
         _ => None,
     };
     Ok(MemoryFacts {
@@ -70,11 +66,7 @@ fn cgroup_limit(root: &Root) -> Result<Option<CgroupLimit>, HostError> {
         let Some(mount) = mounts.iter().find(|mount| group.is_mounted_at(mount)) else {
             continue;
         };
-        let file = if group.unified {
-            "memory.max"
-        } else {
-            "memory.limit_in_bytes"
-        };
+        let file = if group.unified { "memory.max" } else { "memory.limit_in_bytes" };
         for dir in group.directories(mount) {
             let Some(text) = root.read(dir.join(file))? else {
                 continue;
@@ -82,16 +74,9 @@ fn cgroup_limit(root: &Root) -> Result<Option<CgroupLimit>, HostError> {
             let Some(limit_bytes) = text.parse(parse_limit)? else {
                 continue;
             };
-            if tightest
-                .as_ref()
-                .is_none_or(|seen| limit_bytes < seen.limit_bytes)
-            {
+            if tightest.as_ref().is_none_or(|seen| limit_bytes < seen.limit_bytes) {
                 let path = text.path.to_string_lossy().into_owned();
-                tightest = Some(CgroupLimit {
-                    version,
-                    path,
-                    limit_bytes,
-                });
+                tightest = Some(CgroupLimit { version, path, limit_bytes });
             }
         }
     }
@@ -118,10 +103,7 @@ impl Group {
     /// The group's directory and those above it, up to the mount point. In a container the path
     /// may lie outside what is mounted; then only the mount point is left to look at.
     fn directories(&self, mount: &Mount) -> Vec<PathBuf> {
-        let below = self
-            .path
-            .strip_prefix(&mount.fs_root)
-            .unwrap_or(Path::new(""));
+        let below = self.path.strip_prefix(&mount.fs_root).unwrap_or(Path::new(""));
         let mut dirs: Vec<PathBuf> = below
             .ancestors()
             .filter(|part| !part.as_os_str().is_empty() && !part.starts_with("/"))
@@ -144,10 +126,7 @@ pub fn parse_cgroup(text: &str) -> Result<Vec<Group>, Malformed> {
         let (controllers, path) = rest.split_once(':').ok_or_else(malformed)?;
         let unified = id == "0" && controllers.is_empty();
         if unified || controllers.split(',').any(|name| name == "memory") {
-            groups.push(Group {
-                unified,
-                path: PathBuf::from(path),
-            });
+            groups.push(Group { unified, path: PathBuf::from(path) });
         }
     }
     Ok(groups)
@@ -162,8 +141,6 @@ pub fn parse_limit(text: &str) -> Result<Option<u64>, Malformed> {
     if word == "max" || word == "-1" {
         return Ok(None);
     }
-    let limit: u64 = word
-        .parse()
-        .map_err(|_| Malformed::new(0, word, "max or a number"))?;
+    let limit: u64 = word.parse().map_err(|_| Malformed::new(0, word, "max or a number"))?;
     Ok((limit < V1_UNLIMITED).then_some(limit))
 }

@@ -68,11 +68,7 @@ pub fn parse_mountinfo(text: &[u8]) -> Result<Vec<Mount>, Malformed> {
         .filter(|(_, line)| !line.is_empty())
         .map(|(index, line)| {
             parse_line(line).ok_or_else(|| {
-                Malformed::new(
-                    index,
-                    &String::from_utf8_lossy(line),
-                    "a mount of ten fields",
-                )
+                Malformed::new(index, &String::from_utf8_lossy(line), "a mount of ten fields")
             })
         })
         .collect()
@@ -93,16 +89,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let source = OsString::from_vec(unescape_octal(fields.next()?));
     // A file system without options of its own may leave the last field out.
     let super_options = fields.next().map(words).unwrap_or_default();
-    Some(Mount {
-        id,
-        device,
-        fs_root,
-        mount_point,
-        fs_type,
-        source,
-        options,
-        super_options,
-    })
+    Some(Mount { id, device, fs_root, mount_point, fs_type, source, options, super_options })
 }
 
 fn path_of(field: &[u8]) -> PathBuf {
@@ -111,31 +98,22 @@ fn path_of(field: &[u8]) -> PathBuf {
 
 fn words(field: &[u8]) -> Vec<String> {
     let text = unescape_octal(field);
-    let parts = text
-        .split(|byte| *byte == b',')
-        .filter(|part| !part.is_empty());
-    parts
-        .map(|part| String::from_utf8_lossy(part).into_owned())
-        .collect()
+    let parts = text.split(|byte| *byte == b',').filter(|part| !part.is_empty());
+    parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect()
 }
 
 /// A device number as the kernel prints it: `259:0`.
 #[must_use]
 pub fn parse_device(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.trim().split_once(':')?;
-    Some(DeviceNumber {
-        major: major.parse().ok()?,
-        minor: minor.parse().ok()?,
-    })
+    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
 /// The mount that serves `path`, an absolute path with its links resolved: the longest mount
 /// point that leads to it, the last one mounted where several are at the same place.
 #[must_use]
 pub fn find<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
-    let leading = mounts
-        .iter()
-        .filter(|mount| path.starts_with(&mount.mount_point));
+    let leading = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
     leading.max_by_key(|mount| mount.mount_point.as_os_str().as_bytes().len())
 }
 
@@ -155,11 +133,8 @@ pub fn of_path(root: &Root, path: &Path) -> Result<Option<Mount>, HostError> {
         if by_id.is_some() {
             return Ok(by_id.cloned());
         }
-        let of_device: Vec<Mount> = mounts
-            .iter()
-            .filter(|mount| mount.device == state.device)
-            .cloned()
-            .collect();
+        let of_device: Vec<Mount> =
+            mounts.iter().filter(|mount| mount.device == state.device).cloned().collect();
         if let Some(mount) = find(&of_device, &canonical) {
             return Ok(Some(mount.clone()));
         }

@@ -20,9 +20,7 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> NumaFacts {
             distances: keep(distances(root, &dir), problems),
         }
     });
-    NumaFacts {
-        nodes: nodes.collect(),
-    }
+    NumaFacts { nodes: nodes.collect() }
 }
 
 type Sizes = (Option<u64>, Option<u64>);
@@ -49,11 +47,7 @@ pub fn parse_node_memory(meminfo: &str, key: &str) -> Result<Option<u64>, Malfor
             continue;
         }
         let malformed = || Malformed::new(index, line, "a size in kB");
-        let digits = value
-            .trim()
-            .strip_suffix("kB")
-            .ok_or_else(malformed)?
-            .trim_end();
+        let digits = value.trim().strip_suffix("kB").ok_or_else(malformed)?.trim_end();
         let kib: u64 = digits.parse().map_err(|_| malformed())?;
         return kib.checked_mul(1024).ok_or_else(malformed).map(Some);
     }
@@ -73,10 +67,7 @@ fn distances(root: &Root, dir: &str) -> Result<Option<Vec<u32>>, HostError> {
 /// [`Malformed`] when a word is not a number.
 pub fn parse_distances(text: &str) -> Result<Vec<u32>, Malformed> {
     text.split_whitespace()
-        .map(|word| {
-            word.parse()
-                .map_err(|_| Malformed::new(0, text.trim_end(), "distances"))
-        })
+        .map(|word| word.parse().map_err(|_| Malformed::new(0, text.trim_end(), "distances")))
         .collect()
 }
 
@@ -99,11 +90,7 @@ pub fn pci_locality(root: &Root, address: &str) -> Result<Option<PciLocality>, H
         None => None,
     };
     let local_cpus = cpu::list(root, &format!("{dir}/local_cpulist"))?;
-    Ok(Some(PciLocality {
-        address,
-        node,
-        local_cpus,
-    }))
+    Ok(Some(PciLocality { address, node, local_cpus }))
 }
 
 /// A `numa_node` file; -1, which firmware without a say gives, is `None`.
@@ -115,9 +102,7 @@ pub fn parse_node(text: &str) -> Result<Option<u32>, Malformed> {
     if word == "-1" {
         return Ok(None);
     }
-    word.parse()
-        .map(Some)
-        .map_err(|_| Malformed::new(0, word, "a node number or -1"))
+    word.parse().map(Some).map_err(|_| Malformed::new(0, word, "a node number or -1"))
 }
 
 /// A PCI address as sysfs spells it; `None` when `address` is not one.

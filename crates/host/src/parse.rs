@@ -28,8 +28,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, Malformed> {
 /// A file of one unsigned number.
 pub(crate) fn number(text: &str) -> Result<u64, Malformed> {
     let word = text.trim();
-    word.parse()
-        .map_err(|_| Malformed::new(0, word, "an unsigned number"))
+    word.parse().map_err(|_| Malformed::new(0, word, "an unsigned number"))
 }
 
 /// The value of the first line `key: value`, trimmed.
@@ -56,19 +55,14 @@ pub(crate) fn count_field(text: &str, key: &str) -> Result<Option<u64>, Malforme
     let Some((index, value)) = field(text, key) else {
         return Ok(None);
     };
-    value
-        .parse()
-        .map(Some)
-        .map_err(|_| Malformed::new(index, value, "an unsigned number"))
+    value.parse().map(Some).map_err(|_| Malformed::new(index, value, "an unsigned number"))
 }
 
 /// The choice in brackets of a list like `always [madvise] never`; the only word when there are
 /// no brackets, as block devices without a choice print.
 pub(crate) fn chosen(text: &str) -> Option<String> {
     let text = text.trim();
-    let inside = text
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'));
+    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     match inside {
         Some((word, _)) => Some(word.trim().to_owned()),
         None if !text.is_empty() && !text.contains(char::is_whitespace) => Some(text.to_owned()),

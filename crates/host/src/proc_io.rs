@@ -22,12 +22,8 @@ impl ProcessIoSample {
             write_call_bytes: to.write_call_bytes.saturating_sub(from.write_call_bytes),
             read_calls: to.read_calls.saturating_sub(from.read_calls),
             write_calls: to.write_calls.saturating_sub(from.write_calls),
-            storage_read_bytes: to
-                .storage_read_bytes
-                .saturating_sub(from.storage_read_bytes),
-            storage_write_bytes: to
-                .storage_write_bytes
-                .saturating_sub(from.storage_write_bytes),
+            storage_read_bytes: to.storage_read_bytes.saturating_sub(from.storage_read_bytes),
+            storage_write_bytes: to.storage_write_bytes.saturating_sub(from.storage_write_bytes),
             cancelled_write_bytes: to
                 .cancelled_write_bytes
                 .saturating_sub(from.cancelled_write_bytes),

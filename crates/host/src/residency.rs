@@ -64,10 +64,9 @@ pub fn residency(file: &File, offset_bytes: u64, length_bytes: u64) -> Residency
     };
     match by_mincore(file, offset_bytes, length) {
         Ok(cached) => known(length, cached, None, ResidencyMethod::Mincore),
-        Err(second) => unknown(
-            length,
-            format!("cachestat failed ({first}) and so did mincore ({second})"),
-        ),
+        Err(second) => {
+            unknown(length, format!("cachestat failed ({first}) and so did mincore ({second})"))
+        }
     }
 }
 
@@ -85,31 +84,16 @@ pub fn drop_cache(file: &File) -> Result<(), HostError> {
         advice,
     };
     fdatasync(file).map_err(|errno| {
-        fail(
-            "fdatasync",
-            errno,
-            "the data may not be on storage; see the kernel log",
-        )
+        fail("fdatasync", errno, "the data may not be on storage; see the kernel log")
     })?;
     fadvise(file, 0, None::<NonZeroU64>, Advice::DontNeed).map_err(|errno| {
-        fail(
-            "posix_fadvise",
-            errno,
-            "the page cache stays; use direct I/O to go around it",
-        )
+        fail("posix_fadvise", errno, "the page cache stays; use direct I/O to go around it")
     })
 }
 
 fn known(range: u64, cached: u64, dirty: Option<u64>, method: ResidencyMethod) -> Residency {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a fraction needs no more than 53 bits"
-    )]
-    let fraction = if range == 0 {
-        0.0
-    } else {
-        cached as f64 / range as f64
-    };
+    #[expect(clippy::cast_precision_loss, reason = "a fraction needs no more than 53 bits")]
+    let fraction = if range == 0 { 0.0 } else { cached as f64 / range as f64 };
     Residency {
         range_bytes: range,
         fraction: Some(fraction),
@@ -121,11 +105,7 @@ fn known(range: u64, cached: u64, dirty: Option<u64>, method: ResidencyMethod) -
 }
 
 fn unknown(range_bytes: u64, reason: String) -> Residency {
-    Residency {
-        range_bytes,
-        reason: Some(reason),
-        ..Residency::default()
-    }
+    Residency { range_bytes, reason: Some(reason), ..Residency::default() }
 }
 
 /// Pages as bytes; the last page of a range may stick out of it.
@@ -151,10 +131,7 @@ fn cut(file: &File, offset: u64, length: u64) -> io::Result<u64> {
 
 /// The size of a device by sysfs, as seeking to its end would move the caller's position.
 fn device_bytes(raw: u64) -> io::Result<u64> {
-    let device = DeviceNumber {
-        major: rustix::fs::major(raw),
-        minor: rustix::fs::minor(raw),
-    };
+    let device = DeviceNumber { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) };
     let root = Root::live();
     block::place_of(&root, device)
         .and_then(|place| place.size_bytes(&root, &mut Vec::new()))
@@ -176,11 +153,7 @@ fn cachestat(file: &File, offset: u64, length: u64) -> io::Result<Cachestat> {
             0u32,
         )
     };
-    if rc == 0 {
-        Ok(found)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if rc == 0 { Ok(found) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Bytes of the range in the page cache, by `mincore(2)`, a window at a time.

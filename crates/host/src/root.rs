@@ -31,10 +31,8 @@ impl Text {
         &self,
         parser: impl FnOnce(&str) -> Result<T, Malformed>,
     ) -> Result<T, HostError> {
-        parser(&self.body).map_err(|source| HostError::Malformed {
-            path: self.path.clone(),
-            source,
-        })
+        parser(&self.body)
+            .map_err(|source| HostError::Malformed { path: self.path.clone(), source })
     }
 }
 
@@ -56,10 +54,7 @@ impl Root {
     #[must_use]
     pub fn join(&self, rest: impl AsRef<Path>) -> PathBuf {
         let rest = rest.as_ref().as_os_str().as_bytes();
-        let start = rest
-            .iter()
-            .position(|byte| *byte != b'/')
-            .unwrap_or(rest.len());
+        let start = rest.iter().position(|byte| *byte != b'/').unwrap_or(rest.len());
         self.root.join(std::ffi::OsStr::from_bytes(&rest[start..]))
     }
 
@@ -77,10 +72,7 @@ impl Root {
         let Some((path, bytes)) = self.read_bytes(rest)? else {
             return Ok(None);
         };
-        Ok(Some(Text {
-            path,
-            body: String::from_utf8_lossy(&bytes).into_owned(),
-        }))
+        Ok(Some(Text { path, body: String::from_utf8_lossy(&bytes).into_owned() }))
     }
 
     /// As [`Root::read`], for files whose bytes need not be UTF-8.
@@ -105,9 +97,7 @@ impl Root {
     /// [`HostError::Read`].
     pub fn word(&self, rest: impl AsRef<Path>) -> Result<Option<String>, HostError> {
         let text = self.read(rest)?;
-        Ok(text
-            .map(|text| text.body.trim().to_owned())
-            .filter(|word| !word.is_empty()))
+        Ok(text.map(|text| text.body.trim().to_owned()).filter(|word| !word.is_empty()))
     }
 
     /// Reads a file that holds one unsigned number.
@@ -127,10 +117,7 @@ impl Root {
     /// [`HostError::Read`].
     pub fn list(&self, rest: impl AsRef<Path>) -> Result<Vec<String>, HostError> {
         let path = self.join(rest);
-        let fail = |source| HostError::Read {
-            path: path.clone(),
-            source,
-        };
+        let fail = |source| HostError::Read { path: path.clone(), source };
         let entries = match fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(error) if lacks(&error) => return Ok(Vec::new()),
@@ -138,13 +125,7 @@ impl Root {
         };
         let mut names = Vec::new();
         for entry in entries {
-            names.push(
-                entry
-                    .map_err(fail)?
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned(),
-            );
+            names.push(entry.map_err(fail)?.file_name().to_string_lossy().into_owned());
         }
         names.sort();
         Ok(names)

@@ -58,10 +58,8 @@ pub(crate) fn mount_identity(path: &Path) -> Option<MountIdentity> {
 pub(crate) fn node_device(path: &Path) -> Option<DeviceNumber> {
     let found = look(path).ok()?;
     let kind = rustix::fs::FileType::from_raw_mode(found.stx_mode.into());
-    kind.is_block_device().then_some(DeviceNumber {
-        major: found.stx_rdev_major,
-        minor: found.stx_rdev_minor,
-    })
+    kind.is_block_device()
+        .then_some(DeviceNumber { major: found.stx_rdev_major, minor: found.stx_rdev_minor })
 }
 
 fn wanted() -> StatxFlags {
@@ -82,10 +80,7 @@ fn has(found: &Statx, flag: StatxFlags) -> bool {
 }
 
 fn device_of(found: &Statx) -> DeviceNumber {
-    DeviceNumber {
-        major: found.stx_dev_major,
-        minor: found.stx_dev_minor,
-    }
+    DeviceNumber { major: found.stx_dev_major, minor: found.stx_dev_minor }
 }
 
 fn file_facts(found: &Statx) -> FileFacts {
@@ -110,7 +105,5 @@ fn file_facts(found: &Statx) -> FileFacts {
 
 /// Nanoseconds since 1970, held at the ends of the range for dates beyond the years 1678 to 2262.
 fn nanoseconds(time: &StatxTimestamp) -> i64 {
-    time.tv_sec
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec.into())
+    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.into())
 }

@@ -41,15 +41,11 @@ pub fn examine(root: &Root, path: &Path) -> TargetFacts {
         Ok(found) => present(root, path, &found, &mut unchecked),
         Err(error) if is_absent(&error) => {
             let parent = resolved.as_deref().and_then(Path::parent);
-            TargetKind::Absent {
-                parent_exists: parent.is_some_and(Path::is_dir),
-            }
+            TargetKind::Absent { parent_exists: parent.is_some_and(Path::is_dir) }
         }
         Err(error) => {
             note(&mut unchecked, "what it is", &error);
-            TargetKind::Other {
-                other: OtherKind::Unknown,
-            }
+            TargetKind::Other { other: OtherKind::Unknown }
         }
     };
     let mount = resolved.as_deref().and_then(|resolved| {
@@ -70,17 +66,11 @@ pub fn examine(root: &Root, path: &Path) -> TargetFacts {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn note(unchecked: &mut Vec<Unchecked>, question: &str, reason: &dyn std::fmt::Display) {
-    unchecked.push(Unchecked {
-        question: question.to_owned(),
-        reason: reason.to_string(),
-    });
+    unchecked.push(Unchecked { question: question.to_owned(), reason: reason.to_string() });
 }
 
 /// The path with its links followed; for an absent file, the directory followed and the name
@@ -94,13 +84,7 @@ fn resolve(path: &Path) -> Option<PathBuf> {
         Ok(aim) => full.parent()?.join(aim),
         Err(_) => full,
     };
-    Some(
-        aimed
-            .parent()?
-            .canonicalize()
-            .ok()?
-            .join(aimed.file_name()?),
-    )
+    Some(aimed.parent()?.canonicalize().ok()?.join(aimed.file_name()?))
 }
 
 fn present(
@@ -145,10 +129,7 @@ fn present(
 }
 
 fn device_number(raw: u64) -> DeviceNumber {
-    DeviceNumber {
-        major: rustix::fs::major(raw),
-        minor: rustix::fs::minor(raw),
-    }
+    DeviceNumber { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
 }
 
 fn regular(
@@ -159,9 +140,7 @@ fn regular(
 ) -> TargetKind {
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let in_swap = swap::read(root).map(|areas| {
-        areas
-            .iter()
-            .any(|area| area.path == canonical || same_file(root, &area.path, found))
+        areas.iter().any(|area| area.path == canonical || same_file(root, &area.path, found))
     });
     let in_swap = in_swap.unwrap_or_else(|error| {
         note(unchecked, "whether the kernel swaps to it", &error);
@@ -191,11 +170,7 @@ fn same_file(root: &Root, path: &Path, found: &Metadata) -> bool {
 /// Loop devices that have the file at `path` behind them.
 fn loop_devices(root: &Root, path: &Path) -> Result<Vec<String>, HostError> {
     let mut names = Vec::new();
-    for name in root
-        .list("sys/block")?
-        .into_iter()
-        .filter(|name| name.starts_with("loop"))
-    {
+    for name in root.list("sys/block")?.into_iter().filter(|name| name.starts_with("loop")) {
         let file = root.word(format!("sys/block/{name}/loop/backing_file"))?;
         if file.is_some_and(|file| Path::new(&file) == path) {
             names.push(name);
@@ -214,8 +189,5 @@ fn open_contents(path: &Path) -> io::Result<Contents> {
         Err(errno) => return Err(errno.into()),
     };
     let ends = Ends::read(&File::from(file))?;
-    Ok(Contents {
-        claimed: Some(claimed),
-        ends: Some(ends),
-    })
+    Ok(Contents { claimed: Some(claimed), ends: Some(ends) })
 }

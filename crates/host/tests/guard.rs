@@ -1,8 +1,5 @@
 //! The guard: marks on images, relations in small trees, and the judgement.
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests: what fails there fails the test"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 mod tree;
 
@@ -32,10 +29,7 @@ fn marks(parts: &[(u64, &[u8])]) -> Vec<(String, u64)> {
     }
     let ends = Ends::read(&file).unwrap();
     assert_eq!(ends.are_zero(), parts.is_empty());
-    ends.signatures()
-        .into_iter()
-        .map(|mark| (mark.name, mark.offset_bytes))
-        .collect()
+    ends.signatures().into_iter().map(|mark| (mark.name, mark.offset_bytes)).collect()
 }
 
 fn only(parts: &[(u64, &[u8])], name: &str) {
@@ -64,21 +58,12 @@ fn marks_at_the_start() {
     only(&[(65600, b"_BHRfS_M")], "btrfs file system");
     only(&[(0, b"LUKS\xba\xbe\0\x02")], "LUKS encrypted volume");
     only(&[(0x4000, b"SKUL\xba\xbe")], "LUKS encrypted volume");
-    only(
-        &[(512, b"LABELONE"), (536, b"LVM2 001")],
-        "LVM2 physical volume",
-    );
+    only(&[(512, b"LABELONE"), (536, b"LVM2 001")], "LVM2 physical volume");
     only(&[(4086, b"SWAPSPACE2")], "swap area");
     only(&[(65526, b"SWAPSPACE2")], "swap area");
     only(&[(4086, b"S1SUSPEND")], "hibernation image");
-    only(
-        &[(4096, &[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0])],
-        "md RAID member (metadata 1.2)",
-    );
-    only(
-        &[(0, &[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0])],
-        "md RAID member (metadata 1.1)",
-    );
+    only(&[(4096, &[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0])], "md RAID member (metadata 1.2)");
+    only(&[(0, &[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0])], "md RAID member (metadata 1.1)");
     only(&[(0x8001, b"CD001")], "iso9660 file system");
     only(&[(0, b"bluestore block device")], "Ceph BlueStore device");
     let zfs = 0x00ba_b10c_u64;
@@ -98,14 +83,8 @@ fn marks_at_the_end() {
     only(&[(SIZE - 8192, new_md)], "md RAID member (metadata 1.0)");
     only(&[(SIZE - 512, b"EFI PART")], "GPT partition table (backup)");
     let zfs = 0x00ba_b10c_u64;
-    only(
-        &[(SIZE - (128 << 10), &zfs.to_be_bytes())],
-        "zfs pool member",
-    );
-    only(
-        &[(SIZE - 1024, b"Intel Raid ISM Cfg Sig. 1.3")],
-        "Intel firmware RAID member",
-    );
+    only(&[(SIZE - (128 << 10), &zfs.to_be_bytes())], "zfs pool member");
+    only(&[(SIZE - 1024, b"Intel Raid ISM Cfg Sig. 1.3")], "Intel firmware RAID member");
 }
 
 #[test]
@@ -116,10 +95,7 @@ fn boot_sectors_and_partition_tables() {
     only(&[end, (3, b"NTFS    ")], "ntfs file system");
     only(&[end, (82, b"FAT32   ")], "vfat file system");
     let protective: (u64, &[u8]) = (446, &[0, 0, 0, 0, 0xee]);
-    only(
-        &[end, protective, (512, b"EFI PART")],
-        "GPT partition table",
-    );
+    only(&[end, protective, (512, b"EFI PART")], "GPT partition table");
     let names = marks(&[end, (446, &[0, 0, 0, 0, 7]), (512, b"EFI PART")]);
     assert_eq!(names.len(), 2, "a hybrid table is both: {names:?}");
 }
@@ -165,24 +141,15 @@ fn disk() -> Tree {
         .file(&format!("{DM}/dm/name"), "vg-home\n")
         .link(&format!("{SDA}/sda2/holders/dm-0"), DM)
         .file("proc/swaps", "Filename Type Size Used Priority\n")
-        .file(
-            "proc/self/mountinfo",
-            "1 0 0:5 / / rw - overlay overlay rw\n",
-        );
+        .file("proc/self/mountinfo", "1 0 0:5 / / rw - overlay overlay rw\n");
     tree
 }
 
 fn look(tree: &Tree, device: DeviceNumber) -> (BlockTarget, Vec<Unchecked>) {
     let mut unchecked = Vec::new();
     let ends = Ends::of(vec![0; 4096], vec![0; 4096], 65_536 * 512);
-    let contents = Contents {
-        claimed: Some(false),
-        ends: Some(ends),
-    };
-    (
-        examine_block(&tree.root(), device, contents, &mut unchecked),
-        unchecked,
-    )
+    let contents = Contents { claimed: Some(false), ends: Some(ends) };
+    (examine_block(&tree.root(), device, contents, &mut unchecked), unchecked)
 }
 
 fn judge(target: BlockTarget, unchecked: Vec<Unchecked>) -> Vec<String> {
@@ -240,10 +207,7 @@ fn a_volume_that_is_not_mounted_is_free_but_what_it_lies_on_is_not() {
 #[test]
 fn a_mounted_whole_disk_endangers_its_partitions() {
     let tree = disk();
-    tree.file(
-        "proc/self/mountinfo",
-        "2 0 8:0 / /mnt rw - ext4 /dev/sda rw\n",
-    );
+    tree.file("proc/self/mountinfo", "2 0 8:0 / /mnt rw - ext4 /dev/sda rw\n");
     let (target, unchecked) = look(&tree, number(8, 1));
     assert_eq!(judge(target, unchecked), ["sda is mounted at /mnt (ext4)"]);
 }
@@ -258,29 +222,17 @@ fn swap_is_found_by_node_and_by_volume_name() {
     );
     let (target, unchecked) = look(&tree, number(8, 0));
     let found = judge(target, unchecked);
-    assert!(
-        found.contains(&"the kernel swaps to sda1".to_owned()),
-        "{found:?}"
-    );
-    assert!(
-        found.contains(&"the kernel swaps to dm-0".to_owned()),
-        "{found:?}"
-    );
+    assert!(found.contains(&"the kernel swaps to sda1".to_owned()), "{found:?}");
+    assert!(found.contains(&"the kernel swaps to dm-0".to_owned()), "{found:?}");
 }
 
 #[test]
 fn btrfs_is_found_by_source_and_by_membership() {
     let tree = disk();
-    tree.file(
-        "proc/self/mountinfo",
-        "2 0 0:44 / /data rw - btrfs /dev/sda1 rw\n",
-    )
-    .file("sys/fs/btrfs/uuid-1/devices/sda2/dev", "8:2\n");
+    tree.file("proc/self/mountinfo", "2 0 0:44 / /data rw - btrfs /dev/sda1 rw\n")
+        .file("sys/fs/btrfs/uuid-1/devices/sda2/dev", "8:2\n");
     let (first, unchecked) = look(&tree, number(8, 1));
-    assert_eq!(
-        judge(first, unchecked),
-        ["sda1 is mounted at /data (btrfs)"]
-    );
+    assert_eq!(judge(first, unchecked), ["sda1 is mounted at /data (btrfs)"]);
     let (second, unchecked) = look(&tree, number(8, 2));
     let found = judge(second, unchecked);
     assert_eq!(found[0], "sda2 is mounted at /sys/fs/btrfs/uuid-1 (btrfs)");
@@ -303,18 +255,12 @@ fn what_cannot_be_seen_is_said() {
     let (target, unchecked) = look(&tree, number(8, 0));
     assert_eq!(target.name, "8:0");
     let found = judge(target, unchecked);
-    assert!(
-        found[0].starts_with("it is not known which partitions"),
-        "{found:?}"
-    );
+    assert!(found[0].starts_with("it is not known which partitions"), "{found:?}");
     let tree = disk();
     fs::remove_file(tree.path("proc/self/mountinfo")).unwrap();
     let (target, unchecked) = look(&tree, number(8, 1));
     let found = judge(target, unchecked);
-    assert!(
-        found[0].starts_with("it is not known whether it is mounted"),
-        "{found:?}"
-    );
+    assert!(found[0].starts_with("it is not known whether it is mounted"), "{found:?}");
     tree.file("proc/self/mountinfo", "garbage\n");
     let (_, unchecked) = look(&tree, number(8, 1));
     assert!(unchecked[0].reason.contains("line 1"), "{unchecked:?}");
@@ -324,19 +270,11 @@ fn what_cannot_be_seen_is_said() {
 fn bytes_without_a_known_mark_are_a_danger_that_may_be_waved_through() {
     let tree = disk();
     let ends = Ends::of(vec![9; 4096], vec![0; 4096], 65_536 * 512);
-    let contents = Contents {
-        claimed: Some(false),
-        ends: Some(ends),
-    };
+    let contents = Contents { claimed: Some(false), ends: Some(ends) };
     let target = examine_block(&tree.root(), number(8, 1), contents, &mut Vec::new());
     let found = judge(target, Vec::new());
     assert_eq!(found, ["sda1 is not empty, and what it holds is not known"]);
-    assert!(
-        !Danger::UnknownData {
-            name: String::new()
-        }
-        .is_final()
-    );
+    assert!(!Danger::UnknownData { name: String::new() }.is_final());
 }
 
 fn dangers(root: &Root, path: &Path) -> Vec<Danger> {
@@ -354,23 +292,10 @@ fn files_directories_links_and_the_absent() {
     tree.file("empty", "").file("full", "12345");
     assert_eq!(dangers(&root, &dir.join("empty")), []);
     let full = examine(&root, &dir.join("full"));
-    assert!(
-        matches!(
-            full.kind,
-            TargetKind::File {
-                size_bytes: 5,
-                links: 1,
-                ..
-            }
-        ),
-        "{full:?}"
-    );
+    assert!(matches!(full.kind, TargetKind::File { size_bytes: 5, links: 1, .. }), "{full:?}");
     assert_eq!(danger(&full), [Danger::HasData { size_bytes: 5 }]);
     fs::hard_link(dir.join("empty"), dir.join("twin")).unwrap();
-    assert_eq!(
-        dangers(&root, &dir.join("twin")),
-        [Danger::HardLinks { links: 2 }]
-    );
+    assert_eq!(dangers(&root, &dir.join("twin")), [Danger::HardLinks { links: 2 }]);
     symlink("full", dir.join("link")).unwrap();
     let linked = examine(&root, &dir.join("link"));
     assert!(linked.symlink);
@@ -389,10 +314,7 @@ fn special_files_are_refused() {
     let tree = Tree::new();
     let root = Root::live();
     let not = |kind| vec![Danger::NotStorage(kind)];
-    assert_eq!(
-        dangers(&root, Path::new("/dev/null")),
-        not(OtherKind::CharacterDevice)
-    );
+    assert_eq!(dangers(&root, Path::new("/dev/null")), not(OtherKind::CharacterDevice));
     let socket = tree.path("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     assert_eq!(dangers(&root, &socket), not(OtherKind::Socket));
@@ -406,17 +328,12 @@ fn special_files_are_refused() {
 fn kernel_files_and_mistyped_devices_are_refused() {
     let root = Root::live();
     let found = dangers(&root, Path::new("/proc/self/comm"));
-    assert!(
-        matches!(&found[0], Danger::KernelFile { fs_type } if fs_type == "proc"),
-        "{found:?}"
-    );
+    assert!(matches!(&found[0], Danger::KernelFile { fs_type } if fs_type == "proc"), "{found:?}");
     let facts = TargetFacts {
         path: "/dev/nvme9n9".to_owned(),
         resolved: Some("/dev/nvme9n9".to_owned()),
         symlink: false,
-        kind: TargetKind::Absent {
-            parent_exists: true,
-        },
+        kind: TargetKind::Absent { parent_exists: true },
         mount: Some(MountFacts {
             mount_point: "/dev".to_owned(),
             fs_type: "tmpfs".to_owned(),
@@ -432,24 +349,13 @@ fn a_swap_file_and_a_disk_image_in_use_are_refused() {
     let tree = Tree::new();
     tree.file("image", "x");
     let image = tree.path("image").canonicalize().unwrap();
-    let swaps = format!(
-        "Filename Type Size Used Priority\n{} file 1 0 -2\n",
-        image.display()
-    );
+    let swaps = format!("Filename Type Size Used Priority\n{} file 1 0 -2\n", image.display());
     tree.file("proc/swaps", swaps)
-        .file(
-            "sys/block/loop3/loop/backing_file",
-            format!("{}\n", image.display()),
-        )
+        .file("sys/block/loop3/loop/backing_file", format!("{}\n", image.display()))
         .file("sys/block/loop4/loop/backing_file", "/elsewhere\n");
     let found = dangers(&tree.root(), &image);
     assert_eq!(found[0], Danger::SwapFile);
-    assert_eq!(
-        found[1],
-        Danger::BehindLoop {
-            devices: vec!["loop3".to_owned()]
-        }
-    );
+    assert_eq!(found[1], Danger::BehindLoop { devices: vec!["loop3".to_owned()] });
     assert_eq!(found[2], Danger::HasData { size_bytes: 1 });
 }
 

@@ -25,15 +25,9 @@ fn the_machine_agrees_with_the_standard_library_and_system_calls() {
     // The library counts a control group's share of time too, so it may say less.
     assert!(std::thread::available_parallelism().unwrap().get() <= allowed.len());
     let online = facts.cpu.online.unwrap();
-    assert!(
-        allowed.iter().all(|cpu| online.contains(cpu)),
-        "{allowed:?} in {online:?}"
-    );
+    assert!(allowed.iter().all(|cpu| online.contains(cpu)), "{allowed:?} in {online:?}");
     let name = rustix::system::uname();
-    assert_eq!(
-        facts.kernel.release.as_deref(),
-        name.release().to_str().ok()
-    );
+    assert_eq!(facts.kernel.release.as_deref(), name.release().to_str().ok());
     let info = rustix::system::sysinfo();
     // The kernel's own unit, and a few pages may be given back between the two questions.
     let total = info.totalram * u64::from(info.mem_unit);
@@ -68,22 +62,14 @@ fn a_file_is_what_the_standard_library_says() {
     assert_eq!(statx::open_file(file.as_file()).unwrap(), found);
     assert_eq!((found.size_bytes, found.inode), (4, metadata.ino()));
     assert_eq!(found.links, 1);
-    assert_eq!(
-        found.mtime_ns,
-        metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec()
-    );
+    assert_eq!(found.mtime_ns, metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec());
     let number = rustix::fs::makedev(found.device.major, found.device.minor);
     assert_eq!(number, metadata.dev());
     if let Some(direct) = found.direct.filter(|direct| direct.supported) {
         assert!(direct.offset_bytes.is_power_of_two() && direct.memory_bytes.is_power_of_two());
     }
-    let error = statx::file(Path::new("/no/such/file"))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("/no/such/file") && error.contains("statx"),
-        "{error}"
-    );
+    let error = statx::file(Path::new("/no/such/file")).unwrap_err().to_string();
+    assert!(error.contains("/no/such/file") && error.contains("statx"), "{error}");
 }
 
 #[test]
@@ -95,17 +81,11 @@ fn storage_beneath_a_path_matches_df() {
     let examined = dir.path().canonicalize().unwrap();
     assert_eq!(found.examined.as_deref(), examined.to_str());
     let mount = found.mount.unwrap();
-    let output = Command::new("df")
-        .arg("--output=target")
-        .arg(dir.path())
-        .output();
+    let output = Command::new("df").arg("--output=target").arg(dir.path()).output();
     match output {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert_eq!(
-                text.lines().last().map(str::trim),
-                Some(mount.mount_point.as_str())
-            );
+            assert_eq!(text.lines().last().map(str::trim), Some(mount.mount_point.as_str()));
         }
         _ => println!("skipped the comparison: df --output does not work here"),
     }
@@ -140,20 +120,14 @@ impl LoopDevice {
     fn new(size: u64) -> Option<Self> {
         let image = tempfile::NamedTempFile::new().unwrap();
         image.as_file().set_len(size).unwrap();
-        let made = Command::new("losetup")
-            .args(["-f", "--show"])
-            .arg(image.path())
-            .output();
+        let made = Command::new("losetup").args(["-f", "--show"]).arg(image.path()).output();
         match made {
             Ok(made) if made.status.success() => {
                 let node = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim());
                 Some(Self { node, image })
             }
             Ok(made) => {
-                println!(
-                    "skipped: losetup: {}",
-                    String::from_utf8_lossy(&made.stderr).trim()
-                );
+                println!("skipped: losetup: {}", String::from_utf8_lossy(&made.stderr).trim());
                 None
             }
             Err(error) => {
@@ -167,11 +141,7 @@ impl LoopDevice {
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         let done = Command::new("losetup").arg("-d").arg(&self.node).status();
-        assert!(
-            done.is_ok_and(|done| done.success()),
-            "{} is left over",
-            self.node.display()
-        );
+        assert!(done.is_ok_and(|done| done.success()), "{} is left over", self.node.display());
     }
 }
 
@@ -185,40 +155,24 @@ fn a_loop_device_lives_and_is_guarded() {
     assert_eq!(judge(), [], "a fresh device of zeros is free");
 
     let facts = examine(&root, &device.node);
-    let TargetKind::Block(target) = &facts.kind else {
-        panic!("{facts:?}")
-    };
-    assert_eq!(
-        (target.size_bytes, target.claimed),
-        (Some(64 << 20), Some(false))
-    );
+    let TargetKind::Block(target) = &facts.kind else { panic!("{facts:?}") };
+    assert_eq!((target.size_bytes, target.claimed), (Some(64 << 20), Some(false)));
     let found = block::read(&root, target.device, &mut Vec::new()).unwrap();
     assert_eq!(found.kind, BlockKind::Loop);
     let image = device.image.path().canonicalize().unwrap();
     assert_eq!(found.detail.as_deref(), image.to_str());
     let storage = target_storage(&root, &device.node, &mut Vec::new());
-    assert_eq!(
-        storage.device.map(|device| device.name),
-        Some(found.name.clone())
-    );
+    assert_eq!(storage.device.map(|device| device.name), Some(found.name.clone()));
 
     let behind = danger(&examine(&root, &image));
-    assert!(
-        behind.contains(&Danger::BehindLoop {
-            devices: vec![found.name]
-        }),
-        "{behind:?}"
-    );
+    assert!(behind.contains(&Danger::BehindLoop { devices: vec![found.name] }), "{behind:?}");
 
     // Kept open: when a device's last user goes, so does its page cache.
     let node = File::open(&device.node).unwrap();
     counts_io(&device.node, target.device);
     let cached = residency(&node, 0, u64::MAX);
     assert_eq!(cached.range_bytes, 64 << 20, "cut at the end of the device");
-    assert!(
-        cached.cached_bytes >= Some(1 << 20),
-        "just written through the cache: {cached:?}"
-    );
+    assert!(cached.cached_bytes >= Some(1 << 20), "just written through the cache: {cached:?}");
     sees_a_mount(&device, &judge);
     sees_a_swap_mark(&device, &judge);
 }
@@ -229,18 +183,12 @@ fn counts_io(node: &Path, device: DeviceNumber) {
     let mut file = File::options().write(true).open(node).unwrap();
     file.write_all(&[0; 1 << 20]).unwrap();
     file.sync_all().unwrap();
-    let delta = first
-        .delta(&block::sample(&root, device).unwrap().unwrap())
-        .unwrap();
+    let delta = first.delta(&block::sample(&root, device).unwrap().unwrap()).unwrap();
     assert!(delta.write_bytes >= 1 << 20, "{delta:?}");
 }
 
 fn run(program: &str, args: &[&str], node: &Path, last: Option<&Path>) -> bool {
-    let output = Command::new(program)
-        .args(args)
-        .arg(node)
-        .args(last)
-        .output();
+    let output = Command::new(program).args(args).arg(node).args(last).output();
     let good = output.as_ref().is_ok_and(|output| output.status.success());
     if !good {
         println!("skipped: {program} did not work: {output:?}");
@@ -280,9 +228,7 @@ fn sees_a_swap_mark(device: &LoopDevice, judge: &dyn Fn() -> Vec<Danger>) {
     }
     let marks = judge();
     assert!(
-        marks
-            .iter()
-            .any(|found| matches!(found, Danger::Holds(mark) if mark.name == "swap area")),
+        marks.iter().any(|found| matches!(found, Danger::Holds(mark) if mark.name == "swap area")),
         "{marks:?}"
     );
 }

@@ -11,16 +11,7 @@ fn cpu_lists() {
     assert_eq!(parse_cpu_list("0-3,8\n").unwrap(), [0, 1, 2, 3, 8]);
     assert_eq!(parse_cpu_list("5").unwrap(), [5]);
     assert!(parse_cpu_list("\n").unwrap().is_empty());
-    for bad in [
-        "3-1",
-        "a",
-        "1-",
-        "-1",
-        "0-3,2",
-        "0-4000000000",
-        "1,,x",
-        "99999999999",
-    ] {
+    for bad in ["3-1", "a", "1-", "-1", "0-3,2", "0-4000000000", "1,,x", "99999999999"] {
         let error = parse_cpu_list(bad).unwrap_err();
         assert_eq!((error.line, error.text.as_str()), (1, bad));
     }
@@ -50,29 +41,13 @@ fn nodes_and_addresses() {
     assert!(numa::parse_node("-2").is_err());
     assert_eq!(numa::parse_distances("10 21\n").unwrap(), [10, 21]);
     let info = "Node 1 MemTotal:       16 kB\nNode 1 MemFree:        4 kB\n";
-    assert_eq!(
-        numa::parse_node_memory(info, "MemFree").unwrap(),
-        Some(4096)
-    );
-    assert_eq!(
-        numa::parse_node_memory("Node 0 MemTotal: 5\n", "MemTotal")
-            .unwrap_err()
-            .line,
-        1
-    );
+    assert_eq!(numa::parse_node_memory(info, "MemFree").unwrap(), Some(4096));
+    assert_eq!(numa::parse_node_memory("Node 0 MemTotal: 5\n", "MemTotal").unwrap_err().line, 1);
     let normal = |text| numa::normalize_pci(text);
     assert_eq!(normal("3B:00.0").as_deref(), Some("0000:3b:00.0"));
     assert_eq!(normal("00000000:3B:00.0").as_deref(), Some("0000:3b:00.0"));
     assert_eq!(normal("10000:01:1f.7").as_deref(), Some("10000:01:1f.7"));
-    for bad in [
-        "",
-        "nvme0",
-        "0000:3b:00",
-        "0000:3b:20.0",
-        "0:3b:00.8",
-        "1:2:3:4.0",
-        "+1:02.0",
-    ] {
+    for bad in ["", "nvme0", "0000:3b:00", "0000:3b:20.0", "0:3b:00.8", "1:2:3:4.0", "+1:02.0"] {
         assert_eq!(normal(bad), None, "{bad}");
     }
 }
@@ -87,12 +62,7 @@ fn memory_sizes_and_limits() {
     let pages = found.huge_pages.unwrap();
     assert_eq!((pages.total, pages.free, pages.page_bytes), (4, 3, 2 << 20));
     assert_eq!(memory::parse_meminfo("").unwrap().total_bytes, None);
-    assert_eq!(
-        memory::parse_meminfo("\nMemTotal: many kB\n")
-            .unwrap_err()
-            .line,
-        2
-    );
+    assert_eq!(memory::parse_meminfo("\nMemTotal: many kB\n").unwrap_err().line, 2);
     assert_eq!(memory::parse_limit("max\n").unwrap(), None);
     assert_eq!(memory::parse_limit("9223372036854771712\n").unwrap(), None);
     assert_eq!(memory::parse_limit("1073741824\n").unwrap(), Some(1 << 30));
@@ -110,15 +80,9 @@ fn resource_limits() {
                 Max locked memory         unlimited            unlimited            bytes\n\
                 Max file locks\n";
     let limit = |name| kernel::parse_limit(text, name);
-    let files = ResourceLimit {
-        soft: Some(1024),
-        hard: Some(524_288),
-    };
+    let files = ResourceLimit { soft: Some(1024), hard: Some(524_288) };
     assert_eq!(limit("Max open files").unwrap(), Some(files));
-    let none = ResourceLimit {
-        soft: None,
-        hard: None,
-    };
+    let none = ResourceLimit { soft: None, hard: None };
     assert_eq!(limit("Max locked memory").unwrap(), Some(none));
     assert_eq!(limit("Max anything").unwrap(), None);
     assert_eq!(limit("Max file locks").unwrap_err().line, 4);
@@ -142,13 +106,7 @@ fn mounts_with_escapes_and_optional_fields() {
     let mounts = mount::parse_mountinfo(text).unwrap();
     assert_eq!(mounts[0].mount_point, Path::new("/mnt with\tblank\\s"));
     assert_eq!(mounts[0].fs_root, Path::new("/mnt1"));
-    assert_eq!(
-        mounts[0].device,
-        DeviceNumber {
-            major: 98,
-            minor: 0
-        }
-    );
+    assert_eq!(mounts[0].device, DeviceNumber { major: 98, minor: 0 });
     assert_eq!(mounts[0].super_options, ["rw", "errors=continue"]);
     assert_eq!(mounts[1].fs_type, "overlay");
     assert_eq!(mounts[1].source, "over#lay");
@@ -175,10 +133,7 @@ fn swap_areas() {
                  /dev/sda2   partition\t8388604\t0\t-2\n/swap\\040file  file\t1\t0\t-3\n";
     let areas = target::parse_swaps(text).unwrap();
     assert_eq!(areas[0].path, Path::new("/dev/sda2"));
-    assert_eq!(
-        (areas[1].path.as_path(), areas[1].is_file),
-        (Path::new("/swap file"), true)
-    );
+    assert_eq!((areas[1].path.as_path(), areas[1].is_file), (Path::new("/swap file"), true));
     assert_eq!(target::parse_swaps(b"head\nonly\n").unwrap_err().line, 2);
 }
 
@@ -187,14 +142,8 @@ fn process_counters_and_their_difference() {
     let first = proc_io::parse("rchar: 10\nwchar: 1\nsyscr: 2\nread_bytes: 4096\n").unwrap();
     let second = proc_io::parse("rchar: 25\nread_bytes: 8192\nfuture: 1\n").unwrap();
     let delta = first.delta(&second);
-    assert_eq!(
-        (delta.read_call_bytes, delta.storage_read_bytes),
-        (15, 4096)
-    );
-    assert_eq!(
-        delta.write_call_bytes, 0,
-        "a counter that goes back gives nothing"
-    );
+    assert_eq!((delta.read_call_bytes, delta.storage_read_bytes), (15, 4096));
+    assert_eq!(delta.write_call_bytes, 0, "a counter that goes back gives nothing");
     assert_eq!(proc_io::parse("rchar: 1\nwchar: x\n").unwrap_err().line, 2);
 }
 
@@ -203,15 +152,9 @@ fn device_counters_and_their_difference() {
     let first = block::parse_stat("10 1 80 5 20 2 160 6 0 4294967290 9").unwrap();
     let second = block::parse_stat("  13 1 104 8 21 2 168 9 4 4 9 0 0 0 0 0 0\n").unwrap();
     let delta = first.delta(&second).unwrap();
-    assert_eq!(
-        (delta.reads, delta.read_bytes, delta.read_wait_ns),
-        (3, 24 * 512, 3_000_000)
-    );
+    assert_eq!((delta.reads, delta.read_bytes, delta.read_wait_ns), (3, 24 * 512, 3_000_000));
     assert_eq!((delta.writes, delta.write_bytes), (1, 8 * 512));
-    assert_eq!(
-        delta.busy_ns, 10_000_000,
-        "the kernel's 32-bit milliseconds wrapped"
-    );
+    assert_eq!(delta.busy_ns, 10_000_000, "the kernel's 32-bit milliseconds wrapped");
     assert_eq!(delta.in_flight, 4);
     assert_eq!(second.delta(&first), None, "another device took the number");
     assert!(block::parse_stat("1 2 3").is_err());

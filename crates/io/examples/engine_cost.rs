@@ -31,25 +31,14 @@ fn nanoseconds_each(engine: &mut dyn Engine, ios: &[Io]) -> Result<f64, Box<dyn 
 
 fn main() -> Result<(), Box<dyn Error>> {
     let memory = Aligned::new(DEPTH as usize * 4096)?;
-    let config = Config {
-        depth: DEPTH,
-        files: Vec::new(),
-        area: None,
-        direct: false,
-    };
+    let config = Config { depth: DEPTH, files: Vec::new(), area: None, direct: false };
     let row = find("null").ok_or("the null engine is gone")?;
     let mut bare = (row.open)(&config)?.engine;
     let mut stack = build(row, &config, None, Arc::new(LegCounters::default()))?.engine;
     let io = |slot: u32| {
         // SAFETY: the null engine touches no memory.
         let span = unsafe { memory.span(slot as usize * 4096, 4096) };
-        span.map(|span| Io {
-            op: Op::Read,
-            file: 0,
-            offset: 0,
-            span,
-            token: slot,
-        })
+        span.map(|span| Io { op: Op::Read, file: 0, offset: 0, span, token: slot })
     };
     let ios: Vec<Io> = (0..DEPTH).filter_map(io).collect();
     let (mut least_bare, mut least_stack) = (f64::MAX, f64::MAX);

@@ -35,13 +35,7 @@ impl Load {
         // SAFETY: the engine is dropped before the memory.
         let span = unsafe { self.memory.span(at, BLOCK) }.expect("the slot is inside");
         self.started[slot as usize] = self.clock.now();
-        Io {
-            op: Op::Read,
-            file: 0,
-            offset,
-            span,
-            token: slot,
-        }
+        Io { op: Op::Read, file: 0, offset, span, token: slot }
     }
 
     fn landed(&mut self, done: &Done) -> u32 {
@@ -93,24 +87,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (depth, seconds): (u32, u64) = (depth.parse()?, seconds.parse()?);
     let direct = rest.iter().any(|word| word == "direct");
     let flags = if direct { libc::O_DIRECT } else { 0 };
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let len = file.metadata()?.len();
     let memory = Aligned::new(depth as usize * BLOCK as usize)?;
-    let files = vec![EngineFile {
-        fd: file.as_raw_fd(),
-        len,
-        writable: false,
-    }];
+    let files = vec![EngineFile { fd: file.as_raw_fd(), len, writable: false }];
     let area = Some(memory.area());
-    let config = Config {
-        depth,
-        files,
-        area,
-        direct,
-    };
+    let config = Config { depth, files, area, direct };
     let row = find(name).ok_or("no such engine")?;
     let bare = rest.iter().any(|word| word == "bare");
     let opened = if bare {
@@ -121,14 +103,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut engine = opened.engine;
     let (clock, blocks) = (Clock::start(), len / u64::from(BLOCK));
     let started = vec![0; depth as usize];
-    let mut load = Load {
-        memory,
-        blocks,
-        random: 88_172_645_463_325_252,
-        started,
-        latency: 0,
-        clock,
-    };
+    let mut load =
+        Load { memory, blocks, random: 88_172_645_463_325_252, started, latency: 0, clock };
     let until = clock.now() + seconds * 1_000_000_000;
     let count = run(&mut load, engine.as_mut(), depth, until)?;
     let elapsed = clock.now();

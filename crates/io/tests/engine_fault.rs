@@ -1,11 +1,7 @@
 //! What engines do when I/Os fail: every fault reaches the I/O that was hit, and no other; no
 //! I/O is lost or handed back twice.
 #![allow(unsafe_code)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a panic is a test's failure"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 mod engine_support;
 
@@ -66,28 +62,14 @@ fn faults_of(row: &Row, inject: &Inject, direct: bool) -> Option<Vec<Result<u32,
     for done in &done {
         assert_eq!(done.io.span.len(), SIZE, "handed back as it was pushed");
         let answer = answers[done.io.token as usize].replace(done.result);
-        assert!(
-            answer.is_none(),
-            "{}: I/O {} came back twice",
-            row.name,
-            done.io.token
-        );
+        assert!(answer.is_none(), "{}: I/O {} came back twice", row.name, done.io.token);
     }
-    let answers: Vec<_> = answers
-        .into_iter()
-        .map(|answer| answer.expect("none is lost"))
-        .collect();
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("none is lost")).collect();
     let count = |op: Op| {
         let counters = counters.of(op);
         let (ios, bytes) = (&counters.ios, &counters.bytes);
-        assert_eq!(
-            bytes.load(Ordering::Relaxed),
-            ios.load(Ordering::Relaxed) * u64::from(SIZE)
-        );
-        (
-            ios.load(Ordering::Relaxed),
-            counters.faults.load(Ordering::Relaxed),
-        )
+        assert_eq!(bytes.load(Ordering::Relaxed), ios.load(Ordering::Relaxed) * u64::from(SIZE));
+        (ios.load(Ordering::Relaxed), counters.faults.load(Ordering::Relaxed))
     };
     let ((reads, bad_reads), (writes, bad_writes)) = (count(Op::Read), count(Op::Write));
     assert_eq!(reads + bad_reads, u64::from(COUNT / 2));
@@ -96,10 +78,7 @@ fn faults_of(row: &Row, inject: &Inject, direct: bool) -> Option<Vec<Result<u32,
         answers.iter().filter(|answer| answer.is_err()).count() as u64,
         bad_reads + bad_writes
     );
-    assert_eq!(
-        counters.short_ios.load(Ordering::Relaxed) > 0,
-        inject.short > 0.0
-    );
+    assert_eq!(counters.short_ios.load(Ordering::Relaxed) > 0, inject.short > 0.0);
     if row.name != "null" {
         let bytes = std::fs::read(&path).unwrap();
         check_bytes(row, &answers, SIZE, &mut slots, &bytes, inject);
@@ -119,10 +98,7 @@ fn check_bytes(
         let offset = number * size;
         let block = &file[offset as usize..][..size as usize];
         let fresh = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .enumerate()
-                .all(|(i, &b)| b == expected_byte(i, u64::from(offset)))
+            bytes.iter().enumerate().all(|(i, &b)| b == expected_byte(i, u64::from(offset)))
         };
         let context = format!("{}: I/O {number}: {answer:?}", row.name);
         let memory = &slots.bytes(number)[..size as usize];
@@ -147,9 +123,7 @@ fn check_bytes(
 
 #[test]
 fn faults_hit_their_own_io_on_every_engine() {
-    let inject: Inject = "eio=20%,enospc=20%,delay=300us@20%,seed=11"
-        .parse()
-        .unwrap();
+    let inject: Inject = "eio=20%,enospc=20%,delay=300us@20%,seed=11".parse().unwrap();
     for row in ENGINES {
         for direct in [false, true] {
             let Some(answers) = faults_of(row, &inject, direct) else {
@@ -157,21 +131,10 @@ fn faults_hit_their_own_io_on_every_engine() {
             };
             let count = |wanted| answers.iter().filter(|&&answer| answer == wanted).count();
             let (broken, space) = (count(BROKEN), count(SPACE));
-            assert!(
-                (30..=90).contains(&broken),
-                "{}: {broken} of 300 at 20%",
-                row.name
-            );
-            assert!(
-                (8..=48).contains(&space),
-                "{}: {space} of 150 at 16%",
-                row.name
-            );
+            assert!((30..=90).contains(&broken), "{}: {broken} of 300 at 20%", row.name);
+            assert!((8..=48).contains(&space), "{}: {space} of 150 at 16%", row.name);
             let reads = answers.iter().step_by(2);
-            assert!(
-                reads.clone().all(|&answer| answer != SPACE),
-                "reads need no space"
-            );
+            assert!(reads.clone().all(|&answer| answer != SPACE), "reads need no space");
         }
     }
 }
@@ -185,12 +148,7 @@ fn the_same_seed_is_the_same_faults() {
         let Some(answers) = faults_of(row, &inject, false) else {
             continue;
         };
-        assert_eq!(
-            *first.get_or_insert_with(|| answers.clone()),
-            answers,
-            "{}",
-            row.name
-        );
+        assert_eq!(*first.get_or_insert_with(|| answers.clone()), answers, "{}", row.name);
     }
     let other = Inject { seed: 4, ..inject };
     let row = find("psync").unwrap();
@@ -199,11 +157,7 @@ fn the_same_seed_is_the_same_faults() {
 
 #[test]
 fn short_transfers_are_healed_on_every_engine() {
-    for text in [
-        "short=100%,seed=1",
-        "short=50%,delay=50us@30%,seed=2",
-        "short=40%,eio=10%",
-    ] {
+    for text in ["short=100%,seed=1", "short=50%,delay=50us@30%,seed=2", "short=40%,eio=10%"] {
         let inject: Inject = text.parse().unwrap();
         for row in ENGINES {
             for direct in [false, true] {
@@ -225,11 +179,7 @@ fn a_read_past_the_end_says_how_much_there_was() {
         let len = 4 * PAGE + tail as usize;
         let buffered = make_file(&path, len);
         for direct in [false, true] {
-            let opened = if direct {
-                open_direct(&path)
-            } else {
-                buffered.try_clone().ok()
-            };
+            let opened = if direct { open_direct(&path) } else { buffered.try_clone().ok() };
             let Some(file) = opened else { continue };
             for row in with_files() {
                 let mut slots = Slots::new(2, 4 * PAGE);
@@ -240,20 +190,12 @@ fn a_read_past_the_end_says_how_much_there_was() {
                 let context = format!("{} direct {direct} tail {tail}", row.name);
                 let over = slots.io(Op::Read, 0, 2 * u64::from(BLOCK), 4 * BLOCK);
                 let moved = 2 * BLOCK + tail;
-                assert_eq!(
-                    one(engine.as_mut(), over).result,
-                    end_of_file(moved),
-                    "{context}"
-                );
+                assert_eq!(one(engine.as_mut(), over).result, end_of_file(moved), "{context}");
                 let memory = &slots.bytes(0)[..moved as usize];
                 let same = |(i, &b): (usize, &u8)| b == expected_byte(i, 2 * u64::from(BLOCK));
                 assert!(memory.iter().enumerate().all(same), "{context}");
                 let past = slots.io(Op::Read, 1, 8 * u64::from(BLOCK), BLOCK);
-                assert_eq!(
-                    one(engine.as_mut(), past).result,
-                    end_of_file(0),
-                    "{context}"
-                );
+                assert_eq!(one(engine.as_mut(), past).result, end_of_file(0), "{context}");
                 assert_eq!(counters.read.faults.load(Ordering::Relaxed), 2, "{context}");
             }
         }
@@ -268,18 +210,11 @@ fn a_bad_descriptor_fails_its_own_ios_only() {
         for bad in [-1, 1_000_000] {
             let slots = Slots::new(8, PAGE);
             let mut config = config(&[&file], 8 * PAGE, 8, &slots, false);
-            config.files.push(EngineFile {
-                fd: bad,
-                len: 4096,
-                writable: true,
-            });
+            config.files.push(EngineFile { fd: bad, len: 4096, writable: true });
             if row.name == "mmap" {
                 // It has to map each file before the first I/O, so it says so then.
                 let error = (row.open)(&config).unwrap_err().to_string();
-                assert!(
-                    error.contains("file 1") && error.contains("os error 9"),
-                    "{error}"
-                );
+                assert!(error.contains("file 1") && error.contains("os error 9"), "{error}");
                 continue;
             }
             let Some((mut engine, _)) = open(row, &config, None) else {
@@ -296,12 +231,7 @@ fn a_bad_descriptor_fails_its_own_ios_only() {
             done.sort_by_key(|done| done.io.token);
             let answers: Vec<_> = done.iter().map(|done| done.result).collect();
             let (good, bad) = (Ok(BLOCK), BAD_FILE);
-            assert_eq!(
-                answers,
-                [good, bad, bad, good, bad, bad, good, bad],
-                "{}",
-                row.name
-            );
+            assert_eq!(answers, [good, bad, bad, good, bad, bad, good, bad], "{}", row.name);
         }
     }
 }
@@ -437,12 +367,7 @@ fn a_foreign_bus_error_kills() {
     use std::os::unix::process::ExitStatusExt;
     let program = std::env::current_exe().unwrap();
     let mut child = std::process::Command::new(program);
-    child.args([
-        "--exact",
-        "break_a_foreign_mapping",
-        "--ignored",
-        "--nocapture",
-    ]);
+    child.args(["--exact", "break_a_foreign_mapping", "--ignored", "--nocapture"]);
     let output = child.output().unwrap();
     assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{output:?}");
 }
@@ -457,11 +382,7 @@ fn a_drop_waits_for_what_is_out() {
     let inject: Inject = "short=50%,delay=1ms@50%".parse().unwrap();
     for row in with_files().filter(|row| row.asynchronous) {
         for (direct, kicked) in [(false, true), (false, false), (true, true), (true, false)] {
-            let opened = if direct {
-                open_direct(&path)
-            } else {
-                buffered.try_clone().ok()
-            };
+            let opened = if direct { open_direct(&path) } else { buffered.try_clone().ok() };
             let Some(file) = opened else { continue };
             let mut slots = Slots::new(DEPTH, PAGE);
             let config = config(&[&file], len, DEPTH, &slots, direct);
@@ -481,11 +402,7 @@ fn a_drop_waits_for_what_is_out() {
             for slot in 0..DEPTH {
                 let memory = slots.bytes(slot);
                 let same = |(i, &b): (usize, &u8)| b == expected_byte(i, u64::from(slot * BLOCK));
-                assert!(
-                    memory.iter().enumerate().all(same),
-                    "{} {direct} {kicked}",
-                    row.name
-                );
+                assert!(memory.iter().enumerate().all(same), "{} {direct} {kicked}", row.name);
             }
             // With decorators that hold I/Os back it must not hang or break either.
             let Some((mut engine, _)) = open(row, &config, Some(&inject)) else {
@@ -505,29 +422,17 @@ fn delayed_ios_are_passed_by_others_and_come_back() {
     const DEPTH: u32 = 32;
     let row = find("null").unwrap();
     let slots = Slots::new(DEPTH, PAGE);
-    let config = Config {
-        depth: DEPTH,
-        files: Vec::new(),
-        area: None,
-        direct: false,
-    };
+    let config = Config { depth: DEPTH, files: Vec::new(), area: None, direct: false };
     let inject: Inject = "delay=30ms@30%,seed=5".parse().unwrap();
     let (mut engine, _) = open(row, &config, Some(&inject)).unwrap();
     let start = Instant::now();
     let mut done = Vec::new();
     for slot in 0..DEPTH {
-        push(
-            engine.as_mut(),
-            slots.io(Op::Read, slot, 0, BLOCK),
-            &mut done,
-        );
+        push(engine.as_mut(), slots.io(Op::Read, slot, 0, BLOCK), &mut done);
     }
     engine.reap(&mut done, 1).unwrap();
     let early = done.len();
-    assert!(
-        0 < early && early < DEPTH as usize,
-        "{early} came back at once"
-    );
+    assert!(0 < early && early < DEPTH as usize, "{early} came back at once");
     assert_eq!(engine.in_flight() + early, DEPTH as usize);
     drain(engine.as_mut(), &mut done);
     assert!(start.elapsed() >= Duration::from_millis(30));
@@ -554,21 +459,12 @@ fn a_rate_is_not_exceeded() {
             // 256 I/Os a second either way; the first goes at once.
             for number in 0..16 {
                 let slot = number % 4;
-                push(
-                    engine.as_mut(),
-                    slots.io(Op::Read, slot, 0, BLOCK),
-                    &mut done,
-                );
+                push(engine.as_mut(), slots.io(Op::Read, slot, 0, BLOCK), &mut done);
             }
             drain(engine.as_mut(), &mut done);
             assert_eq!(done.len(), 16);
             let least = Duration::from_micros(15 * 3906 - 1000);
-            assert!(
-                start.elapsed() >= least,
-                "{} {text}: {:?}",
-                row.name,
-                start.elapsed()
-            );
+            assert!(start.elapsed() >= least, "{} {text}: {:?}", row.name, start.elapsed());
         }
     }
 }
@@ -585,19 +481,11 @@ fn a_full_engine_hands_the_io_back() {
         };
         let mut done: Vec<Done> = Vec::new();
         for slot in 0..3 {
-            push(
-                engine.as_mut(),
-                slots.io(Op::Read, slot, 0, BLOCK),
-                &mut done,
-            );
+            push(engine.as_mut(), slots.io(Op::Read, slot, 0, BLOCK), &mut done);
         }
         assert_eq!((engine.in_flight(), done.len()), (3, 0), "{}", row.name);
         push(engine.as_mut(), slots.io(Op::Read, 3, 0, BLOCK), &mut done);
-        assert!(
-            !done.is_empty(),
-            "{}: the fourth had to wait for one",
-            row.name
-        );
+        assert!(!done.is_empty(), "{}: the fourth had to wait for one", row.name);
         drain(engine.as_mut(), &mut done);
         assert_eq!(done.len(), 4);
     }

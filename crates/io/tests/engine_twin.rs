@@ -1,10 +1,6 @@
 //! Every engine against plain pread(2) and pwrite(2) on a twin of its file.
 #![allow(unsafe_code)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a panic is a test's failure"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 mod engine_support;
 
@@ -34,12 +30,7 @@ fn step(unit: usize) -> impl Strategy<Value = Step> {
     let op = prop_oneof![Just(Op::Read), Just(Op::Write)];
     (op, 0..=places / unit, 1..=most, any::<u8>()).prop_map(move |(op, place, count, fill)| {
         let (offset, len) = ((place * unit) as u64, u32::try_from(count * unit).unwrap());
-        Step {
-            op,
-            offset,
-            len,
-            fill,
-        }
+        Step { op, offset, len, fill }
     })
 }
 
@@ -88,21 +79,13 @@ impl Model {
                 memory.fill(0xee);
                 let mut got = 0;
                 while got < bytes.len() {
-                    match self
-                        .twin
-                        .read_at(&mut bytes[got..], step.offset + got as u64)
-                        .unwrap()
-                    {
+                    match self.twin.read_at(&mut bytes[got..], step.offset + got as u64).unwrap() {
                         0 => break,
                         more => got += more,
                     }
                 }
                 let moved = u32::try_from(got).unwrap();
-                if moved == step.len {
-                    Ok(moved)
-                } else {
-                    Err(IoFault::EndOfFile(moved))
-                }
+                if moved == step.len { Ok(moved) } else { Err(IoFault::EndOfFile(moved)) }
             }
             Op::Write => {
                 memory.fill(step.fill);
@@ -111,25 +94,15 @@ impl Model {
                 Ok(step.len)
             }
         };
-        Expected {
-            step: step.clone(),
-            met_end,
-            result,
-            bytes,
-        }
+        Expected { step: step.clone(), met_end, result, bytes }
     }
 
     fn check(&mut self, done: &mut Vec<Done>) {
         for done in done.drain(..) {
             let slot = done.io.token;
-            let expected = self.out[slot as usize]
-                .take()
-                .expect("a token comes back once");
+            let expected = self.out[slot as usize].take().expect("a token comes back once");
             let (step, len) = (&expected.step, done.io.span.len());
-            assert_eq!(
-                (done.io.op, done.io.offset, len),
-                (step.op, step.offset, step.len)
-            );
+            assert_eq!((done.io.op, done.io.offset, len), (step.op, step.offset, step.len));
             if !self.moves_bytes {
                 assert_eq!(done.result, Ok(len));
                 continue;
@@ -186,12 +159,7 @@ fn same_as_twin(row: &Row, direct: bool, depth: u32, steps: &[Step]) {
         return;
     };
     let out = (0..depth).map(|_| None).collect();
-    let mut model = Model {
-        twin,
-        slots,
-        out,
-        moves_bytes: row.name != "null",
-    };
+    let mut model = Model { twin, slots, out, moves_bytes: row.name != "null" };
     model.run(engine.as_mut(), steps);
     drop(engine);
 
@@ -201,10 +169,7 @@ fn same_as_twin(row: &Row, direct: bool, depth: u32, steps: &[Step]) {
         ios + counters.faults.load(Ordering::Relaxed)
     };
     let pushed = |op: Op| steps.iter().filter(|step| step.op == op).count() as u64;
-    assert_eq!(
-        (count(Op::Read), count(Op::Write)),
-        (pushed(Op::Read), pushed(Op::Write))
-    );
+    assert_eq!((count(Op::Read), count(Op::Write)), (pushed(Op::Read), pushed(Op::Write)));
     if model.moves_bytes {
         // Through a new descriptor: what is in the file, not what an engine's has in mind.
         let file = std::fs::read(&path).unwrap();
@@ -214,17 +179,10 @@ fn same_as_twin(row: &Row, direct: bool, depth: u32, steps: &[Step]) {
 }
 
 fn twin(name: &str, direct: bool) {
-    let row = ENGINES
-        .iter()
-        .find(|row| row.name == name)
-        .expect("an engine of the table");
+    let row = ENGINES.iter().find(|row| row.name == name).expect("an engine of the table");
     let unit = if direct { PAGE } else { 1 };
     for depth in [1, 7, 32] {
-        let runs = Runs {
-            cases: 16,
-            failure_persistence: None,
-            ..Runs::default()
-        };
+        let runs = Runs { cases: 16, failure_persistence: None, ..Runs::default() };
         let steps = proptest::collection::vec(step(unit), 1..120);
         let outcome = TestRunner::new(runs).run(&steps, |steps| {
             same_as_twin(row, direct, depth, &steps);
@@ -239,10 +197,7 @@ fn twin(name: &str, direct: bool) {
 #[test]
 fn every_engine_of_the_table_has_a_twin_test() {
     let names: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
-    assert_eq!(
-        names,
-        ["psync", "io_uring", "libaio", "mmap", "null", "pool"]
-    );
+    assert_eq!(names, ["psync", "io_uring", "libaio", "mmap", "null", "pool"]);
 }
 
 macro_rules! twins {

@@ -1,10 +1,6 @@
 //! The continuation of short transfers, over an engine that answers by a script.
 #![allow(unsafe_code)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a panic is a test's failure"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 mod engine_support;
 
@@ -71,12 +67,7 @@ fn whole(
 ) -> (Whole, Arc<LegCounters>) {
     let counters = Arc::new(LegCounters::default());
     let answers = answers.iter().copied().collect();
-    let inner = Box::new(Scripted {
-        answers,
-        out: Vec::new(),
-        depth: 4,
-        synchronous,
-    });
+    let inner = Box::new(Scripted { answers, out: Vec::new(), depth: 4, synchronous });
     (Whole::new(inner, direct, Arc::clone(&counters)), counters)
 }
 
@@ -95,10 +86,7 @@ fn result(op: Op, answers: &[Result<u32, IoFault>], direct: bool) -> Result<u32,
 fn pieces_add_up() {
     assert_eq!(result(Op::Read, &[Ok(8192)], false), Ok(8192));
     assert_eq!(result(Op::Read, &[Ok(1), Ok(8191)], false), Ok(8192));
-    assert_eq!(
-        result(Op::Write, &[Ok(100), Ok(7000), Ok(1092)], false),
-        Ok(8192)
-    );
+    assert_eq!(result(Op::Write, &[Ok(100), Ok(7000), Ok(1092)], false), Ok(8192));
 }
 
 #[test]
@@ -106,10 +94,7 @@ fn an_end_counts_all_pieces() {
     let end = |bytes| Err(IoFault::EndOfFile(bytes));
     assert_eq!(result(Op::Read, &[Ok(0)], false), end(0));
     assert_eq!(result(Op::Read, &[Ok(100), Ok(50), Ok(0)], false), end(150));
-    assert_eq!(
-        result(Op::Read, &[Ok(100), Err(IoFault::EndOfFile(7))], false),
-        end(107)
-    );
+    assert_eq!(result(Op::Read, &[Ok(100), Err(IoFault::EndOfFile(7))], false), end(107));
 }
 
 #[test]
@@ -128,19 +113,10 @@ fn a_fault_in_the_rest_is_the_fault_of_the_io() {
 #[test]
 fn direct_rests_stay_aligned() {
     assert_eq!(result(Op::Read, &[Ok(512), Ok(7680)], true), Ok(8192));
-    assert_eq!(
-        result(Op::Read, &[Ok(700)], true),
-        Err(IoFault::EndOfFile(700))
-    );
+    assert_eq!(result(Op::Read, &[Ok(700)], true), Err(IoFault::EndOfFile(700)));
     let rest_cut = [Ok(512), Ok(100)];
-    assert_eq!(
-        result(Op::Read, &rest_cut, true),
-        Err(IoFault::EndOfFile(612))
-    );
-    assert_eq!(
-        result(Op::Write, &[Ok(700)], true),
-        Err(IoFault::Errno(libc::EIO))
-    );
+    assert_eq!(result(Op::Read, &rest_cut, true), Err(IoFault::EndOfFile(612)));
+    assert_eq!(result(Op::Write, &[Ok(700)], true), Err(IoFault::Errno(libc::EIO)));
 }
 
 #[test]
@@ -149,10 +125,7 @@ fn short_ios_are_counted_once_each() {
     let answers = [Ok(1), Ok(1), Ok(8190), Ok(8192), Ok(5), Ok(8187)];
     let (mut engine, counters) = whole(&answers, true, false);
     for _ in 0..3 {
-        assert_eq!(
-            one(&mut engine, slots.io(Op::Read, 0, 0, 8192)).result,
-            Ok(8192)
-        );
+        assert_eq!(one(&mut engine, slots.io(Op::Read, 0, 0, 8192)).result, Ok(8192));
     }
     assert_eq!(counters.short_ios.load(Ordering::Relaxed), 2);
 }
@@ -165,26 +138,16 @@ fn rests_of_many_do_not_mix_and_wait_for_room() {
     let (mut engine, counters) = whole(&answers, false, false);
     let mut done = Vec::new();
     for slot in 0..4 {
-        push(
-            &mut engine,
-            slots.io(Op::Read, slot, u64::from(slot) * 8192, 8192),
-            &mut done,
-        );
+        push(&mut engine, slots.io(Op::Read, slot, u64::from(slot) * 8192, 8192), &mut done);
     }
     engine.reap(&mut done, 1).unwrap();
     assert!(!done.is_empty());
     assert_eq!(engine.in_flight() + done.len(), 4);
     drain(&mut engine, &mut done);
-    let mut seen: Vec<_> = done
-        .iter()
-        .map(|done| (done.io.token, done.io.offset))
-        .collect();
+    let mut seen: Vec<_> = done.iter().map(|done| (done.io.token, done.io.offset)).collect();
     seen.sort_unstable();
     assert_eq!(seen, [(0, 0), (1, 8192), (2, 16384), (3, 24576)]);
-    assert!(
-        done.iter()
-            .all(|done| done.result == Ok(8192) && done.io.span.len() == 8192)
-    );
+    assert!(done.iter().all(|done| done.result == Ok(8192) && done.io.span.len() == 8192));
     assert!(counters.short_ios.load(Ordering::Relaxed) > 0);
 }
 

@@ -31,11 +31,7 @@ fn everywhere(test: impl Fn(&Setup, &Context)) {
     let context = context();
     for row in PATHS {
         for engine in ENGINES {
-            let memory = if row.needs_gpu {
-                MemKind::Device
-            } else {
-                MemKind::Malloc
-            };
+            let memory = if row.needs_gpu { MemKind::Device } else { MemKind::Malloc };
             let setup = Setup::new(row.name, engine.name, memory);
             if !setup.lacking() {
                 test(&setup, &context);
@@ -138,16 +134,9 @@ fn a_throttled_engine_holds_both_directions_back_and_loses_nothing() {
 #[ignore = "run as a child"]
 fn child_throttled() {
     let mixed = steps(24, false);
-    let (reads, writes) = (
-        only(Op::Read, mixed.clone()),
-        only(Op::Write, mixed.clone()),
-    );
+    let (reads, writes) = (only(Op::Read, mixed.clone()), only(Op::Write, mixed.clone()));
     everywhere(|setup, context| {
-        for limit in [
-            "iops=4000",
-            "rate=200M",
-            "iops=4000,short=50%,delay=200us@20%",
-        ] {
+        for limit in ["iops=4000", "rate=200M", "iops=4000,short=50%,delay=200us@20%"] {
             let setup = setup.inject(limit);
             for steps in [&mixed, &reads, &writes] {
                 let tally = run(&setup, context, steps);
@@ -231,13 +220,7 @@ fn a_copy_that_fails_is_its_requests_alone() {
 #[test]
 #[ignore = "run as a child"]
 fn child_copy_faults() {
-    let Told {
-        setup,
-        call,
-        code,
-        after,
-        times,
-    } = told();
+    let Told { setup, call, code, after, times } = told();
     if setup.lacking() {
         return;
     }
@@ -311,25 +294,13 @@ fn a_lost_device_fails_all_that_follows() {
             }
         }
     }
-    gpu_fault(
-        "child_lost",
-        MemKind::Device,
-        "cuEventRecord",
-        LASTING,
-        (9, 1000),
-    );
+    gpu_fault("child_lost", MemKind::Device, "cuEventRecord", LASTING, (9, 1000));
 }
 
 #[test]
 #[ignore = "run as a child"]
 fn child_lost() {
-    let Told {
-        setup,
-        call,
-        code,
-        after,
-        ..
-    } = told();
+    let Told { setup, call, code, after, .. } = told();
     if setup.lacking() {
         return;
     }
@@ -368,13 +339,7 @@ fn an_event_that_fails_gives_no_slot_back_under_its_copy() {
 #[test]
 #[ignore = "run as a child"]
 fn child_event_faults() {
-    let Told {
-        setup,
-        call,
-        code,
-        after,
-        times,
-    } = told();
+    let Told { setup, call, code, after, times } = told();
     if setup.lacking() {
         return;
     }
@@ -421,15 +386,8 @@ fn child_beside() {
     let setup = Setup::new("staged", "psync", MemKind::Device).with(2, 1);
     let mut path = setup.open(&rig, &context).unwrap().path;
     let clock = Clock::start();
-    let request = Request {
-        op: Op::Read,
-        file: 0,
-        offset: 0,
-        len: 4096,
-        slot: 0,
-        started: 0,
-        due: 0,
-    };
+    let request =
+        Request { op: Op::Read, file: 0, offset: 0, len: 4096, slot: 0, started: 0, due: 0 };
     path.start(&clock, request);
     let generated = path.generate(1, 1, 0, 4096);
     let mut landed = Vec::new();
@@ -518,10 +476,7 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
     // Two streams with two copies each, one after the other.
     let took = clock.now() - began;
     if copying && all && !path_support::on_system() {
-        assert!(
-            took >= 2 * SLOW_NS,
-            "{setup:?} {op:?}: gone after {took} ns"
-        );
+        assert!(took >= 2 * SLOW_NS, "{setup:?} {op:?}: gone after {took} ns");
     }
     if op == Op::Read {
         rig.compare();
@@ -599,10 +554,7 @@ fn child_no_memory() {
     }
     let setup = Setup::new("staged", "psync", MemKind::Mmap).with(99, 2);
     let opened = setup.open(&rig, &context).unwrap();
-    assert_eq!(
-        (opened.host_bytes, opened.device_bytes),
-        (99 * 2 * 69632, 0)
-    );
+    assert_eq!((opened.host_bytes, opened.device_bytes), (99 * 2 * 69632, 0));
 }
 
 #[test]

@@ -37,11 +37,7 @@ fn same_as_twin(setup: &Setup, direct: bool, context: &Context, steps: &[Step]) 
 /// All depths and streams of one path, engine and memory.
 fn twins(path: &str, engine: &str, memory: MemKind, context: &Context) {
     let base = Setup::new(path, engine, memory);
-    let streams: &[u32] = if base.path.needs_gpu {
-        &[1, 2, 5]
-    } else {
-        &[1]
-    };
+    let streams: &[u32] = if base.path.needs_gpu { &[1, 2, 5] } else { &[1] };
     for direct in [false, true] {
         if direct && base.path.buffered_only {
             continue;

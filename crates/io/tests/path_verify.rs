@@ -27,26 +27,13 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn new(setup: Setup, rig: &'a Rig, context: &Context) -> Bench<'a> {
         let path = setup.open(rig, context).unwrap().path;
-        Bench {
-            setup,
-            rig,
-            path,
-            clock: Clock::start(),
-        }
+        Bench { setup, rig, path, clock: Clock::start() }
     }
 
     /// Moves one block through a slot, which must succeed.
     fn go(&mut self, op: Op, slot: u32, offset: u64, len: u32) {
         let now = self.clock.now();
-        let request = Request {
-            op,
-            file: 0,
-            offset,
-            len,
-            slot,
-            started: now,
-            due: now,
-        };
+        let request = Request { op, file: 0, offset, len, slot, started: now, due: now };
         let start = self.path.start(&self.clock, request);
         assert!(matches!(start, Start::Taken));
         let mut landed = Vec::new();
@@ -66,11 +53,7 @@ impl<'a> Bench<'a> {
     }
 
     fn on_gpu_leg(&self) -> Option<Leg> {
-        Some(if self.setup.path.needs_gpu {
-            Leg::Gpu
-        } else {
-            Leg::File
-        })
+        Some(if self.setup.path.needs_gpu { Leg::Gpu } else { Leg::File })
     }
 }
 
@@ -220,11 +203,7 @@ fn child_bad_copy() {
 }
 
 fn copy_call(memory: MemKind, device: &'static str) -> &'static str {
-    if memory.is_host() {
-        "cuMemcpyAsync"
-    } else {
-        device
-    }
+    if memory.is_host() { "cuMemcpyAsync" } else { device }
 }
 
 #[test]
@@ -265,10 +244,6 @@ fn a_copy_back_that_goes_wrong_is_found_in_the_file() {
     }
     for memory in MemKind::ALL {
         let bad = format!("{}:0", copy_call(memory, "cuMemcpyDtoHAsync_v2"));
-        child::passes(
-            "child_bad_copy_back",
-            &memory.to_string(),
-            &[("GPUIO_SOFT_CORRUPT", &bad)],
-        );
+        child::passes("child_bad_copy_back", &memory.to_string(), &[("GPUIO_SOFT_CORRUPT", &bad)]);
     }
 }

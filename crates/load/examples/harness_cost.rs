@@ -68,10 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let result = one(job, &host, &driver, &gpus)?;
         let ios = result.read.ios + result.write.ios;
-        let p99 = result
-            .read
-            .latency
-            .map_or(0, |latency| latency.total.p99_ns);
+        let p99 = result.read.latency.map_or(0, |latency| latency.total.p99_ns);
         #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
         let (elapsed, cpu, n) = (result.last_done_ns as f64, result.cpu, ios.max(1) as f64);
         let (wall, busy) = (elapsed / n, (cpu.user_s + cpu.system_s) * 1e9 / n);
@@ -87,30 +84,11 @@ fn one(
     gpus: &Gpus,
 ) -> Result<JobResult, Box<dyn Error>> {
     let places = LivePlaces::default();
-    let machine = Machine {
-        host,
-        gpus,
-        places: &places,
-        engine_missing: &|_| None,
-    };
-    let mut planned = plan(
-        &Spec {
-            name: None,
-            jobs: vec![job],
-        },
-        &machine,
-    )?;
-    let permit = Permit {
-        make_missing: true,
-        ..Permit::default()
-    };
+    let machine = Machine { host, gpus, places: &places, engine_missing: &|_| None };
+    let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &machine)?;
+    let permit = Permit { make_missing: true, ..Permit::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let means = Means {
-        driver: Some(driver),
-        host,
-        stop,
-        permit,
-    };
+    let means = Means { driver: Some(driver), host, stop, permit };
     let mut ran = run(&mut planned, &means, &Silent)?;
     Ok(ran.jobs.remove(0))
 }

@@ -77,34 +77,21 @@ impl Pacer {
             Some(0) => Err(PaceError::Zero { what }),
             Some(rate) => {
                 let scale = NANOS_PER_S * u128::from(threads);
-                Ok(Some(Meter {
-                    rate: rate.into(),
-                    scale,
-                    rest: 0,
-                }))
+                Ok(Some(Meter { rate: rate.into(), scale, rest: 0 }))
             }
             None => Ok(None),
         };
-        let (bytes, ios) = (
-            meter(pacing.bytes_per_s, "bytes")?,
-            meter(pacing.iops, "I/Os")?,
-        );
+        let (bytes, ios) = (meter(pacing.bytes_per_s, "bytes")?, meter(pacing.iops, "I/Os")?);
         if bytes.is_none() && ios.is_none() {
             return Err(PaceError::Nothing);
         }
         let poisson = match pacing.arrivals {
             Arrivals::Steady => None,
-            Arrivals::Poisson => Some(Poisson {
-                stream: Stream::new(seed, Use::Arrivals),
-                rest: 0.0,
-            }),
+            Arrivals::Poisson => {
+                Some(Poisson { stream: Stream::new(seed, Use::Arrivals), rest: 0.0 })
+            }
         };
-        Ok(Pacer {
-            due: start,
-            bytes,
-            ios,
-            poisson,
-        })
+        Ok(Pacer { due: start, bytes, ios, poisson })
     }
 
     /// When the next I/O is due. Never earlier than the one before.
@@ -120,10 +107,7 @@ impl Pacer {
         let gap = match &mut self.poisson {
             None => steady_gap(&mut self.bytes, &mut self.ios, len),
             Some(poisson) => {
-                let mean = [
-                    self.bytes.map(|meter| meter.exact(len)),
-                    self.ios.map(|m| m.exact(1)),
-                ];
+                let mean = [self.bytes.map(|meter| meter.exact(len)), self.ios.map(|m| m.exact(1))];
                 poisson.gap(mean.into_iter().flatten().fold(0.0, f64::max))
             }
         };
@@ -136,13 +120,7 @@ impl Meter {
     fn gap(self, units: u32) -> (u128, Meter) {
         // Below 2^32 * 2^30 * 2^32 plus a remainder below 2^64: far from 2^128.
         let parts = u128::from(units) * self.scale + self.rest;
-        (
-            parts / self.rate,
-            Meter {
-                rest: parts % self.rate,
-                ..self
-            },
-        )
+        (parts / self.rate, Meter { rest: parts % self.rate, ..self })
     }
 
     /// The gap after `units` with its fraction.

@@ -10,13 +10,14 @@ mod warning;
 mod warning_words;
 
 pub use plan::{
-    Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut, MemoryKind,
-    Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode, WorkerPlan,
+    Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,
+    MemoryKind, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,
+    WorkerPlan,
 };
 pub use result::{
-    CacheReading, CpuCost, CpuScope, DirectionResult, EndedHow, EngineGot, FileLegCounters, IoFailure,
-    JobResult, Latency, Point, Record, RunTotals, SetupTimes, StorageReading, Tool, VerifyMismatch,
-    VerifyOutcome, WorkerResult,
+    CacheReading, CpuCost, CpuScope, DirectionResult, EndedHow, EngineGot, FileLegCounters,
+    IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes, StorageReading, Tool,
+    VerifyMismatch, VerifyOutcome, WorkerResult,
 };
 pub use warning::{Warning, WarningKind};
 

@@ -42,20 +42,14 @@ fn words(kind: &WarningKind) -> String {
 /// Where the bytes really were: page cache, device cache, medium.
 fn cache_words(kind: &WarningKind) -> String {
     match kind {
-        WarningKind::PageCacheServedReads {
-            bytes,
-            from_storage,
-        } => format!(
+        WarningKind::PageCacheServedReads { bytes, from_storage } => format!(
             "Storage delivered only {} of the {} read; the rest came from the page cache. The \
              rate is largely memory's, not the storage's. Read past the cache with --direct, or \
              take a --size well above memory.",
             size(*from_storage),
             size(*bytes),
         ),
-        WarningKind::DirectButCached {
-            bytes,
-            from_storage,
-        } => format!(
+        WarningKind::DirectButCached { bytes, from_storage } => format!(
             "O_DIRECT was in force, yet storage delivered only {} of the {} read: the file \
              system served the rest from a cache of its own. The rate is not the device's. \
              Repeat with a --size well above memory, or on the block device: gpuio bench --rw \
@@ -68,10 +62,7 @@ fn cache_words(kind: &WarningKind) -> String {
              hit the cache run at memory speed. Use --directory on another file system (ext4, \
              xfs), or say --buffered and take a --size well above memory."
         ),
-        WarningKind::DataSetFitsMemory {
-            data_bytes,
-            memory_bytes,
-        } => format!(
+        WarningKind::DataSetFitsMemory { data_bytes, memory_bytes } => format!(
             "The data set of {} fits into {} of memory. After one pass a buffered run reads from \
              the page cache and says nothing about storage. Use --direct, or a --size that takes \
              the data set to twice the memory.",
@@ -117,16 +108,8 @@ fn engine_words(kind: &WarningKind) -> String {
              call or in helper threads, so the depth asked for may never have reached the \
              device. Add --direct; or compare with --engine psync and more --threads."
         ),
-        WarningKind::SplitByBlockLayer {
-            mean_io_bytes,
-            mean_request_bytes,
-            device,
-        } => {
-            let did = if mean_request_bytes < mean_io_bytes {
-                "cut"
-            } else {
-                "merged"
-            };
+        WarningKind::SplitByBlockLayer { mean_io_bytes, mean_request_bytes, device } => {
+            let did = if mean_request_bytes < mean_io_bytes { "cut" } else { "merged" };
             format!(
                 "I/Os of {} on average reached {device} as requests of {}: the block layer {did} \
                  them. The device's IOPS and latency differ from those reported here. Compare \
@@ -137,11 +120,8 @@ fn engine_words(kind: &WarningKind) -> String {
             )
         }
         WarningKind::EngineSteppedDown { asked, got, why } => {
-            let why = if why.is_empty() {
-                "no reason was given".to_owned()
-            } else {
-                why.join("; ")
-            };
+            let why =
+                if why.is_empty() { "no reason was given".to_owned() } else { why.join("; ") };
             format!(
                 "The engine asked for was {asked}; what ran was {got} ({why}). The numbers are \
                  {got}'s and must not be filed under {asked}. Name it with --engine to make this \
@@ -168,10 +148,7 @@ fn clock_words(kind: &WarningKind) -> String {
              --rate or --rate-iops, or raise --threads or --depth.",
             reached * 100.0,
         ),
-        WarningKind::UnevenFinish {
-            first_done_ns,
-            last_done_ns,
-        } => format!(
+        WarningKind::UnevenFinish { first_done_ns, last_done_ns } => format!(
             "The first worker was done after {}, the last after {}. For the time between, fewer \
              threads were at work, and the rate over the whole time is lower than what all of \
              them reached. Use --runtime so that all stop together, or look at placement with \
@@ -207,21 +184,13 @@ fn setting_words(kind: &WarningKind) -> String {
              latency, and nothing tells that wait from the device's. Use --threads {cpus} or \
              fewer with a higher --depth on --engine io_uring, or allow more CPUs."
         ),
-        WarningKind::FarFromGpu {
-            gpu,
-            worker_node,
-            gpu_node,
-        } => format!(
+        WarningKind::FarFromGpu { gpu, worker_node, gpu_node } => format!(
             "A worker on NUMA node {worker_node} fed GPU {gpu}, which hangs on node {gpu_node}. \
              Every byte crossed the link between the nodes, which costs throughput and adds \
              latency. Use --numa {gpu_node}, or a --gpu on node {worker_node}."
         ),
         WarningKind::Note { note } => {
-            let end = if note.ends_with(['.', '!', '?']) {
-                ""
-            } else {
-                "."
-            };
+            let end = if note.ends_with(['.', '!', '?']) { "" } else { "." };
             format!(
                 "{note}{end} The setting was accepted and changed nothing in this result; \
                  --dry-run shows what does."

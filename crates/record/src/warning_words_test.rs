@@ -13,80 +13,39 @@ fn text(word: &str) -> String {
 
 fn first_half() -> Vec<WarningKind> {
     vec![
-        WarningKind::PageCacheServedReads {
-            bytes: 10 << 30,
-            from_storage: 1 << 20,
-        },
-        WarningKind::DirectButCached {
-            bytes: 10 << 30,
-            from_storage: 2 << 20,
-        },
-        WarningKind::DirectRefused {
-            filesystem: text("tmpfs"),
-        },
-        WarningKind::DepthOnSynchronousEngine {
-            depth: 32,
-            engine: text("psync"),
-        },
-        WarningKind::AsyncEngineOnBufferedFile {
-            engine: text("libaio"),
-        },
+        WarningKind::PageCacheServedReads { bytes: 10 << 30, from_storage: 1 << 20 },
+        WarningKind::DirectButCached { bytes: 10 << 30, from_storage: 2 << 20 },
+        WarningKind::DirectRefused { filesystem: text("tmpfs") },
+        WarningKind::DepthOnSynchronousEngine { depth: 32, engine: text("psync") },
+        WarningKind::AsyncEngineOnBufferedFile { engine: text("libaio") },
         WarningKind::SplitByBlockLayer {
             mean_io_bytes: 1 << 20,
             mean_request_bytes: 250_000,
             device: text("nvme0n1"),
         },
-        WarningKind::BufferedWrites {
-            bytes: 4 << 30,
-            to_storage: Some(1 << 30),
-        },
+        WarningKind::BufferedWrites { bytes: 4 << 30, to_storage: Some(1 << 30) },
         WarningKind::SyncWrites,
-        WarningKind::DirectWritesInDeviceCache {
-            device: text("nvme0n1"),
-        },
+        WarningKind::DirectWritesInDeviceCache { device: text("nvme0n1") },
     ]
 }
 
 fn second_half() -> Vec<WarningKind> {
     vec![
-        WarningKind::RunTooShort {
-            elapsed_ns: 120_000_000,
-            ios: 480,
-        },
-        WarningKind::DataSetFitsMemory {
-            data_bytes: 8 << 30,
-            memory_bytes: 64 << 30,
-        },
+        WarningKind::RunTooShort { elapsed_ns: 120_000_000, ios: 480 },
+        WarningKind::DataSetFitsMemory { data_bytes: 8 << 30, memory_bytes: 64 << 30 },
         WarningKind::EngineSteppedDown {
             asked: text("io_uring"),
             got: text("psync"),
             why: vec![text("kernel.io_uring_disabled is 2")],
         },
         WarningKind::RateNotReached { reached: 0.731 },
-        WarningKind::UnevenFinish {
-            first_done_ns: 4_000_000_000,
-            last_done_ns: 9_500_000_000,
-        },
+        WarningKind::UnevenFinish { first_done_ns: 4_000_000_000, last_done_ns: 9_500_000_000 },
         WarningKind::SoftwareGpu,
-        WarningKind::FaultsInjected {
-            inject: text("eio:offset=1M"),
-        },
-        WarningKind::WorkBetweenIos {
-            between_ns: 3_000_000_000,
-            share: 0.25,
-        },
-        WarningKind::MoreThreadsThanCpus {
-            threads: 64,
-            cpus: 8,
-        },
-        WarningKind::FarFromGpu {
-            gpu: 3,
-            worker_node: 0,
-            gpu_node: 1,
-        },
-        WarningKind::Note {
-            note: text("skip_bufregister has no effect on path host"),
-        },
+        WarningKind::FaultsInjected { inject: text("eio:offset=1M") },
+        WarningKind::WorkBetweenIos { between_ns: 3_000_000_000, share: 0.25 },
+        WarningKind::MoreThreadsThanCpus { threads: 64, cpus: 8 },
+        WarningKind::FarFromGpu { gpu: 3, worker_node: 0, gpu_node: 1 },
+        WarningKind::Note { note: text("skip_bufregister has no effect on path host") },
     ]
 }
 
@@ -95,10 +54,7 @@ fn every_warning_is_two_to_four_sentences_on_one_line_and_names_a_flag_or_comman
     for kind in all() {
         let words = kind.to_string();
         let sentences = words.matches(". ").count() + 1;
-        assert!(
-            (2..=4).contains(&sentences),
-            "{sentences} sentences: {words}"
-        );
+        assert!((2..=4).contains(&sentences), "{sentences} sentences: {words}");
         assert!(words.ends_with('.'), "{words}");
         assert!(!words.contains('\n') && !words.contains("  "), "{words}");
         assert!(words.contains("--"), "no next step: {words}");
@@ -121,19 +77,13 @@ fn figures_are_in_the_words() {
     said(next(), &["tmpfs", "--buffered"]);
     said(next(), &["--depth 32", "psync", "--threads"]);
     said(next(), &["libaio", "--direct"]);
-    said(
-        next(),
-        &["1.00 MiB", "244 KiB", "nvme0n1", "cut", "--bs 128K"],
-    );
+    said(next(), &["1.00 MiB", "244 KiB", "nvme0n1", "cut", "--bs 128K"]);
     said(next(), &["4.00 GiB", "1.00 GiB of them", "--sync"]);
     said(next(), &["O_DSYNC"]);
     said(next(), &["nvme0n1", "--runtime"]);
     said(next(), &["480 I/Os in 120 ms", "--runtime 30s"]);
     said(next(), &["8.00 GiB", "64.0 GiB"]);
-    said(
-        next(),
-        &["io_uring", "psync", "kernel.io_uring_disabled is 2"],
-    );
+    said(next(), &["io_uring", "psync", "kernel.io_uring_disabled is 2"]);
     said(next(), &["73.1 %", "--rate"]);
     said(next(), &["4.00 s", "9.50 s"]);
     said(next(), &["software GPU"]);
@@ -154,10 +104,7 @@ fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
     };
     assert!(split(4096, 65536).to_string().contains("merged"));
     assert!(split(0, 0).to_string().contains("--bs 1"));
-    let unknown = WarningKind::BufferedWrites {
-        bytes: 1,
-        to_storage: None,
-    };
+    let unknown = WarningKind::BufferedWrites { bytes: 1, to_storage: None };
     assert!(unknown.to_string().contains("not known"));
     let silent = WarningKind::EngineSteppedDown {
         asked: "a".to_owned(),

@@ -45,11 +45,7 @@ pub(crate) fn count(count: u64) -> String {
 
 /// How often, with every digit.
 pub(crate) fn times(number: u64) -> String {
-    if number == 1 {
-        "once".to_owned()
-    } else {
-        format!("{} times", count(number))
-    }
+    if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
 }
 
 /// For rounded forms only: a count above 2^53 loses its last bits.
@@ -70,13 +66,7 @@ mod test {
         assert_eq!(iops(98_312.0), "98.3k");
         assert_eq!(throughput(2.5 * 1024.0 * 1024.0), "2.50 MiB/s");
         let counts = [0, 999, 1_000, 1_050_624, u64::MAX].map(count);
-        let with_commas = [
-            "0",
-            "999",
-            "1,000",
-            "1,050,624",
-            "18,446,744,073,709,551,615",
-        ];
+        let with_commas = ["0", "999", "1,000", "1,050,624", "18,446,744,073,709,551,615"];
         assert_eq!(counts, with_commas);
         assert_eq!(times(1), "once");
         assert_eq!(times(12_345), "12,345 times");

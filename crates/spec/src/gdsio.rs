@@ -54,11 +54,7 @@ pub fn parse(args: &[String], takes_value: &dyn Fn(&str) -> bool) -> Result<Gdsi
         job: JobSpec::new("gdsio"),
         config: None,
         seen: Vec::new(),
-        ask: GdsioAsk {
-            run: GdsioRun::Help,
-            per_job: false,
-            leftovers: Vec::new(),
-        },
+        ask: GdsioAsk { run: GdsioRun::Help, per_job: false, leftovers: Vec::new() },
     };
     let mut rest = args.iter().map(String::as_str).peekable();
     while let Some(argument) = rest.next() {
@@ -134,14 +130,9 @@ impl Reader {
                 self.set(flag, "1")?;
                 continue;
             }
-            let missing = || GdsioError::MissingValue {
-                flag: flag.name,
-                what: flag.what,
-            };
+            let missing = || GdsioError::MissingValue { flag: flag.name, what: flag.what };
             let value = match &letters[at + letter.len_utf8()..] {
-                "" => rest
-                    .next_if(|next| !looks_like_flag(next))
-                    .ok_or_else(missing)?,
+                "" => rest.next_if(|next| !looks_like_flag(next)).ok_or_else(missing)?,
                 attached => attached,
             };
             self.set(flag, value)?;
@@ -174,30 +165,20 @@ impl Reader {
                 }
             },
         };
-        apply(&mut self.job, key, &value, Origin::Flag(flag.name)).map_err(|source| {
-            GdsioError::Value {
-                flag: flag.name,
-                source,
-            }
-        })
+        apply(&mut self.job, key, &value, Origin::Flag(flag.name))
+            .map_err(|source| GdsioError::Value { flag: flag.name, source })
     }
 
     fn positional(&mut self, argument: &str) -> Result<(), GdsioError> {
         let shown = crate::value::shown(argument);
         if let Some((0, found, plain @ '-')) = crate::keys::full_width(argument) {
-            return Err(GdsioError::LookAlike {
-                argument: shown,
-                found,
-                plain,
-            });
+            return Err(GdsioError::LookAlike { argument: shown, found, plain });
         }
         if self.config.is_some() || !self.seen.iter().all(|flag| flag.takes == Takes::PerJob) {
             let after = self.seen.last().map(|flag| flag.name);
             return Err(GdsioError::Unexpected {
                 argument: shown,
-                after: after
-                    .map(|flag| format!(" after {flag}"))
-                    .unwrap_or_default(),
+                after: after.map(|flag| format!(" after {flag}")).unwrap_or_default(),
             });
         }
         self.config = Some(argument.to_owned());
@@ -221,10 +202,7 @@ impl Reader {
             _ => {}
         }
         speak_gdsio(&mut self.job);
-        self.ask.run = GdsioRun::Flags(Spec {
-            name: None,
-            jobs: vec![self.job],
-        });
+        self.ask.run = GdsioRun::Flags(Spec { name: None, jobs: vec![self.job] });
         Ok(self.ask)
     }
 }

@@ -113,10 +113,7 @@ impl Reader<'_> {
             Ok(Line::Section("global")) => self.section = Section::Global,
             Ok(Line::Section(name)) => {
                 self.section = Section::Job;
-                self.spec.jobs.push(JobSpec {
-                    name: name.to_owned(),
-                    ..self.global.clone()
-                });
+                self.spec.jobs.push(JobSpec { name: name.to_owned(), ..self.global.clone() });
             }
             Ok(Line::Setting(setting)) => self.setting(number, text, &setting),
             Err((at, problem)) => {
@@ -185,11 +182,7 @@ impl Reader<'_> {
     }
 
     fn apply(&mut self, line: u32, column: u32, key: &str, value: &str) -> Result<(), KeyError> {
-        let origin = Origin::File {
-            file: Arc::clone(&self.file),
-            line,
-            column,
-        };
+        let origin = Origin::File { file: Arc::clone(&self.file), line, column };
         let mut nowhere = JobSpec::default();
         let job = match self.section {
             Section::Job => self.spec.jobs.last_mut().unwrap_or(&mut nowhere),
@@ -206,12 +199,7 @@ impl Reader<'_> {
 
     fn fail(&mut self, line: u32, column: u32, problem: JobFileProblem) {
         if self.errors.len() < MAX_ERRORS {
-            self.errors.push(JobFileError {
-                file: Arc::clone(&self.file),
-                line,
-                column,
-                problem,
-            });
+            self.errors.push(JobFileError { file: Arc::clone(&self.file), line, column, problem });
         }
     }
 

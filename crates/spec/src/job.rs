@@ -146,10 +146,7 @@ impl JobSpec {
     /// An empty job.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            ..Self::default()
-        }
+        Self { name: name.to_owned(), ..Self::default() }
     }
 
     /// Who set `field` (a field name of this type, such as `"blocks"`), or `None` when nobody

@@ -118,10 +118,7 @@ pub fn keys() -> impl Iterator<Item = &'static Key> {
 pub fn find(name: &str) -> Option<&'static Key> {
     let same = |known: &str| {
         known.len() == name.len()
-            && known
-                .bytes()
-                .zip(name.bytes())
-                .all(|(a, b)| a == b || (a == b'_' && b == b'-'))
+            && known.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'_' && b == b'-'))
     };
     keys().find(|key| same(key.name) || key.aliases.iter().any(|alias| same(alias)))
 }
@@ -161,12 +158,9 @@ pub fn apply(job: &mut JobSpec, key: &str, value: &str, origin: Origin) -> Resul
             }
             Ok(())
         }
-        Status::Known { why, instead } => Err(KeyError::Known {
-            key: found.name,
-            dialect: found.dialect,
-            why,
-            instead,
-        }),
+        Status::Known { why, instead } => {
+            Err(KeyError::Known { key: found.name, dialect: found.dialect, why, instead })
+        }
     }
 }
 
@@ -183,17 +177,10 @@ fn set(
         ("", Some(bare)) => bare,
         (value, _) => value,
     };
-    let asked = Asked {
-        key: name,
-        value: value.to_owned(),
-        origin,
-    };
+    let asked = Asked { key: name, value: value.to_owned(), origin };
     let again = setter.adds
         && matches!(asked.origin, Origin::Flag(_))
-        && setter
-            .fields
-            .iter()
-            .any(|field| job.origin(field) == Some(&asked.origin));
+        && setter.fields.iter().any(|field| job.origin(field) == Some(&asked.origin));
     let earlier = (again).then(|| (job.paths.clone(), job.filenames.clone()));
     (setter.apply)(job, read).map_err(|error| match full_width(value) {
         Some((at, found, plain)) => KeyError::FullWidth {

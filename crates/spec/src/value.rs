@@ -27,10 +27,7 @@ pub(crate) struct ValueError {
 
 impl ValueError {
     pub(crate) fn new(at: usize, meaning: impl Into<String>) -> Self {
-        Self {
-            at,
-            meaning: meaning.into(),
-        }
+        Self { at, meaning: meaning.into() }
     }
 
     /// Moves the position for a value that began `by` bytes into a longer one.

@@ -41,14 +41,7 @@ impl std::fmt::Debug for Histogram {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram {
-            counts: Vec::new(),
-            count: 0,
-            sum: 0,
-            sum_squares: 0.0,
-            min: u64::MAX,
-            max: 0,
-        }
+        Histogram { counts: Vec::new(), count: 0, sum: 0, sum_squares: 0.0, min: u64::MAX, max: 0 }
     }
 }
 
@@ -135,8 +128,7 @@ impl Histogram {
             self.counts = vec![0; BUCKETS];
         }
         let (first, last) = (bucket(other.min), bucket(other.max));
-        for (mine, theirs) in
-            self.counts[first..=last].iter_mut().zip(&other.counts[first..=last])
+        for (mine, theirs) in self.counts[first..=last].iter_mut().zip(&other.counts[first..=last])
         {
             *mine += theirs;
         }

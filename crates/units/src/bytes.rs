@@ -12,14 +12,7 @@ const WANTED: Wanted = Wanted {
     whole: "a size that is a whole number of bytes, such as 1.5K or 1536",
 };
 
-const UNITS: [(char, u32); 6] = [
-    ('E', 60),
-    ('P', 50),
-    ('T', 40),
-    ('G', 30),
-    ('M', 20),
-    ('K', 10),
-];
+const UNITS: [(char, u32); 6] = [('E', 60), ('P', 50), ('T', 40), ('G', 30), ('M', 20), ('K', 10)];
 
 /// Reads a size in bytes.
 ///
@@ -50,9 +43,7 @@ fn shift(input: &str, from: usize, suffix: &str) -> Result<u32, UnitError> {
     let mut rest = suffix;
     let mut shift = 0;
     if let Some(first) = suffix.chars().next()
-        && let Some((_, found)) = UNITS
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(&first))
+        && let Some((_, found)) = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&first))
     {
         rest = &suffix[1..];
         shift = *found;
@@ -68,11 +59,7 @@ fn shift(input: &str, from: usize, suffix: &str) -> Result<u32, UnitError> {
         [b'b', ..] => 1,
         _ => 0,
     };
-    Err(UnitError::new(
-        input,
-        from + (suffix.len() - rest.len()) + accepted,
-        SUFFIXES,
-    ))
+    Err(UnitError::new(input, from + (suffix.len() - rest.len()) + accepted, SUFFIXES))
 }
 
 /// Prints a size with the largest power of 1024 that divides it: `4K`, `1536K`, `1M`, `4097`.
@@ -81,9 +68,7 @@ fn shift(input: &str, from: usize, suffix: &str) -> Result<u32, UnitError> {
 /// sorts and compares as people type it.
 #[must_use]
 pub fn format_bytes(bytes: u64) -> String {
-    let unit = UNITS
-        .iter()
-        .find(|(_, shift)| bytes != 0 && bytes.trailing_zeros() >= *shift);
+    let unit = UNITS.iter().find(|(_, shift)| bytes != 0 && bytes.trailing_zeros() >= *shift);
     match unit {
         Some((name, shift)) => format!("{}{name}", bytes >> shift),
         None => bytes.to_string(),

@@ -36,17 +36,9 @@ impl Decimal {
         if whole == 0 {
             return Err(UnitError::new(input, 0, wanted.number));
         }
-        let digits = input[..whole]
-            .parse()
-            .map_err(|_| UnitError::new(input, 0, wanted.fits))?;
+        let digits = input[..whole].parse().map_err(|_| UnitError::new(input, 0, wanted.fits))?;
         if bytes.get(whole) != Some(&b'.') {
-            return Ok(Self {
-                digits,
-                fraction: 0,
-                scale: 0,
-                len: whole,
-                point: whole,
-            });
+            return Ok(Self { digits, fraction: 0, scale: 0, len: whole, point: whole });
         }
         let start = whole + 1;
         let len = digit_run(bytes, start);
@@ -55,22 +47,12 @@ impl Decimal {
         }
         let kept = input[start..len].trim_end_matches('0');
         if kept.len() > MAX_FRACTION_DIGITS {
-            return Err(UnitError::new(
-                input,
-                start + MAX_FRACTION_DIGITS,
-                wanted.whole,
-            ));
+            return Err(UnitError::new(input, start + MAX_FRACTION_DIGITS, wanted.whole));
         }
         // No digit kept parses as an error and means zero; 18 digits always fit 64 bits.
         let fraction = kept.parse().unwrap_or(0);
         let scale = kept.bytes().fold(0, |n, _| n + 1);
-        Ok(Self {
-            digits,
-            fraction,
-            scale,
-            len,
-            point: whole,
-        })
+        Ok(Self { digits, fraction, scale, len, point: whole })
     }
 
     /// The value in base units when one written unit is `unit` base units.
@@ -88,8 +70,5 @@ impl Decimal {
 }
 
 fn digit_run(bytes: &[u8], from: usize) -> usize {
-    from + bytes[from..]
-        .iter()
-        .take_while(|b| b.is_ascii_digit())
-        .count()
+    from + bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count()
 }

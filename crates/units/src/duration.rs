@@ -46,11 +46,7 @@ pub fn parse_duration_ns(input: &str) -> Result<u64, UnitError> {
         suffix => match UNITS.iter().find(|(name, _)| *name == suffix) {
             Some((_, unit)) => *unit,
             None => {
-                return Err(UnitError::new(
-                    input,
-                    bad_column(input, number.len),
-                    SUFFIXES,
-                ));
+                return Err(UnitError::new(input, bad_column(input, number.len), SUFFIXES));
             }
         },
     };
@@ -60,10 +56,7 @@ pub fn parse_duration_ns(input: &str) -> Result<u64, UnitError> {
 /// The first byte past the longest accepted suffix, so that `10sec` points at `e`.
 fn bad_column(input: &str, from: usize) -> usize {
     let suffix = &input[from..];
-    let fits = UNITS
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| suffix.starts_with(*name));
+    let fits = UNITS.iter().map(|(name, _)| *name).filter(|name| suffix.starts_with(*name));
     from + fits.map(str::len).max().unwrap_or(0)
 }
 

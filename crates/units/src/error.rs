@@ -19,32 +19,20 @@ pub struct UnitError {
 
 impl UnitError {
     pub(crate) fn new(input: &str, at: usize, expected: &'static str) -> Self {
-        Self {
-            input: input.to_owned(),
-            at,
-            expected,
-        }
+        Self { input: input.to_owned(), at, expected }
     }
 }
 
 impl fmt::Display for UnitError {
     /// Columns are printed from 1, as editors count them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            input,
-            at,
-            expected,
-        } = self;
+        let Self { input, at, expected } = self;
         if input.is_empty() {
             write!(f, "the value is empty: expected {expected}")
         } else if *at >= input.len() {
             write!(f, "{input:?} ends too early: expected {expected}")
         } else {
-            write!(
-                f,
-                "{input:?} cannot be read at column {}: expected {expected}",
-                at + 1
-            )
+            write!(f, "{input:?} cannot be read at column {}: expected {expected}", at + 1)
         }
     }
 }

@@ -65,10 +65,7 @@ pub fn parse_index_list(input: &str) -> Result<Vec<u32>, UnitError> {
 
 /// The number that starts at byte `at`, and where it ends.
 fn index(input: &str, at: usize) -> Result<(u32, usize), UnitError> {
-    let digits = input.as_bytes()[at..]
-        .iter()
-        .take_while(|b| b.is_ascii_digit())
-        .count();
+    let digits = input.as_bytes()[at..].iter().take_while(|b| b.is_ascii_digit()).count();
     match input[at..at + digits].parse() {
         Ok(value) if value <= MAX_INDEX => Ok((value, at + digits)),
         _ => Err(UnitError::new(input, at, LIST)),

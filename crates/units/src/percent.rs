@@ -5,11 +5,7 @@ use crate::decimal::{Decimal, Wanted};
 
 const PERCENT: &str = "a percentage from 0 to 100, such as 70, 70% or 12.5%";
 
-const WANTED: Wanted = Wanted {
-    number: PERCENT,
-    fits: PERCENT,
-    whole: PERCENT,
-};
+const WANTED: Wanted = Wanted { number: PERCENT, fits: PERCENT, whole: PERCENT };
 
 /// Reads a percentage, with or without `%`, and returns it in percent (`"70%"` is `70.0`).
 ///

@@ -8,9 +8,7 @@ fn at<T: std::fmt::Debug>(result: Result<T, UnitError>) -> usize {
 
 #[test]
 fn every_spelling_of_a_size() {
-    for text in [
-        "4096", "4096B", "4k", "4K", "4kb", "4KB", "4KiB", "4kib", "4Ki", "4.0K", "004k",
-    ] {
+    for text in ["4096", "4096B", "4k", "4K", "4kb", "4KB", "4KiB", "4kib", "4Ki", "4.0K", "004k"] {
         assert_eq!(parse_bytes(text), Ok(4096), "{text}");
     }
     for text in ["1m", "1M", "1MB", "1MiB", "1024k", "1048576"] {
@@ -61,41 +59,13 @@ fn a_wrong_size_names_the_column() {
 #[test]
 fn an_error_quotes_the_text_and_says_what_is_accepted() {
     let message = parse_bytes("4x").unwrap_err().to_string();
-    assert!(
-        message.contains("\"4x\"") && message.contains("column 2"),
-        "{message}"
-    );
+    assert!(message.contains("\"4x\"") && message.contains("column 2"), "{message}");
     assert!(message.contains("1MiB"), "{message}");
-    assert!(
-        parse_bytes("")
-            .unwrap_err()
-            .to_string()
-            .starts_with("the value is empty")
-    );
-    assert!(
-        parse_bytes("4.")
-            .unwrap_err()
-            .to_string()
-            .contains("ends too early")
-    );
-    assert!(
-        parse_duration_ns("5y")
-            .unwrap_err()
-            .to_string()
-            .contains("500ms")
-    );
-    assert!(
-        parse_percent("200")
-            .unwrap_err()
-            .to_string()
-            .contains("0 to 100")
-    );
-    assert!(
-        parse_cpu_list("3-1")
-            .unwrap_err()
-            .to_string()
-            .contains("range")
-    );
+    assert!(parse_bytes("").unwrap_err().to_string().starts_with("the value is empty"));
+    assert!(parse_bytes("4.").unwrap_err().to_string().contains("ends too early"));
+    assert!(parse_duration_ns("5y").unwrap_err().to_string().contains("500ms"));
+    assert!(parse_percent("200").unwrap_err().to_string().contains("0 to 100"));
+    assert!(parse_cpu_list("3-1").unwrap_err().to_string().contains("range"));
 }
 
 #[test]

@@ -11,9 +11,7 @@ pub(super) fn check(rules: &Rules, files: &[File]) -> Vec<Finding> {
             && file.path.matches('/').count() == 2
             && file.path.ends_with("/Cargo.toml")
     });
-    manifests
-        .flat_map(|manifest| check_one(rules, manifest))
-        .collect()
+    manifests.flat_map(|manifest| check_one(rules, manifest)).collect()
 }
 
 fn check_one(rules: &Rules, manifest: &File) -> Vec<Finding> {
@@ -28,11 +26,7 @@ fn check_one(rules: &Rules, manifest: &File) -> Vec<Finding> {
     let wrong = ours.iter().filter(|(_, used)| !allowed.contains(used));
     wrong
         .map(|(line, used)| {
-            let may = if allowed.is_empty() {
-                "nothing".to_owned()
-            } else {
-                allowed.join(", ")
-            };
+            let may = if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") };
             let what = format!(
                 "`{user}` may not use `{used}`, only {may} (ARCHITECTURE.md): move the code to a \
                  room that may, or pass a value in"
@@ -61,13 +55,9 @@ fn dependencies(manifest: &str) -> Vec<(usize, String)> {
         if !counts {
             continue;
         }
-        let renamed = line
-            .split("package = \"gpuio-")
-            .nth(1)
-            .and_then(|rest| rest.split('"').next());
-        let direct = line
-            .strip_prefix("gpuio-")
-            .map(|rest| rest.trim_start_matches('"'));
+        let renamed =
+            line.split("package = \"gpuio-").nth(1).and_then(|rest| rest.split('"').next());
+        let direct = line.strip_prefix("gpuio-").map(|rest| rest.trim_start_matches('"'));
         let direct = direct.and_then(|rest| rest.split(['.', ' ', '=', '"']).next());
         if let Some(used) = renamed.or(direct) {
             found.push((index + 1, used.to_owned()));
@@ -81,8 +71,6 @@ fn dependencies(manifest: &str) -> Vec<(usize, String)> {
 fn builds_with(section: &str) -> bool {
     let table = section
         .rsplit_once("dependencies.")
-        .map_or(section, |(before, _)| {
-            &section[..before.len() + "dependencies".len()]
-        });
+        .map_or(section, |(before, _)| &section[..before.len() + "dependencies".len()]);
     table.ends_with("dependencies") && !table.ends_with("dev-dependencies")
 }

@@ -33,14 +33,7 @@ pub(super) const BANS: [Ban; 4] = [
     },
     Ban {
         rule: "files",
-        needles: &[
-            "fs::",
-            "std::fs",
-            "File::open",
-            "File::create",
-            "File::options",
-            "OpenOptions",
-        ],
+        needles: &["fs::", "std::fs", "File::open", "File::create", "File::options", "OpenOptions"],
         allowed: &["crates/host/", "crates/load/", "crates/cli/", "crates/io/"],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },
@@ -61,10 +54,7 @@ impl Ban {
         if free {
             return None;
         }
-        self.needles
-            .iter()
-            .copied()
-            .find(|needle| calls(code, needle))
+        self.needles.iter().copied().find(|needle| calls(code, needle))
     }
 }
 

@@ -63,10 +63,7 @@ fn name_after_fn(chars: &[char], at: usize) -> Option<String> {
     }
     let rest = &chars[at + 2..];
     let blanks = rest.iter().take_while(|c| c.is_whitespace()).count();
-    let name: String = rest[blanks..]
-        .iter()
-        .take_while(|c| is_name(**c) || **c == '$')
-        .collect();
+    let name: String = rest[blanks..].iter().take_while(|c| is_name(**c) || **c == '$').collect();
     (blanks > 0 && !name.is_empty()).then_some(name)
 }
 

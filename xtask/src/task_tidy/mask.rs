@@ -15,10 +15,7 @@ pub(super) fn mask(source: &str) -> Masked {
     let mut masker = Masker {
         chars: source.chars().collect(),
         at: 0,
-        out: Masked {
-            code: String::new(),
-            comments: String::new(),
-        },
+        out: Masked { code: String::new(), comments: String::new() },
     };
     while masker.at < masker.chars.len() {
         masker.step();
@@ -115,19 +112,13 @@ impl Masker {
         let before = |back| self.at.checked_sub(back).map(|at| self.chars[at]);
         let prefix = matches!(before(1), Some('b' | 'c'));
         let name_before = before(if prefix { 2 } else { 1 }).is_some_and(is_name);
-        let hashes = self.chars[self.at + 1..]
-            .iter()
-            .take_while(|c| **c == '#')
-            .count();
+        let hashes = self.chars[self.at + 1..].iter().take_while(|c| **c == '#').count();
         !name_before && self.peek(1 + hashes) == Some('"')
     }
 
     fn raw_string(&mut self) {
         self.take(As::Code);
-        let hashes = self.chars[self.at..]
-            .iter()
-            .take_while(|c| **c == '#')
-            .count();
+        let hashes = self.chars[self.at..].iter().take_while(|c| **c == '#').count();
         self.take_many(hashes + 1, As::Code);
         while self.at < self.chars.len() {
             let closes = self.peek(0) == Some('"')

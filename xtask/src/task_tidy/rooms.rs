@@ -24,11 +24,7 @@ impl Rules {
                 continue;
             };
             let users = names(left);
-            let used = if right.contains("none") {
-                Vec::new()
-            } else {
-                names(right)
-            };
+            let used = if right.contains("none") { Vec::new() } else { names(right) };
             arrows.extend(users.into_iter().map(|user| (user, used.clone())));
         }
         let unsafe_paths: Vec<String> = page
@@ -40,49 +36,30 @@ impl Rules {
                 false => format!("crates/{name}/"),
             })
             .collect();
-        ensure!(
-            !arrows.is_empty(),
-            "ARCHITECTURE.md has no line like \"- `a → b, c`\""
-        );
+        ensure!(!arrows.is_empty(), "ARCHITECTURE.md has no line like \"- `a → b, c`\"");
         ensure!(
             !unsafe_paths.is_empty(),
             "ARCHITECTURE.md has no paragraph that begins with \"`unsafe` is allowed in\""
         );
-        Ok(Self {
-            arrows,
-            unsafe_paths,
-        })
+        Ok(Self { arrows, unsafe_paths })
     }
 }
 
 fn names(part: &str) -> Vec<String> {
     let words = part.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'));
-    words
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// The room a path belongs to: `io` for `crates/io/src/lib.rs`.
 pub(super) fn room(path: &str) -> Option<&str> {
-    path.strip_prefix("crates/")?
-        .split_once('/')
-        .map(|(room, _)| room)
+    path.strip_prefix("crates/")?.split_once('/').map(|(room, _)| room)
 }
 
-/// Whether a whole Rust file is test code: in a `tests/` folder, or `tests.rs`, `test.rs`,
-/// `NAME_tests.rs`, `NAME_test.rs`.
+/// Whether a whole Rust file is no part of the program: in a `tests/` or `examples/` folder (the
+/// measuring programs), or `tests.rs`, `test.rs`, `NAME_tests.rs`, `NAME_test.rs`.
 pub(super) fn is_test_file(path: &str) -> bool {
-    let stem = path
-        .rsplit('/')
-        .next()
-        .and_then(|name| name.strip_suffix(".rs"))
-        .unwrap_or("");
+    let stem = path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or("");
     let named = |word: &str| stem == word || stem.ends_with(&format!("_{word}"));
-    path.split('/')
-        .rev()
-        .skip(1)
-        .any(|folder| folder == "tests")
-        || named("tests")
-        || named("test")
+    let aside = |folder: &str| folder == "tests" || folder == "examples";
+    path.split('/').rev().skip(1).any(aside) || named("tests") || named("test")
 }

@@ -17,17 +17,10 @@ const UNFINISHED: [&str; 5] = ["TODO", "FIXME", "XXX", "todo!", "unimplemented!"
 pub(super) fn check(rules: &Rules, file: &File) -> Vec<Finding> {
     let Masked { code, comments } = mask(&file.text);
     let test_file = is_test_file(&file.path);
-    let mut source = Source {
-        rules,
-        file,
-        findings: Vec::new(),
-    };
+    let mut source = Source { rules, file, findings: Vec::new() };
     source.name();
     source.lengths(test_file);
-    for function in functions(&code)
-        .iter()
-        .filter(|f| f.lines > MAX_FUNCTION_LINES)
-    {
+    for function in functions(&code).iter().filter(|f| f.lines > MAX_FUNCTION_LINES) {
         let (name, lines) = (&function.name, function.lines);
         source.found(
             function.line,
@@ -56,8 +49,7 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn found(&mut self, line: usize, rule: &'static str, what: impl Into<String>) {
-        self.findings
-            .push(Finding::new(&self.file.path, line, rule, what));
+        self.findings.push(Finding::new(&self.file.path, line, rule, what));
     }
 
     fn name(&mut self) {
@@ -112,11 +104,7 @@ impl Source<'_> {
                 self.found(line, "unfinished", what);
             }
         }
-        let allowed = self
-            .rules
-            .unsafe_paths
-            .iter()
-            .any(|prefix| path.starts_with(prefix));
+        let allowed = self.rules.unsafe_paths.iter().any(|prefix| path.starts_with(prefix));
         if !allowed && has_word(code, "unsafe") {
             let what = format!(
                 "`unsafe` outside the places ARCHITECTURE.md names ({}): use a safe owner there",
@@ -144,9 +132,7 @@ impl Source<'_> {
 }
 
 fn gives_reason(line: &str, marker: &str) -> bool {
-    line.trim()
-        .strip_prefix(marker)
-        .is_some_and(|reason| !reason.trim().is_empty())
+    line.trim().strip_prefix(marker).is_some_and(|reason| !reason.trim().is_empty())
 }
 
 /// Whether `word` stands in `text` with no letter, digit or `_` on either side.

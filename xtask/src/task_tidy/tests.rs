@@ -13,18 +13,12 @@ only.
 ";
 
 fn file(path: &str, text: &str) -> File {
-    File {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    }
+    File { path: path.to_owned(), text: text.to_owned() }
 }
 
 fn findings(path: &str, text: &str) -> Vec<Finding> {
     let files = [file("ARCHITECTURE.md", PAGE), file(path, text)];
-    check(&files, &|path| {
-        path == "docs/there.md" || path == "README.md"
-    })
-    .unwrap()
+    check(&files, &|path| path == "docs/there.md" || path == "README.md").unwrap()
 }
 
 /// Asserts that the sample breaks exactly this rule, on this line.
@@ -33,11 +27,7 @@ fn bad(rule: &str, line: usize, path: &str, text: &str) {
     let found = findings(path, text);
     let rules: Vec<_> = found.iter().map(|f| (f.rule, f.line)).collect();
     assert_eq!(rules, [(rule, line)], "{found:#?}");
-    assert!(
-        found[0].what.contains([':', ',']),
-        "says what to do: {}",
-        found[0].what
-    );
+    assert!(found[0].what.contains([':', ',']), "says what to do: {}", found[0].what);
 }
 
 #[track_caller]
@@ -48,72 +38,20 @@ fn good(path: &str, text: &str) {
 #[test]
 fn arrows() {
     let path = "crates/io/Cargo.toml";
-    bad(
-        "arrow",
-        2,
-        path,
-        "[dependencies]\ngpuio-cli.workspace = true\n",
-    );
-    bad(
-        "arrow",
-        2,
-        path,
-        "[dependencies]\ngpuio-cli = { path = \"../cli\" }\n",
-    );
-    bad(
-        "arrow",
-        2,
-        path,
-        "[dependencies]\nx = { package = \"gpuio-cli\", path = \"../cli\" }\n",
-    );
-    bad(
-        "arrow",
-        1,
-        path,
-        "[dependencies.gpuio-cli]\nworkspace = true\n",
-    );
-    bad(
-        "arrow",
-        2,
-        path,
-        "[build-dependencies]\ngpuio-cli.workspace = true\n",
-    );
-    bad(
-        "arrow",
-        2,
-        path,
-        "[target.'cfg(unix)'.dependencies]\ngpuio-cli.workspace = true\n",
-    );
-    bad(
-        "arrow",
-        2,
-        "crates/units/Cargo.toml",
-        "[dependencies]\ngpuio-io.workspace = true\n",
-    );
-    bad(
-        "arrow",
-        1,
-        "crates/extra/Cargo.toml",
-        "[package]\nname = \"gpuio-extra\"\n",
-    );
-    good(
-        path,
-        "[dependencies]\ngpuio-units.workspace = true\nlibc.workspace = true\n",
-    );
+    bad("arrow", 2, path, "[dependencies]\ngpuio-cli.workspace = true\n");
+    bad("arrow", 2, path, "[dependencies]\ngpuio-cli = { path = \"../cli\" }\n");
+    bad("arrow", 2, path, "[dependencies]\nx = { package = \"gpuio-cli\", path = \"../cli\" }\n");
+    bad("arrow", 1, path, "[dependencies.gpuio-cli]\nworkspace = true\n");
+    bad("arrow", 2, path, "[build-dependencies]\ngpuio-cli.workspace = true\n");
+    bad("arrow", 2, path, "[target.'cfg(unix)'.dependencies]\ngpuio-cli.workspace = true\n");
+    bad("arrow", 2, "crates/units/Cargo.toml", "[dependencies]\ngpuio-io.workspace = true\n");
+    bad("arrow", 1, "crates/extra/Cargo.toml", "[package]\nname = \"gpuio-extra\"\n");
+    good(path, "[dependencies]\ngpuio-units.workspace = true\nlibc.workspace = true\n");
     good(path, "[dev-dependencies]\ngpuio-cli.workspace = true\n");
-    good(
-        path,
-        "[target.'cfg(unix)'.dev-dependencies]\ngpuio-cli.workspace = true\n",
-    );
+    good(path, "[target.'cfg(unix)'.dev-dependencies]\ngpuio-cli.workspace = true\n");
     good(path, "[dev-dependencies.gpuio-cli]\nworkspace = true\n");
-    good(
-        path,
-        "[dependencies]\n# gpuio-cli.workspace = true\n\n[lints]\nworkspace = true\n",
-    );
-    good(
-        "crates/cli/Cargo.toml",
-        "[dependencies]\ngpuio-io.workspace = true\n",
-    );
+    good(path, "[dependencies]\n# gpuio-cli.workspace = true\n\n[lints]\nworkspace = true\n");
+    good("crates/cli/Cargo.toml", "[dependencies]\ngpuio-io.workspace = true\n");
 }
 
 #[test]
@@ -133,11 +71,7 @@ fn the_page_of_this_repository_is_understood() {
     assert_eq!(rules.arrows["record"], ["stat", "units"]);
     assert_eq!(rules.arrows["units"], Vec::<String>::new());
     assert!(rules.unsafe_paths.contains(&"crates/gpu/".to_owned()));
-    assert!(
-        rules
-            .unsafe_paths
-            .contains(&"crates/load/src/affinity.rs".to_owned())
-    );
+    assert!(rules.unsafe_paths.contains(&"crates/load/src/affinity.rs".to_owned()));
 }
 
 #[test]
@@ -146,12 +80,7 @@ fn line_length() {
     let fits = format!("// {}\n", "é".repeat(97));
     let path = "crates/io/src/a.rs";
     bad("line length", 2, path, &format!("//! a\n{long}"));
-    bad(
-        "line length",
-        2,
-        path,
-        &format!("// tidy: long line,\n{long}"),
-    );
+    bad("line length", 2, path, &format!("// tidy: long line,\n{long}"));
     good(path, &fits);
     good(path, &format!("// tidy: long line, a URL\n{long}"));
     good("docs/a.md", &long);
@@ -161,12 +90,7 @@ fn line_length() {
 fn function_length() {
     let body = |lines: usize| format!("fn f() {{\n{}}}\n", "    a();\n".repeat(lines - 2));
     bad("function length", 1, "crates/io/src/a.rs", &body(71));
-    bad(
-        "function length",
-        2,
-        "crates/io/src/a.rs",
-        &format!("//! a\n{}", body(71)),
-    );
+    bad("function length", 2, "crates/io/src/a.rs", &format!("//! a\n{}", body(71)));
     good("crates/io/src/a.rs", &body(70));
     good("crates/io/src/a.rs", &format!("{}{}", body(70), body(70)));
 }
@@ -175,24 +99,12 @@ fn function_length() {
 fn file_length() {
     let lines = |count: usize| "// a\n".repeat(count);
     bad("file length", 1, "crates/io/src/a.rs", &lines(501));
-    bad(
-        "file length",
-        1,
-        "crates/io/src/a.rs",
-        &format!("// tidy: table,\n{}", lines(500)),
-    );
-    bad(
-        "file length",
-        1,
-        "crates/io/src/a.rs",
-        &format!("{}// tidy: table, x\n", lines(500)),
-    );
+    bad("file length", 1, "crates/io/src/a.rs", &format!("// tidy: table,\n{}", lines(500)));
+    bad("file length", 1, "crates/io/src/a.rs", &format!("{}// tidy: table, x\n", lines(500)));
     good("crates/io/src/a.rs", &lines(500));
-    good(
-        "crates/io/src/a.rs",
-        &format!("//! a\n// tidy: table, one row a key\n{}", lines(500)),
-    );
+    good("crates/io/src/a.rs", &format!("//! a\n// tidy: table, one row a key\n{}", lines(500)));
     for test in [
+        "examples/a.rs",
         "src/tests.rs",
         "src/test.rs",
         "tests/a.rs",
@@ -205,22 +117,8 @@ fn file_length() {
 
 #[test]
 fn file_names() {
-    for name in [
-        "common",
-        "util",
-        "utils",
-        "util_io",
-        "misc",
-        "helpers",
-        "util/a",
-        "common/mod",
-    ] {
-        bad(
-            "file name",
-            1,
-            &format!("crates/io/src/{name}.rs"),
-            "//! a\n",
-        );
+    for name in ["common", "util", "utils", "util_io", "misc", "helpers", "util/a", "common/mod"] {
+        bad("file name", 1, &format!("crates/io/src/{name}.rs"), "//! a\n");
     }
     good("crates/io/src/utility_room.rs", "//! a\n");
     good("crates/io/src/uncommon.rs", "//! a\n");
@@ -230,18 +128,8 @@ fn file_names() {
 fn clocks() {
     let call = "fn f() {\n    let t = Instant::now();\n}\n";
     bad("clock", 2, "crates/stat/src/a.rs", call);
-    bad(
-        "clock",
-        1,
-        "crates/io/src/a.rs",
-        "use std::time::Instant;\n",
-    );
-    bad(
-        "clock",
-        1,
-        "crates/load/src/a.rs",
-        "const N: fn() -> T = std::time::SystemTime::now;\n",
-    );
+    bad("clock", 1, "crates/io/src/a.rs", "use std::time::Instant;\n");
+    bad("clock", 1, "crates/load/src/a.rs", "const N: fn() -> T = std::time::SystemTime::now;\n");
     for path in [
         "crates/io/src/clock.rs",
         "crates/cli/src/a.rs",
@@ -258,104 +146,43 @@ fn clocks() {
         "crates/stat/src/a.rs",
         "// Instant::now() is slow\nconst A: &str = \"Instant::now()\";\n",
     );
-    good(
-        "crates/stat/src/a.rs",
-        "fn f() {\n    MyInstant::now();\n}\n",
-    );
+    good("crates/stat/src/a.rs", "fn f() {\n    MyInstant::now();\n}\n");
 }
 
 #[test]
 fn environment() {
-    bad(
-        "environment",
-        1,
-        "crates/load/src/a.rs",
-        "const A: X = std::env::var_os;\n",
-    );
-    bad(
-        "environment",
-        1,
-        "crates/gpu/src/a.rs",
-        "const A: X = env::var(\"B\");\n",
-    );
-    good(
-        "crates/gpu/src/a.rs",
-        "const A: &str = env!(\"CARGO_PKG_VERSION\");\n",
-    );
+    bad("environment", 1, "crates/load/src/a.rs", "const A: X = std::env::var_os;\n");
+    bad("environment", 1, "crates/gpu/src/a.rs", "const A: X = env::var(\"B\");\n");
+    good("crates/gpu/src/a.rs", "const A: &str = env!(\"CARGO_PKG_VERSION\");\n");
     good("crates/cli/src/a.rs", "const A: X = env::var(\"B\");\n");
 }
 
 #[test]
 fn files() {
     bad("files", 1, "crates/report/src/a.rs", "use std::fs;\n");
-    bad(
-        "files",
-        1,
-        "crates/report/src/a.rs",
-        "const A: X = fs::read(\"a\");\n",
-    );
-    bad(
-        "files",
-        1,
-        "crates/gpu/src/a.rs",
-        "const A: X = std::fs::File::open(\"a\");\n",
-    );
-    bad(
-        "files",
-        1,
-        "crates/spec/src/a.rs",
-        "const A: X = OpenOptions::new();\n",
-    );
-    good(
-        "crates/gpu/src/a.rs",
-        "const A: X = rustix::fs::openat;\nconst B: X = offs::new();\n",
-    );
+    bad("files", 1, "crates/report/src/a.rs", "const A: X = fs::read(\"a\");\n");
+    bad("files", 1, "crates/gpu/src/a.rs", "const A: X = std::fs::File::open(\"a\");\n");
+    bad("files", 1, "crates/spec/src/a.rs", "const A: X = OpenOptions::new();\n");
+    good("crates/gpu/src/a.rs", "const A: X = rustix::fs::openat;\nconst B: X = offs::new();\n");
     good("crates/host/src/a.rs", "use std::fs;\n");
 }
 
 #[test]
 fn printing() {
     for call in ["println!(\"a\")", "eprintln!()", "print!(\"a\")", "dbg!(a)"] {
-        bad(
-            "print",
-            2,
-            "crates/load/src/a.rs",
-            &format!("fn f() {{\n    {call};\n}}\n"),
-        );
-        good(
-            "crates/cli/src/a.rs",
-            &format!("fn f() {{\n    {call};\n}}\n"),
-        );
+        bad("print", 2, "crates/load/src/a.rs", &format!("fn f() {{\n    {call};\n}}\n"));
+        good("crates/cli/src/a.rs", &format!("fn f() {{\n    {call};\n}}\n"));
     }
-    good(
-        "crates/gpu/build.rs",
-        "fn main() {\n    println!(\"cargo::rerun-if-changed=a\");\n}\n",
-    );
+    good("crates/gpu/build.rs", "fn main() {\n    println!(\"cargo::rerun-if-changed=a\");\n}\n");
     good("crates/load/src/a.rs", "my_println!(1);\n");
 }
 
 #[test]
 fn unwraps() {
-    bad(
-        "unwrap",
-        1,
-        "crates/io/src/a.rs",
-        "fn f() { a().unwrap(); }\n",
-    );
-    bad(
-        "unwrap",
-        3,
-        "crates/io/src/a.rs",
-        "// why\n\nfn f() { a().unwrap(); }\n",
-    );
-    good(
-        "crates/io/src/a.rs",
-        "// a never fails: b\nfn f() { a().unwrap(); }\n",
-    );
-    good(
-        "crates/io/src/a.rs",
-        "fn f() { a().unwrap(); } // a never fails\n",
-    );
+    bad("unwrap", 1, "crates/io/src/a.rs", "fn f() { a().unwrap(); }\n");
+    bad("unwrap", 3, "crates/io/src/a.rs", "// why\n\nfn f() { a().unwrap(); }\n");
+    good("crates/io/src/a.rs", "// a never fails: b\nfn f() { a().unwrap(); }\n");
+    good("crates/io/src/a.rs", "fn f() { a().unwrap(); } // a never fails\n");
     good(
         "crates/io/src/a.rs",
         "/// ```\n/// a().unwrap();\n/// ```\nfn f() { b().unwrap_or(1); }\n",
@@ -380,41 +207,20 @@ fn unsafe_code() {
     bad("unsafe", 2, "xtask/src/a.rs", call);
     good("crates/io/src/a.rs", call);
     good("crates/host/src/residency.rs", call);
-    good(
-        "crates/stat/src/a.rs",
-        "#![deny(unsafe_code)]\n// unsafe\nconst A: &str = \"unsafe\";\n",
-    );
+    good("crates/stat/src/a.rs", "#![deny(unsafe_code)]\n// unsafe\nconst A: &str = \"unsafe\";\n");
 }
 
 #[test]
 fn unfinished_work() {
     let words = ["TO", "FIX", "X"].into_iter().zip(["DO", "ME", "XX"]);
     for word in words.map(|(a, b)| format!("{a}{b}")) {
-        bad(
-            "unfinished",
-            1,
-            "crates/io/src/a.rs",
-            &format!("// {word}: later\n"),
-        );
+        bad("unfinished", 1, "crates/io/src/a.rs", &format!("// {word}: later\n"));
         bad("unfinished", 1, "docs/a.md", &format!("{word}: later\n"));
-        good(
-            "crates/io/src/a.rs",
-            &format!("const A: &str = \"{word}\";\n"),
-        );
+        good("crates/io/src/a.rs", &format!("const A: &str = \"{word}\";\n"));
         good("crates/io/src/a.rs", &format!("// a{word}\n"));
     }
-    bad(
-        "unfinished",
-        1,
-        "crates/io/src/a.rs",
-        "fn f() { todo!() }\n",
-    );
-    bad(
-        "unfinished",
-        1,
-        "crates/io/src/a.rs",
-        "fn f() { unimplemented!() }\n",
-    );
+    bad("unfinished", 1, "crates/io/src/a.rs", "fn f() { todo!() }\n");
+    bad("unfinished", 1, "crates/io/src/a.rs", "fn f() { unimplemented!() }\n");
     good("crates/io/src/a.rs", "fn todo() {}\n");
 }
 
@@ -433,29 +239,13 @@ fn blanks() {
 #[test]
 fn links() {
     bad("link", 1, "docs/a.md", "see [b](gone.md)\n");
-    bad(
-        "link",
-        1,
-        "docs/a.md",
-        "see [b](gone.md#part \"title\") and [c](there.md)\n",
-    );
+    bad("link", 1, "docs/a.md", "see [b](gone.md#part \"title\") and [c](there.md)\n");
     bad("link", 1, "README.md", "![b](there.md)\n");
     bad("link", 1, "docs/a.md", "[b]: gone.md\n");
     bad("link", 1, "docs/a.md", "[b](../../README.md)\n");
-    bad(
-        "link",
-        4,
-        "docs/a.md",
-        "```\n[b](gone.md)\n```\n[b](gone.md)\n",
-    );
-    good(
-        "docs/a.md",
-        "[b](there.md#part) [c](../README.md) [d](#here) [e](/docs/there.md)\n",
-    );
-    good(
-        "docs/a.md",
-        "[b](https://example.org/x.md) <mailto:a@example.org>\n",
-    );
+    bad("link", 4, "docs/a.md", "```\n[b](gone.md)\n```\n[b](gone.md)\n");
+    good("docs/a.md", "[b](there.md#part) [c](../README.md) [d](#here) [e](/docs/there.md)\n");
+    good("docs/a.md", "[b](https://example.org/x.md) <mailto:a@example.org>\n");
     good("docs/a.md", "`[b](gone.md)` and\n```\n[b](gone.md)\n```\n");
     good("docs/a.md", "[b]: there.md\n");
 }
@@ -463,22 +253,13 @@ fn links() {
 #[test]
 fn machine_paths() {
     let [work, root, home] = ["work", "root", "home"].map(|name| format!("/{name}/"));
-    for path in [
-        &format!("{work}a"),
-        &format!("{root}.cargo"),
-        &format!("{home}ann/x"),
-    ] {
+    for path in [&format!("{work}a"), &format!("{root}.cargo"), &format!("{home}ann/x")] {
         bad("machine path", 1, "docs/a.md", &format!("see {path}\n"));
         bad("machine path", 1, "LICENSE", &format!("see \"{path}\"\n"));
         bad("machine path", 1, "docs/a.md", &format!("file://{path}\n"));
         good("docs/a.md", &format!("see docs{path} and {{root}}{path}\n"));
     }
-    bad(
-        "machine path",
-        1,
-        "crates/io/tests/a.txt",
-        &format!("..{}", "/shared/a"),
-    );
+    bad("machine path", 1, "crates/io/tests/a.txt", &format!("..{}", "/shared/a"));
     good("docs/a.md", &format!("{home}<name>/x and shared/a\n"));
 }
 
@@ -497,37 +278,22 @@ fn masks_keep_lines_and_columns() {
     let gap = |columns: usize| " ".repeat(columns);
     assert_eq!(
         masked.code,
-        format!(
-            "let a = \"{}\"; {}\nlet b = r#\"   \"#;{}d\n",
-            gap(6),
-            gap(6),
-            gap(19)
-        )
+        format!("let a = \"{}\"; {}\nlet b = r#\"   \"#;{}d\n", gap(6), gap(6), gap(19))
     );
-    assert_eq!(
-        masked.comments,
-        format!("{}// \"z\"\n{}/* a /* b */ c */  \n", gap(18), gap(18))
-    );
+    assert_eq!(masked.comments, format!("{}// \"z\"\n{}/* a /* b */ c */  \n", gap(18), gap(18)));
 }
 
 #[test]
 fn masks_know_quotes() {
     let code = |source: &str| mask(source).code;
-    assert_eq!(
-        code("'{' '\\'' '\\u{7b}' b'}' x"),
-        "' ' '  ' '      ' b' ' x"
-    );
+    assert_eq!(code("'{' '\\'' '\\u{7b}' b'}' x"), "' ' '  ' '      ' b' ' x");
     let lifetimes = "fn f<'a>(x: &'a str) { 'l: loop {} }";
     assert_eq!(code(lifetimes), lifetimes);
     assert_eq!(code(r#"a"\"{" br"\" c"{" x"#), r#"a"   " br" " c" " x"#);
     assert_eq!(code("r#fn r##\"}\"#\"## x"), "r#fn r##\"   \"## x");
     assert_eq!(code("bar\"{\" x"), "bar\" \" x");
     for broken in ["\"abc", "r#\"abc", "/* abc", "'\\", "'", "r", "\"\\"] {
-        assert_eq!(
-            code(broken).chars().count(),
-            broken.chars().count(),
-            "{broken}"
-        );
+        assert_eq!(code(broken).chars().count(), broken.chars().count(), "{broken}");
     }
 }
 
@@ -549,10 +315,7 @@ impl X {
 }
 ";
     let found = functions(&mask(source).code);
-    let found: Vec<_> = found
-        .iter()
-        .map(|f| (f.name.as_str(), f.line, f.lines))
-        .collect();
+    let found: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.line, f.lines)).collect();
     assert_eq!(found, [("one", 2, 1), ("two", 5, 8), ("inner", 8, 2)]);
 }
 
@@ -560,10 +323,6 @@ impl X {
 fn test_items_are_marked_and_no_others() {
     let source = "fn a() {}\n#[cfg(test)]\nmod tests;\n\n#[test]\nfn b() {\n}\nfn c() {\n}\n";
     let marked = test_lines(source);
-    let lines: Vec<_> = (1..)
-        .zip(marked)
-        .filter(|(_, test)| *test)
-        .map(|(n, _)| n)
-        .collect();
+    let lines: Vec<_> = (1..).zip(marked).filter(|(_, test)| *test).map(|(n, _)| n).collect();
     assert_eq!(lines, [2, 5, 6, 7]);
 }

@@ -5,9 +5,8 @@ use super::{File, Finding, has_extension};
 
 /// Kinds of file that people write. Others (captured `/proc` files, snapshots) keep the bytes
 /// they were captured with.
-const WRITTEN: [&str; 13] = [
-    "rs", "md", "toml", "sh", "yml", "yaml", "py", "c", "h", "cu", "ptx", "ini", "fio",
-];
+const WRITTEN: [&str; 13] =
+    ["rs", "md", "toml", "sh", "yml", "yaml", "py", "c", "h", "cu", "ptx", "ini", "fio"];
 
 /// Where a path that only exists on one machine starts. Split so that this file passes.
 const WORK: &str = concat!("/", "work/");
@@ -29,23 +28,15 @@ pub(super) fn check(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> 
             found("machine path", what);
         }
         if written && line.trim_end() != line {
-            found(
-                "blank",
-                "blanks at the end of the line, remove them".to_owned(),
-            );
+            found("blank", "blanks at the end of the line, remove them".to_owned());
         }
         // Rust files have their own rule, which knows strings from code.
-        let word = ["TODO", "FIXME", "XXX"]
-            .into_iter()
-            .find(|word| has_word(line, word));
+        let word = ["TODO", "FIXME", "XXX"].into_iter().find(|word| has_word(line, word));
         if written
             && !rust
             && let Some(word) = word
         {
-            found(
-                "unfinished",
-                format!("`{word}`: finish it now or leave it out"),
-            );
+            found("unfinished", format!("`{word}`: finish it now or leave it out"));
         }
     }
     if written && !file.text.is_empty() && !file.text.ends_with('\n') {
@@ -60,9 +51,7 @@ pub(super) fn check(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> 
 }
 
 fn is_written(path: &str) -> bool {
-    let captured = path
-        .split('/')
-        .any(|part| part == "tests" || part == "fixtures");
+    let captured = path.split('/').any(|part| part == "tests" || part == "fixtures");
     let kind = WRITTEN.iter().any(|kind| has_extension(path, kind)) || path.starts_with(".ci/");
     kind && (!captured || has_extension(path, "rs"))
 }
@@ -78,10 +67,8 @@ fn machine_path(line: &str) -> Option<String> {
             let relative =
                 line[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-~}>)".contains(c));
             let rest = &line[at + start.len()..];
-            let name: String = rest
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || "_.-".contains(*c))
-                .collect();
+            let name: String =
+                rest.chars().take_while(|c| c.is_alphanumeric() || "_.-".contains(*c)).collect();
             let somebody = !name.is_empty() && rest[name.len()..].starts_with('/');
             if !relative && (start != HOME || somebody) {
                 return Some(format!("{start}{name}"));

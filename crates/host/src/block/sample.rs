@@ -84,11 +84,7 @@ pub fn parse_stat(text: &str) -> Result<BlockSample, Malformed> {
     let mut numbers = [0u64; 11];
     let mut words = text.split_whitespace();
     for number in &mut numbers {
-        *number = words
-            .next()
-            .ok_or_else(malformed)?
-            .parse()
-            .map_err(|_| malformed())?;
+        *number = words.next().ok_or_else(malformed)?.parse().map_err(|_| malformed())?;
     }
     let [
         reads,

@@ -28,10 +28,7 @@ pub(crate) struct Controller {
 
 /// The directory of a device number.
 pub(crate) fn place_of(root: &Root, device: DeviceNumber) -> Option<Place> {
-    resolve(
-        root,
-        &format!("sys/dev/block/{}:{}", device.major, device.minor),
-    )
+    resolve(root, &format!("sys/dev/block/{}:{}", device.major, device.minor))
 }
 
 /// The directory of a kernel name.
@@ -85,10 +82,7 @@ impl Place {
     pub(crate) fn parent(&self) -> Option<Place> {
         let dir = self.dir.parent()?;
         let name = dir.file_name()?.to_str()?.to_owned();
-        Some(Place {
-            name,
-            dir: dir.to_owned(),
-        })
+        Some(Place { name, dir: dir.to_owned() })
     }
 
     /// The device number (`dev`).
@@ -115,20 +109,14 @@ impl Place {
     /// Partitions of the device, sorted.
     pub(crate) fn partitions(&self, root: &Root) -> Result<Vec<Place>, HostError> {
         let names = root.list(&self.dir)?.into_iter();
-        let places = names.map(|name| Place {
-            dir: self.dir.join(&name),
-            name,
-        });
+        let places = names.map(|name| Place { dir: self.dir.join(&name), name });
         Ok(places.filter(|place| place.is_partition(root)).collect())
     }
 
     /// Devices built directly on this one, sorted.
     pub(crate) fn holders(&self, root: &Root) -> Result<Vec<Place>, HostError> {
         let names = root.list(self.file("holders"))?;
-        Ok(names
-            .iter()
-            .filter_map(|name| place_of_name(root, name))
-            .collect())
+        Ok(names.iter().filter_map(|name| place_of_name(root, name)).collect())
     }
 
     /// The controller of a whole disk: the last PCI address on the way to it. With NVMe
@@ -138,16 +126,10 @@ impl Place {
         let word = |path: PathBuf| root.word(path).ok().flatten();
         let transport = word(self.file("device/transport"));
         if let Some(address) = last_pci_address(&self.dir) {
-            return Controller {
-                pci_address: Some(address),
-                transport,
-            };
+            return Controller { pci_address: Some(address), transport };
         }
         let Some(above) = self.dir.parent().filter(|dir| is_nvme_subsystem(dir)) else {
-            return Controller {
-                pci_address: None,
-                transport,
-            };
+            return Controller { pci_address: None, transport };
         };
         let names = root.list(above).unwrap_or_default();
         let controllers = names.iter().filter(|name| is_nvme_controller(name));
@@ -158,18 +140,13 @@ impl Place {
                 transport: word(dir.join("transport")),
             })
             .next()
-            .unwrap_or(Controller {
-                pci_address: None,
-                transport,
-            })
+            .unwrap_or(Controller { pci_address: None, transport })
     }
 }
 
 fn last_pci_address(dir: &Path) -> Option<String> {
     let parts = dir.iter().rev().filter_map(|part| part.to_str());
-    parts
-        .filter_map(|part| numa::normalize_pci(part).filter(|address| address == part))
-        .next()
+    parts.filter_map(|part| numa::normalize_pci(part).filter(|address| address == part)).next()
 }
 
 fn is_nvme_subsystem(dir: &Path) -> bool {

@@ -36,10 +36,7 @@ pub(super) fn signatures(ends: &Ends) -> Vec<Signature> {
 }
 
 fn add(found: &mut Vec<Signature>, name: &str, offset_bytes: u64) {
-    found.push(Signature {
-        name: name.to_owned(),
-        offset_bytes,
-    });
+    found.push(Signature { name: name.to_owned(), offset_bytes });
 }
 
 /// ext2, 3 and 4 share one mark; the features tell them apart (kernel `fs/ext4/ext4.h`).
@@ -124,12 +121,7 @@ fn zfs(ends: &Ends, found: &mut Vec<Signature>) {
     const MAGIC: u64 = 0x00ba_b10c;
     let size = ends.size_bytes();
     let end = size - size % LABEL;
-    let labels = [
-        Some(0),
-        Some(LABEL),
-        end.checked_sub(2 * LABEL),
-        end.checked_sub(LABEL),
-    ];
+    let labels = [Some(0), Some(LABEL), end.checked_sub(2 * LABEL), end.checked_sub(LABEL)];
     for label in labels.into_iter().flatten() {
         let slots = (LABEL / 2..LABEL).step_by(1024).map(|slot| label + slot);
         let is_uberblock = |at: &u64| {
@@ -155,11 +147,7 @@ fn gpt_at_end(ends: &Ends, found: &mut Vec<Signature>) {
 /// RAID sets of firmware keep their mark at the end of each disk (SNIA DDF 2.0; Intel RST).
 fn firmware_raid(ends: &Ends, found: &mut Vec<Signature>) {
     let marks: [(&str, u64, &[u8]); 3] = [
-        (
-            "Intel firmware RAID member",
-            1024,
-            b"Intel Raid ISM Cfg Sig. ",
-        ),
+        ("Intel firmware RAID member", 1024, b"Intel Raid ISM Cfg Sig. "),
         ("DDF firmware RAID member", 512, &[0xde, 0x11, 0xde, 0x11]),
         ("DDF firmware RAID member", 512, &[0x11, 0xde, 0x11, 0xde]),
     ];
@@ -179,9 +167,7 @@ fn mbr(ends: &Ends, found: &mut Vec<Signature>) {
     if !ends.holds(510, &[0x55, 0xaa]) {
         return;
     }
-    let file_system = found
-        .iter()
-        .any(|mark| BOOT_SECTOR_SYSTEMS.contains(&mark.name.as_str()));
+    let file_system = found.iter().any(|mark| BOOT_SECTOR_SYSTEMS.contains(&mark.name.as_str()));
     let entries = (0..4u64).filter_map(|index| ends.at(446 + index * 16, 16));
     let used: Vec<u8> = entries
         .filter(|entry| matches!(entry[0], 0 | 0x80) && entry[4] != 0)
@@ -191,10 +177,6 @@ fn mbr(ends: &Ends, found: &mut Vec<Signature>) {
     if file_system || (gpt && used.iter().all(|kind| *kind == PROTECTIVE)) {
         return;
     }
-    let name = if used.is_empty() {
-        "boot sector"
-    } else {
-        "MBR partition table"
-    };
+    let name = if used.is_empty() { "boot sector" } else { "MBR partition table" };
     add(found, name, 510);
 }

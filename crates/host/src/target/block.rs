@@ -43,11 +43,7 @@ pub fn examine_block(
     let Some(place) = place_of(root, device) else {
         let path = root.join(format!("sys/dev/block/{}:{}", device.major, device.minor));
         let reason = format!("{} does not exist", path.display());
-        note(
-            unchecked,
-            "which partitions, volumes and mounts use it",
-            &reason,
-        );
+        note(unchecked, "which partitions, volumes and mounts use it", &reason);
         return target;
     };
     if let Err(error) = relations(root, &place, &mut target, unchecked) {
@@ -68,11 +64,7 @@ fn relations(
     target.read_only = root.number(place.file("ro"))?.map(|value| value != 0);
     let partitions = place.partitions(root)?;
     target.partitions = partitions.iter().map(|part| part.name.clone()).collect();
-    let disk = if place.is_partition(root) {
-        place.parent()
-    } else {
-        None
-    };
+    let disk = if place.is_partition(root) { place.parent() } else { None };
     target.disk = disk.as_ref().map(|disk| disk.name.clone());
     let mut related = vec![place.clone()];
     related.extend(partitions);
@@ -84,13 +76,8 @@ fn relations(
     }
     match swap::read(root) {
         Ok(areas) => {
-            let paths = areas
-                .iter()
-                .filter(|area| !area.is_file)
-                .map(|area| &area.path);
-            target.swap = paths
-                .filter_map(|path| named(root, path, &related))
-                .collect();
+            let paths = areas.iter().filter(|area| !area.is_file).map(|area| &area.path);
+            target.swap = paths.filter_map(|path| named(root, path, &related)).collect();
         }
         Err(error) => note(unchecked, "whether the kernel swaps to it", &error),
     }
@@ -109,11 +96,7 @@ fn with_holders(
     while let Some(place) = queue.pop_front() {
         for holder in place.holders(root)? {
             let detail = holder.detail(root)?;
-            edges.push(Holder {
-                name: holder.name.clone(),
-                on: place.name.clone(),
-                detail,
-            });
+            edges.push(Holder { name: holder.name.clone(), on: place.name.clone(), detail });
             let mut above = holder.partitions(root)?;
             above.push(holder);
             for new in above {
@@ -132,10 +115,7 @@ fn mounts(root: &Root, related: &[Place]) -> Result<Vec<MountedAt>, String> {
     let mounts = mount::read(root).map_err(|error| error.to_string())?;
     if mounts.is_empty() {
         // No process is without a mount, so this is a table that could not be seen.
-        return Err(format!(
-            "{} is empty",
-            root.join("proc/self/mountinfo").display()
-        ));
+        return Err(format!("{} is empty", root.join("proc/self/mountinfo").display()));
     }
     let mut found: Vec<MountedAt> = Vec::new();
     for mount in &mounts {
@@ -151,11 +131,7 @@ fn mounts(root: &Root, related: &[Place]) -> Result<Vec<MountedAt>, String> {
     for (device, uuid) in btrfs_members(root, related).map_err(|error| error.to_string())? {
         if !found.iter().any(|mount| mount.device == device) {
             let mount_point = format!("/sys/fs/btrfs/{uuid}");
-            found.push(MountedAt {
-                device,
-                mount_point,
-                fs_type: "btrfs".to_owned(),
-            });
+            found.push(MountedAt { device, mount_point, fs_type: "btrfs".to_owned() });
         }
     }
     Ok(found)
@@ -164,9 +140,7 @@ fn mounts(root: &Root, related: &[Place]) -> Result<Vec<MountedAt>, String> {
 /// The device among `related` that a mount shows. By number, and by the source's name too:
 /// btrfs gives its mounts a number that no device has.
 fn mounted_device(root: &Root, mount: &Mount, related: &[Place]) -> Option<String> {
-    let by_number = related
-        .iter()
-        .find(|place| place.device(root) == Some(mount.device));
+    let by_number = related.iter().find(|place| place.device(root) == Some(mount.device));
     by_number
         .map(|place| place.name.clone())
         .or_else(|| named(root, Path::new(&mount.source), related))

@@ -136,31 +136,19 @@ impl fmt::Display for Danger {
             Self::NotStorage(kind) => write!(out, "it is {}, not storage", other_words(*kind)),
             Self::NoParent => out.write_str("the directory that would hold it does not exist"),
             Self::DanglingLink { aim } => {
-                write!(
-                    out,
-                    "it is a link to {aim}, which does not exist and would be created"
-                )
+                write!(out, "it is a link to {aim}, which does not exist and would be created")
             }
             Self::KernelFile { fs_type } => {
-                write!(
-                    out,
-                    "it is on {fs_type}: writing sets the kernel, it stores nothing"
-                )
+                write!(out, "it is on {fs_type}: writing sets the kernel, it stores nothing")
             }
             Self::FileInDev => out.write_str(
                 "it would be a plain file in /dev, in memory; is the device's name right?",
             ),
             Self::HasData { size_bytes } => {
-                write!(
-                    out,
-                    "the file holds {size_bytes} bytes, which would be overwritten"
-                )
+                write!(out, "the file holds {size_bytes} bytes, which would be overwritten")
             }
             Self::HardLinks { links } => {
-                write!(
-                    out,
-                    "the file has {links} names, and all of them would change"
-                )
+                write!(out, "the file has {links} names, and all of them would change")
             }
             Self::SwapFile => out.write_str("the kernel swaps to the file"),
             Self::BehindLoop { devices } => {
@@ -168,20 +156,13 @@ impl fmt::Display for Danger {
             }
             Self::ReadOnly { name } => write!(out, "{name} is read-only"),
             Self::Mounted(at) => {
-                let MountedAt {
-                    device,
-                    mount_point,
-                    fs_type,
-                } = at;
+                let MountedAt { device, mount_point, fs_type } = at;
                 write!(out, "{device} is mounted at {mount_point} ({fs_type})")
             }
             Self::Swap { name } => write!(out, "the kernel swaps to {name}"),
             Self::Held(holder) => write_holder(out, holder),
             Self::Claimed { name } => {
-                write!(
-                    out,
-                    "{name} is in use: the kernel does not let it be opened exclusively"
-                )
+                write!(out, "{name} is in use: the kernel does not let it be opened exclusively")
             }
             Self::Partitioned { partitions } => {
                 write!(out, "it is divided into {}", partitions.join(", "))
@@ -222,24 +203,14 @@ fn other_words(kind: OtherKind) -> &'static str {
 pub fn danger(facts: &TargetFacts) -> Vec<Danger> {
     let mut found = match &facts.kind {
         TargetKind::Absent { parent_exists } => absent(facts, *parent_exists),
-        TargetKind::File {
-            size_bytes,
-            links,
-            in_swap,
-            loop_devices,
-            ..
-        } => {
+        TargetKind::File { size_bytes, links, in_swap, loop_devices, .. } => {
             let mut found = place(facts.mount.as_ref());
             found.extend(in_swap.then_some(Danger::SwapFile));
             if !loop_devices.is_empty() {
-                found.push(Danger::BehindLoop {
-                    devices: loop_devices.clone(),
-                });
+                found.push(Danger::BehindLoop { devices: loop_devices.clone() });
             }
             found.extend((*links > 1).then_some(Danger::HardLinks { links: *links }));
-            let data = Danger::HasData {
-                size_bytes: *size_bytes,
-            };
+            let data = Danger::HasData { size_bytes: *size_bytes };
             found.extend((*size_bytes > 0).then_some(data));
             found
         }
@@ -256,10 +227,7 @@ fn absent(facts: &TargetFacts, parent_exists: bool) -> Vec<Danger> {
     let mut found = place(facts.mount.as_ref());
     found.extend((!parent_exists).then_some(Danger::NoParent));
     if facts.symlink {
-        let aim = facts
-            .resolved
-            .clone()
-            .unwrap_or_else(|| "nowhere".to_owned());
+        let aim = facts.resolved.clone().unwrap_or_else(|| "nowhere".to_owned());
         found.push(Danger::DanglingLink { aim });
     }
     found
@@ -283,19 +251,8 @@ fn place(mount: Option<&MountFacts>) -> Vec<Danger> {
 
 fn block(target: &BlockTarget) -> Vec<Danger> {
     let name = || target.name.clone();
-    let mut found: Vec<Danger> = target
-        .mounted
-        .iter()
-        .cloned()
-        .map(Danger::Mounted)
-        .collect();
-    found.extend(
-        target
-            .swap
-            .iter()
-            .cloned()
-            .map(|name| Danger::Swap { name }),
-    );
+    let mut found: Vec<Danger> = target.mounted.iter().cloned().map(Danger::Mounted).collect();
+    found.extend(target.swap.iter().cloned().map(|name| Danger::Swap { name }));
     found.extend(target.holders.iter().cloned().map(Danger::Held));
     if target.claimed == Some(true) && found.is_empty() {
         found.push(Danger::Claimed { name: name() });
@@ -304,9 +261,7 @@ fn block(target: &BlockTarget) -> Vec<Danger> {
         found.push(Danger::ReadOnly { name: name() });
     }
     if !target.partitions.is_empty() {
-        found.push(Danger::Partitioned {
-            partitions: target.partitions.clone(),
-        });
+        found.push(Danger::Partitioned { partitions: target.partitions.clone() });
     }
     found.extend(target.signatures.iter().cloned().map(Danger::Holds));
     if target.signatures.is_empty() && target.ends_are_zero == Some(false) {

@@ -39,10 +39,7 @@ pub fn parse_swaps(text: &[u8]) -> Result<Vec<SwapArea>, Malformed> {
             return Err(Malformed::new(index, &line, "a path and a type"));
         };
         let path = PathBuf::from(OsString::from_vec(unescape_octal(path)));
-        areas.push(SwapArea {
-            path,
-            is_file: kind == b"file",
-        });
+        areas.push(SwapArea { path, is_file: kind == b"file" });
     }
     Ok(areas)
 }

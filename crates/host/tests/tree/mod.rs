@@ -15,9 +15,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn new() -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-        }
+        Self { dir: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn root(&self) -> Root {
@@ -39,12 +37,7 @@ impl Tree {
         let from = self.path(from);
         fs::create_dir_all(from.parent().unwrap()).unwrap();
         // Relative, as sysfs links are: one ".." for each directory between the root and it.
-        let up = from
-            .strip_prefix(self.dir.path())
-            .unwrap()
-            .components()
-            .count()
-            - 1;
+        let up = from.strip_prefix(self.dir.path()).unwrap().components().count() - 1;
         let mut aim: PathBuf = std::iter::repeat_n("..", up).collect();
         aim.push(to);
         symlink(aim, from).unwrap();
@@ -52,10 +45,7 @@ impl Tree {
     }
 
     /// A block device: its directory, its links, its number and size.
-    #[allow(
-        dead_code,
-        reason = "not every test file that shares this makes devices"
-    )]
+    #[allow(dead_code, reason = "not every test file that shares this makes devices")]
     pub(crate) fn device(&self, dir: &str, number: &str, sectors: u64) -> &Self {
         let name = Path::new(dir).file_name().unwrap().to_str().unwrap();
         fs::create_dir_all(self.path(&format!("{dir}/holders"))).unwrap();
@@ -68,10 +58,7 @@ impl Tree {
     }
 }
 
-#[allow(
-    dead_code,
-    reason = "not every test file that shares this makes devices"
-)]
+#[allow(dead_code, reason = "not every test file that shares this makes devices")]
 pub(crate) fn number(major: u32, minor: u32) -> DeviceNumber {
     DeviceNumber { major, minor }
 }

@@ -58,14 +58,8 @@ impl Aligned {
     fn allocate(len: usize, huge: bool) -> Result<Aligned, AllocError> {
         let page = rustix::param::page_size();
         let unit = if huge { HUGE.max(page) } else { page };
-        let too_large = || AllocError {
-            len,
-            source: io::Error::from_raw_os_error(libc::ENOMEM),
-        };
-        let len = len
-            .max(1)
-            .checked_next_multiple_of(unit)
-            .ok_or_else(too_large)?;
+        let too_large = || AllocError { len, source: io::Error::from_raw_os_error(libc::ENOMEM) };
+        let len = len.max(1).checked_next_multiple_of(unit).ok_or_else(too_large)?;
         // The kernel aligns to pages: for more, map one unit more and give the ends back.
         let mapped = len.checked_add(unit - page).ok_or_else(too_large)?;
         let start = map(mapped).map_err(|source| AllocError { len, source })?;
@@ -116,10 +110,7 @@ impl Aligned {
     /// All of it, for [`crate::engine::Config::area`].
     #[must_use]
     pub fn area(&self) -> Area {
-        Area {
-            ptr: self.ptr,
-            len: self.len,
-        }
+        Area { ptr: self.ptr, len: self.len }
     }
 
     /// The `len` bytes from `offset`, to give to an engine; nothing when they are not inside.

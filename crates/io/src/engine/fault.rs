@@ -57,9 +57,7 @@ pub struct Fault {
 
 impl std::fmt::Debug for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fault")
-            .field("inject", &self.inject)
-            .finish_non_exhaustive()
+        f.debug_struct("Fault").field("inject", &self.inject).finish_non_exhaustive()
     }
 }
 
@@ -93,12 +91,7 @@ impl Fault {
         let (short, late) = (hit(self.inject.short), hit(self.inject.delay.0));
         let place = self.rng.next_u64();
         let delay = late.then_some(self.inject.delay.1);
-        Fate {
-            eio,
-            enospc,
-            cut: short.then_some(place),
-            delay,
-        }
+        Fate { eio, enospc, cut: short.then_some(place), delay }
     }
 
     /// The bytes left by a cut: at least 1 and fewer than all, whole blocks on a direct file;
@@ -109,10 +102,7 @@ impl Fault {
         if most == 0 {
             return len;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the remainder is below a u32"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "the remainder is below a u32")]
         let units = 1 + (place % u64::from(most)) as u32;
         units * unit
     }
@@ -162,11 +152,7 @@ impl Fault {
             return 1;
         };
         let left = due.saturating_sub(self.clock.now());
-        let nap = if self.inner.in_flight() == 0 {
-            left
-        } else {
-            left.min(NAP_NS)
-        };
+        let nap = if self.inner.in_flight() == 0 { left } else { left.min(NAP_NS) };
         std::thread::sleep(Duration::from_nanos(nap));
         0
     }
@@ -176,10 +162,7 @@ impl Fault {
             std::thread::sleep(Duration::from_nanos(delay));
         }
         if let Some(errno) = errno(&io, fate) {
-            return Push::Done(Done {
-                io,
-                result: Err(IoFault::Errno(errno)),
-            });
+            return Push::Done(Done { io, result: Err(IoFault::Errno(errno)) });
         }
         match self.inner.push(self.shortened(io, fate)) {
             Push::Done(done) => Push::Done(Done { io, ..done }),
@@ -190,10 +173,7 @@ impl Fault {
 
     fn shortened(&self, io: Io, fate: Fate) -> Io {
         match fate.cut {
-            Some(place) => Io {
-                span: io.span.first(self.cut(io.span.len(), place)),
-                ..io
-            },
+            Some(place) => Io { span: io.span.first(self.cut(io.span.len(), place)), ..io },
             None => io,
         }
     }
@@ -201,13 +181,7 @@ impl Fault {
     fn push_asynchronous(&mut self, io: Io, fate: Fate) -> Push {
         let due = fate.delay.map_or(0, |delay| self.clock.now() + delay);
         if let Some(errno) = errno(&io, fate) {
-            self.held.push((
-                due,
-                Done {
-                    io,
-                    result: Err(IoFault::Errno(errno)),
-                },
-            ));
+            self.held.push((due, Done { io, result: Err(IoFault::Errno(errno)) }));
             return Push::Taken;
         }
         let sent = self.shortened(io, fate);
@@ -251,11 +225,7 @@ impl Engine for Fault {
             Some(fate) => fate,
             None => self.draw(),
         };
-        if synchronous {
-            self.push_synchronous(io, fate)
-        } else {
-            self.push_asynchronous(io, fate)
-        }
+        if synchronous { self.push_synchronous(io, fate) } else { self.push_asynchronous(io, fate) }
     }
 
     fn kick(&mut self) -> Result<(), EngineError> {
@@ -266,11 +236,7 @@ impl Engine for Fault {
         let want = at_least.min(self.in_flight());
         let from = done.len();
         // With nothing held the engine may as well do all of the waiting.
-        let first = if self.held.is_empty() && self.marked.is_empty() {
-            at_least
-        } else {
-            0
-        };
+        let first = if self.held.is_empty() && self.marked.is_empty() { at_least } else { 0 };
         self.collect(done, first)?;
         while done.len() - from < want {
             let lacking = self.nap();

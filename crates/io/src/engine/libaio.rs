@@ -25,9 +25,7 @@ const MOST_RETRIES: u32 = 20_000;
 
 /// Whether a context can be made here and now.
 pub(super) fn available() -> Result<(), String> {
-    Context::new(1)
-        .map(drop)
-        .map_err(|err| format!("io_setup: {err}: {}", hint(&err)))
+    Context::new(1).map(drop).map_err(|err| format!("io_setup: {err}: {}", hint(&err)))
 }
 
 /// What the answer of io_setup(2) means and what to do.
@@ -57,21 +55,9 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     }
     let context =
         Context::new(depth).map_err(|err| EngineError::new(NAME, "io_setup", &err, hint(&err)))?;
-    let ring = if context.ring_is_readable() {
-        "completions read in user space"
-    } else {
-        ""
-    };
-    let got = if ring.is_empty() {
-        NAME.to_owned()
-    } else {
-        format!("{NAME} ({ring})")
-    };
-    Ok(Opened {
-        engine: Box::new(Libaio::new(context, config, depth)),
-        got,
-        steps_down,
-    })
+    let ring = if context.ring_is_readable() { "completions read in user space" } else { "" };
+    let got = if ring.is_empty() { NAME.to_owned() } else { format!("{NAME} ({ring})") };
+    Ok(Opened { engine: Box::new(Libaio::new(context, config, depth)), got, steps_down })
 }
 
 struct Libaio {
@@ -111,11 +97,7 @@ impl Libaio {
         while !self.queued.is_empty() {
             self.pointers.clear();
             let blocks = &self.blocks;
-            self.pointers.extend(
-                self.queued
-                    .iter()
-                    .map(|&slot| &raw const blocks[slot as usize]),
-            );
+            self.pointers.extend(self.queued.iter().map(|&slot| &raw const blocks[slot as usize]));
             match self.context.submit(&self.pointers) {
                 Ok(accepted) if accepted > 0 => {
                     self.queued.drain(..accepted.min(self.queued.len()));
@@ -137,10 +119,7 @@ impl Libaio {
         let slot = self.queued.remove(0);
         if let Some(io) = self.slots.take(u64::from(slot)) {
             let errno = err.raw_os_error().unwrap_or(libc::EIO);
-            self.early.push(Done {
-                io,
-                result: Err(IoFault::Errno(errno)),
-            });
+            self.early.push(Done { io, result: Err(IoFault::Errno(errno)) });
         }
     }
 
@@ -168,10 +147,7 @@ impl Libaio {
         let from = done.len();
         loop {
             let lacking = least.saturating_sub(done.len() - from);
-            match self
-                .context
-                .get_events(lacking, self.slots.len(), &mut self.events)
-            {
+            match self.context.get_events(lacking, self.slots.len(), &mut self.events) {
                 Ok(()) => {}
                 Err(err) if err.raw_os_error() == Some(libc::EINTR) => {}
                 Err(err) => {
@@ -212,10 +188,7 @@ impl Engine for Libaio {
     #[inline]
     fn push(&mut self, io: Io) -> Push {
         let Some(&fd) = self.fds.get(io.file as usize) else {
-            return Push::Done(Done {
-                io,
-                result: Err(IoFault::Errno(libc::EBADF)),
-            });
+            return Push::Done(Done { io, result: Err(IoFault::Errno(libc::EBADF)) });
         };
         let Some(slot) = self.slots.put(io) else {
             return Push::Full(io);
@@ -226,11 +199,7 @@ impl Engine for Libaio {
     }
 
     fn kick(&mut self) -> Result<(), EngineError> {
-        if self.queued.is_empty() {
-            Ok(())
-        } else {
-            self.submit()
-        }
+        if self.queued.is_empty() { Ok(()) } else { self.submit() }
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {

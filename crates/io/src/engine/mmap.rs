@@ -20,18 +20,9 @@ const NAME: &str = "mmap";
 
 pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     sigbus::install().map_err(|err| {
-        EngineError::new(
-            NAME,
-            "sigaction",
-            &err,
-            "choose another engine, such as psync",
-        )
+        EngineError::new(NAME, "sigaction", &err, "choose another engine, such as psync")
     })?;
-    let maps = config
-        .files
-        .iter()
-        .enumerate()
-        .map(|(index, file)| Map::new(index, file));
+    let maps = config.files.iter().enumerate().map(|(index, file)| Map::new(index, file));
     let maps = maps.collect::<Result<Vec<Map>, EngineError>>()?;
     let steps_down = if config.direct {
         vec![
@@ -41,11 +32,7 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
         Vec::new()
     };
     let got = "mmap (memcpy, page cache)".to_owned();
-    Ok(Opened {
-        engine: Box::new(Mmap { maps }),
-        got,
-        steps_down,
-    })
+    Ok(Opened { engine: Box::new(Mmap { maps }), got, steps_down })
 }
 
 #[derive(Debug)]
@@ -140,11 +127,7 @@ impl Map {
             Some(end) if end <= self.len as u64 => end,
             _ => return Err(IoFault::Errno(libc::EINVAL)),
         };
-        let copied = if end <= self.size {
-            len
-        } else {
-            self.reach(io, end)?
-        };
+        let copied = if end <= self.size { len } else { self.reach(io, end)? };
         // The end is inside the mapping, so the offset fits an address.
         #[expect(clippy::cast_possible_truncation, reason = "below self.len, a usize")]
         let offset = io.offset as usize;
@@ -152,11 +135,7 @@ impl Map {
             return Err(IoFault::Errno(libc::EIO));
         }
         self.copy(io, offset, copied as usize)?;
-        if copied == len {
-            Ok(len)
-        } else {
-            Err(IoFault::EndOfFile(copied))
-        }
+        if copied == len { Ok(len) } else { Err(IoFault::EndOfFile(copied)) }
     }
 
     /// For an I/O that ends past the known size: the bytes of it that are in the file. A write
@@ -173,10 +152,7 @@ impl Map {
             }
             self.size = end;
         }
-        let inside = self
-            .size
-            .saturating_sub(io.offset)
-            .min(u64::from(io.span.len()));
+        let inside = self.size.saturating_sub(io.offset).min(u64::from(io.span.len()));
         #[expect(clippy::cast_possible_truncation, reason = "at most the span's length")]
         Ok(inside as u32)
     }
@@ -190,10 +166,8 @@ impl Map {
         if len == 0 {
             return Ok(());
         }
-        let mapping = (
-            self.base as usize,
-            (self.base as usize + self.len).next_multiple_of(self.page),
-        );
+        let mapping =
+            (self.base as usize, (self.base as usize + self.len).next_multiple_of(self.page));
         // SAFETY: offset + len is at most the mapping's length.
         let here = unsafe { self.base.add(offset) };
         let outcome = match io.op {

@@ -87,20 +87,14 @@ impl Span {
         let by = done.min(self.len);
         // SAFETY: `by` is at most `len`, so the result stays inside (or one past) the same span.
         let ptr = unsafe { self.ptr.add(by as usize) };
-        Span {
-            ptr,
-            len: self.len - by,
-        }
+        Span { ptr, len: self.len - by }
     }
 
     /// The first `len` bytes; `len` is at most the length.
     #[must_use]
     pub fn first(&self, len: u32) -> Span {
         debug_assert!(len <= self.len);
-        Span {
-            ptr: self.ptr,
-            len: len.min(self.len),
-        }
+        Span { ptr: self.ptr, len: len.min(self.len) }
     }
 }
 
@@ -235,12 +229,7 @@ impl EngineError {
         err: &io::Error,
         hint: impl Into<String>,
     ) -> EngineError {
-        EngineError {
-            engine,
-            call,
-            what: err.to_string(),
-            hint: hint.into(),
-        }
+        EngineError { engine, call, what: err.to_string(), hint: hint.into() }
     }
 }
 
@@ -256,9 +245,7 @@ pub struct Opened {
 
 impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened")
-            .field("got", &self.got)
-            .finish_non_exhaustive()
+        f.debug_struct("Opened").field("got", &self.got).finish_non_exhaustive()
     }
 }
 
@@ -341,11 +328,7 @@ pub fn build(
     inject: Option<&Inject>,
     counters: Arc<LegCounters>,
 ) -> Result<Opened, EngineError> {
-    let Opened {
-        mut engine,
-        mut got,
-        steps_down,
-    } = (row.open)(config)?;
+    let Opened { mut engine, mut got, steps_down } = (row.open)(config)?;
     if let Some(inject) = inject {
         if inject.throttles() {
             engine = Box::new(throttle::Throttle::new(engine, inject.rate, inject.iops));
@@ -353,15 +336,7 @@ pub fn build(
         engine = Box::new(fault::Fault::new(engine, inject, config));
         got.push_str(" with injected faults");
     }
-    let engine = Box::new(whole::Whole::new(
-        engine,
-        config.direct,
-        Arc::clone(&counters),
-    ));
+    let engine = Box::new(whole::Whole::new(engine, config.direct, Arc::clone(&counters)));
     let engine = Box::new(monitor::Monitor::new(engine, counters));
-    Ok(Opened {
-        engine,
-        got,
-        steps_down,
-    })
+    Ok(Opened { engine, got, steps_down })
 }

@@ -46,10 +46,7 @@ impl LegCounters {
 /// lock the bus for about 5 ns.
 #[inline]
 pub(super) fn add(counter: &AtomicU64, by: u64) {
-    counter.store(
-        counter.load(Ordering::Relaxed).wrapping_add(by),
-        Ordering::Relaxed,
-    );
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
 /// The counting decorator; the outermost, so it sees each I/O once and whole.
@@ -60,9 +57,7 @@ pub struct Monitor {
 
 impl std::fmt::Debug for Monitor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Monitor")
-            .field("counters", &self.counters)
-            .finish_non_exhaustive()
+        f.debug_struct("Monitor").field("counters", &self.counters).finish_non_exhaustive()
     }
 }
 

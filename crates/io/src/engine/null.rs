@@ -4,15 +4,8 @@ use super::{Config, Done, Engine, EngineError, Io, Opened, Push};
 
 pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     let depth = config.depth.max(1) as usize;
-    let engine = Box::new(Null {
-        out: Vec::with_capacity(depth),
-        depth,
-    });
-    Ok(Opened {
-        engine,
-        got: "null (moves no byte)".to_owned(),
-        steps_down: Vec::new(),
-    })
+    let engine = Box::new(Null { out: Vec::with_capacity(depth), depth });
+    Ok(Opened { engine, got: "null (moves no byte)".to_owned(), steps_down: Vec::new() })
 }
 
 #[derive(Debug)]
@@ -36,10 +29,7 @@ impl Engine for Null {
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, _at_least: usize) -> Result<(), EngineError> {
-        done.extend(self.out.drain(..).map(|io| Done {
-            io,
-            result: Ok(io.span.len()),
-        }));
+        done.extend(self.out.drain(..).map(|io| Done { io, result: Ok(io.span.len()) }));
         Ok(())
     }
 

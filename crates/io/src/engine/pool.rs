@@ -22,13 +22,7 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     let wanted = depth.min(MOST_THREADS);
     let shared = Arc::new(Shared::default());
     let files: Arc<[RawFd]> = fds(&config.files).into();
-    let mut pool = Pool {
-        shared,
-        threads: Vec::new(),
-        batch: Vec::new(),
-        out: 0,
-        depth,
-    };
+    let mut pool = Pool { shared, threads: Vec::new(), batch: Vec::new(), out: 0, depth };
     let mut steps_down = Vec::new();
     for number in 0..wanted {
         let (shared, files) = (Arc::clone(&pool.shared), Arc::clone(&files));
@@ -52,11 +46,7 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
         ));
     }
     let got = format!("pool ({count} threads)");
-    Ok(Opened {
-        engine: Box::new(pool),
-        got,
-        steps_down,
-    })
+    Ok(Opened { engine: Box::new(pool), got, steps_down })
 }
 
 #[derive(Debug, Default)]
@@ -84,20 +74,14 @@ fn work(shared: &Shared, files: &[RawFd]) {
     loop {
         if let Some(io) = work.queue.pop_front() {
             drop(work);
-            let done = Done {
-                io,
-                result: transfer(files, &io),
-            };
+            let done = Done { io, result: transfer(files, &io) };
             lock(&shared.done).push(done);
             shared.landed.notify_one();
             work = lock(&shared.work);
         } else if work.stop {
             return;
         } else {
-            work = shared
-                .more
-                .wait(work)
-                .unwrap_or_else(PoisonError::into_inner);
+            work = shared.more.wait(work).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -141,11 +125,7 @@ impl Engine for Pool {
         let want = at_least.min(self.out);
         let mut landed = lock(&self.shared.done);
         while landed.len() < want {
-            landed = self
-                .shared
-                .landed
-                .wait(landed)
-                .unwrap_or_else(PoisonError::into_inner);
+            landed = self.shared.landed.wait(landed).unwrap_or_else(PoisonError::into_inner);
         }
         self.out -= landed.len();
         done.append(&mut landed);

@@ -5,14 +5,8 @@ use std::io;
 use std::os::fd::RawFd;
 
 pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
-    let engine = Box::new(Psync {
-        fds: fds(&config.files),
-    });
-    Ok(Opened {
-        engine,
-        got: "psync".to_owned(),
-        steps_down: Vec::new(),
-    })
+    let engine = Box::new(Psync { fds: fds(&config.files) });
+    Ok(Opened { engine, got: "psync".to_owned(), steps_down: Vec::new() })
 }
 
 #[derive(Debug)]
@@ -23,10 +17,7 @@ struct Psync {
 impl Engine for Psync {
     #[inline]
     fn push(&mut self, io: Io) -> Push {
-        Push::Done(Done {
-            io,
-            result: transfer(&self.fds, &io),
-        })
+        Push::Done(Done { io, result: transfer(&self.fds, &io) })
     }
 
     fn kick(&mut self) -> Result<(), EngineError> {
@@ -83,7 +74,5 @@ pub(super) fn transfer(fds: &[RawFd], io: &Io) -> Result<u32, IoFault> {
 
 /// errno(3) of this thread's last failed call.
 pub(super) fn errno() -> i32 {
-    io::Error::last_os_error()
-        .raw_os_error()
-        .unwrap_or(libc::EIO)
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }

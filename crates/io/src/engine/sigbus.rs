@@ -66,10 +66,7 @@ fn install_once() -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     // The handler reads this, so it is there before the handler is.
-    INSTALLED.get_or_init(|| Installed {
-        page: rustix::param::page_size(),
-        previous,
-    });
+    INSTALLED.get_or_init(|| Installed { page: rustix::param::page_size(), previous });
     // SAFETY: as above.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_sigbus as *const () as usize;
@@ -157,14 +154,8 @@ fn patch(address: usize, page: usize) -> bool {
         if mapped == libc::MAP_FAILED {
             return false;
         }
-        guard.first.store(
-            guard.first.load(Ordering::Relaxed).min(address),
-            Ordering::Relaxed,
-        );
-        guard.last.store(
-            guard.last.load(Ordering::Relaxed).max(address),
-            Ordering::Relaxed,
-        );
+        guard.first.store(guard.first.load(Ordering::Relaxed).min(address), Ordering::Relaxed);
+        guard.last.store(guard.last.load(Ordering::Relaxed).max(address), Ordering::Relaxed);
         true
     })
 }

@@ -11,10 +11,7 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(depth: u32) -> Slots {
-        Slots {
-            ios: vec![None; depth as usize],
-            free: (0..depth).rev().collect(),
-        }
+        Slots { ios: vec![None; depth as usize], free: (0..depth).rev().collect() }
     }
 
     /// Keeps `io` and names its slot; nothing when all are taken.

@@ -20,10 +20,7 @@ struct Bucket {
 
 impl Bucket {
     fn new(per_second: u64) -> Bucket {
-        Bucket {
-            per_second: per_second.max(1),
-            free_at: 0,
-        }
+        Bucket { per_second: per_second.max(1), free_at: 0 }
     }
 
     fn charge(&mut self, now: Nanos, amount: u64) {
@@ -48,9 +45,7 @@ pub struct Throttle {
 impl std::fmt::Debug for Throttle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut f = f.debug_struct("Throttle");
-        f.field("bytes", &self.bytes)
-            .field("ios", &self.ios)
-            .finish_non_exhaustive()
+        f.field("bytes", &self.bytes).field("ios", &self.ios).finish_non_exhaustive()
     }
 }
 
@@ -59,13 +54,7 @@ impl Throttle {
     #[must_use]
     pub fn new(inner: Box<dyn Engine>, bytes: Option<u64>, ios: Option<u64>) -> Throttle {
         let (bytes, ios) = (bytes.map(Bucket::new), ios.map(Bucket::new));
-        Throttle {
-            inner,
-            bytes,
-            ios,
-            clock: Clock::start(),
-            refused: false,
-        }
+        Throttle { inner, bytes, ios, clock: Clock::start(), refused: false }
     }
 
     /// When the next I/O may go.

@@ -54,10 +54,7 @@ impl Uring {
                 }
             };
         }
-        match (
-            io.op,
-            self.fixed_area.and_then(|area| piece(area, &io.span)),
-        ) {
+        match (io.op, self.fixed_area.and_then(|area| piece(area, &io.span))) {
             (Op::Read, Some(piece)) => request!(ReadFixed, piece),
             (Op::Read, None) => request!(Read),
             (Op::Write, Some(piece)) => request!(WriteFixed, piece),
@@ -140,21 +137,14 @@ fn piece(area: Area, span: &Span) -> Option<u16> {
     let end = from + span.len() as usize;
     let piece = from >> PIECE_BITS;
     let inside = end <= area.len && end <= (piece + 1) << PIECE_BITS;
-    if inside {
-        u16::try_from(piece).ok()
-    } else {
-        None
-    }
+    if inside { u16::try_from(piece).ok() } else { None }
 }
 
 impl Engine for Uring {
     #[inline]
     fn push(&mut self, io: Io) -> Push {
         if io.file as usize >= self.fds.len() {
-            return Push::Done(Done {
-                io,
-                result: Err(IoFault::Errno(libc::EBADF)),
-            });
+            return Push::Done(Done { io, result: Err(IoFault::Errno(libc::EBADF)) });
         }
         let Some(slot) = self.slots.put(io) else {
             return Push::Full(io);

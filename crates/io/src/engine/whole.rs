@@ -28,11 +28,7 @@ struct Part {
 impl Part {
     fn rest(&self) -> Io {
         let offset = self.io.offset + u64::from(self.moved);
-        Io {
-            offset,
-            span: self.io.span.rest(self.moved),
-            ..self.io
-        }
+        Io { offset, span: self.io.span.rest(self.moved), ..self.io }
     }
 
     /// Memory in flight belongs to one I/O, so the rest's address and token name it.
@@ -62,9 +58,7 @@ pub struct Whole {
 
 impl std::fmt::Debug for Whole {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Whole")
-            .field("parts", &self.parts)
-            .finish_non_exhaustive()
+        f.debug_struct("Whole").field("parts", &self.parts).finish_non_exhaustive()
     }
 }
 
@@ -73,14 +67,7 @@ impl Whole {
     #[must_use]
     pub fn new(inner: Box<dyn Engine>, direct: bool, counters: Arc<LegCounters>) -> Whole {
         let (parts, waiting, batch) = (Vec::new(), VecDeque::new(), Vec::new());
-        Whole {
-            inner,
-            direct,
-            counters,
-            parts,
-            waiting,
-            batch,
-        }
+        Whole { inner, direct, counters, parts, waiting, batch }
     }
 
     #[inline]

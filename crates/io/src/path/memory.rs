@@ -108,11 +108,7 @@ impl SlotMemory {
                 });
             }
         };
-        Ok(SlotMemory {
-            holder,
-            stride,
-            len,
-        })
+        Ok(SlotMemory { holder, stride, len })
     }
 
     /// Page-locked memory known to the GPU.
@@ -127,11 +123,7 @@ impl SlotMemory {
         };
         let pinned = Pinned::alloc(&gpu.context, len)
             .map_err(|source| refused(path, config, MemKind::Pinned, source))?;
-        Ok(SlotMemory {
-            holder: Holder::Pinned(pinned),
-            stride,
-            len,
-        })
+        Ok(SlotMemory { holder: Holder::Pinned(pinned), stride, len })
     }
 
     fn base(&self) -> NonNull<u8> {
@@ -143,10 +135,7 @@ impl SlotMemory {
     }
 
     pub(super) fn area(&self) -> Area {
-        Area {
-            ptr: self.base(),
-            len: self.len,
-        }
+        Area { ptr: self.base(), len: self.len }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -160,10 +149,7 @@ impl SlotMemory {
     /// First byte of a slot.
     pub(super) fn slot(&self, slot: u32) -> NonNull<u8> {
         let at = slot as usize * self.stride;
-        assert!(
-            at + self.stride <= self.len,
-            "slot {slot} is past the path's memory"
-        );
+        assert!(at + self.stride <= self.len, "slot {slot} is past the path's memory");
         // SAFETY: checked above to lie inside the one allocation.
         unsafe { self.base().add(at) }
     }
@@ -171,10 +157,7 @@ impl SlotMemory {
     /// The first `len` bytes of a slot for an engine. The memory lives as long as `self`, and the
     /// paths drop their engine, which waits for its I/Os, before they drop their memory.
     pub(super) fn span(&self, slot: u32, len: u32) -> Span {
-        assert!(
-            len as usize <= self.stride,
-            "a block of {len} bytes does not fit its slot"
-        );
+        assert!(len as usize <= self.stride, "a block of {len} bytes does not fit its slot");
         // SAFETY: the slot is inside the allocation; a slot has one I/O at a time and no reference
         // to it is made while it is out (`bytes_of` and `bytes_of_mut` are for idle slots).
         unsafe { Span::new(self.slot(slot), len) }
@@ -182,10 +165,7 @@ impl SlotMemory {
 
     /// The first `len` bytes of an idle slot.
     pub(super) fn bytes_of(&self, slot: u32, len: u32) -> &[u8] {
-        assert!(
-            len as usize <= self.stride,
-            "a block of {len} bytes does not fit its slot"
-        );
+        assert!(len as usize <= self.stride, "a block of {len} bytes does not fit its slot");
         // SAFETY: inside the allocation, initialised at allocation, and no I/O is out on it: the
         // paths call this for slots that have landed.
         unsafe { std::slice::from_raw_parts(self.slot(slot).as_ptr(), len as usize) }
@@ -193,10 +173,7 @@ impl SlotMemory {
 
     /// The first `len` bytes of an idle slot, to be filled.
     pub(super) fn bytes_of_mut(&mut self, slot: u32, len: u32) -> &mut [u8] {
-        assert!(
-            len as usize <= self.stride,
-            "a block of {len} bytes does not fit its slot"
-        );
+        assert!(len as usize <= self.stride, "a block of {len} bytes does not fit its slot");
         // SAFETY: as for `bytes_of`, and `&mut self` excludes other references.
         unsafe { std::slice::from_raw_parts_mut(self.slot(slot).as_ptr(), len as usize) }
     }

@@ -229,9 +229,7 @@ pub struct Opened {
 
 impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened")
-            .field("engine_got", &self.engine_got)
-            .finish_non_exhaustive()
+        f.debug_struct("Opened").field("engine_got", &self.engine_got).finish_non_exhaustive()
     }
 }
 
@@ -263,12 +261,7 @@ fn open_engine(config: &Config, area: Area) -> Result<engine::Opened, EngineErro
         direct: config.direct,
     };
     let counters = Arc::clone(&config.counters);
-    engine::build(
-        config.engine,
-        &engine_config,
-        config.inject.as_ref(),
-        counters,
-    )
+    engine::build(config.engine, &engine_config, config.inject.as_ref(), counters)
 }
 
 /// All paths, in the order in which they are shown.

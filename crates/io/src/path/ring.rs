@@ -121,10 +121,7 @@ impl Ring {
     }
 
     fn gpu_error(&self, source: GpuError) -> PathError {
-        PathError::Gpu {
-            path: self.name,
-            source,
-        }
+        PathError::Gpu { path: self.name, source }
     }
 
     /// Queues the copy of a slot in the request's direction and the event behind it. After an
@@ -171,13 +168,7 @@ impl Ring {
             Op::Read => (first, second),
             Op::Write => (second, first),
         };
-        self.ready.push(Landed {
-            request,
-            result,
-            ended: now,
-            file_ns,
-            gpu_ns,
-        });
+        self.ready.push(Landed { request, result, ended: now, file_ns, gpu_ns });
     }
 
     /// Notes that a slot's first leg ended; its request, if the slot is in use.
@@ -219,9 +210,7 @@ impl Ring {
             // Whether the copy failed or only the question, it must be over before the slot is
             // used again. A stream that can't be waited for is one of a lost context.
             let event = &self.events[slot as usize];
-            let _ = event
-                .sync()
-                .or_else(|_| self.streams[self.stream_of(slot)].sync());
+            let _ = event.sync().or_else(|_| self.streams[self.stream_of(slot)].sync());
         }
         let now = clock.now();
         let Some(held) = self.slots[slot as usize] else {
@@ -364,10 +353,7 @@ impl Drop for Ring {
 impl Path for Ring {
     fn start(&mut self, clock: &Clock, request: Request) -> Start {
         let slot = request.slot;
-        self.slots[slot as usize] = Some(Slot {
-            request,
-            handed: request.started,
-        });
+        self.slots[slot as usize] = Some(Slot { request, handed: request.started });
         match request.op {
             Op::Read => match self.engine.push(self.io(&request)) {
                 Push::Taken => {}
@@ -437,11 +423,7 @@ impl Path for Ring {
                 expected: m.expected,
                 found: m.found,
                 bad_words: m.bad_words,
-                leg: Some(if from_file.is_some() {
-                    Leg::File
-                } else {
-                    Leg::Gpu
-                }),
+                leg: Some(if from_file.is_some() { Leg::File } else { Leg::Gpu }),
             }
         }))
     }

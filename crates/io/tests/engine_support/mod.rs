@@ -1,10 +1,6 @@
 //! What the engine tests share: files with known bytes, memory in slots, and a loop that counts.
 #![allow(dead_code, reason = "each test program uses a part of it")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a panic is a test's failure"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 use gpuio_io::buf::Aligned;
 use gpuio_io::engine::{
@@ -28,20 +24,12 @@ pub(crate) fn byte_at(offset: u64) -> u8 {
 pub(crate) fn make_file(path: &Path, len: usize) -> File {
     let bytes: Vec<u8> = (0..len as u64).map(byte_at).collect();
     std::fs::write(path, bytes).unwrap();
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
-        .unwrap()
+    OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
 /// Opens with O_DIRECT; nothing, with the reason printed, where the file system refuses.
 pub(crate) fn open_direct(path: &Path) -> Option<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(path);
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(path);
     let refused = match &file {
         Ok(file) => {
             // Some file systems take the flag and refuse the I/O.
@@ -68,10 +56,7 @@ pub(crate) struct Slots {
 impl Slots {
     pub(crate) fn new(depth: u32, size: usize) -> Slots {
         let size = size.next_multiple_of(PAGE);
-        Slots {
-            memory: Aligned::new(size * depth as usize).unwrap(),
-            size,
-        }
+        Slots { memory: Aligned::new(size * depth as usize).unwrap(), size }
     }
 
     /// The bytes of a slot with no I/O out.
@@ -90,13 +75,7 @@ impl Slots {
     }
 
     pub(crate) fn io(&self, op: Op, slot: u32, offset: u64, len: u32) -> Io {
-        Io {
-            op,
-            file: 0,
-            offset,
-            span: self.span(slot, len),
-            token: slot,
-        }
+        Io { op, file: 0, offset, span: self.span(slot, len), token: slot }
     }
 }
 
@@ -107,18 +86,9 @@ pub(crate) fn config(
     slots: &Slots,
     direct: bool,
 ) -> Config {
-    let file = |file: &&File| EngineFile {
-        fd: file.as_raw_fd(),
-        len: len as u64,
-        writable: true,
-    };
+    let file = |file: &&File| EngineFile { fd: file.as_raw_fd(), len: len as u64, writable: true };
     let files = files.iter().map(file).collect();
-    Config {
-        depth,
-        files,
-        area: Some(slots.memory.area()),
-        direct,
-    }
+    Config { depth, files, area: Some(slots.memory.area()), direct }
 }
 
 /// The whole stack, or nothing, with the reason printed, where the engine can't run.

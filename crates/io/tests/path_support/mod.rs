@@ -2,10 +2,7 @@
 //! files and slots that says what every byte is after each request.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(
-    clippy::print_stderr,
-    reason = "whoever runs the tests on a GPU is to see what was not"
-)]
+#![allow(clippy::print_stderr, reason = "whoever runs the tests on a GPU is to see what was not")]
 
 pub(crate) mod child;
 pub(crate) mod model;
@@ -48,11 +45,7 @@ pub(crate) fn skipped(case: &str) -> bool {
 }
 
 pub(crate) fn context() -> Context {
-    let which = if on_system() {
-        Which::System
-    } else {
-        Which::Software
-    };
+    let which = if on_system() { Which::System } else { Which::Software };
     let driver = Driver::load(&which).unwrap();
     Context::new(&driver, 0).unwrap()
 }
@@ -69,12 +62,7 @@ impl Rig {
     /// Nothing, and said so, where the file system refuses O_DIRECT.
     pub(crate) fn new(direct: bool) -> Option<Rig> {
         let directory = tempfile::tempdir().unwrap();
-        let mut rig = Rig {
-            directory,
-            files: Vec::new(),
-            twins: Vec::new(),
-            direct,
-        };
+        let mut rig = Rig { directory, files: Vec::new(), twins: Vec::new(), direct };
         for file in 0..2 {
             let mut bytes = vec![0; usize::try_from(LEN).unwrap()];
             pattern::fill(&mut bytes, rig.key(file), 0);
@@ -85,11 +73,7 @@ impl Rig {
                 let options = File::options().read(true).write(true).clone();
                 options.open(rig.name(name, file)).unwrap()
             };
-            let opened = if direct {
-                open_direct(&rig.name("file", file))?
-            } else {
-                open("file")
-            };
+            let opened = if direct { open_direct(&rig.name("file", file))? } else { open("file") };
             rig.twins.push(open("twin"));
             rig.files.push(opened);
         }
@@ -146,18 +130,11 @@ impl Setup {
     }
 
     pub(crate) fn with(&self, depth: u32, streams: u32) -> Setup {
-        Setup {
-            depth,
-            streams,
-            ..self.clone()
-        }
+        Setup { depth, streams, ..self.clone() }
     }
 
     pub(crate) fn inject(&self, faults: &str) -> Setup {
-        Setup {
-            inject: Some(faults.parse().unwrap()),
-            ..self.clone()
-        }
+        Setup { inject: Some(faults.parse().unwrap()), ..self.clone() }
     }
 
     /// True, and said so, if the engine can't run on this machine.
@@ -170,11 +147,7 @@ impl Setup {
     }
 
     pub(crate) fn config(&self, rig: &Rig, context: &Context) -> Config {
-        let file = |file: &File| EngineFile {
-            fd: file.as_raw_fd(),
-            len: LEN,
-            writable: true,
-        };
+        let file = |file: &File| EngineFile { fd: file.as_raw_fd(), len: LEN, writable: true };
         Config {
             slots: self.depth,
             block_max: rig.largest(),

@@ -45,11 +45,7 @@ pub(crate) struct Step {
 
 /// Any step; offsets and lengths are odd on buffered files.
 pub(crate) fn step(direct: bool) -> impl Strategy<Value = Step> {
-    let lens: &[u32] = if direct {
-        &[4096, 8192, 65536]
-    } else {
-        &[1, 511, 4095, 4097, 65536 + 3]
-    };
+    let lens: &[u32] = if direct { &[4096, 8192, 65536] } else { &[1, 511, 4095, 4097, 65536 + 3] };
     let op = prop_oneof![Just(Op::Read), Just(Op::Write)];
     let from = prop_oneof![
         2 => Just(From::Slot),
@@ -57,25 +53,11 @@ pub(crate) fn step(direct: bool) -> impl Strategy<Value = Step> {
         1 => any::<u64>().prop_map(From::Other)
     ];
     let what = (op, 0..2_u32, any::<u64>(), prop::sample::select(lens));
-    let how = (
-        any::<usize>(),
-        from,
-        prop::bool::weighted(0.3),
-        any::<bool>(),
-    );
+    let how = (any::<usize>(), from, prop::bool::weighted(0.3), any::<bool>());
     (what, how).prop_map(move |((op, file, place, len), (pick, from, check, poll))| {
         let unit = if direct { 4096 } else { 1 };
         let offset = place % ((LEN - u64::from(len)) / unit + 1) * unit;
-        Step {
-            op,
-            file,
-            offset,
-            len,
-            pick,
-            from,
-            check,
-            poll,
-        }
+        Step { op, file, offset, len, pick, from, check, poll }
     })
 }
 
@@ -177,9 +159,8 @@ impl<'a> Model<'a> {
     /// A free slot, once the step may go.
     fn slot_for(&mut self, step: &Step) -> u32 {
         loop {
-            let free: Vec<usize> = (0..self.out.len())
-                .filter(|&slot| self.out[slot].is_none())
-                .collect();
+            let free: Vec<usize> =
+                (0..self.out.len()).filter(|&slot| self.out[slot].is_none()).collect();
             if !free.is_empty() && !self.conflicts(step) {
                 return u32::try_from(free[step.pick % free.len()]).unwrap();
             }
@@ -233,11 +214,7 @@ impl<'a> Model<'a> {
         }
         self.tally.started += 1;
         let step = step.clone();
-        self.out[slot as usize] = Some(Out {
-            step,
-            request,
-            bytes,
-        });
+        self.out[slot as usize] = Some(Out { step, request, bytes });
         if self.out[slot as usize].as_ref().unwrap().step.poll {
             self.advance(false);
         }
@@ -260,11 +237,7 @@ impl<'a> Model<'a> {
     fn settle(&mut self, landed: &Landed) {
         let slot = landed.request.slot;
         let out = self.out[slot as usize].take();
-        let Out {
-            step,
-            request,
-            bytes,
-        } = out.expect("a request lands once");
+        let Out { step, request, bytes } = out.expect("a request lands once");
         let name = |r: &Request| (r.op, r.file, r.offset, r.len, r.started);
         assert_eq!(name(&landed.request), name(&request));
         self.times(landed);
@@ -340,13 +313,7 @@ impl<'a> Model<'a> {
             assert!(self.advance(true) > 0);
         }
         assert!(self.out.iter().all(Option::is_none), "a request was lost");
-        let Tally {
-            started,
-            reads,
-            writes,
-            failed,
-            ..
-        } = &self.tally;
+        let Tally { started, reads, writes, failed, .. } = &self.tally;
         assert_eq!(*started, reads + writes + failed.len());
     }
 

@@ -68,10 +68,7 @@ pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
 
 /// Gone already, or somebody put something into it.
 fn is_kept(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty)
 }
 
 fn remove(file: &Made) -> Result<(), CleanError> {
@@ -89,10 +86,5 @@ fn remove(file: &Made) -> Result<(), CleanError> {
 
 fn failed(call: &'static str, path: &Path, source: io::Error) -> CleanError {
     let meaning = meaning(&source, path, None);
-    CleanError::Call {
-        call,
-        path: path.to_owned(),
-        source,
-        meaning,
-    }
+    CleanError::Call { call, path: path.to_owned(), source, meaning }
 }

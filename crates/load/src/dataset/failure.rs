@@ -84,20 +84,12 @@ impl MakeError {
         left: Option<u64>,
     ) -> MakeError {
         let meaning = meaning(&source, path, left);
-        MakeError::Call {
-            call,
-            path: path.to_owned(),
-            offset,
-            source,
-            meaning,
-        }
+        MakeError::Call { call, path: path.to_owned(), offset, source, meaning }
     }
 }
 
 fn at(offset: Option<u64>) -> String {
-    offset
-        .map(|offset| format!(" at offset {offset}"))
-        .unwrap_or_default()
+    offset.map(|offset| format!(" at offset {offset}")).unwrap_or_default()
 }
 
 /// What an error of a file means for a person, and what to do next (errno(3)).
@@ -127,8 +119,6 @@ pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> Stri
 fn full(path: &Path, left: Option<u64>) -> String {
     let directory = path.parent().unwrap_or(path);
     let needs = left.map_or_else(String::new, |left| format!(": it needs {left} more bytes"));
-    let free = space::free(directory)
-        .map(|free| format!("; {free} are free"))
-        .unwrap_or_default();
+    let free = space::free(directory).map(|free| format!("; {free} are free")).unwrap_or_default();
     format!("the file system is full{needs}{free}; free some space or use a smaller --size")
 }

@@ -47,14 +47,10 @@ impl Filling<'_> {
             result
         };
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..blocks.min(MAX_THREADS))
-                .map(|_| scope.spawn(work))
-                .collect();
+            let threads: Vec<_> = (0..blocks.min(MAX_THREADS)).map(|_| scope.spawn(work)).collect();
             let mut result = Ok(());
             for thread in threads {
-                let one = thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let one = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 result = result.and(one);
             }
             result
@@ -69,16 +65,11 @@ impl Filling<'_> {
         failed: &AtomicBool,
     ) -> Result<(), MakeError> {
         let mut memory = vec![0; usize_of(BLOCK + GRAIN)];
-        let aligned = memory
-            .as_ptr()
-            .align_offset(usize_of(GRAIN))
-            .min(usize_of(GRAIN));
+        let aligned = memory.as_ptr().align_offset(usize_of(GRAIN)).min(usize_of(GRAIN));
         let memory = &mut memory[aligned..aligned + usize_of(BLOCK)];
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(MakeError::Stopped {
-                    path: self.path.to_owned(),
-                });
+                return Err(MakeError::Stopped { path: self.path.to_owned() });
             }
             let begin = next.fetch_add(1, Ordering::Relaxed).saturating_mul(BLOCK);
             if begin >= self.end || failed.load(Ordering::Relaxed) {
@@ -87,8 +78,7 @@ impl Filling<'_> {
             let bytes = &mut memory[..usize_of(BLOCK.min(self.end - begin))];
             gpuio_gpu::pattern::fill(bytes, self.key, begin);
             self.write(direct, bytes, begin)?;
-            self.progress
-                .add((begin + bytes.len() as u64) - begin.max(self.start));
+            self.progress.add((begin + bytes.len() as u64) - begin.max(self.start));
         }
     }
 
@@ -121,11 +111,7 @@ const EINVAL: i32 = Errno::INVAL.raw_os_error();
 fn reopen_direct(file: &File) -> Option<File> {
     let flags = OFlags::DIRECT.bits().cast_signed();
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    OpenOptions::new()
-        .write(true)
-        .custom_flags(flags)
-        .open(link)
-        .ok()
+    OpenOptions::new().write(true).custom_flags(flags).open(link).ok()
 }
 
 /// Sizes here are at most a block and a grain.

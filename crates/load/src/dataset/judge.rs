@@ -78,9 +78,7 @@ pub fn judge(wanted: &Wanted, permit: &Permit, root: &Root) -> Result<Verdict, R
     let facts = examine(root, &wanted.path);
     let seen = Seen {
         dangers: danger(&facts),
-        identity: fs::metadata(&wanted.path)
-            .ok()
-            .map(|found| Identity::of(&found)),
+        identity: fs::metadata(&wanted.path).ok().map(|found| Identity::of(&found)),
         ours: match &facts.kind {
             Found::File { .. } => manifest::find(&wanted.path),
             Found::Absent { .. } => manifest::check(&wanted.path).map(|()| None),
@@ -116,19 +114,11 @@ impl Seen {
     fn in_use(&self, wanted: &Wanted) -> Result<(), Refusal> {
         let made = |danger: &&Danger| **danger == Danger::NoParent && self.parent_can_be_made;
         let is_final = |danger: &&Danger| danger.is_final() && !made(danger);
-        let dangers: Vec<_> = self
-            .dangers
-            .iter()
-            .filter(is_final)
-            .map(Danger::to_string)
-            .collect();
+        let dangers: Vec<_> = self.dangers.iter().filter(is_final).map(Danger::to_string).collect();
         if dangers.is_empty() {
             return Ok(());
         }
-        Err(Refusal::InUse {
-            path: wanted.path.clone(),
-            dangers,
-        })
+        Err(Refusal::InUse { path: wanted.path.clone(), dangers })
     }
 }
 
@@ -140,17 +130,14 @@ pub(super) fn decide(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Ver
             let size = *size_bytes;
             file(wanted, permit, seen, size)
         }
-        Found::Directory { .. } => Err(Refusal::Directory {
-            path: wanted.path.clone(),
-        }),
+        Found::Directory { .. } => Err(Refusal::Directory { path: wanted.path.clone() }),
         Found::Block(device) => {
             let size = device.size_bytes;
             block_device(wanted, permit, &seen, size)
         }
-        Found::Other { .. } => Err(Refusal::NotStorage {
-            path: wanted.path.clone(),
-            dangers: seen.dangers(),
-        }),
+        Found::Other { .. } => {
+            Err(Refusal::NotStorage { path: wanted.path.clone(), dangers: seen.dangers() })
+        }
     }
 }
 
@@ -195,10 +182,7 @@ fn our_file(
     size: u64,
     entry: &Entry,
 ) -> Result<Verdict, Refusal> {
-    let pattern = Holds {
-        salt: wanted.salt,
-        file_number: wanted.file_number,
-    };
+    let pattern = Holds { salt: wanted.salt, file_number: wanted.file_number };
     let holds_pattern = entry.holds(pattern);
     let too_short = size < wanted.length;
     let other_data = wanted.reads && wanted.needs_pattern && !holds_pattern;
@@ -207,12 +191,7 @@ fn our_file(
     if remake && !wanted.writes && !permit.make_missing {
         let (path, command) = (wanted.path.clone(), write_command(wanted, permit));
         return Err(if too_short {
-            Refusal::TooShort {
-                path,
-                size,
-                wanted: wanted.length,
-                command: Some(command),
-            }
+            Refusal::TooShort { path, size, wanted: wanted.length, command: Some(command) }
         } else {
             Refusal::OtherData { path, command }
         });
@@ -221,11 +200,7 @@ fn our_file(
         seen.in_use(wanted)?;
     }
     Ok(Verdict {
-        note: if remake {
-            GuardNote::Remake
-        } else {
-            GuardNote::Ours
-        },
+        note: if remake { GuardNote::Remake } else { GuardNote::Ours },
         kind: TargetKind::File,
         path: seen.path(),
         size_bytes: Some(size),
@@ -272,12 +247,7 @@ fn foreign_read(
     let path = wanted.path.clone();
     if size < wanted.length {
         let command = Some(write_command(wanted, permit));
-        return Err(Refusal::TooShort {
-            path,
-            size,
-            wanted: wanted.length,
-            command,
-        });
+        return Err(Refusal::TooShort { path, size, wanted: wanted.length, command });
     }
     if wanted.needs_pattern {
         return Err(Refusal::NotVerifiable { path });
@@ -293,26 +263,14 @@ fn block_device(
 ) -> Result<Verdict, Refusal> {
     let path = wanted.path.clone();
     if let Some(size) = size.filter(|size| *size < wanted.length) {
-        return Err(Refusal::TooShort {
-            path,
-            size,
-            wanted: wanted.length,
-            command: None,
-        });
+        return Err(Refusal::TooShort { path, size, wanted: wanted.length, command: None });
     }
     if !wanted.writes {
         return Ok(read_only(TargetKind::BlockDevice, seen, size));
     }
     seen.in_use(wanted)?;
-    if !permit
-        .devices
-        .iter()
-        .any(|named| is_same(named, &wanted.path))
-    {
-        return Err(Refusal::Device {
-            path,
-            dangers: seen.dangers(),
-        });
+    if !permit.devices.iter().any(|named| is_same(named, &wanted.path)) {
+        return Err(Refusal::Device { path, dangers: seen.dangers() });
     }
     Ok(Verdict {
         note: GuardNote::ForeignOverwrite,
@@ -338,22 +296,16 @@ fn read_only(kind: TargetKind, seen: &Seen, size_bytes: Option<u64>) -> Verdict 
 /// Whether a flag named this very device, be it through a link such as `/dev/disk/by-id/…`.
 fn is_same(named: &Path, target: &Path) -> bool {
     named == target
-        || named
-            .canonicalize()
-            .is_ok_and(|named| target.canonicalize().is_ok_and(|t| named == t))
+        || named.canonicalize().is_ok_and(|named| target.canonicalize().is_ok_and(|t| named == t))
 }
 
 fn parent_can_be_made(path: &Path) -> bool {
     let Some(parent) = path.parent() else {
         return false;
     };
-    let above = parent.parent().map(|above| {
-        if above.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            above
-        }
-    });
+    let above = parent
+        .parent()
+        .map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
     fs::symlink_metadata(parent).is_err() && above.is_some_and(Path::is_dir)
 }
 
@@ -372,8 +324,5 @@ fn write_command(wanted: &Wanted, permit: &Permit) -> String {
             place.display()
         );
     }
-    format!(
-        "gpuio bench --rw write {flag} {} --size {size}",
-        place.display()
-    )
+    format!("gpuio bench --rw write {flag} {} --size {size}", place.display())
 }

@@ -54,11 +54,7 @@ impl Task {
             length: wanted.length,
             salt: wanted.salt,
             file_number: wanted.file_number,
-            contents: if verdict.fill {
-                Contents::Pattern
-            } else {
-                Contents::Nothing
-            },
+            contents: if verdict.fill { Contents::Pattern } else { Contents::Nothing },
             guard: verdict.note,
             identity: verdict.identity,
         })
@@ -123,22 +119,12 @@ fn one(
     stop: &AtomicBool,
     made: &mut Vec<Made>,
 ) -> Result<(), MakeError> {
-    let holds = Holds {
-        salt: task.salt,
-        file_number: task.file_number,
-    };
+    let holds = Holds { salt: task.salt, file_number: task.file_number };
     let (file, found) = open(task)?;
     let created = task.guard == GuardNote::Make;
     // Without a real path the file could not be listed; its directory was opened a moment ago.
-    let real = task
-        .path
-        .canonicalize()
-        .unwrap_or_else(|_| task.path.clone());
-    made.push(Made {
-        path: real.clone(),
-        identity: Identity::of(&found),
-        created,
-    });
+    let real = task.path.canonicalize().unwrap_or_else(|_| task.path.clone());
+    made.push(Made { path: real.clone(), identity: Identity::of(&found), created });
     let ours = task.guard != GuardNote::ForeignOverwrite;
     let start = if created {
         manifest::adopt(&real, holds)?;
@@ -160,16 +146,7 @@ fn one(
     }
     let key = gpuio_gpu::pattern::file_key(task.salt, task.file_number);
     let path = &task.path;
-    Filling {
-        path,
-        file: &file,
-        key,
-        start,
-        end: task.length,
-        progress,
-        stop,
-    }
-    .run()?;
+    Filling { path, file: &file, key, start, end: task.length, progress, stop }.run()?;
     let fail = |call, source| MakeError::call(call, path, None, source, None);
     file.sync_all().map_err(|source| fail("fsync", source))?;
     // Pages that stay are told by the run's own look at the page cache.
@@ -207,14 +184,8 @@ fn open(task: &Task) -> Result<(File, Metadata), MakeError> {
 fn reuse(task: &Task, real: &Path, holds: Holds) -> Result<u64, MakeError> {
     let entry = manifest::find(real)?;
     let entry = entry.filter(|entry| Some(entry.identity()) == task.identity);
-    let entry = entry.ok_or_else(|| MakeError::Replaced {
-        path: task.path.clone(),
-    })?;
-    Ok(if entry.holds(holds) {
-        entry.size.min(task.length)
-    } else {
-        0
-    })
+    let entry = entry.ok_or_else(|| MakeError::Replaced { path: task.path.clone() })?;
+    Ok(if entry.holds(holds) { entry.size.min(task.length) } else { 0 })
 }
 
 /// Gives the file its length and, where the file system can, its place in one piece.
@@ -222,8 +193,7 @@ fn prepare(task: &Task, file: &File, start: u64, ours: bool) -> Result<(), MakeE
     let left = task.length - start;
     let fail = |call, source| MakeError::call(call, &task.path, Some(start), source, Some(left));
     if ours && start == 0 {
-        file.set_len(0)
-            .map_err(|source| fail("ftruncate", source))?;
+        file.set_len(0).map_err(|source| fail("ftruncate", source))?;
     }
     if left == 0 {
         return Ok(());
@@ -232,13 +202,9 @@ fn prepare(task: &Task, file: &File, start: u64, ours: bool) -> Result<(), MakeE
     match fallocate(file, FallocateFlags::empty(), start, left) {
         Ok(()) => Ok(()),
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => {
-            let now = file
-                .metadata()
-                .map_err(|source| fail("fstat", source))?
-                .len();
+            let now = file.metadata().map_err(|source| fail("fstat", source))?.len();
             let longer = now.max(task.length);
-            file.set_len(longer)
-                .map_err(|source| fail("ftruncate", source))
+            file.set_len(longer).map_err(|source| fail("ftruncate", source))
         }
         Err(errno) => Err(fail("fallocate", errno.into())),
     }

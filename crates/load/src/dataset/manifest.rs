@@ -57,10 +57,7 @@ impl Entry {
     /// The file that the entry is about.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        Identity {
-            dev: self.dev,
-            ino: self.ino,
-        }
+        Identity { dev: self.dev, ino: self.ino }
     }
 
     /// Whether the whole file is known to hold this pattern.
@@ -172,10 +169,7 @@ pub fn find(path: &Path) -> Result<Option<Entry>, ManifestError> {
     let Ok(found) = fs::symlink_metadata(&real) else {
         return Ok(None);
     };
-    Ok(list
-        .entry(name)
-        .filter(|entry| list.vouches(entry, &found))
-        .cloned())
+    Ok(list.entry(name).filter(|entry| list.vouches(entry, &found)).cloned())
 }
 
 /// Whether the list beside `path`, which need not exist, can be used.
@@ -194,22 +188,15 @@ pub fn check(path: &Path) -> Result<(), ManifestError> {
 /// [`ManifestError::NotOurs`] when a file is not ours, and the list's own errors. Files of other
 /// directories may be marked then, which does no harm.
 pub fn begin<P: AsRef<Path>>(files: &[P]) -> Result<(), ManifestError> {
-    each_directory(
-        files.iter().map(|file| (file.as_ref(), ())),
-        |list, real, name, ()| {
-            let found = look(real)?;
-            let ours = list
-                .entry(name)
-                .is_some_and(|entry| list.vouches(entry, &found));
-            let entry = list.entry_mut(name).filter(|_| ours);
-            let entry = entry.ok_or_else(|| ManifestError::NotOurs {
-                path: real.to_owned(),
-            })?;
-            entry.in_use = true;
-            entry.pattern = false;
-            Ok(())
-        },
-    )
+    each_directory(files.iter().map(|file| (file.as_ref(), ())), |list, real, name, ()| {
+        let found = look(real)?;
+        let ours = list.entry(name).is_some_and(|entry| list.vouches(entry, &found));
+        let entry = list.entry_mut(name).filter(|_| ours);
+        let entry = entry.ok_or_else(|| ManifestError::NotOurs { path: real.to_owned() })?;
+        entry.in_use = true;
+        entry.pattern = false;
+        Ok(())
+    })
 }
 
 /// Lists size and time of change anew after the last write, with the pattern that the whole file
@@ -223,9 +210,7 @@ pub fn settle<P: AsRef<Path>>(files: &[(P, Option<Holds>)]) -> Result<(), Manife
         let found = look(real)?;
         let same = |entry: &&mut Entry| entry.identity() == Identity::of(&found);
         let entry = list.entry_mut(name).filter(same);
-        let entry = entry.ok_or_else(|| ManifestError::NotOurs {
-            path: real.to_owned(),
-        })?;
+        let entry = entry.ok_or_else(|| ManifestError::NotOurs { path: real.to_owned() })?;
         entry.size = found.size();
         entry.mtime_ns = mtime_ns(&found);
         entry.in_use = false;
@@ -270,9 +255,7 @@ pub(super) fn forget(files: &[(&Path, Identity)]) -> Result<(), ManifestError> {
     for (dir, gone) in directories {
         store::change(dir, |list| {
             list.files.retain(|entry| {
-                !gone
-                    .iter()
-                    .any(|(name, id)| entry.name == *name && entry.identity() == *id)
+                !gone.iter().any(|(name, id)| entry.name == *name && entry.identity() == *id)
             });
             Ok(())
         })?;
@@ -319,8 +302,5 @@ fn look(path: &Path) -> Result<fs::Metadata, ManifestError> {
 }
 
 fn mtime_ns(found: &fs::Metadata) -> i64 {
-    found
-        .mtime()
-        .saturating_mul(1_000_000_000)
-        .saturating_add(found.mtime_nsec())
+    found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec())
 }

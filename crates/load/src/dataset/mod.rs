@@ -43,10 +43,7 @@ impl Identity {
     /// The identity of a file that was looked at.
     #[must_use]
     pub fn of(found: &Metadata) -> Identity {
-        Identity {
-            dev: found.dev(),
-            ino: found.ino(),
-        }
+        Identity { dev: found.dev(), ino: found.ino() }
     }
 }
 

@@ -125,9 +125,7 @@ fn sentence(dangers: &[String]) -> String {
 }
 
 fn leads_to(resolved: Option<&PathBuf>) -> String {
-    resolved
-        .map(|path| format!(" (a link to {})", path.display()))
-        .unwrap_or_default()
+    resolved.map(|path| format!(" (a link to {})", path.display())).unwrap_or_default()
 }
 
 fn unusable(list: Option<&ManifestError>) -> String {

@@ -31,18 +31,12 @@ pub(super) fn check(tasks: &[Task]) -> Result<(), MakeError> {
         let there = found.map_or(0, |found| found.blocks().saturating_mul(512));
         let directory = directory_of(&task.path);
         let device = fs::metadata(directory).map_or(0, |found| found.dev());
-        let sum = needed
-            .entry(device)
-            .or_insert_with(|| (directory.to_owned(), 0));
+        let sum = needed.entry(device).or_insert_with(|| (directory.to_owned(), 0));
         sum.1 = sum.1.saturating_add(task.length.saturating_sub(there));
     }
     for (directory, needed) in needed.into_values() {
         if let Some(free) = free(&directory).filter(|free| *free < needed) {
-            return Err(MakeError::NoSpace {
-                directory,
-                needed,
-                free,
-            });
+            return Err(MakeError::NoSpace { directory, needed, free });
         }
     }
     Ok(())
@@ -51,19 +45,15 @@ pub(super) fn check(tasks: &[Task]) -> Result<(), MakeError> {
 /// A write beyond RLIMIT_FSIZE would end the process by SIGXFSZ (setrlimit(2)).
 pub(super) fn within_limit(task: &Task, limit: Option<u64>) -> Result<(), MakeError> {
     match limit {
-        Some(limit) if task.length > limit => Err(MakeError::FileSizeLimit {
-            path: task.path.clone(),
-            length: task.length,
-            limit,
-        }),
+        Some(limit) if task.length > limit => {
+            Err(MakeError::FileSizeLimit { path: task.path.clone(), length: task.length, limit })
+        }
         _ => Ok(()),
     }
 }
 
 /// The directory that holds a file.
 pub(super) fn directory_of(path: &Path) -> &Path {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }

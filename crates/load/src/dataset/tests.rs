@@ -46,18 +46,11 @@ fn wanted(path: &Path, length: u64) -> Wanted {
 }
 
 fn writing(path: &Path, length: u64) -> Wanted {
-    Wanted {
-        writes: true,
-        reads: false,
-        ..wanted(path, length)
-    }
+    Wanted { writes: true, reads: false, ..wanted(path, length) }
 }
 
 fn permit() -> Permit {
-    Permit {
-        make_missing: true,
-        ..Permit::default()
-    }
+    Permit { make_missing: true, ..Permit::default() }
 }
 
 fn look(wanted: &Wanted, permit: &Permit) -> Result<Verdict, Refusal> {

@@ -5,11 +5,7 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 fn rate(bytes_per_s: Option<u64>, iops: Option<u64>, arrivals: Arrivals) -> Pacing {
-    Pacing {
-        bytes_per_s,
-        iops,
-        arrivals,
-    }
+    Pacing { bytes_per_s, iops, arrivals }
 }
 
 fn pacer(pacing: &Pacing, threads: u32) -> Pacer {
@@ -61,11 +57,7 @@ fn with_two_limits_neither_is_exceeded() {
     for _ in 0..100 {
         pacer.took(10_000);
     }
-    assert_eq!(
-        pacer.due(),
-        1000 + 2 * SECOND,
-        "small I/Os earn no credit for large ones"
-    );
+    assert_eq!(pacer.due(), 1000 + 2 * SECOND, "small I/Os earn no credit for large ones");
 }
 
 #[test]
@@ -82,21 +74,11 @@ fn poisson_gaps_are_exponential() {
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / f64::from(count);
     // An exponential's deviation is its mean; the mean of 200000 gaps is good to 0.22 %.
     assert!((mean / 1e6 - 1.0).abs() < 0.01, "mean {mean}");
-    assert!(
-        (variance.sqrt() / mean - 1.0).abs() < 0.02,
-        "deviation {}",
-        variance.sqrt()
-    );
+    assert!((variance.sqrt() / mean - 1.0).abs() < 0.02, "deviation {}", variance.sqrt());
     let long = gaps.iter().filter(|gap| **gap > 2e6).count() as f64 / f64::from(count);
-    assert!(
-        (long - (-2.0f64).exp()).abs() < 0.005,
-        "beyond twice the mean: {long}"
-    );
+    assert!((long - (-2.0f64).exp()).abs() < 0.005, "beyond twice the mean: {long}");
     let short = gaps.iter().filter(|gap| **gap < 1e5).count() as f64 / f64::from(count);
-    assert!(
-        (short - (1.0 - (-0.1f64).exp())).abs() < 0.005,
-        "below a tenth: {short}"
-    );
+    assert!((short - (1.0 - (-0.1f64).exp())).abs() < 0.005, "below a tenth: {short}");
 }
 
 #[test]

@@ -40,19 +40,10 @@ impl Grid {
         let mut places = Vec::with_capacity(regions.len());
         for region in regions {
             let end = region.offset + region.length;
-            places.push(Places {
-                first: count,
-                file: region.file,
-                start: region.offset,
-                end,
-            });
+            places.push(Places { first: count, file: region.file, start: region.offset, end });
             count += count_of(region.length);
         }
-        Grid {
-            step,
-            places,
-            count,
-        }
+        Grid { step, places, count }
     }
 
     /// How many places there are.
@@ -69,11 +60,6 @@ impl Grid {
         };
         let offset = places.start + (number - places.first) * self.step;
         let room = u32::try_from(places.end - offset).unwrap_or(u32::MAX);
-        Block {
-            op,
-            file: places.file,
-            offset,
-            len: len.min(room),
-        }
+        Block { op, file: places.file, offset, len: len.min(room) }
     }
 }

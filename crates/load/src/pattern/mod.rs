@@ -110,10 +110,7 @@ impl Pattern {
         let regions = usable(config, largest)?;
         let places = match &config.order {
             Order::Sequential => Places::Sequential(Walk::new(regions, config.laps)),
-            Order::Random {
-                distribution,
-                coverage: true,
-            } => {
+            Order::Random { distribution, coverage: true } => {
                 if !matches!(distribution, Distribution::Uniform) {
                     let distribution = Spread::name(distribution);
                     return Err(PatternError::CoverageIsUniform { distribution });
@@ -121,24 +118,15 @@ impl Pattern {
                 let grid = Grid::covering(&regions, largest.max(config.align_bytes));
                 Places::Cover(Cover::new(grid, config.seed, config.laps))
             }
-            Order::Random {
-                distribution,
-                coverage: false,
-            } => {
+            Order::Random { distribution, coverage: false } => {
                 let total: u128 = regions.iter().map(|region| u128::from(region.length)).sum();
                 let grid = Grid::whole_blocks(&regions, config.align_bytes, largest);
                 let spread = Spread::new(distribution, grid.count())?;
-                let bytes = config
-                    .laps
-                    .map(|laps| total.saturating_mul(u128::from(laps)));
+                let bytes = config.laps.map(|laps| total.saturating_mul(u128::from(laps)));
                 Places::Draws(Draws::new(grid, spread, config.seed, bytes))
             }
         };
-        Ok(Pattern {
-            places,
-            sizes,
-            directions: Directions::new(config),
-        })
+        Ok(Pattern { places, sizes, directions: Directions::new(config) })
     }
 
     /// The next block; `None` once all laps are done, and from then on.
@@ -174,10 +162,7 @@ impl Directions {
     fn draw(&mut self) -> Op {
         match self {
             Directions::Only(op) => *op,
-            Directions::Mixed {
-                read_percent,
-                stream,
-            } => {
+            Directions::Mixed { read_percent, stream } => {
                 if stream.below(100) < *read_percent {
                     Op::Read
                 } else {
@@ -190,24 +175,16 @@ impl Directions {
 
 fn check_numbers(config: &Config) -> Result<(), PatternError> {
     if config.unit_bytes == 0 {
-        return Err(PatternError::Zero {
-            what: "the unit of direct I/O",
-        });
+        return Err(PatternError::Zero { what: "the unit of direct I/O" });
     }
     if config.align_bytes == 0 {
-        return Err(PatternError::Zero {
-            what: "the alignment of offsets",
-        });
+        return Err(PatternError::Zero { what: "the alignment of offsets" });
     }
     if config.laps == Some(0) {
-        return Err(PatternError::Zero {
-            what: "the number of laps",
-        });
+        return Err(PatternError::Zero { what: "the number of laps" });
     }
     if config.read_percent > 100 {
-        return Err(PatternError::ReadShare {
-            percent: config.read_percent,
-        });
+        return Err(PatternError::ReadShare { percent: config.read_percent });
     }
     let random = matches!(config.order, Order::Random { .. });
     if random && !config.align_bytes.is_multiple_of(config.unit_bytes) {
@@ -228,17 +205,9 @@ fn usable(config: &Config, largest: u64) -> Result<Vec<RegionSpan>, PatternError
     }
     let mut regions = Vec::with_capacity(config.regions.len());
     for (index, span) in config.regions.iter().enumerate() {
-        let RegionSpan {
-            file,
-            offset,
-            length,
-        } = *span;
+        let RegionSpan { file, offset, length } = *span;
         if length == 0 {
-            return Err(PatternError::EmptyRegion {
-                region: index,
-                file,
-                offset,
-            });
+            return Err(PatternError::EmptyRegion { region: index, file, offset });
         }
         if !offset.is_multiple_of(unit) {
             return Err(PatternError::Grain {
@@ -249,12 +218,7 @@ fn usable(config: &Config, largest: u64) -> Result<Vec<RegionSpan>, PatternError
         }
         let end = offset.checked_add(length);
         if end.is_none_or(|end| end > i64::MAX.cast_unsigned()) {
-            return Err(PatternError::TooFar {
-                region: index,
-                file,
-                offset,
-                length,
-            });
+            return Err(PatternError::TooFar { region: index, file, offset, length });
         }
         let usable = length.saturating_sub(skew) / unit * unit;
         if usable < largest {
@@ -269,11 +233,7 @@ fn usable(config: &Config, largest: u64) -> Result<Vec<RegionSpan>, PatternError
                 usable,
             });
         }
-        regions.push(RegionSpan {
-            file,
-            offset: offset + skew,
-            length: usable,
-        });
+        regions.push(RegionSpan { file, offset: offset + skew, length: usable });
     }
     Ok(regions)
 }

@@ -20,16 +20,8 @@ pub(crate) struct Draws {
 
 impl Draws {
     pub(crate) fn new(grid: Grid, spread: Spread, seed: u64, bytes: Option<u128>) -> Draws {
-        let scatter = spread
-            .has_hot_ranks()
-            .then(|| Permutation::new(grid.count(), seed, 0));
-        Draws {
-            grid,
-            spread,
-            scatter,
-            stream: Stream::new(seed, Use::Offsets),
-            bytes_left: bytes,
-        }
+        let scatter = spread.has_hot_ranks().then(|| Permutation::new(grid.count(), seed, 0));
+        Draws { grid, spread, scatter, stream: Stream::new(seed, Use::Offsets), bytes_left: bytes }
     }
 
     #[inline]
@@ -38,10 +30,7 @@ impl Draws {
             return None;
         }
         let rank = self.spread.draw(&mut self.stream, self.grid.count());
-        let place = self
-            .scatter
-            .as_ref()
-            .map_or(rank, |scatter| scatter.at(rank));
+        let place = self.scatter.as_ref().map_or(rank, |scatter| scatter.at(rank));
         let block = self.grid.block(place, len, op);
         if let Some(left) = &mut self.bytes_left {
             *left = left.saturating_sub(u128::from(block.len));
@@ -64,14 +53,7 @@ pub(crate) struct Cover {
 impl Cover {
     pub(crate) fn new(grid: Grid, seed: u64, laps: Option<u64>) -> Cover {
         let order = Permutation::new(grid.count(), seed, 1);
-        Cover {
-            grid,
-            order,
-            seed,
-            visited: 0,
-            lap: 1,
-            laps,
-        }
+        Cover { grid, order, seed, visited: 0, lap: 1, laps }
     }
 
     #[inline]

@@ -19,14 +19,7 @@ impl Walk {
     /// A walk through regions that are not empty.
     pub(crate) fn new(regions: Vec<RegionSpan>, laps: Option<u64>) -> Walk {
         let next_region = regions.len();
-        Walk {
-            regions,
-            next_region,
-            file: 0,
-            at: 0,
-            end: 0,
-            laps_left: laps,
-        }
+        Walk { regions, next_region, file: 0, at: 0, end: 0, laps_left: laps }
     }
 
     /// The next block: `len` bytes, or what is left of the region.
@@ -36,12 +29,7 @@ impl Walk {
             self.enter()?;
         }
         let room = u32::try_from(self.end - self.at).unwrap_or(u32::MAX);
-        let block = Block {
-            op,
-            file: self.file,
-            offset: self.at,
-            len: len.min(room),
-        };
+        let block = Block { op, file: self.file, offset: self.at, len: len.min(room) };
         self.at += u64::from(block.len);
         Some(block)
     }

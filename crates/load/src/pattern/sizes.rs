@@ -46,10 +46,7 @@ impl Sizes {
         }
         match ranges.as_slice() {
             [only] if only.count == 1 => Ok(Sizes::One(only.min)),
-            _ => Ok(Sizes::Mix(Mix {
-                ranges,
-                stream: Stream::new(seed, Use::Sizes),
-            })),
+            _ => Ok(Sizes::Mix(Mix { ranges, stream: Stream::new(seed, Use::Sizes) })),
         }
     }
 
@@ -82,11 +79,7 @@ impl Mix {
         // Both draws happen always, so that one range's count does not shift the next draws.
         let within = self.stream.below(1 << 32);
         let last = self.ranges.len() - 1;
-        let index = self
-            .ranges
-            .iter()
-            .position(|range| roll < range.up_to)
-            .unwrap_or(last);
+        let index = self.ranges.iter().position(|range| roll < range.up_to).unwrap_or(last);
         let range = self.ranges[index];
         range.size((within * range.count) >> 32)
     }
@@ -95,10 +88,7 @@ impl Mix {
 impl Range {
     /// The size at `index`, which is below the count; at most the range's greatest.
     fn size(&self, index: u64) -> u32 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "at most max_bytes, checked as u32"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "at most max_bytes, checked as u32")]
         let size = (u64::from(self.min) + index * u64::from(self.step)) as u32;
         size
     }
@@ -125,27 +115,14 @@ fn range(block: &BlockShare, unit: u64, up_to: u64) -> Result<Range, PatternErro
         return Err(bad("one I/O moves less than 4 GiB"));
     };
     let spread = block.max_bytes - block.min_bytes;
-    let count = if spread == 0 {
-        1
-    } else {
-        spread / block.step_bytes + 1
-    };
+    let count = if spread == 0 { 1 } else { spread / block.step_bytes + 1 };
     // A step beyond the spread leaves one size and is never used.
     let step = if count == 1 { 0 } else { block.step_bytes };
     for value in [block.min_bytes, step] {
         if value % unit != 0 {
-            return Err(PatternError::Grain {
-                what: "block size or step",
-                value,
-                unit,
-            });
+            return Err(PatternError::Grain { what: "block size or step", value, unit });
         }
     }
     let step = u32::try_from(step).map_err(|_| bad("one I/O moves less than 4 GiB"))?;
-    Ok(Range {
-        up_to,
-        min,
-        step,
-        count,
-    })
+    Ok(Range { up_to, min, step, count })
 }

@@ -38,18 +38,14 @@ impl Spread {
                 check(fits, "pareto", "h", h, "it must lie between 0 and 1")?;
                 // Self-similar: the share 1 - h of the I/Os goes to the share h of the blocks, and
                 // so on within that share (Gray et al., SIGMOD 1994, section 4).
-                Ok(Spread::Pareto {
-                    power: libm::log(h) / libm::log(1.0 - h),
-                })
+                Ok(Spread::Pareto { power: libm::log(h) / libm::log(1.0 - h) })
             }
             Distribution::Normal { deviation_percent } => {
                 let fits = deviation_percent > 0.0 && deviation_percent <= 100.0;
                 let wanted =
                     "the deviation is a share of the region, above 0 and up to 100 per cent";
                 check(fits, "normal", "deviation", deviation_percent, wanted)?;
-                Ok(Spread::Normal {
-                    deviation: deviation_percent / 100.0,
-                })
+                Ok(Spread::Normal { deviation: deviation_percent / 100.0 })
             }
         }
     }
@@ -93,12 +89,7 @@ fn check(
     if fits {
         return Ok(());
     }
-    Err(PatternError::Parameter {
-        distribution,
-        parameter,
-        value,
-        wanted,
-    })
+    Err(PatternError::Parameter { distribution, parameter, value, wanted })
 }
 
 /// The whole part of `value`, held within `0..count`.
@@ -149,13 +140,8 @@ pub(crate) struct Zipf {
 
 impl Zipf {
     fn new(theta: f64, count: u64) -> Zipf {
-        let mut zipf = Zipf {
-            theta,
-            count,
-            integral_first: 0.0,
-            integral_last: 0.0,
-            shortcut: 0.0,
-        };
+        let mut zipf =
+            Zipf { theta, count, integral_first: 0.0, integral_last: 0.0, shortcut: 0.0 };
         zipf.integral_first = zipf.integral(1.5) - 1.0;
         zipf.integral_last = zipf.integral(count as f64 + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
@@ -185,22 +171,14 @@ impl Zipf {
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         let t = (1.0 - self.theta) * log;
-        if t.abs() < 1e-8 {
-            log * (1.0 + t / 2.0)
-        } else {
-            log * (libm::expm1(t) / t)
-        }
+        if t.abs() < 1e-8 { log * (1.0 + t / 2.0) } else { log * (libm::expm1(t) / t) }
     }
 
     /// The `x` whose integral is `y`.
     fn inverse(&self, y: f64) -> f64 {
         // Rounding may lead just below the pole at -1.
         let t = (y * (1.0 - self.theta)).max(-1.0);
-        let factor = if t.abs() < 1e-8 {
-            1.0 - t / 2.0
-        } else {
-            libm::log1p(t) / t
-        };
+        let factor = if t.abs() < 1e-8 { 1.0 - t / 2.0 } else { libm::log1p(t) / t };
         libm::exp(factor * y)
     }
 }

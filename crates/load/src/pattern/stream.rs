@@ -44,9 +44,7 @@ impl Stream {
             value = splitmix(value);
             part.copy_from_slice(&value.to_le_bytes());
         }
-        Stream {
-            rng: Xoshiro256PlusPlus::from_seed(state),
-        }
+        Stream { rng: Xoshiro256PlusPlus::from_seed(state) }
     }
 
     /// A number below `bound`, by one draw and one multiplication. The bias, at most

@@ -9,19 +9,11 @@ const K: u64 = 1024;
 const TIB: u64 = 1 << 40;
 
 fn one(bytes: u64) -> Vec<BlockShare> {
-    vec![BlockShare {
-        min_bytes: bytes,
-        max_bytes: bytes,
-        step_bytes: 0,
-        percent: 100,
-    }]
+    vec![BlockShare { min_bytes: bytes, max_bytes: bytes, step_bytes: 0, percent: 100 }]
 }
 
 fn random(distribution: Distribution, coverage: bool) -> Order {
-    Order::Random {
-        distribution,
-        coverage,
-    }
+    Order::Random { distribution, coverage }
 }
 
 fn config(order: Order, block: u64, length: u64) -> Config {
@@ -32,11 +24,7 @@ fn config(order: Order, block: u64, length: u64) -> Config {
         skew_bytes: 0,
         unit_bytes: 1,
         read_percent: 100,
-        regions: vec![RegionSpan {
-            file: 0,
-            offset: 0,
-            length,
-        }],
+        regions: vec![RegionSpan { file: 0, offset: 0, length }],
         seed: 42,
         laps: None,
     }
@@ -53,31 +41,17 @@ fn all(config: &Config) -> Vec<Block> {
 
 fn some(config: &Config, count: usize) -> Vec<Block> {
     let mut pattern = pattern(config);
-    std::iter::from_fn(move || pattern.next())
-        .take(count)
-        .collect()
+    std::iter::from_fn(move || pattern.next()).take(count).collect()
 }
 
 #[test]
 fn sequential_goes_through_the_regions_and_ends() {
     let mut config = config(Order::Sequential, 4096, 10_000);
-    config.regions.push(RegionSpan {
-        file: 3,
-        offset: 8192,
-        length: 4096,
-    });
+    config.regions.push(RegionSpan { file: 3, offset: 8192, length: 4096 });
     config.laps = Some(2);
-    let lap = [
-        (0, 0, 4096),
-        (0, 4096, 4096),
-        (0, 8192, 1808),
-        (3, 8192, 4096),
-    ];
+    let lap = [(0, 0, 4096), (0, 4096, 4096), (0, 8192, 1808), (3, 8192, 4096)];
     let expected: Vec<_> = lap.iter().chain(&lap).copied().collect();
-    let found: Vec<_> = all(&config)
-        .iter()
-        .map(|b| (b.file, b.offset, b.len))
-        .collect();
+    let found: Vec<_> = all(&config).iter().map(|b| (b.file, b.offset, b.len)).collect();
     assert_eq!(found, expected);
     let mut pattern = pattern(&config);
     while pattern.next().is_some() {}
@@ -101,14 +75,8 @@ fn skew_moves_offsets_and_keeps_inside() {
         config.laps = Some(1);
         let mut blocks = all(&config);
         blocks.sort_by_key(|block| block.offset);
-        let found: Vec<_> = blocks
-            .iter()
-            .map(|block| (block.offset, block.len))
-            .collect();
-        assert_eq!(
-            found,
-            [(100, 4096), (4196, 4096), (8292, 4096), (12388, 3996)]
-        );
+        let found: Vec<_> = blocks.iter().map(|block| (block.offset, block.len)).collect();
+        assert_eq!(found, [(100, 4096), (4196, 4096), (8292, 4096), (12388, 3996)]);
     }
 }
 
@@ -116,10 +84,7 @@ fn skew_moves_offsets_and_keeps_inside() {
 fn random_without_coverage_uses_the_whole_align_grid() {
     let mut config = config(random(Distribution::Uniform, false), 4096, 8192);
     config.align_bytes = 512;
-    let offsets: HashSet<_> = some(&config, 1000)
-        .iter()
-        .map(|block| block.offset)
-        .collect();
+    let offsets: HashSet<_> = some(&config, 1000).iter().map(|block| block.offset).collect();
     assert_eq!(offsets, (0..=8).map(|k| k * 512).collect());
 }
 
@@ -138,13 +103,8 @@ fn coverage_order_changes_from_lap_to_lap() {
     assert_eq!(blocks.len(), 512);
     let (first, second) = blocks.split_at(256);
     assert_ne!(first, second);
-    let neighbours = first
-        .windows(2)
-        .filter(|pair| pair[1].offset == pair[0].offset + 4096);
-    assert!(
-        neighbours.count() < 10,
-        "a random order has about one neighbour in 256"
-    );
+    let neighbours = first.windows(2).filter(|pair| pair[1].offset == pair[0].offset + 4096);
+    assert!(neighbours.count() < 10, "a random order has about one neighbour in 256");
 }
 
 #[test]
@@ -154,10 +114,7 @@ fn every_place_of_a_permutation_is_equally_likely_over_seeds() {
     for seed in 0..4000 {
         seen[usize::try_from(permutation::Permutation::new(20, seed, 1).at(7)).unwrap()] += 1.0;
     }
-    let chi: f64 = seen
-        .iter()
-        .map(|count| (count - 200.0).powi(2) / 200.0)
-        .sum();
+    let chi: f64 = seen.iter().map(|count| (count - 200.0).powi(2) / 200.0).sum();
     assert!(chi < 43.8, "chi-square {chi}, {seen:?}");
 }
 
@@ -169,10 +126,7 @@ fn uniform_is_uniform() {
     for block in some(&config, 64_000) {
         seen[usize::try_from(block.offset / 4096).unwrap()] += 1.0;
     }
-    let chi: f64 = seen
-        .iter()
-        .map(|count| (count - 1000.0).powi(2) / 1000.0)
-        .sum();
+    let chi: f64 = seen.iter().map(|count| (count - 1000.0).powi(2) / 1000.0).sum();
     assert!(chi < 103.4, "chi-square {chi}");
 }
 
@@ -197,20 +151,14 @@ fn zipf_gives_each_rank_its_share() {
             let expected = draws as f64 * f64::from(rank).powf(-theta) / weights;
             let found = seen[rank as usize - 1].1 as f64;
             let sigma = expected.sqrt();
-            assert!(
-                (found - expected).abs() < 5.0 * sigma,
-                "{theta} {rank}: {found} {expected}"
-            );
+            assert!((found - expected).abs() < 5.0 * sigma, "{theta} {rank}: {found} {expected}");
         }
     }
 }
 
 #[test]
 fn hot_blocks_are_not_neighbours() {
-    for distribution in [
-        Distribution::Zipf { theta: 1.2 },
-        Distribution::Pareto { h: 0.2 },
-    ] {
+    for distribution in [Distribution::Zipf { theta: 1.2 }, Distribution::Pareto { h: 0.2 }] {
         let seen = counts_by_heat(distribution, 100_000, 100_000);
         let hottest: Vec<u64> = seen.iter().take(8).map(|(place, _)| *place).collect();
         for (index, place) in hottest.iter().enumerate() {
@@ -228,11 +176,7 @@ fn pareto_gives_the_hot_share_its_ios() {
         let draws = 200_000;
         let seen = counts_by_heat(Distribution::Pareto { h }, 1000, draws);
         let mut hot = 0;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "100 to 300"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "100 to 300")]
         let share = (1000.0 * h) as usize;
         for (_, count) in &seen[..share] {
             hot += count;
@@ -245,36 +189,18 @@ fn pareto_gives_the_hot_share_its_ios() {
 #[test]
 fn normal_has_its_mean_and_deviation() {
     let places = 100_000u64;
-    let order = random(
-        Distribution::Normal {
-            deviation_percent: 10.0,
-        },
-        false,
-    );
+    let order = random(Distribution::Normal { deviation_percent: 10.0 }, false);
     let blocks = some(&config(order, 4096, places * 4096), 100_000);
-    let at: Vec<f64> = blocks
-        .iter()
-        .map(|b| (b.offset / 4096) as f64 / places as f64)
-        .collect();
+    let at: Vec<f64> = blocks.iter().map(|b| (b.offset / 4096) as f64 / places as f64).collect();
     let mean = at.iter().sum::<f64>() / at.len() as f64;
     let variance = at.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / at.len() as f64;
     assert!((mean - 0.5).abs() < 0.002, "mean {mean}");
-    assert!(
-        (variance.sqrt() - 0.1).abs() < 0.001,
-        "deviation {}",
-        variance.sqrt()
-    );
+    assert!((variance.sqrt() - 0.1).abs() < 0.001, "deviation {}", variance.sqrt());
 }
 
 #[test]
 fn a_wide_normal_does_not_pile_up_at_the_ends() {
-    let seen = counts_by_heat(
-        Distribution::Normal {
-            deviation_percent: 100.0,
-        },
-        10,
-        10_000,
-    );
+    let seen = counts_by_heat(Distribution::Normal { deviation_percent: 100.0 }, 10, 10_000);
     let ends = seen.iter().filter(|(place, _)| *place == 0 || *place == 9);
     assert!(ends.map(|(_, count)| *count).max() < Some(1100), "{seen:?}");
 }
@@ -299,36 +225,16 @@ fn reads_have_their_share_and_leave_the_offsets_alone() {
 fn sizes_have_their_shares() {
     let mut config = config(random(Distribution::Uniform, false), 64 * K, 1 << 30);
     config.blocks = vec![
-        BlockShare {
-            min_bytes: 4096,
-            max_bytes: 4096,
-            step_bytes: 0,
-            percent: 60,
-        },
-        BlockShare {
-            min_bytes: 8192,
-            max_bytes: 16384,
-            step_bytes: 4096,
-            percent: 30,
-        },
-        BlockShare {
-            min_bytes: 65536,
-            max_bytes: 65536,
-            step_bytes: 0,
-            percent: 10,
-        },
+        BlockShare { min_bytes: 4096, max_bytes: 4096, step_bytes: 0, percent: 60 },
+        BlockShare { min_bytes: 8192, max_bytes: 16384, step_bytes: 4096, percent: 30 },
+        BlockShare { min_bytes: 65536, max_bytes: 65536, step_bytes: 0, percent: 10 },
     ];
     let mut seen = BTreeMap::new();
     for block in some(&config, 100_000) {
         *seen.entry(block.len).or_insert(0i64) += 1;
     }
-    let wanted = [
-        (4096, 60_000),
-        (8192, 10_000),
-        (12288, 10_000),
-        (16384, 10_000),
-        (65536, 10_000),
-    ];
+    let wanted =
+        [(4096, 60_000), (8192, 10_000), (12288, 10_000), (16384, 10_000), (65536, 10_000)];
     assert_eq!(seen.len(), wanted.len());
     for (len, count) in wanted {
         assert!((seen[&len] - count).abs() < 800, "{seen:?}");
@@ -343,21 +249,12 @@ fn many_tebibytes_do_not_overflow() {
         random(Distribution::Uniform, true),
         random(Distribution::Zipf { theta: 0.9 }, false),
         random(Distribution::Pareto { h: 0.1 }, false),
-        random(
-            Distribution::Normal {
-                deviation_percent: 30.0,
-            },
-            false,
-        ),
+        random(Distribution::Normal { deviation_percent: 30.0 }, false),
     ];
     for order in orders {
         let mut config = config(order, 512, 4_000_000 * TIB);
         config.regions[0].offset = 1_000_000 * TIB;
-        config.regions.push(RegionSpan {
-            file: 1,
-            offset: 0,
-            length: 3_000_000 * TIB,
-        });
+        config.regions.push(RegionSpan { file: 1, offset: 0, length: 3_000_000 * TIB });
         config.laps = Some(u64::MAX);
         let blocks = some(&config, 2000);
         assert_eq!(blocks.len(), 2000);
@@ -379,43 +276,20 @@ fn errors_name_the_numbers() {
     let with = |change: &dyn Fn(&mut Config)| {
         let mut config = good.clone();
         change(&mut config);
-        Pattern::new(&config)
-            .expect_err("this configuration is bad")
-            .to_string()
+        Pattern::new(&config).expect_err("this configuration is bad").to_string()
     };
     let cases: [(String, &[&str]); 12] = [
-        (
-            with(&|c| c.regions[0].length = 0),
-            &["region 0", "offset 0", "no bytes"],
-        ),
-        (
-            with(&|c| c.regions[0].length = 4000),
-            &["4096 bytes", "its 4000 bytes 4000"],
-        ),
-        (
-            with(&|c| c.skew_bytes = 9000),
-            &["skew of 9000", "8192 bytes 0"],
-        ),
+        (with(&|c| c.regions[0].length = 0), &["region 0", "offset 0", "no bytes"]),
+        (with(&|c| c.regions[0].length = 4000), &["4096 bytes", "its 4000 bytes 4000"]),
+        (with(&|c| c.skew_bytes = 9000), &["skew of 9000", "8192 bytes 0"]),
         (with(&|c| c.regions.clear()), &["no region"]),
-        (
-            with(&|c| c.regions[0].offset = i64::MAX.cast_unsigned()),
-            &["9223372036854775807"],
-        ),
+        (with(&|c| c.regions[0].offset = i64::MAX.cast_unsigned()), &["9223372036854775807"]),
         (with(&|c| c.blocks[0].percent = 90), &["90 per cent"]),
-        (
-            with(&|c| c.blocks[0].max_bytes = 8192),
-            &["4096 to 8192", "step"],
-        ),
+        (with(&|c| c.blocks[0].max_bytes = 8192), &["4096 to 8192", "step"]),
         (with(&|c| c.blocks = one(1 << 32)), &["4294967296", "4 GiB"]),
-        (
-            with(&|c| c.unit_bytes = 8192),
-            &["4096", "multiple of 8192", "--buffered"],
-        ),
+        (with(&|c| c.unit_bytes = 8192), &["4096", "multiple of 8192", "--buffered"]),
         (with(&|c| c.read_percent = 101), &["101"]),
-        (
-            with(&|c| c.order = random(Distribution::Zipf { theta: 0.0 }, false)),
-            &["theta = 0"],
-        ),
+        (with(&|c| c.order = random(Distribution::Zipf { theta: 0.0 }, false)), &["theta = 0"]),
         (
             with(&|c| {
                 c.order = uniform();
@@ -426,10 +300,7 @@ fn errors_name_the_numbers() {
     ];
     for (message, wanted) in cases {
         for part in wanted {
-            assert!(
-                message.contains(part),
-                "{part:?} is missing from {message:?}"
-            );
+            assert!(message.contains(part), "{part:?} is missing from {message:?}");
         }
     }
     let covered = with(&|c| c.order = random(Distribution::Pareto { h: 0.2 }, true));
@@ -444,48 +315,21 @@ fn the_first_blocks_of_each_kind_are_pinned() {
         ("coverage", random(Distribution::Uniform, true)),
         ("zipf 1.1", random(Distribution::Zipf { theta: 1.1 }, false)),
         ("pareto 0.2", random(Distribution::Pareto { h: 0.2 }, false)),
-        (
-            "normal 15",
-            random(
-                Distribution::Normal {
-                    deviation_percent: 15.0,
-                },
-                false,
-            ),
-        ),
+        ("normal 15", random(Distribution::Normal { deviation_percent: 15.0 }, false)),
     ];
     let mut text = String::new();
     for (name, order) in kinds {
         let mut config = config(order, 64 * K, 1 << 30);
         config.read_percent = 50;
         config.blocks = vec![
-            BlockShare {
-                min_bytes: 4096,
-                max_bytes: 4096,
-                step_bytes: 0,
-                percent: 50,
-            },
-            BlockShare {
-                min_bytes: 8192,
-                max_bytes: 65536,
-                step_bytes: 8192,
-                percent: 50,
-            },
+            BlockShare { min_bytes: 4096, max_bytes: 4096, step_bytes: 0, percent: 50 },
+            BlockShare { min_bytes: 8192, max_bytes: 65536, step_bytes: 8192, percent: 50 },
         ];
         config.align_bytes = 4096;
-        config.regions.push(RegionSpan {
-            file: 1,
-            offset: 1 << 20,
-            length: 1 << 29,
-        });
+        config.regions.push(RegionSpan { file: 1, offset: 1 << 20, length: 1 << 29 });
         writeln!(text, "{name}").unwrap();
         for block in some(&config, 16) {
-            let Block {
-                op,
-                file,
-                offset,
-                len,
-            } = block;
+            let Block { op, file, offset, len } = block;
             writeln!(text, "  {op:?} {file} {offset} {len}").unwrap();
         }
     }
@@ -639,10 +483,6 @@ proptest! {
 
 /// Whether 30 equal draws from two seeds would be a wonder.
 fn grid_is_large(config: &Config) -> bool {
-    let total: u64 = config
-        .regions
-        .iter()
-        .map(|span| span.length / config.align_bytes)
-        .sum();
+    let total: u64 = config.regions.iter().map(|span| span.length / config.align_bytes).sum();
     total > 100
 }

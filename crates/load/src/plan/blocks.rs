@@ -10,29 +10,12 @@ pub(crate) fn unit(job: &JobPlan) -> u64 {
     if job.direct == DirectMode::Buffered {
         return 1;
     }
-    let sizes = job
-        .blocks
-        .iter()
-        .flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
+    let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
     // Threads that share a file start one size after the other.
-    let apart = if job.shared_files && job.threads > 1 {
-        job.size_bytes
-    } else {
-        0
-    };
-    let all = sizes.chain([
-        job.align_bytes,
-        job.skew_bytes,
-        job.offset_bytes,
-        apart,
-        4096,
-    ]);
+    let apart = if job.shared_files && job.threads > 1 { job.size_bytes } else { 0 };
+    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, apart, 4096]);
     // The largest power of two that divides all of them.
-    1 << all
-        .filter(|n| *n > 0)
-        .map(u64::trailing_zeros)
-        .min()
-        .unwrap_or(0)
+    1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
 }
 
 /// The timed pattern of a worker, without end. `file_of` names the worker's file that is the
@@ -44,11 +27,7 @@ pub(crate) fn config(
 ) -> Config {
     let regions = worker.regions.iter().filter_map(|region| {
         let file = file_of(region.target)?;
-        Some(RegionSpan {
-            file,
-            offset: region.offset,
-            length: region.length,
-        })
+        Some(RegionSpan { file, offset: region.offset, length: region.length })
     });
     Config {
         order: job.order.clone(),

@@ -3,7 +3,7 @@
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path;
 use gpuio_record::{
-    Arrivals, Choice, Fill, Gpu, JobPlan, MemoryKind, Pacing, PathChoice, VerifyMode,
+    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Pacing, PathChoice, VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
@@ -31,14 +31,8 @@ pub(super) fn resolve(
     let blocks = defaults::blocks(asked, &order);
     let threads = asked.threads.unwrap_or(1);
     let ground = regions::ground(asked, threads, machine)?;
-    let (direct, direct_why, grain) =
-        defaults::direct(asked, path.buffered_only, &ground.places);
-    let (engine_name, engine_why) = defaults::engine(asked, direct, machine);
-    let engine = ENGINES.iter().find(|row| row.name == engine_name).ok_or_else(|| {
-        let known: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
-        let what = format!("there is no engine '{engine_name}'; engines: {}", known.join(", "));
-        PlanError::usage(asked, "engine", what)
-    })?;
+    let (direct, direct_why, grain) = defaults::direct(asked, path.buffered_only, &ground.places);
+    let (engine, engine_why) = engine(asked, direct, machine)?;
     let block_max = blocks.iter().map(|b| b.max_bytes).max().unwrap_or(0);
     let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
     let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
@@ -50,19 +44,11 @@ pub(super) fn resolve(
         name,
         group,
         path: PathChoice {
-            choice: Choice {
-                asked: why.as_ref().map_or(path.name, |_| "auto").to_owned(),
-                got: path.name.to_owned(),
-                why: why.clone(),
-            },
+            choice: choice(path.name, why.clone()),
             gdsio: path.gdsio,
             gdsio_name: path.gdsio_name.to_owned(),
         },
-        engine: Choice {
-            asked: engine_why.as_ref().map_or(engine.name, |_| "auto").to_owned(),
-            got: engine.name.to_owned(),
-            why: engine_why,
-        },
+        engine: choice(engine.name, engine_why),
         threads,
         depth,
         read_percent,
@@ -101,12 +87,29 @@ pub(super) fn resolve(
     Ok(plan)
 }
 
-/// The GPUs whose memory a job uses; empty on the host path.
-fn gpus(
+/// A choice: named when there is no reason for it.
+fn choice(got: &str, why: Option<String>) -> Choice {
+    let asked = why.as_ref().map_or(got, |_| "auto").to_owned();
+    Choice { asked, got: got.to_owned(), why }
+}
+
+/// The engine's row, and why it was chosen where it was not named.
+fn engine(
     asked: &JobSpec,
-    path: &path::Row,
+    direct: DirectMode,
     machine: &Machine<'_>,
-) -> Result<Vec<Gpu>, PlanError> {
+) -> Result<(&'static gpuio_io::engine::Row, Option<String>), PlanError> {
+    let (name, why) = defaults::engine(asked, direct, machine);
+    let row = ENGINES.iter().find(|row| row.name == name).ok_or_else(|| {
+        let known: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
+        let what = format!("there is no engine '{name}'; engines: {}", known.join(", "));
+        PlanError::usage(asked, "engine", what)
+    })?;
+    Ok((row, why))
+}
+
+/// The GPUs whose memory a job uses; empty on the host path.
+fn gpus(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<Gpu>, PlanError> {
     let which = asked.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
     let pinned = asked.memory == Some(MemoryAsk::Pinned);
     if !path.needs_gpu && !pinned {

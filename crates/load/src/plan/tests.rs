@@ -105,15 +105,10 @@ impl Default for Bench {
 
 impl Bench {
     fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
-        let missing = |name: &str| {
-            self.missing.contains(&name).then(|| format!("{name} is switched off"))
-        };
-        let machine = Machine {
-            host: &self.host,
-            gpus: &self.gpus,
-            places: &Disk,
-            engine_missing: &missing,
-        };
+        let missing =
+            |name: &str| self.missing.contains(&name).then(|| format!("{name} is switched off"));
+        let machine =
+            Machine { host: &self.host, gpus: &self.gpus, places: &Disk, engine_missing: &missing };
         plan(spec, &machine)
     }
 

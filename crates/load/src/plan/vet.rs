@@ -66,8 +66,10 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
             );
             return wrong("blocks", what);
         }
-        if plan.direct == DirectMode::Direct && !(block.min_bytes.is_multiple_of(grain)
-            && block.max_bytes.is_multiple_of(grain) && block.step_bytes.is_multiple_of(grain))
+        if plan.direct == DirectMode::Direct
+            && !(block.min_bytes.is_multiple_of(grain)
+                && block.max_bytes.is_multiple_of(grain)
+                && block.step_bytes.is_multiple_of(grain))
         {
             let what = format!(
                 "O_DIRECT here needs blocks in multiples of {grain} bytes, and {} asks for others; \

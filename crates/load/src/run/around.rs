@@ -90,10 +90,7 @@ fn resident(job: &JobPlan) -> Result<f64, String> {
 }
 
 /// Block devices under the jobs' targets, each once, with a first sample.
-fn devices(
-    root: &Root,
-    jobs: &[JobPlan],
-) -> Vec<(DeviceNumber, String, block::BlockSample)> {
+fn devices(root: &Root, jobs: &[JobPlan]) -> Vec<(DeviceNumber, String, block::BlockSample)> {
     let mut found: Vec<(DeviceNumber, String, block::BlockSample)> = Vec::new();
     let mut seen_directories = Vec::new();
     for target in jobs.iter().flat_map(|job| &job.targets) {
@@ -109,9 +106,8 @@ fn devices(
         seen_directories.push(place);
         let storage = gpuio_host::target_storage(root, path, &mut Vec::new());
         let Some(device) = storage.device else { continue };
-        let known = |(number, ..): &(DeviceNumber, String, block::BlockSample)| {
-            *number == device.device
-        };
+        let known =
+            |(number, ..): &(DeviceNumber, String, block::BlockSample)| *number == device.device;
         if found.iter().any(known) {
             continue;
         }

@@ -126,8 +126,7 @@ impl<'a> DataSet<'a> {
     }
 
     fn note_write(&mut self, wanted: &Wanted, verdict: &Verdict) {
-        let ours =
-            matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
+        let ours = matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
         let file = verdict.kind == TargetKind::File;
         let known = self.written.iter().any(|(path, _)| *path == verdict.path);
         if wanted.writes && ours && file && !known {
@@ -272,12 +271,7 @@ fn is(real: &Path, path: &Path) -> bool {
 /// Whether a written file holds its pattern again: every job that wrote to it wrote its part anew
 /// in a verification pass that found nothing wrong, and that part is all of it or the rest held
 /// the pattern `before`.
-fn holds(
-    path: &Path,
-    before: bool,
-    jobs: &[JobPlan],
-    results: &[JobResult],
-) -> Option<Holds> {
+fn holds(path: &Path, before: bool, jobs: &[JobPlan], results: &[JobResult]) -> Option<Holds> {
     let mut found = None;
     for (job, target) in each(jobs) {
         if !is(path, Path::new(&target.path)) || job.read_percent == 100 {
@@ -308,9 +302,9 @@ fn whole(job: &JobPlan, target: &TargetPlan) -> bool {
         .map(|region| (region.offset, region.offset + region.length))
         .collect();
     spans.sort_unstable();
-    let reached = spans.iter().try_fold(0, |reached: u64, &(from, to)| {
-        (from <= reached).then(|| reached.max(to))
-    });
+    let reached = spans
+        .iter()
+        .try_fold(0, |reached: u64, &(from, to)| (from <= reached).then(|| reached.max(to)));
     reached == Some(target.length_bytes)
 }
 

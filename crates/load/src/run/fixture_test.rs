@@ -28,14 +28,8 @@ impl Places for Disk {
 /// Four CPUs and 16 GiB.
 pub(super) fn host() -> HostFacts {
     HostFacts {
-        cpu: CpuFacts {
-            allowed: Some(vec![0, 1, 2, 3]),
-            ..CpuFacts::default()
-        },
-        memory: MemoryFacts {
-            usable_bytes: Some(16 << 30),
-            ..MemoryFacts::default()
-        },
+        cpu: CpuFacts { allowed: Some(vec![0, 1, 2, 3]), ..CpuFacts::default() },
+        memory: MemoryFacts { usable_bytes: Some(16 << 30), ..MemoryFacts::default() },
         ..HostFacts::default()
     }
 }
@@ -56,31 +50,15 @@ pub(super) fn job(lines: &str) -> JobPlan {
     let gpus = Gpus::Present(vec![gpu]);
     let host = host();
     let missing = |_: &str| None;
-    let machine = Machine {
-        host: &host,
-        gpus: &gpus,
-        places: &Disk,
-        engine_missing: &missing,
-    };
-    plan(&spec, &machine)
-        .expect("the test's own lines")
-        .jobs
-        .remove(0)
+    let machine = Machine { host: &host, gpus: &gpus, places: &Disk, engine_missing: &missing };
+    plan(&spec, &machine).expect("the test's own lines").jobs.remove(0)
 }
 
 /// 10 s in which `ios` I/Os of 4 KiB came from storage or went there, and nothing unusual.
 pub(super) fn result(job: &JobPlan, ios: u64) -> JobResult {
     let bytes = ios * 4096;
-    let (reads, writes) = if job.read_percent > 0 {
-        (ios, 0)
-    } else {
-        (0, ios)
-    };
-    let direction = |ios: u64| DirectionResult {
-        ios,
-        bytes: ios * 4096,
-        ..Default::default()
-    };
+    let (reads, writes) = if job.read_percent > 0 { (ios, 0) } else { (0, ios) };
+    let direction = |ios: u64| DirectionResult { ios, bytes: ios * 4096, ..Default::default() };
     JobResult {
         name: job.name.clone(),
         group: job.group,

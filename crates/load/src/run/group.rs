@@ -226,8 +226,11 @@ fn spawn<'scope>(
 ) -> Result<ScopedJoinHandle<'scope, Home>, RunError> {
     let (job, thread, threads) = (task.job.name.clone(), task.plan.thread, task.job.threads);
     let builder = Builder::new().name(format!("gpuio-{thread}")).stack_size(STACK_BYTES);
-    builder.spawn_scoped(scope, move || worker::work(&task, say)).map_err(|error| {
-        RunError::Spawn { job, thread, threads, what: error.to_string() }
+    builder.spawn_scoped(scope, move || worker::work(&task, say)).map_err(|error| RunError::Spawn {
+        job,
+        thread,
+        threads,
+        what: error.to_string(),
     })
 }
 

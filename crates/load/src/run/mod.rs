@@ -31,8 +31,8 @@ use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RunTotals, SetupTimes, Wa
 use crate::dataset::MakeError;
 pub use crate::dataset::judge::Permit;
 use data::DataSet;
-pub use error::RunError;
 pub use data::{DataSetError, judge_all};
+pub use error::RunError;
 pub use sample::Tick;
 
 /// Told how a run goes. Called from the run's own thread, never from a worker.
@@ -121,10 +121,11 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
             }
             Err(error) => {
                 // Ctrl-C while files are made is an interrupt like any other.
-                let stopped =
-                    matches!(error, RunError::DataSet(DataSetError::Make(MakeError::Stopped { .. })));
-                ran.ended =
-                    if stopped { EndedHow::Interrupted } else { EndedHow::Failed };
+                let stopped = matches!(
+                    error,
+                    RunError::DataSet(DataSetError::Make(MakeError::Stopped { .. }))
+                );
+                ran.ended = if stopped { EndedHow::Interrupted } else { EndedHow::Failed };
                 ran.error = Some(error.to_string());
                 break;
             }

@@ -123,9 +123,8 @@ fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
 fn engines(ready: &[Ready]) -> Vec<EngineGot> {
     let mut all: Vec<EngineGot> = Vec::new();
     for one in ready {
-        let same = |got: &&mut EngineGot| {
-            got.got == one.engine_got && got.steps_down == one.steps_down
-        };
+        let same =
+            |got: &&mut EngineGot| got.got == one.engine_got && got.steps_down == one.steps_down;
         match all.iter_mut().find(same) {
             Some(got) => got.workers += 1,
             None => all.push(EngineGot {

@@ -55,12 +55,9 @@ impl Sampler {
         start: Nanos,
         interval_ns: u64,
     ) -> Sampler {
-        let length = |job: &JobPlan| {
-            Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?)
-        };
-        let bytes = |job: &JobPlan| {
-            Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads)))
-        };
+        let length = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
+        let bytes =
+            |job: &JobPlan| Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads)));
         let series = |(job, pages): (&JobPlan, &Range<usize>)| JobSeries {
             pages: pages.clone(),
             from: start + job.start_delay_ns + job.ramp_ns,

@@ -8,10 +8,10 @@ use gpuio_io::path::{Landed, Request, Start};
 use gpuio_record::{JobPlan, VerifyMode};
 use gpuio_stat::{Histogram, LiveTotals, Tally};
 
+use super::RunError;
 use super::failures::Failures;
 use super::verify::{self, Findings};
 use super::worker::{self, Task, Tools, side};
-use super::RunError;
 use crate::pace::Pacer;
 use crate::pattern::{Block, Pattern};
 use crate::plan::blocks;
@@ -171,12 +171,14 @@ impl Loop<'_> {
             if out == 0 && self.stopping {
                 return Ok(());
             }
-            if out == 0 {
-                self.idle_until(waiting_until);
+            if out == 0
+                && let Some(due) = waiting_until
+            {
+                self.idle_until(due);
                 continue;
             }
             // With a due time ahead and a free slot the worker must not sleep past it in the
-            // engine: it polls.
+            // engine: it polls. With nothing out and no room the path waits for room.
             let wait = waiting_until.is_none();
             let mut landed = std::mem::take(&mut self.landed);
             let advanced = self.tools.path.advance(&self.task.gate.clock, &mut landed, wait);
@@ -308,12 +310,10 @@ impl Loop<'_> {
     }
 
     /// Nothing is out and nothing is due: sleeps, looking up for interrupts.
-    fn idle_until(&self, due: Option<Nanos>) {
+    fn idle_until(&self, due: Nanos) {
         const LOOK: Nanos = 50_000_000;
         let clock = &self.task.gate.clock;
-        if let Some(due) = due {
-            clock.wait_until(due.min(clock.now() + LOOK));
-        }
+        clock.wait_until(due.min(clock.now() + LOOK));
     }
 
     #[inline]
@@ -366,12 +366,8 @@ impl Loop<'_> {
 
     /// Verification between I/Os, or a note of what the slot holds for verification afterwards.
     fn judge(&mut self, request: &Request) -> Result<(), RunError> {
-        let block = Block {
-            op: request.op,
-            file: request.file,
-            offset: request.offset,
-            len: request.len,
-        };
+        let block =
+            Block { op: request.op, file: request.file, offset: request.offset, len: request.len };
         self.out.left[request.slot as usize] = (request.op == Op::Read).then_some(block);
         if self.task.job.verify != VerifyMode::Inline || request.op == Op::Write {
             return Ok(());

@@ -7,8 +7,8 @@ use gpuio_io::engine::Op;
 use gpuio_io::path::{Landed, Leg, Mismatch, Request, Start};
 use gpuio_record::{BlockShare, JobPlan, Order, VerifyMismatch, VerifyOutcome};
 
-use super::worker::{Task, Tools};
 use super::RunError;
+use super::worker::{Task, Tools};
 use crate::pattern::{self, Block, Pattern, RegionSpan};
 use crate::plan::blocks::unit;
 
@@ -257,12 +257,7 @@ fn drive(
     Ok(())
 }
 
-fn start(
-    task: &Task<'_>,
-    tools: &mut Tools,
-    slot: u32,
-    block: &Block,
-) -> Result<bool, RunError> {
+fn start(task: &Task<'_>, tools: &mut Tools, slot: u32, block: &Block) -> Result<bool, RunError> {
     if block.op == Op::Write {
         let key = key(task.job, tools.files.targets[block.file as usize]);
         let generated = tools.path.generate(slot, key, block.offset, block.len);
@@ -287,12 +282,8 @@ fn check(
     request: &Request,
     findings: &mut Findings,
 ) -> Result<(), RunError> {
-    let landed = Block {
-        op: request.op,
-        file: request.file,
-        offset: request.offset,
-        len: request.len,
-    };
+    let landed =
+        Block { op: request.op, file: request.file, offset: request.offset, len: request.len };
     block(task, tools, request.slot, &landed, findings, false)
 }
 

@@ -41,18 +41,8 @@ fn a_word_past_the_end_of_its_file_belongs_nowhere() {
 
 #[test]
 fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
-    let bad = |offset| {
-        (
-            0,
-            Mismatch {
-                offset,
-                expected: 1,
-                found: 2,
-                bad_words: 3,
-                leg: Some(Leg::Gpu),
-            },
-        )
-    };
+    let bad =
+        |offset| (0, Mismatch { offset, expected: 1, found: 2, bad_words: 3, leg: Some(Leg::Gpu) });
     let some = |n: u64, complete| Findings {
         timed: (1, 4096),
         pass: (n, n * 4096),
@@ -68,10 +58,7 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
     let outcome = all.clone().into_record(&job);
     assert_eq!((outcome.timed_blocks, outcome.timed_bytes), (2, 8192));
     assert_eq!((outcome.pass_blocks, outcome.pass_bytes), (20, 20 * 4096));
-    assert_eq!(
-        (outcome.bad_blocks, outcome.bad_words, outcome.failed),
-        (20, 60, 2)
-    );
+    assert_eq!((outcome.bad_blocks, outcome.bad_words, outcome.failed), (20, 60, 2));
     assert_eq!(outcome.mismatches.len(), KEPT);
     assert_eq!(outcome.mismatches[0].leg, "gpu");
     assert_eq!(outcome.mismatches[0].expected, "0x0000000000000001");
@@ -85,10 +72,7 @@ fn where_blocks_were_checked_is_said() {
     let words = |lines: &str| Findings::default().into_record(&job(lines)).checked_in;
     assert_eq!(words("path=host"), "host memory, by the CPU");
     assert_eq!(words("path=staged"), "GPU memory, by a kernel");
-    assert_eq!(
-        words("path=staged\nmemory=pinned"),
-        "host memory, by the CPU"
-    );
+    assert_eq!(words("path=staged\nmemory=pinned"), "host memory, by the CPU");
     let mut software = job("path=staged\nmemory=vmm");
     software.gpus[0].software = true;
     let told = Findings::default().into_record(&software).checked_in;

@@ -1,9 +1,7 @@
 //! What to beware of in a group's numbers.
 
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{
-    DirectMode, JobPlan, JobResult, VerifyMode, Warning, WarningKind,
-};
+use gpuio_record::{DirectMode, JobPlan, JobResult, VerifyMode, Warning, WarningKind};
 
 use crate::plan::defaults::REFUSES_DIRECT;
 
@@ -98,18 +96,12 @@ fn cache(
 
 /// Requests at the device of another size than the tool's I/Os, where the device's traffic is the
 /// tool's own (within a tenth).
-fn split(
-    job: &JobPlan,
-    result: &JobResult,
-    group: &[JobResult],
-    kinds: &mut Vec<WarningKind>,
-) {
+fn split(job: &JobPlan, result: &JobResult, group: &[JobResult], kinds: &mut Vec<WarningKind>) {
     let [only] = group else { return };
     let [device] = result.cache.storage.as_slice() else { return };
     let leg = &only.file_leg;
     let (ios, bytes) = (leg.read_ios + leg.write_ios, leg.read_bytes + leg.write_bytes);
-    let (requests, moved) =
-        (device.reads + device.writes, device.read_bytes + device.write_bytes);
+    let (requests, moved) = (device.reads + device.writes, device.read_bytes + device.write_bytes);
     if ios == 0 || requests == 0 || job.direct == DirectMode::Buffered {
         return;
     }

@@ -12,15 +12,8 @@ fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
 }
 
 fn on(host: &HostFacts, job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    let all = group(
-        std::slice::from_ref(job),
-        std::slice::from_ref(result),
-        host,
-    );
-    assert!(
-        all.iter()
-            .all(|warning| warning.text == warning.kind.to_string())
-    );
+    let all = group(std::slice::from_ref(job), std::slice::from_ref(result), host);
+    assert!(all.iter().all(|warning| warning.text == warning.kind.to_string()));
     all.into_iter().map(|warning| warning.kind).collect()
 }
 
@@ -36,12 +29,7 @@ fn storage(requests: u64, bytes: u64) -> StorageReading {
 
 #[test]
 fn a_plain_job_is_left_alone() {
-    for lines in [
-        "rw=randread",
-        "rw=randwrite",
-        "path=staged\nrw=randread",
-        "runtime=10",
-    ] {
+    for lines in ["rw=randread", "rw=randwrite", "path=staged\nrw=randread", "runtime=10"] {
         let job = job(lines);
         assert_eq!(warned(&job, &result(&job, 100_000)), [], "{lines}");
     }
@@ -56,29 +44,15 @@ fn reads_that_storage_never_saw() {
         warned(&job, &result)
     };
     let bytes = 100_000 * 4096;
-    let cached = WarningKind::DirectButCached {
-        bytes,
-        from_storage: 0,
-    };
+    let cached = WarningKind::DirectButCached { bytes, from_storage: 0 };
     assert_eq!(seen("rw=randread", Some(0)), [cached]);
-    let served = WarningKind::PageCacheServedReads {
-        bytes,
-        from_storage: bytes / 2 - 1,
-    };
+    let served = WarningKind::PageCacheServedReads { bytes, from_storage: bytes / 2 - 1 };
     // 32 GiB do not fit into memory: that is another warning.
     let buffered = "rw=randread\ndirect=0\nsize=32g\nengine=psync";
     assert_eq!(seen(buffered, Some(bytes / 2 - 1)), [served]);
-    assert_eq!(
-        seen(buffered, Some(bytes / 2)),
-        [],
-        "half came from storage"
-    );
+    assert_eq!(seen(buffered, Some(bytes / 2)), [], "half came from storage");
     assert_eq!(seen("rw=randread", None), [], "nobody knows");
-    assert_eq!(
-        seen("rw=randread\nengine=null", Some(0)),
-        [],
-        "it moves no byte"
-    );
+    assert_eq!(seen("rw=randread\nengine=null", Some(0)), [], "it moves no byte");
     assert_eq!(seen("rw=randwrite", Some(0)), [], "it reads none");
 }
 
@@ -100,9 +74,7 @@ fn the_processs_reads_are_compared_with_the_whole_groups() {
 #[test]
 fn a_file_system_without_o_direct() {
     let job = job("directory=/refuses\nsize=32g");
-    let refused = WarningKind::DirectRefused {
-        filesystem: "tmpfs".into(),
-    };
+    let refused = WarningKind::DirectRefused { filesystem: "tmpfs".into() };
     assert_eq!(warned(&job, &result(&job, 100_000)), [refused]);
 }
 
@@ -113,19 +85,12 @@ fn a_buffered_data_set_that_fits_into_memory() {
         warned(&job, &result(&job, 100_000))
     };
     let (data_bytes, memory_bytes) = (8 << 30, 16 << 30);
-    let warning = WarningKind::DataSetFitsMemory {
-        data_bytes,
-        memory_bytes,
-    };
+    let warning = WarningKind::DataSetFitsMemory { data_bytes, memory_bytes };
     assert_eq!(fits("size=4g\nthreads=2\ndirect=0"), [warning]);
     assert_eq!(fits("size=8g\nthreads=2\ndirect=0"), []);
     assert_eq!(fits("size=4g\nthreads=2\ndirect=1"), []);
     let job = job("size=4g\ndirect=0");
-    assert_eq!(
-        on(&HostFacts::default(), &job, &result(&job, 100_000)),
-        [],
-        "memory unknown"
-    );
+    assert_eq!(on(&HostFacts::default(), &job, &result(&job, 100_000)), [], "memory unknown");
 }
 
 #[test]
@@ -133,11 +98,8 @@ fn requests_of_another_size_at_the_device() {
     let seen = |lines: &str, requests, bytes| {
         let job = job(lines);
         let mut result = result(&job, 100_000);
-        result.cache.storage = vec![StorageReading {
-            writes: 0,
-            write_bytes: 0,
-            ..storage(requests, bytes)
-        }];
+        result.cache.storage =
+            vec![StorageReading { writes: 0, write_bytes: 0, ..storage(requests, bytes) }];
         warned(&job, &result)
     };
     let bytes = 100_000 * 4096;
@@ -149,16 +111,8 @@ fn requests_of_another_size_at_the_device() {
     assert_eq!(seen("rw=randread", 200_000, bytes), [split(2048)]);
     assert_eq!(seen("rw=randread", 50_000, bytes), [split(8192)], "merged");
     assert_eq!(seen("rw=randread", 100_000, bytes), []);
-    assert_eq!(
-        seen("rw=randread", 200_000, 2 * bytes),
-        [],
-        "others were at work"
-    );
-    assert_eq!(
-        seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes),
-        [],
-        "read-ahead's affair"
-    );
+    assert_eq!(seen("rw=randread", 200_000, 2 * bytes), [], "others were at work");
+    assert_eq!(seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes), [], "read-ahead's affair");
 }
 
 #[test]
@@ -171,27 +125,14 @@ fn writes_that_may_not_have_arrived() {
     };
     let bytes = 100_000 * 4096;
     let buffered = "rw=randwrite\ndirect=0\nsize=32g";
-    let known = WarningKind::BufferedWrites {
-        bytes,
-        to_storage: Some(bytes),
-    };
+    let known = WarningKind::BufferedWrites { bytes, to_storage: Some(bytes) };
     assert_eq!(seen(buffered, 1), [known]);
-    let unknown = WarningKind::BufferedWrites {
-        bytes,
-        to_storage: None,
-    };
+    let unknown = WarningKind::BufferedWrites { bytes, to_storage: None };
     assert_eq!(seen(buffered, 0), std::slice::from_ref(&unknown));
-    assert_eq!(
-        seen(buffered, 2),
-        [unknown],
-        "which of them it was is not known"
-    );
+    assert_eq!(seen(buffered, 2), [unknown], "which of them it was is not known");
     assert_eq!(seen("rw=randwrite\nsync=1", 1), [WarningKind::SyncWrites]);
     let device = "nvme0n1".to_owned();
-    assert_eq!(
-        seen("rw=randwrite", 1),
-        [WarningKind::DirectWritesInDeviceCache { device }]
-    );
+    assert_eq!(seen("rw=randwrite", 1), [WarningKind::DirectWritesInDeviceCache { device }]);
     assert_eq!(seen("rw=randwrite", 0), []);
     assert_eq!(seen("rw=randwrite\nengine=null", 1), []);
     assert_eq!(seen("rw=randread\nsync=1", 1), [], "it writes nothing");
@@ -207,11 +148,7 @@ fn a_depth_that_the_engine_can_not_use() {
     let warning = WarningKind::DepthOnSynchronousEngine { depth: 8, engine };
     assert_eq!(seen("engine=psync\ndepth=8"), [warning]);
     assert_eq!(seen("engine=psync\ndepth=1"), []);
-    assert_eq!(
-        seen("engine=psync\ndepth=8\npath=staged"),
-        [],
-        "copies overlap"
-    );
+    assert_eq!(seen("engine=psync\ndepth=8\npath=staged"), [], "copies overlap");
     assert_eq!(seen("engine=io_uring\ndepth=8"), []);
 }
 
@@ -252,10 +189,7 @@ fn an_engine_that_stepped_down() {
 fn faults_on_purpose() {
     let job = job("inject=eio=1%");
     let inject = "eio=1%".to_owned();
-    assert_eq!(
-        warned(&job, &result(&job, 100_000)),
-        [WarningKind::FaultsInjected { inject }]
-    );
+    assert_eq!(warned(&job, &result(&job, 100_000)), [WarningKind::FaultsInjected { inject }]);
 }
 
 #[test]
@@ -284,13 +218,7 @@ fn workers_that_finish_far_apart() {
     };
     let last_done_ns = 10_000_000_000;
     let (first_done_ns, edge) = (8_999_999_999, 9_000_000_000);
-    assert_eq!(
-        seen(first_done_ns),
-        [WarningKind::UnevenFinish {
-            first_done_ns,
-            last_done_ns
-        }]
-    );
+    assert_eq!(seen(first_done_ns), [WarningKind::UnevenFinish { first_done_ns, last_done_ns }]);
     assert_eq!(seen(edge), []);
 }
 
@@ -304,11 +232,7 @@ fn a_rate_that_was_not_reached() {
     assert_eq!(seen("rate_iops=1000", 9_500), []);
     let reached = |share: f64| WarningKind::RateNotReached { reached: share };
     assert_eq!(seen("rate_iops=1000", 9_000), [reached(0.9)]);
-    assert_eq!(
-        seen("rate_iops=1000\nthreads=2", 9_000),
-        [reached(0.45)],
-        "a rate per thread"
-    );
+    assert_eq!(seen("rate_iops=1000\nthreads=2", 9_000), [reached(0.45)], "a rate per thread");
     assert_eq!(seen("rate=4096000", 9_000), [reached(0.9)]);
     // The bytes' bound is the one that held it.
     assert_eq!(seen("rate=4096000\nrate_iops=100000", 10_000), []);
@@ -323,14 +247,8 @@ fn work_between_i_os() {
         warned(&job, &result)
     };
     let between_ns = 5_000_000_000;
-    let warning = WarningKind::WorkBetweenIos {
-        between_ns,
-        share: 0.25,
-    };
-    assert_eq!(
-        seen("verify=inline", between_ns),
-        std::slice::from_ref(&warning)
-    );
+    let warning = WarningKind::WorkBetweenIos { between_ns, share: 0.25 };
+    assert_eq!(seen("verify=inline", between_ns), std::slice::from_ref(&warning));
     assert_eq!(seen("refill=1", between_ns), [warning]);
     assert_eq!(seen("verify=inline", 0), []);
 }
@@ -341,53 +259,30 @@ fn more_threads_than_cpus_in_the_group() {
     let results = [result(&two, 100_000), result(&three, 100_000)];
     let all = group(&[two, three], &results, &host());
     let [only] = &all[..] else { panic!("{all:?}") };
-    assert_eq!(
-        only.kind,
-        WarningKind::MoreThreadsThanCpus {
-            threads: 5,
-            cpus: 4
-        }
-    );
+    assert_eq!(only.kind, WarningKind::MoreThreadsThanCpus { threads: 5, cpus: 4 });
     assert_eq!(only.job, None);
     let four = job("threads=4");
     assert_eq!(warned(&four, &result(&four, 100_000)), []);
     let five = job("threads=5");
-    assert_eq!(
-        on(&HostFacts::default(), &five, &result(&five, 100_000)),
-        [],
-        "CPUs unknown"
-    );
+    assert_eq!(on(&HostFacts::default(), &five, &result(&five, 100_000)), [], "CPUs unknown");
 }
 
 #[test]
 fn a_software_gpu() {
     let mut job = job("path=staged");
     job.gpus[0].software = true;
-    assert_eq!(
-        warned(&job, &result(&job, 100_000)),
-        [WarningKind::SoftwareGpu]
-    );
+    assert_eq!(warned(&job, &result(&job, 100_000)), [WarningKind::SoftwareGpu]);
 }
 
 #[test]
 fn a_worker_far_from_its_gpu() {
     let mut job = job("path=staged\nthreads=2");
     let seat = |job: &mut JobPlan, node| {
-        job.workers
-            .iter_mut()
-            .for_each(|worker| worker.numa_node = node);
+        job.workers.iter_mut().for_each(|worker| worker.numa_node = node);
     };
     seat(&mut job, Some(0));
-    let far = WarningKind::FarFromGpu {
-        gpu: 0,
-        worker_node: 0,
-        gpu_node: 1,
-    };
-    assert_eq!(
-        warned(&job, &result(&job, 100_000)),
-        [far],
-        "once for the job"
-    );
+    let far = WarningKind::FarFromGpu { gpu: 0, worker_node: 0, gpu_node: 1 };
+    assert_eq!(warned(&job, &result(&job, 100_000)), [far], "once for the job");
     seat(&mut job, Some(1));
     assert_eq!(warned(&job, &result(&job, 100_000)), []);
     seat(&mut job, None);
@@ -397,9 +292,7 @@ fn a_worker_far_from_its_gpu() {
 #[test]
 fn notes_are_passed_on() {
     let job = job("path=host\ngpu=0");
-    let [note] = &job.notes[..] else {
-        panic!("{:?}", job.notes)
-    };
+    let [note] = &job.notes[..] else { panic!("{:?}", job.notes) };
     let warning = WarningKind::Note { note: note.clone() };
     assert_eq!(warned(&job, &result(&job, 100_000)), [warning]);
 }

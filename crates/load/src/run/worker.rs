@@ -10,11 +10,10 @@ use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{self, GpuSide};
-use gpuio_record::{
-    DirectMode, FileLegCounters, JobPlan, MemoryKind, VerifyMode, WorkerPlan,
-};
+use gpuio_record::{DirectMode, FileLegCounters, JobPlan, MemoryKind, VerifyMode, WorkerPlan};
 use gpuio_stat::Tally;
 
+use super::RunError;
 use super::affinity;
 use super::failures::Failures;
 use super::files::Files;
@@ -22,7 +21,6 @@ use super::gate::{FirstDone, Gate, Stage};
 use super::rusage::Usage;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
-use super::RunError;
 
 /// What a worker is given. Everything shared is read-only or atomic.
 pub(super) struct Task<'a> {

@@ -9,21 +9,13 @@ use crate::lab::{Lab, Stop, child_passes};
 
 #[test]
 fn an_interrupt_leaves_partial_results() {
-    for lines in [
-        "engine=null",
-        "engine=psync\ninject=delay=1ms",
-        "engine=null\nrate_iops=1",
-    ] {
+    for lines in ["engine=null", "engine=psync\ninject=delay=1ms", "engine=null\nrate_iops=1"] {
         let lab = Lab::stopping(Stop::Started { after_ms: 200 });
         let began = Instant::now();
-        let ran = lab.run(&format!(
-            "[a]\ndirectory=${{DIR}}\nsize=1m\nbs=4k\nruntime=60\n{lines}\n"
-        ));
+        let ran =
+            lab.run(&format!("[a]\ndirectory=${{DIR}}\nsize=1m\nbs=4k\nruntime=60\n{lines}\n"));
         assert!(began.elapsed().as_secs() < 20, "{lines}");
-        assert_eq!(
-            (ran.ended, ran.jobs[0].ended),
-            (EndedHow::Interrupted, EndedHow::Interrupted)
-        );
+        assert_eq!((ran.ended, ran.jobs[0].ended), (EndedHow::Interrupted, EndedHow::Interrupted));
         assert!(ran.jobs[0].read.ios > 0, "{lines}");
     }
 }
@@ -45,20 +37,10 @@ fn storage_that_only_fails_is_given_up() {
     assert_eq!(job.ended, EndedHow::Failed);
     assert_eq!((job.read.ios, job.failed, job.read.failed), (0, 1000, 1000));
     assert_eq!(job.read.latency, None);
-    let [failure] = &job.failures[..] else {
-        panic!("{:?}", job.failures)
-    };
-    assert_eq!(
-        (failure.times, failure.op.as_str(), failure.leg.as_str()),
-        (1000, "read", "file")
-    );
+    let [failure] = &job.failures[..] else { panic!("{:?}", job.failures) };
+    assert_eq!((failure.times, failure.op.as_str(), failure.leg.as_str()), (1000, "read", "file"));
     assert_eq!((failure.offset, failure.length), (0, 4096));
-    assert!(
-        failure
-            .what
-            .contains("the device or its driver failed; see dmesg"),
-        "{failure:?}"
-    );
+    assert!(failure.what.contains("the device or its driver failed; see dmesg"), "{failure:?}");
 }
 
 #[test]
@@ -68,10 +50,7 @@ fn failed_i_os_are_counted_apart() {
     assert_eq!(job.ended, EndedHow::Complete);
     assert_eq!(job.write.ios + job.failed, 256);
     assert!((30..100).contains(&job.failed), "{}", job.failed);
-    assert_eq!(
-        job.write.latency.as_ref().unwrap().total.count,
-        job.write.ios
-    );
+    assert_eq!(job.write.latency.as_ref().unwrap().total.count, job.write.ios);
     assert_eq!(job.file_leg.faults, job.failed);
     assert_eq!(job.write.bytes, job.write.ios * 4096);
 }
@@ -84,16 +63,8 @@ fn a_target_that_has_gone_is_refused_before_anything_starts() {
     std::fs::remove_file(lab.file("f")).unwrap();
     let error = lab.carry_out(&mut plan).unwrap_err();
     assert!(matches!(error, RunError::DataSet(_)), "{error:?}");
-    assert!(
-        error
-            .to_string()
-            .contains(&lab.file("f").display().to_string()),
-        "{error}"
-    );
-    assert!(
-        lab.diary.lines.lock().unwrap().is_empty(),
-        "nothing started"
-    );
+    assert!(error.to_string().contains(&lab.file("f").display().to_string()), "{error}");
+    assert!(lab.diary.lines.lock().unwrap().is_empty(), "nothing started");
 }
 
 #[test]
@@ -113,10 +84,7 @@ fn with_24_mib_of_gpu_memory() {
     assert_eq!(job.ended, EndedHow::Complete, "two fit");
     let mut plan = lab.plan(&format!("[a]\n{lines}\nthreads=4\n"));
     let error = lab.carry_out(&mut plan).unwrap_err();
-    assert!(
-        matches!(&error, RunError::Path { job, .. } if job == "a"),
-        "{error:?}"
-    );
+    assert!(matches!(&error, RunError::Path { job, .. } if job == "a"), "{error:?}");
     assert!(error.to_string().contains("memory"), "{error}");
 }
 
@@ -133,18 +101,9 @@ fn with_few_descriptors() {
     let mut plan = lab
         .plan("[a]\ndirectory=${DIR}\nsize=64k\nbs=4k\nthreads=40\nengine=null\nruntime=100ms\n");
     // Enough to make the files one by one, too few for 40 workers.
-    setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: Some(30),
-            maximum: Some(30),
-        },
-    )
-    .unwrap();
+    setrlimit(Resource::Nofile, Rlimit { current: Some(30), maximum: Some(30) }).unwrap();
     let error = lab.carry_out(&mut plan).unwrap_err();
-    let RunError::Open { path, .. } = &error else {
-        panic!("{error:?}")
-    };
+    let RunError::Open { path, .. } = &error else { panic!("{error:?}") };
     assert!(path.contains("gpuio."), "{path}");
     assert!(error.to_string().contains("ulimit -n"), "{error}");
 }
@@ -158,14 +117,8 @@ fn a_worker_that_panics_ends_the_group_and_not_the_program() {
     plan.jobs[0].workers[2].regions[0].target = 99;
     let began = Instant::now();
     let error = lab.carry_out(&mut plan).unwrap_err();
-    assert!(
-        matches!(&error, RunError::Panic { job, .. } if job == "a"),
-        "{error:?}"
-    );
-    assert!(
-        error.to_string().contains("99"),
-        "the panic's own words: {error}"
-    );
+    assert!(matches!(&error, RunError::Panic { job, .. } if job == "a"), "{error:?}");
+    assert!(error.to_string().contains("99"), "the panic's own words: {error}");
     assert!(began.elapsed().as_secs() < 20);
 }
 

@@ -34,10 +34,7 @@ pub(crate) struct Diary {
 impl Diary {
     fn note(&self, what: &str, jobs: &[JobPlan]) {
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
-        self.lines
-            .lock()
-            .unwrap()
-            .push(format!("{what} {}", names.join(" ")));
+        self.lines.lock().unwrap().push(format!("{what} {}", names.join(" ")));
     }
 }
 
@@ -91,14 +88,8 @@ impl Lab {
             directory: tempfile::tempdir().unwrap(),
             host: gpuio_host::collect(&Root::live()),
             driver: None,
-            gpus: Gpus::Absent {
-                why: "this test has none".into(),
-            },
-            diary: Diary {
-                lines: Mutex::default(),
-                flag: Arc::default(),
-                stop,
-            },
+            gpus: Gpus::Absent { why: "this test has none".into() },
+            diary: Diary { lines: Mutex::default(), flag: Arc::default(), stop },
         }
     }
 
@@ -115,11 +106,7 @@ impl Lab {
             software: true,
         };
         let gpus = Gpus::Present(driver.devices().unwrap().iter().map(gpu).collect());
-        Lab {
-            driver: Some(driver),
-            gpus,
-            ..Lab::new()
-        }
+        Lab { driver: Some(driver), gpus, ..Lab::new() }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -131,43 +118,25 @@ impl Lab {
         let directory = self.directory.path().display().to_string();
         let env = |name: &str| (name == "DIR").then(|| directory.clone());
         let spec = gpuio_spec::parse_job_file("f", text, &env).unwrap_or_else(|errors| {
-            panic!(
-                "{:?}",
-                errors.iter().map(ToString::to_string).collect::<Vec<_>>()
-            )
+            panic!("{:?}", errors.iter().map(ToString::to_string).collect::<Vec<_>>())
         });
         let places = LivePlaces::default();
         let missing = |_: &str| None;
         let (host, gpus) = (&self.host, &self.gpus);
-        let machine = Machine {
-            host,
-            gpus,
-            places: &places,
-            engine_missing: &missing,
-        };
+        let machine = Machine { host, gpus, places: &places, engine_missing: &missing };
         plan(&spec, &machine).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub(crate) fn carry_out(&self, plan: &mut Plan) -> Result<Ran, RunError> {
-        let permit = Permit {
-            make_missing: true,
-            ..Permit::default()
-        };
+        let permit = Permit { make_missing: true, ..Permit::default() };
         let stop = Arc::clone(&self.diary.flag);
-        let means = Means {
-            driver: self.driver.as_ref(),
-            host: &self.host,
-            stop,
-            permit,
-        };
+        let means = Means { driver: self.driver.as_ref(), host: &self.host, stop, permit };
         run(plan, &means, &self.diary)
     }
 
     pub(crate) fn run(&self, text: &str) -> Ran {
         let mut plan = self.plan(text);
-        let ran = self
-            .carry_out(&mut plan)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let ran = self.carry_out(&mut plan).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(ran.error, None);
         ran
     }

@@ -12,10 +12,7 @@ fn legs_sum_up(latency: &Latency) {
     let mean = |summary: &Option<gpuio_stat::Summary>| summary.as_ref().map_or(0.0, |s| s.mean_ns);
     let sum = mean(&latency.queue) + mean(&latency.file) + mean(&latency.gpu);
     let total = latency.total.mean_ns;
-    assert!(
-        (sum - total).abs() <= total * 0.001 + 1.0,
-        "{sum} of {total}"
-    );
+    assert!((sum - total).abs() <= total * 0.001 + 1.0, "{sum} of {total}");
 }
 
 const STAGED: &str = "path=staged\ngpu=software\nbs=64k\nsize=1m\nio_size=1m\ndirect=0\n\
@@ -69,19 +66,11 @@ fn at_a_rate_that_can_be_kept_nothing_queues() {
     let ran =
         lab.run("[a]\ndirectory=${DIR}\nengine=null\nbs=4k\nsize=1m\nrate_iops=500\nruntime=1\n");
     let job = &ran.jobs[0];
-    assert!(
-        (480..=502).contains(&job.read.ios),
-        "{} I/Os at 500 a second",
-        job.read.ios
-    );
+    assert!((480..=502).contains(&job.read.ios), "{} I/Os at 500 a second", job.read.ios);
     let latency = job.read.latency.as_ref().unwrap();
     assert!(p50(&latency.queue) < MS, "{latency:?}");
     let slow = |kind: &WarningKind| matches!(kind, WarningKind::RateNotReached { .. });
-    assert!(
-        !ran.warnings.iter().any(|warning| slow(&warning.kind)),
-        "{:?}",
-        ran.warnings
-    );
+    assert!(!ran.warnings.iter().any(|warning| slow(&warning.kind)), "{:?}", ran.warnings);
 }
 
 #[test]
@@ -97,20 +86,14 @@ fn behind_the_asked_rate_the_wait_is_counted() {
     let queue = latency.queue.as_ref().unwrap();
     assert!((500 * MS..1000 * MS).contains(&queue.max_ns), "{queue:?}");
     assert!(queue.p50_ns > 200 * MS, "{queue:?}");
-    assert!(
-        p50(&latency.file) < 50 * MS,
-        "the device itself is not that slow"
-    );
+    assert!(p50(&latency.file) < 50 * MS, "the device itself is not that slow");
     assert!(latency.total.max_ns >= queue.max_ns);
     legs_sum_up(latency);
     let reached = ran.warnings.iter().find_map(|warning| match warning.kind {
         WarningKind::RateNotReached { reached } => Some(reached),
         _ => None,
     });
-    assert!(
-        reached.is_some_and(|reached| (0.15..0.35).contains(&reached)),
-        "{reached:?}"
-    );
+    assert!(reached.is_some_and(|reached| (0.15..0.35).contains(&reached)), "{reached:?}");
 }
 
 /// One thread, one I/O at a time: latencies and the work between them are disjoint parts of the
@@ -124,14 +107,8 @@ fn work_is_beside_the_latencies(lines: &str, writes: bool) {
     let inside = between_ns * (1.0 - 2.0 / total.count as f64);
     assert!(between_ns > 0.0);
     let elapsed_ns = job.last_done_ns as f64;
-    assert!(
-        io_ns + inside <= elapsed_ns,
-        "{io_ns} + {between_ns} in {elapsed_ns}"
-    );
-    assert!(
-        io_ns + between_ns > elapsed_ns * 0.5,
-        "{io_ns} + {between_ns} in {elapsed_ns}"
-    );
+    assert!(io_ns + inside <= elapsed_ns, "{io_ns} + {between_ns} in {elapsed_ns}");
+    assert!(io_ns + between_ns > elapsed_ns * 0.5, "{io_ns} + {between_ns} in {elapsed_ns}");
 }
 
 #[test]

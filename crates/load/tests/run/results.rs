@@ -16,10 +16,7 @@ fn rates_fit(direction: &DirectionResult, elapsed_ns: u64) {
     let per_second = |count: u64| count as f64 * 1e9 / elapsed_ns as f64;
     assert!((direction.bytes_per_s - per_second(direction.bytes)).abs() < 1.0);
     assert!((direction.iops - per_second(direction.ios)).abs() < 1e-3);
-    let counted = direction
-        .latency
-        .as_ref()
-        .map_or(0, |latency| latency.total.count);
+    let counted = direction.latency.as_ref().map_or(0, |latency| latency.total.count);
     assert_eq!(counted, direction.ios, "each I/O that landed has a latency");
 }
 
@@ -39,19 +36,10 @@ fn the_figures_of_a_job_agree() {
     assert_eq!(job.workers.len(), 3);
     for (thread, worker) in (0..).zip(&job.workers) {
         assert_eq!(worker.thread, thread);
-        assert!(
-            (16 << 20..(16 << 20) + (64 << 10)).contains(&worker.bytes),
-            "{worker:?}"
-        );
+        assert!((16 << 20..(16 << 20) + (64 << 10)).contains(&worker.bytes), "{worker:?}");
     }
-    assert_eq!(
-        job.workers.iter().map(|worker| worker.bytes).sum::<u64>(),
-        bytes(job)
-    );
-    assert_eq!(
-        job.workers.iter().map(|worker| worker.ios).sum::<u64>(),
-        ios(job)
-    );
+    assert_eq!(job.workers.iter().map(|worker| worker.bytes).sum::<u64>(), bytes(job));
+    assert_eq!(job.workers.iter().map(|worker| worker.ios).sum::<u64>(), ios(job));
     let share = job.read.ios as f64 / ios(job) as f64;
     assert!((0.6..0.8).contains(&share), "{share} of the I/Os are reads");
 
@@ -62,40 +50,21 @@ fn the_figures_of_a_job_agree() {
 
     // No ramp: the engine's door saw exactly what counts.
     let leg = &job.file_leg;
-    assert_eq!(
-        (leg.read_ios, leg.read_bytes),
-        (job.read.ios, job.read.bytes)
-    );
-    assert_eq!(
-        (leg.write_ios, leg.write_bytes),
-        (job.write.ios, job.write.bytes)
-    );
+    assert_eq!((leg.read_ios, leg.read_bytes), (job.read.ios, job.read.bytes));
+    assert_eq!((leg.write_ios, leg.write_bytes), (job.write.ios, job.write.bytes));
     assert_eq!((leg.faults, job.failed), (0, 0));
 
     let of_series = |of: fn(&gpuio_record::Point) -> u64| job.series.iter().map(of).sum::<u64>();
     assert_eq!(of_series(|point| point.read_bytes), job.read.bytes);
     assert_eq!(of_series(|point| point.write_bytes), job.write.bytes);
-    assert_eq!(
-        of_series(|point| point.read_ios + point.write_ios),
-        ios(job)
-    );
+    assert_eq!(of_series(|point| point.read_ios + point.write_ios), ios(job));
 
     let total = &ran.totals[0];
-    assert_eq!(
-        (total.read.ios, total.write.bytes),
-        (job.read.ios, job.write.bytes)
-    );
-    assert_eq!(
-        (total.first_done_ns, total.last_done_ns),
-        (job.first_done_ns, job.last_done_ns)
-    );
+    assert_eq!((total.read.ios, total.write.bytes), (job.read.ios, job.write.bytes));
+    assert_eq!((total.first_done_ns, total.last_done_ns), (job.first_done_ns, job.last_done_ns));
     assert_eq!(job.engine.len(), 1);
     assert_eq!(job.engine[0].workers, 3);
-    assert_eq!(
-        job.cache.resident_after.map(|share| share > 0.9),
-        Some(true),
-        "buffered"
-    );
+    assert_eq!(job.cache.resident_after.map(|share| share > 0.9), Some(true), "buffered");
     assert!(job.cpu.user_s + job.cpu.system_s > 0.0);
 }
 
@@ -106,17 +75,10 @@ fn the_totals_of_a_group_are_those_of_its_jobs() {
                 [short]\nruntime=100ms\nfile_prefix=s\n[long]\nruntime=300ms\nrw=write\n\
                 file_prefix=l\n";
     let ran = lab.run(text);
-    let [short, long] = &ran.jobs[..] else {
-        panic!("{} jobs", ran.jobs.len())
-    };
-    let [total] = &ran.totals[..] else {
-        panic!("{} groups", ran.totals.len())
-    };
+    let [short, long] = &ran.jobs[..] else { panic!("{} jobs", ran.jobs.len()) };
+    let [total] = &ran.totals[..] else { panic!("{} groups", ran.totals.len()) };
     assert_eq!((short.write.ios, long.read.ios), (0, 0));
-    assert_eq!(
-        (total.read.ios, total.write.ios),
-        (short.read.ios, long.write.ios)
-    );
+    assert_eq!((total.read.ios, total.write.ios), (short.read.ios, long.write.ios));
     assert_eq!(total.first_done_ns, short.first_done_ns);
     assert_eq!(total.last_done_ns, long.last_done_ns);
     assert!(short.last_done_ns < 200 * MS && long.last_done_ns >= 299 * MS);
@@ -128,25 +90,12 @@ fn the_totals_of_a_group_are_those_of_its_jobs() {
 #[test]
 fn a_ramp_runs_and_does_not_count() {
     let job = Lab::new().job("engine=null\nsize=1m\nbs=4k\nramp=400ms\nruntime=400ms");
-    assert!(
-        (399 * MS..600 * MS).contains(&job.last_done_ns),
-        "{}",
-        job.last_done_ns
-    );
+    assert!((399 * MS..600 * MS).contains(&job.last_done_ns), "{}", job.last_done_ns);
     assert_eq!(job.read.latency.as_ref().unwrap().total.count, job.read.ios);
     let all = job.file_leg.read_ios;
-    assert!(
-        all > job.read.ios + job.read.ios / 4,
-        "{all} with the ramp, {} after",
-        job.read.ios
-    );
+    assert!(all > job.read.ios + job.read.ios / 4, "{all} with the ramp, {} after", job.read.ios);
     assert!(job.series[0].at_ns < 0, "the series shows it before zero");
-    let after: u64 = job
-        .series
-        .iter()
-        .filter(|p| p.at_ns > 150_000_000)
-        .map(|p| p.read_ios)
-        .sum();
+    let after: u64 = job.series.iter().filter(|p| p.at_ns > 150_000_000).map(|p| p.read_ios).sum();
     assert!(after <= job.read.ios);
 }
 
@@ -155,20 +104,13 @@ fn bytes_of_a_ramp_are_not_of_the_bytes_asked_for() {
     let job = Lab::new()
         .job("engine=null\nsize=1m\nbs=4k\nramp=100ms\nio_size=4m\nrate_iops=5000\ndepth=1");
     assert_eq!(job.read.bytes, 4 << 20);
-    assert!(
-        job.file_leg.read_bytes > job.read.bytes,
-        "the ramp moved bytes as well"
-    );
+    assert!(job.file_leg.read_bytes > job.read.bytes, "the ramp moved bytes as well");
 }
 
 #[test]
 fn a_start_delay_is_before_the_clock() {
     let job = Lab::new().job("engine=null\nsize=1m\nbs=4k\nstart_delay=300ms\nruntime=100ms");
-    assert!(
-        (99 * MS..290 * MS).contains(&job.last_done_ns),
-        "{}",
-        job.last_done_ns
-    );
+    assert!((99 * MS..290 * MS).contains(&job.last_done_ns), "{}", job.last_done_ns);
     assert_eq!(job.file_leg.read_ios, job.read.ios);
 }
 
@@ -181,19 +123,13 @@ fn written(seed: u64) -> Vec<u64> {
     assert_eq!(job.write.bytes, 1 << 20);
     let data = std::fs::read(lab.file("w.0")).unwrap();
     let blocks = (0_u64..).zip(data.chunks(4096));
-    blocks
-        .filter(|(_, block)| block.iter().any(|byte| *byte != 0))
-        .map(|(at, _)| at)
-        .collect()
+    blocks.filter(|(_, block)| block.iter().any(|byte| *byte != 0)).map(|(at, _)| at).collect()
 }
 
 #[test]
 fn one_seed_writes_the_same_blocks_and_another_seed_others() {
     let first = written(1);
-    assert!(
-        (150..=256).contains(&first.len()),
-        "256 draws of 1024, some twice: {first:?}"
-    );
+    assert!((150..=256).contains(&first.len()), "256 draws of 1024, some twice: {first:?}");
     assert_eq!(first, written(1));
     assert_ne!(first, written(2));
 }
@@ -204,8 +140,5 @@ fn files_are_gone_unless_they_are_kept() {
     lab.job("size=1m\nrw=write\nio_size=1m\nfile_prefix=gone\nkeep=0");
     assert!(!lab.file("gone.0").exists());
     lab.job("size=1m\nrw=write\nio_size=1m\nfile_prefix=kept\nkeep=1");
-    assert_eq!(
-        std::fs::metadata(lab.file("kept.0")).unwrap().len(),
-        1 << 20
-    );
+    assert_eq!(std::fs::metadata(lab.file("kept.0")).unwrap().len(), 1 << 20);
 }

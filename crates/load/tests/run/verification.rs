@@ -6,24 +6,12 @@ use crate::lab::{Lab, Stop};
 
 #[test]
 fn inline_verification_checks_every_read() {
-    for path in [
-        "path=host",
-        "path=staged\ngpu=software",
-        "path=cached\ngpu=software",
-    ] {
-        let job = Lab::with_gpu().job(&format!(
-            "{path}\nrw=randread\nbs=64k\nsize=2m\nio_size=4m\nverify=inline"
-        ));
+    for path in ["path=host", "path=staged\ngpu=software", "path=cached\ngpu=software"] {
+        let job = Lab::with_gpu()
+            .job(&format!("{path}\nrw=randread\nbs=64k\nsize=2m\nio_size=4m\nverify=inline"));
         let verify = job.verify.unwrap();
-        assert_eq!(
-            (verify.timed_blocks, verify.timed_bytes),
-            (job.read.ios, job.read.bytes)
-        );
-        assert_eq!(
-            (verify.bad_blocks, verify.failed, verify.complete),
-            (0, 0, true),
-            "{path}"
-        );
+        assert_eq!((verify.timed_blocks, verify.timed_bytes), (job.read.ios, job.read.bytes));
+        assert_eq!((verify.bad_blocks, verify.failed, verify.complete), (0, 0, true), "{path}");
     }
 }
 
@@ -37,21 +25,12 @@ fn a_pass_checks_every_byte_once_whatever_was_timed() {
         ("rw=randwrite\npath=cached\ngpu=software", 1),
     ];
     for (lines, threads) in cases {
-        let job = Lab::with_gpu().job(&format!(
-            "{lines}\nbs=16k\nsize=1m\nio_size=256k\nverify=pass"
-        ));
+        let job =
+            Lab::with_gpu().job(&format!("{lines}\nbs=16k\nsize=1m\nio_size=256k\nverify=pass"));
         let verify = job.verify.unwrap();
         assert_eq!(verify.pass_bytes, threads << 20, "{lines}");
-        assert_eq!(
-            (verify.bad_blocks, verify.failed, verify.complete),
-            (0, 0, true),
-            "{lines}"
-        );
-        assert_eq!(
-            verify.timed_blocks > 0,
-            job.write.ios == 0,
-            "{lines}: only reads stay"
-        );
+        assert_eq!((verify.bad_blocks, verify.failed, verify.complete), (0, 0, true), "{lines}");
+        assert_eq!(verify.timed_blocks > 0, job.write.ios == 0, "{lines}: only reads stay");
     }
 }
 
@@ -64,11 +43,7 @@ fn threads_on_one_file_share_the_pass_out() {
              io_size=100k\nverify=pass\n"
         );
         let verify = lab.run(&text).jobs.remove(0).verify.unwrap();
-        let bytes = if lines == "shared_files=1" {
-            300 << 10
-        } else {
-            100 << 10
-        };
+        let bytes = if lines == "shared_files=1" { 300 << 10 } else { 100 << 10 };
         assert_eq!(verify.pass_bytes, bytes, "{lines}");
         assert_eq!((verify.bad_blocks, verify.complete), (0, true), "{lines}");
     }

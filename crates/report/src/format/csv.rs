@@ -40,18 +40,10 @@ impl<'a> Line<'a> {
 #[must_use]
 pub fn render(record: &Record) -> String {
     let mut out = String::new();
-    push_line(
-        &mut out,
-        COLUMNS.iter().map(|column| column.name.to_owned()),
-    );
+    push_line(&mut out, COLUMNS.iter().map(|column| column.name.to_owned()));
     for (plan, job) in jobs(record) {
         for direction in directions(plan) {
-            let line = Line {
-                record,
-                plan,
-                job,
-                direction: *direction,
-            };
+            let line = Line { record, plan, job, direction: *direction };
             push_line(&mut out, COLUMNS.iter().map(|column| (column.cell)(&line)));
         }
     }
@@ -79,11 +71,7 @@ const fn column(
     meaning: &'static str,
     cell: fn(&Line<'_>) -> String,
 ) -> Column {
-    Column {
-        name,
-        meaning,
-        cell,
-    }
+    Column { name, meaning, cell }
 }
 
 fn maybe<T: ToString>(value: Option<T>) -> String {
@@ -104,12 +92,7 @@ fn leg(
 }
 
 fn gpus(line: &Line<'_>) -> String {
-    let numbers: Vec<String> = line
-        .plan
-        .gpus
-        .iter()
-        .map(|gpu| gpu.index.to_string())
-        .collect();
+    let numbers: Vec<String> = line.plan.gpus.iter().map(|gpu| gpu.index.to_string()).collect();
     numbers.join(" ")
 }
 
@@ -144,27 +127,17 @@ fn verify(line: &Line<'_>) -> String {
 }
 
 fn verified_bytes(line: &Line<'_>) -> String {
-    maybe(
-        line.job
-            .verify
-            .as_ref()
-            .map(|found| found.timed_bytes + found.pass_bytes),
-    )
+    maybe(line.job.verify.as_ref().map(|found| found.timed_bytes + found.pass_bytes))
 }
 
 /// Names of the warnings about this job or about all, as the record has them.
 fn warnings(line: &Line<'_>) -> String {
     let mut names: Vec<String> = Vec::new();
     for warning in &line.record.warnings {
-        let about = warning
-            .job
-            .as_ref()
-            .is_none_or(|job| *job == line.plan.name);
+        let about = warning.job.as_ref().is_none_or(|job| *job == line.plan.name);
         let name = serde_json::to_value(&warning.kind).ok();
-        let name = name
-            .as_ref()
-            .and_then(|kind| kind.get("warning"))
-            .and_then(|name| name.as_str());
+        let name =
+            name.as_ref().and_then(|kind| kind.get("warning")).and_then(|name| name.as_str());
         if let (true, Some(name)) = (about, name)
             && !names.iter().any(|known| known == name)
         {
@@ -177,97 +150,47 @@ fn warnings(line: &Line<'_>) -> String {
 /// The columns in order. The first eight say what the row is about.
 pub const COLUMNS: &[Column] = &[
     column("job", "name of the job", |l| l.plan.name.clone()),
-    column("group", "group of jobs that ran together, from 0", |l| {
-        l.plan.group.to_string()
-    }),
-    column("path", "path that ran: `host`, `staged`, `cached`", |l| {
-        l.plan.path.choice.got.clone()
-    }),
+    column("group", "group of jobs that ran together, from 0", |l| l.plan.group.to_string()),
+    column("path", "path that ran: `host`, `staged`, `cached`", |l| l.plan.path.choice.got.clone()),
     column(
         "gpu_software",
         "1 when the GPUs were gpuio's software GPU: not a hardware result",
         |l| u8::from(l.record.plan.software_gpu).to_string(),
     ),
-    column("engine", "engine that ran; several joined by `+`", |l| {
-        engine_got(l.plan, l.job)
+    column("engine", "engine that ran; several joined by `+`", |l| engine_got(l.plan, l.job)),
+    column("rw", "load of the job, as the `rw` key has it", |l| rw(l.plan).to_owned()),
+    column("direction", "`read` or `write`: the part of the job in this row", |l| {
+        l.direction.name().to_owned()
     }),
-    column("rw", "load of the job, as the `rw` key has it", |l| {
-        rw(l.plan).to_owned()
-    }),
-    column(
-        "direction",
-        "`read` or `write`: the part of the job in this row",
-        |l| l.direction.name().to_owned(),
-    ),
     column("ended", "`complete`, `interrupted` or `failed`", ended),
-    column("block_min_bytes", "smallest block", |l| {
-        block_bounds(&l.plan.blocks).0.to_string()
-    }),
-    column("block_max_bytes", "largest block", |l| {
-        block_bounds(&l.plan.blocks).1.to_string()
-    }),
-    column("threads", "threads of the job", |l| {
-        l.plan.threads.to_string()
-    }),
-    column("depth", "I/Os in flight per thread", |l| {
-        l.plan.depth.to_string()
-    }),
-    column(
-        "direct",
-        "1 O_DIRECT, 0 page cache, as read back from the descriptors",
-        direct,
-    ),
+    column("block_min_bytes", "smallest block", |l| block_bounds(&l.plan.blocks).0.to_string()),
+    column("block_max_bytes", "largest block", |l| block_bounds(&l.plan.blocks).1.to_string()),
+    column("threads", "threads of the job", |l| l.plan.threads.to_string()),
+    column("depth", "I/Os in flight per thread", |l| l.plan.depth.to_string()),
+    column("direct", "1 O_DIRECT, 0 page cache, as read back from the descriptors", direct),
     column("gpus", "GPU numbers, separated by blanks", gpus),
-    column("size_bytes", "bytes that each thread works on", |l| {
-        l.plan.size_bytes.to_string()
-    }),
+    column("size_bytes", "bytes that each thread works on", |l| l.plan.size_bytes.to_string()),
     column("ios", "I/Os that landed", |l| l.result().ios.to_string()),
     column("bytes", "bytes of those", |l| l.result().bytes.to_string()),
-    column("failed_ios", "I/Os that failed", |l| {
-        l.result().failed.to_string()
+    column("failed_ios", "I/Os that failed", |l| l.result().failed.to_string()),
+    column("throughput_bytes_per_s", "bytes per second until the last worker was done", |l| {
+        l.result().bytes_per_s.to_string()
     }),
-    column(
-        "throughput_bytes_per_s",
-        "bytes per second until the last worker was done",
-        |l| l.result().bytes_per_s.to_string(),
-    ),
-    column("iops", "I/Os per second over the same time", |l| {
-        l.result().iops.to_string()
+    column("iops", "I/Os per second over the same time", |l| l.result().iops.to_string()),
+    column("latency_min_ns", "smallest latency, due until landed", |l| {
+        total(l, |s| s.min_ns.to_string())
     }),
-    column(
-        "latency_min_ns",
-        "smallest latency, due until landed",
-        |l| total(l, |s| s.min_ns.to_string()),
-    ),
-    column("latency_mean_ns", "mean", |l| {
-        total(l, |s| s.mean_ns.to_string())
+    column("latency_mean_ns", "mean", |l| total(l, |s| s.mean_ns.to_string())),
+    column("latency_stddev_ns", "standard deviation", |l| total(l, |s| s.stddev_ns.to_string())),
+    column("latency_p50_ns", "median", |l| total(l, |s| s.p50_ns.to_string())),
+    column("latency_p90_ns", "90th percentile", |l| total(l, |s| s.p90_ns.to_string())),
+    column("latency_p99_ns", "99th percentile", |l| total(l, |s| s.p99_ns.to_string())),
+    column("latency_p99_9_ns", "99.9th percentile", |l| total(l, |s| s.p99_9_ns.to_string())),
+    column("latency_p99_99_ns", "99.99th percentile", |l| total(l, |s| s.p99_99_ns.to_string())),
+    column("latency_max_ns", "largest", |l| total(l, |s| s.max_ns.to_string())),
+    column("queue_p50_ns", "due until started, median; empty without a rate", |l| {
+        leg(l, |legs| legs.queue.as_ref(), |s| s.p50_ns)
     }),
-    column("latency_stddev_ns", "standard deviation", |l| {
-        total(l, |s| s.stddev_ns.to_string())
-    }),
-    column("latency_p50_ns", "median", |l| {
-        total(l, |s| s.p50_ns.to_string())
-    }),
-    column("latency_p90_ns", "90th percentile", |l| {
-        total(l, |s| s.p90_ns.to_string())
-    }),
-    column("latency_p99_ns", "99th percentile", |l| {
-        total(l, |s| s.p99_ns.to_string())
-    }),
-    column("latency_p99_9_ns", "99.9th percentile", |l| {
-        total(l, |s| s.p99_9_ns.to_string())
-    }),
-    column("latency_p99_99_ns", "99.99th percentile", |l| {
-        total(l, |s| s.p99_99_ns.to_string())
-    }),
-    column("latency_max_ns", "largest", |l| {
-        total(l, |s| s.max_ns.to_string())
-    }),
-    column(
-        "queue_p50_ns",
-        "due until started, median; empty without a rate",
-        |l| leg(l, |legs| legs.queue.as_ref(), |s| s.p50_ns),
-    ),
     column("queue_p99_ns", "the same, 99th percentile", |l| {
         leg(l, |legs| legs.queue.as_ref(), |s| s.p99_ns)
     }),
@@ -277,87 +200,47 @@ pub const COLUMNS: &[Column] = &[
     column("file_p99_ns", "the same, 99th percentile", |l| {
         leg(l, |legs| legs.file.as_ref(), |s| s.p99_ns)
     }),
-    column(
-        "gpu_p50_ns",
-        "between host and GPU memory, median; empty without a GPU leg",
-        |l| leg(l, |legs| legs.gpu.as_ref(), |s| s.p50_ns),
-    ),
+    column("gpu_p50_ns", "between host and GPU memory, median; empty without a GPU leg", |l| {
+        leg(l, |legs| legs.gpu.as_ref(), |s| s.p50_ns)
+    }),
     column("gpu_p99_ns", "the same, 99th percentile", |l| {
         leg(l, |legs| legs.gpu.as_ref(), |s| s.p99_ns)
     }),
-    column(
-        "first_done_ns",
-        "from the end of the ramp until the first worker was done",
-        |l| l.job.first_done_ns.to_string(),
-    ),
-    column(
-        "last_done_ns",
-        "until the last I/O landed: the time under all rates",
-        |l| l.job.last_done_ns.to_string(),
-    ),
-    column(
-        "cpu_user_s",
-        "CPU time in user mode, the whole job (both directions)",
-        |l| l.job.cpu.user_s.to_string(),
-    ),
-    column(
-        "cpu_system_s",
-        "CPU time in the kernel, the whole job",
-        |l| l.job.cpu.system_s.to_string(),
-    ),
-    column("cpu_cores_busy", "CPUs kept busy by the job", |l| {
-        l.job.cpu.cores_busy.to_string()
+    column("first_done_ns", "from the end of the ramp until the first worker was done", |l| {
+        l.job.first_done_ns.to_string()
     }),
-    column(
-        "cpu_us_per_mib",
-        "microseconds of CPU per MiB moved, both directions",
-        |l| maybe(l.job.cpu.us_per_mib),
-    ),
-    column(
-        "cpu_scope",
-        "whose time: `threads` of the job or the `process`",
-        cpu_scope,
-    ),
+    column("last_done_ns", "until the last I/O landed: the time under all rates", |l| {
+        l.job.last_done_ns.to_string()
+    }),
+    column("cpu_user_s", "CPU time in user mode, the whole job (both directions)", |l| {
+        l.job.cpu.user_s.to_string()
+    }),
+    column("cpu_system_s", "CPU time in the kernel, the whole job", |l| {
+        l.job.cpu.system_s.to_string()
+    }),
+    column("cpu_cores_busy", "CPUs kept busy by the job", |l| l.job.cpu.cores_busy.to_string()),
+    column("cpu_us_per_mib", "microseconds of CPU per MiB moved, both directions", |l| {
+        maybe(l.job.cpu.us_per_mib)
+    }),
+    column("cpu_scope", "whose time: `threads` of the job or the `process`", cpu_scope),
     column("verify", "`off`, `pass` or `inline`", verify),
-    column(
-        "verified_bytes",
-        "bytes checked, timed load and pass together",
-        verified_bytes,
-    ),
-    column(
-        "verify_bad_blocks",
-        "blocks with a wrong word; empty when not verified",
-        |l| maybe(l.job.verify.as_ref().map(|found| found.bad_blocks)),
-    ),
-    column(
-        "verify_complete",
-        "1 when verification ran to its end",
-        |l| maybe(l.job.verify.as_ref().map(|found| u8::from(found.complete))),
-    ),
-    column(
-        "between_ios_ns",
-        "time on data between I/Os, summed over workers",
-        |l| l.job.between_ios_ns.to_string(),
-    ),
-    column(
-        "cached_before",
-        "share (0 to 1) of the files in the page cache before",
-        |l| maybe(l.job.cache.resident_before),
-    ),
-    column("cached_after", "the same afterwards", |l| {
-        maybe(l.job.cache.resident_after)
+    column("verified_bytes", "bytes checked, timed load and pass together", verified_bytes),
+    column("verify_bad_blocks", "blocks with a wrong word; empty when not verified", |l| {
+        maybe(l.job.verify.as_ref().map(|found| found.bad_blocks))
     }),
-    column(
-        "started_at",
-        "wall clock at the start of the run, RFC 3339",
-        |l| l.record.started_at.clone(),
-    ),
-    column("tool_version", "version of gpuio", |l| {
-        l.record.tool.version.clone()
+    column("verify_complete", "1 when verification ran to its end", |l| {
+        maybe(l.job.verify.as_ref().map(|found| u8::from(found.complete)))
     }),
-    column(
-        "warnings",
-        "names of the warnings about the job or the run",
-        warnings,
-    ),
+    column("between_ios_ns", "time on data between I/Os, summed over workers", |l| {
+        l.job.between_ios_ns.to_string()
+    }),
+    column("cached_before", "share (0 to 1) of the files in the page cache before", |l| {
+        maybe(l.job.cache.resident_before)
+    }),
+    column("cached_after", "the same afterwards", |l| maybe(l.job.cache.resident_after)),
+    column("started_at", "wall clock at the start of the run, RFC 3339", |l| {
+        l.record.started_at.clone()
+    }),
+    column("tool_version", "version of gpuio", |l| l.record.tool.version.clone()),
+    column("warnings", "names of the warnings about the job or the run", warnings),
 ];

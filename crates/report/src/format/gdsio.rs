@@ -37,9 +37,7 @@ pub fn render(record: &Record) -> String {
 /// line beginning with `IoType:` from counting jobs twice.
 #[must_use]
 pub fn per_job(record: &Record) -> Vec<String> {
-    jobs(record)
-        .map(|job| format!("Job: {} {}", job.0.name, line(&[job])))
-        .collect()
+    jobs(record).map(|job| format!("Job: {} {}", job.0.name, line(&[job]))).collect()
 }
 
 /// gdsio's line (as of CUDA 11.7 to 12.8) over these jobs, without a line feed.
@@ -62,15 +60,9 @@ pub fn line(jobs: &[Job<'_>]) -> String {
     let threads: u64 = jobs.iter().map(|(plan, _)| u64::from(plan.threads)).sum();
     let bytes: u64 = sum(jobs, |_, job| job.read.bytes + job.write.bytes);
     let ops: u64 = sum(jobs, |_, job| job.read.ios + job.write.ios);
-    let size = sum(jobs, |plan, _| {
-        u64::from(plan.threads).saturating_mul(plan.size_bytes)
-    });
+    let size = sum(jobs, |plan, _| u64::from(plan.threads).saturating_mul(plan.size_bytes));
     let seconds = float(total_time_ns(jobs)) / 1e9;
-    let throughput = if seconds > 0.0 {
-        float(bytes) / GIB / seconds
-    } else {
-        0.0
-    };
+    let throughput = if seconds > 0.0 { float(bytes) / GIB / seconds } else { 0.0 };
     format!(
         "IoType: {} XferType: {} Threads: {threads} {}DataSetSize: {}/{}(KiB) IOSize: {}(KiB) \
          Throughput: {throughput:.6} GiB/sec, Avg_Latency: {:.6} usecs ops: {ops} \
@@ -86,16 +78,11 @@ pub fn line(jobs: &[Job<'_>]) -> String {
 }
 
 fn sum(jobs: &[Job<'_>], figure: impl Fn(&JobPlan, &JobResult) -> u64) -> u64 {
-    jobs.iter().fold(0, |sum: u64, (plan, job)| {
-        sum.saturating_add(figure(plan, job))
-    })
+    jobs.iter().fold(0, |sum: u64, (plan, job)| sum.saturating_add(figure(plan, job)))
 }
 
 fn io_type(jobs: &[Job<'_>]) -> &'static str {
-    let does = |direction| {
-        jobs.iter()
-            .any(|(plan, _)| directions(plan).contains(&direction))
-    };
+    let does = |direction| jobs.iter().any(|(plan, _)| directions(plan).contains(&direction));
     let random = jobs.iter().any(|(plan, _)| is_random(plan));
     match (does(Direction::Read), does(Direction::Write), random) {
         (true, true, false) => "RW",
@@ -110,11 +97,7 @@ fn io_type(jobs: &[Job<'_>]) -> &'static str {
 fn xfer_type<'a>(jobs: &[Job<'a>]) -> &'a str {
     let mut names = jobs.iter().map(|(plan, _)| plan.path.gdsio_name.as_str());
     let first = names.next().unwrap_or("MIXED");
-    if names.all(|name| name == first) {
-        first
-    } else {
-        "MIXED"
-    }
+    if names.all(|name| name == first) { first } else { "MIXED" }
 }
 
 /// gdsio's types 6 (GPU_BATCH) and 7 (GPU_BATCH_STREAM) carry the field.
@@ -140,9 +123,7 @@ fn mean_latency_us(jobs: &[Job<'_>]) -> f64 {
     let mut ios = 0.0;
     let mut ns = 0.0;
     for (_, job) in jobs {
-        for latency in [&job.read, &job.write]
-            .into_iter()
-            .filter_map(|side| side.latency.as_ref())
+        for latency in [&job.read, &job.write].into_iter().filter_map(|side| side.latency.as_ref())
         {
             let count = float(latency.total.count);
             ios += count;
@@ -161,7 +142,5 @@ fn total_time_ns(jobs: &[Job<'_>]) -> u64 {
             None => groups.push((plan.group, job.last_done_ns)),
         }
     }
-    groups
-        .iter()
-        .fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns))
+    groups.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns))
 }

@@ -39,11 +39,7 @@ pub const FORMATS: &[Row] = &[
         summary: "a row per job and direction; columns keep their names",
         render: csv::render,
     },
-    Row {
-        name: "gdsio",
-        summary: "gdsio's one line for all jobs together",
-        render: gdsio::render,
-    },
+    Row { name: "gdsio", summary: "gdsio's one line for all jobs together", render: gdsio::render },
     Row {
         name: "plan",
         summary: "the resolved plan as a job file that repeats the run",

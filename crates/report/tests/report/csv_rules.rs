@@ -81,10 +81,7 @@ fn the_glossary_lists_the_columns_there_are() {
     let page = std::fs::read_to_string(page).unwrap();
     let (_, rest) = page.split_once("<!-- csv columns: begin -->\n").unwrap();
     let (listed, _) = rest.split_once("<!-- csv columns: end -->").unwrap();
-    assert_eq!(
-        listed, table,
-        "put this table between the markers of docs/formats.md"
-    );
+    assert_eq!(listed, table, "put this table between the markers of docs/formats.md");
 }
 
 #[test]
@@ -92,11 +89,7 @@ fn column_names_are_distinct_plain_words() {
     for (nth, column) in COLUMNS.iter().enumerate() {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         assert!(column.name.chars().all(plain), "{}", column.name);
-        assert!(
-            COLUMNS[..nth].iter().all(|other| other.name != column.name),
-            "{}",
-            column.name
-        );
+        assert!(COLUMNS[..nth].iter().all(|other| other.name != column.name), "{}", column.name);
         assert!(!column.meaning.is_empty());
     }
 }

@@ -27,11 +27,7 @@ struct Fields<'a> {
 /// What stands between `before` and the next `after`; moves `rest` past both.
 fn take<'a>(rest: &mut &'a str, before: &str, after: &str) -> Option<&'a str> {
     let tail = rest.strip_prefix(before)?;
-    let end = if after.is_empty() {
-        tail.len()
-    } else {
-        tail.find(after)?
-    };
+    let end = if after.is_empty() { tail.len() } else { tail.find(after)? };
     *rest = &tail[end..];
     Some(&tail[..end])
 }
@@ -71,17 +67,12 @@ fn job_of(fields: &Fields<'_>) -> (JobPlan, JobResult) {
     let gdsio = if fields.io_depth.is_some() { 6 } else { 2 };
     plan.path = path("staged", gdsio, fields.xfer_type);
     plan.threads = u32::try_from(whole(fields.threads)).unwrap();
-    plan.depth = fields
-        .io_depth
-        .map_or(1, |depth| u32::try_from(whole(depth)).unwrap());
+    plan.depth = fields.io_depth.map_or(1, |depth| u32::try_from(whole(depth)).unwrap());
     plan.size_bytes = whole(fields.size_kib) * 1024 / u64::from(plan.threads);
     plan.blocks = vec![block(whole(fields.io_size_kib) * 1024)];
     if fields.io_type.starts_with("RAND") {
         let distribution = gpuio_record::Distribution::Uniform;
-        plan.order = Order::Random {
-            distribution,
-            coverage: false,
-        };
+        plan.order = Order::Random { distribution, coverage: false };
     }
     let mut done = result(&plan);
     done.read.ios = whole(fields.ops);
@@ -131,28 +122,18 @@ fn the_parser_of_this_test_refuses_what_is_not_the_line() {
 /// gdsio's own figures keep these relations, and scripts rely on them.
 #[test]
 fn relations_between_the_fields_hold() {
-    for record in [
-        records::staged_in_trouble(),
-        records::host_quick(),
-        records::software(),
-    ] {
+    for record in [records::staged_in_trouble(), records::host_quick(), records::software()] {
         let text = render(&record);
         let ours = parse(text.lines().next().unwrap()).unwrap();
         let gib = whole(ours.done_kib) as f64 / 1_048_576.0;
         let rate = gib / fraction(ours.seconds);
         assert!((rate - fraction(ours.throughput)).abs() < 2e-6, "{ours:?}");
         let mean = whole(ours.done_kib) as f64 / whole(ours.ops) as f64;
-        assert!(
-            (mean - whole(ours.io_size_kib) as f64).abs() <= 0.5,
-            "{ours:?}"
-        );
+        assert!((mean - whole(ours.io_size_kib) as f64).abs() <= 0.5, "{ours:?}");
     }
     let text = render(&records::staged_in_trouble());
     let ours = parse(text.trim_end()).unwrap();
-    assert_eq!(
-        whole(ours.ops) * whole(ours.io_size_kib),
-        whole(ours.done_kib)
-    );
+    assert_eq!(whole(ours.ops) * whole(ours.io_size_kib), whole(ours.done_kib));
 }
 
 #[test]
@@ -188,10 +169,7 @@ fn a_job_in_which_nothing_landed_is_zeros_and_no_panic() {
     done.last_done_ns = 0;
     let text = line(&[(&plan, &done)]);
     let idle = parse(&text).unwrap();
-    assert_eq!(
-        (idle.throughput, idle.latency_us, idle.ops),
-        ("0.000000", "0.000000", "0")
-    );
+    assert_eq!((idle.throughput, idle.latency_us, idle.ops), ("0.000000", "0.000000", "0"));
     assert_eq!(idle.io_size_kib, "1024");
 }
 
@@ -201,10 +179,8 @@ fn mixed_loads_have_words_of_their_own() {
     let done = result(&plan);
     plan.read_percent = 30;
     assert!(line(&[(&plan, &done)]).starts_with("IoType: RW "));
-    plan.order = Order::Random {
-        distribution: gpuio_record::Distribution::Uniform,
-        coverage: true,
-    };
+    plan.order =
+        Order::Random { distribution: gpuio_record::Distribution::Uniform, coverage: true };
     assert!(line(&[(&plan, &done)]).starts_with("IoType: RANDRW "));
 }
 

@@ -51,10 +51,8 @@ fn records_are_valid_and_read_back_to_themselves() {
         records::many_jobs(),
     ] {
         let value = as_json(&record);
-        let errors: Vec<String> = validator
-            .iter_errors(&value)
-            .map(|error| error.to_string())
-            .collect();
+        let errors: Vec<String> =
+            validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:#?}");
         let back: Record = serde_json::from_value(value).unwrap();
         assert_eq!(back, record);

@@ -24,12 +24,7 @@ fn every_format_of_every_record() {
     for job in &mut record.jobs {
         for latency in job.read.latency.iter_mut() {
             latency.total.buckets.truncate(2);
-            latency
-                .file
-                .as_mut()
-                .expect("set by the builder")
-                .buckets
-                .truncate(2);
+            latency.file.as_mut().expect("set by the builder").buckets.truncate(2);
         }
     }
     record.totals.clear();

@@ -10,9 +10,7 @@ fn result_lines(text: &str) -> Vec<&str> {
     let figure = |line: &&str| line.contains("iB/s ") || line.contains("µs") || line.contains("ms");
     text.lines()
         .filter(|line| {
-            ["try ", "job-", "a-job", "total,"]
-                .iter()
-                .any(|name| line.starts_with(name))
+            ["try ", "job-", "a-job", "total,"].iter().any(|name| line.starts_with(name))
         })
         .filter(figure)
         .chain(text.lines().filter(|line| line.starts_with("workers done")))
@@ -21,9 +19,7 @@ fn result_lines(text: &str) -> Vec<&str> {
 
 /// A line that nobody can take for hardware's when it stands alone.
 fn is_marked(line: &str) -> bool {
-    ["software GPU", "soft:", "soft GPU"]
-        .iter()
-        .any(|mark| line.contains(mark))
+    ["software GPU", "soft:", "soft GPU"].iter().any(|mark| line.contains(mark))
 }
 
 #[test]
@@ -53,25 +49,13 @@ fn a_run_of_twelve_jobs_is_one_table_at_120_columns() {
     let quick = render_text(&records::host_quick(), 120);
     let many = render_text(&records::many_jobs(), 120);
     for text in [quick, many] {
-        let heads: Vec<&str> = text
-            .lines()
-            .filter(|line| line.starts_with("job "))
-            .collect();
-        assert!(
-            heads[0].contains("throughput") && heads[0].contains("p99.9"),
-            "{text}"
-        );
+        let heads: Vec<&str> = text.lines().filter(|line| line.starts_with("job ")).collect();
+        assert!(heads[0].contains("throughput") && heads[0].contains("p99.9"), "{text}");
         assert_eq!(text.matches("throughput").count(), 1, "{text}");
     }
     let narrow = render_text(&records::host_quick(), 80);
-    let heads: Vec<&str> = narrow
-        .lines()
-        .filter(|line| line.starts_with("job "))
-        .collect();
-    assert!(
-        !heads[0].contains("p50") && heads[1].contains("p99.9"),
-        "{narrow}"
-    );
+    let heads: Vec<&str> = narrow.lines().filter(|line| line.starts_with("job ")).collect();
+    assert!(!heads[0].contains("p50") && heads[1].contains("p99.9"), "{narrow}");
 }
 
 #[test]
@@ -85,10 +69,7 @@ fn a_path_that_is_not_here_has_one_row_and_its_reason_stands_once() {
             assert!(rows[0].ends_with("not here"), "{text}");
         }
         assert_eq!(text.matches("libcuda.so.1").count(), 1, "{text}");
-        assert!(
-            text.contains("not here: staged, cached: no CUDA driver"),
-            "{text}"
-        );
+        assert!(text.contains("not here: staged, cached: no CUDA driver"), "{text}");
     }
 }
 
@@ -103,19 +84,13 @@ fn an_engine_that_stepped_down_is_marked_and_no_other() {
     assert!(text.contains("\n*        not all"), "{text}");
     let fine = render_text(&records::host_quick(), 120);
     assert!(!fine.contains('*'), "{fine}");
-    assert!(
-        fine.contains("\nengines: io_uring (fixed buffers, fixed files)\n"),
-        "{fine}"
-    );
+    assert!(fine.contains("\nengines: io_uring (fixed buffers, fixed files)\n"), "{fine}");
 }
 
 #[test]
 fn the_error_that_ended_the_run_is_the_last_of_the_failures() {
     let text = render_text(&records::staged_in_trouble(), 120);
-    let place = |what: &str| {
-        text.find(what)
-            .unwrap_or_else(|| panic!("no {what} in {text}"))
-    };
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in {text}"));
     let error = place("ended by an error: job 'never-ran': GPU 1 was lost");
     assert!(place("7 I/Os failed") < error && error < place("verification:"));
     assert!(!render_text(&records::host_quick(), 120).contains("ended by"));
@@ -130,14 +105,8 @@ fn right_blocks_are_one_line_and_wrong_ones_have_details() {
     right.complete = true;
     record.jobs[1].verify = Some(right.clone());
     let text = render_text(&record, 120);
-    assert!(
-        text.contains("train: 3 BAD BLOCKS, 131,073 wrong 8-byte words; CUT SHORT"),
-        "{text}"
-    );
-    assert!(
-        text.contains("  the others all right: 16 timed blocks (16.0 MiB) and"),
-        "{text}"
-    );
+    assert!(text.contains("train: 3 BAD BLOCKS, 131,073 wrong 8-byte words; CUT SHORT"), "{text}");
+    assert!(text.contains("  the others all right: 16 timed blocks (16.0 MiB) and"), "{text}");
     assert!(text.contains("expected 0x5f3759df00000001"), "{text}");
     record.jobs[0].verify = Some(right);
     let text = render_text(&record, 200);
@@ -146,10 +115,7 @@ fn right_blocks_are_one_line_and_wrong_ones_have_details() {
     assert!(text.contains(line), "{text}");
     record.jobs[0].verify = Some(Default::default());
     let text = render_text(&record, 200);
-    assert!(
-        text.contains("train: CUT SHORT before the end; no block was checked"),
-        "{text}"
-    );
+    assert!(text.contains("train: CUT SHORT before the end; no block was checked"), "{text}");
 }
 
 fn warn(record: &mut Record, job: Option<&str>, kind: WarningKind) {
@@ -167,9 +133,7 @@ fn equal_warnings_are_one_paragraph_and_shared_sentences_stand_once() {
         mean_request_bytes,
         device: "sda".to_owned(),
     };
-    let note = |note: &str| WarningKind::Note {
-        note: note.to_owned(),
-    };
+    let note = |note: &str| WarningKind::Note { note: note.to_owned() };
     let list = ["seq-read", "seq-write", "rand-read", "rand-mixed"];
     warn(&mut record, Some(list[0]), note("gpu: no use here"));
     warn(&mut record, Some(list[1]), note("thread: always so"));
@@ -188,44 +152,20 @@ fn equal_warnings_are_one_paragraph_and_shared_sentences_stand_once() {
         .filter(|line| line.starts_with("warning: ") || line.starts_with("note: "))
         .collect();
     assert_eq!(begins.len(), 4, "{text}");
-    assert!(
-        begins[0].starts_with("warning: The GPU was gpuio's software GPU"),
-        "{text}"
-    );
-    assert!(
-        begins[1].starts_with("warning: all jobs: Each write waited"),
-        "{text}"
-    );
-    assert!(
-        begins[2].starts_with("warning: seq-read, rand-read: I/Os of 1.00 MiB"),
-        "{text}"
-    );
-    assert!(
-        text.contains("\n         seq-write: I/Os of 1.00 MiB"),
-        "{text}"
-    );
-    assert_eq!(
-        text.matches("The device's IOPS and latency differ").count(),
-        1,
-        "{text}"
-    );
+    assert!(begins[0].starts_with("warning: The GPU was gpuio's software GPU"), "{text}");
+    assert!(begins[1].starts_with("warning: all jobs: Each write waited"), "{text}");
+    assert!(begins[2].starts_with("warning: seq-read, rand-read: I/Os of 1.00 MiB"), "{text}");
+    assert!(text.contains("\n         seq-write: I/Os of 1.00 MiB"), "{text}");
+    assert_eq!(text.matches("The device's IOPS and latency differ").count(), 1, "{text}");
     let notes = "note: seq-read: gpu: no use here.\n      seq-write: thread: always so.\n      \
                  The setting was accepted";
     assert!(text.contains(notes), "{text}");
-    assert_eq!(
-        text.matches("The setting was accepted").count(),
-        1,
-        "{text}"
-    );
+    assert_eq!(text.matches("The setting was accepted").count(), 1, "{text}");
 }
 
 #[test]
 fn no_sentence_of_a_warning_is_lost() {
-    for record in [
-        records::host_quick(),
-        records::staged_in_trouble(),
-        records::software(),
-    ] {
+    for record in [records::host_quick(), records::staged_in_trouble(), records::software()] {
         let text = render_text(&record, 120);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for warning in &record.warnings {
@@ -236,17 +176,10 @@ fn no_sentence_of_a_warning_is_lost() {
 
 #[test]
 fn text_keeps_the_width_it_was_given() {
-    for record in [
-        records::host_quick(),
-        records::staged_in_trouble(),
-        records::many_jobs(),
-    ] {
+    for record in [records::host_quick(), records::staged_in_trouble(), records::many_jobs()] {
         for width in [100, 120, 160] {
             for line in render_text(&record, width).lines() {
-                assert!(
-                    line.chars().count() <= usize::from(width),
-                    "{width}: {line}"
-                );
+                assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
             }
         }
     }
@@ -265,25 +198,9 @@ fn names_cannot_reach_the_terminal_or_start_a_setting() {
     assert!(!text.contains('\u{1b}'));
     let plan = plan_text(&record.plan);
     assert!(!plan.contains('\u{1b}'));
-    assert_eq!(
-        plan.lines().filter(|line| line.starts_with("rw =")).count(),
-        1,
-        "{plan}"
-    );
-    assert_eq!(
-        plan.lines()
-            .filter(|line| line.starts_with("filename ="))
-            .count(),
-        1,
-        "{plan}"
-    );
-    assert_eq!(
-        plan.lines()
-            .filter(|line| line.starts_with("refill ="))
-            .count(),
-        1,
-        "{plan}"
-    );
+    assert_eq!(plan.lines().filter(|line| line.starts_with("rw =")).count(), 1, "{plan}");
+    assert_eq!(plan.lines().filter(|line| line.starts_with("filename =")).count(), 1, "{plan}");
+    assert_eq!(plan.lines().filter(|line| line.starts_with("refill =")).count(), 1, "{plan}");
     assert!(plan.contains("can't hold filename exactly"), "{plan}");
 }
 
@@ -305,10 +222,7 @@ fn empty_and_ended_records_say_so() {
     record.totals.clear();
     let text = render_text(&record, 120);
     assert!(text.contains("FAILED: "), "{text}");
-    assert!(
-        text.contains("NOT RUN: seq-read, seq-write, rand-read, rand-mixed"),
-        "{text}"
-    );
+    assert!(text.contains("NOT RUN: seq-read, seq-write, rand-read, rand-mixed"), "{text}");
     assert!(text.contains("no job ran"), "{text}");
     for format in gpuio_report::FORMATS {
         let out = (format.render)(&record);

@@ -6,10 +6,7 @@ use crate::keys::KeyError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GdsioError {
     /// gdsio has no such flag.
-    #[error(
-        "unknown flag {flag}; gdsio's flags are {}; -h explains them",
-        super::flags::letters()
-    )]
+    #[error("unknown flag {flag}; gdsio's flags are {}; -h explains them", super::flags::letters())]
     UnknownFlag {
         /// The flag, with its dash.
         flag: String,

@@ -36,19 +36,10 @@ const fn flag(name: &'static str, takes: Takes, what: &'static str) -> Flag {
     Flag { name, takes, what }
 }
 
-const DIRECTIONS: &[(&str, &str)] = &[
-    ("0", "read"),
-    ("1", "write"),
-    ("2", "randread"),
-    ("3", "randwrite"),
-];
-const MEMORIES: &[(&str, &str)] = &[
-    ("0", "device"),
-    ("1", "vmm"),
-    ("2", "pinned"),
-    ("3", "malloc"),
-    ("4", "mmap"),
-];
+const DIRECTIONS: &[(&str, &str)] =
+    &[("0", "read"), ("1", "write"), ("2", "randread"), ("3", "randwrite")];
+const MEMORIES: &[(&str, &str)] =
+    &[("0", "device"), ("1", "vmm"), ("2", "pinned"), ("3", "malloc"), ("4", "mmap")];
 /// `-O 1` opens without `O_DIRECT`.
 const OPENS: &[(&str, &str)] = &[("0", "1"), ("1", "0")];
 
@@ -62,30 +53,14 @@ pub(super) static FLAGS: &[Flag] = &[
         Takes::Number("memory", MEMORIES),
         "0 (device memory), 1 (virtual memory calls), 2 (pinned), 3 (malloc) or 4 (mmap)",
     ),
-    flag(
-        "-w",
-        Takes::Value("num_threads"),
-        "a number of threads, at least 1",
-    ),
+    flag("-w", Takes::Value("num_threads"), "a number of threads, at least 1"),
     flag("-s", Takes::Value("size"), "a size such as 1G"),
-    flag(
-        "-o",
-        Takes::Value("start_offset"),
-        "an offset such as 0 or 1G",
-    ),
-    flag(
-        "-i",
-        Takes::Value("bs"),
-        "a size such as 1M, or min:max:step",
-    ),
+    flag("-o", Takes::Value("start_offset"), "an offset such as 0 or 1G"),
+    flag("-i", Takes::Value("bs"), "a size such as 1M, or min:max:step"),
     flag("-p", Takes::Nothing("enable_nvlinks"), ""),
     flag("-b", Takes::Nothing("skip_bufregister"), ""),
     flag("-V", Takes::Nothing("do_verify"), ""),
-    flag(
-        "-x",
-        Takes::Value("xfer_type"),
-        "a transfer type from 0 to 7",
-    ),
+    flag("-x", Takes::Value("xfer_type"), "a transfer type from 0 to 7"),
     flag("-B", Takes::Value("batch"), "a number of I/Os per batch"),
     flag(
         "-I",
@@ -98,17 +73,9 @@ pub(super) static FLAGS: &[Flag] = &[
     flag("-R", Takes::Nothing("fill_random"), ""),
     flag("-F", Takes::Nothing("refill_buffer"), ""),
     flag("-a", Takes::Value("align"), "an alignment such as 4k"),
-    flag(
-        "-M",
-        Takes::Value("mix_percent"),
-        "a percentage from 0 to 100",
-    ),
+    flag("-M", Takes::Value("mix_percent"), "a percentage from 0 to 100"),
     flag("-P", Takes::Value("rdma_url"), "a URL"),
-    flag(
-        "-O",
-        Takes::Number("direct", OPENS),
-        "0 (O_DIRECT) or 1 (page cache)",
-    ),
+    flag("-O", Takes::Number("direct", OPENS), "0 (O_DIRECT) or 1 (page cache)"),
     flag("-J", Takes::PerJob, ""),
 ];
 

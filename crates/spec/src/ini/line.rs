@@ -45,11 +45,7 @@ pub(super) fn read(line: &str) -> Result<Line<'_>, (usize, JobFileProblem)> {
         return section(header, start);
     }
     let Some(equals) = body.find('=') else {
-        return Ok(Line::Setting(Setting {
-            key_at: start,
-            key: body,
-            value: None,
-        }));
+        return Ok(Line::Setting(Setting { key_at: start, key: body, value: None }));
     };
     let key = body[..equals].trim_end_matches(is_blank);
     if key.is_empty() {
@@ -84,13 +80,8 @@ fn section(header: &str, start: usize) -> Result<Line<'_>, (usize, JobFileProble
 fn unclosed(header: &str, start: usize) -> (usize, JobFileProblem) {
     match full_width(header) {
         Some((at, found, plain)) => {
-            let error = KeyError::FullWidth {
-                text: shown(header),
-                in_value: false,
-                at,
-                found,
-                plain,
-            };
+            let error =
+                KeyError::FullWidth { text: shown(header), in_value: false, at, found, plain };
             (start + 1 + at, JobFileProblem::Key(error))
         }
         None => (start, JobFileProblem::SectionUnclosed),

@@ -85,8 +85,7 @@ fn place(value: &str, at: usize) -> String {
 
 /// The first look-alike of an ASCII sign: its byte offset, itself and what was meant.
 pub(crate) fn full_width(text: &str) -> Option<(usize, char, char)> {
-    text.char_indices()
-        .find_map(|(at, c)| Some((at, c, plain(c)?)))
+    text.char_indices().find_map(|(at, c)| Some((at, c, plain(c)?)))
 }
 
 fn plain(c: char) -> Option<char> {

@@ -26,11 +26,5 @@ const fn refused(
     why: &'static str,
     instead: &'static str,
 ) -> Key {
-    Key {
-        name,
-        aliases,
-        dialect,
-        summary: "",
-        status: Status::Known { why, instead },
-    }
+    Key { name, aliases, dialect, summary: "", status: Status::Known { why, instead } }
 }

@@ -54,14 +54,8 @@ macro_rules! text {
     };
 }
 
-pub(super) const PATH: Setter = Setter {
-    adds: true,
-    ..field!(paths, value::words)
-};
-pub(super) const FILENAME: Setter = Setter {
-    adds: true,
-    ..field!(filenames, value::file_names)
-};
+pub(super) const PATH: Setter = Setter { adds: true, ..field!(paths, value::words) };
+pub(super) const FILENAME: Setter = Setter { adds: true, ..field!(filenames, value::file_names) };
 pub(super) const NAME: Setter = Setter {
     fields: &["name"],
     bare: None,
@@ -93,19 +87,13 @@ pub(super) const DIRECT: Setter = switch!(direct);
 pub(super) const BUFFERED: Setter = switch!(direct, |on| !on);
 pub(super) const DO_VERIFY: Setter =
     switch!(verify, |on| if on { Verify::Pass } else { Verify::Off });
-pub(super) const VERIFY: Setter = Setter {
-    bare: Some("pass"),
-    ..field!(verify, value::verify)
-};
+pub(super) const VERIFY: Setter = Setter { bare: Some("pass"), ..field!(verify, value::verify) };
 pub(super) const SEED: Setter = field!(seed, value::integer);
 pub(super) const RATE: Setter = field!(rate_bytes, value::rate);
 pub(super) const RATE_IOPS: Setter = field!(rate_iops, value::at_least_one);
 pub(super) const ARRIVALS: Setter = field!(arrivals, value::arrivals);
-pub(super) const POISSON: Setter = switch!(arrivals, |on| if on {
-    Arrivals::Poisson
-} else {
-    Arrivals::Steady
-});
+pub(super) const POISSON: Setter =
+    switch!(arrivals, |on| if on { Arrivals::Poisson } else { Arrivals::Steady });
 pub(super) const READ_PERCENT: Setter = field!(read_percent, value::percent);
 pub(super) const WRITE_PERCENT: Setter = Setter {
     apply: |job, value| {
@@ -130,10 +118,7 @@ pub(super) const FILL: Setter = field!(fill, value::fill);
 pub(super) const FILL_RANDOM: Setter =
     switch!(fill, |on| if on { Fill::Random } else { Fill::Pattern });
 pub(super) const REFILL: Setter = switch!(refill);
-pub(super) const SYNC: Setter = Setter {
-    bare: Some("1"),
-    ..field!(sync, value::sync)
-};
+pub(super) const SYNC: Setter = Setter { bare: Some("1"), ..field!(sync, value::sync) };
 pub(super) const INJECT: Setter = text!(inject);
 pub(super) const KEEP: Setter = switch!(keep);
 pub(super) const UNLINK: Setter = switch!(keep, |on| !on);
@@ -201,11 +186,5 @@ pub(super) const fn key(
     setter: Setter,
     summary: &'static str,
 ) -> Key {
-    Key {
-        name,
-        aliases,
-        dialect,
-        summary,
-        status: Status::Supported(setter),
-    }
+    Key { name, aliases, dialect, summary, status: Status::Supported(setter) }
 }

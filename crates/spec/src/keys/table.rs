@@ -13,11 +13,7 @@ pub fn markdown_table() -> String {
     // Writing to a String cannot fail.
     for key in keys() {
         if let Status::Supported(setter) = key.status {
-            let bare = if setter.bare().is_some() {
-                "; a bare flag"
-            } else {
-                ""
-            };
+            let bare = if setter.bare().is_some() { "; a bare flag" } else { "" };
             let (spelled, of, summary) = (spellings(key), key.dialect.name(), key.summary);
             let _ = writeln!(text, "| {spelled} | {of} | {summary}{bare} |");
         }
@@ -26,12 +22,7 @@ pub fn markdown_table() -> String {
     text.push_str("| --- | --- | --- |\n");
     for key in keys() {
         if let Status::NoEffect { why } = key.status {
-            let _ = writeln!(
-                text,
-                "| {} | {} | {why} |",
-                spellings(key),
-                key.dialect.name()
-            );
+            let _ = writeln!(text, "| {} | {} | {why} |", spellings(key), key.dialect.name());
         }
     }
     text.push_str("\n### Keys that are refused\n\n| Key | Of | Why | Instead |\n");

@@ -21,10 +21,7 @@ fn choice<T: Copy>(value: &str, options: &[(&str, T)], refused: &[(&str, &str)])
     let hint = nearest(value, names.iter().copied())
         .map(|name| format!("; nearest: {name}"))
         .unwrap_or_default();
-    Err(ValueError::new(
-        0,
-        format!("expected one of {}{hint}", names.join(", ")),
-    ))
+    Err(ValueError::new(0, format!("expected one of {}{hint}", names.join(", "))))
 }
 
 /// Direction and order.
@@ -49,12 +46,7 @@ pub(crate) fn rw(value: &str) -> Read<Rw> {
             ("readwrite", Rw::ReadWrite),
             ("randrw", Rw::RandRw),
         ],
-        &[
-            ("trim", TRIM),
-            ("randtrim", TRIM),
-            ("trimwrite", TRIM),
-            ("randtrimwrite", TRIM),
-        ],
+        &[("trim", TRIM), ("randtrim", TRIM), ("trimwrite", TRIM), ("randtrimwrite", TRIM)],
     )
 }
 
@@ -91,53 +83,23 @@ const ENGINES: [(&str, &str); 9] = [
 const NOT_A_FILE: &str =
     "it does not read files into memory, which is what gpuio measures; use fio for it";
 const REFUSED_ENGINES: [(&str, &str); 21] = [
-    (
-        "libcufile",
-        "the way to the GPU is a path here, not an engine; use path=staged or path=gds",
-    ),
-    (
-        "libhipfile",
-        "only CUDA devices are driven here; use fio's libhipfile for AMD GPUs",
-    ),
-    (
-        "posixaio",
-        "glibc's POSIX AIO is threads over pread; use engine=psync with more threads",
-    ),
-    (
-        "io_uring_cmd",
-        "NVMe passthrough is not supported; use engine=io_uring on the block device",
-    ),
-    (
-        "sg",
-        "SCSI passthrough is not supported; use engine=io_uring on the block device",
-    ),
-    (
-        "splice",
-        "it moves pages without reading them; use engine=psync",
-    ),
+    ("libcufile", "the way to the GPU is a path here, not an engine; use path=staged or path=gds"),
+    ("libhipfile", "only CUDA devices are driven here; use fio's libhipfile for AMD GPUs"),
+    ("posixaio", "glibc's POSIX AIO is threads over pread; use engine=psync with more threads"),
+    ("io_uring_cmd", "NVMe passthrough is not supported; use engine=io_uring on the block device"),
+    ("sg", "SCSI passthrough is not supported; use engine=io_uring on the block device"),
+    ("splice", "it moves pages without reading them; use engine=psync"),
     ("cpuio", NOT_A_FILE),
     ("net", NOT_A_FILE),
     ("netsplice", NOT_A_FILE),
     ("rdma", NOT_A_FILE),
     ("rados", NOT_A_FILE),
-    (
-        "rbd",
-        "map the image and give its block device; use engine=io_uring",
-    ),
+    ("rbd", "map the image and give its block device; use engine=io_uring"),
     ("http", NOT_A_FILE),
-    (
-        "nfs",
-        "mount the export and give its directory; use engine=psync",
-    ),
+    ("nfs", "mount the export and give its directory; use engine=psync"),
     ("libhdfs", NOT_A_FILE),
-    (
-        "gfapi",
-        "mount the volume and give its directory; use engine=psync",
-    ),
-    (
-        "dfs",
-        "mount it with dfuse and give its directory; use engine=psync",
-    ),
+    ("gfapi", "mount the volume and give its directory; use engine=psync"),
+    ("dfs", "mount it with dfuse and give its directory; use engine=psync"),
     ("libpmem", "use engine=mmap on the DAX file"),
     ("dev-dax", "use engine=mmap on a file of a DAX file system"),
     ("xnvme", "use engine=io_uring on the block device"),
@@ -159,10 +121,9 @@ pub(crate) fn engine(value: &str) -> Read<String> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match value.find(|c| !plain(c)) {
-        Some(at) => Err(ValueError::new(
-            at,
-            "expected the name of one engine, such as psync or io_uring",
-        )),
+        Some(at) => {
+            Err(ValueError::new(at, "expected the name of one engine, such as psync or io_uring"))
+        }
         None => Ok(value.to_owned()),
     }
 }
@@ -199,14 +160,12 @@ fn devices(value: &str) -> Read<GpuWhich> {
         "none" => return Ok(GpuWhich::None),
         _ => {}
     }
-    parse_index_list(value)
-        .map(GpuWhich::List)
-        .map_err(|error| {
-            ValueError::new(
-                error.at,
-                "expected GPU numbers (0,1 or 0-3), all, none, software or software:0,1",
-            )
-        })
+    parse_index_list(value).map(GpuWhich::List).map_err(|error| {
+        ValueError::new(
+            error.at,
+            "expected GPU numbers (0,1 or 0-3), all, none, software or software:0,1",
+        )
+    })
 }
 
 /// Whether and when data is checked.
@@ -272,19 +231,11 @@ pub(crate) fn distribution(value: &str) -> Read<Distribution> {
     };
     let kind = choice(
         word,
-        &[
-            ("random", 'r'),
-            ("zipf", 'z'),
-            ("pareto", 'p'),
-            ("normal", 'n'),
-        ],
+        &[("random", 'r'), ("zipf", 'z'), ("pareto", 'p'), ("normal", 'n')],
         &[
             ("zoned", ZONED),
             ("zoned_abs", ZONED),
-            (
-                "sequence",
-                "use rw=read or rw=write for a sequence of offsets",
-            ),
+            ("sequence", "use rw=read or rw=write for a sequence of offsets"),
         ],
     )?;
     match (kind, number) {
@@ -320,15 +271,11 @@ fn shaped(kind: char, text: &str) -> Read<Distribution> {
         ('z', Ok(theta)) if theta > 0.0 && theta != 1.0 && theta.is_finite() => {
             Ok(Distribution::Zipf(theta))
         }
-        ('z', _) => Err(ValueError::new(
-            0,
-            "expected theta above 0 and not exactly 1, such as 1.2",
-        )),
+        ('z', _) => {
+            Err(ValueError::new(0, "expected theta above 0 and not exactly 1, such as 1.2"))
+        }
         (_, Ok(power)) if power > 0.0 && power < 1.0 => Ok(Distribution::Pareto(power)),
-        _ => Err(ValueError::new(
-            0,
-            "expected a power above 0 and below 1, such as 0.9",
-        )),
+        _ => Err(ValueError::new(0, "expected a power above 0 and below 1, such as 0.9")),
     }
 }
 
@@ -359,22 +306,13 @@ pub(crate) fn fio_memory(value: &str) -> Read<MemoryAsk> {
             ("mmap", MemoryAsk::Mmap),
             ("cudamalloc", MemoryAsk::Device),
         ],
-        &[
-            ("shm", SHARED),
-            ("shmhuge", SHARED),
-            ("mmapshared", SHARED),
-            ("mmaphuge", HUGE),
-        ],
+        &[("shm", SHARED), ("shmhuge", SHARED), ("mmapshared", SHARED), ("mmaphuge", HUGE)],
     )
 }
 
 /// What written blocks contain.
 pub(crate) fn fill(value: &str) -> Read<Fill> {
-    choice(
-        value,
-        &[("pattern", Fill::Pattern), ("random", Fill::Random)],
-        &[],
-    )
+    choice(value, &[("pattern", Fill::Pattern), ("random", Fill::Random)], &[])
 }
 
 /// fio's `sync`: every form that asks for durable writes is `O_DSYNC` here.
@@ -382,9 +320,5 @@ pub(crate) fn sync(value: &str) -> Read<bool> {
     if let Ok(number) = integer(value) {
         return Ok(number != 0);
     }
-    choice(
-        value,
-        &[("none", false), ("dsync", true), ("sync", true)],
-        &[],
-    )
+    choice(value, &[("none", false), ("dsync", true), ("sync", true)], &[])
 }

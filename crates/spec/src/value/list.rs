@@ -32,22 +32,14 @@ pub(crate) fn blocks(value: &str) -> Read<Vec<BlockShare>> {
 /// `4k-64k`: multiples of the smaller, as fio draws them.
 pub(crate) fn block_range(value: &str) -> Read<Vec<BlockShare>> {
     let Some((min, max)) = value.split_once('-') else {
-        return Err(ValueError::new(
-            value.len(),
-            "expected a range of sizes, such as 4k-64k",
-        ));
+        return Err(ValueError::new(value.len(), "expected a range of sizes, such as 4k-64k"));
     };
     let (low, high) = ordered((0, min), (min.len() + 1, max))?;
     Ok(vec![block(low, high, low)])
 }
 
 fn block(min: u64, max: u64, step: u64) -> BlockShare {
-    BlockShare {
-        min,
-        max,
-        step,
-        percent: 100,
-    }
+    BlockShare { min, max, step, percent: 100 }
 }
 
 fn sized((at, text): (usize, &str)) -> Read<u64> {
@@ -84,10 +76,7 @@ pub(crate) fn block_split(value: &str) -> Read<Vec<BlockShare>> {
             share => Some(percent(share).map_err(|error| error.shifted(from))?),
         };
         if share == Some(0) {
-            return Err(ValueError::new(
-                from,
-                "a block of 0 percent is never used; leave it out",
-            ));
+            return Err(ValueError::new(from, "a block of 0 percent is never used; leave it out"));
         }
         given.push((bytes, share));
     }
@@ -95,19 +84,13 @@ pub(crate) fn block_split(value: &str) -> Read<Vec<BlockShare>> {
 }
 
 fn share_out(given: &[(u64, Option<u8>)]) -> Result<Vec<BlockShare>, String> {
-    let sum: usize = given
-        .iter()
-        .flat_map(|(_, share)| *share)
-        .map(usize::from)
-        .sum();
+    let sum: usize = given.iter().flat_map(|(_, share)| *share).map(usize::from).sum();
     let open = given.iter().filter(|(_, share)| share.is_none()).count();
     let left = 100_usize
         .checked_sub(sum)
         .ok_or_else(|| format!("the percentages sum to {sum}; they must sum to 100"))?;
     if open == 0 && left > 0 {
-        return Err(format!(
-            "the percentages sum to {sum}; they must sum to 100"
-        ));
+        return Err(format!("the percentages sum to {sum}; they must sum to 100"));
     }
     if left < open {
         return Err(format!(
@@ -122,10 +105,7 @@ fn share_out(given: &[(u64, Option<u8>)]) -> Result<Vec<BlockShare>, String> {
             // At most 100, the start of `left`.
             u8::try_from(left / open + more).unwrap_or(100)
         });
-        BlockShare {
-            percent,
-            ..block(bytes, bytes, bytes)
-        }
+        BlockShare { percent, ..block(bytes, bytes, bytes) }
     });
     Ok(blocks.collect())
 }

@@ -19,10 +19,9 @@ pub(crate) fn bytes(value: &str) -> Read<u64> {
 /// A size above zero.
 pub(crate) fn size(value: &str) -> Read<u64> {
     match bytes(value)? {
-        0 => Err(ValueError::new(
-            0,
-            "no byte would be moved; give a size above 0, such as 4k or 1G",
-        )),
+        0 => {
+            Err(ValueError::new(0, "no byte would be moved; give a size above 0, such as 4k or 1G"))
+        }
         size => Ok(size),
     }
 }
@@ -95,10 +94,7 @@ pub(crate) fn percent(value: &str) -> Read<u8> {
 
 /// One NUMA node. fio's key takes a list; a job here has one node.
 pub(crate) fn node(value: &str) -> Read<u32> {
-    index(
-        value,
-        "expected one NUMA node, such as 0; for several nodes write one job for each",
-    )
+    index(value, "expected one NUMA node, such as 0; for several nodes write one job for each")
 }
 
 /// One GPU number, for gdsio's keys, which take one.

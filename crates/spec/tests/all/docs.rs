@@ -15,10 +15,7 @@ fn the_documented_keys_are_the_keys() {
     let end = text.find(END).unwrap();
     let table = markdown_table();
     for (line, (documented, printed)) in text[begin..end].lines().zip(table.lines()).enumerate() {
-        assert_eq!(
-            documented, printed,
-            "line {line} of the tables in docs/job-file.md"
-        );
+        assert_eq!(documented, printed, "line {line} of the tables in docs/job-file.md");
     }
     assert!(
         text[begin..end] == table,

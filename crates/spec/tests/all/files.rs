@@ -16,12 +16,7 @@ fn parse(text: &str) -> Spec {
 }
 
 fn one(bytes: u64) -> Vec<BlockShare> {
-    vec![BlockShare {
-        min: bytes,
-        max: bytes,
-        step: bytes,
-        percent: 100,
-    }]
+    vec![BlockShare { min: bytes, max: bytes, step: bytes, percent: 100 }]
 }
 
 #[test]
@@ -46,10 +41,7 @@ fn four_gpus_random_read() {
         assert_eq!(job.gpu, Some(GpuAsk { driver, which }));
         assert_eq!((job.direct, job.depth, job.seed), (None, None, None));
     }
-    assert_eq!(
-        spec.jobs[3].directory.as_deref(),
-        Some("/mnt/store/d/gds_dir")
-    );
+    assert_eq!(spec.jobs[3].directory.as_deref(), Some("/mnt/store/d/gds_dir"));
     assert!(spec.notes().is_empty());
 }
 
@@ -68,10 +60,7 @@ fn variables_come_from_the_environment() {
     let job = &read("shell_made.gdsio").jobs[0];
     assert_eq!(job.rw, Some(Rw::Write));
     assert_eq!(job.threads, Some(12));
-    assert_eq!(
-        job.directory.as_deref(),
-        Some("/mnt/lustre/gds_benchmark/job0/data")
-    );
+    assert_eq!(job.directory.as_deref(), Some("/mnt/lustre/gds_benchmark/job0/data"));
     assert_eq!(job.nvlinks, Some(false));
     assert_eq!(job.blocks, Some(one(1 << 20)), "gdsio's MB is 2^20");
 }
@@ -96,10 +85,7 @@ fn fio_random_and_mixed() {
     assert_eq!(second.distribution, Some(Distribution::Zipf(1.2)));
     assert_eq!(second.arrivals, Some(Arrivals::Poisson));
     let shares: Vec<_> = second.blocks.iter().flatten().collect();
-    assert_eq!(
-        shares.iter().map(|b| b.percent).collect::<Vec<_>>(),
-        [60, 40]
-    );
+    assert_eq!(shares.iter().map(|b| b.percent).collect::<Vec<_>>(), [60, 40]);
     assert_eq!(shares[1].min, 65536);
     let notes = spec.notes();
     assert_eq!(notes.len(), 3, "{notes:?}");
@@ -120,10 +106,7 @@ fn a_global_section_reaches_the_jobs_after_it_only() {
     assert_eq!(seq.shared_files, None, "only gdsio shares a named file");
     assert_eq!(seq.direct, Some(true), "buffered=0");
     let block = seq.blocks.as_ref().unwrap()[0];
-    assert_eq!(
-        (block.min, block.max, block.step),
-        (128 << 10, 1 << 20, 128 << 10)
-    );
+    assert_eq!((block.min, block.max, block.step), (128 << 10, 1 << 20, 128 << 10));
     assert_eq!(seq.cpus, Some(vec![0, 1, 2, 3, 8]));
     assert_eq!(rand.seed, Some(42));
     assert_eq!(rand.start_delay_ns, Some(500_000_000));
@@ -134,18 +117,11 @@ fn a_global_section_reaches_the_jobs_after_it_only() {
 #[test]
 fn an_origin_points_at_the_key() {
     let spec = parse("[global]\nbs=4k\n[a]\n  iodepth = 3\n");
-    let place = |line, column| Origin::File {
-        file: "t.ini".into(),
-        line,
-        column,
-    };
+    let place = |line, column| Origin::File { file: "t.ini".into(), line, column };
     assert_eq!(spec.jobs[0].origin("blocks"), Some(&place(2, 1)));
     assert_eq!(spec.jobs[0].origin("depth"), Some(&place(4, 3)));
     assert_eq!(spec.jobs[0].origin("rw"), None);
-    assert_eq!(
-        spec.jobs[0].asked["depth"].to_string(),
-        "iodepth=3 (t.ini:4:3)"
-    );
+    assert_eq!(spec.jobs[0].asked["depth"].to_string(), "iodepth=3 (t.ini:4:3)");
 }
 
 #[test]
@@ -179,18 +155,12 @@ fn a_named_file_is_shared_under_gdsio_keys() {
     assert_eq!(job.origin("shared_files"), job.origin("filenames"));
     let job =
         &parse("[a]\nxfer_type=1\nfilename=/d/f\nshared=0\nruntime=1\ntime_based=0\n").jobs[0];
-    assert_eq!(
-        (job.shared_files, job.time_based),
-        (Some(false), Some(false))
-    );
+    assert_eq!((job.shared_files, job.time_based), (Some(false), Some(false)));
 }
 
 #[test]
 fn driver_and_devices_are_asked_apart() {
     let job = &parse("[global]\ngpu=software\n[a]\ngpu_dev_id=2\n").jobs[0];
-    let expected = GpuAsk {
-        driver: Some(GpuDriver::Software),
-        which: GpuWhich::List(vec![2]),
-    };
+    let expected = GpuAsk { driver: Some(GpuDriver::Software), which: GpuWhich::List(vec![2]) };
     assert_eq!(job.gpu, Some(expected));
 }

@@ -32,10 +32,7 @@ fn the_documented_random_read() {
     assert_eq!(job.runtime_ns, Some(120_000_000_000));
     assert_eq!(job.time_based, Some(true));
     assert_eq!(job.dialect, Some(Dialect::Gdsio));
-    assert_eq!(
-        (job.shared_files, job.direct, job.verify),
-        (None, None, None)
-    );
+    assert_eq!((job.shared_files, job.direct, job.verify), (None, None, None));
     assert_eq!(job.asked["threads"].origin, Origin::Flag("-w"));
     assert_eq!(job.asked["time_based"].origin, Origin::Flag("-T"));
 }
@@ -51,14 +48,8 @@ fn every_flag_in_attached_form() {
     assert_eq!(job.memory, Some(MemoryAsk::Pinned));
     assert_eq!((job.offset, job.numa), (Some(4096), Some(1)));
     let block = job.blocks.unwrap()[0];
-    assert_eq!(
-        (block.min, block.max, block.step),
-        (1 << 20, 4 << 20, 1 << 20)
-    );
-    assert_eq!(
-        (job.nvlinks, job.skip_bufregister),
-        (Some(true), Some(true))
-    );
+    assert_eq!((block.min, block.max, block.step), (1 << 20, 4 << 20, 1 << 20));
+    assert_eq!((job.nvlinks, job.skip_bufregister), (Some(true), Some(true)));
     assert_eq!(job.verify, Some(Verify::Pass));
     assert_eq!(job.paths, Some(vec!["staged".to_owned()]));
     assert_eq!((job.batch, job.mix_percent), (Some(16), Some(30)));
@@ -79,11 +70,8 @@ fn a_configuration_file_and_per_job_statistics() {
 #[test]
 fn long_options_are_left_over() {
     let ask = ask("--gpu software -f /d/f --cufile-lib=/x/lib.so -x 1 --overwrite").unwrap();
-    let expected = [
-        ("gpu", Some("software")),
-        ("cufile-lib", Some("/x/lib.so")),
-        ("overwrite", None),
-    ];
+    let expected =
+        [("gpu", Some("software")), ("cufile-lib", Some("/x/lib.so")), ("overwrite", None)];
     let expected = expected.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));
     assert_eq!(ask.leftovers, expected);
 }

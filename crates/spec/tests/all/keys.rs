@@ -127,10 +127,7 @@ fn transfer_types_name_paths() {
 #[test]
 fn engines_are_translated() {
     for fio in ["sync", "psync", "vsync", "pvsync", "pvsync2"] {
-        assert_eq!(
-            set("ioengine", fio).unwrap().engine.as_deref(),
-            Some("psync")
-        );
+        assert_eq!(set("ioengine", fio).unwrap().engine.as_deref(), Some("psync"));
     }
     let engine = set("engine", "of-tomorrow").unwrap().engine;
     assert_eq!(engine.as_deref(), Some("of-tomorrow"));
@@ -147,55 +144,26 @@ fn values_of_every_shape() {
     assert_eq!(blocks("4k"), (4096, 4096, 4096));
     assert_eq!(blocks("4k-64k"), (4096, 65536, 4096));
     assert_eq!(blocks("1M:4M:512k"), (1 << 20, 4 << 20, 512 << 10));
-    assert_eq!(
-        set("gpu", "0,3").unwrap().gpu.unwrap().which,
-        GpuWhich::List(vec![0, 3])
-    );
-    assert_eq!(
-        set("gpu", "system:all").unwrap().gpu.unwrap().which,
-        GpuWhich::All
-    );
-    assert_eq!(
-        set("gpu", "none").unwrap().gpu.unwrap().which,
-        GpuWhich::None
-    );
+    assert_eq!(set("gpu", "0,3").unwrap().gpu.unwrap().which, GpuWhich::List(vec![0, 3]));
+    assert_eq!(set("gpu", "system:all").unwrap().gpu.unwrap().which, GpuWhich::All);
+    assert_eq!(set("gpu", "none").unwrap().gpu.unwrap().which, GpuWhich::None);
     assert_eq!(set("rate", "10M/s").unwrap().rate_bytes, Some(10 << 20));
     assert_eq!(set("rate-iops", "100").unwrap().rate_iops, Some(100));
     assert_eq!(set("rwmixwrite", "30").unwrap().read_percent, Some(70));
     assert_eq!(set("buffered", "").unwrap().direct, Some(false));
     assert_eq!(set("verify", "").unwrap().verify, Some(Verify::Pass));
-    assert_eq!(
-        set("verify", "inline").unwrap().verify,
-        Some(Verify::Inline)
-    );
+    assert_eq!(set("verify", "inline").unwrap().verify, Some(Verify::Inline));
     assert_eq!(set("norandommap", "0").unwrap().coverage, Some(true));
     assert_eq!(set("fill_random", "1").unwrap().fill, Some(Fill::Random));
     assert_eq!(set("unlink", "1").unwrap().keep, Some(false));
-    assert_eq!(
-        set("mem", "cudamalloc").unwrap().memory,
-        Some(MemoryAsk::Device)
-    );
+    assert_eq!(set("mem", "cudamalloc").unwrap().memory, Some(MemoryAsk::Device));
     assert_eq!(set("sync", "dsync").unwrap().sync, Some(true));
     assert_eq!(set("rw", "readwrite").unwrap().rw, Some(Rw::ReadWrite));
     let drawn = |value| set("random_distribution", value).map(|job| job.distribution);
     assert_eq!(drawn("random").unwrap(), Some(Distribution::Uniform));
-    assert_eq!(
-        drawn("pareto:0.9").unwrap(),
-        Some(Distribution::Pareto(0.9))
-    );
-    assert_eq!(
-        drawn("normal:12.5").unwrap(),
-        Some(Distribution::Normal(12.5))
-    );
-    for wrong in [
-        "zipf",
-        "zipf:1",
-        "zipf:0",
-        "zipf:1e9",
-        "pareto:1",
-        "normal:0",
-        "zipf:1.1:0.5",
-    ] {
+    assert_eq!(drawn("pareto:0.9").unwrap(), Some(Distribution::Pareto(0.9)));
+    assert_eq!(drawn("normal:12.5").unwrap(), Some(Distribution::Normal(12.5)));
+    for wrong in ["zipf", "zipf:1", "zipf:0", "zipf:1e9", "pareto:1", "normal:0", "zipf:1.1:0.5"] {
         assert!(drawn(wrong).is_err(), "{wrong}");
     }
     assert_eq!(
@@ -214,14 +182,7 @@ fn a_split_sums_to_a_hundred() {
     assert_eq!(shares("4k/10:64k:32k/").unwrap(), [10, 45, 45]);
     assert_eq!(shares("1k:2k:3k").unwrap(), [34, 33, 33]);
     assert_eq!(shares("4k").unwrap(), [100]);
-    for wrong in [
-        "4k/60",
-        "4k/60:8k/50",
-        "4k/100:8k",
-        "4k/0:8k/100",
-        "4k/50,8k/50",
-        "",
-    ] {
+    for wrong in ["4k/60", "4k/60:8k/50", "4k/100:8k", "4k/0:8k/100", "4k/50,8k/50", ""] {
         assert!(shares(wrong).is_err(), "{wrong}");
     }
 }

@@ -1,8 +1,5 @@
 //! Tests of the whole crate, through its public face only.
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests are tests: a panic is how they fail"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests: a panic is how they fail")]
 
 mod docs;
 mod errors;
@@ -13,26 +10,11 @@ mod keys;
 
 /// The fixtures, by name and text.
 const FIXTURES: [(&str, &str); 5] = [
-    (
-        "four_gpus_random_read.gdsio",
-        include_str!("../fixtures/four_gpus_random_read.gdsio"),
-    ),
-    (
-        "eight_gpus_large_read.gdsio",
-        include_str!("../fixtures/eight_gpus_large_read.gdsio"),
-    ),
-    (
-        "shell_made.gdsio",
-        include_str!("../fixtures/shell_made.gdsio"),
-    ),
-    (
-        "random_read.fio",
-        include_str!("../fixtures/random_read.fio"),
-    ),
-    (
-        "block_device.fio",
-        include_str!("../fixtures/block_device.fio"),
-    ),
+    ("four_gpus_random_read.gdsio", include_str!("../fixtures/four_gpus_random_read.gdsio")),
+    ("eight_gpus_large_read.gdsio", include_str!("../fixtures/eight_gpus_large_read.gdsio")),
+    ("shell_made.gdsio", include_str!("../fixtures/shell_made.gdsio")),
+    ("random_read.fio", include_str!("../fixtures/random_read.fio")),
+    ("block_device.fio", include_str!("../fixtures/block_device.fio")),
 ];
 
 /// The environment of all tests.
@@ -50,11 +32,7 @@ fn env(name: &str) -> Option<String> {
 
 /// A fixture's text.
 fn fixture(name: &str) -> &'static str {
-    FIXTURES
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, text)| *text)
-        .unwrap()
+    FIXTURES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).unwrap()
 }
 
 /// Messages as lines of at most 88 columns, the later lines of each indented. Snapshots hold

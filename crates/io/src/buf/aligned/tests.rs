@@ -41,10 +41,7 @@ fn spans_stay_inside() {
     let memory = Aligned::new(8192).unwrap();
     // SAFETY: never given to an engine.
     let span = |offset, len| unsafe { memory.span(offset, len) };
-    assert_eq!(
-        span(4096, 4096).unwrap().as_ptr() as usize,
-        memory.as_ptr() as usize + 4096
-    );
+    assert_eq!(span(4096, 4096).unwrap().as_ptr() as usize, memory.as_ptr() as usize + 4096);
     assert!(span(memory.len(), 0).is_some());
     assert!(span(4097, 4096).is_none());
     assert!(span(usize::MAX, 1).is_none());

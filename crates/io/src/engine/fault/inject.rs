@@ -78,19 +78,11 @@ impl FromStr for Inject {
 
 impl Inject {
     fn set(&mut self, name: &str, value: &str) -> Result<(), InjectError> {
-        let unit = |source| InjectError::Value {
-            name: name.to_owned(),
-            source,
-        };
-        let not_a_number = || InjectError::Number {
-            name: name.to_owned(),
-            value: value.to_owned(),
-        };
-        let probability = |text: &str| {
-            parse_percent(text)
-                .map(|percent| percent / 100.0)
-                .map_err(unit)
-        };
+        let unit = |source| InjectError::Value { name: name.to_owned(), source };
+        let not_a_number =
+            || InjectError::Number { name: name.to_owned(), value: value.to_owned() };
+        let probability =
+            |text: &str| parse_percent(text).map(|percent| percent / 100.0).map_err(unit);
         match name {
             "eio" => self.eio = probability(value)?,
             "enospc" => self.enospc = probability(value)?,
@@ -101,11 +93,7 @@ impl Inject {
             }
             "rate" => {
                 let rate = parse_bytes(value).map_err(unit)?;
-                self.rate = Some(
-                    Some(rate)
-                        .filter(|rate| *rate > 0)
-                        .ok_or_else(not_a_number)?,
-                );
+                self.rate = Some(Some(rate).filter(|rate| *rate > 0).ok_or_else(not_a_number)?);
             }
             "iops" => {
                 let iops = value.parse().ok().filter(|iops| *iops > 0);

@@ -2,9 +2,8 @@ use super::{Inject, InjectError};
 
 #[test]
 fn every_fault_can_be_written() {
-    let inject: Inject = "eio=1%,short=5%,delay=2ms@10%,enospc=0.1%,rate=100M,iops=5000,seed=7"
-        .parse()
-        .unwrap();
+    let inject: Inject =
+        "eio=1%,short=5%,delay=2ms@10%,enospc=0.1%,rate=100M,iops=5000,seed=7".parse().unwrap();
     let expected = Inject {
         eio: 0.01,
         enospc: 0.001,

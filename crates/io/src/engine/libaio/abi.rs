@@ -76,10 +76,7 @@ impl Context {
         // SAFETY: the kernel writes the context's number, an unsigned long, to `id`.
         let result = unsafe { libc::syscall(libc::SYS_io_setup, depth, &raw mut id) };
         answer(result)?;
-        Ok(Context {
-            id,
-            ring: readable_ring(id),
-        })
+        Ok(Context { id, ring: readable_ring(id) })
     }
 
     /// Hands the requests over; how many were accepted, from the first.

@@ -45,10 +45,7 @@ fn ring(setup: Setup, entries: u32) -> io::Result<IoUring> {
     builder.dontfork();
     match setup {
         Setup::Deferred => {
-            builder
-                .setup_single_issuer()
-                .setup_defer_taskrun()
-                .setup_taskrun_flag();
+            builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         }
         Setup::Cooperative => {
             builder.setup_coop_taskrun().setup_taskrun_flag();
@@ -118,10 +115,7 @@ pub(super) fn open_with(
     steps_down.push(format!("pool instead of io_uring: {}", why(&err)));
     let mut opened = pool::open(config)?;
     steps_down.append(&mut opened.steps_down);
-    Ok(Opened {
-        steps_down,
-        ..opened
-    })
+    Ok(Opened { steps_down, ..opened })
 }
 
 fn finish(config: &Config, ring: IoUring, depth: u32, mut steps_down: Vec<String>) -> Opened {
@@ -154,20 +148,8 @@ fn finish(config: &Config, ring: IoUring, depth: u32, mut steps_down: Vec<String
         (false, false) => "io_uring",
     };
     let slots = Slots::new(depth);
-    let engine = Uring {
-        ring,
-        slots,
-        fds,
-        fixed_files,
-        fixed_area,
-        queued: 0,
-        retries: 0,
-    };
-    Opened {
-        engine: Box::new(engine),
-        got: got.to_owned(),
-        steps_down,
-    }
+    let engine = Uring { ring, slots, fds, fixed_files, fixed_area, queued: 0, retries: 0 };
+    Opened { engine: Box::new(engine), got: got.to_owned(), steps_down }
 }
 
 /// Registers the area in pieces of 1 GiB.
@@ -181,10 +163,7 @@ fn register(ring: &IoUring, area: Area) -> io::Result<()> {
         .map(|number| {
             let from = number * piece;
             let base = area.ptr.as_ptr().wrapping_add(from).cast();
-            libc::iovec {
-                iov_base: base,
-                iov_len: (area.len - from).min(piece),
-            }
+            libc::iovec { iov_base: base, iov_len: (area.len - from).min(piece) }
         })
         .collect();
     // SAFETY: the area stays mapped as long as the engine lives (`Area`), and the kernel holds

@@ -6,17 +6,8 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 fn config(file: &std::fs::File) -> Config {
-    let files = vec![EngineFile {
-        fd: file.as_raw_fd(),
-        len: 4096,
-        writable: true,
-    }];
-    Config {
-        depth: 4,
-        files,
-        area: None,
-        direct: false,
-    }
+    let files = vec![EngineFile { fd: file.as_raw_fd(), len: 4096, writable: true }];
+    Config { depth: 4, files, area: None, direct: false }
 }
 
 fn file() -> std::fs::File {
@@ -31,20 +22,11 @@ fn reads(mut opened: Opened) {
     let ptr = NonNull::new(memory.as_mut_ptr()).unwrap();
     // SAFETY: the array outlives the I/O, which is reaped below.
     let span = unsafe { Span::new(ptr, 4096) };
-    let io = Io {
-        op: Op::Read,
-        file: 0,
-        offset: 0,
-        span,
-        token: 5,
-    };
+    let io = Io { op: Op::Read, file: 0, offset: 0, span, token: 5 };
     assert!(matches!(opened.engine.push(io), Push::Taken));
     let mut done: Vec<Done> = Vec::new();
     opened.engine.reap(&mut done, 1).unwrap();
-    assert_eq!(
-        (done.len(), done[0].io.token, done[0].result),
-        (1, 5, Ok(4096))
-    );
+    assert_eq!((done.len(), done[0].io.token, done[0].result), (1, 5, Ok(4096)));
     drop(opened);
     assert_eq!(memory, [9; 4096]);
 }
@@ -57,10 +39,7 @@ fn without_a_ring_the_pool_runs_and_says_so() {
         let opened = open_with(&config(&file), refuse).unwrap();
         assert_eq!(opened.got, "pool (4 threads)");
         let reason = &opened.steps_down[0];
-        assert!(
-            reason.starts_with("pool instead of io_uring: io_uring_setup:"),
-            "{reason}"
-        );
+        assert!(reason.starts_with("pool instead of io_uring: io_uring_setup:"), "{reason}");
         assert!(reason.contains(&format!("os error {errno}")), "{reason}");
         reads(opened);
     }
@@ -74,10 +53,7 @@ fn an_older_kernel_gets_fewer_flags() {
         let make = |setup, entries| {
             asked.borrow_mut().push(setup);
             let better = [Setup::Deferred, Setup::Cooperative];
-            let refused = better
-                .iter()
-                .take_while(|&&b| b != best)
-                .any(|&b| b == setup);
+            let refused = better.iter().take_while(|&&b| b != best).any(|&b| b == setup);
             if refused {
                 return Err(io::Error::from_raw_os_error(libc::EINVAL));
             }
@@ -106,28 +82,17 @@ fn memory_that_can_not_be_registered_is_used_all_the_same() {
     let mut config = config(&file);
     // The address of nothing: the kernel can't pin it.
     let nowhere = NonNull::new(4096 as *mut u8).unwrap();
-    config.area = Some(crate::engine::Area {
-        ptr: nowhere,
-        len: 4096,
-    });
+    config.area = Some(crate::engine::Area { ptr: nowhere, len: 4096 });
     let opened = super::open(&config).unwrap();
     assert_eq!(opened.got, "io_uring (fixed files)");
-    assert!(
-        opened
-            .steps_down
-            .iter()
-            .any(|line| line.contains("memory not registered"))
-    );
+    assert!(opened.steps_down.iter().any(|line| line.contains("memory not registered")));
     reads(opened);
 }
 
 #[test]
 fn a_depth_above_the_ring_is_cut() {
     let file = file();
-    let config = Config {
-        depth: 40_000,
-        ..config(&file)
-    };
+    let config = Config { depth: 40_000, ..config(&file) };
     let refuse = |_, entries| -> io::Result<IoUring> {
         assert_eq!(entries, 32_768);
         Err(io::Error::from_raw_os_error(libc::EPERM))
@@ -142,21 +107,14 @@ fn a_span_is_fixed_only_inside_one_piece() {
     // Addresses only: nothing is mapped there and nothing is touched.
     let start = 1_usize << 40;
     let at = |address: usize| NonNull::new(address as *mut u8).unwrap();
-    let area = crate::engine::Area {
-        ptr: at(start),
-        len: 2 * PIECE + 4096,
-    };
+    let area = crate::engine::Area { ptr: at(start), len: 2 * PIECE + 4096 };
     let piece = |offset: usize, len| {
         // SAFETY: never pushed.
         super::piece(area, &unsafe { Span::new(at(start + offset), len) })
     };
     assert_eq!(piece(0, 4096), Some(0));
     assert_eq!(piece(PIECE - 4096, 4096), Some(0));
-    assert_eq!(
-        piece(PIECE - 4096, 4097),
-        None,
-        "it crosses into the next piece"
-    );
+    assert_eq!(piece(PIECE - 4096, 4097), None, "it crosses into the next piece");
     assert_eq!(piece(PIECE, 4096), Some(1));
     assert_eq!(piece(2 * PIECE, 4096), Some(2));
     assert_eq!(piece(2 * PIECE, 4097), None, "it ends past the area");

@@ -38,12 +38,7 @@ impl Judge {
         let checker = Checker::new(&gpu.context, &kernels)?;
         let stream = Stream::new(&gpu.context)?;
         let base = destination.ptr();
-        Ok(Judge::Gpu {
-            base,
-            kernels,
-            checker,
-            stream,
-        })
+        Ok(Judge::Gpu { base, kernels, checker, stream })
     }
 
     /// Writes the pattern and waits until it is there.
@@ -52,12 +47,7 @@ impl Judge {
     /// The place is inside the destination, which lives, and nothing else uses it meanwhile.
     pub(super) unsafe fn fill(&self, place: Place, key: u64, offset: u64) -> Result<(), GpuError> {
         match self {
-            Judge::Gpu {
-                base,
-                kernels,
-                stream,
-                ..
-            } => {
+            Judge::Gpu { base, kernels, stream, .. } => {
                 let device = base.byte_add(place.at as u64);
                 // SAFETY: the caller's promise; the stream is waited for.
                 unsafe { kernels.fill(stream, device, u64::from(place.len), key, offset) }?;
@@ -86,12 +76,7 @@ impl Judge {
         offset: u64,
     ) -> Result<Option<Mismatch>, GpuError> {
         match self {
-            Judge::Gpu {
-                base,
-                checker,
-                stream,
-                ..
-            } => {
+            Judge::Gpu { base, checker, stream, .. } => {
                 let device = base.byte_add(place.at as u64);
                 // SAFETY: the caller's promise; the checker waits for the stream.
                 unsafe { checker.check(stream, device, u64::from(place.len), key, offset) }

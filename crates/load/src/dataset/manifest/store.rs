@@ -78,18 +78,12 @@ pub(super) fn read(dir: &Path) -> Result<Option<List>, ManifestError> {
     let path = dir.join(FILE_NAME);
     // O_NONBLOCK: opening a pipe of that name must not wait for a writer.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = match OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(&path)
-    {
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
         Ok(file) => file,
         Err(error) if is_absent(&error) => return Ok(None),
         Err(source) => return Err(call("open", &path, source)),
     };
-    let found = file
-        .metadata()
-        .map_err(|source| call("fstat", &path, source))?;
+    let found = file.metadata().map_err(|source| call("fstat", &path, source))?;
     if !found.is_file() {
         return Err(rejected(&path, "it is not a regular file"));
     }
@@ -97,19 +91,10 @@ pub(super) fn read(dir: &Path) -> Result<Option<List>, ManifestError> {
     let read = file.take(MAX_BYTES + 1).read_to_end(&mut text);
     read.map_err(|source| call("read", &path, source))?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(rejected(
-            &path,
-            "it is longer than any list that gpuio writes",
-        ));
+        return Err(rejected(&path, "it is longer than any list that gpuio writes"));
     }
     let files = parse(&path, &text)?;
-    Ok(Some(List {
-        files,
-        owner: Some(Owner {
-            uid: found.uid(),
-            mode: found.mode(),
-        }),
-    }))
+    Ok(Some(List { files, owner: Some(Owner { uid: found.uid(), mode: found.mode() }) }))
 }
 
 fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
@@ -121,17 +106,10 @@ fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
             what: error.to_string(),
         })?;
     if document.format != FORMAT {
-        let what = format!(
-            "its format is {}, this gpuio knows {FORMAT}",
-            document.format
-        );
+        let what = format!("its format is {}, this gpuio knows {FORMAT}", document.format);
         return Err(rejected(path, &what));
     }
-    let mut names: Vec<&str> = document
-        .files
-        .iter()
-        .map(|entry| entry.name.as_str())
-        .collect();
+    let mut names: Vec<&str> = document.files.iter().map(|entry| entry.name.as_str()).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(rejected(path, &format!("it lists {:?} twice", pair[0])));
@@ -181,10 +159,7 @@ fn replace(dir: &Path, files: &[Entry]) -> Result<(), ManifestError> {
         Err(error) if is_absent(&error) => {}
         Err(source) => return Err(call("unlink", &next, source)),
     }
-    let document = Document {
-        format: FORMAT,
-        files,
-    };
+    let document = Document { format: FORMAT, files };
     let mut text = serde_json::to_vec_pretty(&document)
         .map_err(|error| fail("write")(io::Error::other(error)))?;
     text.push(b'\n');
@@ -230,10 +205,7 @@ impl Lock {
             std::thread::sleep(LOCK_PAUSE);
         }
         let waited = LOCK_PAUSE.saturating_mul(u32::try_from(LOCK_TRIES).unwrap_or(u32::MAX));
-        Err(ManifestError::Busy {
-            path,
-            seconds: waited.as_secs(),
-        })
+        Err(ManifestError::Busy { path, seconds: waited.as_secs() })
     }
 
     /// Removes the lock file while the lock is held: whoever waits for it notices and makes anew.
@@ -260,34 +232,21 @@ fn try_lock(path: &Path) -> Result<Option<File>, ManifestError> {
         Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => return Ok(None),
         Err(errno) => return Err(call("flock", path, errno.into())),
     }
-    let held = file
-        .metadata()
-        .map_err(|source| call("fstat", path, source))?;
+    let held = file.metadata().map_err(|source| call("fstat", path, source))?;
     let named = fs::symlink_metadata(path).ok();
     let same = named.is_some_and(|named| Identity::of(&named) == Identity::of(&held));
     Ok(same.then_some(file))
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn rejected(path: &Path, what: &str) -> ManifestError {
-    ManifestError::Rejected {
-        path: path.to_owned(),
-        what: what.to_owned(),
-    }
+    ManifestError::Rejected { path: path.to_owned(), what: what.to_owned() }
 }
 
 fn call(call: &'static str, path: &Path, source: io::Error) -> ManifestError {
     let meaning = crate::dataset::failure::meaning(&source, path, None);
-    ManifestError::Call {
-        call,
-        path: path.to_owned(),
-        source,
-        meaning,
-    }
+    ManifestError::Call { call, path: path.to_owned(), source, meaning }
 }

@@ -45,10 +45,7 @@ fn a_file_that_took_the_name_stays() {
     fs::write(dir.path().join("g"), "precious").unwrap();
     fs::rename(dir.path().join("g"), &path).unwrap();
     let errors = clean(&made, &[]);
-    assert!(
-        matches!(errors.as_slice(), [CleanError::Replaced { .. }]),
-        "{errors:?}"
-    );
+    assert!(matches!(errors.as_slice(), [CleanError::Replaced { .. }]), "{errors:?}");
     assert_eq!(fs::read(&path).unwrap(), b"precious");
 }
 
@@ -59,10 +56,7 @@ fn a_file_that_is_gone_already_is_no_error() {
     let made = prepare(&wanted(&path, 1000)).unwrap();
     fs::remove_file(&path).unwrap();
     assert!(clean(&made, &[]).is_empty());
-    assert!(
-        names(dir.path()).is_empty(),
-        "the entry went, and the list with it"
-    );
+    assert!(names(dir.path()).is_empty(), "the entry went, and the list with it");
 }
 
 #[test]

@@ -27,22 +27,13 @@ fn accept(wanted: &Wanted, permit: &Permit) -> Verdict {
 fn an_absent_file_is_made_for_writing() {
     let dir = directory();
     let path = dir.path().join("f");
-    let named = Wanted {
-        in_directory: false,
-        ..writing(&path, MIB)
-    };
+    let named = Wanted { in_directory: false, ..writing(&path, MIB) };
     for wanted in [&named, &writing(&path, MIB)] {
         let verdict = accept(wanted, &Permit::default());
         assert_eq!((verdict.note, verdict.fill), (GuardNote::Make, false));
     }
-    let mixed = Wanted {
-        reads: true,
-        ..named
-    };
-    assert!(
-        accept(&mixed, &permit()).fill,
-        "what is read must be there first"
-    );
+    let mixed = Wanted { reads: true, ..named };
+    assert!(accept(&mixed, &permit()).fill, "what is read must be there first");
 }
 
 #[test]
@@ -51,20 +42,10 @@ fn an_absent_file_is_made_for_reading_only_in_a_directory_of_ours() {
     let path = dir.path().join("f");
     let verdict = accept(&wanted(&path, MIB), &permit());
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Make, true));
-    let command = format!(
-        "gdsio -D {} -I 1 with the same -w, -s and -o",
-        dir.path().display()
-    );
-    let parts = [
-        "never written",
-        "run the write command first",
-        command.as_str(),
-    ];
+    let command = format!("gdsio -D {} -I 1 with the same -w, -s and -o", dir.path().display());
+    let parts = ["never written", "run the write command first", command.as_str()];
     refuse(&wanted(&path, MIB), &Permit::default(), &parts);
-    let named = Wanted {
-        in_directory: false,
-        ..wanted(&path, MIB)
-    };
+    let named = Wanted { in_directory: false, ..wanted(&path, MIB) };
     let file = format!("--filename {}", path.display());
     refuse(&named, &permit(), &["does not exist", &file]);
 }
@@ -74,21 +55,10 @@ fn one_level_of_directory_may_be_made() {
     let dir = directory();
     let one = dir.path().join("d/f");
     assert_eq!(accept(&writing(&one, MIB), &permit()).note, GuardNote::Make);
-    let named = Wanted {
-        in_directory: false,
-        ..writing(&one, MIB)
-    };
-    refuse(
-        &named,
-        &permit(),
-        &["directory that would hold it does not exist"],
-    );
+    let named = Wanted { in_directory: false, ..writing(&one, MIB) };
+    refuse(&named, &permit(), &["directory that would hold it does not exist"]);
     let two = dir.path().join("d/e/f");
-    refuse(
-        &writing(&two, MIB),
-        &permit(),
-        &["directory that would hold it does not exist"],
-    );
+    refuse(&writing(&two, MIB), &permit(), &["directory that would hold it does not exist"]);
 }
 
 #[test]
@@ -98,24 +68,11 @@ fn a_foreign_file_is_not_written_without_the_flag() {
     fs::write(&path, "precious").unwrap();
     let refusal = refuse(&writing(&path, MIB), &permit(), &["--overwrite", "8 bytes"]);
     assert!(matches!(refusal, Refusal::Foreign { .. }));
-    let allowed = Permit {
-        overwrite: true,
-        ..permit()
-    };
+    let allowed = Permit { overwrite: true, ..permit() };
     let verdict = accept(&writing(&path, MIB), &allowed);
-    assert_eq!(
-        (verdict.note, verdict.fill),
-        (GuardNote::ForeignOverwrite, false)
-    );
-    assert!(
-        verdict.dangers[0].contains("8 bytes"),
-        "{:?}",
-        verdict.dangers
-    );
-    let mixed = Wanted {
-        reads: true,
-        ..writing(&path, MIB)
-    };
+    assert_eq!((verdict.note, verdict.fill), (GuardNote::ForeignOverwrite, false));
+    assert!(verdict.dangers[0].contains("8 bytes"), "{:?}", verdict.dangers);
+    let mixed = Wanted { reads: true, ..writing(&path, MIB) };
     assert!(accept(&mixed, &allowed).fill, "it is too short to be read");
     assert_eq!(fs::read(&path).unwrap(), b"precious");
 }
@@ -128,19 +85,10 @@ fn a_foreign_file_may_be_read_if_it_is_long_enough() {
     let verdict = accept(&wanted(&path, 8), &Permit::default());
     assert_eq!(verdict.note, GuardNote::ForeignReadOnly);
     assert_eq!(verdict.size_bytes, Some(8));
-    assert_eq!(
-        verdict.identity,
-        Some(Identity::of(&fs::metadata(&path).unwrap()))
-    );
-    let parts = [
-        "8 bytes and 9 are wanted",
-        "gpuio bench --rw write --directory",
-    ];
+    assert_eq!(verdict.identity, Some(Identity::of(&fs::metadata(&path).unwrap())));
+    let parts = ["8 bytes and 9 are wanted", "gpuio bench --rw write --directory"];
     refuse(&wanted(&path, 9), &permit(), &parts);
-    let verified = Wanted {
-        needs_pattern: true,
-        ..wanted(&path, 8)
-    };
+    let verified = Wanted { needs_pattern: true, ..wanted(&path, 8) };
     refuse(&verified, &permit(), &["--verify"]);
 }
 
@@ -148,17 +96,9 @@ fn a_foreign_file_may_be_read_if_it_is_long_enough() {
 fn our_file_is_used_or_made_anew() {
     let dir = directory();
     let path = dir.path().join("f");
-    let verified = Wanted {
-        needs_pattern: true,
-        ..wanted(&path, MIB)
-    };
+    let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
     prepare(&wanted(&path, MIB)).unwrap();
-    for wanted in [
-        &wanted(&path, MIB),
-        &writing(&path, MIB),
-        &verified,
-        &wanted(&path, 1),
-    ] {
+    for wanted in [&wanted(&path, MIB), &writing(&path, MIB), &verified, &wanted(&path, 1)] {
         let verdict = accept(wanted, &Permit::default());
         assert_eq!((verdict.note, verdict.fill), (GuardNote::Ours, false));
         assert!(verdict.holds_pattern);
@@ -167,11 +107,7 @@ fn our_file_is_used_or_made_anew() {
     let verdict = accept(&longer, &permit());
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Remake, true));
     assert!(!verdict.holds_pattern);
-    refuse(
-        &longer,
-        &Permit::default(),
-        &["1048576 bytes and 2097152 are wanted"],
-    );
+    refuse(&longer, &Permit::default(), &["1048576 bytes and 2097152 are wanted"]);
     let verdict = accept(&writing(&path, 2 * MIB), &Permit::default());
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Remake, false));
 }
@@ -181,22 +117,12 @@ fn another_pattern_matters_only_where_it_is_verified() {
     let dir = directory();
     let path = dir.path().join("f");
     prepare(&wanted(&path, MIB)).unwrap();
-    let other = Wanted {
-        salt: 12,
-        ..wanted(&path, MIB)
-    };
+    let other = Wanted { salt: 12, ..wanted(&path, MIB) };
     assert_eq!(accept(&other, &permit()).note, GuardNote::Ours);
     assert!(!accept(&other, &permit()).holds_pattern);
-    let verified = Wanted {
-        needs_pattern: true,
-        ..other
-    };
+    let verified = Wanted { needs_pattern: true, ..other };
     assert_eq!(accept(&verified, &permit()).note, GuardNote::Remake);
-    refuse(
-        &verified,
-        &Permit::default(),
-        &["does not hold the pattern", "gdsio -D", "-I 1"],
-    );
+    refuse(&verified, &Permit::default(), &["does not hold the pattern", "gdsio -D", "-I 1"]);
 }
 
 #[test]
@@ -206,14 +132,8 @@ fn a_crashed_writer_leaves_ours_without_pattern() {
     prepare(&wanted(&path, MIB)).unwrap();
     manifest::begin(&[&path]).unwrap();
     fs::write(&path, vec![7; 2 << 20]).unwrap();
-    assert_eq!(
-        accept(&writing(&path, MIB), &Permit::default()).note,
-        GuardNote::Ours
-    );
-    let verified = Wanted {
-        needs_pattern: true,
-        ..wanted(&path, MIB)
-    };
+    assert_eq!(accept(&writing(&path, MIB), &Permit::default()).note, GuardNote::Ours);
+    let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
     assert_eq!(accept(&verified, &permit()).note, GuardNote::Remake);
 }
 
@@ -235,11 +155,7 @@ fn a_link_to_a_foreign_file_is_foreign_and_one_to_ours_is_ours() {
     symlink(&path, &link).unwrap();
     refuse(&writing(&link, 8), &permit(), &["--overwrite", "a link to"]);
     fs::remove_file(&path).unwrap();
-    refuse(
-        &writing(&link, 8),
-        &permit(),
-        &["link to", "does not exist"],
-    );
+    refuse(&writing(&link, 8), &permit(), &["link to", "does not exist"]);
     prepare(&wanted(&path, MIB)).unwrap();
     let verdict = accept(&writing(&link, MIB), &permit());
     assert_eq!(verdict.note, GuardNote::Ours);
@@ -252,36 +168,18 @@ fn a_list_that_cannot_be_read_makes_nothing_ours() {
     let path = dir.path().join("f");
     prepare(&wanted(&path, MIB)).unwrap();
     fs::write(dir.path().join(FILE_NAME), "{").unwrap();
-    refuse(
-        &writing(&path, MIB),
-        &permit(),
-        &["--overwrite", FILE_NAME, "line 1, column"],
-    );
-    assert_eq!(
-        accept(&wanted(&path, MIB), &permit()).note,
-        GuardNote::ForeignReadOnly
-    );
+    refuse(&writing(&path, MIB), &permit(), &["--overwrite", FILE_NAME, "line 1, column"]);
+    assert_eq!(accept(&wanted(&path, MIB), &permit()).note, GuardNote::ForeignReadOnly);
     let absent = dir.path().join("g");
-    let refusal = refuse(
-        &writing(&absent, MIB),
-        &permit(),
-        &[FILE_NAME, "line 1, column"],
-    );
+    let refusal = refuse(&writing(&absent, MIB), &permit(), &[FILE_NAME, "line 1, column"]);
     assert!(matches!(refusal, Refusal::Manifest(_)));
 }
 
 #[test]
 fn what_is_no_storage_is_refused() {
     let dir = directory();
-    let all = Permit {
-        overwrite: true,
-        ..permit()
-    };
-    refuse(
-        &wanted(dir.path(), 1),
-        &all,
-        &["is a directory", "--directory"],
-    );
+    let all = Permit { overwrite: true, ..permit() };
+    refuse(&wanted(dir.path(), 1), &all, &["is a directory", "--directory"]);
     let null = PathBuf::from("/dev/null");
     refuse(&wanted(&null, 1), &all, &["character device"]);
     refuse(&writing(&null, 1), &all, &["character device"]);
@@ -323,11 +221,7 @@ fn blank() -> BlockTarget {
 }
 
 fn on(path: &str) -> Permit {
-    Permit {
-        overwrite: true,
-        devices: vec![PathBuf::from(path)],
-        make_missing: true,
-    }
+    Permit { overwrite: true, devices: vec![PathBuf::from(path)], make_missing: true }
 }
 
 #[test]
@@ -336,59 +230,28 @@ fn devices_are_read_freely_and_written_only_by_name() {
     let verdict = device(blank(), &wanted(&path, MIB), &Permit::default()).unwrap();
     assert_eq!(verdict.note, GuardNote::ForeignReadOnly);
     assert_eq!(verdict.kind, TargetKind::BlockDevice);
-    let text = device(blank(), &wanted(&path, MIB + 1), &permit())
-        .unwrap_err()
-        .to_string();
+    let text = device(blank(), &wanted(&path, MIB + 1), &permit()).unwrap_err().to_string();
     assert!(text.contains("1048576 bytes and 1048577"), "{text}");
 
     let write = writing(&path, MIB);
-    for permit in [
-        &Permit {
-            overwrite: true,
-            ..permit()
-        },
-        &on("/dev/nvme8n1"),
-    ] {
+    for permit in [&Permit { overwrite: true, ..permit() }, &on("/dev/nvme8n1")] {
         let text = device(blank(), &write, permit).unwrap_err().to_string();
         assert!(text.contains("--destroy-data-on /dev/nvme9n1"), "{text}");
     }
     let verdict = device(blank(), &write, &on("/dev/nvme9n1")).unwrap();
-    assert_eq!(
-        (verdict.note, verdict.fill),
-        (GuardNote::ForeignOverwrite, false)
-    );
-    let verified = Wanted {
-        reads: true,
-        needs_pattern: true,
-        ..write
-    };
-    assert!(
-        device(blank(), &verified, &on("/dev/nvme9n1"))
-            .unwrap()
-            .fill
-    );
+    assert_eq!((verdict.note, verdict.fill), (GuardNote::ForeignOverwrite, false));
+    let verified = Wanted { reads: true, needs_pattern: true, ..write };
+    assert!(device(blank(), &verified, &on("/dev/nvme9n1")).unwrap().fill);
 }
 
 #[test]
 fn a_devices_data_is_named_before_it_may_go() {
     let path = PathBuf::from("/dev/nvme9n1");
-    let signature = Signature {
-        name: "ext4 file system".to_owned(),
-        offset_bytes: 1080,
-    };
-    let holding = BlockTarget {
-        signatures: vec![signature],
-        ends_are_zero: None,
-        ..blank()
-    };
+    let signature = Signature { name: "ext4 file system".to_owned(), offset_bytes: 1080 };
+    let holding = BlockTarget { signatures: vec![signature], ends_are_zero: None, ..blank() };
     let write = writing(&path, MIB);
-    let text = device(holding.clone(), &write, &permit())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        text.contains("ext4") && text.contains("--destroy-data-on /dev/nvme9n1"),
-        "{text}"
-    );
+    let text = device(holding.clone(), &write, &permit()).unwrap_err().to_string();
+    assert!(text.contains("ext4") && text.contains("--destroy-data-on /dev/nvme9n1"), "{text}");
     let verdict = device(holding, &write, &on("/dev/nvme9n1")).unwrap();
     assert!(verdict.dangers.iter().any(|danger| danger.contains("ext4")));
 }
@@ -401,28 +264,13 @@ fn a_device_in_use_is_not_written_whatever_the_flags() {
         mount_point: "/srv".to_owned(),
         fs_type: "xfs".to_owned(),
     };
-    let mounted = BlockTarget {
-        mounted: vec![at],
-        ..blank()
-    };
-    let read_only = BlockTarget {
-        read_only: Some(true),
-        ..blank()
-    };
-    let swap = BlockTarget {
-        swap: vec!["nvme9n1".to_owned()],
-        ..blank()
-    };
+    let mounted = BlockTarget { mounted: vec![at], ..blank() };
+    let read_only = BlockTarget { read_only: Some(true), ..blank() };
+    let swap = BlockTarget { swap: vec!["nvme9n1".to_owned()], ..blank() };
     for (target, word) in [(mounted, "/srv"), (read_only, "read-only"), (swap, "swap")] {
         let refusal = device(target.clone(), &writing(&path, MIB), &on("/dev/nvme9n1"));
         let text = refusal.unwrap_err().to_string();
-        assert!(
-            text.contains(word) && text.contains("whatever the flags"),
-            "{text}"
-        );
-        assert!(
-            device(target, &wanted(&path, MIB), &permit()).is_ok(),
-            "reading is fine"
-        );
+        assert!(text.contains(word) && text.contains("whatever the flags"), "{text}");
+        assert!(device(target, &wanted(&path, MIB), &permit()).is_ok(), "reading is fine");
     }
 }

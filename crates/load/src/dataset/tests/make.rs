@@ -7,28 +7,16 @@ use super::super::manifest::{self, FILE_NAME, Holds};
 use super::super::space::within_limit;
 use super::*;
 
-const HOLDS: Holds = Holds {
-    salt: 11,
-    file_number: 3,
-};
+const HOLDS: Holds = Holds { salt: 11, file_number: 3 };
 
 #[test]
 fn a_file_is_made_with_the_pattern_and_listed() {
     let dir = directory();
-    for (name, length) in [
-        ("a", 1),
-        ("b", 4096),
-        ("c", BLOCK),
-        ("d", 5 * BLOCK + 12_345),
-        ("e", 0),
-    ] {
+    for (name, length) in [("a", 1), ("b", 4096), ("c", BLOCK), ("d", 5 * BLOCK + 12_345), ("e", 0)]
+    {
         let path = dir.path().join(name);
         let progress = Count::default();
-        let made = make_files(
-            &[task(path.clone(), length)],
-            &progress,
-            &AtomicBool::new(false),
-        );
+        let made = make_files(&[task(path.clone(), length)], &progress, &AtomicBool::new(false));
         let made = made.unwrap();
         assert_eq!(progress.0.load(Ordering::Relaxed), length);
         let found = fs::metadata(&path).unwrap();
@@ -46,12 +34,8 @@ fn a_file_is_made_with_the_pattern_and_listed() {
 fn data_is_really_written() {
     let dir = directory();
     let path = dir.path().join("f");
-    make_files(
-        &[task(path.clone(), 2 * BLOCK)],
-        &Count::default(),
-        &AtomicBool::new(false),
-    )
-    .unwrap();
+    make_files(&[task(path.clone(), 2 * BLOCK)], &Count::default(), &AtomicBool::new(false))
+        .unwrap();
     assert!(fs::metadata(&path).unwrap().blocks() * 512 >= 2 * BLOCK);
 }
 
@@ -78,11 +62,7 @@ fn another_pattern_is_written_over_the_whole() {
     let dir = directory();
     let path = dir.path().join("f");
     prepare(&wanted(&path, 2 * BLOCK)).unwrap();
-    let other = Wanted {
-        salt: 99,
-        needs_pattern: true,
-        ..wanted(&path, BLOCK + 7)
-    };
+    let other = Wanted { salt: 99, needs_pattern: true, ..wanted(&path, BLOCK + 7) };
     prepare(&other).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().len(), BLOCK + 7);
     assert!(holds_pattern(&path, 99, 3));
@@ -110,10 +90,7 @@ fn a_file_for_writing_is_made_empty() {
     manifest::begin(&[&path]).unwrap();
     fs::write(&path, "x").unwrap();
     manifest::settle(&[(&path, None)]).unwrap();
-    assert_eq!(
-        look(&writing(&path, 1), &permit()).unwrap().note,
-        GuardNote::Ours
-    );
+    assert_eq!(look(&writing(&path, 1), &permit()).unwrap().note, GuardNote::Ours);
 }
 
 #[test]
@@ -121,15 +98,8 @@ fn an_overwritten_foreign_file_stays_foreign_and_keeps_its_length() {
     let dir = directory();
     let path = dir.path().join("f");
     fs::write(&path, vec![7; 10_000]).unwrap();
-    let mixed = Wanted {
-        writes: true,
-        needs_pattern: true,
-        ..wanted(&path, 8192)
-    };
-    let allowed = Permit {
-        overwrite: true,
-        ..permit()
-    };
+    let mixed = Wanted { writes: true, needs_pattern: true, ..wanted(&path, 8192) };
+    let allowed = Permit { overwrite: true, ..permit() };
     let task = Task::of(&mixed, &look(&mixed, &allowed).unwrap()).unwrap();
     let made = make_files(&[task], &Count::default(), &AtomicBool::new(false)).unwrap();
     assert!(!made[0].created);
@@ -158,17 +128,9 @@ fn a_link_that_appears_meanwhile_is_not_followed() {
     let (path, aim) = (dir.path().join("f"), dir.path().join("aim"));
     fs::write(&aim, "precious").unwrap();
     std::os::unix::fs::symlink(&aim, &path).unwrap();
-    for guard in [
-        GuardNote::Make,
-        GuardNote::Remake,
-        GuardNote::ForeignOverwrite,
-    ] {
+    for guard in [GuardNote::Make, GuardNote::Remake, GuardNote::ForeignOverwrite] {
         let identity = Some(Identity::of(&fs::metadata(&aim).unwrap()));
-        let task = Task {
-            guard,
-            identity,
-            ..task(path.clone(), 8)
-        };
+        let task = Task { guard, identity, ..task(path.clone(), 8) };
         make_files(&[task], &Count::default(), &AtomicBool::new(false)).unwrap_err();
         assert_eq!(fs::read(&aim).unwrap(), b"precious");
         assert!(path.is_symlink());
@@ -219,10 +181,7 @@ fn stopping_removes_what_was_created_and_keeps_what_was_there() {
 fn a_failure_removes_the_files_before_it_too() {
     let dir = directory();
     fs::write(dir.path().join("b"), "precious").unwrap();
-    let tasks = [
-        task(dir.path().join("a"), BLOCK),
-        task(dir.path().join("b"), BLOCK),
-    ];
+    let tasks = [task(dir.path().join("a"), BLOCK), task(dir.path().join("b"), BLOCK)];
     make_files(&tasks, &Count::default(), &AtomicBool::new(false)).unwrap_err();
     assert_eq!(names(dir.path()), ["b"]);
     assert_eq!(fs::read(dir.path().join("b")).unwrap(), b"precious");
@@ -242,16 +201,10 @@ fn a_malformed_list_stops_the_making_and_stays() {
 #[test]
 fn more_than_is_free_is_refused_at_once() {
     let dir = directory();
-    let tasks = [
-        task(dir.path().join("a"), 1 << 60),
-        task(dir.path().join("b"), 1 << 60),
-    ];
+    let tasks = [task(dir.path().join("a"), 1 << 60), task(dir.path().join("b"), 1 << 60)];
     let error = make_files(&tasks, &Count::default(), &AtomicBool::new(false)).unwrap_err();
     let text = error.to_string();
-    assert!(
-        text.contains("need 2305843009213693952 more bytes"),
-        "{text}"
-    );
+    assert!(text.contains("need 2305843009213693952 more bytes"), "{text}");
     assert!(text.contains("are free"), "{text}");
     assert!(names(dir.path()).is_empty());
 }
@@ -271,9 +224,7 @@ fn directories_are_made_one_level_deep() {
     let path = dir.path().join("d");
     assert!(make_directory(&path).unwrap());
     assert!(!make_directory(&path).unwrap());
-    let text = make_directory(&dir.path().join("x/y"))
-        .unwrap_err()
-        .to_string();
+    let text = make_directory(&dir.path().join("x/y")).unwrap_err().to_string();
     assert!(text.contains("mkdir"), "{text}");
     fs::write(dir.path().join("file"), "").unwrap();
     make_directory(&dir.path().join("file")).unwrap_err();
@@ -286,9 +237,7 @@ impl Mounted {
     fn with(options: &str) -> Option<Mounted> {
         let dir = directory();
         let mut mount = Command::new("mount");
-        mount
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(dir.path());
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(dir.path());
         match mount.output() {
             Ok(output) if output.status.success() => Some(Mounted(dir)),
             other => {
@@ -301,10 +250,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let unmounted = Command::new("umount")
-            .arg("--lazy")
-            .arg(self.0.path())
-            .status();
+        let unmounted = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
         assert!(unmounted.is_ok_and(|status| status.success()));
     }
 }
@@ -326,38 +272,17 @@ fn a_file_system_that_is_full_is_told_with_the_numbers() {
     };
     let dir = mounted.0.path();
     let make = |path: PathBuf, length| {
-        make_files(
-            &[task(path, length)],
-            &Count::default(),
-            &AtomicBool::new(false),
-        )
+        make_files(&[task(path, length)], &Count::default(), &AtomicBool::new(false))
     };
     let text = make(dir.join("a"), 17 * MIB).unwrap_err().to_string();
-    assert!(
-        text.contains("17825792 more bytes and 16777216 are free"),
-        "{text}"
-    );
+    assert!(text.contains("17825792 more bytes and 16777216 are free"), "{text}");
     // It fits when it is checked; the list and its lock take the room that is missing later.
     let error = make(dir.join("a"), 16 * MIB).unwrap_err();
-    let MakeError::Call {
-        call,
-        offset,
-        source,
-        ..
-    } = &error
-    else {
-        panic!("{error}")
-    };
+    let MakeError::Call { call, offset, source, .. } = &error else { panic!("{error}") };
     assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
-    assert!(
-        offset.is_some() && ["fallocate", "pwrite"].contains(call),
-        "{error}"
-    );
+    assert!(offset.is_some() && ["fallocate", "pwrite"].contains(call), "{error}");
     let text = error.to_string();
-    assert!(
-        text.contains("more bytes;") && text.contains("are free"),
-        "{text}"
-    );
+    assert!(text.contains("more bytes;") && text.contains("are free"), "{text}");
     assert!(names(dir).is_empty(), "{:?}", names(dir));
     make(dir.join("a"), 8 * MIB).unwrap();
     assert!(holds_pattern(&dir.join("a"), 11, 3));
@@ -372,10 +297,7 @@ fn a_full_file_system_in_the_middle_leaves_nothing_of_ours() {
     let tasks = [task(dir.join("a"), 4 * MIB), task(dir.join("b"), 12 * MIB)];
     let other = dir.join("other");
     let error = make_files(&tasks, &FillUp(&other), &AtomicBool::new(false)).unwrap_err();
-    assert!(
-        error.to_string().contains("the file system is full"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("the file system is full"), "{error}");
     assert!(!dir.join("a").exists() && !dir.join("b").exists());
     assert!(other.exists());
 }
@@ -400,8 +322,5 @@ fn a_directory_without_permission_is_told() {
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let task = task(dir.path().join("a"), MIB);
     let error = make_files(&[task], &Count::default(), &AtomicBool::new(false)).unwrap_err();
-    assert!(
-        error.to_string().contains("may not do that here"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("may not do that here"), "{error}");
 }

@@ -6,10 +6,7 @@ use std::path::Path;
 use super::super::manifest::{FILE_NAME, Holds, ManifestError, adopt, begin, find, forget, settle};
 use super::{Identity, directory, names};
 
-const HOLDS: Holds = Holds {
-    salt: 11,
-    file_number: 3,
-};
+const HOLDS: Holds = Holds { salt: 11, file_number: 3 };
 
 fn ours(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
@@ -25,10 +22,7 @@ fn a_settled_file_is_ours_until_it_changes() {
     let entry = find(&path).unwrap().expect("it is ours");
     assert!(entry.holds(HOLDS));
     assert!(!entry.holds(Holds { salt: 12, ..HOLDS }));
-    assert!(!entry.holds(Holds {
-        file_number: 4,
-        ..HOLDS
-    }));
+    assert!(!entry.holds(Holds { file_number: 4, ..HOLDS }));
     assert_eq!((entry.size, entry.in_use), (8, false));
 
     let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -55,12 +49,7 @@ fn a_crashed_run_leaves_a_file_that_is_ours_without_a_pattern() {
     ours(&path, "12345678");
     begin(&[&path]).unwrap();
     // The run writes and never settles.
-    fs::OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .unwrap()
-        .write_all(b"other, longer")
-        .unwrap();
+    fs::OpenOptions::new().write(true).open(&path).unwrap().write_all(b"other, longer").unwrap();
     let entry = find(&path).unwrap().expect("in use means ours");
     assert!(entry.in_use);
     assert!(!entry.holds(HOLDS));
@@ -78,14 +67,8 @@ fn a_file_of_the_same_name_is_not_ours() {
     fs::write(dir.path().join("other"), "12345678").unwrap();
     fs::rename(dir.path().join("other"), &path).unwrap();
     assert_eq!(find(&path).unwrap(), None);
-    assert!(matches!(
-        begin(&[&path]),
-        Err(ManifestError::NotOurs { .. })
-    ));
-    assert!(matches!(
-        settle(&[(&path, None)]),
-        Err(ManifestError::NotOurs { .. })
-    ));
+    assert!(matches!(begin(&[&path]), Err(ManifestError::NotOurs { .. })));
+    assert!(matches!(settle(&[(&path, None)]), Err(ManifestError::NotOurs { .. })));
 }
 
 #[test]
@@ -128,18 +111,12 @@ fn a_malformed_list_is_told_with_its_place_and_left_alone() {
     let named = |name: &str| entry.replace("NAME", name);
     let with = |files: &str| format!("{{\"format\":1,\"files\":[{files}]}}");
     let cases = [
-        (
-            "{\n  \"format\": 1,\n  oops\n}".to_owned(),
-            "line 3, column 3",
-        ),
+        ("{\n  \"format\": 1,\n  oops\n}".to_owned(), "line 3, column 3"),
         (String::new(), "line 1, column 0"),
         ("{\"format\":2,\"files\":[]}".to_owned(), "its format is 2"),
         (with(&named("../a")), "\"../a\" is not the name"),
         (with(&named("")), "is not the name"),
-        (
-            with(&format!("{},{}", named("a.0"), named("a.0"))),
-            "lists \"a.0\" twice",
-        ),
+        (with(&format!("{},{}", named("a.0"), named("a.0"))), "lists \"a.0\" twice"),
         (with("{\"name\":7}"), "line 1, column"),
         ("[".repeat(100_000), "line 1, column 1"),
     ];
@@ -147,22 +124,13 @@ fn a_malformed_list_is_told_with_its_place_and_left_alone() {
         fs::write(&list, &text).unwrap();
         for error in [find(&path).unwrap_err(), adopt(&path, HOLDS).unwrap_err()] {
             let message = error.to_string();
-            let told = matches!(
-                error,
-                ManifestError::Malformed { .. } | ManifestError::Rejected { .. }
-            );
+            let told =
+                matches!(error, ManifestError::Malformed { .. } | ManifestError::Rejected { .. });
             assert!(told, "{message}");
-            assert!(
-                message.contains(wanted),
-                "{wanted:?} is missing from {message:?}"
-            );
+            assert!(message.contains(wanted), "{wanted:?} is missing from {message:?}");
             assert!(message.contains(FILE_NAME), "{message}");
         }
-        assert_eq!(
-            fs::read_to_string(&list).unwrap(),
-            text,
-            "it must stay as it was"
-        );
+        assert_eq!(fs::read_to_string(&list).unwrap(), text, "it must stay as it was");
     }
 }
 
@@ -174,12 +142,7 @@ fn a_list_that_is_a_link_or_a_pipe_is_not_read() {
     let list = dir.path().join(FILE_NAME);
     fs::rename(&list, dir.path().join("moved")).unwrap();
     std::os::unix::fs::symlink("moved", &list).unwrap();
-    assert!(
-        find(&path)
-            .unwrap_err()
-            .to_string()
-            .contains("symbolic link")
-    );
+    assert!(find(&path).unwrap_err().to_string().contains("symbolic link"));
     fs::remove_file(&list).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -189,12 +152,7 @@ fn a_list_that_is_a_link_or_a_pipe_is_not_read() {
         0,
     )
     .unwrap();
-    assert!(
-        find(&path)
-            .unwrap_err()
-            .to_string()
-            .contains("not a regular file")
-    );
+    assert!(find(&path).unwrap_err().to_string().contains("not a regular file"));
 }
 
 #[test]
@@ -220,11 +178,7 @@ fn a_list_of_another_user_vouches_for_nothing_of_a_third() {
         return;
     }
     std::os::unix::fs::chown(dir.path().join(FILE_NAME), Some(12345), None).unwrap();
-    assert_eq!(
-        find(&path).unwrap(),
-        None,
-        "user 12345 may not vouch for root's file"
-    );
+    assert_eq!(find(&path).unwrap(), None, "user 12345 may not vouch for root's file");
     std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
     assert!(find(&path).unwrap().is_some(), "but for his own");
     assert_eq!(fs::metadata(&path).unwrap().uid(), 12345);
@@ -253,12 +207,7 @@ fn many_at_once_lose_nothing() {
     for thread in 0..4 {
         for number in 0..10 {
             let path = dir.path().join(format!("f.{thread}.{number}"));
-            assert_eq!(
-                find(&path).unwrap().is_some(),
-                number % 2 == 0,
-                "{}",
-                path.display()
-            );
+            assert_eq!(find(&path).unwrap().is_some(), number % 2 == 0, "{}", path.display());
         }
     }
 }

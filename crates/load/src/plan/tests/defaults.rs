@@ -1,17 +1,11 @@
 use super::*;
 
 fn timed(runtime_ns: u64) -> Stop {
-    Stop {
-        runtime_ns: Some(runtime_ns),
-        bytes_per_thread: None,
-    }
+    Stop { runtime_ns: Some(runtime_ns), bytes_per_thread: None }
 }
 
 fn bytes(bytes: u64) -> Stop {
-    Stop {
-        runtime_ns: None,
-        bytes_per_thread: Some(bytes),
-    }
+    Stop { runtime_ns: None, bytes_per_thread: Some(bytes) }
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -20,51 +14,21 @@ const SECOND: u64 = 1_000_000_000;
 fn a_native_job_that_says_nothing_reads_large_blocks_from_storage_for_ten_seconds() {
     let job = job("");
     assert_eq!((job.name.as_str(), job.group), ("a", 0));
-    assert_eq!(
-        (job.path.choice.asked.as_str(), job.path.choice.got.as_str()),
-        ("auto", "host")
-    );
-    assert_eq!(
-        job.path.choice.why.as_deref(),
-        Some("no GPU and no path was asked for")
-    );
-    assert_eq!(
-        (job.path.gdsio, job.path.gdsio_name.as_str()),
-        (1, "CPUONLY")
-    );
-    assert_eq!(
-        (job.engine.asked.as_str(), job.engine.got.as_str()),
-        ("auto", "io_uring")
-    );
-    assert_eq!(
-        job.engine.why.as_deref(),
-        Some("O_DIRECT I/O gains from depth")
-    );
+    assert_eq!((job.path.choice.asked.as_str(), job.path.choice.got.as_str()), ("auto", "host"));
+    assert_eq!(job.path.choice.why.as_deref(), Some("no GPU and no path was asked for"));
+    assert_eq!((job.path.gdsio, job.path.gdsio_name.as_str()), (1, "CPUONLY"));
+    assert_eq!((job.engine.asked.as_str(), job.engine.got.as_str()), ("auto", "io_uring"));
+    assert_eq!(job.engine.why.as_deref(), Some("O_DIRECT I/O gains from depth"));
     assert_eq!((job.threads, job.depth, job.read_percent), (1, 8, 100));
     assert_eq!((job.order, job.blocks), (Order::Sequential, sizes(MIB)));
     assert_eq!((job.align_bytes, job.skew_bytes), (512, 0));
     assert_eq!(job.stop, timed(10 * SECOND));
-    assert_eq!(
-        (job.ramp_ns, job.start_delay_ns, job.pacing, job.seed),
-        (0, 0, None, 1)
-    );
+    assert_eq!((job.ramp_ns, job.start_delay_ns, job.pacing, job.seed), (0, 0, None, 1));
     assert_eq!(job.direct, DirectMode::Direct);
-    assert_eq!(
-        job.direct_why.as_deref(),
-        Some("storage itself is to be measured")
-    );
-    assert_eq!(
-        (job.sync, job.verify, job.fill),
-        (false, VerifyMode::Off, Fill::Pattern)
-    );
-    assert_eq!(
-        (job.refill, job.memory, job.streams),
-        (false, MemoryKind::Malloc, 0)
-    );
-    assert_eq!(
-        (job.shared_fd, job.inject, job.offset_bytes),
-        (false, None, 0)
-    );
+    assert_eq!(job.direct_why.as_deref(), Some("storage itself is to be measured"));
+    assert_eq!((job.sync, job.verify, job.fill), (false, VerifyMode::Off, Fill::Pattern));
+    assert_eq!((job.refill, job.memory, job.streams), (false, MemoryKind::Malloc, 0));
+    assert_eq!((job.shared_fd, job.inject, job.offset_bytes), (false, None, 0));
     assert_eq!((job.size_bytes, job.shared_files), (GIB, false));
     assert_eq!((job.gpus, job.notes), (vec![], vec![]));
 }
@@ -73,10 +37,7 @@ fn a_native_job_that_says_nothing_reads_large_blocks_from_storage_for_ten_second
 fn the_scratch_directory_is_removed_and_a_named_one_is_kept() {
     let scratch = job("");
     assert_eq!(scratch.directory.as_deref(), Some("gpuio-scratch"));
-    assert_eq!(
-        (scratch.file_prefix.as_str(), scratch.keep),
-        ("gpuio", false)
-    );
+    assert_eq!((scratch.file_prefix.as_str(), scratch.keep), ("gpuio", false));
     assert_eq!(scratch.targets[0].path, "gpuio-scratch/gpuio.0");
     assert!(job("directory=/d").keep);
     assert!(!job("directory=/d\nkeep=0").keep);
@@ -86,14 +47,8 @@ fn the_scratch_directory_is_removed_and_a_named_one_is_kept() {
 #[test]
 fn random_i_o_is_small_deep_and_covers_everything() {
     let job = job("rw=randread");
-    let order = Order::Random {
-        distribution: Distribution::Uniform,
-        coverage: true,
-    };
-    assert_eq!(
-        (job.order, job.blocks, job.depth),
-        (order, sizes(4 * KIB), 32)
-    );
+    let order = Order::Random { distribution: Distribution::Uniform, coverage: true };
+    assert_eq!((job.order, job.blocks, job.depth), (order, sizes(4 * KIB), 32));
     assert_eq!(job.align_bytes, 4 * KIB);
 }
 
@@ -104,39 +59,21 @@ fn directions_follow_from_rw_and_the_mix() {
     assert_eq!(percent("rw=randwrite"), 0);
     assert_eq!(percent("rw=rw"), 50);
     assert_eq!(percent("rw=randrw\nrwmixread=70"), 70);
-    assert_eq!(
-        percent("rw=read\nrwmixread=70"),
-        100,
-        "a mix is for mixed loads"
-    );
+    assert_eq!(percent("rw=read\nrwmixread=70"), 100, "a mix is for mixed loads");
 }
 
 #[test]
 fn distributions_with_hot_blocks_do_not_cover() {
     let order = |text: &str| job(text).order;
-    let random = |distribution| Order::Random {
-        distribution,
-        coverage: false,
-    };
+    let random = |distribution| Order::Random { distribution, coverage: false };
     let zipf = "rw=randread\nrandom_distribution=zipf:1.2\nnorandommap=0";
     assert_eq!(order(zipf), random(Distribution::Zipf { theta: 1.2 }));
     let pareto = "rw=randread\nrandom_distribution=pareto:0.2";
     assert_eq!(order(pareto), random(Distribution::Pareto { h: 0.2 }));
     let normal = "rw=randread\nrandom_distribution=normal:10";
-    assert_eq!(
-        order(normal),
-        random(Distribution::Normal {
-            deviation_percent: 10.0
-        })
-    );
-    assert_eq!(
-        order("rw=randread\nnorandommap"),
-        random(Distribution::Uniform)
-    );
-    assert_eq!(
-        order("rw=randread\nunaligned\nbs=64k"),
-        random(Distribution::Uniform)
-    );
+    assert_eq!(order(normal), random(Distribution::Normal { deviation_percent: 10.0 }));
+    assert_eq!(order("rw=randread\nnorandommap"), random(Distribution::Uniform));
+    assert_eq!(order("rw=randread\nunaligned\nbs=64k"), random(Distribution::Uniform));
 }
 
 #[test]
@@ -145,18 +82,10 @@ fn depth_follows_block_size_engine_and_path() {
     assert_eq!(depth("bs=128k"), 32);
     assert_eq!(depth("bs=132k"), 8);
     assert_eq!(depth("bs=4k\nengine=psync"), 1);
-    assert_eq!(
-        depth("bs=4k\nengine=psync\npath=staged"),
-        4,
-        "one is filled, others are copied"
-    );
+    assert_eq!(depth("bs=4k\nengine=psync\npath=staged"), 4, "one is filled, others are copied");
     assert_eq!(depth("bs=4k\npath=staged"), 32);
     assert_eq!(depth("bs=4k\nengine=psync\ndepth=3"), 3);
-    assert_eq!(
-        depth("bssplit=4k/90:256k/10"),
-        8,
-        "the largest block decides"
-    );
+    assert_eq!(depth("bssplit=4k/90:256k/10"), 8, "the largest block decides");
     assert_eq!(depth("ioengine=io_uring"), 1, "fio's default");
     assert_eq!(depth("gpu_dev_id=0\nrw=write"), 1, "gdsio has none");
 }
@@ -165,39 +94,22 @@ fn depth_follows_block_size_engine_and_path() {
 fn o_direct_is_the_default_where_it_works() {
     let direct = |text: &str| {
         let job = job(text);
-        (
-            job.direct,
-            job.direct_why.unwrap_or_default(),
-            job.engine.got,
-        )
+        (job.direct, job.direct_why.unwrap_or_default(), job.engine.got)
     };
     let (mode, why, engine) = direct("directory=/refuses");
-    assert_eq!(
-        (mode, why.as_str()),
-        (DirectMode::Buffered, "tmpfs refuses O_DIRECT")
-    );
+    assert_eq!((mode, why.as_str()), (DirectMode::Buffered, "tmpfs refuses O_DIRECT"));
     assert_eq!(engine, "psync", "depth gains nothing from the page cache");
     let (mode, why, _) = direct("engine=mmap");
-    assert_eq!(
-        (mode, why.as_str()),
-        (DirectMode::Buffered, "a mapping is always the page cache")
-    );
+    assert_eq!((mode, why.as_str()), (DirectMode::Buffered, "a mapping is always the page cache"));
     let (mode, why, _) = direct("path=cached");
     let cached = "this path is the one through the page cache";
     assert_eq!((mode, why.as_str()), (DirectMode::Buffered, cached));
     let (mode, why, _) = direct("direct=0");
     assert_eq!((mode, why.as_str()), (DirectMode::Buffered, ""));
     let (mode, why, _) = direct("ioengine=psync");
-    assert_eq!(
-        (mode, why.as_str()),
-        (DirectMode::Buffered, "fio's default is direct=0")
-    );
+    assert_eq!((mode, why.as_str()), (DirectMode::Buffered, "fio's default is direct=0"));
     let (mode, ..) = direct("directory=/unknown");
-    assert_eq!(
-        mode,
-        DirectMode::Direct,
-        "what could not be tried is tried at open"
-    );
+    assert_eq!(mode, DirectMode::Direct, "what could not be tried is tried at open");
 }
 
 #[test]
@@ -207,30 +119,16 @@ fn the_grain_of_the_coarsest_file_counts() {
     assert_eq!(job("filename=/unknown\nsize=1g").align_bytes, 4096);
     assert_eq!(job("filename=/fine\nsize=1g\ndirect=0").align_bytes, 1);
     assert_eq!(job("rw=randread\nbs=64k").align_bytes, 64 * KIB);
-    assert_eq!(
-        job("rw=randread\nbssplit=8k/50:64k/50").align_bytes,
-        8 * KIB
-    );
-    assert_eq!(
-        job("rw=randread\nbs=64k\nblockalign=4k").align_bytes,
-        4 * KIB
-    );
+    assert_eq!(job("rw=randread\nbssplit=8k/50:64k/50").align_bytes, 8 * KIB);
+    assert_eq!(job("rw=randread\nbs=64k\nblockalign=4k").align_bytes, 4 * KIB);
     assert_eq!(job("rw=randread\nbs=64k\nunaligned").skew_bytes, 512);
 }
 
 #[test]
 fn the_engine_steps_down_with_a_reason() {
     let engine = |missing| {
-        let job = Bench {
-            missing,
-            ..Bench::default()
-        }
-        .job("");
-        (
-            job.engine.got,
-            job.engine.why.unwrap_or_default(),
-            job.depth,
-        )
+        let job = Bench { missing, ..Bench::default() }.job("");
+        (job.engine.got, job.engine.why.unwrap_or_default(), job.depth)
     };
     let (got, why, depth) = engine(&["io_uring"]);
     assert_eq!((got.as_str(), depth), ("libaio", 8));
@@ -238,15 +136,8 @@ fn the_engine_steps_down_with_a_reason() {
     let (got, why, depth) = engine(&["io_uring", "libaio"]);
     assert_eq!((got.as_str(), depth), ("psync", 1));
     assert_eq!(why, "neither io_uring nor libaio can run here");
-    let named = Bench {
-        missing: &["io_uring"],
-        ..Bench::default()
-    }
-    .job("engine=io_uring");
-    assert_eq!(
-        (named.engine.asked.as_str(), named.engine.why),
-        ("io_uring", None)
-    );
+    let named = Bench { missing: &["io_uring"], ..Bench::default() }.job("engine=io_uring");
+    assert_eq!((named.engine.asked.as_str(), named.engine.why), ("io_uring", None));
 }
 
 #[test]
@@ -255,15 +146,9 @@ fn a_native_job_stops_by_time_unless_bytes_were_asked_for() {
     assert_eq!(stop("runtime=3"), timed(3 * SECOND));
     assert_eq!(stop("io_size=5m"), bytes(5 * MIB));
     assert_eq!(stop("size=1g\nloops=3"), bytes(3 * GIB));
-    let both = Stop {
-        runtime_ns: Some(3 * SECOND),
-        bytes_per_thread: Some(5 * MIB),
-    };
+    let both = Stop { runtime_ns: Some(3 * SECOND), bytes_per_thread: Some(5 * MIB) };
     assert_eq!(stop("runtime=3\nio_size=5m"), both);
-    let one_pass = Stop {
-        runtime_ns: Some(3 * SECOND),
-        bytes_per_thread: Some(GIB),
-    };
+    let one_pass = Stop { runtime_ns: Some(3 * SECOND), bytes_per_thread: Some(GIB) };
     assert_eq!(stop("runtime=3\nsize=1g\ntime_based=0"), one_pass);
 }
 
@@ -271,33 +156,15 @@ fn a_native_job_stops_by_time_unless_bytes_were_asked_for() {
 fn gdsio_does_one_blocking_i_o_per_thread_and_one_pass() {
     let text = "xfer_type=2\nrw=randread\ndirectory=/d\nsize=1g\ngpu_dev_id=1\nnum_threads=2";
     let planned = job(text);
-    assert_eq!(
-        (planned.path.choice.got.as_str(), planned.depth),
-        ("staged", 1)
-    );
+    assert_eq!((planned.path.choice.got.as_str(), planned.depth), ("staged", 1));
     assert_eq!(planned.engine.got, "psync");
-    assert_eq!(
-        planned.engine.why.as_deref(),
-        Some("gdsio does one blocking I/O per thread")
-    );
-    let order = Order::Random {
-        distribution: Distribution::Uniform,
-        coverage: false,
-    };
+    assert_eq!(planned.engine.why.as_deref(), Some("gdsio does one blocking I/O per thread"));
+    let order = Order::Random { distribution: Distribution::Uniform, coverage: false };
     assert_eq!((planned.order, planned.blocks), (order, sizes(4 * KIB)));
-    assert_eq!(
-        (planned.stop, planned.direct),
-        (bytes(GIB), DirectMode::Direct)
-    );
-    assert_eq!(
-        (planned.file_prefix.as_str(), planned.streams),
-        ("gdsio", 1)
-    );
+    assert_eq!((planned.stop, planned.direct), (bytes(GIB), DirectMode::Direct));
+    assert_eq!((planned.file_prefix.as_str(), planned.streams), ("gdsio", 1));
     assert_eq!(planned.memory, MemoryKind::Device);
-    assert_eq!(
-        planned.gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>(),
-        [1]
-    );
+    assert_eq!(planned.gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>(), [1]);
     assert_eq!(job(&format!("{text}\nruntime=5")).stop, timed(5 * SECOND));
 }
 
@@ -305,27 +172,12 @@ fn gdsio_does_one_blocking_i_o_per_thread_and_one_pass() {
 fn fio_reads_four_kib_through_the_page_cache_once() {
     let planned = job("ioengine=sync\nsize=1g\ndirectory=/d");
     assert_eq!((planned.engine.got.as_str(), planned.depth), ("psync", 1));
-    assert_eq!(
-        (planned.blocks, planned.direct),
-        (sizes(4 * KIB), DirectMode::Buffered)
-    );
-    assert_eq!(
-        (planned.stop, planned.file_prefix.as_str()),
-        (bytes(GIB), "gpuio")
-    );
-    let capped = Stop {
-        runtime_ns: Some(5 * SECOND),
-        bytes_per_thread: Some(GIB),
-    };
+    assert_eq!((planned.blocks, planned.direct), (sizes(4 * KIB), DirectMode::Buffered));
+    assert_eq!((planned.stop, planned.file_prefix.as_str()), (bytes(GIB), "gpuio"));
+    let capped = Stop { runtime_ns: Some(5 * SECOND), bytes_per_thread: Some(GIB) };
     assert_eq!(job("ioengine=sync\nsize=1g\nruntime=5").stop, capped);
-    assert_eq!(
-        job("ioengine=sync\nsize=1g\nruntime=5\ntime_based").stop,
-        timed(5 * SECOND)
-    );
-    let order = Order::Random {
-        distribution: Distribution::Uniform,
-        coverage: true,
-    };
+    assert_eq!(job("ioengine=sync\nsize=1g\nruntime=5\ntime_based").stop, timed(5 * SECOND));
+    let order = Order::Random { distribution: Distribution::Uniform, coverage: true };
     assert_eq!(job("ioengine=sync\nsize=1g\nrw=randread").order, order);
 }
 
@@ -336,23 +188,10 @@ fn a_gpu_path_has_a_ring_in_device_memory() {
         (job.memory, job.streams, job.gpus.len())
     };
     assert_eq!(ring("path=staged"), (MemoryKind::Device, 1, 1));
-    assert_eq!(
-        ring("path=staged\nengine=psync\ndepth=1"),
-        (MemoryKind::Device, 1, 1)
-    );
-    assert_eq!(
-        ring("path=staged\nstreams=5\ndepth=3"),
-        (MemoryKind::Device, 3, 1)
-    );
-    assert_eq!(
-        ring("path=staged\nmemory=vmm\ngpu=all"),
-        (MemoryKind::Vmm, 1, 3)
-    );
-    assert_eq!(
-        ring("path=host\nmemory=pinned"),
-        (MemoryKind::Pinned, 0, 1),
-        "the driver pins"
-    );
+    assert_eq!(ring("path=staged\nengine=psync\ndepth=1"), (MemoryKind::Device, 1, 1));
+    assert_eq!(ring("path=staged\nstreams=5\ndepth=3"), (MemoryKind::Device, 3, 1));
+    assert_eq!(ring("path=staged\nmemory=vmm\ngpu=all"), (MemoryKind::Vmm, 1, 3));
+    assert_eq!(ring("path=host\nmemory=pinned"), (MemoryKind::Pinned, 0, 1), "the driver pins");
     assert_eq!(ring("path=host\nmemory=mmap"), (MemoryKind::Mmap, 0, 0));
 }
 
@@ -360,29 +199,20 @@ fn a_gpu_path_has_a_ring_in_device_memory() {
 fn a_gpu_that_was_asked_for_brings_its_path() {
     let job = job("gpu=1");
     assert_eq!(job.path.choice.got, "staged");
-    assert_eq!(
-        job.path.choice.why.as_deref(),
-        Some("a GPU was asked for and no path")
-    );
+    assert_eq!(job.path.choice.why.as_deref(), Some("a GPU was asked for and no path"));
 }
 
 #[test]
 fn what_changes_nothing_is_noted() {
     let notes = |text: &str| job(text).notes;
     let text = "xfer_type=2\nsize=1g\nrw=write\nskip_bufregister=1\nenable_nvlinks=1";
-    let [skip, nvlinks] = &notes(text)[..] else {
-        panic!("{:?}", notes(text))
-    };
+    let [skip, nvlinks] = &notes(text)[..] else { panic!("{:?}", notes(text)) };
     assert!(skip.starts_with("skip_bufregister: "), "{skip}");
     assert!(nvlinks.starts_with("enable_nvlinks: "), "{nvlinks}");
     let far = "gpu: the host path ends in host memory; the GPU decides only where threads run";
     assert_eq!(notes("path=host\ngpu=0"), [far]);
     assert_eq!(notes("path=host\ngpu=none"), [""; 0]);
-    assert_eq!(
-        notes("xfer_type=1\ngpu_dev_id=0\nsize=1g\nrw=write"),
-        [""; 0],
-        "gdsio's way"
-    );
+    assert_eq!(notes("xfer_type=1\ngpu_dev_id=0\nsize=1g\nrw=write"), [""; 0], "gdsio's way");
 }
 
 #[test]
@@ -397,31 +227,13 @@ fn the_series_has_ten_points_of_a_short_run() {
 
 #[test]
 fn the_quick_run_does_everything_one_after_another_and_verifies() {
-    let size = QuickSize {
-        threads: 2,
-        size_bytes: 64 * MIB,
-        runtime_ns: 3 * SECOND,
-    };
-    let plan = Bench {
-        gpus: no_gpus(),
-        ..Bench::default()
-    }
-    .plan(&quick_spec(size))
-    .unwrap();
+    let size = QuickSize { threads: 2, size_bytes: 64 * MIB, runtime_ns: 3 * SECOND };
+    let plan = Bench { gpus: no_gpus(), ..Bench::default() }.plan(&quick_spec(size)).unwrap();
     let names: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["read-1M", "randread-4K", "write-1M", "randwrite-4K"]
-    );
+    assert_eq!(names, ["read-1M", "randread-4K", "write-1M", "randwrite-4K"]);
     for (group, job) in (0..).zip(&plan.jobs) {
-        assert_eq!(
-            (job.group, job.threads, job.size_bytes),
-            (group, 2, 64 * MIB)
-        );
-        assert_eq!(
-            (job.stop, job.verify),
-            (timed(3 * SECOND), VerifyMode::Pass)
-        );
+        assert_eq!((job.group, job.threads, job.size_bytes), (group, 2, 64 * MIB));
+        assert_eq!((job.stop, job.verify), (timed(3 * SECOND), VerifyMode::Pass));
         assert!(!job.keep, "the scratch directory goes");
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));

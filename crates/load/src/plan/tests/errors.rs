@@ -11,10 +11,7 @@ fn refused(text: &str) -> PlanError {
 fn refused_job(change: impl FnOnce(&mut JobSpec)) -> String {
     let mut job = JobSpec::new("a");
     change(&mut job);
-    usage(Bench::default().refusal(&Spec {
-        name: None,
-        jobs: vec![job],
-    }))
+    usage(Bench::default().refusal(&Spec { name: None, jobs: vec![job] }))
 }
 
 /// The text of an error that is the user's.
@@ -43,23 +40,14 @@ fn paths_that_do_not_exist() {
     );
     for (number, name) in [(3, "managed"), (5, "gds-async"), (6, "gds-batch")] {
         let text = unavailable(refused(&format!("xfer_type={number}")));
-        assert!(
-            text.contains(&format!("transfer type {number} (path '{name}')")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("transfer type {number} (path '{name}')")), "{text}");
     }
 }
 
 #[test]
 fn a_spec_without_jobs() {
-    let error = Bench::default().refusal(&Spec {
-        name: None,
-        jobs: vec![],
-    });
-    assert_eq!(
-        usage(error),
-        "no job to run: give flags or a job file; see gpuio bench --help"
-    );
+    let error = Bench::default().refusal(&Spec { name: None, jobs: vec![] });
+    assert_eq!(usage(error), "no job to run: give flags or a job file; see gpuio bench --help");
 }
 
 #[test]
@@ -80,20 +68,14 @@ fn gpus_that_are_not_there() {
         unavailable(refused("path=staged\ngpu=7")),
         "job 'a', gpu=7 (f:3:1): there is no GPU 7; this machine has 0, 1, 2"
     );
-    let bench = Bench {
-        gpus: no_gpus(),
-        ..Bench::default()
-    };
+    let bench = Bench { gpus: no_gpus(), ..Bench::default() };
     assert_eq!(
         unavailable(bench.refusal(&parsed("[a]\npath=staged\n"))),
         "job 'a': path staged needs a GPU: libcuda.so.1: not found; --gpu software tries the job \
          without one"
     );
     let pinned = unavailable(bench.refusal(&parsed("[a]\nmemory=pinned\n")));
-    assert!(
-        pinned.contains("needs a GPU: libcuda.so.1: not found"),
-        "{pinned}"
-    );
+    assert!(pinned.contains("needs a GPU: libcuda.so.1: not found"), "{pinned}");
 }
 
 #[test]
@@ -137,17 +119,9 @@ fn numbers_out_of_range() {
         "job 'a', bs=2g (f:2:1): blocks of 2147483648 bytes; 1 byte to 2147479552 bytes work \
          (read(2) moves no more in one call)"
     );
-    let block = gpuio_spec::BlockShare {
-        min: 0,
-        max: 4096,
-        step: 512,
-        percent: 100,
-    };
+    let block = gpuio_spec::BlockShare { min: 0, max: 4096, step: 512, percent: 100 };
     let empty = refused_job(|job| job.blocks = Some(vec![block]));
-    assert!(
-        empty.contains("blocks of 0 to 4096 step 512 bytes; 1 byte to"),
-        "{empty}"
-    );
+    assert!(empty.contains("blocks of 0 to 4096 step 512 bytes; 1 byte to"), "{empty}");
 }
 
 #[test]
@@ -157,10 +131,7 @@ fn times_that_measure_nothing_or_never_end() {
         "job 'a', runtime=0 (f:2:1): a run of no time or no bytes measures nothing"
     );
     let nothing = refused_job(|job| job.io_size = Some(0));
-    assert_eq!(
-        nothing,
-        "job 'a': a run of no time or no bytes measures nothing"
-    );
+    assert_eq!(nothing, "job 'a': a run of no time or no bytes measures nothing");
     for key in ["runtime", "ramp", "start_delay"] {
         let text = format!("{key}=4000000000");
         assert_eq!(
@@ -227,13 +198,8 @@ fn offsets_off_the_grid_where_the_grid_is_the_grain() {
         "job 'a', unaligned (f:3:1): offsets off the 4 KiB grid need a grain below 4096 bytes, \
          and O_DIRECT here has 4096; use --buffered to measure them through the page cache"
     );
-    let gdsio = usage(refused(
-        "rw=randwrite\nunaligned_random=1\ndirectory=/coarse\nsize=1g",
-    ));
-    assert!(
-        gdsio.ends_with("use -O 1 to measure them through the page cache"),
-        "{gdsio}"
-    );
+    let gdsio = usage(refused("rw=randwrite\nunaligned_random=1\ndirectory=/coarse\nsize=1g"));
+    assert!(gdsio.ends_with("use -O 1 to measure them through the page cache"), "{gdsio}");
     assert_eq!(job(&format!("{native}\ndirect=0")).skew_bytes, 512);
 }
 
@@ -246,12 +212,7 @@ fn a_pattern_that_can_not_be_made() {
         job.distribution = Some(gpuio_spec::Distribution::Zipf(f64::NAN));
     });
     assert!(theta.starts_with("job 'a': "), "{theta}");
-    let block = |percent| gpuio_spec::BlockShare {
-        min: 4096,
-        max: 4096,
-        step: 4096,
-        percent,
-    };
+    let block = |percent| gpuio_spec::BlockShare { min: 4096, max: 4096, step: 4096, percent };
     let half = refused_job(|job| job.blocks = Some(vec![block(50)]));
     assert!(half.contains("50"), "{half}");
 }
@@ -298,10 +259,7 @@ fn places_that_threads_can_not_have() {
     let mut bench = Bench::default();
     bench.host.numa.nodes.clear();
     let text = unavailable(bench.refusal(&parsed("[a]\nnuma=1\n")));
-    assert!(
-        text.ends_with("there is no NUMA node 1; this machine has []"),
-        "{text}"
-    );
+    assert!(text.ends_with("there is no NUMA node 1; this machine has []"), "{text}");
 }
 
 #[test]
@@ -331,10 +289,7 @@ fn sizes_that_do_not_fit() {
          longer, or lower --bs"
     );
     let past = "offset plus size of all threads is past the largest file";
-    for text in [
-        "filename=/x\nthreads=2\nsize=8000000t",
-        "filename=/x\noffset=9000000t\nsize=1g",
-    ] {
+    for text in ["filename=/x\nthreads=2\nsize=8000000t", "filename=/x\noffset=9000000t\nsize=1g"] {
         let error = usage(refused(text));
         assert!(error.ends_with(past), "{error}");
     }

@@ -12,31 +12,20 @@ fn names(text: &str) -> Vec<String> {
 }
 
 fn pairs(all: &[(&str, u32)]) -> Vec<(String, u32)> {
-    all.iter()
-        .map(|(name, group)| ((*name).to_owned(), *group))
-        .collect()
+    all.iter().map(|(name, group)| ((*name).to_owned(), *group)).collect()
 }
 
 #[test]
 fn jobs_run_together_unless_a_stonewall_parts_them() {
-    assert_eq!(
-        groups("[a]\n[b]\n[c]\n"),
-        pairs(&[("a", 0), ("b", 0), ("c", 0)])
-    );
+    assert_eq!(groups("[a]\n[b]\n[c]\n"), pairs(&[("a", 0), ("b", 0), ("c", 0)]));
     let walled = "[a]\nstonewall\n[b]\nstonewall\n[c]\n[d]\nstonewall\n";
-    assert_eq!(
-        groups(walled),
-        pairs(&[("a", 0), ("b", 1), ("c", 1), ("d", 2)])
-    );
+    assert_eq!(groups(walled), pairs(&[("a", 0), ("b", 1), ("c", 1), ("d", 2)]));
 }
 
 #[test]
 fn paths_of_one_job_run_one_after_another() {
     let spread = groups("[a]\npath=host,staged,cached\n");
-    assert_eq!(
-        spread,
-        pairs(&[("a-host", 0), ("a-staged", 1), ("a-cached", 2)])
-    );
+    assert_eq!(spread, pairs(&[("a-host", 0), ("a-staged", 1), ("a-cached", 2)]));
 }
 
 #[test]
@@ -50,45 +39,19 @@ fn no_neighbour_runs_beside_one_of_several_paths() {
 fn all_paths_are_those_that_this_machine_has() {
     let spec = parsed("[a]\npath=all\n[b]\npath=all\n");
     let plan = Bench::default().plan(&spec).unwrap();
-    let got: Vec<&str> = plan
-        .jobs
-        .iter()
-        .map(|job| job.path.choice.got.as_str())
-        .collect();
-    assert_eq!(
-        got,
-        ["host", "staged", "cached", "host", "staged", "cached"]
-    );
+    let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.got.as_str()).collect();
+    assert_eq!(got, ["host", "staged", "cached", "host", "staged", "cached"]);
     assert!(plan.left_out.is_empty());
     for job in &plan.jobs {
         assert_eq!(job.path.choice.asked, "auto");
-        assert_eq!(
-            job.path.choice.why.as_deref(),
-            Some("all paths were asked for")
-        );
+        assert_eq!(job.path.choice.why.as_deref(), Some("all paths were asked for"));
     }
 
-    let plan = Bench {
-        gpus: no_gpus(),
-        ..Bench::default()
-    }
-    .plan(&spec)
-    .unwrap();
-    let got: Vec<(&str, u32)> = plan
-        .jobs
-        .iter()
-        .map(|j| (j.name.as_str(), j.group))
-        .collect();
-    assert_eq!(
-        got,
-        [("a", 0), ("b", 1)],
-        "groups are as on a machine with GPUs"
-    );
-    let left: Vec<(&str, &str)> = plan
-        .left_out
-        .iter()
-        .map(|out| (out.path.as_str(), out.why.as_str()))
-        .collect();
+    let plan = Bench { gpus: no_gpus(), ..Bench::default() }.plan(&spec).unwrap();
+    let got: Vec<(&str, u32)> = plan.jobs.iter().map(|j| (j.name.as_str(), j.group)).collect();
+    assert_eq!(got, [("a", 0), ("b", 1)], "groups are as on a machine with GPUs");
+    let left: Vec<(&str, &str)> =
+        plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";
     assert_eq!(left, [("staged", why), ("cached", why)], "each once");
 }
@@ -97,33 +60,18 @@ fn all_paths_are_those_that_this_machine_has() {
 fn names_are_unique() {
     assert_eq!(names("[a]\n[a]\n[a]\n"), ["a", "a#2", "a#3"]);
     assert_eq!(names("[a]\npath=host,host\n"), ["a-host", "a-host#2"]);
-    assert_eq!(
-        names("[a]\n[a]\n[a#2]\n"),
-        ["a", "a#3", "a#2"],
-        "a name given stays"
-    );
-    assert_eq!(
-        names("[a#2]\n[a#2]\n[a]\n[a]\n"),
-        ["a#2", "a#2#2", "a", "a#3"]
-    );
+    assert_eq!(names("[a]\n[a]\n[a#2]\n"), ["a", "a#3", "a#2"], "a name given stays");
+    assert_eq!(names("[a#2]\n[a#2]\n[a]\n[a]\n"), ["a#2", "a#2#2", "a", "a#3"]);
 }
 
 #[test]
 fn a_plan_says_whether_its_gpus_are_real() {
     let mut bench = Bench::default();
-    let plan = |bench: &Bench| {
-        bench
-            .plan(&parsed("[a]\n[b]\ngpu=all\n"))
-            .unwrap()
-            .software_gpu
-    };
+    let plan = |bench: &Bench| bench.plan(&parsed("[a]\n[b]\ngpu=all\n")).unwrap().software_gpu;
     assert!(!plan(&bench));
     if let Gpus::Present(gpus) = &mut bench.gpus {
         gpus.iter_mut().for_each(|gpu| gpu.software = true);
     }
     assert!(plan(&bench));
-    assert!(
-        !bench.plan(&parsed("[a]\n")).unwrap().software_gpu,
-        "no job uses one"
-    );
+    assert!(!bench.plan(&parsed("[a]\n")).unwrap().software_gpu, "no job uses one");
 }

@@ -27,21 +27,11 @@ fn blocks() -> impl Strategy<Value = Vec<gpuio_spec::BlockShare>> {
         1 => 0_u64..5_000_000_000,
     ];
     let one = size.clone().prop_map(|size| {
-        vec![gpuio_spec::BlockShare {
-            min: size,
-            max: size,
-            step: size,
-            percent: 100,
-        }]
+        vec![gpuio_spec::BlockShare { min: size, max: size, step: size, percent: 100 }]
     });
     let share =
         (size.clone(), size, 0_u64..9000, 0_u8..=100).prop_map(|(min, more, step, percent)| {
-            gpuio_spec::BlockShare {
-                min,
-                max: min.saturating_add(more),
-                step,
-                percent,
-            }
+            gpuio_spec::BlockShare { min, max: min.saturating_add(more), step, percent }
         });
     let many = prop::collection::vec(share, 1..4).prop_map(|mut shares| {
         let mut left = 100_u8;
@@ -92,10 +82,7 @@ fn gpu() -> impl Strategy<Value = GpuAsk> {
         Just(GpuWhich::All),
         prop::collection::vec(0_u32..4, 1..3).prop_map(GpuWhich::List),
     ];
-    which.prop_map(|which| GpuAsk {
-        driver: None,
-        which,
-    })
+    which.prop_map(|which| GpuAsk { driver: None, which })
 }
 
 fn threads() -> impl Strategy<Value = u32> {
@@ -208,10 +195,7 @@ fn some_job() -> impl Strategy<Value = JobSpec> {
 fn any_bench() -> impl Strategy<Value = Bench> {
     let missing: Vec<&'static [&'static str]> = vec![&[], &["io_uring"], &["io_uring", "libaio"]];
     (any::<bool>(), any::<bool>(), select(missing)).prop_map(|(with_gpus, numa, missing)| {
-        let mut bench = Bench {
-            missing,
-            ..Bench::default()
-        };
+        let mut bench = Bench { missing, ..Bench::default() };
         if !with_gpus {
             bench.gpus = no_gpus();
         }
@@ -227,10 +211,7 @@ fn holds_together(plan: &Plan) {
     assert_eq!(names.len(), plan.jobs.len(), "names are unique");
     assert_eq!(plan.jobs[0].group, 0);
     for pair in plan.jobs.windows(2) {
-        assert!(
-            matches!(pair[1].group - pair[0].group, 0 | 1),
-            "groups follow one another"
-        );
+        assert!(matches!(pair[1].group - pair[0].group, 0 | 1), "groups follow one another");
     }
     assert!(plan.interval_ns >= 100_000_000);
     plan.jobs.iter().for_each(job_holds_together);
@@ -239,13 +220,7 @@ fn holds_together(plan: &Plan) {
 fn job_holds_together(job: &JobPlan) {
     assert_eq!(job.workers.len(), job.threads as usize);
     assert!(job.depth > 0 && job.streams <= job.depth);
-    assert_eq!(
-        job.blocks
-            .iter()
-            .map(|block| u32::from(block.percent))
-            .sum::<u32>(),
-        100
-    );
+    assert_eq!(job.blocks.iter().map(|block| u32::from(block.percent)).sum::<u32>(), 100);
     let bounds = [job.stop.runtime_ns, job.stop.bytes_per_thread];
     assert!(bounds.iter().flatten().count() > 0, "something ends it");
     assert!(bounds.iter().flatten().all(|bound| *bound > 0));
@@ -260,12 +235,7 @@ fn job_holds_together(job: &JobPlan) {
 }
 
 fn regions_fit(job: &JobPlan) {
-    let largest = job
-        .blocks
-        .iter()
-        .map(|block| block.max_bytes)
-        .max()
-        .unwrap();
+    let largest = job.blocks.iter().map(|block| block.max_bytes).max().unwrap();
     let mut spans: Vec<(u32, u64, u64)> = Vec::new();
     for worker in &job.workers {
         assert!(worker.gpu.is_none_or(|gpu| (gpu as usize) < job.gpus.len()));
@@ -279,10 +249,7 @@ fn regions_fit(job: &JobPlan) {
     spans.sort_unstable();
     if job.shared_files || job.directory.is_some() {
         for pair in spans.windows(2) {
-            assert!(
-                pair[0].0 < pair[1].0 || pair[0].2 <= pair[1].1,
-                "{pair:?} overlap"
-            );
+            assert!(pair[0].0 < pair[1].0 || pair[0].2 <= pair[1].1, "{pair:?} overlap");
         }
     }
 }
@@ -311,10 +278,7 @@ fn blocks_fit(job: &JobPlan) {
 #[test]
 fn an_accepted_plan_can_be_carried_out() {
     let mut runner = TestRunner::new_with_rng(
-        Config {
-            failure_persistence: None,
-            ..Config::with_cases(9000)
-        },
+        Config { failure_persistence: None, ..Config::with_cases(9000) },
         TestRng::deterministic_rng(RngAlgorithm::ChaCha),
     );
     let jobs = prop::collection::vec(some_job(), 1..4);
@@ -330,9 +294,5 @@ fn an_accepted_plan_can_be_carried_out() {
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
-    assert!(
-        accepted.get() > 1000,
-        "only {} plans were looked at",
-        accepted.get()
-    );
+    assert!(accepted.get() > 1000, "only {} plans were looked at", accepted.get());
 }

@@ -4,10 +4,7 @@ use super::*;
 
 /// CPUs, node and GPU of every thread.
 fn seats(job: &JobPlan) -> Vec<(Vec<u32>, Option<u32>, Option<u32>)> {
-    job.workers
-        .iter()
-        .map(|w| (w.cpus.clone(), w.numa_node, w.gpu))
-        .collect()
+    job.workers.iter().map(|w| (w.cpus.clone(), w.numa_node, w.gpu)).collect()
 }
 
 fn reasons(job: &JobPlan) -> Vec<Option<&str>> {
@@ -38,10 +35,7 @@ fn threads_take_two_gpus_in_turn() {
     let at_1 = (NODE_1.to_vec(), Some(1), Some(0));
     let at_0 = (NODE_0.to_vec(), Some(0), Some(1));
     assert_eq!(seats(&job), [at_1.clone(), at_0, at_1]);
-    assert_eq!(
-        job.gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>(),
-        [1, 0]
-    );
+    assert_eq!(job.gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>(), [1, 0]);
 }
 
 #[test]
@@ -65,10 +59,7 @@ fn named_cpus_win_over_everything() {
 
 #[test]
 fn on_the_host_path_a_named_gpu_still_says_where() {
-    assert_eq!(
-        seats(&job("path=host\ngpu=1")),
-        [(NODE_1.to_vec(), Some(1), None)]
-    );
+    assert_eq!(seats(&job("path=host\ngpu=1")), [(NODE_1.to_vec(), Some(1), None)]);
     let gdsio = "xfer_type=1\ngpu_dev_id=0\nsize=1g\nrw=write\ndirectory=/d";
     assert_eq!(seats(&job(gdsio)), [(NODE_0.to_vec(), Some(0), None)]);
     let job = job("path=host\ngpu=all\nthreads=3");
@@ -89,10 +80,7 @@ fn a_kernel_without_numa_is_all_node_0() {
     bench.host.numa.nodes.clear();
     let job = bench.job("numa=0");
     assert_eq!(seats(&job), [(vec![], Some(0), None)]);
-    assert_eq!(
-        reasons(&job),
-        [Some("the kernel has no NUMA nodes: all CPUs")]
-    );
+    assert_eq!(reasons(&job), [Some("the kernel has no NUMA nodes: all CPUs")]);
     assert_eq!(seats(&bench.job("gpu=1")), [(vec![], None, Some(0))]);
 }
 

@@ -11,32 +11,22 @@ fn stripped(mut plan: Plan) -> Plan {
         }
         job.direct_why = None;
         job.notes.clear();
-        job.workers
-            .iter_mut()
-            .for_each(|worker| worker.placed_by = None);
+        job.workers.iter_mut().for_each(|worker| worker.placed_by = None);
     }
     plan.left_out.clear();
     plan
 }
 
 fn comes_back(bench: &Bench, text: &str) {
-    let once = bench
-        .plan(&parsed(text))
-        .unwrap_or_else(|error| panic!("{text}\n{error}"));
+    let once = bench.plan(&parsed(text)).unwrap_or_else(|error| panic!("{text}\n{error}"));
     let printed = gpuio_report::format::plan::plan_text(&once);
-    let again = bench
-        .plan(&parsed(&printed))
-        .unwrap_or_else(|error| panic!("{printed}\n{error}"));
+    let again = bench.plan(&parsed(&printed)).unwrap_or_else(|error| panic!("{printed}\n{error}"));
     let (once, again) = (stripped(once), stripped(again));
     for (first, second) in once.jobs.iter().zip(&again.jobs) {
         assert_eq!(first, second, "{printed}");
     }
     assert_eq!(once, again, "{printed}");
-    assert_eq!(
-        printed_again(bench, &printed),
-        stripped(once),
-        "a third time"
-    );
+    assert_eq!(printed_again(bench, &printed), stripped(once), "a third time");
 }
 
 fn printed_again(bench: &Bench, printed: &str) -> Plan {
@@ -78,21 +68,13 @@ const CASES: &[&str] = &[
 
 #[test]
 fn plans_come_back_on_a_machine_with_gpus() {
-    CASES
-        .iter()
-        .for_each(|text| comes_back(&Bench::default(), text));
+    CASES.iter().for_each(|text| comes_back(&Bench::default(), text));
 }
 
 #[test]
 fn plans_come_back_on_a_machine_without() {
-    let bench = Bench {
-        gpus: no_gpus(),
-        missing: &["io_uring"],
-        ..Bench::default()
-    };
-    let planned = CASES
-        .iter()
-        .filter(|text| bench.plan(&parsed(text)).is_ok());
+    let bench = Bench { gpus: no_gpus(), missing: &["io_uring"], ..Bench::default() };
+    let planned = CASES.iter().filter(|text| bench.plan(&parsed(text)).is_ok());
     let count = planned.inspect(|text| comes_back(&bench, text)).count();
     assert!(count >= 7, "only {count} cases need no GPU");
 }

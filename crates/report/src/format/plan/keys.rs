@@ -22,10 +22,7 @@ fn switch(out: &mut String, key: &str, on: bool) {
 fn text(out: &mut String, key: &str, value: &str) {
     let line = super::one_line(value);
     if line != value || line.trim() != line || ends_in_comment(&line) {
-        comment(
-            out,
-            &format!("the next line can't hold {key} exactly: {value:?}"),
-        );
+        comment(out, &format!("the next line can't hold {key} exactly: {value:?}"));
     }
     set(out, key, &line.replace("${", "$${"));
 }
@@ -130,16 +127,9 @@ fn load(out: &mut String, job: &JobPlan) {
     set(out, "blockalign", &format_bytes(job.align_bytes));
     switch(out, "unaligned", job.skew_bytes > 0);
     if job.skew_bytes > 0 {
-        comment(
-            out,
-            &format!("unaligned: every offset moves by {} bytes", job.skew_bytes),
-        );
+        comment(out, &format!("unaligned: every offset moves by {} bytes", job.skew_bytes));
     }
-    if let Order::Random {
-        distribution,
-        coverage,
-    } = &job.order
-    {
+    if let Order::Random { distribution, coverage } = &job.order {
         switch(out, "norandommap", !coverage);
         set(out, "random_distribution", &distribution_word(distribution));
     }
@@ -149,10 +139,8 @@ fn blocks(out: &mut String, blocks: &[BlockShare]) {
     match blocks {
         [one] => set(out, "bs", &range(one)),
         shares => {
-            let shares: Vec<String> = shares
-                .iter()
-                .map(|share| format!("{}/{}", range(share), share.percent))
-                .collect();
+            let shares: Vec<String> =
+                shares.iter().map(|share| format!("{}/{}", range(share), share.percent)).collect();
             set(out, "bssplit", &shares.join(":"));
         }
     }
@@ -181,11 +169,8 @@ fn targets(out: &mut String, job: &JobPlan) {
         text(out, "directory", directory);
         text(out, "file_prefix", &job.file_prefix);
     } else {
-        let names: Vec<String> = job
-            .targets
-            .iter()
-            .map(|target| target.path.replace(':', "\\:"))
-            .collect();
+        let names: Vec<String> =
+            job.targets.iter().map(|target| target.path.replace(':', "\\:")).collect();
         text(out, "filename", &names.join(":"));
     }
     set(out, "size", &format_bytes(job.size_bytes));

@@ -18,21 +18,11 @@ use gpuio_units::format_duration_ns;
 pub fn plan_text(plan: &Plan) -> String {
     let mut out = String::new();
     let count = plan.jobs.len();
-    let jobs = if count == 1 {
-        "1 job".to_owned()
-    } else {
-        format!("{count} jobs")
-    };
+    let jobs = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
     let interval = format_duration_ns(plan.interval_ns);
-    comment(
-        &mut out,
-        &format!("gpuio plan: {jobs}, a point every {interval}"),
-    );
+    comment(&mut out, &format!("gpuio plan: {jobs}, a point every {interval}"));
     if plan.software_gpu {
-        comment(
-            &mut out,
-            "software GPU: results of this plan are not those of any hardware",
-        );
+        comment(&mut out, "software GPU: results of this plan are not those of any hardware");
     }
     let mut group = plan.jobs.first().map_or(0, |job| job.group);
     for job in &plan.jobs {
@@ -52,10 +42,7 @@ fn section(out: &mut String, job: &JobPlan, new_group: bool) {
     let path = &job.path;
     chosen(out, "path", &path.choice);
     let (number, name) = (path.gdsio, &path.gdsio_name);
-    comment(
-        out,
-        &format!("path {}: gdsio's -x {number} ({name})", path.choice.got),
-    );
+    comment(out, &format!("path {}: gdsio's -x {number} ({name})", path.choice.got));
     chosen(out, "engine", &job.engine);
     if let Some(why) = &job.direct_why {
         let mode = keys::direct_word(job.direct);
@@ -70,11 +57,7 @@ fn section(out: &mut String, job: &JobPlan, new_group: bool) {
 /// The reason where there is one, and what was asked where it differs.
 fn chosen(out: &mut String, what: &str, choice: &Choice) {
     let Choice { asked, got, why } = choice;
-    let asked = if asked == got {
-        String::new()
-    } else {
-        format!(" (asked: {asked})")
-    };
+    let asked = if asked == got { String::new() } else { format!(" (asked: {asked})") };
     match why {
         Some(why) => comment(out, &format!("{what} {got}{asked}: {why}")),
         None if !asked.is_empty() => comment(out, &format!("{what} {got}{asked}")),
@@ -90,7 +73,5 @@ fn comment(out: &mut String, text: &str) {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -21,15 +21,9 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
 fn gpu_words(gpu: &Gpu) -> String {
     let unsaid = gpu.software && !gpu.name.contains("software GPU");
     let kind = if unsaid { " (software GPU)" } else { "" };
-    let node = gpu
-        .numa_node
-        .map(|node| format!(", NUMA node {node}"))
-        .unwrap_or_default();
+    let node = gpu.numa_node.map(|node| format!(", NUMA node {node}")).unwrap_or_default();
     let memory = format_bytes(gpu.memory_bytes);
-    format!(
-        "GPU {}: {}{kind}, {memory}, {}, {}{node}",
-        gpu.index, gpu.name, gpu.pci, gpu.uuid
-    )
+    format!("GPU {}: {}{kind}, {memory}, {}, {}{node}", gpu.index, gpu.name, gpu.pci, gpu.uuid)
 }
 
 fn target_words(target: &TargetPlan) -> String {
@@ -45,10 +39,7 @@ fn target_words(target: &TargetPlan) -> String {
         GuardNote::ForeignOverwrite => "not gpuio's, WILL BE OVERWRITTEN as a flag allows",
     };
     let length = format_bytes(target.length_bytes);
-    format!(
-        "{kind} {}: {length}, number {}, {guard}",
-        target.path, target.file_number
-    )
+    format!("{kind} {}: {length}, number {}, {guard}", target.path, target.file_number)
 }
 
 fn worker_words(job: &JobPlan, worker: &WorkerPlan) -> String {
@@ -60,35 +51,18 @@ fn worker_words(job: &JobPlan, worker: &WorkerPlan) -> String {
     }
     words.extend(worker.numa_node.map(|node| format!("NUMA node {node}")));
     if let Some(place) = worker.gpu {
-        let gpu = usize::try_from(place)
-            .ok()
-            .and_then(|place| job.gpus.get(place));
+        let gpu = usize::try_from(place).ok().and_then(|place| job.gpus.get(place));
         words.extend(gpu.map(|gpu| format!("GPU {}", gpu.index)));
     }
-    let place = worker
-        .placed_by
-        .as_ref()
-        .map(|why| format!(" ({why})"))
-        .unwrap_or_default();
+    let place = worker.placed_by.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     let mut words = vec![words.join(", ") + &place];
-    words.extend(
-        worker
-            .regions
-            .iter()
-            .map(|region| region_words(job, region)),
-    );
+    words.extend(worker.regions.iter().map(|region| region_words(job, region)));
     words.push(format!("seed {}", worker.seed));
     format!("thread {}: {}", worker.thread, words.join(", "))
 }
 
 fn region_words(job: &JobPlan, region: &Region) -> String {
-    let target = usize::try_from(region.target)
-        .ok()
-        .and_then(|place| job.targets.get(place));
+    let target = usize::try_from(region.target).ok().and_then(|place| job.targets.get(place));
     let path = target.map_or("?", |target| target.path.as_str());
-    format!(
-        "{} at {} of {path}",
-        format_bytes(region.length),
-        format_bytes(region.offset)
-    )
+    format!("{} at {} of {path}", format_bytes(region.length), format_bytes(region.offset))
 }

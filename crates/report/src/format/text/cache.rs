@@ -28,10 +28,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         return reasons;
     }
     let device = devices.first().filter(|_| !named).unwrap_or(&"device");
-    let of_device = |what: &str| Column {
-        name: format!("{device} {what}").into(),
-        left: false,
-    };
+    let of_device = |what: &str| Column { name: format!("{device} {what}").into(), left: false };
     let mut columns = vec![
         words("job"),
         figures("cached"),
@@ -54,10 +51,7 @@ fn job_rows(plan: &JobPlan, job: &JobResult, named: bool) -> Vec<Vec<String>> {
         _ => NONE.to_owned(),
     };
     let moved = |figure: Option<u64>| figure.map_or_else(|| NONE.to_owned(), bytes);
-    let (read, written) = (
-        moved(cache.process_read_bytes),
-        moved(cache.process_write_bytes),
-    );
+    let (read, written) = (moved(cache.process_read_bytes), moved(cache.process_write_bytes));
     if [&cached, &read, &written].iter().all(|cell| *cell == NONE) && cache.storage.is_empty() {
         return Vec::new();
     }

@@ -12,33 +12,21 @@ use crate::wrap::paragraph;
 
 /// What a line of results begins with, after its job: a wrapped line must keep it.
 fn mark(record: &Record) -> String {
-    if record.plan.software_gpu {
-        format!("[{SOFTWARE_GPU}]  ")
-    } else {
-        String::new()
-    }
+    if record.plan.software_gpu { format!("[{SOFTWARE_GPU}]  ") } else { String::new() }
 }
 
 /// Widest name of a job, for lines that begin with it.
 fn name_width(record: &Record) -> usize {
-    jobs(record)
-        .map(|(plan, _)| plan.name.chars().count())
-        .max()
-        .unwrap_or(0)
+    jobs(record).map(|(plan, _)| plan.name.chars().count()).max().unwrap_or(0)
 }
 
 /// A row per job and direction whose path has a GPU leg, or whose rate can make I/Os queue.
 pub(super) fn legs(record: &Record, width: u16) -> String {
-    let (full, short) = (
-        legs_grid(record, Words::Full),
-        legs_grid(record, Words::Short),
-    );
+    let (full, short) = (legs_grid(record, Words::Full), legs_grid(record, Words::Short));
     if full.rows.is_empty() {
         return String::new();
     }
-    let table = full
-        .whole(width)
-        .unwrap_or_else(|| short.at_any_width(width));
+    let table = full.whole(width).unwrap_or_else(|| short.at_any_width(width));
     format!("legs of an I/O, p50 / p99:\n{table}")
 }
 
@@ -130,15 +118,9 @@ pub(super) fn workers(record: &Record, width: u16) -> String {
         return headed(&apart);
     };
     let (least, most) = (time(*least), time(*most));
-    let when = if least == most {
-        format!("after {least}")
-    } else {
-        format!("after {least} to {most}")
-    };
-    let when = format!(
-        "{}{when}, first and last of each job within 1 %",
-        mark(record)
-    );
+    let when =
+        if least == most { format!("after {least}") } else { format!("after {least} to {most}") };
+    let when = format!("{}{when}, first and last of each job within 1 %", mark(record));
     if apart.is_empty() {
         return paragraph("workers done: ", &when, width);
     }
@@ -146,11 +128,7 @@ pub(super) fn workers(record: &Record, width: u16) -> String {
 }
 
 fn headed(lines: &str) -> String {
-    if lines.is_empty() {
-        String::new()
-    } else {
-        format!("workers done:\n{lines}")
-    }
+    if lines.is_empty() { String::new() } else { format!("workers done:\n{lines}") }
 }
 
 /// Times that no figure contains.

@@ -17,17 +17,8 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         out.push_str(&paragraph("SOFTWARE GPU: ", text, wide));
     }
     let tool = &record.tool;
-    let first = format!(
-        "{} {}  {}",
-        tool.name,
-        tool.version,
-        to_the_second(&record.started_at)
-    );
-    out.push_str(&paragraph(
-        &format!("{first}  "),
-        &host(&record.host),
-        width,
-    ));
+    let first = format!("{} {}  {}", tool.name, tool.version, to_the_second(&record.started_at));
+    out.push_str(&paragraph(&format!("{first}  "), &host(&record.host), width));
     if !record.command.is_empty() {
         out.push_str(&paragraph("command: ", &record.command.join(" "), wide));
     }
@@ -108,12 +99,7 @@ fn device(block: &BlockFacts) -> String {
     words.extend(block.model.clone());
     words.extend(block.transport.clone());
     words.extend(block.numa_node.map(|node| format!("NUMA node {node}")));
-    words.extend(
-        block
-            .scheduler
-            .as_ref()
-            .map(|name| format!("scheduler {name}")),
-    );
+    words.extend(block.scheduler.as_ref().map(|name| format!("scheduler {name}")));
     if block.members.len() > 1 {
         words.push(format!("{} members", block.members.len()));
     }
@@ -150,24 +136,15 @@ fn gpus(record: &Record) -> Vec<String> {
     for (plan, _) in jobs(record) {
         for gpu in &plan.gpus {
             let unsaid = gpu.software && !gpu.name.contains(SOFTWARE_GPU);
-            let kind = if unsaid {
-                format!(" ({SOFTWARE_GPU})")
-            } else {
-                String::new()
-            };
-            let node = gpu
-                .numa_node
-                .map(|node| format!(", NUMA node {node}"))
-                .unwrap_or_default();
+            let kind = if unsaid { format!(" ({SOFTWARE_GPU})") } else { String::new() };
+            let node = gpu.numa_node.map(|node| format!(", NUMA node {node}")).unwrap_or_default();
             let driver = record
                 .driver_version
                 .map(|(major, minor)| format!(", CUDA {major}.{minor}"))
                 .unwrap_or_default();
             let memory = bytes(gpu.memory_bytes);
-            let line = format!(
-                "{} {}{kind}, {memory}, {}{node}{driver}",
-                gpu.index, gpu.name, gpu.pci
-            );
+            let line =
+                format!("{} {}{kind}, {memory}, {}{node}{driver}", gpu.index, gpu.name, gpu.pci);
             if !lines.contains(&line) {
                 lines.push(line);
             }
@@ -189,13 +166,8 @@ fn ended(record: &Record, width: u16) -> String {
             paragraph("FAILED:  ", text, width)
         }
     };
-    let missing: Vec<&str> = record
-        .plan
-        .jobs
-        .iter()
-        .skip(record.jobs.len())
-        .map(|job| job.name.as_str())
-        .collect();
+    let missing: Vec<&str> =
+        record.plan.jobs.iter().skip(record.jobs.len()).map(|job| job.name.as_str()).collect();
     if missing.is_empty() {
         return text;
     }

@@ -51,13 +51,5 @@ pub fn render_text(record: &Record, width: u16) -> String {
 
 /// Names come from users and devices: control characters in them must not reach a terminal.
 fn visible(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

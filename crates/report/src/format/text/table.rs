@@ -74,11 +74,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
 
 /// The first form that fits: words in full, short, short with jobs' names in several lines.
 fn fitted(forms: &[(Words, Vec<Cells>)], columns: &[usize], width: u16) -> Option<String> {
-    let grids = || {
-        forms
-            .iter()
-            .map(|(words, rows)| grid(*words, rows, columns))
-    };
+    let grids = || forms.iter().map(|(words, rows)| grid(*words, rows, columns));
     let whole = grids().find_map(|grid| grid.whole(width));
     whole.or_else(|| grids().next_back()?.cut(width))
 }
@@ -90,10 +86,7 @@ fn grid(form: Words, rows: &[Cells], columns: &[usize]) -> Grid {
         (column, _) => COLUMNS[column].clone(),
     };
     let cells = |row: &Cells| columns.iter().map(|column| row[*column].clone()).collect();
-    Grid {
-        columns: columns.iter().map(heading).collect(),
-        rows: rows.iter().map(cells).collect(),
-    }
+    Grid { columns: columns.iter().map(heading).collect(), rows: rows.iter().map(cells).collect() }
 }
 
 /// What the table's words stand for: engines in full, marks, and why paths did not run.
@@ -130,9 +123,7 @@ fn engines(record: &Record, width: u16) -> String {
     let mut out = String::new();
     if ways.iter().any(|(got, _)| short_name(got) != *got) {
         let several = |got: &str| {
-            let alike = ways
-                .iter()
-                .filter(|(other, _)| short_name(other) == short_name(got));
+            let alike = ways.iter().filter(|(other, _)| short_name(other) == short_name(got));
             alike.count() > 1
         };
         let words: Vec<String> = ways
@@ -157,9 +148,7 @@ fn short_name(got: &str) -> &str {
 }
 
 fn stepped_down(job: &JobResult) -> bool {
-    job.engine
-        .iter()
-        .any(|engine| !engine.steps_down.is_empty())
+    job.engine.iter().any(|engine| !engine.steps_down.is_empty())
 }
 
 /// Names of the engines that came up, with a mark where one gave less than was asked.
@@ -197,10 +186,7 @@ fn rows(record: &Record, words: Words) -> Vec<Cells> {
         for (nth, direction) in directions(plan).iter().enumerate() {
             rows.push(job_row(plan, job, *direction, nth == 0, mark));
         }
-        if jobs
-            .peek()
-            .is_some_and(|(next, _)| next.group == plan.group)
-        {
+        if jobs.peek().is_some_and(|(next, _)| next.group == plan.group) {
             continue;
         }
         if in_group > 1
@@ -233,16 +219,8 @@ fn job_row(
     software: Option<Words>,
 ) -> Cells {
     let result = direction.of(job);
-    let partial = if job.ended == EndedHow::Complete {
-        ""
-    } else {
-        " (partial)"
-    };
-    let [cpus, cost] = if first {
-        cpu_cells(&job.cpu)
-    } else {
-        [String::new(), String::new()]
-    };
+    let partial = if job.ended == EndedHow::Complete { "" } else { " (partial)" };
+    let [cpus, cost] = if first { cpu_cells(&job.cpu) } else { [String::new(), String::new()] };
     let [p50, p99, p99_9, max] = latency_cells(result);
     [
         format!("{}{partial}", plan.name),
@@ -260,21 +238,13 @@ fn job_row(
         cpus,
         cost,
         result.failed.to_string(),
-        if first {
-            verified(job.verify.as_ref())
-        } else {
-            String::new()
-        },
+        if first { verified(job.verify.as_ref()) } else { String::new() },
     ]
 }
 
 /// Three digits, or all before the point: a column as wide as a rare large figure costs the others.
 fn cost(us_per_mib: f64) -> String {
-    if us_per_mib < 100.0 {
-        format!("{us_per_mib:.1}")
-    } else {
-        format!("{us_per_mib:.0}")
-    }
+    if us_per_mib < 100.0 { format!("{us_per_mib:.1}") } else { format!("{us_per_mib:.0}") }
 }
 
 fn cpu_cells(cpu: &CpuCost) -> [String; 2] {
@@ -306,11 +276,8 @@ fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> V
             Direction::Write => &totals.write,
         };
         let first = rows.is_empty();
-        let [cpus, cost] = if first {
-            cpu_cells(&totals.cpu)
-        } else {
-            [String::new(), String::new()]
-        };
+        let [cpus, cost] =
+            if first { cpu_cells(&totals.cpu) } else { [String::new(), String::new()] };
         let [p50, p99, p99_9, max] = latency_cells(result);
         rows.push([
             format!("total, group {}", totals.group),

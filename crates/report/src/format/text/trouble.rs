@@ -29,10 +29,7 @@ pub(super) fn failures(record: &Record, width: u16) -> String {
         }
         let listed: u64 = job.failures.iter().map(|failure| failure.times).sum();
         if listed < failed {
-            out.push_str(&format!(
-                "  - {} more of other kinds\n",
-                count(failed - listed)
-            ));
+            out.push_str(&format!("  - {} more of other kinds\n", count(failed - listed)));
         }
     }
     if let Some(error) = &record.error {
@@ -42,18 +39,7 @@ pub(super) fn failures(record: &Record, width: u16) -> String {
 }
 
 fn failure_words(failure: &IoFailure) -> String {
-    let IoFailure {
-        path,
-        offset,
-        length,
-        op,
-        leg,
-        what,
-        times: number,
-    } = failure;
+    let IoFailure { path, offset, length, op, leg, what, times: number } = failure;
     let leg = if leg == "gpu" { "GPU" } else { leg };
-    format!(
-        "{op} of {length} bytes at {offset} in {path} ({leg} leg): {what}; {}",
-        times(*number)
-    )
+    format!("{op} of {length} bytes at {offset} in {path} ({leg} leg): {what}; {}", times(*number))
 }

@@ -10,11 +10,7 @@ use crate::wrap::paragraph;
 /// One line for all that is right, per place where it was checked; details of the rest.
 pub(super) fn render(record: &Record, width: u16) -> String {
     let wide = width.min(PARAGRAPH_WIDTH);
-    let mark = if record.plan.software_gpu {
-        format!(" [{SOFTWARE_GPU}]")
-    } else {
-        String::new()
-    };
+    let mark = if record.plan.software_gpu { format!(" [{SOFTWARE_GPU}]") } else { String::new() };
     let mut right: Vec<VerifyOutcome> = Vec::new();
     let mut wrong = String::new();
     for (plan, job) in jobs(record) {
@@ -25,18 +21,10 @@ pub(super) fn render(record: &Record, width: u16) -> String {
             wrong.push_str(&trouble(&plan.name, outcome, &mark, wide));
         }
     }
-    let others = if wrong.is_empty() {
-        "all right"
-    } else {
-        "the others all right"
-    };
-    let right = right
-        .iter()
-        .map(|sum| format!("{others}: {}{mark}", checked(sum)));
+    let others = if wrong.is_empty() { "all right" } else { "the others all right" };
+    let right = right.iter().map(|sum| format!("{others}: {}{mark}", checked(sum)));
     if wrong.is_empty() {
-        return right
-            .map(|text| paragraph("verification: ", &text, width))
-            .collect();
+        return right.map(|text| paragraph("verification: ", &text, width)).collect();
     }
     let right: String = right.map(|text| paragraph("  ", &text, wide)).collect();
     format!("verification:\n{wrong}{right}")
@@ -51,10 +39,7 @@ fn is_right(outcome: &VerifyOutcome) -> bool {
 }
 
 fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
-    match sums
-        .iter_mut()
-        .find(|sum| sum.checked_in == outcome.checked_in)
-    {
+    match sums.iter_mut().find(|sum| sum.checked_in == outcome.checked_in) {
         Some(sum) => {
             sum.timed_blocks += outcome.timed_blocks;
             sum.timed_bytes += outcome.timed_bytes;
@@ -93,9 +78,7 @@ fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String
     let mut text = format!("{job}: ");
     if outcome.bad_blocks > 0 {
         let (blocks, words) = (count(outcome.bad_blocks), count(outcome.bad_words));
-        text.push_str(&format!(
-            "{blocks} BAD BLOCKS, {words} wrong 8-byte words; "
-        ));
+        text.push_str(&format!("{blocks} BAD BLOCKS, {words} wrong 8-byte words; "));
     }
     if !outcome.complete {
         text.push_str("CUT SHORT before the end; ");
@@ -115,15 +98,8 @@ fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String
 }
 
 fn mismatch_words(mismatch: &VerifyMismatch) -> String {
-    let VerifyMismatch {
-        path,
-        offset,
-        expected,
-        found,
-        bad_words,
-        leg,
-        found_belongs_at,
-    } = mismatch;
+    let VerifyMismatch { path, offset, expected, found, bad_words, leg, found_belongs_at } =
+        mismatch;
     let belongs = match found_belongs_at {
         Some(place) => format!("; the word found belongs at {place}"),
         None => String::new(),

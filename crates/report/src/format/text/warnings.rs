@@ -28,9 +28,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     // A stable sort: within a rank the order of the record stays.
     kinds.sort_by_key(|(kind, _)| rank(kind));
     let all = record.plan.jobs.len();
-    let blocks = kinds
-        .iter()
-        .map(|(kind, said)| block(kind, said, all, width));
+    let blocks = kinds.iter().map(|(kind, said)| block(kind, said, all, width));
     blocks.collect()
 }
 
@@ -80,9 +78,8 @@ fn block(kind: &WarningKind, said: &[Said<'_>], all: usize, width: u16) -> Strin
     let shared = shared_sentences(said);
     let mut out = String::new();
     for (nth, (text, names)) in said.iter().enumerate() {
-        let own: Vec<&str> = sentences(text)
-            .filter(|sentence| !shared.contains(sentence))
-            .collect();
+        let own: Vec<&str> =
+            sentences(text).filter(|sentence| !shared.contains(sentence)).collect();
         let text = format!("{}{}", about(names, all), own.join(" "));
         let first = if nth == 0 { label } else { &indent };
         out.push_str(&paragraph(first, &text, width));

@@ -15,28 +15,15 @@ use gpuio_stat::{Histogram, Summary};
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 pub(crate) fn choice(got: &str) -> Choice {
-    Choice {
-        asked: got.to_owned(),
-        got: got.to_owned(),
-        why: None,
-    }
+    Choice { asked: got.to_owned(), got: got.to_owned(), why: None }
 }
 
 pub(crate) fn path(got: &str, gdsio: u8, gdsio_name: &str) -> PathChoice {
-    PathChoice {
-        choice: choice(got),
-        gdsio,
-        gdsio_name: gdsio_name.to_owned(),
-    }
+    PathChoice { choice: choice(got), gdsio, gdsio_name: gdsio_name.to_owned() }
 }
 
 pub(crate) fn block(size: u64) -> BlockShare {
-    BlockShare {
-        min_bytes: size,
-        max_bytes: size,
-        step_bytes: 0,
-        percent: 100,
-    }
+    BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }
 }
 
 /// Figures of `count` latencies that run evenly from `low_ns` to a hundred times that, the last
@@ -53,12 +40,7 @@ pub(crate) fn summary(count: u64, low_ns: u64) -> Summary {
 pub(crate) fn gpu(index: u32, software: bool) -> Gpu {
     Gpu {
         index,
-        name: if software {
-            "gpuio software GPU"
-        } else {
-            "NVIDIA H100 80GB HBM3"
-        }
-        .to_owned(),
+        name: if software { "gpuio software GPU" } else { "NVIDIA H100 80GB HBM3" }.to_owned(),
         uuid: format!("GPU-00000000-0000-0000-0000-00000000000{index}"),
         pci: format!("0000:{:02x}:00.0", 0x1b + index),
         numa_node: (!software).then_some(index),
@@ -83,11 +65,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         numa_node: None,
         placed_by: None,
         gpu: None,
-        regions: vec![Region {
-            target: thread,
-            offset: 0,
-            length: size,
-        }],
+        regions: vec![Region { target: thread, offset: 0, length: size }],
         seed: 1000 + u64::from(thread),
     };
     JobPlan {
@@ -102,10 +80,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         blocks: vec![block(1 << 20)],
         align_bytes: 4096,
         skew_bytes: 0,
-        stop: Stop {
-            runtime_ns: Some(10 * SECOND),
-            bytes_per_thread: None,
-        },
+        stop: Stop { runtime_ns: Some(10 * SECOND), bytes_per_thread: None },
         ramp_ns: 0,
         start_delay_ns: 0,
         pacing: None,
@@ -147,10 +122,7 @@ pub(crate) fn side(ios: u64, block: u64, low_ns: u64) -> DirectionResult {
             queue: None,
             file: Some(summary(ios.min(1000), low_ns)),
             gpu: None,
-            total: Summary {
-                count: ios,
-                ..summary(ios.min(1000), low_ns)
-            },
+            total: Summary { count: ios, ..summary(ios.min(1000), low_ns) },
         }),
     }
 }
@@ -226,17 +198,9 @@ fn host() -> HostFacts {
             allowed: Some((0..32).collect()),
             ..CpuFacts::default()
         },
-        numa: NumaFacts {
-            nodes: vec![node(0), node(1)],
-        },
-        memory: MemoryFacts {
-            usable_bytes: Some(256 << 30),
-            ..MemoryFacts::default()
-        },
-        kernel: KernelFacts {
-            release: Some("6.8.0".to_owned()),
-            ..KernelFacts::default()
-        },
+        numa: NumaFacts { nodes: vec![node(0), node(1)] },
+        memory: MemoryFacts { usable_bytes: Some(256 << 30), ..MemoryFacts::default() },
+        kernel: KernelFacts { release: Some("6.8.0".to_owned()), ..KernelFacts::default() },
         problems: Vec::new(),
     }
 }
@@ -255,10 +219,7 @@ fn storage() -> TargetStorage {
         }),
         device: Some(BlockFacts {
             name: "nvme0n1".to_owned(),
-            device: DeviceNumber {
-                major: 259,
-                minor: 0,
-            },
+            device: DeviceNumber { major: 259, minor: 0 },
             kind: BlockKind::Disk,
             disk: None,
             detail: None,
@@ -283,25 +244,13 @@ fn storage() -> TargetStorage {
 
 /// A whole record around these jobs, all of which ran as [`result`] has it.
 pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
-    let software_gpu = jobs
-        .iter()
-        .any(|job| job.gpus.iter().any(|gpu| gpu.software));
+    let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
     let results = jobs.iter().map(result).collect();
-    let plan = Plan {
-        jobs,
-        interval_ns: SECOND,
-        left_out: Vec::new(),
-        software_gpu,
-    };
+    let plan = Plan { jobs, interval_ns: SECOND, left_out: Vec::new(), software_gpu };
     Record {
         schema_version: SCHEMA_VERSION,
-        tool: Tool {
-            name: "gpuio".to_owned(),
-            version: "0.1.0".to_owned(),
-        },
-        command: ["gpuio", "bench", "--directory", "/data"]
-            .map(str::to_owned)
-            .to_vec(),
+        tool: Tool { name: "gpuio".to_owned(), version: "0.1.0".to_owned() },
+        command: ["gpuio", "bench", "--directory", "/data"].map(str::to_owned).to_vec(),
         started_at: "2026-11-21T10:15:00+01:00".to_owned(),
         host: host(),
         storage: vec![storage()],

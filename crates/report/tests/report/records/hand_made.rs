@@ -10,11 +10,7 @@ use gpuio_record::{
 use super::build::{self, SECOND, block, gpu, job, path, record, side, summary};
 
 fn warn(job: Option<&str>, kind: WarningKind) -> Warning {
-    Warning {
-        job: job.map(str::to_owned),
-        text: kind.to_string(),
-        kind,
-    }
+    Warning { job: job.map(str::to_owned), text: kind.to_string(), kind }
 }
 
 /// Sums the jobs of group 0 as the run does for its total.
@@ -50,29 +46,13 @@ fn rand_mixed(rand_read: &JobPlan) -> JobPlan {
     let mut mixed = rand_read.clone();
     mixed.name = "rand-mixed".to_owned();
     mixed.read_percent = 70;
-    mixed.blocks = vec![
-        BlockShare {
-            percent: 60,
-            ..block(4096)
-        },
-        BlockShare {
-            percent: 40,
-            ..block(65536)
-        },
-    ];
-    mixed.order = Order::Random {
-        distribution: Distribution::Zipf { theta: 1.2 },
-        coverage: false,
-    };
-    mixed.stop = Stop {
-        runtime_ns: Some(1_500_000_000),
-        bytes_per_thread: Some(64 << 20),
-    };
-    mixed.pacing = Some(Pacing {
-        bytes_per_s: None,
-        iops: Some(20_000),
-        arrivals: Arrivals::Poisson,
-    });
+    mixed.blocks =
+        vec![BlockShare { percent: 60, ..block(4096) }, BlockShare { percent: 40, ..block(65536) }];
+    mixed.order =
+        Order::Random { distribution: Distribution::Zipf { theta: 1.2 }, coverage: false };
+    mixed.stop = Stop { runtime_ns: Some(1_500_000_000), bytes_per_thread: Some(64 << 20) };
+    mixed.pacing =
+        Some(Pacing { bytes_per_s: None, iops: Some(20_000), arrivals: Arrivals::Poisson });
     mixed
 }
 
@@ -81,10 +61,7 @@ pub(crate) fn host_quick() -> Record {
     let mut seq_write = job("seq-write");
     seq_write.read_percent = 0;
     let mut rand_read = job("rand-read");
-    rand_read.order = Order::Random {
-        distribution: Distribution::Uniform,
-        coverage: true,
-    };
+    rand_read.order = Order::Random { distribution: Distribution::Uniform, coverage: true };
     rand_read.blocks = vec![block(4096)];
     rand_read.depth = 32;
     let mixed = rand_mixed(&rand_read);
@@ -158,8 +135,8 @@ fn with_gpu_leg(latency: &mut Option<Latency>) {
     latency.gpu = Some(summary(1000, 45_000));
 }
 
-/// Two groups on two GPUs, one engine short of what was asked: reads that fail and do not verify, then writes that an interrupt ended,
-/// and a third job that never ran.
+/// Two groups on two GPUs, one engine short of what was asked: reads that fail and do not verify,
+/// then writes that an interrupt ended, and a third job that never ran.
 pub(crate) fn staged_in_trouble() -> Record {
     let mut write = staged("to storage, \"fast\"");
     write.group = 1;
@@ -214,11 +191,7 @@ pub(crate) fn staged_in_trouble() -> Record {
     write.ended = EndedHow::Interrupted;
     write.write = std::mem::take(&mut write.read);
     with_gpu_leg(&mut write.write.latency);
-    let far = WarningKind::FarFromGpu {
-        gpu: 1,
-        worker_node: 0,
-        gpu_node: 1,
-    };
+    let far = WarningKind::FarFromGpu { gpu: 1, worker_node: 0, gpu_node: 1 };
     record.warnings.push(warn(Some("train"), far));
     let reason = "io_uring: files not registered: EMFILE".to_owned();
     let engine = &mut record.jobs[0].engine[0];
@@ -244,9 +217,7 @@ pub(crate) fn software() -> Record {
     job.gpus = vec![gpu(0, true)];
     job.direct = DirectMode::Buffered;
     job.order = Order::Random {
-        distribution: Distribution::Normal {
-            deviation_percent: 12.5,
-        },
+        distribution: Distribution::Normal { deviation_percent: 12.5 },
         coverage: false,
     };
     job.blocks = vec![BlockShare {
@@ -275,9 +246,7 @@ pub(crate) fn software() -> Record {
     });
     record.warnings.push(warn(None, WarningKind::SoftwareGpu));
     let note = "thread: every job runs in threads".to_owned();
-    record
-        .warnings
-        .push(warn(Some("try"), WarningKind::Note { note }));
+    record.warnings.push(warn(Some("try"), WarningKind::Note { note }));
     record
 }
 
@@ -286,10 +255,7 @@ pub(crate) fn many_jobs() -> Record {
     let mut jobs: Vec<JobPlan> = (0..12).map(|n| staged(&format!("job-{n}"))).collect();
     jobs[11].name = "a-job-with-a-name-that-is-rather-long".to_owned();
     jobs[11].read_percent = 50;
-    jobs[11].order = Order::Random {
-        distribution: Distribution::Uniform,
-        coverage: true,
-    };
+    jobs[11].order = Order::Random { distribution: Distribution::Uniform, coverage: true };
     let mut record = record(jobs);
     record.jobs[11].write = side(1_234_567, 4096, 15_000_000);
     record.jobs[11].last_done_ns = 10 * SECOND;

@@ -47,13 +47,7 @@ pub(super) const WRITES: &[Key] = &[
         "no barriers are sent between writes",
         "sync=1 for durable writes",
     ),
-    refused(
-        "atomic",
-        &[],
-        Dialect::Fio,
-        "RWF_ATOMIC is not supported",
-        "leave it out",
-    ),
+    refused("atomic", &[], Dialect::Fio, "RWF_ATOMIC is not supported", "leave it out"),
     refused(
         "readonly",
         &[],
@@ -68,13 +62,7 @@ pub(super) const WRITES: &[Key] = &[
         "the page cache is not advised",
         "direct=1, or path=cached to measure it",
     ),
-    refused(
-        "invalidate",
-        &[],
-        Dialect::Fio,
-        "the page cache is not emptied by a key",
-        "direct=1",
-    ),
+    refused("invalidate", &[], Dialect::Fio, "the page cache is not emptied by a key", "direct=1"),
     refused(
         "pre_read",
         &[],
@@ -163,13 +151,7 @@ pub(super) const CHECKS: &[Key] = &[
         "the pattern that is checked is gpuio's own, which knows its position",
         "verify=pass or verify=inline",
     ),
-    refused(
-        "verify_fatal",
-        &[],
-        Dialect::Fio,
-        "a mismatch always fails the run",
-        "leave it out",
-    ),
+    refused("verify_fatal", &[], Dialect::Fio, "a mismatch always fails the run", "leave it out"),
     refused(
         "verify_backlog",
         &[],
@@ -205,13 +187,7 @@ pub(super) const CHECKS: &[Key] = &[
         "a mismatch is told with its offset, not with a dump",
         "leave it out",
     ),
-    refused(
-        "verify_interval",
-        &[],
-        Dialect::Fio,
-        "a block is checked as a whole",
-        "leave it out",
-    ),
+    refused("verify_interval", &[], Dialect::Fio, "a block is checked as a whole", "leave it out"),
     refused(
         "verify_offset",
         &[],
@@ -300,20 +276,8 @@ pub(super) const LOGS: &[Key] = &[
         "traces are not replayed",
         "fio for replay; bssplit= and random_distribution= for a like mix",
     ),
-    refused(
-        "replay_redirect",
-        &[],
-        Dialect::Fio,
-        "traces are not replayed",
-        "fio for replay",
-    ),
-    refused(
-        "replay_no_stall",
-        &[],
-        Dialect::Fio,
-        "traces are not replayed",
-        "fio for replay",
-    ),
+    refused("replay_redirect", &[], Dialect::Fio, "traces are not replayed", "fio for replay"),
+    refused("replay_no_stall", &[], Dialect::Fio, "traces are not replayed", "fio for replay"),
     refused(
         "log_avg_msec",
         &[],
@@ -328,13 +292,7 @@ pub(super) const LOGS: &[Key] = &[
         "no log files are written by a job",
         "--format json, which has the histograms",
     ),
-    refused(
-        "log_offset",
-        &[],
-        Dialect::Fio,
-        "no log files are written by a job",
-        "leave it out",
-    ),
+    refused("log_offset", &[], Dialect::Fio, "no log files are written by a job", "leave it out"),
     refused(
         "per_job_logs",
         &[],

@@ -19,13 +19,7 @@ pub(super) const PROCESS: &[Key] = &[
         "one job does not end the others",
         "the same runtime= in every job",
     ),
-    refused(
-        "exitall_on_error",
-        &[],
-        Dialect::Fio,
-        "an error always fails the run",
-        "leave it out",
-    ),
+    refused("exitall_on_error", &[], Dialect::Fio, "an error always fails the run", "leave it out"),
     refused(
         "exit_what",
         &[],
@@ -40,20 +34,8 @@ pub(super) const PROCESS: &[Key] = &[
         "an I/O error always fails its job",
         "leave it out",
     ),
-    refused(
-        "ignore_error",
-        &[],
-        Dialect::Fio,
-        "an I/O error always fails its job",
-        "leave it out",
-    ),
-    refused(
-        "error_dump",
-        &[],
-        Dialect::Fio,
-        "an error is always told",
-        "leave it out",
-    ),
+    refused("ignore_error", &[], Dialect::Fio, "an I/O error always fails its job", "leave it out"),
+    refused("error_dump", &[], Dialect::Fio, "an error is always told", "leave it out"),
     refused(
         "exec_prerun",
         &[],
@@ -75,13 +57,7 @@ pub(super) const PROCESS: &[Key] = &[
         "the priority of the process is yours to set",
         "nice(1) around gpuio",
     ),
-    refused(
-        "prio",
-        &[],
-        Dialect::Fio,
-        "I/O priority is yours to set",
-        "ionice(1) around gpuio",
-    ),
+    refused("prio", &[], Dialect::Fio, "I/O priority is yours to set", "ionice(1) around gpuio"),
     refused(
         "prioclass",
         &[],
@@ -96,13 +72,7 @@ pub(super) const PROCESS: &[Key] = &[
         "per-I/O priorities are not supported",
         "two jobs under different ionice(1) runs",
     ),
-    refused(
-        "cpumask",
-        &[],
-        Dialect::Fio,
-        "a bit mask of CPUs is not read",
-        "cpus=0-3,8",
-    ),
+    refused("cpumask", &[], Dialect::Fio, "a bit mask of CPUs is not read", "cpus=0-3,8"),
     refused(
         "cpus_allowed_policy",
         &[],
@@ -131,20 +101,8 @@ pub(super) const PROCESS: &[Key] = &[
         "a control group is yours to make",
         "systemd-run(1) around gpuio",
     ),
-    refused(
-        "uid",
-        &[],
-        Dialect::Fio,
-        "the user is yours to set",
-        "sudo(8) around gpuio",
-    ),
-    refused(
-        "gid",
-        &[],
-        Dialect::Fio,
-        "the group is yours to set",
-        "sudo(8) around gpuio",
-    ),
+    refused("uid", &[], Dialect::Fio, "the user is yours to set", "sudo(8) around gpuio"),
+    refused("gid", &[], Dialect::Fio, "the group is yours to set", "sudo(8) around gpuio"),
     refused(
         "ioscheduler",
         &[],
@@ -180,13 +138,7 @@ pub(super) const PROCESS: &[Key] = &[
         "gpuio runs on one machine",
         "one run on each machine",
     ),
-    refused(
-        "unlink_each_loop",
-        &[],
-        Dialect::Fio,
-        "files stay through all loops",
-        "unlink=1",
-    ),
+    refused("unlink_each_loop", &[], Dialect::Fio, "files stay through all loops", "unlink=1"),
     refused(
         "allow_file_create",
         &[],
@@ -215,13 +167,7 @@ pub(super) const PROCESS: &[Key] = &[
         "data files are made before the run",
         "leave it out",
     ),
-    refused(
-        "trim_percentage",
-        &[],
-        Dialect::Fio,
-        "trim moves no bytes to measure",
-        "fio for trim",
-    ),
+    refused("trim_percentage", &[], Dialect::Fio, "trim moves no bytes to measure", "fio for trim"),
     refused(
         "ignore_zone_limits",
         &[],
@@ -254,11 +200,5 @@ pub(super) const GDSIO: &[Key] = &[
         "gdsio's -m is a flag; job files use names",
         "memory=device, vmm, pinned, malloc or mmap",
     ),
-    refused(
-        "batch_size",
-        &[],
-        Dialect::Gdsio,
-        "gdsio's -B is a flag",
-        "batch=",
-    ),
+    refused("batch_size", &[], Dialect::Gdsio, "gdsio's -B is a flag", "batch="),
 ];
