@@ -71,7 +71,7 @@ fn the_page_of_this_repository_is_understood() {
     assert_eq!(rules.arrows["record"], ["stat", "units"]);
     assert_eq!(rules.arrows["units"], Vec::<String>::new());
     assert!(rules.unsafe_paths.contains(&"crates/gpu/".to_owned()));
-    assert!(rules.unsafe_paths.contains(&"crates/load/src/affinity.rs".to_owned()));
+    assert!(rules.unsafe_paths.contains(&"crates/load/src/run/rusage.rs".to_owned()));
 }
 
 #[test]
