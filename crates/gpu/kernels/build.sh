@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes pattern.ptx from pattern.cu with clang and no CUDA SDK; see README.md.
+# Makes pattern.ptx and gather.ptx from their sources with clang and no CUDA SDK; see README.md.
 # usage: build.sh [clang]          (default: clang-14)
 set -eu
 cd "$(dirname "$0")"
@@ -7,19 +7,23 @@ clang=${1:-clang-14}
 
 # FNV-1a, 64 bits: sh has 64-bit signed arithmetic, whose product wraps as FNV wants. The bytes
 # come from od, so that the script needs nothing beyond POSIX.
-hash=$(od -An -v -tu1 pattern.cu | tr -s ' \n' '\n\n' | awk 'NF' | {
-    h=-3750763034362895579 # 0xcbf29ce484222325 as a signed number
-    while read -r byte; do
-        h=$(((h ^ byte) * 1099511628211))
-    done
-    printf '%016x' "$h"
-})
+fnv1a64() {
+    od -An -v -tu1 "$1" | tr -s ' \n' '\n\n' | awk 'NF' | {
+        h=-3750763034362895579 # 0xcbf29ce484222325 as a signed number
+        while read -r byte; do
+            h=$(((h ^ byte) * 1099511628211))
+        done
+        printf '%016x' "$h"
+    }
+}
 
-"$clang" -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib \
-    -Xclang -target-feature -Xclang +ptx60 -Wno-unknown-cuda-version \
-    -std=c++17 -O3 -ffp-contract=off -fno-ident -S pattern.cu -o pattern.ptx.new
-{
-    printf '// made by kernels/build.sh from pattern.cu fnv1a64:%s\n' "$hash"
-    cat pattern.ptx.new
-} >pattern.ptx
-rm pattern.ptx.new
+for name in pattern gather; do
+    "$clang" -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib \
+        -Xclang -target-feature -Xclang +ptx60 -Wno-unknown-cuda-version \
+        -std=c++17 -O3 -ffp-contract=off -fno-ident -S "$name.cu" -o "$name.ptx.new"
+    {
+        printf '// made by kernels/build.sh from %s.cu fnv1a64:%s\n' "$name" "$(fnv1a64 "$name.cu")"
+        cat "$name.ptx.new"
+    } >"$name.ptx"
+    rm "$name.ptx.new"
+done

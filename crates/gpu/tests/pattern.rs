@@ -1,16 +1,12 @@
-//! The data rule on the CPU, and the PTX's age.
+//! The data rule on the CPU, and the age of the PTX files.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 use gpuio_gpu::pattern::{check, file_key, fill, word};
 use proptest::prelude::*;
 
 /// Outputs of splitmix64 for the seed 0, from its authors' reference program.
-const SPLITMIX64: [u64; 4] = [
-    0xE220_A839_7B1D_CDAF,
-    0x6E78_9E6A_A1B9_65F4,
-    0x06C4_5D18_8009_454F,
-    0xF88B_B8A8_724C_81EC,
-];
+const SPLITMIX64: [u64; 4] =
+    [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F, 0xF88B_B8A8_724C_81EC];
 
 #[test]
 fn words_are_those_of_splitmix64() {
@@ -24,18 +20,14 @@ fn words_are_those_of_splitmix64() {
 fn a_file_is_its_words_in_little_endian() {
     let mut bytes = [0; 24];
     fill(&mut bytes, 0, 8);
-    let expected: Vec<u8> = SPLITMIX64[..3]
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .collect();
+    let expected: Vec<u8> = SPLITMIX64[..3].iter().flat_map(|word| word.to_le_bytes()).collect();
     assert_eq!(bytes, expected[..]);
 }
 
 #[test]
 fn files_of_a_set_differ_and_so_do_sets() {
-    let mut keys: Vec<u64> = (0..4)
-        .flat_map(|salt| (0..1000).map(move |file| file_key(salt, file)))
-        .collect();
+    let mut keys: Vec<u64> =
+        (0..4).flat_map(|salt| (0..1000).map(move |file| file_key(salt, file))).collect();
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), 4000);
@@ -44,20 +36,27 @@ fn files_of_a_set_differ_and_so_do_sets() {
     assert!((0..64).all(|w| !first.contains(&word(file_key(7, 2), w))));
 }
 
-#[test]
-fn the_ptx_is_of_this_source() {
-    let source = include_bytes!("../kernels/pattern.cu");
+/// Fails if `ptx` was made from another text than `source`.
+fn is_of_source(name: &str, source: &[u8], ptx: &str) {
     let hash = source.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
     });
-    let first = include_str!("../kernels/pattern.ptx")
-        .lines()
-        .next()
-        .unwrap();
-    let expected = format!("// made by kernels/build.sh from pattern.cu fnv1a64:{hash:016x}");
-    assert_eq!(
-        first, expected,
-        "pattern.ptx is older than pattern.cu: run kernels/build.sh"
+    let first = ptx.lines().next().unwrap();
+    let expected = format!("// made by kernels/build.sh from {name}.cu fnv1a64:{hash:016x}");
+    assert_eq!(first, expected, "{name}.ptx is older than {name}.cu: run kernels/build.sh");
+}
+
+#[test]
+fn the_ptx_is_of_this_source() {
+    is_of_source(
+        "pattern",
+        include_bytes!("../kernels/pattern.cu"),
+        include_str!("../kernels/pattern.ptx"),
+    );
+    is_of_source(
+        "gather",
+        include_bytes!("../kernels/gather.cu"),
+        include_str!("../kernels/gather.ptx"),
     );
 }
 
