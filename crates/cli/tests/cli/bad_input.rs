@@ -34,10 +34,7 @@ fn values() {
             ("--bssplit 4k/50:8k/40 --size 1m", &["--bssplit", "90"]),
             ("--bssplit 4k/100 --bs 4k", &["--bs"]),
             ("--threads 0 --size 1m", &["--threads", "1 or more"]),
-            (
-                "--threads 70000 --bs 4k --size 4k",
-                &["--threads", "70000", "65536"],
-            ),
+            ("--threads 70000 --bs 4k --size 4k", &["--threads", "70000", "65536"]),
             ("--threads=-3", &["--threads", "-3"]),
             ("--threads -3", &["-3"]),
             ("--depth 0 --size 1m", &["--depth"]),
@@ -47,14 +44,8 @@ fn values() {
             ("--rwmixread 101 --size 1m", &["--rwmixread", "101"]),
             ("--rate 0 --size 1m", &["--rate"]),
             ("--rate-iops 0 --size 1m", &["--rate-iops"]),
-            (
-                "--rate 1m --rate-process sometimes",
-                &["--rate-process", "sometimes"],
-            ),
-            (
-                "--random-distribution zipf --rw randread",
-                &["--random-distribution", "zipf"],
-            ),
+            ("--rate 1m --rate-process sometimes", &["--rate-process", "sometimes"]),
+            ("--random-distribution zipf --rw randread", &["--random-distribution", "zipf"]),
             ("--offset 1x --size 1m", &["--offset"]),
             ("--loops 0 --size 1m", &["--loops"]),
             ("--cpus 3-1 --size 1m", &["--cpus"]),
@@ -69,31 +60,16 @@ fn words_with_a_nearest_one() {
         2,
         &[
             ("--rw raed --size 1m", &["--rw", "raed", "nearest: read"]),
-            (
-                "--engine iouring --size 1m",
-                &["--engine", "iouring", "io_uring"],
-            ),
-            (
-                "--path gds --size 1m",
-                &["--path", "gds", "host, staged, cached"],
-            ),
+            ("--engine iouring --size 1m", &["--engine", "iouring", "io_uring"]),
+            ("--path gds --size 1m", &["--path", "gds", "host, staged, cached"]),
             ("--path stagde --size 1m", &["--path", "stagde", "staged"]),
-            (
-                "--verify=maybe --size 1m",
-                &["--verify", "maybe", "pass, inline"],
-            ),
-            (
-                "--memory devise --size 1m",
-                &["--memory", "devise", "device"],
-            ),
+            ("--verify=maybe --size 1m", &["--verify", "maybe", "pass, inline"]),
+            ("--memory devise --size 1m", &["--memory", "devise", "device"]),
             ("--fill randm --size 1m", &["--fill", "randm", "random"]),
             ("--gpu sofware --size 1m", &["--gpu", "sofware"]),
             ("--format jsn --size 1m", &["--format", "jsn", "json"]),
             ("--set blocksizes=4k", &["blocksizes", "nearest: blocksize"]),
-            (
-                "--set nothinglikeit=1",
-                &["nothinglikeit", "docs/job-file.md"],
-            ),
+            ("--set nothinglikeit=1", &["nothinglikeit", "docs/job-file.md"]),
             ("--set thinktime=5 --size 1m", &["thinktime", "rate_iops"]),
         ],
     );
@@ -105,29 +81,14 @@ fn contradictions() {
         2,
         &[
             ("--direct --buffered --size 1m", &["--direct", "--buffered"]),
-            (
-                "--direct --path cached --gpu software --size 1m",
-                &["--direct", "cached"],
-            ),
+            ("--direct --path cached --gpu software --size 1m", &["--direct", "cached"]),
             ("--engine mmap --direct --size 1m", &["--direct", "mmap"]),
-            (
-                "--memory device --path host --size 1m",
-                &["--memory", "host memory"],
-            ),
-            (
-                "--rw write --fill random --verify --size 1m",
-                &["--fill", "--verify"],
-            ),
+            ("--memory device --path host --size 1m", &["--memory", "host memory"]),
+            ("--rw write --fill random --verify --size 1m", &["--fill", "--verify"]),
             ("--path staged --gpu none --size 1m", &["--gpu", "staged"]),
             ("--filename . --size 1m", &["directory", "--directory"]),
-            (
-                "--filename /dev/null --rw write --size 1m",
-                &["/dev/null", "character device"],
-            ),
-            (
-                "--filename missing --rw read --size 1m",
-                &["missing", "never written"],
-            ),
+            ("--filename /dev/null --rw write --size 1m", &["/dev/null", "character device"]),
+            ("--filename missing --rw read --size 1m", &["missing", "never written"]),
         ],
     );
 }
@@ -149,23 +110,13 @@ fn not_on_this_machine() {
 #[test]
 fn job_file_places() {
     let dir = scratch();
-    bench(dir.path(), "nofile.ini")
-        .exits(2)
-        .says(&["nofile.ini", "No such file"]);
+    bench(dir.path(), "nofile.ini").exits(2).says(&["nofile.ini", "No such file"]);
     bench(dir.path(), ".").exits(2).says(&["can't be read"]);
     std::fs::write(dir.path().join("b.ini"), b"[j]\nbs=\xff\n").unwrap();
-    bench(dir.path(), "b.ini")
-        .exits(2)
-        .says(&["b.ini:2:4", "UTF-8"]);
+    bench(dir.path(), "b.ini").exits(2).says(&["b.ini:2:4", "UTF-8"]);
     file(dir.path(), "e.ini", "[j]\nfilename=${GPUIO_TEST_UNSET}\n");
-    bench(dir.path(), "e.ini")
-        .exits(2)
-        .says(&["e.ini:2:10", "GPUIO_TEST_UNSET", "not set"]);
-    file(
-        dir.path(),
-        "k.ini",
-        "[j]\nblocksizes=4k\nrw=raed\nsize=1m\niodpeth=3\n",
-    );
+    bench(dir.path(), "e.ini").exits(2).says(&["e.ini:2:10", "GPUIO_TEST_UNSET", "not set"]);
+    file(dir.path(), "k.ini", "[j]\nblocksizes=4k\nrw=raed\nsize=1m\niodpeth=3\n");
     let all = [
         "k.ini:2:1",
         "nearest: blocksize",
@@ -182,44 +133,26 @@ fn job_file_places() {
     file(dir.path(), "global.ini", "[global]\nbs=4k\n");
     bench(dir.path(), "global.ini").exits(2).says(&["job"]);
     file(dir.path(), "late.ini", "[j]\nbs=64k\nsize=4k\n");
-    bench(dir.path(), "late.ini")
-        .exits(2)
-        .says(&["late.ini:3", "65536"]);
-    file(
-        dir.path(),
-        "refused.ini",
-        "[j]\nioengine=libaio\nexec_prerun=rm\n",
-    );
-    bench(dir.path(), "refused.ini")
-        .exits(2)
-        .says(&["refused.ini:3:1", "runs no commands"]);
+    bench(dir.path(), "late.ini").exits(2).says(&["late.ini:3", "65536"]);
+    file(dir.path(), "refused.ini", "[j]\nioengine=libaio\nexec_prerun=rm\n");
+    bench(dir.path(), "refused.ini").exits(2).says(&["refused.ini:3:1", "runs no commands"]);
 }
 
 /// A result must have a place before hours are spent on it.
 #[test]
 fn outputs() {
     let dir = scratch();
-    let load = "--rw read --bs 64k --size 1m --runtime 50ms";
+    let load = "--rw read --bs 64k --size 1m --runtime 100ms";
     let ran = bench(dir.path(), &format!("{load} -o no/such/dir.json")).exits(2);
     assert!(ran.err.contains("-o no/such/dir.json"), "{ran:?}");
     file(dir.path(), "r.json", "an hour of work");
     for more in ["", "--overwrite"] {
         let ran = bench(dir.path(), &format!("{load} -o r.json {more}")).exits(2);
-        assert!(
-            ran.err.contains("r.json") && ran.err.contains("exists"),
-            "{ran:?}"
-        );
+        assert!(ran.err.contains("r.json") && ran.err.contains("exists"), "{ran:?}");
     }
-    assert_eq!(
-        std::fs::read_to_string(dir.path().join("r.json")).unwrap(),
-        "an hour of work"
-    );
+    assert_eq!(std::fs::read_to_string(dir.path().join("r.json")).unwrap(), "an hour of work");
     // A refused run leaves no empty record behind.
-    bench(
-        dir.path(),
-        "--rw write --filename r.json --size 1m -o new.json",
-    )
-    .exits(2);
+    bench(dir.path(), "--rw write --filename r.json --size 1m -o new.json").exits(2);
     assert_eq!(tree(dir.path()), ["r.json"]);
 }
 
@@ -227,28 +160,15 @@ fn outputs() {
 #[test]
 fn standard_output() {
     let dir = scratch();
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let line = "--rw read --bs 64k --size 1m --runtime 50ms --format json";
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let line = "--rw read --bs 64k --size 1m --runtime 100ms --format json";
     let mut run = command(dir.path());
-    let status = run
-        .arg("bench")
-        .args(line.split(' '))
-        .stdout(full)
-        .status()
-        .unwrap();
+    let status = run.arg("bench").args(line.split(' ')).stdout(full).status().unwrap();
     assert_eq!(status.code(), Some(1));
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut run = command(dir.path());
-    let status = run
-        .arg("bench")
-        .args(line.split(' '))
-        .stdout(writer)
-        .status()
-        .unwrap();
+    let status = run.arg("bench").args(line.split(' ')).stdout(writer).status().unwrap();
     assert_eq!(status.code(), Some(0), "as head(1) leaves it");
 }
 
@@ -256,21 +176,12 @@ fn standard_output() {
 fn the_command_line_itself() {
     let dir = scratch();
     gpuio(dir.path(), "").exits(2);
-    gpuio(dir.path(), "bnech")
-        .exits(2)
-        .says(&["bnech", "bench"]);
-    gpuio(dir.path(), "bench --thread 3")
-        .exits(2)
-        .says(&["--thread", "--threads"]);
-    gpuio(dir.path(), "bench a.ini b.ini")
-        .exits(2)
-        .says(&["b.ini"]);
+    gpuio(dir.path(), "bnech").exits(2).says(&["bnech", "bench"]);
+    gpuio(dir.path(), "bench --thread 3").exits(2).says(&["--thread", "--threads"]);
+    gpuio(dir.path(), "bench a.ini b.ini").exits(2).says(&["b.ini"]);
     gpuio(dir.path(), "bench --bs").exits(2).says(&["--bs"]);
     let version = gpuio(dir.path(), "--version").exits(0);
-    assert_eq!(
-        version.out.trim(),
-        concat!("gpuio ", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(version.out.trim(), concat!("gpuio ", env!("CARGO_PKG_VERSION")));
     // Words that are not UTF-8 are told, not panicked over.
     let word = std::ffi::OsString::from_vec(b"--bs=\xff".to_vec());
     for verb in ["bench", "gdsio"] {
@@ -287,11 +198,7 @@ fn soft_gpu_settings() {
         let ran = bench_with(dir.path(), &[(name, value)], "--gpu software --size 1m");
         assert_eq!(ran.exits(3).out, "", "{name}");
     }
-    let ran = bench_with(
-        dir.path(),
-        &[("GPUIO_SOFT_GPUS", "0")],
-        "--gpu software --size 1m",
-    );
+    let ran = bench_with(dir.path(), &[("GPUIO_SOFT_GPUS", "0")], "--gpu software --size 1m");
     ran.exits(3).says(&["no GPU"]);
 }
 
@@ -307,7 +214,5 @@ fn faults_to_inject() {
         ],
     );
     let dir = scratch();
-    bench(dir.path(), "--inject boom=1% --size 1m --dry-run")
-        .exits(2)
-        .says(&["boom"]);
+    bench(dir.path(), "--inject boom=1% --size 1m --dry-run").exits(2).says(&["boom"]);
 }

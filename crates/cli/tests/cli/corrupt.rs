@@ -19,18 +19,11 @@ fn after(more: &str, change: impl Fn(&Path)) -> (Value, String) {
     let path = dir.path().join("d/gpuio.1");
     let time = path.metadata().unwrap().modified().unwrap();
     change(&path);
-    std::fs::File::options()
-        .write(true)
-        .open(&path)
-        .unwrap()
-        .set_modified(time)
-        .unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
     let line = format!("--rw read {data} {more}");
     let text = bench(dir.path(), &line).exits(1).out;
     assert!(text.contains("BAD BLOCK"), "{text}");
-    let record = bench(dir.path(), &format!("{line} --format json"))
-        .exits(1)
-        .json();
+    let record = bench(dir.path(), &format!("{line} --format json")).exits(1).json();
     check(&record);
     (record["jobs"][0]["verify"].clone(), text)
 }
@@ -48,26 +41,15 @@ fn one_wrong_byte() {
     let at = 5 * BLOCK + 3 * 4096 + 13;
     for way in WAYS {
         let (verify, text) = after(way, |path| {
-            let file = std::fs::File::options()
-                .read(true)
-                .write(true)
-                .open(path)
-                .unwrap();
+            let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
             let mut byte = [0];
             file.read_exact_at(&mut byte, at).unwrap();
             file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
         });
         assert!(n(&verify["bad_blocks"]) >= 1, "{way}: {verify}");
-        assert_eq!(
-            n(&verify["bad_words"]),
-            n(&verify["bad_blocks"]),
-            "{way}: one word: {verify}"
-        );
+        assert_eq!(n(&verify["bad_words"]), n(&verify["bad_blocks"]), "{way}: one word: {verify}");
         let bad = &verify["mismatches"][0];
-        assert!(
-            bad["path"].as_str().unwrap().ends_with("d/gpuio.1"),
-            "{way}: {bad}"
-        );
+        assert!(bad["path"].as_str().unwrap().ends_with("d/gpuio.1"), "{way}: {bad}");
         assert_eq!(n(&bad["offset"]), at / 8 * 8, "{way}: {bad}");
         assert_eq!(bad["leg"], "file", "{way}: {bad}");
         assert_ne!(bad["expected"], bad["found"], "{way}: {bad}");
@@ -80,11 +62,7 @@ fn one_wrong_byte() {
 fn two_blocks_swapped() {
     for way in WAYS {
         let (verify, _) = after(way, |path| {
-            let file = std::fs::File::options()
-                .read(true)
-                .write(true)
-                .open(path)
-                .unwrap();
+            let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
             let mut blocks = [vec![0; 64 << 10], vec![0; 64 << 10]];
             file.read_exact_at(&mut blocks[0], 2 * BLOCK).unwrap();
             file.read_exact_at(&mut blocks[1], 9 * BLOCK).unwrap();
@@ -114,13 +92,7 @@ fn blocks_from_elsewhere() {
     });
     let bad = verify["mismatches"].as_array().unwrap();
     let at = |offset| bad.iter().find(|bad| n(&bad["offset"]) == offset).unwrap();
-    assert!(
-        at(0)["found_belongs_at"]
-            .as_str()
-            .unwrap()
-            .ends_with("gpuio.0 offset 0"),
-        "{bad:?}"
-    );
+    assert!(at(0)["found_belongs_at"].as_str().unwrap().ends_with("gpuio.0 offset 0"), "{bad:?}");
     assert!(at(7 * BLOCK)["found_belongs_at"].is_null(), "{bad:?}");
 }
 

@@ -16,9 +16,7 @@ fn settings(text: &str) -> Vec<&str> {
 #[track_caller]
 fn round_trip(dir: &Path, line: &str) -> String {
     let before = tree(dir);
-    let first = bench_with(dir, &TWO, &format!("{line} --dry-run"))
-        .exits(0)
-        .out;
+    let first = bench_with(dir, &TWO, &format!("{line} --dry-run")).exits(0).out;
     assert_eq!(tree(dir), before, "{line}: a dry run made something");
     file(dir, "first.ini", &first);
     let second = bench_with(dir, &TWO, "first.ini --dry-run").exits(0).out;
@@ -96,9 +94,7 @@ fn gdsio_lines() {
         "gdsio -D . -w 2 -s 1M -i 64K -x 2 -I 3 -T 2 -k 7 --gpu software",
         "gdsio -f shared -w 3 -s 1M -o 1M -i 16K:64K:16K -x 4 -I 1 --gpu software",
     ] {
-        let first = finish(command(dir.path()).args(words(line)).arg("--dry-run"))
-            .exits(0)
-            .out;
+        let first = finish(command(dir.path()).args(words(line)).arg("--dry-run")).exits(0).out;
         assert!(tree(dir.path()).is_empty(), "{line}");
         file(dir.path(), "plan.ini", &first);
         let second = bench(dir.path(), "plan.ini --dry-run").exits(0).out;
@@ -119,9 +115,7 @@ fn the_printed_plan_runs() {
     check_clean(&record);
     let ran = record["plan_text"].as_str().unwrap();
     assert_eq!(settings(ran), settings(&text));
-    let again = bench(dir.path(), &format!("{line} --format plan"))
-        .exits(0)
-        .out;
+    let again = bench(dir.path(), &format!("{line} --format plan")).exits(0).out;
     assert_eq!(settings(&again), settings(&text));
 }
 
@@ -134,8 +128,5 @@ fn refusals_are_the_same() {
     let dry = bench(dir.path(), &format!("{line} --dry-run")).exits(2);
     let wet = bench(dir.path(), line).exits(2);
     assert_eq!(dry.err, wet.err);
-    assert_eq!(
-        std::fs::read_to_string(dir.path().join("precious")).unwrap(),
-        "mine"
-    );
+    assert_eq!(std::fs::read_to_string(dir.path().join("precious")).unwrap(), "mine");
 }

@@ -11,10 +11,7 @@ use crate::tool::{GPUIO, Ran, command, file, finish, scratch, tree, words};
 #[track_caller]
 fn gdsio(dir: &Path, line: &str) -> Ran {
     let mut command = command(dir);
-    command
-        .env("GPUIO_SOFT_GPUS", "2")
-        .arg("gdsio")
-        .args(words(line));
+    command.env("GPUIO_SOFT_GPUS", "2").arg("gdsio").args(words(line));
     finish(&mut command)
 }
 
@@ -36,18 +33,14 @@ fn fields(line: &str) -> Vec<(&str, &str)> {
     let mut rest = line;
     let mut all: Vec<(&str, &str)> = Vec::new();
     for (at, name) in names.iter().enumerate() {
-        let (before, after) = rest
-            .split_once(name)
-            .unwrap_or_else(|| panic!("{name:?}: {line}"));
+        let (before, after) = rest.split_once(name).unwrap_or_else(|| panic!("{name:?}: {line}"));
         match at.checked_sub(1) {
             None => assert_eq!(before, "", "{line}"),
             Some(last) => all.push((names[last].trim(), before)),
         }
         rest = after;
     }
-    let seconds = rest
-        .strip_suffix(" secs")
-        .unwrap_or_else(|| panic!("{line}"));
+    let seconds = rest.strip_suffix(" secs").unwrap_or_else(|| panic!("{line}"));
     all.push(("total_time", seconds));
     for (name, value) in &all[2..] {
         let decimals = value.split_once('.').map(|(_, decimals)| decimals.len());
@@ -61,23 +54,14 @@ fn fields(line: &str) -> Vec<(&str, &str)> {
 /// The result lines of an output, each with its fields checked.
 #[track_caller]
 fn lines(ran: &Ran) -> Vec<Vec<(&str, &str)>> {
-    ran.out
-        .lines()
-        .filter(|line| line.starts_with("IoType:"))
-        .map(fields)
-        .collect()
+    ran.out.lines().filter(|line| line.starts_with("IoType:")).map(fields).collect()
 }
 
 #[test]
 fn every_type_and_direction() {
     for (x, name) in [("1", "CPUONLY"), ("2", "CPU_GPU"), ("4", "CPU_CACHED_GPU")] {
         let dir = scratch();
-        for (op, word) in [
-            ("1", "WRITE"),
-            ("0", "READ"),
-            ("3", "RANDWRITE"),
-            ("2", "RANDREAD"),
-        ] {
+        for (op, word) in [("1", "WRITE"), ("0", "READ"), ("3", "RANDWRITE"), ("2", "RANDREAD")] {
             let line = format!("-D . -w 4 -s 1M -i 64K -x {x} -I {op} --gpu software");
             let ran = gdsio(dir.path(), &line).exits(0);
             let all = lines(&ran);
@@ -85,17 +69,9 @@ fn every_type_and_direction() {
             assert_eq!(all[0][0].1, word, "{ran:?}");
             assert_eq!(all[0][1].1, name, "{ran:?}");
             assert_eq!(all[0][2].1, "4", "{ran:?}");
-            assert_eq!(
-                (all[0][3].1, all[0][4].1, all[0][5].1),
-                ("4096", "4096", "64"),
-                "{ran:?}"
-            );
+            assert_eq!((all[0][3].1, all[0][4].1, all[0][5].1), ("4096", "4096", "64"), "{ran:?}");
             assert_eq!(all[0][8].1, "64", "ops: {ran:?}");
-            assert_eq!(
-                ran.out.lines().count(),
-                1,
-                "nothing beside the line: {ran:?}"
-            );
+            assert_eq!(ran.out.lines().count(), 1, "nothing beside the line: {ran:?}");
         }
         let names = tree(dir.path());
         for n in 0..4 {
@@ -141,10 +117,7 @@ fn options() {
 #[test]
 fn a_verified_write() {
     let dir = scratch();
-    for (x, op, words) in [
-        ("1", "1", ["WRITE", "READ"]),
-        ("2", "3", ["RANDWRITE", "RANDREAD"]),
-    ] {
+    for (x, op, words) in [("1", "1", ["WRITE", "READ"]), ("2", "3", ["RANDWRITE", "RANDREAD"])] {
         let line = format!("-D . -w 2 -s 1M -i 64K -x {x} -I {op} -V --gpu software");
         let ran = gdsio(dir.path(), &line).exits(0);
         let out: Vec<&str> = ran.out.lines().collect();
@@ -164,17 +137,12 @@ fn a_verified_write_over_a_file_of_others() {
     let dir = scratch();
     file(dir.path(), "theirs", &"x".repeat(3 << 20));
     let line = "-f theirs -w 2 -s 1M -i 64K -x 1 -I 1 -V";
-    gdsio(dir.path(), line)
-        .exits(2)
-        .says(&["theirs", "--overwrite"]);
+    gdsio(dir.path(), line).exits(2).says(&["theirs", "--overwrite"]);
     let ran = gdsio(dir.path(), &format!("{line} --overwrite")).exits(0);
     assert_eq!(lines(&ran).len(), 2, "{ran:?}");
     let bytes = std::fs::read(dir.path().join("theirs")).unwrap();
     assert_eq!(bytes.len(), 3 << 20);
-    assert!(
-        bytes[2 << 20..].iter().all(|byte| *byte == b'x'),
-        "past the end of the job"
-    );
+    assert!(bytes[2 << 20..].iter().all(|byte| *byte == b'x'), "past the end of the job");
     assert!(bytes[..2 << 20].iter().any(|byte| *byte != b'x'));
 }
 
@@ -204,9 +172,7 @@ fn refusals() {
         let line = format!("-D . {base} -x {x} --gpu software");
         let word = format!("'{name}'");
         let ran =
-            gdsio(dir.path(), &line)
-                .exits(3)
-                .says(&["transfer type", x, &word, "-x 1, 2, 4"]);
+            gdsio(dir.path(), &line).exits(3).says(&["transfer type", x, &word, "-x 1, 2, 4"]);
         assert_eq!(ran.out, "");
     }
     for (line, code, says) in [
@@ -226,15 +192,9 @@ fn refusals() {
         ("-D . -x 1 -w 2", 2, &["-w", "twice"]),
         ("-D . -x 2 -d 5 --gpu software", 3, &["no GPU 5"]),
     ] {
-        let ran = gdsio(dir.path(), &format!("{base} {line}"))
-            .exits(code)
-            .says(says);
+        let ran = gdsio(dir.path(), &format!("{base} {line}")).exits(code).says(says);
         assert_eq!(ran.out, "", "{line}");
-        assert!(
-            tree(dir.path()).is_empty(),
-            "{line}: {:?}",
-            tree(dir.path())
-        );
+        assert!(tree(dir.path()).is_empty(), "{line}: {:?}", tree(dir.path()));
     }
 }
 
@@ -264,51 +224,32 @@ fn a_configuration_file() {
     file(
         dir.path(),
         "write.gdsio",
-        &config
-            .replace("randread", "write")
-            .replace("runtime=1\n", ""),
+        &config.replace("randread", "write").replace("runtime=1\n", ""),
     );
     std::fs::create_dir_all(dir.path().join("data/a")).unwrap();
     std::fs::create_dir_all(dir.path().join("data/b")).unwrap();
     let run = |line: &str| {
         let mut command = command(dir.path());
-        command
-            .env("GPUIO_SOFT_GPUS", "2")
-            .env("DATA", "data")
-            .arg("gdsio")
-            .args(words(line));
+        command.env("GPUIO_SOFT_GPUS", "2").env("DATA", "data").arg("gdsio").args(words(line));
         finish(&mut command)
     };
     let wrote = run("write.gdsio --gpu software").exits(0);
     assert_eq!(lines(&wrote).len(), 2, "{wrote:?}");
-    assert_eq!(
-        lines(&wrote)[0][2].1,
-        "4",
-        "one line for all jobs: {wrote:?}"
-    );
+    assert_eq!(lines(&wrote)[0][2].1, "4", "one line for all jobs: {wrote:?}");
     let read = run("-J read.gdsio --gpu software").exits(0);
-    let per_job: Vec<&str> = read
-        .out
-        .lines()
-        .filter(|l| l.starts_with("Job: "))
-        .collect();
+    let per_job: Vec<&str> = read.out.lines().filter(|l| l.starts_with("Job: ")).collect();
     assert_eq!(per_job.len(), 2, "{read:?}");
     for (line, name) in per_job.iter().zip(["job1", "job2"]) {
         let line = line.strip_prefix(&format!("Job: {name} ")).unwrap();
         assert_eq!(fields(line)[2].1, "2");
     }
     assert_eq!(lines(&read).len(), 1, "{read:?}");
-    let json = run("read.gdsio --gpu software --format json")
-        .exits(0)
-        .json();
+    let json = run("read.gdsio --gpu software --format json").exits(0).json();
     check_clean(&json);
     assert_eq!(jobs(&json)[1].0["gpus"][0]["index"], 1);
     run("read.gdsio -x 1").exits(2).says(&["read.gdsio", "-x"]);
     let unset = finish(command(dir.path()).args(["gdsio", "read.gdsio"])).exits(2);
-    assert!(
-        unset.err.contains("read.gdsio:14:11:") && unset.err.contains("DATA"),
-        "{unset:?}"
-    );
+    assert!(unset.err.contains("read.gdsio:14:11:") && unset.err.contains("DATA"), "{unset:?}");
 }
 
 /// The record can be had beside the line.
@@ -333,14 +274,9 @@ fn a_link_named_gdsio() {
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();
     let mut gdsio = Command::new(&link);
-    gdsio
-        .args(["-D", data.to_str().unwrap()])
-        .args(words("-w 1 -s 1M -i 64K -x 1 -I 1"));
+    gdsio.args(["-D", data.to_str().unwrap()]).args(words("-w 1 -s 1M -i 64K -x 1 -I 1"));
     let ran = finish(&mut gdsio).exits(0);
     assert_eq!(lines(&ran).len(), 1, "{ran:?}");
     let version = finish(Command::new(&link).arg("--version")).exits(0);
-    assert!(
-        version.out.contains(env!("CARGO_PKG_VERSION")),
-        "{version:?}"
-    );
+    assert!(version.out.contains(env!("CARGO_PKG_VERSION")), "{version:?}");
 }

@@ -12,19 +12,13 @@ const WRITE: &str = "--rw write --bs 64k --size 1m --loops 1";
 /// Notes of the guard on the first job's targets.
 fn notes(record: &Value) -> Vec<&str> {
     let targets = record["plan"]["jobs"][0]["targets"].as_array().unwrap();
-    targets
-        .iter()
-        .map(|target| target["guard"].as_str().unwrap())
-        .collect()
+    targets.iter().map(|target| target["guard"].as_str().unwrap()).collect()
 }
 
 #[test]
 fn a_foreign_file() {
     let dir = scratch();
-    let mine: Vec<u8> = (0..3_000_000_u32)
-        .flat_map(u32::to_le_bytes)
-        .take(3 << 20)
-        .collect();
+    let mine: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).take(3 << 20).collect();
     let path = dir.path().join("mine");
     std::fs::write(&path, &mine).unwrap();
     for line in [
@@ -33,31 +27,21 @@ fn a_foreign_file() {
         format!("{WRITE} --filename ./mine --verify"),
         format!("{WRITE} --filename mine --destroy-data-on mine"),
     ] {
-        let ran = bench(dir.path(), &line)
-            .exits(2)
-            .says(&["mine", "--overwrite"]);
+        let ran = bench(dir.path(), &line).exits(2).says(&["mine", "--overwrite"]);
         assert_eq!(ran.out, "");
         assert!(std::fs::read(&path).unwrap() == mine, "{line}: changed");
         assert_eq!(tree(dir.path()), ["mine"], "{line}");
     }
-    let record = bench(
-        dir.path(),
-        &format!("{WRITE} --filename mine --overwrite --format json"),
-    );
+    let record = bench(dir.path(), &format!("{WRITE} --filename mine --overwrite --format json"));
     let record = record.exits(0).json();
     check_clean(&record);
     assert_eq!(notes(&record), ["foreign_overwrite"]);
     let after = std::fs::read(&path).unwrap();
     assert_eq!(after.len(), mine.len(), "it is not cut");
-    assert!(
-        after[1 << 20..] == mine[1 << 20..],
-        "past the job nothing changes"
-    );
+    assert!(after[1 << 20..] == mine[1 << 20..], "past the job nothing changes");
     assert!(after[..1 << 20] != mine[..1 << 20]);
     // Overwriting once does not make it gpuio's.
-    bench(dir.path(), &format!("{WRITE} --filename mine"))
-        .exits(2)
-        .says(&["--overwrite"]);
+    bench(dir.path(), &format!("{WRITE} --filename mine")).exits(2).says(&["--overwrite"]);
 }
 
 /// Reading harms nothing and needs no flag; verification of foreign bytes makes no sense.
@@ -66,21 +50,12 @@ fn reading_a_foreign_file() {
     let dir = scratch();
     file(dir.path(), "mine", &"z".repeat(1 << 20));
     let line = "--rw randread --bs 64k --loops 1 --filename mine";
-    let record = bench(dir.path(), &format!("{line} --format json"))
-        .exits(0)
-        .json();
+    let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();
     check_clean(&record);
     assert_eq!(notes(&record), ["foreign_read_only"]);
-    bench(dir.path(), &format!("{line} --verify"))
-        .exits(2)
-        .says(&["mine", "--verify"]);
-    bench(dir.path(), &format!("{line} --size 2m"))
-        .exits(2)
-        .says(&["mine", "1048576", "2097152"]);
-    assert_eq!(
-        std::fs::read(dir.path().join("mine")).unwrap(),
-        vec![b'z'; 1 << 20]
-    );
+    bench(dir.path(), &format!("{line} --verify")).exits(2).says(&["mine", "--verify"]);
+    bench(dir.path(), &format!("{line} --size 2m")).exits(2).says(&["mine", "1048576", "2097152"]);
+    assert_eq!(std::fs::read(dir.path().join("mine")).unwrap(), vec![b'z'; 1 << 20]);
 }
 
 /// A name that gpuio would have chosen says nothing of who made the file.
@@ -90,20 +65,10 @@ fn a_foreign_file_named_as_ours() {
     std::fs::create_dir(dir.path().join("d")).unwrap();
     file(&dir.path().join("d"), "gpuio.0", "diary");
     let ran = bench(dir.path(), &format!("{WRITE} --directory d")).exits(2);
-    assert!(
-        ran.err.contains("gpuio.0") && ran.err.contains("--overwrite"),
-        "{ran:?}"
-    );
-    let ran = bench(
-        dir.path(),
-        "--rw read --bs 64k --size 1m --loops 1 --directory d",
-    )
-    .exits(2);
+    assert!(ran.err.contains("gpuio.0") && ran.err.contains("--overwrite"), "{ran:?}");
+    let ran = bench(dir.path(), "--rw read --bs 64k --size 1m --loops 1 --directory d").exits(2);
     assert!(ran.err.contains("gpuio.0"), "{ran:?}");
-    assert_eq!(
-        std::fs::read_to_string(dir.path().join("d/gpuio.0")).unwrap(),
-        "diary"
-    );
+    assert_eq!(std::fs::read_to_string(dir.path().join("d/gpuio.0")).unwrap(), "diary");
 }
 
 /// What we made in one run is known in the next, and no longer once somebody changed it.
@@ -119,15 +84,10 @@ fn our_own_files() {
     let read = "--rw read --bs 64k --size 1m --loops 1 --directory d --keep --verify --format json";
     assert_eq!(notes(&bench(dir.path(), read).exits(0).json()), ["ours"]);
     let longer = read.replace("1m", "2m");
-    assert_eq!(
-        notes(&bench(dir.path(), &longer).exits(0).json()),
-        ["remake"]
-    );
+    assert_eq!(notes(&bench(dir.path(), &longer).exits(0).json()), ["remake"]);
     let path = dir.path().join("d/gpuio.1");
     std::fs::write(&path, "now it is mine").unwrap();
-    bench(dir.path(), &write)
-        .exits(2)
-        .says(&["gpuio.1", "--overwrite"]);
+    bench(dir.path(), &write).exits(2).says(&["gpuio.1", "--overwrite"]);
     assert_eq!(std::fs::read_to_string(path).unwrap(), "now it is mine");
 }
 
@@ -145,20 +105,10 @@ fn scratch_directories() {
     file(&dir.path().join("gpuio-scratch"), "letter", "to a friend");
     bench(dir.path(), line).exits(0);
     let left = tree(dir.path());
-    assert!(
-        left.contains(&"gpuio-scratch/letter".to_owned()),
-        "{left:?}"
-    );
-    assert!(
-        !left.contains(&"gpuio-scratch/gpuio.0".to_owned()),
-        "{left:?}"
-    );
+    assert!(left.contains(&"gpuio-scratch/letter".to_owned()), "{left:?}");
+    assert!(!left.contains(&"gpuio-scratch/gpuio.0".to_owned()), "{left:?}");
     // A directory that was named is the user's: with its files it stays, unless told to unlink.
-    bench(
-        dir.path(),
-        &format!("{line} --directory named --set unlink=1"),
-    )
-    .exits(0);
+    bench(dir.path(), &format!("{line} --directory named --set unlink=1")).exits(0);
     assert!(!dir.path().join("named/gpuio.0").exists());
 }
 
@@ -169,19 +119,11 @@ fn links() {
     file(dir.path(), "real", &"r".repeat(2 << 20));
     symlink("real", dir.path().join("link")).unwrap();
     let ran = bench(dir.path(), &format!("{WRITE} --filename link")).exits(2);
-    assert!(
-        ran.err.contains("a link to") && ran.err.contains("real"),
-        "{ran:?}"
-    );
+    assert!(ran.err.contains("a link to") && ran.err.contains("real"), "{ran:?}");
     symlink("nowhere", dir.path().join("dangling")).unwrap();
     let ran = bench(dir.path(), &format!("{WRITE} --filename dangling"));
     assert_ne!(ran.code, 101, "{ran:?}");
-    assert!(
-        std::fs::read(dir.path().join("real"))
-            .unwrap()
-            .iter()
-            .all(|byte| *byte == b'r')
-    );
+    assert!(std::fs::read(dir.path().join("real")).unwrap().iter().all(|byte| *byte == b'r'));
 }
 
 /// One refusal among several targets stops everything before a byte is written.
@@ -190,9 +132,7 @@ fn all_or_nothing() {
     let dir = scratch();
     file(dir.path(), "b", "mine");
     let line = format!("{WRITE} --filename a --filename b");
-    bench(dir.path(), &line)
-        .exits(2)
-        .says(&["b", "--overwrite"]);
+    bench(dir.path(), &line).exits(2).says(&["b", "--overwrite"]);
     assert_eq!(tree(dir.path()), ["b"]);
 }
 
@@ -203,8 +143,6 @@ fn a_broken_list() {
     bench(dir.path(), &format!("{WRITE} --directory d --keep")).exits(0);
     let before = std::fs::read(dir.path().join("d/gpuio.0")).unwrap();
     file(&dir.path().join("d"), ".gpuio-files.json", "{ not json");
-    bench(dir.path(), &format!("{WRITE} --directory d"))
-        .exits(2)
-        .says(&[".gpuio-files.json"]);
+    bench(dir.path(), &format!("{WRITE} --directory d")).exits(2).says(&[".gpuio-files.json"]);
     assert!(std::fs::read(dir.path().join("d/gpuio.0")).unwrap() == before);
 }

@@ -6,10 +6,7 @@ fn help(line: &str) -> String {
     let dir = scratch();
     let ran = finish(command(dir.path()).args(words(line))).exits(0);
     assert_eq!(ran.err, "", "{line}");
-    assert!(
-        ran.out.lines().all(|line| line.chars().count() <= 100),
-        "a line is too long"
-    );
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "a line is too long");
     ran.out
 }
 

@@ -14,20 +14,13 @@ use crate::tool::{GPUIO, Ran, finish, is_root, scratch, skip};
 fn in_namespace(dir: &Path, script: &str) -> Option<Ran> {
     let flags: &[&str] = if is_root() { &["-m"] } else { &["-r", "-m"] };
     let mut probe = Command::new("unshare");
-    probe
-        .args(flags)
-        .args(["bash", "-c", "mount -t tmpfs -o size=1m gpuio-probe \"$0\""])
-        .arg(dir);
+    probe.args(flags).args(["bash", "-c", "mount -t tmpfs -o size=1m gpuio-probe \"$0\""]).arg(dir);
     if !probe.output().is_ok_and(|out| out.status.success()) {
         skip("no mount namespace here; run as root, or where users may make one");
         return None;
     }
     let mut shell = Command::new("unshare");
-    shell
-        .args(flags)
-        .args(["bash", "-euc", script])
-        .current_dir(dir)
-        .env("G", GPUIO);
+    shell.args(flags).args(["bash", "-euc", script]).current_dir(dir).env("G", GPUIO);
     Some(finish(&mut shell))
 }
 
@@ -49,14 +42,8 @@ fn a_full_disk_under_a_load() {
     let job = &record["jobs"][0];
     assert!(n(&job["failed"]) > 0, "{job}");
     let failure = &job["failures"][0];
-    assert!(
-        failure["what"].as_str().unwrap().contains("No space left"),
-        "{failure}"
-    );
-    assert!(
-        failure["path"].as_str().unwrap().ends_with("d/gpuio.0"),
-        "{failure}"
-    );
+    assert!(failure["what"].as_str().unwrap().contains("No space left"), "{failure}");
+    assert!(failure["path"].as_str().unwrap().ends_with("d/gpuio.0"), "{failure}");
     assert_eq!(failure["op"], "write");
 }
 
@@ -83,10 +70,7 @@ fn a_read_only_file_system() {
         return;
     };
     assert!(ran.code == 1 || ran.code == 2, "{ran:?}");
-    assert!(
-        ran.err.contains("read-only") || ran.err.contains("Read-only"),
-        "{ran:?}"
-    );
+    assert!(ran.err.contains("read-only") || ran.err.contains("Read-only"), "{ran:?}");
 }
 
 /// A loop device over a file of ours, detached when dropped.
@@ -98,14 +82,11 @@ impl Loop {
             skip("loop devices need root");
             return None;
         }
-        let made = Command::new("losetup")
-            .args(["--find", "--show"])
-            .arg(image)
-            .output();
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(image).output();
         match made {
-            Ok(out) if out.status.success() => Some(Loop(
-                String::from_utf8(out.stdout).unwrap().trim().to_owned(),
-            )),
+            Ok(out) if out.status.success() => {
+                Some(Loop(String::from_utf8(out.stdout).unwrap().trim().to_owned()))
+            }
             other => {
                 skip(&format!("losetup can't make a loop device: {other:?}"));
                 None
@@ -124,10 +105,7 @@ impl Drop for Loop {
 /// An image of 16 MiB with an ext4 file system, where mkfs.ext4 is there.
 fn ext4(dir: &Path) -> Option<std::path::PathBuf> {
     let image = dir.join("image");
-    std::fs::File::create(&image)
-        .unwrap()
-        .set_len(16 << 20)
-        .unwrap();
+    std::fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
     let made = Command::new("mkfs.ext4").arg("-q").arg(&image).output();
     if !made.is_ok_and(|out| out.status.success()) {
         skip("no mkfs.ext4 here");
@@ -150,23 +128,14 @@ fn a_device_with_a_file_system() {
     let line = format!("--rw write --bs 64k --size 2m --loops 1 --filename {name} --verify");
     for more in ["", " --overwrite", " --destroy-data-on /dev/null"] {
         let ran = crate::tool::bench(dir.path(), &format!("{line}{more}")).exits(2);
-        assert!(
-            ran.err.contains("ext4") && ran.err.contains("--destroy-data-on"),
-            "{ran:?}"
-        );
+        assert!(ran.err.contains("ext4") && ran.err.contains("--destroy-data-on"), "{ran:?}");
     }
     let mixed = format!("--rw randrw --bs 64k --size 2m --loops 1 --filename {name}");
     crate::tool::bench(dir.path(), &mixed).exits(2);
-    assert!(
-        std::fs::read(&image).unwrap() == before,
-        "a refused device was written"
-    );
+    assert!(std::fs::read(&image).unwrap() == before, "a refused device was written");
     let read = format!("--rw read --bs 64k --size 2m --loops 1 --filename {name} --format json");
     let record = crate::tool::bench(dir.path(), &read).exits(0).json();
-    assert_eq!(
-        record["plan"]["jobs"][0]["targets"][0]["kind"],
-        "block_device"
-    );
+    assert_eq!(record["plan"]["jobs"][0]["targets"][0]["kind"], "block_device");
     let wrote = format!("{line} --destroy-data-on {name} --format json");
     let record = crate::tool::bench(dir.path(), &wrote).exits(0).json();
     crate::record::check_clean(&record);

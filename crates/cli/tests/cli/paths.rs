@@ -18,7 +18,7 @@ fn all_directions(path: &str, engine: &str, verify: bool) {
     let buffered = path == "cached" || engine == "mmap";
     let mut text = format!(
         "[global]\npath={path}\nengine={engine}\ngpu=software\nbs=64k\nsize=1m\nthreads=2\n\
-         depth=4\nruntime=40ms\nverify={}\ndirectory=data\ndirect={}\n",
+         depth=4\nloops=2\nverify={}\ndirectory=data\ndirect={}\n",
         if verify { "pass" } else { "off" },
         u8::from(!buffered),
     );
@@ -32,21 +32,10 @@ fn all_directions(path: &str, engine: &str, verify: bool) {
     for (plan, job) in jobs(&record) {
         assert!(got(job).starts_with(engine), "{job}");
         assert_eq!(plan["path"]["choice"]["got"], path);
-        assert_eq!(
-            job["direct_got"],
-            if buffered { "buffered" } else { "direct" }
-        );
+        assert_eq!(job["direct_got"], if buffered { "buffered" } else { "direct" });
         let name = job["name"].as_str().unwrap();
-        assert_eq!(
-            n(&job["read"]["ios"]) > 0,
-            name != "write" && name != "randwrite",
-            "{name}"
-        );
-        assert_eq!(
-            n(&job["write"]["ios"]) > 0,
-            !name.ends_with("read"),
-            "{name}"
-        );
+        assert_eq!(n(&job["read"]["ios"]) > 0, name != "write" && name != "randwrite", "{name}");
+        assert_eq!(n(&job["write"]["ios"]) > 0, !name.ends_with("read"), "{name}");
         if verify {
             let place = job["verify"]["checked_in"].as_str().unwrap();
             assert_eq!(place.contains("GPU memory"), path != "host", "{place}");
@@ -92,7 +81,7 @@ fn memories() {
             let dir = scratch();
             let line = format!(
                 "--path {path} --gpu software --memory {memory} --rw randrw --bs 32k --size 1m \
-                 --runtime 50ms --verify --directory d --format json"
+                 --runtime 100ms --verify --directory d --format json"
             );
             let record = bench(dir.path(), &line).exits(0).json();
             check_clean(&record);
@@ -110,7 +99,7 @@ fn memories() {
 fn pinned_memory_on_the_host_path() {
     let dir = scratch();
     let line = "--path host --gpu software --memory pinned --rw randread --bs 32k --size 1m \
-                --runtime 50ms --verify --directory d --format json";
+                --runtime 100ms --verify --directory d --format json";
     let record = bench(dir.path(), line).exits(0).json();
     check_clean(&record);
     assert_eq!(record["plan"]["software_gpu"], true);
@@ -120,39 +109,23 @@ fn pinned_memory_on_the_host_path() {
 #[test]
 fn software_gpu_in_every_format() {
     let dir = scratch();
-    let load = "--rw read --bs 64k --size 1m --runtime 50ms --directory d --keep";
+    let load = "--rw read --bs 64k --size 1m --runtime 100ms --directory d --keep";
     for format in ["text", "csv", "json", "gdsio", "plan"] {
-        let ran = bench(
-            dir.path(),
-            &format!("{load} --gpu software --format {format}"),
-        )
-        .exits(0);
+        let ran = bench(dir.path(), &format!("{load} --gpu software --format {format}")).exits(0);
         let low = ran.out.to_lowercase().replace('_', " ");
         assert!(low.contains("software gpu"), "{format}: {}", ran.out);
     }
-    let ran = bench(
-        dir.path(),
-        &format!("{load} --path host --gpu none --format text"),
-    )
-    .exits(0);
-    assert!(
-        !ran.out.to_lowercase().contains("software gpu"),
-        "{}",
-        ran.out
-    );
+    let ran = bench(dir.path(), &format!("{load} --path host --gpu none --format text")).exits(0);
+    assert!(!ran.out.to_lowercase().contains("software gpu"), "{}", ran.out);
 }
 
 /// `-o` saves by the file's extension, prints the table too, and says where the record is.
 #[test]
 fn output_by_extension() {
     let dir = scratch();
-    let load = "--rw read --bs 64k --size 1m --runtime 50ms --directory d --keep";
-    for (name, begins) in [
-        ("r.json", "{"),
-        ("r.csv", "job,"),
-        ("r.txt", "gpuio "),
-        ("r.ini", "# "),
-    ] {
+    let load = "--rw read --bs 64k --size 1m --runtime 100ms --directory d --keep";
+    for (name, begins) in [("r.json", "{"), ("r.csv", "job,"), ("r.txt", "gpuio "), ("r.ini", "# ")]
+    {
         let ran = bench(dir.path(), &format!("{load} -o {name}")).exits(0);
         let saved = std::fs::read_to_string(dir.path().join(name)).unwrap();
         assert!(saved.contains(begins), "{name}: {saved}");
@@ -176,11 +149,7 @@ fn two_gpus() {
          directory=d\n[one]\ngpu=software:0\nfile_prefix=one\n[two]\ngpu=software:1\n\
          file_prefix=two\nengine=psync\n[both]\nstonewall\ngpu=software:0,1\nfile_prefix=one\n",
     );
-    let ran = bench_with(
-        dir.path(),
-        &[("GPUIO_SOFT_GPUS", "2")],
-        "two.ini --format json",
-    );
+    let ran = bench_with(dir.path(), &[("GPUIO_SOFT_GPUS", "2")], "two.ini --format json");
     let record = ran.exits(0).json();
     check_clean(&record);
     let jobs = jobs(&record);
@@ -189,22 +158,10 @@ fn two_gpus() {
     assert_eq!(jobs[0].0["gpus"][0]["index"], 0);
     assert_eq!(jobs[1].0["gpus"][0]["index"], 1);
     let engine = jobs[0].0["engine"]["got"].as_str().unwrap();
-    assert!(
-        got(jobs[0].1).starts_with(engine) && engine != "psync",
-        "{}",
-        got(jobs[0].1)
-    );
-    assert_eq!(
-        got(jobs[1].1),
-        "psync",
-        "the other job's engine is not this one's"
-    );
-    let dealt: Vec<&serde_json::Value> = jobs[2].0["workers"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|w| &w["gpu"])
-        .collect();
+    assert!(got(jobs[0].1).starts_with(engine) && engine != "psync", "{}", got(jobs[0].1));
+    assert_eq!(got(jobs[1].1), "psync", "the other job's engine is not this one's");
+    let dealt: Vec<&serde_json::Value> =
+        jobs[2].0["workers"].as_array().unwrap().iter().map(|w| &w["gpu"]).collect();
     assert_eq!(dealt, [0, 1]);
 }
 
@@ -212,27 +169,16 @@ fn two_gpus() {
 #[test]
 fn all_paths_without_a_gpu() {
     let dir = scratch();
-    let load = "--path all --rw read --bs 64k --size 1m --runtime 50ms --directory d";
-    let record = no_driver(dir.path(), &format!("{load} --format json"))
-        .exits(0)
-        .json();
+    let load = "--path all --rw read --bs 64k --size 1m --runtime 100ms --directory d";
+    let record = no_driver(dir.path(), &format!("{load} --format json")).exits(0).json();
     check_clean(&record);
     assert_eq!(jobs(&record).len(), 1);
     assert_eq!(record["plan"]["jobs"][0]["path"]["choice"]["got"], "host");
     let out = record["plan"]["left_out"].as_array().unwrap();
-    let names: Vec<&str> = out
-        .iter()
-        .map(|out| out["path"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
     assert_eq!(names, ["staged", "cached"]);
-    assert!(
-        out.iter()
-            .all(|out| out["why"].as_str().unwrap().len() > 10),
-        "{out:?}"
-    );
-    no_driver(dir.path(), load)
-        .exits(0)
-        .says(&["staged, cached", "libcuda"]);
+    assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
+    no_driver(dir.path(), load).exits(0).says(&["staged, cached", "libcuda"]);
 }
 
 /// A path that was named never falls back.
@@ -241,9 +187,7 @@ fn a_named_path_without_a_gpu() {
     let dir = scratch();
     for path in ["staged", "cached", "host,staged"] {
         let line = format!("--path {path} --rw read --bs 64k --size 1m --directory d");
-        let ran = no_driver(dir.path(), &line)
-            .exits(3)
-            .says(&["needs a GPU", "--gpu software"]);
+        let ran = no_driver(dir.path(), &line).exits(3).says(&["needs a GPU", "--gpu software"]);
         assert_eq!(ran.out, "");
         assert!(!dir.path().join("d").exists());
     }
@@ -265,12 +209,7 @@ fn list_names_all() {
         "host", "staged", "cached", "psync", "io_uring", "libaio", "mmap", "null", "pool", "text",
         "json", "csv", "gdsio", "plan", "software",
     ] {
-        assert!(
-            ran.out
-                .lines()
-                .any(|line| line.trim_start().starts_with(name)),
-            "{name}"
-        );
+        assert!(ran.out.lines().any(|line| line.trim_start().starts_with(name)), "{name}");
     }
     assert!(crate::tool::tree(dir.path()).is_empty());
 }

@@ -17,17 +17,8 @@ fn only_the_record_stays() {
         code=0; \"$G\" bench --runtime 150ms --gpu software || code=$?
         echo ==; ls -A; echo ==; cat gpuio-bench-*.json; exit $code";
     let mut shell = Command::new("unshare");
-    shell
-        .args(flags)
-        .args(["bash", "-uc", script])
-        .arg(dir.path())
-        .env("G", GPUIO);
-    if Command::new("unshare")
-        .args(flags)
-        .arg("true")
-        .output()
-        .is_err()
-    {
+    shell.args(flags).args(["bash", "-uc", script]).arg(dir.path()).env("G", GPUIO);
+    if Command::new("unshare").args(flags).arg("true").output().is_err() {
         return skip("no unshare(1) here");
     }
     let ran = finish(&mut shell);
@@ -38,15 +29,8 @@ fn only_the_record_stays() {
     let parts: Vec<&str> = ran.out.split("==\n").collect();
     assert_eq!(parts.len(), 3, "{}", ran.out);
     let left: Vec<&str> = parts[1].lines().collect();
-    assert!(
-        matches!(left[..], [name] if name.starts_with("gpuio-bench-")),
-        "{left:?}"
-    );
-    assert!(
-        parts[0].contains(&format!("Record: {}", left[0])),
-        "{}",
-        parts[0]
-    );
+    assert!(matches!(left[..], [name] if name.starts_with("gpuio-bench-")), "{left:?}");
+    assert!(parts[0].contains(&format!("Record: {}", left[0])), "{}", parts[0]);
     let record: Value = serde_json::from_str(parts[2]).unwrap();
     check_clean(&record);
     let mut paths: Vec<&str> = jobs(&record)

@@ -5,17 +5,13 @@ use serde_json::Value;
 /// A whole number of the record.
 #[track_caller]
 pub(crate) fn n(value: &Value) -> u64 {
-    value
-        .as_u64()
-        .unwrap_or_else(|| panic!("no number: {value}"))
+    value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
 /// Entries of a list.
 #[track_caller]
 pub(crate) fn list(value: &Value) -> &[Value] {
-    value
-        .as_array()
-        .unwrap_or_else(|| panic!("no list: {value}"))
+    value.as_array().unwrap_or_else(|| panic!("no list: {value}"))
 }
 
 /// Plans and results of all jobs that ran.
@@ -33,10 +29,7 @@ pub(crate) fn jobs(record: &Value) -> Vec<(&Value, &Value)> {
 
 /// Kinds of the record's warnings.
 pub(crate) fn warnings(record: &Value) -> Vec<&str> {
-    list(&record["warnings"])
-        .iter()
-        .filter_map(|warning| warning["warning"].as_str())
-        .collect()
+    list(&record["warnings"]).iter().filter_map(|warning| warning["warning"].as_str()).collect()
 }
 
 /// Checks a complete record without failures.
@@ -51,16 +44,10 @@ pub(crate) fn check_clean(record: &Value) {
         assert_eq!(n(&job["failed"]), 0, "{name}");
         assert!(list(&job["failures"]).is_empty(), "{name}");
         assert_eq!(n(&job["file_leg"]["faults"]), 0, "{name}");
-        assert!(
-            n(&job["read"]["ios"]) + n(&job["write"]["ios"]) > 0,
-            "{name} did nothing"
-        );
+        assert!(n(&job["read"]["ios"]) + n(&job["write"]["ios"]) > 0, "{name} did nothing");
         check_verified(plan, job);
     }
-    assert_eq!(
-        list(&record["jobs"]).len(),
-        list(&record["plan"]["jobs"]).len()
-    );
+    assert_eq!(list(&record["jobs"]).len(), list(&record["plan"]["jobs"]).len());
 }
 
 fn check_verified(plan: &Value, job: &Value) {
@@ -74,27 +61,16 @@ fn check_verified(plan: &Value, job: &Value) {
     assert_eq!(n(&verify["failed"]), 0, "{name}: {verify}");
     assert_eq!(verify["complete"], true, "{name}: {verify}");
     if plan["verify"] == "pass" {
-        let regions = list(&plan["workers"])
-            .iter()
-            .flat_map(|worker| list(&worker["regions"]));
-        let mut spans: Vec<(u64, u64, u64)> = regions
-            .map(|r| (n(&r["target"]), n(&r["offset"]), n(&r["length"])))
-            .collect();
+        let regions = list(&plan["workers"]).iter().flat_map(|worker| list(&worker["regions"]));
+        let mut spans: Vec<(u64, u64, u64)> =
+            regions.map(|r| (n(&r["target"]), n(&r["offset"]), n(&r["length"]))).collect();
         spans.sort_unstable();
         spans.dedup();
         let bytes: u64 = spans.iter().map(|(_, _, length)| length).sum();
-        assert_eq!(
-            n(&verify["pass_bytes"]),
-            bytes,
-            "{name}: every byte once: {verify}"
-        );
+        assert_eq!(n(&verify["pass_bytes"]), bytes, "{name}: every byte once: {verify}");
     }
     if plan["verify"] == "inline" {
-        assert_eq!(
-            n(&verify["timed_bytes"]),
-            n(&job["file_leg"]["read_bytes"]),
-            "{name}"
-        );
+        assert_eq!(n(&verify["timed_bytes"]), n(&job["file_leg"]["read_bytes"]), "{name}");
     }
 }
 
@@ -105,46 +81,27 @@ pub(crate) fn check(record: &Value) {
     assert_eq!(record["tool"]["name"], "gpuio");
     assert_eq!(record["tool"]["version"], env!("CARGO_PKG_VERSION"));
     assert!(list(&record["command"]).len() >= 2);
-    assert!(
-        record["started_at"]
-            .as_str()
-            .is_some_and(|at| at.contains('T'))
-    );
+    assert!(record["started_at"].as_str().is_some_and(|at| at.contains('T')));
     assert!(record["host"]["kernel"]["release"].is_string());
     assert!(!list(&record["storage"]).is_empty());
     for (plan, job) in jobs(record) {
         check_job(plan, job);
         let section = format!("[{}]", job["name"].as_str().unwrap());
-        assert!(
-            record["plan_text"].as_str().unwrap().contains(&section),
-            "{section}"
-        );
+        assert!(record["plan_text"].as_str().unwrap().contains(&section), "{section}");
     }
     for total in list(&record["totals"]) {
         for side in ["read", "write"] {
-            let of_group = list(&record["jobs"])
-                .iter()
-                .filter(|job| job["group"] == total["group"]);
+            let of_group =
+                list(&record["jobs"]).iter().filter(|job| job["group"] == total["group"]);
             let sum: u64 = of_group.map(|job| n(&job[side]["bytes"])).sum();
-            assert_eq!(
-                n(&total[side]["bytes"]),
-                sum,
-                "{side} of group {}",
-                total["group"]
-            );
+            assert_eq!(n(&total[side]["bytes"]), sum, "{side} of group {}", total["group"]);
         }
     }
     let software = |(plan, _): &(&Value, &Value)| {
-        list(&plan["gpus"])
-            .iter()
-            .any(|gpu| gpu["software"] == true)
+        list(&plan["gpus"]).iter().any(|gpu| gpu["software"] == true)
     };
     if jobs(record).iter().any(software) {
-        assert!(
-            warnings(record).contains(&"software_gpu"),
-            "{:?}",
-            warnings(record)
-        );
+        assert!(warnings(record).contains(&"software_gpu"), "{:?}", warnings(record));
         assert!(!record["driver_version"].is_null());
     }
 }
@@ -160,48 +117,30 @@ fn check_job(plan: &Value, job: &Value) {
         check_latency(plan, &job[side], name);
         let elapsed = n(&job["last_done_ns"]) as f64 / 1e9;
         let rate = job[side]["bytes_per_s"].as_f64().unwrap();
-        assert!(
-            (rate * elapsed - bytes as f64).abs() <= 1.0 + bytes as f64 / 1e6,
-            "{name}"
-        );
+        assert!((rate * elapsed - bytes as f64).abs() <= 1.0 + bytes as f64 / 1e6, "{name}");
     }
     let ramp = n(&plan["ramp_ns"]);
     let leg = &job["file_leg"];
-    for (side, ios, bytes) in [
-        ("read", "read_ios", "read_bytes"),
-        ("write", "write_ios", "write_bytes"),
-    ] {
+    for (side, ios, bytes) in
+        [("read", "read_ios", "read_bytes"), ("write", "write_ios", "write_bytes")]
+    {
         let (of_leg, tallied) = (n(&leg[bytes]), n(&job[side]["bytes"]));
         if ramp == 0 && n(&job["failed"]) == 0 {
             assert_eq!(of_leg, tallied, "{name}: {side} bytes at the engine's door");
-            assert_eq!(
-                n(&leg[ios]),
-                n(&job[side]["ios"]),
-                "{name}: {side} I/Os at the door"
-            );
+            assert_eq!(n(&leg[ios]), n(&job[side]["ios"]), "{name}: {side} I/Os at the door");
         } else if n(&job["failed"]) == 0 {
             assert!(of_leg >= tallied, "{name}: the door saw less than landed");
         }
         check_series(job, side, bytes, ramp == 0, tallied);
     }
-    assert!(
-        n(&job["first_done_ns"]) <= n(&job["last_done_ns"]),
-        "{name}"
-    );
+    assert!(n(&job["first_done_ns"]) <= n(&job["last_done_ns"]), "{name}");
     let all = n(&job["read"]["bytes"]) + n(&job["write"]["bytes"]);
     assert!(n(&job["first_done_bytes"]) <= all, "{name}");
     let workers = list(&job["workers"]);
-    assert_eq!(
-        workers.iter().map(|w| n(&w["bytes"])).sum::<u64>(),
-        all,
-        "{name}"
-    );
+    assert_eq!(workers.iter().map(|w| n(&w["bytes"])).sum::<u64>(), all, "{name}");
     let slowest = workers.iter().map(|w| n(&w["done_ns"])).max();
     assert_eq!(slowest, Some(n(&job["last_done_ns"])), "{name}");
-    let engines: u64 = list(&job["engine"])
-        .iter()
-        .map(|got| n(&got["workers"]))
-        .sum();
+    let engines: u64 = list(&job["engine"]).iter().map(|got| n(&got["workers"])).sum();
     assert_eq!(engines, n(&plan["threads"]), "{name}");
 }
 
@@ -218,11 +157,7 @@ fn check_latency(plan: &Value, side: &Value, name: &Value) {
     if on_gpu {
         assert_eq!(n(&latency["gpu"]["count"]), n(&side["ios"]), "{name}");
     }
-    assert_eq!(
-        !latency["queue"].is_null(),
-        !plan["pacing"].is_null(),
-        "{name}: queue leg"
-    );
+    assert_eq!(!latency["queue"].is_null(), !plan["pacing"].is_null(), "{name}: queue leg");
 }
 
 /// The series counts every I/O once: without a ramp its points add up to the result.
@@ -234,17 +169,11 @@ fn check_series(job: &Value, side: &str, bytes: &str, exact: bool, tallied: u64)
     } else {
         assert!(sum >= tallied, "{name}: {side} of the series");
     }
-    let ends: Vec<i64> = points
-        .iter()
-        .map(|point| point["at_ns"].as_i64().unwrap())
-        .collect();
+    let ends: Vec<i64> = points.iter().map(|point| point["at_ns"].as_i64().unwrap()).collect();
     assert!(ends.is_sorted(), "{name}: {ends:?}");
     for (point, next) in points.iter().zip(&ends) {
         let begin = next - point["span_ns"].as_i64().unwrap();
         let earlier = ends.iter().take_while(|end| *end < next).last();
-        assert!(
-            earlier.is_none_or(|end| begin >= end - 1000),
-            "{name}: intervals overlap"
-        );
+        assert!(earlier.is_none_or(|end| begin >= end - 1000), "{name}: intervals overlap");
     }
 }

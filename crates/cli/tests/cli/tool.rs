@@ -18,11 +18,7 @@ pub(crate) fn scratch() -> TempDir {
 /// One on a file system in memory, where this machine has one.
 pub(crate) fn scratch_in_memory() -> TempDir {
     let shm = Path::new("/dev/shm");
-    if shm.is_dir() {
-        TempDir::new_in(shm).unwrap()
-    } else {
-        scratch()
-    }
+    if shm.is_dir() { TempDir::new_in(shm).unwrap() } else { scratch() }
 }
 
 /// The program under test.
@@ -87,10 +83,7 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
 #[track_caller]
 pub(crate) fn finish(command: &mut Command) -> Ran {
     let began = Instant::now();
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     wait(child.spawn().unwrap(), began)
 }
 
@@ -112,12 +105,7 @@ pub(crate) fn wait(mut child: Child, began: Instant) -> Ran {
     };
     let took = began.elapsed();
     let (out, err) = (out.join().unwrap(), err.join().unwrap());
-    Ran {
-        code: status.code().unwrap_or(-1),
-        out,
-        err,
-        took,
-    }
+    Ran { code: status.code().unwrap_or(-1), out, err, took }
 }
 
 fn reader(mut from: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<String> {
@@ -143,12 +131,7 @@ pub(crate) fn bench(dir: &Path, line: &str) -> Ran {
 /// The same with variables set.
 #[track_caller]
 pub(crate) fn bench_with(dir: &Path, set: &[(&str, &str)], line: &str) -> Ran {
-    finish(
-        command(dir)
-            .envs(set.iter().copied())
-            .arg("bench")
-            .args(words(line)),
-    )
+    finish(command(dir).envs(set.iter().copied()).arg("bench").args(words(line)))
 }
 
 /// A file with this text, for a job file.
@@ -156,6 +139,25 @@ pub(crate) fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     let path = dir.join(name);
     std::fs::write(&path, text).unwrap();
     path
+}
+
+/// A claim about time on a machine that does other things as well: it must hold in one of a few
+/// tries.
+#[track_caller]
+pub(crate) fn in_time(mut claim: impl FnMut() -> Result<(), String>) {
+    let mut missed = Vec::new();
+    for _ in 0..5 {
+        match claim() {
+            Ok(()) => return,
+            Err(what) => missed.push(what),
+        }
+    }
+    panic!("in none of five tries: {missed:#?}");
+}
+
+/// One part of such a claim.
+pub(crate) fn holds(what: bool, saw: impl std::fmt::Debug) -> Result<(), String> {
+    if what { Ok(()) } else { Err(format!("{saw:?}")) }
 }
 
 /// Everything in a directory, names relative to it, sorted.
