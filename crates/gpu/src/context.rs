@@ -26,9 +26,7 @@ unsafe impl Sync for Inner {}
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("device", &self.0.index)
-            .finish_non_exhaustive()
+        f.debug_struct("Context").field("device", &self.0.index).finish_non_exhaustive()
     }
 }
 
@@ -45,16 +43,8 @@ impl Context {
         let mut handle: CUcontext = std::ptr::null_mut();
         // SAFETY: `handle` is valid for the write of one pointer.
         let code = unsafe { (driver.table().cuDevicePrimaryCtxRetain)(&raw mut handle, device) };
-        driver
-            .table()
-            .check("cuDevicePrimaryCtxRetain", code)
-            .map_err(|e| e.on(index))?;
-        Ok(Self(Arc::new(Inner {
-            driver: driver.clone(),
-            index,
-            device,
-            handle,
-        })))
+        driver.table().check("cuDevicePrimaryCtxRetain", code).map_err(|e| e.on(index))?;
+        Ok(Self(Arc::new(Inner { driver: driver.clone(), index, device, handle })))
     }
 
     /// Makes this the calling thread's current context. Streams and events need that; it stays so
@@ -110,9 +100,7 @@ impl Context {
     /// An error that names the device, or `Ok`.
     #[inline]
     pub(crate) fn check(&self, call: &'static str, code: i32) -> Result<(), GpuError> {
-        self.table()
-            .check(call, code)
-            .map_err(|e| e.on(self.0.index))
+        self.table().check(call, code).map_err(|e| e.on(self.0.index))
     }
 }
 

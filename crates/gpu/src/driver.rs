@@ -35,12 +35,8 @@ pub fn software_candidates() -> Vec<PathBuf> {
     let Some(dir) = exe.parent() else {
         return Vec::new();
     };
-    let places = [
-        dir.to_path_buf(),
-        dir.join("deps"),
-        dir.join("../deps"),
-        dir.join("../lib/gpuio"),
-    ];
+    let places =
+        [dir.to_path_buf(), dir.join("deps"), dir.join("../deps"), dir.join("../lib/gpuio")];
     places.iter().map(|place| place.join(SOFTWARE)).collect()
 }
 
@@ -48,10 +44,7 @@ impl Which {
     fn candidates(&self) -> Vec<PathBuf> {
         match self {
             // The second place is where WSL 2 keeps the library, outside the loader's path.
-            Self::System => vec![
-                "libcuda.so.1".into(),
-                "/usr/lib/wsl/lib/libcuda.so.1".into(),
-            ],
+            Self::System => vec!["libcuda.so.1".into(), "/usr/lib/wsl/lib/libcuda.so.1".into()],
             Self::Software => software_candidates(),
             Self::Library(path) => vec![path.clone()],
         }
@@ -115,16 +108,12 @@ impl Driver {
         let mut version: c_int = 0;
         // SAFETY: `version` is valid for the write of one int.
         let code = unsafe { (table.cuDriverGetVersion)(&raw mut version) };
-        table
-            .check("cuDriverGetVersion", code)
-            .map_err(Absent::init)?;
+        table.check("cuDriverGetVersion", code).map_err(Absent::init)?;
 
         let mut devices: c_int = 0;
         // SAFETY: `devices` is valid for the write of one int.
         let code = unsafe { (table.cuDeviceGetCount)(&raw mut devices) };
-        table
-            .check("cuDeviceGetCount", code)
-            .map_err(Absent::init)?;
+        table.check("cuDeviceGetCount", code).map_err(Absent::init)?;
         let devices = u32::try_from(devices).unwrap_or(0);
         if devices == 0 {
             return Err(Absent::NoDevice);
@@ -134,12 +123,7 @@ impl Driver {
         let version = u32::try_from(version).unwrap_or(0);
         let version = (version / 1000, version % 1000 / 10);
         let path = file_of(&table).unwrap_or(opened);
-        Ok(Self(Arc::new(Inner {
-            table,
-            path,
-            version,
-            devices,
-        })))
+        Ok(Self(Arc::new(Inner { table, path, version, devices })))
     }
 
     /// True for gpuio's software GPU: its timings say nothing about hardware.
@@ -199,9 +183,7 @@ impl Driver {
         let mut total: usize = 0;
         // SAFETY: `total` is valid for the write of one size_t.
         let code = unsafe { (table.cuDeviceTotalMem_v2)(&raw mut total, device) };
-        table
-            .check("cuDeviceTotalMem_v2", code)
-            .map_err(|e| e.on(index))?;
+        table.check("cuDeviceTotalMem_v2", code).map_err(|e| e.on(index))?;
 
         let major = self.attribute(index, table::ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = self.attribute(index, table::ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
@@ -225,8 +207,7 @@ impl Driver {
         let code = unsafe { (self.table().cuDeviceGet)(&raw mut device, ordinal) };
         self.table().check("cuDeviceGet", code).map_err(|e| {
             let last = self.0.devices.saturating_sub(1);
-            e.on(index)
-                .with(format!("the devices are numbered 0 to {last}"))
+            e.on(index).with(format!("the devices are numbered 0 to {last}"))
         })?;
         Ok(device)
     }
@@ -267,13 +248,7 @@ impl Driver {
 /// The form that nvidia-smi prints.
 fn uuid(id: [u8; 16]) -> String {
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (a, b, c, d, e) = (
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..],
-    );
+    let (a, b, c, d, e) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
     format!("GPU-{a}-{b}-{c}-{d}-{e}")
 }
 

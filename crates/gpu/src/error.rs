@@ -66,17 +66,8 @@ impl fmt::Display for Absent {
                      with the NVIDIA container runtime), or use gpuio's software GPU",
                 )
             }
-            Self::InitFailed {
-                call,
-                code,
-                name,
-                text,
-                hint,
-            } => {
-                write!(
-                    f,
-                    "the CUDA driver is there and does not start: {call} answered "
-                )?;
+            Self::InitFailed { call, code, name, text, hint } => {
+                write!(f, "the CUDA driver is there and does not start: {call} answered ")?;
                 write!(f, "{name} ({code}), {text}. {hint}")
             }
             Self::SymbolMissing { library, symbol } => write!(
@@ -98,20 +89,8 @@ impl Absent {
     /// The state for a call that failed while the driver started.
     pub(crate) fn init(error: GpuError) -> Self {
         let hint = init_hint(error.code);
-        let GpuError {
-            call,
-            code,
-            name,
-            text,
-            ..
-        } = error;
-        Self::InitFailed {
-            call,
-            code,
-            name,
-            text,
-            hint,
-        }
+        let GpuError { call, code, name, text, .. } = error;
+        Self::InitFailed { call, code, name, text, hint }
     }
 }
 
@@ -221,13 +200,6 @@ impl fmt::Display for GpuError {
         if !self.detail.is_empty() {
             write!(f, " ({})", self.detail)?;
         }
-        write!(
-            f,
-            ": {} ({}), {}{}",
-            self.name,
-            self.code,
-            self.text,
-            self.hint()
-        )
+        write!(f, ": {} ({}), {}{}", self.name, self.code, self.text, self.hint())
     }
 }

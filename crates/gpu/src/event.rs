@@ -44,10 +44,7 @@ impl Event {
         // SAFETY: `handle` is valid for the write of one pointer.
         let code = unsafe { (context.table().cuEventCreate)(&raw mut handle, flags) };
         context.check("cuEventCreate", code)?;
-        Ok(Self {
-            context: context.clone(),
-            handle,
-        })
+        Ok(Self { context: context.clone(), handle })
     }
 
     /// Puts the mark behind everything that `stream` holds now. A mark recorded before is

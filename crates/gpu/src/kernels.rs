@@ -41,12 +41,8 @@ impl PatternKernels {
     /// The driver's refusal: the kernels need compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
         let Ok(ptx) = CString::new(PTX) else {
-            let error = context
-                .table()
-                .error("cuModuleLoadData", table::INVALID_VALUE);
-            return Err(error
-                .on(context.device())
-                .with("the PTX in this program holds a NUL"));
+            let error = context.table().error("cuModuleLoadData", table::INVALID_VALUE);
+            return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
         };
         let module = Module::load(context, &ptx)?;
         let kernel = |name: &CStr| module.kernel(name);
@@ -82,12 +78,7 @@ impl PatternKernels {
         let Some(blocks) = self.blocks(dst, len, offset)? else {
             return Ok(());
         };
-        let args = [
-            Arg::Ptr(dst),
-            Arg::U64(len),
-            Arg::U64(key),
-            Arg::U64(offset),
-        ];
+        let args = [Arg::Ptr(dst), Arg::U64(len), Arg::U64(key), Arg::U64(offset)];
         // SAFETY: the types are the kernel's; the memory is the caller's promise.
         unsafe { stream.launch(&self.fill, blocks, BLOCK, &args) }
     }
@@ -118,13 +109,8 @@ impl PatternKernels {
         let Some(blocks) = self.blocks(src, len, offset)? else {
             return Ok(());
         };
-        let args = [
-            Arg::Ptr(src),
-            Arg::U64(len),
-            Arg::U64(key),
-            Arg::U64(offset),
-            Arg::Ptr(report),
-        ];
+        let args =
+            [Arg::Ptr(src), Arg::U64(len), Arg::U64(key), Arg::U64(offset), Arg::Ptr(report)];
         // SAFETY: the types are the kernel's; the memory is the caller's promise.
         unsafe { stream.launch(&self.check, blocks, BLOCK, &args) }
     }
@@ -138,18 +124,12 @@ impl PatternKernels {
         let end = offset.checked_add(len).and_then(|end| end.checked_add(16));
         if end.is_none() || at.0.checked_add(len).is_none() {
             let context = self.fill.context();
-            let error = context
-                .table()
-                .error("cuLaunchKernel", table::INVALID_VALUE);
+            let error = context.table().error("cuLaunchKernel", table::INVALID_VALUE);
             let what = format!("{len} bytes at {at}, byte {offset} of the file, pass 2^64");
             return Err(error.on(context.device()).with(what));
         }
         let wanted = len.div_ceil(u64::from(BLOCK) * BYTES_EACH);
-        Ok(Some(
-            u32::try_from(wanted)
-                .unwrap_or(u32::MAX)
-                .min(self.most_blocks),
-        ))
+        Ok(Some(u32::try_from(wanted).unwrap_or(u32::MAX).min(self.most_blocks)))
     }
 }
 
@@ -175,11 +155,7 @@ impl Checker {
         let start = staged.as_ptr().cast::<[u64; 5]>();
         // SAFETY: the memory is 4096 bytes, aligned to 4096, and no one else has its address.
         unsafe { start.write([0, u64::MAX, 0, 0, 0]) };
-        Ok(Self {
-            kernels: kernels.clone(),
-            report,
-            staged,
-        })
+        Ok(Self { kernels: kernels.clone(), report, staged })
     }
 
     /// Compares `len` bytes at `src` with the file with this key from byte `offset` on, behind what
@@ -207,10 +183,7 @@ impl Checker {
         // SAFETY: both ranges are the checker's own and live until the sync below.
         unsafe { stream.h2d(self.report.ptr(), staged.as_ptr(), REPORT_LEN)? };
         // SAFETY: `src` is the caller's promise; the report is the checker's own, and aligned.
-        unsafe {
-            self.kernels
-                .check(stream, src, len, key, offset, self.report.ptr())?
-        };
+        unsafe { self.kernels.check(stream, src, len, key, offset, self.report.ptr())? };
         // SAFETY: both ranges are the checker's own and live until the sync below.
         unsafe { stream.d2h(answer.as_ptr(), self.report.ptr(), REPORT_LEN)? };
         stream.sync()?;
@@ -221,12 +194,7 @@ impl Checker {
         }
         // SAFETY: the caller's promise holds on.
         let (expected, found) = unsafe { self.found(stream, src, len, key, offset, first_offset)? };
-        Ok(Some(Mismatch {
-            first_offset,
-            expected,
-            found,
-            bad_words,
-        }))
+        Ok(Some(Mismatch { first_offset, expected, found, bad_words }))
     }
 
     /// The word at `first` by the rule and as it is on the device.

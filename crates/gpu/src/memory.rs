@@ -33,13 +33,7 @@ pub enum MemKind {
 
 impl MemKind {
     /// Every kind, in the order of gdsio's numbers.
-    pub const ALL: [Self; 5] = [
-        Self::Device,
-        Self::Vmm,
-        Self::Pinned,
-        Self::Malloc,
-        Self::Mmap,
-    ];
+    pub const ALL: [Self; 5] = [Self::Device, Self::Vmm, Self::Pinned, Self::Malloc, Self::Mmap];
 
     /// The kind that gdsio's `-m` gives this number.
     #[must_use]
@@ -103,20 +97,11 @@ pub struct DeviceBuf {
 
 #[derive(Debug)]
 enum Owner {
-    Device {
-        context: Context,
-        address: CUdeviceptr,
-    },
+    Device { context: Context, address: CUdeviceptr },
     Vmm(Mapping),
     Pinned(Pinned),
-    Malloc {
-        start: NonNull<u8>,
-        layout: Layout,
-    },
-    Mmap {
-        start: NonNull<u8>,
-        len: usize,
-    },
+    Malloc { start: NonNull<u8>, layout: Layout },
+    Mmap { start: NonNull<u8>, len: usize },
 }
 
 // SAFETY: it owns its memory as a Box<[u8]> does, and each kind may be freed on any thread.
@@ -197,16 +182,11 @@ fn device(context: &Context, len: usize) -> Result<Owner, GpuError> {
     context
         .check("cuMemAlloc_v2", code)
         .map_err(|e| e.with(format!("{len} bytes of device memory")))?;
-    Ok(Owner::Device {
-        context: context.clone(),
-        address,
-    })
+    Ok(Owner::Device { context: context.clone(), address })
 }
 
 fn malloc(context: &Context, len: usize) -> Result<Owner, GpuError> {
-    let layout = Layout::from_size_align(len, PAGE)
-        .ok()
-        .filter(|layout| layout.size() > 0);
+    let layout = Layout::from_size_align(len, PAGE).ok().filter(|layout| layout.size() > 0);
     let Some(layout) = layout else {
         return Err(refused(context, "malloc", table::INVALID_VALUE, len));
     };
@@ -219,18 +199,12 @@ fn malloc(context: &Context, len: usize) -> Result<Owner, GpuError> {
 }
 
 fn mmap(context: &Context, len: usize) -> Result<Owner, GpuError> {
-    let (prot, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
+    let (prot, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new anonymous mapping at an address that the kernel chooses touches no other.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
     if start == libc::MAP_FAILED {
-        let code = if len == 0 {
-            table::INVALID_VALUE
-        } else {
-            table::OUT_OF_MEMORY
-        };
+        let code = if len == 0 { table::INVALID_VALUE } else { table::OUT_OF_MEMORY };
         return Err(refused(context, "mmap", code, len));
     }
     let Some(start) = NonNull::new(start.cast::<u8>()) else {
@@ -241,10 +215,7 @@ fn mmap(context: &Context, len: usize) -> Result<Owner, GpuError> {
 
 /// The error of host memory that was not given, in the driver's codes.
 fn refused(context: &Context, call: &'static str, code: i32, len: usize) -> GpuError {
-    context
-        .table()
-        .error(call, code)
-        .with(format!("{len} bytes of host memory"))
+    context.table().error(call, code).with(format!("{len} bytes of host memory"))
 }
 
 impl Drop for Owner {

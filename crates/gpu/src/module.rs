@@ -40,10 +40,7 @@ impl Module {
         // SAFETY: `handle` is valid for the write of one pointer, `image` is NUL-terminated text.
         let code = unsafe { (context.table().cuModuleLoadData)(&raw mut handle, image) };
         context.check("cuModuleLoadData", code)?;
-        Ok(Self(Arc::new(Inner {
-            context: context.clone(),
-            handle,
-        })))
+        Ok(Self(Arc::new(Inner { context: context.clone(), handle })))
     }
 
     /// Finds an entry point by its name.
@@ -62,10 +59,7 @@ impl Module {
         context
             .check("cuModuleGetFunction", code)
             .map_err(|e| e.with(format!("kernel {}", name.to_string_lossy())))?;
-        Ok(Kernel {
-            module: self.clone(),
-            handle,
-        })
+        Ok(Kernel { module: self.clone(), handle })
     }
 }
 
@@ -121,12 +115,8 @@ impl Kernel {
     ) -> Result<(), GpuError> {
         let context = stream.context();
         if args.len() > MAX_ARGS {
-            let error = context
-                .table()
-                .error("cuLaunchKernel", table::INVALID_VALUE);
-            return Err(error
-                .on(context.device())
-                .with(format!("{} arguments", args.len())));
+            let error = context.table().error("cuLaunchKernel", table::INVALID_VALUE);
+            return Err(error.on(context.device()).with(format!("{} arguments", args.len())));
         }
         let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_ARGS];
         for (pointer, arg) in pointers.iter_mut().zip(args) {

@@ -73,12 +73,7 @@ fn cut(offset: u64, len: usize) -> Cut {
     // Less than 8, so it fits.
     let skip = usize::from(offset.to_le_bytes()[0] % 8);
     let head = if skip == 0 { 0 } else { (8 - skip).min(len) };
-    Cut {
-        first,
-        skip,
-        head,
-        whole: if skip == 0 { first } else { first + 1 },
-    }
+    Cut { first, skip, head, whole: if skip == 0 { first } else { first + 1 } }
 }
 
 /// Writes the bytes of the file with this key from byte `offset` on into `bytes`.
@@ -130,11 +125,6 @@ fn compare(bad: &mut Option<Mismatch>, key: u64, w: u64, skip: usize, found: &[u
         return;
     }
     let first_offset = w.wrapping_mul(8);
-    let bad = bad.get_or_insert(Mismatch {
-        first_offset,
-        expected,
-        found,
-        bad_words: 0,
-    });
+    let bad = bad.get_or_insert(Mismatch { first_offset, expected, found, bad_words: 0 });
     bad.bad_words += 1;
 }

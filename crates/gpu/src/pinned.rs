@@ -37,9 +37,7 @@ impl Pinned {
     pub fn alloc(context: &Context, len: usize) -> Result<Self, GpuError> {
         // The driver answers success and a null pointer.
         if len == 0 {
-            let error = context
-                .table()
-                .error("cuMemHostAlloc", table::INVALID_VALUE);
+            let error = context.table().error("cuMemHostAlloc", table::INVALID_VALUE);
             return Err(error.on(context.device()).with("0 bytes of pinned memory"));
         }
         let _entered = context.enter()?;
@@ -50,20 +48,12 @@ impl Pinned {
         let named = |e: GpuError| e.with(format!("{len} bytes of pinned memory"));
         context.check("cuMemHostAlloc", code).map_err(named)?;
         let Some(start) = NonNull::new(start.cast::<u8>()) else {
-            let error = context
-                .table()
-                .error("cuMemHostAlloc", table::OUT_OF_MEMORY);
+            let error = context.table().error("cuMemHostAlloc", table::OUT_OF_MEMORY);
             return Err(named(error.on(context.device())));
         };
-        let pinned = Self {
-            context: context.clone(),
-            start,
-            len,
-        };
+        let pinned = Self { context: context.clone(), start, len };
         if start.addr().get() % PAGE != 0 {
-            let error = context
-                .table()
-                .error("cuMemHostAlloc", table::INVALID_VALUE);
+            let error = context.table().error("cuMemHostAlloc", table::INVALID_VALUE);
             let what = format!("pinned memory at {start:p} is not aligned to {PAGE} bytes");
             return Err(error.on(context.device()).with(what));
         }
@@ -137,10 +127,7 @@ impl Registered {
         context
             .check("cuMemHostRegister_v2", code)
             .map_err(|e| e.with(format!("{len} bytes at {start:p}")))?;
-        Ok(Self {
-            context: context.clone(),
-            start,
-        })
+        Ok(Self { context: context.clone(), start })
     }
 }
 

@@ -37,10 +37,7 @@ impl Stream {
             (context.table().cuStreamCreate)(&raw mut handle, table::STREAM_NON_BLOCKING)
         };
         context.check("cuStreamCreate", code)?;
-        Ok(Self {
-            context: context.clone(),
-            handle,
-        })
+        Ok(Self { context: context.clone(), handle })
     }
 
     /// The context it belongs to.

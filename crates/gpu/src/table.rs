@@ -230,10 +230,7 @@ table! {
 }
 
 fn missing(library: &Path, symbol: &'static str) -> Absent {
-    Absent::SymbolMissing {
-        library: library.to_path_buf(),
-        symbol,
-    }
+    Absent::SymbolMissing { library: library.to_path_buf(), symbol }
 }
 
 impl Table {
@@ -253,20 +250,13 @@ impl Table {
                 Err(error) => why.push(chain(&error)),
             }
         }
-        Err(Absent::NoLibrary {
-            tried: candidates.to_vec(),
-            why,
-        })
+        Err(Absent::NoLibrary { tried: candidates.to_vec(), why })
     }
 
     /// An error for the answer `code` of `call`, or `Ok` for success.
     #[inline]
     pub(crate) fn check(&self, call: &'static str, code: CUresult) -> Result<(), GpuError> {
-        if code == SUCCESS {
-            Ok(())
-        } else {
-            Err(self.error(call, code))
-        }
+        if code == SUCCESS { Ok(()) } else { Err(self.error(call, code)) }
     }
 
     /// The error for the answer `code` of `call`.
@@ -304,9 +294,7 @@ fn said(
         return "a code this driver does not know".into();
     }
     // SAFETY: on success the driver stores a NUL-terminated string that is never freed.
-    unsafe { CStr::from_ptr(text) }
-        .to_string_lossy()
-        .into_owned()
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// The error and its sources in one line: libloading's own `Display` hides what the loader said.

@@ -26,19 +26,12 @@ impl Mapping {
         let prop = Self::wanted(context)?;
         let grain = granularity(context, &prop)?.max(1);
         let Some(size) = len.checked_next_multiple_of(grain).filter(|&size| size > 0) else {
-            let error = context
-                .table()
-                .error("cuMemAddressReserve", table::INVALID_VALUE);
+            let error = context.table().error("cuMemAddressReserve", table::INVALID_VALUE);
             return Err(error.on(context.device()).with(format!("{len} bytes")));
         };
         let address = reserve(context, size)?;
-        let mut made = Self {
-            context: context.clone(),
-            size,
-            address,
-            memory: None,
-            mapped: false,
-        };
+        let mut made =
+            Self { context: context.clone(), size, address, memory: None, mapped: false };
         made.back(&prop)?;
         made.allow(&prop)?;
         Ok(made)
@@ -50,9 +43,7 @@ impl Mapping {
 
     fn wanted(context: &Context) -> Result<CUmemAllocationProp, GpuError> {
         // Memory that a NIC or an NVMe device reaches itself must say so when it is made.
-        let rdma = context
-            .driver()
-            .attribute(context.device(), table::ATTRIBUTE_RDMA_WITH_VMM)?;
+        let rdma = context.driver().attribute(context.device(), table::ATTRIBUTE_RDMA_WITH_VMM)?;
         Ok(CUmemAllocationProp {
             kind: table::MEM_ALLOCATION_TYPE_PINNED,
             requested_handle_types: 0,
@@ -71,9 +62,7 @@ impl Mapping {
     /// Makes the physical memory and maps it.
     fn back(&mut self, prop: &CUmemAllocationProp) -> Result<(), GpuError> {
         let table = self.context.table();
-        let create = table
-            .cuMemCreate
-            .ok_or_else(|| table.lacking("cuMemCreate"))?;
+        let create = table.cuMemCreate.ok_or_else(|| table.lacking("cuMemCreate"))?;
         let map = table.cuMemMap.ok_or_else(|| table.lacking("cuMemMap"))?;
         let mut handle: CUmemGenericAllocationHandle = 0;
         // SAFETY: `handle` is valid for the write of one handle, `prop` for reads.
@@ -92,13 +81,8 @@ impl Mapping {
     /// Lets the device read and write.
     fn allow(&self, prop: &CUmemAllocationProp) -> Result<(), GpuError> {
         let table = self.context.table();
-        let access = table
-            .cuMemSetAccess
-            .ok_or_else(|| table.lacking("cuMemSetAccess"))?;
-        let desc = CUmemAccessDesc {
-            location: prop.location,
-            flags: table::MEM_ACCESS_READWRITE,
-        };
+        let access = table.cuMemSetAccess.ok_or_else(|| table.lacking("cuMemSetAccess"))?;
+        let desc = CUmemAccessDesc { location: prop.location, flags: table::MEM_ACCESS_READWRITE };
         // SAFETY: the range is mapped in full, and `desc` is one readable descriptor.
         let code = unsafe { access(self.address, self.size, &raw const desc, 1) };
         self.context.check("cuMemSetAccess", code)
@@ -108,9 +92,7 @@ impl Mapping {
 fn granularity(context: &Context, prop: &CUmemAllocationProp) -> Result<usize, GpuError> {
     let table = context.table();
     let call = "cuMemGetAllocationGranularity";
-    let ask = table
-        .cuMemGetAllocationGranularity
-        .ok_or_else(|| table.lacking(call))?;
+    let ask = table.cuMemGetAllocationGranularity.ok_or_else(|| table.lacking(call))?;
     let mut grain = 0_usize;
     // SAFETY: `grain` is valid for the write of one size_t, `prop` for reads.
     let code = unsafe { ask(&raw mut grain, prop, table::MEM_GRANULARITY_MINIMUM) };
@@ -121,15 +103,11 @@ fn granularity(context: &Context, prop: &CUmemAllocationProp) -> Result<usize, G
 fn reserve(context: &Context, size: usize) -> Result<CUdeviceptr, GpuError> {
     let table = context.table();
     let call = "cuMemAddressReserve";
-    let reserve = table
-        .cuMemAddressReserve
-        .ok_or_else(|| table.lacking(call))?;
+    let reserve = table.cuMemAddressReserve.ok_or_else(|| table.lacking(call))?;
     let mut address: CUdeviceptr = 0;
     // SAFETY: `address` is valid for the write of one address.
     let code = unsafe { reserve(&raw mut address, size, 0, 0, 0) };
-    context
-        .check(call, code)
-        .map_err(|e| e.with(format!("{size} bytes of addresses")))?;
+    context.check(call, code).map_err(|e| e.with(format!("{size} bytes of addresses")))?;
     Ok(address)
 }
 

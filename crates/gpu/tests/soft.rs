@@ -23,18 +23,11 @@ fn on_system() -> bool {
 }
 
 fn which() -> Which {
-    if on_system() {
-        Which::System
-    } else {
-        Which::Software
-    }
+    if on_system() { Which::System } else { Which::Software }
 }
 
 /// True, and said so, if this case cannot run on the system's driver.
-#[expect(
-    clippy::print_stdout,
-    reason = "whoever runs the tests on a GPU is to see what was not"
-)]
+#[expect(clippy::print_stdout, reason = "whoever runs the tests on a GPU is to see what was not")]
 fn skipped(case: &str) -> bool {
     if on_system() {
         println!("skipped on the system's driver: {case}");
@@ -68,12 +61,7 @@ impl Bench {
     fn pinned(&self, bytes: &[u8]) -> Pinned {
         let pinned = Pinned::alloc(&self.context, bytes.len()).unwrap();
         // SAFETY: both are as long as `bytes`, and no one else has the new memory's address.
-        unsafe {
-            pinned
-                .as_ptr()
-                .as_ptr()
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-        };
+        unsafe { pinned.as_ptr().as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         pinned
     }
 
@@ -109,11 +97,7 @@ fn numbers(len: usize) -> Vec<u8> {
 fn child(name: &str, environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--ignored", "--nocapture"]);
-    command
-        .env("GPUIO_TEST_CHILD", "1")
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap()
+    command.env("GPUIO_TEST_CHILD", "1").envs(environment.iter().copied()).output().unwrap()
 }
 
 /// As [`child`], which must run exactly that test and succeed.
@@ -124,10 +108,7 @@ fn child_passes(name: &str, environment: &[(&str, &str)]) {
     let output = child(name, environment);
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{name}:\n{said}\n{errors}"
-    );
+    assert!(output.status.success() && said.contains("1 passed"), "{name}:\n{said}\n{errors}");
 }
 
 // ---- loading
@@ -136,9 +117,7 @@ fn child_passes(name: &str, environment: &[(&str, &str)]) {
 fn an_absent_library_is_told_with_the_loaders_words() {
     let path = PathBuf::from("/nonexistent/libcuda.so.1");
     let absent = Driver::load(&Which::Library(path.clone())).unwrap_err();
-    let Absent::NoLibrary { tried, why } = &absent else {
-        panic!("{absent:?}")
-    };
+    let Absent::NoLibrary { tried, why } = &absent else { panic!("{absent:?}") };
     assert_eq!(tried, &[path]);
     assert_eq!(why.len(), 1);
     let told = absent.to_string();
@@ -150,15 +129,9 @@ fn an_absent_library_is_told_with_the_loaders_words() {
 #[test]
 fn a_library_that_is_no_driver_lacks_a_symbol() {
     let absent = Driver::load(&Which::Library("libm.so.6".into())).unwrap_err();
-    let expected = Absent::SymbolMissing {
-        library: "libm.so.6".into(),
-        symbol: "cuInit",
-    };
+    let expected = Absent::SymbolMissing { library: "libm.so.6".into(), symbol: "cuInit" };
     assert_eq!(absent, expected);
-    assert!(
-        absent.to_string().contains("no function cuInit"),
-        "{absent}"
-    );
+    assert!(absent.to_string().contains("no function cuInit"), "{absent}");
 }
 
 #[test]
@@ -166,10 +139,7 @@ fn the_software_gpu_is_found_beside_this_program() {
     if skipped("the_software_gpu_is_found_beside_this_program") {
         return;
     }
-    let found: Vec<_> = software_candidates()
-        .into_iter()
-        .filter(|path| path.exists())
-        .collect();
+    let found: Vec<_> = software_candidates().into_iter().filter(|path| path.exists()).collect();
     assert!(!found.is_empty(), "none of {:?}", software_candidates());
     let driver = Driver::load(&Which::Software).unwrap();
     assert!(driver.is_software());
@@ -186,20 +156,8 @@ fn a_driver_that_does_not_start_is_told_apart() {
 #[ignore = "run as a child"]
 fn child_init_fails() {
     let absent = Driver::load(&which()).unwrap_err();
-    let Absent::InitFailed {
-        call,
-        code,
-        name,
-        hint,
-        ..
-    } = &absent
-    else {
-        panic!("{absent:?}")
-    };
-    assert_eq!(
-        (*call, *code, name.as_str()),
-        ("cuInit", 100, "CUDA_ERROR_NO_DEVICE")
-    );
+    let Absent::InitFailed { call, code, name, hint, .. } = &absent else { panic!("{absent:?}") };
+    assert_eq!((*call, *code, name.as_str()), ("cuInit", 100, "CUDA_ERROR_NO_DEVICE"));
     assert!(hint.contains("CUDA_VISIBLE_DEVICES"));
 }
 
@@ -241,10 +199,7 @@ fn a_device_that_is_not_there_is_refused() {
     let driver = Driver::load(&which()).unwrap();
     let error = Context::new(&driver, 4096).unwrap_err();
     assert_eq!((error.code, error.device), (101, Some(4096)));
-    assert!(
-        error.to_string().contains("the devices are numbered 0 to"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("the devices are numbered 0 to"), "{error}");
 }
 
 #[test]
@@ -257,31 +212,19 @@ fn several_devices_are_apart() {
 fn child_three_devices() {
     let devices = Driver::load(&which()).unwrap().devices().unwrap();
     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-    assert_eq!(
-        names,
-        [
-            "gpuio software GPU 0",
-            "gpuio software GPU 1",
-            "gpuio software GPU 2"
-        ]
-    );
+    assert_eq!(names, ["gpuio software GPU 0", "gpuio software GPU 1", "gpuio software GPU 2"]);
     assert!(devices[0].uuid != devices[1].uuid && devices[1].uuid != devices[2].uuid);
     assert!(devices[0].pci != devices[1].pci && devices[1].pci != devices[2].pci);
     let benches: Vec<Bench> = (0..3).map(bench_on).collect();
-    let memory: Vec<DeviceBuf> = benches
-        .iter()
-        .map(|bench| bench.alloc(MemKind::Device, 4096))
-        .collect();
+    let memory: Vec<DeviceBuf> =
+        benches.iter().map(|bench| bench.alloc(MemKind::Device, 4096)).collect();
     for (i, bench) in (1_u8..).zip(&benches) {
         bench.context.make_current().unwrap();
         bench.put(memory[usize::from(i) - 1].ptr(), &[i; 4096]);
     }
     for (i, bench) in (1_u8..).zip(&benches) {
         bench.context.make_current().unwrap();
-        assert_eq!(
-            bench.take(memory[usize::from(i) - 1].ptr(), 4096),
-            [i; 4096]
-        );
+        assert_eq!(bench.take(memory[usize::from(i) - 1].ptr(), 4096), [i; 4096]);
     }
     // Device 2's context is current: device 0's stream is not for this thread now.
     let event = Event::new(&benches[0].context, Wait::Spin).unwrap();
@@ -340,12 +283,7 @@ fn plain_and_registered_host_memory_can_be_copied_too() {
     let memory = bench.alloc(MemKind::Device, bytes.len());
     bench.put(memory.ptr(), &bytes);
     // SAFETY: all of it lives until the sync.
-    unsafe {
-        bench
-            .stream
-            .d2h(start.as_ptr(), memory.ptr(), bytes.len())
-            .unwrap()
-    };
+    unsafe { bench.stream.d2h(start.as_ptr(), memory.ptr(), bytes.len()).unwrap() };
     bench.stream.sync().unwrap();
     // SAFETY: the copy has initialised it.
     assert!(unsafe { std::slice::from_raw_parts(start.as_ptr(), bytes.len()) } == bytes);
@@ -372,12 +310,7 @@ fn child_memory_comes_back() {
         assert_eq!(bench.context.memory().unwrap(), (12 << 20, 32 << 20));
         let error = DeviceBuf::alloc(&bench.context, kind, 20 << 20).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
-        assert!(
-            error
-                .to_string()
-                .contains("20971520 bytes of device memory"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("20971520 bytes of device memory"), "{error}");
         drop(held);
         assert_eq!(bench.context.memory().unwrap(), (32 << 20, 32 << 20));
         drop(bench.alloc(kind, 20 << 20));
@@ -409,11 +342,7 @@ fn a_copy_past_the_end_is_refused() {
     assert_eq!((error.call, error.code), ("cuMemcpyHtoDAsync_v2", 1));
     assert!(error.to_string().contains("8193 bytes from"), "{error}");
     // SAFETY: as above: a device address where a host address belongs.
-    let host = unsafe {
-        bench
-            .stream
-            .h2d(memory.ptr(), memory.ptr().0 as *const u8, 1)
-    };
+    let host = unsafe { bench.stream.h2d(memory.ptr(), memory.ptr().0 as *const u8, 1) };
     assert_eq!(host.unwrap_err().code, 1);
     // Fresh memory is no one's to read.
     assert_eq!(bench.take(memory.ptr(), 8192), [0xA5; 8192]);
@@ -480,24 +409,11 @@ fn child_order() {
     let back = bench.pinned(&[0; 4096]);
     let memory = bench.alloc(MemKind::Device, 4096);
     let event = Event::new(&bench.context, Wait::Block).unwrap();
-    assert!(
-        event.query().unwrap(),
-        "an event that was never recorded is reached"
-    );
+    assert!(event.query().unwrap(), "an event that was never recorded is reached");
     // SAFETY: all of it lives until the event is reached.
-    unsafe {
-        bench
-            .stream
-            .h2d(memory.ptr(), source.as_ptr().as_ptr(), 4096)
-            .unwrap()
-    };
+    unsafe { bench.stream.h2d(memory.ptr(), source.as_ptr().as_ptr(), 4096).unwrap() };
     // SAFETY: as above.
-    unsafe {
-        bench
-            .stream
-            .d2h(back.as_ptr().as_ptr(), memory.ptr(), 4096)
-            .unwrap()
-    };
+    unsafe { bench.stream.d2h(back.as_ptr().as_ptr(), memory.ptr(), 4096).unwrap() };
     event.record(&bench.stream).unwrap();
     // SAFETY: valid memory; the copy cannot have come this far.
     let early = unsafe { back.as_ptr().read_volatile() };
@@ -520,19 +436,9 @@ fn an_event_marks_what_came_before_it() {
             let source = bench.pinned(&vec![round; 1 << 20]);
             let back = bench.pinned(&vec![!round; 1 << 20]);
             // SAFETY: all of it lives until the event is reached.
-            unsafe {
-                bench
-                    .stream
-                    .h2d(memory.ptr(), source.as_ptr().as_ptr(), 1 << 20)
-                    .unwrap()
-            };
+            unsafe { bench.stream.h2d(memory.ptr(), source.as_ptr().as_ptr(), 1 << 20).unwrap() };
             // SAFETY: as above.
-            unsafe {
-                bench
-                    .stream
-                    .d2h(back.as_ptr().as_ptr(), memory.ptr(), 1 << 20)
-                    .unwrap()
-            };
+            unsafe { bench.stream.d2h(back.as_ptr().as_ptr(), memory.ptr(), 1 << 20).unwrap() };
             event.record(&bench.stream).unwrap();
             if round % 2 == 0 {
                 event.sync().unwrap();
@@ -555,10 +461,7 @@ fn many_threads_use_one_device() {
             scope.spawn(move || {
                 context.make_current().unwrap();
                 let stream = Stream::new(context).unwrap();
-                let bench = Bench {
-                    context: context.clone(),
-                    stream,
-                };
+                let bench = Bench { context: context.clone(), stream };
                 let kernels = PatternKernels::load(context).unwrap();
                 let mut checker = Checker::new(context, &kernels).unwrap();
                 for round in 0_u64..20 {
@@ -593,17 +496,10 @@ fn twins_agree(
     bench.put(memory.ptr(), &vec![0x5A; whole]);
     let at = memory.ptr().byte_add(shift as u64);
     // SAFETY: the range lies in the buffer, which lives until the wait in `take`.
-    unsafe {
-        kernels
-            .fill(&bench.stream, at, len as u64, key, offset)
-            .unwrap()
-    };
+    unsafe { kernels.fill(&bench.stream, at, len as u64, key, offset).unwrap() };
     let mut expected = vec![0x5A; whole];
     pattern::fill(&mut expected[shift..shift + len], key, offset);
-    assert!(
-        bench.take(memory.ptr(), whole) == expected,
-        "{shift} {len} {key:#x} {offset}"
-    );
+    assert!(bench.take(memory.ptr(), whole) == expected, "{shift} {len} {key:#x} {offset}");
     // SAFETY: the buffer is this test's own.
     let good = unsafe { checker.check(&bench.stream, at, len as u64, key, offset) };
     assert_eq!(good.unwrap(), None);
@@ -615,15 +511,8 @@ fn twins_agree(
     }
     bench.put(memory.ptr(), &expected);
     // SAFETY: the buffer is this test's own.
-    let found = unsafe {
-        checker
-            .check(&bench.stream, at, len as u64, key, offset)
-            .unwrap()
-    };
-    assert_eq!(
-        found,
-        pattern::check(&expected[shift..shift + len], key, offset)
-    );
+    let found = unsafe { checker.check(&bench.stream, at, len as u64, key, offset).unwrap() };
+    assert_eq!(found, pattern::check(&expected[shift..shift + len], key, offset));
     found
 }
 
@@ -634,10 +523,7 @@ fn kernels_and_cpu_agree_for_any_range() {
     let mut checker = Checker::new(&bench.context, &kernels).unwrap();
     let ranges = (0..40_usize, 0..6000_usize, any::<u64>(), 0..1_u64 << 60);
     let flips = prop::collection::vec((0..6000_usize, 1..=255_u8), 0..6);
-    let mut runner = TestRunner::new(Config {
-        failure_persistence: None,
-        ..Config::default()
-    });
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let checker = std::cell::RefCell::new(&mut checker);
     let run = runner.run(&(ranges, flips), |(range, flips)| {
         twins_agree(&bench, &kernels, &mut checker.borrow_mut(), range, &flips);
@@ -687,11 +573,7 @@ fn reports_of_several_launches_add_up_in_pinned_memory_too() {
     unsafe { kernels.fill(&bench.stream, at, len, 1, 0).unwrap() };
     for key in [1, 2, 3] {
         // SAFETY: as above.
-        unsafe {
-            kernels
-                .check(&bench.stream, at, len, key, 0, report.ptr())
-                .unwrap()
-        };
+        unsafe { kernels.check(&bench.stream, at, len, key, 0, report.ptr()).unwrap() };
     }
     let report = bench.take(report.ptr(), REPORT_LEN);
     let bad = u64::from_le_bytes(report[..8].try_into().unwrap());
@@ -706,10 +588,7 @@ fn reports_of_several_launches_add_up_in_pinned_memory_too() {
 
 #[test]
 fn a_failure_that_lasts_answers_everything() {
-    child_passes(
-        "child_lasting",
-        &[("GPUIO_SOFT_FAIL", "cuMemcpyHtoDAsync_v2:700:2")],
-    );
+    child_passes("child_lasting", &[("GPUIO_SOFT_FAIL", "cuMemcpyHtoDAsync_v2:700:2")]);
 }
 
 #[test]
@@ -721,25 +600,11 @@ fn child_lasting() {
     bench.put(memory.ptr(), &[1; 4096]);
     bench.put(memory.ptr(), &[2; 4096]);
     // SAFETY: lives for the process.
-    unsafe {
-        bench
-            .stream
-            .h2d(memory.ptr(), [3; 4096].as_ptr(), 4096)
-            .unwrap()
-    };
+    unsafe { bench.stream.h2d(memory.ptr(), [3; 4096].as_ptr(), 4096).unwrap() };
     // The device may be lost before the record or after it.
-    let seen = event
-        .record(&bench.stream)
-        .and_then(|()| event.sync())
-        .unwrap_err();
-    assert_eq!(
-        (seen.code, seen.name.as_str()),
-        (700, "CUDA_ERROR_ILLEGAL_ADDRESS")
-    );
-    assert!(
-        seen.is_sticky() && seen.to_string().contains("the context is lost"),
-        "{seen}"
-    );
+    let seen = event.record(&bench.stream).and_then(|()| event.sync()).unwrap_err();
+    assert_eq!((seen.code, seen.name.as_str()), (700, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    assert!(seen.is_sticky() && seen.to_string().contains("the context is lost"), "{seen}");
     assert_eq!(bench.stream.sync().unwrap_err().code, 700);
     assert_eq!(bench.stream.query().unwrap_err().code, 700);
     let alloc = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096);
@@ -748,10 +613,7 @@ fn child_lasting() {
 
 #[test]
 fn a_failure_that_passes_is_told_once() {
-    child_passes(
-        "child_passing",
-        &[("GPUIO_SOFT_FAIL", "cuMemcpyDtoHAsync_v2:1:1")],
-    );
+    child_passes("child_passing", &[("GPUIO_SOFT_FAIL", "cuMemcpyDtoHAsync_v2:1:1")]);
 }
 
 #[test]
@@ -764,12 +626,7 @@ fn child_passing() {
     assert_eq!(bench.take(memory.ptr(), 4096), [1; 4096]);
     let mut bytes = [0; 4096];
     // SAFETY: lives until the event is reached.
-    unsafe {
-        bench
-            .stream
-            .d2h(bytes.as_mut_ptr(), memory.ptr(), 4096)
-            .unwrap()
-    };
+    unsafe { bench.stream.d2h(bytes.as_mut_ptr(), memory.ptr(), 4096).unwrap() };
     event.record(&bench.stream).unwrap();
     assert_eq!(event.sync().unwrap_err().code, 1);
     assert_eq!(bytes, [0; 4096]);
@@ -790,11 +647,7 @@ fn child_illegal_address() {
     let kernels = PatternKernels::load(&bench.context).unwrap();
     let memory = bench.alloc(MemKind::Device, 4096);
     // SAFETY: the software GPU looks the range up before it touches it.
-    unsafe {
-        kernels
-            .fill(&bench.stream, memory.ptr(), 4097, 0, 0)
-            .unwrap()
-    };
+    unsafe { kernels.fill(&bench.stream, memory.ptr(), 4097, 0, 0).unwrap() };
     assert_eq!(bench.stream.sync().unwrap_err().code, 700);
     assert_eq!(bench.stream.sync().unwrap_err().code, 700);
 }
@@ -807,20 +660,14 @@ fn a_wrong_setting_fails_and_says_why() {
     let output = child("child_wrong_setting", &[("GPUIO_SOFT_GPUS", "many")]);
     assert!(output.status.success(), "{output:?}");
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        errors.contains("GPUIO_SOFT_GPUS=many: give a whole number"),
-        "{errors}"
-    );
+    assert!(errors.contains("GPUIO_SOFT_GPUS=many: give a whole number"), "{errors}");
 }
 
 #[test]
 #[ignore = "run as a child"]
 fn child_wrong_setting() {
     let absent = Driver::load(&which()).unwrap_err();
-    assert!(
-        matches!(absent, Absent::InitFailed { code: 1, .. }),
-        "{absent:?}"
-    );
+    assert!(matches!(absent, Absent::InitFailed { code: 1, .. }), "{absent:?}");
 }
 
 // ---- names
@@ -833,9 +680,5 @@ fn kinds_have_names_and_gdsios_numbers() {
     }
     assert_eq!(MemKind::from_gdsio(5), None);
     let error = "gpu".parse::<MemKind>().unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("device, vmm, pinned, malloc or mmap")
-    );
+    assert!(error.to_string().contains("device, vmm, pinned, malloc or mmap"));
 }
