@@ -42,6 +42,11 @@ fn clear_forgets_all_counts() {
 }
 
 /// The percentile by definition: the smallest value at or below which `q` of all values lie.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rank between 1 and the number of values"
+)]
 fn exact(values: &mut [u64], q: f64) -> u64 {
     values.sort_unstable();
     let rank = (q * values.len() as f64).ceil().max(1.0) as usize;
