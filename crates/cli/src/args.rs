@@ -153,7 +153,7 @@ pub(crate) struct MachineFlags {
     /// Memory that bytes end in: device, vmm, pinned, malloc, mmap [device; malloc on host]
     #[arg(long, value_name = "KIND")]
     pub(crate) memory: Option<String>,
-    /// Copy streams per thread on GPU paths [1]
+    /// Copy streams per thread on GPU paths [2 below 64k, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
 }

@@ -50,9 +50,7 @@ pub(crate) fn load(spec: &Spec) -> Result<Loaded, Failure> {
         Ok(devices) if devices.is_empty() => {
             Gpus::Absent { why: "the CUDA driver knows no GPU here".into() }
         }
-        Ok(devices) => {
-            Gpus::Present(devices.iter().map(|device| facts(&driver, device)).collect())
-        }
+        Ok(devices) => Gpus::Present(devices.iter().map(|device| facts(&driver, device)).collect()),
         Err(error) => Gpus::Absent { why: error.to_string() },
     };
     Ok(Loaded { driver: Some(driver), gpus })

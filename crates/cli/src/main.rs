@@ -44,9 +44,9 @@ fn called_as_gdsio(words: &[OsString]) -> bool {
 
 fn gdsio(words: &[OsString]) -> Result<ExitCode, Failure> {
     let text = |word: &OsString| {
-        word.clone().into_string().map_err(|word| {
-            Failure::Usage(format!("'{}' is not UTF-8 text", word.display()))
-        })
+        word.clone()
+            .into_string()
+            .map_err(|word| Failure::Usage(format!("'{}' is not UTF-8 text", word.display())))
     };
     verb::gdsio::run(&words.iter().map(text).collect::<Result<Vec<_>, _>>()?)
 }

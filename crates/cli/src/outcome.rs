@@ -13,8 +13,9 @@ pub(crate) fn exit_code(record: &Record) -> ExitCode {
 }
 
 fn job_is_fine(job: &JobResult) -> bool {
-    let verified = job.verify.as_ref().is_none_or(|verify| {
-        verify.bad_blocks == 0 && verify.failed == 0 && verify.complete
-    });
+    let verified = job
+        .verify
+        .as_ref()
+        .is_none_or(|verify| verify.bad_blocks == 0 && verify.failed == 0 && verify.complete);
     job.failed == 0 && verified
 }

@@ -101,9 +101,8 @@ fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
         if SWITCHES.contains(&flag) && value.is_some() {
             return Err(Failure::Usage(format!("{flag} takes no value")));
         }
-        let needed = || {
-            value.clone().ok_or_else(|| Failure::Usage(format!("{flag} needs a value")))
-        };
+        let needed =
+            || value.clone().ok_or_else(|| Failure::Usage(format!("{flag} needs a value")));
         match flag {
             "--overwrite" => extras.permit.overwrite = true,
             "--dry-run" => extras.dry_run = true,

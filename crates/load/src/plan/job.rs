@@ -11,9 +11,12 @@ use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
 use super::{PlanError, place, regions, vet};
 
-/// Streams per thread on a GPU path when nobody said. On an H100 more made tails longer and bought
-/// no rate (BENCHMARKS.md): one copy engine serves each direction.
-const STREAMS: u32 = 1;
+/// Streams per thread on a GPU path when nobody said. On an H100 a second one made the tail longer
+/// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
+/// times the rate at 4 KiB, where the driver's calls are the limit (BENCHMARKS.md).
+fn default_streams(block_max: u64) -> u32 {
+    if block_max < 64 << 10 { 2 } else { 1 }
+}
 
 type Row = (&'static path::Row, Option<String>);
 
@@ -69,7 +72,11 @@ pub(super) fn resolve(
         fill: fill(asked),
         refill: asked.refill.unwrap_or(false),
         memory: memory(asked, path.needs_gpu),
-        streams: if path.needs_gpu { asked.streams.unwrap_or(STREAMS).min(depth) } else { 0 },
+        streams: if path.needs_gpu {
+            asked.streams.unwrap_or(default_streams(block_max)).min(depth)
+        } else {
+            0
+        },
         shared_fd: asked.shared_fd.unwrap_or(false),
         keep: asked.keep.unwrap_or(!ground.scratch),
         inject: asked.inject.clone(),
