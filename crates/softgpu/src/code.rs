@@ -35,97 +35,30 @@ impl Code {
 /// Code, name, what it means.
 const NAMES: &[(i32, &CStr, &CStr)] = &[
     (0, c"CUDA_SUCCESS", c"no error"),
-    (
-        1,
-        c"CUDA_ERROR_INVALID_VALUE",
-        c"an argument is out of its range",
-    ),
+    (1, c"CUDA_ERROR_INVALID_VALUE", c"an argument is out of its range"),
     (2, c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
-    (
-        3,
-        c"CUDA_ERROR_NOT_INITIALIZED",
-        c"the driver is not initialised",
-    ),
-    (
-        100,
-        c"CUDA_ERROR_NO_DEVICE",
-        c"there is no GPU that this process may see",
-    ),
-    (
-        101,
-        c"CUDA_ERROR_INVALID_DEVICE",
-        c"there is no device of this number",
-    ),
-    (
-        201,
-        c"CUDA_ERROR_INVALID_CONTEXT",
-        c"no live context is current on this thread",
-    ),
-    (
-        218,
-        c"CUDA_ERROR_INVALID_PTX",
-        c"the text is no PTX that this driver can load",
-    ),
-    (
-        400,
-        c"CUDA_ERROR_INVALID_HANDLE",
-        c"the handle is of nothing that lives",
-    ),
+    (3, c"CUDA_ERROR_NOT_INITIALIZED", c"the driver is not initialised"),
+    (100, c"CUDA_ERROR_NO_DEVICE", c"there is no GPU that this process may see"),
+    (101, c"CUDA_ERROR_INVALID_DEVICE", c"there is no device of this number"),
+    (201, c"CUDA_ERROR_INVALID_CONTEXT", c"no live context is current on this thread"),
+    (218, c"CUDA_ERROR_INVALID_PTX", c"the text is no PTX that this driver can load"),
+    (400, c"CUDA_ERROR_INVALID_HANDLE", c"the handle is of nothing that lives"),
     (500, c"CUDA_ERROR_NOT_FOUND", c"nothing has this name"),
     (600, c"CUDA_ERROR_NOT_READY", c"the work is still under way"),
-    (
-        700,
-        c"CUDA_ERROR_ILLEGAL_ADDRESS",
-        c"a kernel or copy reached memory that is not there",
-    ),
-    (
-        701,
-        c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
-        c"the launch asks for too much",
-    ),
-    (
-        702,
-        c"CUDA_ERROR_LAUNCH_TIMEOUT",
-        c"the kernel ran for too long",
-    ),
-    (
-        712,
-        c"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
-        c"the memory is registered already",
-    ),
-    (
-        713,
-        c"CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
-        c"the memory is not registered",
-    ),
-    (
-        716,
-        c"CUDA_ERROR_MISALIGNED_ADDRESS",
-        c"a kernel used an address that is not aligned",
-    ),
+    (700, c"CUDA_ERROR_ILLEGAL_ADDRESS", c"a kernel or copy reached memory that is not there"),
+    (701, c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"the launch asks for too much"),
+    (702, c"CUDA_ERROR_LAUNCH_TIMEOUT", c"the kernel ran for too long"),
+    (712, c"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", c"the memory is registered already"),
+    (713, c"CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", c"the memory is not registered"),
+    (716, c"CUDA_ERROR_MISALIGNED_ADDRESS", c"a kernel used an address that is not aligned"),
     (719, c"CUDA_ERROR_LAUNCH_FAILED", c"a kernel failed"),
-    (
-        801,
-        c"CUDA_ERROR_NOT_SUPPORTED",
-        c"the device or the driver lacks this",
-    ),
-    (
-        802,
-        c"CUDA_ERROR_SYSTEM_NOT_READY",
-        c"a service that the GPUs need is not up",
-    ),
-    (
-        803,
-        c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
-        c"driver and kernel module differ in release",
-    ),
+    (801, c"CUDA_ERROR_NOT_SUPPORTED", c"the device or the driver lacks this"),
+    (802, c"CUDA_ERROR_SYSTEM_NOT_READY", c"a service that the GPUs need is not up"),
+    (803, c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", c"driver and kernel module differ in release"),
     (999, c"CUDA_ERROR_UNKNOWN", c"the driver does not say why"),
 ];
 
 /// The name and the meaning of a code.
 pub(crate) fn explain(code: i32) -> Option<(&'static CStr, &'static CStr)> {
-    NAMES
-        .iter()
-        .find(|(known, ..)| *known == code)
-        .map(|(_, name, text)| (*name, *text))
+    NAMES.iter().find(|(known, ..)| *known == code).map(|(_, name, text)| (*name, *text))
 }

@@ -49,10 +49,8 @@ impl Config {
                 .map_err(|_| format!("{name}={text}: give a whole number, 0 or more")),
         };
         let devices = number("GPUIO_SOFT_GPUS", 1)?;
-        let devices = u32::try_from(devices)
-            .ok()
-            .filter(|&n| n <= MOST_DEVICES)
-            .ok_or_else(|| {
+        let devices =
+            u32::try_from(devices).ok().filter(|&n| n <= MOST_DEVICES).ok_or_else(|| {
                 format!("GPUIO_SOFT_GPUS={devices}: {MOST_DEVICES} devices are the most")
             })?;
         let faults = get("GPUIO_SOFT_FAIL").unwrap_or_default();
@@ -112,10 +110,7 @@ impl Fault {
     fn read(text: &str) -> Result<Self, String> {
         let wrong = || format!("GPUIO_SOFT_FAIL: {text:?} is not call:code[:after_n[:times]]");
         let mut parts = text.split(':');
-        let call = parts
-            .next()
-            .filter(|call| !call.is_empty())
-            .ok_or_else(wrong)?;
+        let call = parts.next().filter(|call| !call.is_empty()).ok_or_else(wrong)?;
         let code = parts.next().and_then(|code| code.parse::<i32>().ok());
         let code = code.filter(|&code| code > 0).ok_or_else(wrong)?;
         let mut count = |default: u64| match parts.next() {
@@ -126,13 +121,7 @@ impl Fault {
         if parts.next().is_some() {
             return Err(wrong());
         }
-        Ok(Self {
-            call: call.to_owned(),
-            code: Code(code),
-            after,
-            times,
-            seen: AtomicU64::new(0),
-        })
+        Ok(Self { call: call.to_owned(), code: Code(code), after, times, seen: AtomicU64::new(0) })
     }
 }
 
@@ -142,10 +131,7 @@ mod tests {
 
     fn with(pairs: &[(&str, &str)]) -> Result<Config, String> {
         Config::read(|name| {
-            pairs
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| (*value).to_owned())
+            pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         })
     }
 

@@ -11,9 +11,7 @@ pub(crate) type Failure = Arc<AtomicI32>;
 
 /// Tells the oldest failure that no one was told of to whoever asks first.
 pub(crate) fn tell(failures: &[Failure]) -> Answer<()> {
-    let codes = failures
-        .iter()
-        .map(|failure| failure.swap(0, Ordering::AcqRel));
+    let codes = failures.iter().map(|failure| failure.swap(0, Ordering::AcqRel));
     match codes.into_iter().find(|&code| code != 0) {
         None => Ok(()),
         Some(code) => Err(Code(code)),

@@ -17,10 +17,7 @@ pub(crate) struct Handles<T> {
 impl<T> Handles<T> {
     /// None yet; the first handle is `first`, which keeps the kinds apart.
     pub(crate) fn from(first: usize) -> Self {
-        Self {
-            next: AtomicUsize::new(first),
-            live: RwLock::default(),
-        }
+        Self { next: AtomicUsize::new(first), live: RwLock::default() }
     }
 
     /// Adds one.

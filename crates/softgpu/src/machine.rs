@@ -63,10 +63,7 @@ pub(crate) fn start() -> Answer<&'static Machine> {
 
 /// The machine that [`start`] made.
 pub(crate) fn get() -> Answer<&'static Machine> {
-    MACHINE
-        .get()
-        .and_then(Option::as_ref)
-        .ok_or(NOT_INITIALIZED)
+    MACHINE.get().and_then(Option::as_ref).ok_or(NOT_INITIALIZED)
 }
 
 impl Machine {
@@ -99,10 +96,7 @@ impl Machine {
 
     /// The device whose primary context has this handle.
     fn owner(&self, context: *mut c_void) -> Answer<&Device> {
-        let past = context
-            .addr()
-            .checked_sub(FIRST_CONTEXT)
-            .ok_or(INVALID_CONTEXT)?;
+        let past = context.addr().checked_sub(FIRST_CONTEXT).ok_or(INVALID_CONTEXT)?;
         if past % 16 != 0 {
             return Err(INVALID_CONTEXT);
         }
@@ -122,9 +116,7 @@ impl Machine {
     /// The same, for a device that is lost too: for calls that wait. They have to wait even then,
     /// for what was under way may still touch memory.
     pub(crate) fn bound(&self) -> Answer<&Device> {
-        let index = CONTEXTS
-            .with_borrow(|stack| stack.last().copied())
-            .ok_or(INVALID_CONTEXT)?;
+        let index = CONTEXTS.with_borrow(|stack| stack.last().copied()).ok_or(INVALID_CONTEXT)?;
         let device = self.device(index.cast_signed())?;
         device.alive()?;
         Ok(device)
@@ -173,18 +165,12 @@ impl Device {
     /// Gives a share back.
     pub(crate) fn release(&self) -> Answer<()> {
         let less = |count: u32| count.checked_sub(1);
-        let update = self
-            .retained
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        let update = self.retained.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
         update.map(|_| ()).map_err(|_| INVALID_CONTEXT)
     }
 
     fn alive(&self) -> Answer<()> {
-        if self.retained.load(Ordering::Acquire) > 0 {
-            Ok(())
-        } else {
-            Err(INVALID_CONTEXT)
-        }
+        if self.retained.load(Ordering::Acquire) > 0 { Ok(()) } else { Err(INVALID_CONTEXT) }
     }
 
     /// Answers the failure by which the device was lost.
@@ -201,8 +187,6 @@ impl Device {
 
     /// From now on every call on this device answers `code`. The first such code stays.
     pub(crate) fn lose(&self, code: Code) {
-        let _ = self
-            .sticky
-            .compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.sticky.compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
     }
 }

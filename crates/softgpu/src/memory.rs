@@ -55,10 +55,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self {
-            ranges: RwLock::default(),
-            reserved: Mutex::default(),
-        }
+        Self { ranges: RwLock::default(), reserved: Mutex::default() }
     }
 
     /// Allocates device memory.
@@ -70,17 +67,10 @@ impl Memory {
         let pages = Arc::new(Pages::of_device(&device.budget, whole)?);
         let base = FIRST + u64::from(device.index) * SPAN;
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
-        let taken = ranges
-            .range(base..base + SPAN / 2)
-            .map(|(&start, range)| (start, range.len));
+        let taken = ranges.range(base..base + SPAN / 2).map(|(&start, range)| (start, range.len));
         let start = gap(taken, base, base + SPAN / 2, len as u64, ALIGN).ok_or(OUT_OF_MEMORY)?;
         let at = pages.start();
-        let range = Range {
-            len: len as u64,
-            kind: Kind::Device,
-            at,
-            pages: Some(pages),
-        };
+        let range = Range { len: len as u64, kind: Kind::Device, at, pages: Some(pages) };
         ranges.insert(start, range);
         Ok(start)
     }
@@ -93,12 +83,7 @@ impl Memory {
         }
         let pages = Arc::new(Pages::of_host(len)?);
         let at = pages.start();
-        let range = Range {
-            len: len as u64,
-            kind: Kind::Pinned,
-            at,
-            pages: Some(pages),
-        };
+        let range = Range { len: len as u64, kind: Kind::Pinned, at, pages: Some(pages) };
         self.insert(at as u64, range)?;
         Ok(at)
     }
@@ -110,19 +95,13 @@ impl Memory {
         if at.is_null() || len == 0 || inside {
             return Err(INVALID_VALUE);
         }
-        let range = Range {
-            len: len as u64,
-            kind: Kind::Registered,
-            at,
-            pages: None,
-        };
+        let range = Range { len: len as u64, kind: Kind::Registered, at, pages: None };
         self.insert(start, range).map_err(|_| ALREADY_REGISTERED)
     }
 
     /// Forgets what [`Memory::register`] took.
     pub(crate) fn unregister(&self, at: *mut u8) -> Answer<()> {
-        self.remove(at as u64, |kind| kind == Kind::Registered)
-            .map_err(|_| NOT_REGISTERED)?;
+        self.remove(at as u64, |kind| kind == Kind::Registered).map_err(|_| NOT_REGISTERED)?;
         Ok(())
     }
 
@@ -130,9 +109,7 @@ impl Memory {
     pub(crate) fn reserve(&self, device: &Device, len: u64, align: u64) -> Answer<u64> {
         let base = FIRST + u64::from(device.index) * SPAN + SPAN / 2;
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = reserved
-            .range(base..base + SPAN / 2)
-            .map(|(&start, &len)| (start, len));
+        let taken = reserved.range(base..base + SPAN / 2).map(|(&start, &len)| (start, len));
         let start = gap(taken, base, base + SPAN / 2, len, align).ok_or(OUT_OF_MEMORY)?;
         reserved.insert(start, len);
         Ok(start)
@@ -142,10 +119,7 @@ impl Memory {
     pub(crate) fn unreserve(&self, start: u64, len: u64) -> Answer<()> {
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
-        let mapped = ranges
-            .range(start..start.saturating_add(len))
-            .next()
-            .is_some();
+        let mapped = ranges.range(start..start.saturating_add(len)).next().is_some();
         if mapped || reserved.get(&start) != Some(&len) {
             return Err(INVALID_VALUE);
         }
@@ -157,28 +131,15 @@ impl Memory {
     pub(crate) fn map(&self, start: u64, len: u64, pages: &Arc<Pages>, offset: u64) -> Answer<()> {
         let end = start.checked_add(len).ok_or(INVALID_VALUE)?;
         let reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = reserved
-            .range(..=start)
-            .next_back()
-            .map(|(&at, &len)| at + len);
-        let fits = offset
-            .checked_add(len)
-            .is_some_and(|sum| sum <= pages.len() as u64);
+        let held = reserved.range(..=start).next_back().map(|(&at, &len)| at + len);
+        let fits = offset.checked_add(len).is_some_and(|sum| sum <= pages.len() as u64);
         if len == 0 || !fits || held.is_none_or(|held| end > held) {
             return Err(INVALID_VALUE);
         }
         let skip = usize::try_from(offset).map_err(|_| INVALID_VALUE)?;
         let at = pages.start().wrapping_add(skip);
         let pages = Some(Arc::clone(pages));
-        self.insert(
-            start,
-            Range {
-                len,
-                kind: Kind::Mapped(false),
-                at,
-                pages,
-            },
-        )
+        self.insert(start, Range { len, kind: Kind::Mapped(false), at, pages })
     }
 
     /// Grants or takes access to a whole mapping.
@@ -274,10 +235,7 @@ impl Memory {
             return Some(Err(INVALID_VALUE));
         };
         let at = range.at.wrapping_add(skip);
-        Some(Ok(Place {
-            at,
-            _share: range.pages.clone(),
-        }))
+        Some(Ok(Place { at, _share: range.pages.clone() }))
     }
 }
 
@@ -309,10 +267,7 @@ mod tests {
         let taken = [(0, 100), (4 * GUARD, 100)];
         let place = |len| gap(taken.into_iter(), 0, 8 * GUARD, len, 512);
         assert_eq!(place(GUARD), Some((100 + GUARD).next_multiple_of(512)));
-        assert_eq!(
-            place(2 * GUARD),
-            Some((4 * GUARD + 100 + GUARD).next_multiple_of(512))
-        );
+        assert_eq!(place(2 * GUARD), Some((4 * GUARD + 100 + GUARD).next_multiple_of(512)));
         assert_eq!(place(4 * GUARD), None);
         assert_eq!(gap([].into_iter(), 0, GUARD, GUARD, 512), Some(0));
     }

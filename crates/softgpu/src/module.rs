@@ -42,21 +42,14 @@ impl Module {
             let (name, rest) = part.split_once('(').ok_or(INVALID_PTX)?;
             let (list, _) = rest.split_once(')').ok_or(INVALID_PTX)?;
             let parameters = list.matches(".param").count();
-            entries.push(Entry {
-                name: name.trim().to_owned(),
-                parameters,
-            });
+            entries.push(Entry { name: name.trim().to_owned(), parameters });
         }
         Ok(Self { entries })
     }
 
     /// The entry of this name, if it has a twin that takes as many parameters.
     pub(crate) fn function(&self, name: &str) -> Answer<Function> {
-        let entry = self
-            .entries
-            .iter()
-            .find(|entry| entry.name == name)
-            .ok_or(NOT_FOUND)?;
+        let entry = self.entries.iter().find(|entry| entry.name == name).ok_or(NOT_FOUND)?;
         let kernel = kernel::named(name).ok_or(NOT_FOUND)?;
         if kernel.args != entry.parameters {
             return Err(INVALID_PTX);
@@ -117,9 +110,6 @@ mod tests {
     #[test]
     fn other_text_is_refused() {
         assert_eq!(Module::load("int main() {}").unwrap_err(), Code(218));
-        assert_eq!(
-            Module::load(".version 6.0\n.target sm_70\n.entry x").unwrap_err(),
-            INVALID_PTX
-        );
+        assert_eq!(Module::load(".version 6.0\n.target sm_70\n.entry x").unwrap_err(), INVALID_PTX);
     }
 }

@@ -17,10 +17,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new(total: u64) -> Self {
-        Self {
-            total,
-            used: AtomicU64::new(0),
-        }
+        Self { total, used: AtomicU64::new(0) }
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -33,9 +30,7 @@ impl Budget {
 
     fn take(&self, bytes: u64) -> Answer<()> {
         let more = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.total);
-        let update = self
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let update = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         update.map(|_| ()).map_err(|_| OUT_OF_MEMORY)
     }
 }
@@ -80,11 +75,7 @@ impl Pages {
         if start == libc::MAP_FAILED {
             return Err(OUT_OF_MEMORY);
         }
-        Ok(Self {
-            start: start.cast(),
-            len,
-            charged: None,
-        })
+        Ok(Self { start: start.cast(), len, charged: None })
     }
 
     pub(crate) fn start(&self) -> *mut u8 {

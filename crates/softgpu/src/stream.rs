@@ -16,12 +16,7 @@ use crate::place::Place;
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Copy `len` bytes; with `spoil`, get one bit of them wrong.
-    Copy {
-        to: Place,
-        from: Place,
-        len: usize,
-        spoil: bool,
-    },
+    Copy { to: Place, from: Place, len: usize, spoil: bool },
     /// Run a kernel.
     Launch(Launch),
     /// Come to an event's record of this number.
@@ -70,9 +65,7 @@ impl Stream {
         let worker = Arc::clone(&shared);
         let name = format!("softgpu{device}-stream");
         let thread = std::thread::Builder::new().name(name);
-        thread
-            .spawn(move || worker.run())
-            .map_err(|_| OUT_OF_MEMORY)?;
+        thread.spawn(move || worker.run()).map_err(|_| OUT_OF_MEMORY)?;
         Ok(Self(shared))
     }
 
@@ -97,11 +90,7 @@ impl Stream {
     /// Whether all work is done.
     pub(crate) fn query(&self) -> Answer<()> {
         let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if queue.done == queue.put {
-            tell(&queue.failures)
-        } else {
-            Err(NOT_READY)
-        }
+        if queue.done == queue.put { tell(&queue.failures) } else { Err(NOT_READY) }
     }
 
     /// Waits until the work that is there now is done.
@@ -115,11 +104,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0
-            .queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .closed = true;
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.0.work.notify_one();
     }
 }
@@ -132,9 +117,7 @@ impl Shared {
                 // One step under the lock: whoever has seen the event sees the stream come as far,
                 // and the other way round.
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-                queue
-                    .failures
-                    .retain(|failure| failure.load(Ordering::Acquire) != 0);
+                queue.failures.retain(|failure| failure.load(Ordering::Acquire) != 0);
                 event.reach(number, &queue.failures);
                 queue.done += 1;
             } else {
@@ -155,9 +138,7 @@ impl Shared {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = |queue: &mut Queue| queue.work.is_empty() && !queue.closed;
         let wait = self.work.wait_while(queue, idle);
-        wait.unwrap_or_else(PoisonError::into_inner)
-            .work
-            .pop_front()
+        wait.unwrap_or_else(PoisonError::into_inner).work.pop_front()
     }
 
     fn perform(&self, work: Work) -> Answer<()> {
@@ -166,12 +147,7 @@ impl Shared {
             return Ok(());
         }
         match work {
-            Work::Copy {
-                to,
-                from,
-                len,
-                spoil,
-            } => {
+            Work::Copy { to, from, len, spoil } => {
                 self.dawdle();
                 // SAFETY: both ranges were looked up in full when the copy was put here; what is
                 // ours lives in the shares that `to` and `from` hold, the rest is memory that the

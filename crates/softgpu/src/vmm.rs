@@ -21,8 +21,6 @@ impl Physical {
         if len == 0 || !len.is_multiple_of(GRANULARITY) {
             return Err(INVALID_VALUE);
         }
-        Ok(Self {
-            pages: Arc::new(Pages::of_device(&device.budget, len)?),
-        })
+        Ok(Self { pages: Arc::new(Pages::of_device(&device.budget, len)?) })
     }
 }

@@ -20,9 +20,7 @@ pub(crate) unsafe extern "C" fn cuDevicePrimaryCtxRetain(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
-    call("cuDevicePrimaryCtxRelease_v2", |machine| {
-        machine.device(device)?.release()
-    })
+    call("cuDevicePrimaryCtxRelease_v2", |machine| machine.device(device)?.release())
 }
 
 #[unsafe(no_mangle)]

@@ -52,17 +52,13 @@ pub(crate) unsafe extern "C" fn cuDeviceGetPCIBusId(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuDeviceGetUuid(id: *mut [u8; 16], device: c_int) -> c_int {
     // SAFETY: the caller's promise is the same.
-    call("cuDeviceGetUuid", |machine| unsafe {
-        put(id, uuid(machine.device(device)?.index))
-    })
+    call("cuDeviceGetUuid", |machine| unsafe { put(id, uuid(machine.device(device)?.index)) })
 }
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuDeviceGetUuid_v2(id: *mut [u8; 16], device: c_int) -> c_int {
     // SAFETY: the caller's promise is the same.
-    call("cuDeviceGetUuid_v2", |machine| unsafe {
-        put(id, uuid(machine.device(device)?.index))
-    })
+    call("cuDeviceGetUuid_v2", |machine| unsafe { put(id, uuid(machine.device(device)?.index)) })
 }
 
 /// The same in each run: "gpuio soft" and the index.

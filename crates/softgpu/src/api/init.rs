@@ -53,9 +53,5 @@ unsafe fn tell(
     let start = text.map_or(std::ptr::null(), CStr::as_ptr);
     // SAFETY: the caller's promise.
     unsafe { put(to, start)? };
-    if text.is_none() {
-        Err(INVALID_VALUE)
-    } else {
-        Ok(())
-    }
+    if text.is_none() { Err(INVALID_VALUE) } else { Ok(()) }
 }

@@ -35,9 +35,7 @@ pub(crate) unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, len: usize) -> 
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemFree_v2(address: u64) -> c_int {
-    call("cuMemFree_v2", |machine| {
-        machine.memory.free(address, Kind::Device)
-    })
+    call("cuMemFree_v2", |machine| machine.memory.free(address, Kind::Device))
 }
 
 #[unsafe(no_mangle)]
@@ -59,9 +57,7 @@ pub(crate) unsafe extern "C" fn cuMemHostAlloc(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemFreeHost(start: *mut c_void) -> c_int {
-    call("cuMemFreeHost", |machine| {
-        machine.memory.free(start as u64, Kind::Pinned)
-    })
+    call("cuMemFreeHost", |machine| machine.memory.free(start as u64, Kind::Pinned))
 }
 
 #[unsafe(no_mangle)]
@@ -78,9 +74,7 @@ pub(crate) extern "C" fn cuMemHostRegister_v2(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemHostUnregister(start: *mut c_void) -> c_int {
-    call("cuMemHostUnregister", |machine| {
-        machine.memory.unregister(start.cast())
-    })
+    call("cuMemHostUnregister", |machine| machine.memory.unregister(start.cast()))
 }
 
 /// Which lookup an end of a copy goes through.
@@ -107,12 +101,7 @@ fn copy(
     let to = to(&machine.memory, dst, len as u64)?;
     let from = from(&machine.memory, src, len as u64)?;
     let spoil = machine.config.spoils(call);
-    let work = Work::Copy {
-        to,
-        from,
-        len,
-        spoil,
-    };
+    let work = Work::Copy { to, from, len, spoil };
     stream.put(fault.map_or(work, Work::Fail))
 }
 
@@ -156,13 +145,6 @@ pub(crate) unsafe extern "C" fn cuMemcpyAsync(
     let call = "cuMemcpyAsync";
     later(call, |machine, fault| {
         let either: Lookup = |m, a, n| m.anywhere(a, n);
-        copy(
-            machine,
-            (call, fault),
-            stream,
-            (dst, either),
-            (src, either),
-            len,
-        )
+        copy(machine, (call, fault), stream, (dst, either), (src, either), len)
     })
 }

@@ -29,9 +29,7 @@ pub(crate) unsafe extern "C" fn cuModuleLoadData(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuModuleUnload(module: *mut c_void) -> c_int {
-    call("cuModuleUnload", |machine| {
-        machine.modules.remove(module).map(drop)
-    })
+    call("cuModuleUnload", |machine| machine.modules.remove(module).map(drop))
 }
 
 #[unsafe(no_mangle)]
@@ -47,9 +45,7 @@ pub(crate) unsafe extern "C" fn cuModuleGetFunction(
         }
         let module = machine.modules.get(module)?;
         // SAFETY: a NUL-terminated name, by the manual.
-        let name = unsafe { CStr::from_ptr(name) }
-            .to_str()
-            .map_err(|_| NOT_FOUND)?;
+        let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| NOT_FOUND)?;
         let found = machine.functions.add(module.function(name)?);
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(function, found) }

@@ -22,9 +22,7 @@ pub(crate) unsafe extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags:
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuStreamDestroy_v2(stream: *mut c_void) -> c_int {
-    call("cuStreamDestroy_v2", |machine| {
-        machine.streams.remove(stream).map(drop)
-    })
+    call("cuStreamDestroy_v2", |machine| machine.streams.remove(stream).map(drop))
 }
 
 #[unsafe(no_mangle)]
@@ -60,9 +58,7 @@ pub(crate) unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, _flags: c
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuEventDestroy_v2(event: *mut c_void) -> c_int {
-    call("cuEventDestroy_v2", |machine| {
-        machine.events.remove(event).map(drop)
-    })
+    call("cuEventDestroy_v2", |machine| machine.events.remove(event).map(drop))
 }
 
 #[unsafe(no_mangle)]

@@ -38,11 +38,7 @@ pub(crate) struct Access {
 impl Location {
     /// The device it names; 1 is the kind for devices.
     fn device(self, machine: &Machine) -> Answer<&Device> {
-        if self.kind == 1 {
-            machine.device(self.id)
-        } else {
-            Err(INVALID_DEVICE)
-        }
+        if self.kind == 1 { machine.device(self.id) } else { Err(INVALID_DEVICE) }
     }
 }
 
@@ -106,9 +102,7 @@ fn pointer(handle: u64) -> Answer<*mut c_void> {
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemRelease(handle: u64) -> c_int {
-    call("cuMemRelease", |machine| {
-        machine.physical.remove(pointer(handle)?).map(drop)
-    })
+    call("cuMemRelease", |machine| machine.physical.remove(pointer(handle)?).map(drop))
 }
 
 #[unsafe(no_mangle)]
@@ -137,9 +131,7 @@ pub(crate) unsafe extern "C" fn cuMemAddressReserve(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemAddressFree(address: u64, len: usize) -> c_int {
-    call("cuMemAddressFree", |machine| {
-        machine.memory.unreserve(address, len as u64)
-    })
+    call("cuMemAddressFree", |machine| machine.memory.unreserve(address, len as u64))
 }
 
 #[unsafe(no_mangle)]
@@ -152,17 +144,13 @@ pub(crate) extern "C" fn cuMemMap(
 ) -> c_int {
     call("cuMemMap", |machine| {
         let physical = machine.physical.get(pointer(handle)?)?;
-        machine
-            .memory
-            .map(address, len as u64, &physical.pages, offset as u64)
+        machine.memory.map(address, len as u64, &physical.pages, offset as u64)
     })
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemUnmap(address: u64, len: usize) -> c_int {
-    call("cuMemUnmap", |machine| {
-        machine.memory.unmap(address, len as u64)
-    })
+    call("cuMemUnmap", |machine| machine.memory.unmap(address, len as u64))
 }
 
 #[unsafe(no_mangle)]

@@ -19,21 +19,9 @@ pub(crate) struct Kernel {
 }
 
 static KERNELS: [Kernel; 3] = [
-    Kernel {
-        name: "gpuio_fill",
-        args: 4,
-        run: fill::run,
-    },
-    Kernel {
-        name: "gpuio_check",
-        args: 5,
-        run: check::run,
-    },
-    Kernel {
-        name: "gpuio_gather",
-        args: 2,
-        run: gather::run,
-    },
+    Kernel { name: "gpuio_fill", args: 4, run: fill::run },
+    Kernel { name: "gpuio_check", args: 5, run: check::run },
+    Kernel { name: "gpuio_gather", args: 2, run: gather::run },
 ];
 
 /// The twin of the entry with this name.
