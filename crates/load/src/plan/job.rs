@@ -46,11 +46,7 @@ pub(super) fn resolve(
     let plan = JobPlan {
         name,
         group,
-        path: PathChoice {
-            choice: choice(path.name, why.clone()),
-            gdsio: path.gdsio,
-            gdsio_name: path.gdsio_name.to_owned(),
-        },
+        path: path_choice(path, why.clone()),
         engine: choice(engine.name, engine_why),
         threads,
         depth,
@@ -92,6 +88,11 @@ pub(super) fn resolve(
     };
     vet::plan(asked, &plan, grain)?;
     Ok(plan)
+}
+
+fn path_choice(path: &path::Row, why: Option<String>) -> PathChoice {
+    let gdsio_name = path.gdsio_name.to_owned();
+    PathChoice { choice: choice(path.name, why), gdsio: path.gdsio, gdsio_name }
 }
 
 /// A choice: named when there is no reason for it.
