@@ -18,6 +18,9 @@ const PAGE: usize = 4096;
 #[derive(Debug)]
 pub struct Pinned {
     context: Context,
+    /// As the driver gave it.
+    block: NonNull<u8>,
+    /// The first multiple of a page in the block.
     start: NonNull<u8>,
     len: usize,
 }
@@ -30,34 +33,37 @@ unsafe impl Sync for Pinned {}
 impl Pinned {
     /// Allocates `len` bytes, aligned to 4096. What they hold is not defined.
     ///
+    /// The driver promises no alignment: a driver 580 cuts small blocks out of a larger one at
+    /// multiples of 512 bytes. So a page more is asked for, and the start is moved up.
+    ///
     /// # Errors
     ///
-    /// The driver's refusal (no memory, the limit of locked memory, or a length of 0), or memory
-    /// that is not aligned to a page.
+    /// The driver's refusal (no memory, the limit of locked memory, or a length of 0).
     pub fn alloc(context: &Context, len: usize) -> Result<Self, GpuError> {
         // The driver answers success and a null pointer.
         if len == 0 {
             let error = context.table().error("cuMemHostAlloc", table::INVALID_VALUE);
             return Err(error.on(context.device()).with("0 bytes of pinned memory"));
         }
+        let named = |e: GpuError| e.with(format!("{len} bytes of pinned memory"));
+        let Some(whole) = len.checked_add(PAGE) else {
+            let error = context.table().error("cuMemHostAlloc", table::OUT_OF_MEMORY);
+            return Err(named(error.on(context.device())));
+        };
         let _entered = context.enter()?;
         let mut start: *mut c_void = std::ptr::null_mut();
         let call = context.table().cuMemHostAlloc;
         // SAFETY: `start` is valid for the write of one pointer.
-        let code = unsafe { call(&raw mut start, len, table::MEMHOST_PORTABLE) };
-        let named = |e: GpuError| e.with(format!("{len} bytes of pinned memory"));
+        let code = unsafe { call(&raw mut start, whole, table::MEMHOST_PORTABLE) };
         context.check("cuMemHostAlloc", code).map_err(named)?;
-        let Some(start) = NonNull::new(start.cast::<u8>()) else {
+        let Some(block) = NonNull::new(start.cast::<u8>()) else {
             let error = context.table().error("cuMemHostAlloc", table::OUT_OF_MEMORY);
             return Err(named(error.on(context.device())));
         };
-        let pinned = Self { context: context.clone(), start, len };
-        if start.addr().get() % PAGE != 0 {
-            let error = context.table().error("cuMemHostAlloc", table::INVALID_VALUE);
-            let what = format!("pinned memory at {start:p} is not aligned to {PAGE} bytes");
-            return Err(error.on(context.device()).with(what));
-        }
-        Ok(pinned)
+        let up = block.addr().get().next_multiple_of(PAGE) - block.addr().get();
+        // SAFETY: `up` is below a page, and the block is a page longer than `len`.
+        let start = unsafe { block.add(up) };
+        Ok(Self { context: context.clone(), block, start, len })
     }
 
     /// The first byte.
@@ -92,7 +98,7 @@ impl Drop for Pinned {
         };
         // SAFETY: from cuMemHostAlloc and freed once; no copy is under way, by the contract of the
         // copies.
-        let _ = unsafe { (self.context.table().cuMemFreeHost)(self.start.as_ptr().cast()) };
+        let _ = unsafe { (self.context.table().cuMemFreeHost)(self.block.as_ptr().cast()) };
     }
 }
 

@@ -81,8 +81,14 @@ impl Memory {
         if len == 0 {
             return Ok(std::ptr::null_mut());
         }
-        let pages = Arc::new(Pages::of_host(len)?);
-        let at = pages.start();
+        // A real driver cuts small blocks out of larger ones, at multiples of 512 bytes and not
+        // of a page: whoever relies on more than that finds out here.
+        const SMALL: usize = 1 << 20;
+        const CUT: usize = 512;
+        let off = if len < SMALL { CUT } else { 0 };
+        let whole = len.checked_add(off).ok_or(OUT_OF_MEMORY)?;
+        let pages = Arc::new(Pages::of_host(whole)?);
+        let at = pages.start().wrapping_add(off);
         let range = Range { len: len as u64, kind: Kind::Pinned, at, pages: Some(pages) };
         self.insert(at as u64, range)?;
         Ok(at)
