@@ -1,0 +1,269 @@
+//! cuFile's configuration: the user's, with settings of this run on top, in a file of our own.
+//!
+//! cuFile reads one JSON file: the one that `CUFILE_ENV_PATH_JSON` names, or `/etc/cufile.json`.
+//! It holds comments, trailing commas and keys that come twice (the last one counts here). Without
+//! a `logging.dir` cuFile writes `cufile.log` into the current directory; a run of gpuio always
+//! names one.
+
+use std::fs::DirBuilder;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+/// The variable that names cuFile's configuration.
+const VARIABLE: &str = "CUFILE_ENV_PATH_JSON";
+/// Where the configuration lies otherwise.
+const DEFAULT: &str = "/etc/cufile.json";
+
+/// Why a configuration can't be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A setting is not `key=value`.
+    #[error(
+        "'{text}' is no setting of cuFile: write key=value with dots between the parts of the \
+             key, as in properties.allow_compat_mode=true"
+    )]
+    Setting {
+        /// As given.
+        text: String,
+    },
+    /// A part of a key names a value, not a group.
+    #[error(
+        "the setting {key} does not fit the configuration: {part} holds a value there, not a \
+             group of keys"
+    )]
+    Shape {
+        /// The key as given.
+        key: String,
+        /// The part that is no group.
+        part: String,
+    },
+    /// The user's configuration can't be read.
+    #[error(
+        "cuFile's configuration {path} can't be read: {why}; correct it, or unset \
+             CUFILE_ENV_PATH_JSON"
+    )]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's or the parser's words.
+        why: String,
+    },
+    /// Ours can't be written.
+    #[error(
+        "cuFile's configuration for this run can't be written below {path}: {why}; look at \
+             TMPDIR"
+    )]
+    Write {
+        /// The directory for temporary files.
+        path: PathBuf,
+        /// The kernel's words.
+        why: std::io::Error,
+    },
+    /// The environment can't be changed once there are threads: libc's getenv takes no lock.
+    #[error("cuFile's configuration can't be set: this process has {threads} threads already")]
+    Threads {
+        /// How many.
+        threads: usize,
+    },
+}
+
+/// One `key=value` for cuFile, the key's parts nested.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// As given: `properties.allow_compat_mode`.
+    pub key: String,
+    /// The value: JSON where it reads as JSON, text otherwise.
+    pub value: Value,
+}
+
+impl std::str::FromStr for Setting {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Setting, ConfigError> {
+        let wrong = || ConfigError::Setting { text: text.to_owned() };
+        let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+        let (key, value) = (key.trim(), value.trim());
+        if key.split('.').any(str::is_empty) {
+            return Err(wrong());
+        }
+        let read = serde_json::from_str(value);
+        let value = read.unwrap_or_else(|_| Value::String(value.to_owned()));
+        Ok(Setting { key: key.to_owned(), value })
+    }
+}
+
+/// The configuration that cuFile would read without us.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Base {
+    /// Its file; absent if there is none.
+    pub path: Option<PathBuf>,
+    /// What it says.
+    pub keys: Map<String, Value>,
+}
+
+impl Base {
+    /// Reads the file that `CUFILE_ENV_PATH_JSON` names, else `/etc/cufile.json` if it is there.
+    ///
+    /// # Errors
+    /// A file that was named and is not there, or that is no configuration.
+    pub fn of_this_process() -> Result<Base, ConfigError> {
+        match std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+            Some(path) => Base::read(Path::new(&path)),
+            None if Path::new(DEFAULT).exists() => Base::read(Path::new(DEFAULT)),
+            None => Ok(Base::default()),
+        }
+    }
+
+    /// Reads one file.
+    ///
+    /// # Errors
+    /// It can't be read, or is no JSON object, comments and trailing commas aside.
+    pub fn read(path: &Path) -> Result<Base, ConfigError> {
+        let wrong = |why: String| ConfigError::Read { path: path.to_owned(), why };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let keys = parse(&text).map_err(wrong)?;
+        Ok(Base { path: Some(path.to_owned()), keys })
+    }
+}
+
+fn parse(text: &str) -> Result<Map<String, Value>, String> {
+    let options = jsonc_parser::ParseOptions::default();
+    let value = jsonc_parser::parse_to_serde_value::<Value>(text, &options);
+    match value.map_err(|error| error.to_string())? {
+        Value::Object(keys) => Ok(keys),
+        _ => Err("it is no JSON object".to_owned()),
+    }
+}
+
+/// Puts the settings on top of the keys, and a directory for the log where none is named.
+fn merge(
+    mut keys: Map<String, Value>,
+    settings: &[Setting],
+    log: &Path,
+) -> Result<Map<String, Value>, ConfigError> {
+    for setting in settings {
+        put(&mut keys, &setting.key, setting.value.clone())?;
+    }
+    let named = keys.get("logging").and_then(|logging| logging.get("dir"));
+    if named.and_then(Value::as_str).is_none_or(str::is_empty) {
+        put(&mut keys, "logging.dir", Value::String(log.display().to_string()))?;
+    }
+    Ok(keys)
+}
+
+fn put(keys: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), ConfigError> {
+    let (groups, last) = key.rsplit_once('.').map_or((None, key), |(g, last)| (Some(g), last));
+    let mut at = keys;
+    for part in groups.into_iter().flat_map(|groups| groups.split('.')) {
+        let next = at.entry(part).or_insert_with(|| Value::Object(Map::new()));
+        at = next
+            .as_object_mut()
+            .ok_or_else(|| ConfigError::Shape { key: key.to_owned(), part: part.to_owned() })?;
+    }
+    at.insert(last.to_owned(), value);
+    Ok(())
+}
+
+/// The configuration of this run in a directory of its own, which goes when this is dropped. cuFile
+/// puts its log there too, unless the user named a place.
+#[derive(Debug)]
+pub struct Environment {
+    directory: PathBuf,
+    /// The user's file below the settings, if there was one.
+    pub based_on: Option<PathBuf>,
+    /// All that cuFile is told.
+    pub keys: Map<String, Value>,
+}
+
+impl Environment {
+    /// Writes the configuration below `parent`, readable by this user alone.
+    ///
+    /// # Errors
+    /// A setting that does not fit, or a directory that can't be made.
+    pub fn write(
+        base: Base,
+        settings: &[Setting],
+        parent: &Path,
+    ) -> Result<Environment, ConfigError> {
+        let failed = |why| ConfigError::Write { path: parent.to_owned(), why };
+        let directory = own_directory(parent).map_err(failed)?;
+        // From here on the directory goes with the value, errors included.
+        let mut environment = Environment { directory, based_on: base.path, keys: Map::new() };
+        environment.keys = merge(base.keys, settings, &environment.directory)?;
+        let text = serde_json::to_vec_pretty(&environment.keys).map_err(|e| failed(e.into()))?;
+        let file = std::fs::File::create_new(environment.file());
+        file.and_then(|mut file| file.write_all(&text)).map_err(failed)?;
+        Ok(environment)
+    }
+
+    /// The file that cuFile is to read.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.directory.join("cufile.json")
+    }
+
+    /// Makes the file known to cuFile through the environment, which it reads when it is opened.
+    ///
+    /// # Errors
+    /// This process has more than one thread, or does not tell.
+    pub fn apply(&self) -> Result<(), ConfigError> {
+        let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+        if threads != 1 {
+            return Err(ConfigError::Threads { threads });
+        }
+        // SAFETY: this is the only thread, so nobody reads the environment meanwhile.
+        unsafe { std::env::set_var(VARIABLE, self.file()) };
+        Ok(())
+    }
+
+    /// Whether compatibility mode is allowed by these keys; `None` if they don't say.
+    #[must_use]
+    pub fn compat_allowed(&self) -> Option<bool> {
+        self.keys.get("properties")?.get("allow_compat_mode")?.as_bool()
+    }
+
+    /// The last error that cuFile logged, where the log lies in our directory.
+    #[must_use]
+    pub fn last_error(&self) -> Option<String> {
+        let entries = std::fs::read_dir(&self.directory).ok()?;
+        let logs = entries.flatten().map(|entry| entry.path());
+        let logs = logs.filter(|path| path.extension().is_some_and(|end| end == "log"));
+        let texts = logs.filter_map(|log| std::fs::read(log).ok());
+        let lines = texts.filter_map(|text| {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let last = text.lines().rev().find(|line| line.contains("ERROR"));
+            last.map(|line| line.trim().to_owned())
+        });
+        lines.last()
+    }
+}
+
+impl Drop for Environment {
+    fn drop(&mut self) {
+        // Best effort: what is left lies in the directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A new directory that only this user may enter.
+fn own_directory(parent: &Path) -> std::io::Result<PathBuf> {
+    let pid = std::process::id();
+    let mut number = 0_u32;
+    loop {
+        let directory = parent.join(format!("gpuio-cufile-{pid}-{number}"));
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 1000 => {
+                number += 1;
+            }
+            made => return made.map(|()| directory),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "config_test.rs"]
+mod tests;

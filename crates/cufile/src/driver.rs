@@ -1,0 +1,186 @@
+//! The open library.
+
+use std::ffi::c_int;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::absent::Absent;
+use crate::codes::CufileError;
+use crate::config::Environment;
+use crate::look::Look;
+use crate::table::{self, Answer, Library, Properties};
+
+/// What the open library says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Facts {
+    /// Its release, major and minor; absent before 1.12, which does not tell.
+    pub version: Option<(u32, u32)>,
+    /// The kernel module nvidia-fs's version; absent without the module, when only compatibility
+    /// mode (pread and a copy, inside the library) or peer-to-peer DMA can move bytes.
+    pub nvidia_fs: Option<(u32, u32)>,
+    /// Whether the library may fall back to compatibility mode.
+    pub compat_allowed: Option<bool>,
+}
+
+/// The open library, one per process. Cloning is cheap; it is closed with the last clone and the
+/// last handle and buffer made from it.
+#[derive(Clone)]
+pub struct Driver(Arc<Inner>);
+
+struct Inner {
+    library: Library,
+    facts: Facts,
+    environment: Option<Environment>,
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("path", &self.0.library.path)
+            .field("facts", &self.0.facts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// Opens the library, with the environment that was applied for it. Takes up to a second with
+    /// NVIDIA's. A CUDA driver must be loaded first: `software_gpu` says that it is gpuio's.
+    ///
+    /// NVIDIA's library may close descriptor 0 while it opens; what was there is put back.
+    ///
+    /// # Errors
+    /// [`Absent::NoCuda`] and [`Absent::Mixed`] before anything is called, [`Absent::Open`] after.
+    pub fn open(
+        library: Library,
+        environment: Option<Environment>,
+        software_gpu: bool,
+    ) -> Result<Driver, Absent> {
+        let stand_in = library.is_stand_in();
+        if stand_in != software_gpu {
+            return Err(Absent::Mixed { library: library.path.clone(), stand_in });
+        }
+        if !stand_in && !table::cuda_is_loaded() {
+            return Err(Absent::NoCuda { library: library.path.clone() });
+        }
+        let stdin = Stdin::keep();
+        // SAFETY: it takes no argument; a CUDA driver is loaded, without which it may not return.
+        let answer = unsafe { (library.cuFileDriverOpen)() };
+        stdin.put_back();
+        if answer.code != 0 {
+            let mut look = Look::machine(Path::new("/"));
+            look.compat_allowed = environment.as_ref().and_then(Environment::compat_allowed);
+            look.log = environment.as_ref().and_then(Environment::last_error);
+            return Err(Absent::Open(error("cuFileDriverOpen", answer, String::new(), look)));
+        }
+        let facts = facts(&library);
+        Ok(Driver(Arc::new(Inner { library, facts, environment })))
+    }
+
+    /// What the library says of itself.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        self.0.facts
+    }
+
+    /// The file it was loaded from, as far as the loader tells.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.library.path
+    }
+
+    /// True for gpuio's stand-in.
+    #[must_use]
+    pub fn is_stand_in(&self) -> bool {
+        self.0.library.is_stand_in()
+    }
+
+    /// The configuration that it was opened with, where gpuio wrote one.
+    #[must_use]
+    pub fn environment(&self) -> Option<&Environment> {
+        self.0.environment.as_ref()
+    }
+
+    pub(crate) fn library(&self) -> &Library {
+        &self.0.library
+    }
+
+    /// An error with what can be seen of its cause, or `Ok`.
+    pub(crate) fn check(
+        &self,
+        call: &'static str,
+        answer: Answer,
+        context: impl FnOnce() -> (String, Look),
+    ) -> Result<(), CufileError> {
+        if answer.code == 0 {
+            return Ok(());
+        }
+        let (context, mut look) = context();
+        look.compat_allowed = self.0.facts.compat_allowed;
+        look.log = self.0.environment.as_ref().and_then(Environment::last_error);
+        Err(error(call, answer, context, look))
+    }
+}
+
+fn error(call: &'static str, answer: Answer, context: String, look: Look) -> CufileError {
+    CufileError { call, code: answer.code, cuda: answer.cuda, context, look }
+}
+
+fn facts(library: &Library) -> Facts {
+    let mut coded: c_int = 0;
+    let version = library.cuFileGetVersion.and_then(|call| {
+        // SAFETY: `coded` is valid for the write of one int.
+        let answer = unsafe { call(&raw mut coded) };
+        let coded = u32::try_from(coded).ok().filter(|&coded| answer.code == 0 && coded > 0)?;
+        // Release 1.15 is coded as 1150.
+        Some((coded / 1000, coded % 1000 / 10))
+    });
+    let mut properties = Properties::default();
+    let read = library.cuFileDriverGetProperties.is_some_and(|call| {
+        // SAFETY: `properties` is valid for the write of the structure, and longer than it.
+        let answer = unsafe { call(&raw mut properties) };
+        answer.code == 0
+    });
+    let (major, minor) = (properties.nvidia_fs_major, properties.nvidia_fs_minor);
+    Facts {
+        version,
+        nvidia_fs: (read && (major, minor) != (0, 0)).then_some((major, minor)),
+        compat_allowed: read.then_some(properties.control_flags & table::ALLOW_COMPAT != 0),
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let close = self.library.cuFileDriverClose_v2.or(self.library.cuFileDriverClose);
+        if let Some(close) = close {
+            // SAFETY: opened once by this value, whose handles and buffers are gone: each holds a
+            // clone.
+            let _ = unsafe { close() };
+        }
+    }
+}
+
+/// A second descriptor of standard input.
+struct Stdin(c_int);
+
+impl Stdin {
+    fn keep() -> Stdin {
+        // SAFETY: fcntl(2) with numbers only; -1 if there is no descriptor 0.
+        Stdin(unsafe { libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 3) })
+    }
+
+    fn put_back(self) {
+        if self.0 < 0 {
+            return;
+        }
+        // SAFETY: fcntl(2) with numbers only.
+        let gone = unsafe { libc::fcntl(0, libc::F_GETFD) } < 0;
+        if gone {
+            // SAFETY: the kept descriptor is ours and open; 0 is free.
+            let _ = unsafe { libc::dup2(self.0, 0) };
+        }
+        // SAFETY: opened by `keep` and closed once.
+        let _ = unsafe { libc::close(self.0) };
+    }
+}

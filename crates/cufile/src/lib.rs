@@ -1,0 +1,33 @@
+//! NVIDIA's cuFile library (`libcufile.so.0`), loaded at run time, and safe owners of what it
+//! hands out.
+//!
+//! Nothing here links it: [`Library::load`] looks in the places where installations and Python
+//! wheels put it, and its absence is a value that says what was tried. The declarations are our
+//! own, from the public "cuFile API Reference Guide" (GPUDirect Storage, releases 1.0 to 1.16).
+//!
+//! The owners form a chain, each keeping the one before it alive: [`Library`], [`Driver`], then
+//! [`Handle`] (a registered file) and [`Buffer`] (a registered range of memory). The library is one
+//! per process and so is its configuration: an [`Environment`] is applied before the first thread
+//! starts, and one [`Driver`] is opened.
+//!
+//! Threads: every owner may move to another thread. cuFile finds the GPU by address, but a thread
+//! has the context of that GPU current before it moves bytes, as the guide advises.
+#![allow(unsafe_code)]
+
+mod absent;
+mod codes;
+mod config;
+mod driver;
+mod look;
+mod search;
+mod table;
+mod transfer;
+
+pub use absent::Absent;
+pub use codes::{CufileError, explain, meaning, name};
+pub use config::{Base, ConfigError, Environment, Setting};
+pub use driver::{Driver, Facts};
+pub use look::Look;
+pub use search::{Search, stand_in_candidates};
+pub use table::Library;
+pub use transfer::{Buffer, Handle, IoError};

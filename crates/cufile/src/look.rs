@@ -1,0 +1,115 @@
+//! What the machine shows about a call that failed.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{OFlags, fcntl_getfl, fstat, major, minor};
+
+/// Facts about a file and its machine, from which a cause is named. `None` is "not known".
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Look {
+    /// Major and minor number of the file's device.
+    pub device: Option<(u32, u32)>,
+    /// Whether the udev database says what is on that device (property `ID_FS_USAGE`).
+    pub udev_entry: Option<bool>,
+    /// Whether the kernel module nvidia-fs is loaded.
+    pub nvidia_fs: Option<bool>,
+    /// The file system's type, by the kernel's name.
+    pub fs_type: Option<String>,
+    /// Whether the library may fall back to compatibility mode.
+    pub compat_allowed: Option<bool>,
+    /// Whether the file is open with O_DIRECT.
+    pub direct: bool,
+    /// The last error in cuFile's log.
+    pub log: Option<String>,
+}
+
+impl Look {
+    /// Looks at the machine whose root directory is `root`: `/proc/modules` (proc(5)).
+    #[must_use]
+    pub fn machine(root: &Path) -> Look {
+        let modules = std::fs::read_to_string(root.join("proc/modules")).ok();
+        let nvidia_fs = modules
+            .map(|text| text.lines().any(|line| line.split(' ').next() == Some("nvidia_fs")));
+        Look { nvidia_fs, direct: true, ..Look::default() }
+    }
+
+    /// Looks at a file too: its descriptor, `/run/udev/data/bMAJOR:MINOR` and
+    /// `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+    #[must_use]
+    pub fn file(root: &Path, fd: impl AsFd) -> Look {
+        let mut look = Look::machine(root);
+        look.direct = fcntl_getfl(&fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
+        if let Ok(stat) = fstat(&fd) {
+            look.device_at(root, (major(stat.st_dev), minor(stat.st_dev)));
+        }
+        look
+    }
+
+    fn device_at(&mut self, root: &Path, device: (u32, u32)) {
+        let (major, minor) = device;
+        self.device = Some(device);
+        let entry = std::fs::read_to_string(root.join(format!("run/udev/data/b{major}:{minor}")));
+        // Major 0 is a file system without a block device: udev never has an entry.
+        self.udev_entry = (major != 0)
+            .then(|| entry.is_ok_and(|text| text.lines().any(|l| l.starts_with("E:ID_FS_USAGE="))));
+        let mounts = std::fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
+        let wanted = format!("{major}:{minor}");
+        let ours = mounts.lines().find(|line| line.split(' ').nth(2) == Some(wanted.as_str()));
+        let fs_type = ours.and_then(|line| line.split_once(" - "));
+        self.fs_type = fs_type.and_then(|(_, rest)| rest.split(' ').next().map(str::to_owned));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    const MOUNTS: &str = "22 1 0:21 / /proc rw - proc proc rw\n\
+                          30 1 252:1 / /data rw,noatime shared:1 - xfs /dev/vda1 rw\n";
+
+    #[test]
+    fn what_is_there_is_seen() {
+        let root = root(&[
+            ("proc/modules", "nvidia_fs 1 0 - Live 0x0\nnvidia 1 2 nvidia_fs, Live 0x0\n"),
+            ("proc/self/mountinfo", MOUNTS),
+            ("run/udev/data/b252:1", "N:vda1\nE:ID_FS_TYPE=xfs\nE:ID_FS_USAGE=filesystem\n"),
+        ]);
+        let mut look = Look::machine(root.path());
+        look.device_at(root.path(), (252, 1));
+        assert_eq!((look.nvidia_fs, look.udev_entry), (Some(true), Some(true)));
+        assert_eq!(look.fs_type.as_deref(), Some("xfs"));
+    }
+
+    #[test]
+    fn what_lacks_is_told_from_what_is_not_known() {
+        let root = root(&[
+            ("proc/modules", "nvidia 1 2 nvidia_fs, Live 0x0\n"),
+            ("run/udev/data/b252:1", "N:vda1\n"),
+        ]);
+        let mut look = Look::machine(root.path());
+        look.device_at(root.path(), (252, 1));
+        assert_eq!((look.nvidia_fs, look.udev_entry), (Some(false), Some(false)));
+        assert_eq!(look.fs_type, None);
+        look.device_at(root.path(), (0, 40));
+        assert_eq!(look.udev_entry, None);
+        assert_eq!(Look::machine(Path::new("/nowhere")).nvidia_fs, None);
+    }
+
+    #[test]
+    fn a_file_of_this_machine() {
+        let file = tempfile::tempfile().unwrap();
+        let look = Look::file(Path::new("/"), &file);
+        assert!(!look.direct && look.device.is_some());
+    }
+}

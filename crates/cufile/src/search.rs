@@ -1,0 +1,144 @@
+//! Where cuFile is looked for.
+
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "libcufile.so.0";
+/// The file name of gpuio's stand-in.
+const STAND_IN: &str = "libgpuio_softcufile.so";
+
+/// Which library to load.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Search {
+    /// The only library to try, where the user named one.
+    pub given: Option<PathBuf>,
+    /// Python environments whose wheels may hold the library: what `VIRTUAL_ENV` and
+    /// `CONDA_PREFIX` name.
+    pub prefixes: Vec<PathBuf>,
+    /// gpuio's stand-in instead of NVIDIA's library: with the software GPU.
+    pub stand_in: bool,
+}
+
+/// Files to try, and places where none was found.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) empty: Vec<(String, String)>,
+}
+
+/// Where the stand-in is looked for, in this order: beside the running program and in `deps/`
+/// below it, in `../deps` (cargo's examples), and in `../lib/gpuio` (an installed program). Empty
+/// if the program's own path cannot be read.
+#[must_use]
+pub fn stand_in_candidates() -> Vec<PathBuf> {
+    let Ok(exe) = std::env::current_exe() else {
+        return Vec::new();
+    };
+    let Some(dir) = exe.parent() else {
+        return Vec::new();
+    };
+    let places =
+        [dir.to_path_buf(), dir.join("deps"), dir.join("../deps"), dir.join("../lib/gpuio")];
+    places.iter().map(|place| place.join(STAND_IN)).collect()
+}
+
+impl Search {
+    pub(crate) fn places(&self) -> Places {
+        self.places_below(Path::new("/"))
+    }
+
+    /// The places of a system whose root is `root`.
+    fn places_below(&self, root: &Path) -> Places {
+        if let Some(given) = &self.given {
+            return Places { files: vec![given.clone()], empty: Vec::new() };
+        }
+        if self.stand_in {
+            return Places { files: stand_in_candidates(), empty: Vec::new() };
+        }
+        let mut places = Places { files: vec![PathBuf::from(NAME)], empty: Vec::new() };
+        let local = root.join("usr/local");
+        let toolkits = beginning(&local, "cuda");
+        let parts = ["lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
+        let before = places.files.len();
+        for toolkit in &toolkits {
+            places.add(parts.iter().map(|part| toolkit.join(part)));
+        }
+        if places.files.len() == before {
+            places.none(format!("{}/cuda*", local.display()));
+        }
+        let system = [root.join("usr"), local];
+        for prefix in self.prefixes.iter().chain(&system) {
+            let before = places.files.len();
+            places.add(std::iter::once(prefix.join("lib")));
+            for python in beginning(&prefix.join("lib"), "python3") {
+                let wheels = ["site-packages", "dist-packages"].map(|name| python.join(name));
+                places.add(wheels.iter().flat_map(|wheels| {
+                    ["cu13", "cufile"].map(|part| wheels.join("nvidia").join(part).join("lib"))
+                }));
+            }
+            if places.files.len() == before {
+                places.none(format!("{}/lib/{{.,python3*}}", prefix.display()));
+            }
+        }
+        places
+    }
+}
+
+impl Places {
+    fn add(&mut self, directories: impl Iterator<Item = PathBuf>) {
+        let files = directories.map(|directory| directory.join(NAME));
+        self.files.extend(files.filter(|file| file.exists()));
+    }
+
+    fn none(&mut self, place: String) {
+        self.empty.push((place, format!("no {NAME} there")));
+    }
+}
+
+/// The entries of a directory whose names begin so, the last in the order of names first: a newer
+/// toolkit before an older one.
+fn beginning(directory: &Path, start: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.path());
+    let begins = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start))
+    };
+    let mut found: Vec<PathBuf> = names.filter(begins).collect();
+    found.sort();
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_library_is_the_only_one() {
+        let given = Some(PathBuf::from("/opt/libcufile.so.0"));
+        let search = Search { given, prefixes: vec!["/venv".into()], stand_in: true };
+        assert_eq!(search.places().files, [PathBuf::from("/opt/libcufile.so.0")]);
+    }
+
+    #[test]
+    fn toolkits_and_wheels_are_found_and_empty_places_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |place: &str| {
+            let file = root.path().join(place).join(NAME);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "").unwrap();
+            file
+        };
+        let old = put("usr/local/cuda-12.8/targets/x86_64-linux/lib");
+        let new = put("usr/local/cuda-13.0/lib64");
+        let wheel = put("venv/lib/python3.12/site-packages/nvidia/cu13/lib");
+        let conda = put("conda/lib");
+        let prefixes = ["venv", "conda", "gone"].map(|name| root.path().join(name)).to_vec();
+        let places = Search { prefixes, ..Search::default() }.places_below(root.path());
+        assert_eq!(places.files, [PathBuf::from(NAME), new, old, wheel, conda]);
+        let empty: Vec<&str> = places.empty.iter().map(|(place, _)| place.as_str()).collect();
+        assert_eq!(empty.len(), 3, "{empty:?}");
+        assert!(empty[0].contains("gone/lib"), "{empty:?}");
+    }
+}

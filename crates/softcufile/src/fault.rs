@@ -1,0 +1,89 @@
+//! Calls that shall fail, as the environment asks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// With a code of cuFile's, or an errno below 5001.
+    Code(i32),
+    /// By moving half of what was asked.
+    Short,
+}
+
+#[derive(Debug)]
+struct Fault {
+    call: String,
+    how: How,
+    after: u64,
+    times: u64,
+    seen: AtomicU64,
+}
+
+/// All that shall fail.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// Reads `call:code[:after_n[:times]][,…]`.
+    pub(crate) fn read(text: &str) -> Result<Faults, String> {
+        let parts = text.split(',').filter(|part| !part.is_empty());
+        parts.map(Fault::read).collect::<Result<_, _>>().map(Faults)
+    }
+
+    /// Counts one more `call` and tells whether it shall fail.
+    pub(crate) fn next(&self, call: &str) -> Option<How> {
+        let fault = self.0.iter().find(|fault| fault.call == call)?;
+        // Only the count matters; it orders nothing else.
+        let before = fault.seen.fetch_add(1, Ordering::Relaxed);
+        let failed = before.checked_sub(fault.after)?;
+        (failed < fault.times).then_some(fault.how)
+    }
+}
+
+impl Fault {
+    fn read(text: &str) -> Result<Fault, String> {
+        let wrong =
+            || format!("GPUIO_SOFT_CUFILE_FAIL: {text:?} is not call:code[:after_n[:times]]");
+        let mut parts = text.split(':');
+        let call = parts.next().filter(|call| !call.is_empty()).ok_or_else(wrong)?;
+        let how = match parts.next().ok_or_else(wrong)? {
+            "short" => How::Short,
+            code => {
+                let code = code.parse().ok().filter(|&code: &i32| code > 0);
+                How::Code(code.ok_or_else(wrong)?)
+            }
+        };
+        let mut count = |default: u64| match parts.next() {
+            None => Ok(default),
+            Some(count) => count.parse().map_err(|_| wrong()),
+        };
+        let (after, times) = (count(0)?, count(u64::MAX)?);
+        if parts.next().is_some() {
+            return Err(wrong());
+        }
+        Ok(Fault { call: call.to_owned(), how, after, times, seen: AtomicU64::new(0) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_come_in_their_time() {
+        let faults = Faults::read("cuFileRead:5:1:2,cuFileWrite:short").unwrap();
+        let answers: Vec<_> = (0..4).map(|_| faults.next("cuFileRead")).collect();
+        let five = Some(How::Code(5));
+        assert_eq!(answers, [None, five, five, None]);
+        assert_eq!(faults.next("cuFileWrite"), Some(How::Short));
+        assert_eq!(faults.next("cuFileBufRegister"), None);
+    }
+
+    #[test]
+    fn wrong_ones_are_told() {
+        for text in ["cuFileRead", ":5", "a:0", "a:b", "a:1:x", "a:1:2:3:4"] {
+            assert!(Faults::read(text).unwrap_err().contains("GPUIO_SOFT_CUFILE_FAIL"), "{text}");
+        }
+    }
+}

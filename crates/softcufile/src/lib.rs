@@ -1,0 +1,31 @@
+//! A test double of the cuFile library: the calls that gpuio makes, over plain file I/O and the
+//! software GPU.
+//!
+//! Built as `libgpuio_softcufile.so`, it lets tests, demonstrations and CI run gpuio's own code for
+//! cuFile without NVIDIA's library and without a GPU. It is no way to move data fast, it is no
+//! replacement of NVIDIA's library, and it works with the software GPU (`libgpuio_softgpu.so`, found
+//! among the objects that are loaded already) only. Its declarations are our own, from the "cuFile
+//! API Reference Guide", and it keeps to what that documents:
+//!
+//! - A transfer returns bytes, or -1 with errno for the file's failures, or a negative code.
+//! - Fewer bytes than asked come only at the end of the file, and 0 there.
+//! - Any offset, length and address works, on files open with O_DIRECT too.
+//! - A file is registered before it is read or written; memory may be.
+//! - The first registration opens the library if nobody did.
+//!
+//! The environment is read at the first call:
+//!
+//! - `GPUIO_SOFT_CUFILE_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each
+//!   such call, or so many of them, fails. Codes from 5001 on are cuFile's; lower ones are an errno,
+//!   which only `cuFileRead` and `cuFileWrite` can tell (others answer 5030 then). The code `short`
+//!   makes a transfer move half of what was asked, which the library promises not to do.
+//! - `CUFILE_ENV_PATH_JSON`: if it names a file that can't be read, `cuFileDriverOpen` answers 5002.
+//!
+//! Nothing of it is for linking: load it with `dlopen(3)`.
+#![allow(unsafe_code)]
+
+mod api;
+mod cuda;
+mod fault;
+mod file;
+mod machine;

@@ -1,0 +1,247 @@
+//! What is open and registered.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::cuda::{Cuda, NOT_INITIALIZED};
+use crate::fault::{Faults, How};
+use crate::file::Registered;
+
+/// Most bytes that a transfer holds in host memory at once.
+const CHUNK: usize = 1 << 20;
+/// O_DIRECT asks at most for the page (open(2)).
+const PAGE: usize = 4096;
+
+/// Codes of cuFile's, by their names without the prefix.
+pub(crate) mod code {
+    pub(crate) const INVALID_PROPS: i32 = 5002;
+    pub(crate) const CUDA_DRIVER_ERROR: i32 = 5011;
+    pub(crate) const CUDA_POINTER_RANGE_ERROR: i32 = 5014;
+    pub(crate) const INVALID_VALUE: i32 = 5022;
+    pub(crate) const MEMORY_ALREADY_REGISTERED: i32 = 5023;
+    pub(crate) const MEMORY_NOT_REGISTERED: i32 = 5024;
+    pub(crate) const HANDLE_NOT_REGISTERED: i32 = 5027;
+    pub(crate) const HANDLE_ALREADY_REGISTERED: i32 = 5028;
+    pub(crate) const INTERNAL_ERROR: i32 = 5030;
+    pub(crate) const GETNEWFD_FAILED: i32 = 5031;
+}
+
+/// Why a call fails: cuFile's code and the CUDA driver's, or an errno.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Code(i32, c_int),
+    Errno(i32),
+}
+
+impl From<i32> for Failure {
+    fn from(code: i32) -> Failure {
+        Failure::Code(code, 0)
+    }
+}
+
+/// Which way bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Read,
+    Write,
+}
+
+/// One transfer as asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer {
+    pub(crate) way: Way,
+    pub(crate) handle: usize,
+    pub(crate) base: u64,
+    pub(crate) len: usize,
+    pub(crate) file_offset: i64,
+    pub(crate) buffer_offset: i64,
+}
+
+#[derive(Default)]
+struct State {
+    cuda: Option<Arc<Cuda>>,
+    uses: u32,
+    files: BTreeMap<usize, Arc<Registered>>,
+    buffers: BTreeMap<u64, usize>,
+    next: usize,
+}
+
+/// The whole library.
+pub(crate) struct Machine {
+    faults: Faults,
+    state: Mutex<State>,
+}
+
+/// The library of this process; an environment that can't be read fails every call.
+pub(crate) fn get() -> Result<&'static Machine, Failure> {
+    static MACHINE: OnceLock<Option<Machine>> = OnceLock::new();
+    let made = MACHINE.get_or_init(|| {
+        let text = std::env::var("GPUIO_SOFT_CUFILE_FAIL").unwrap_or_default();
+        let faults = Faults::read(&text).ok()?;
+        Some(Machine { faults, state: Mutex::default() })
+    });
+    made.as_ref().ok_or(Failure::from(code::INVALID_PROPS))
+}
+
+impl Machine {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fault that was asked for, as a failure of a call that moves nothing.
+    pub(crate) fn fault(&self, call: &str) -> Result<(), Failure> {
+        match self.faults.next(call) {
+            None => Ok(()),
+            Some(How::Code(code)) if code > 5000 => Err(code.into()),
+            Some(_) => Err(code::INTERNAL_ERROR.into()),
+        }
+    }
+
+    pub(crate) fn open(&self) -> Result<(), Failure> {
+        let mut state = self.lock();
+        self.start(&mut state)?;
+        state.uses += 1;
+        Ok(())
+    }
+
+    /// Finds the software GPU, unless that is done.
+    fn start(&self, state: &mut State) -> Result<Arc<Cuda>, Failure> {
+        if let Some(cuda) = &state.cuda {
+            return Ok(Arc::clone(cuda));
+        }
+        if let Some(path) = std::env::var_os("CUFILE_ENV_PATH_JSON")
+            && std::fs::read(path).is_err()
+        {
+            return Err(code::INVALID_PROPS.into());
+        }
+        let cuda = Cuda::find();
+        let cuda = cuda.ok_or(Failure::Code(code::CUDA_DRIVER_ERROR, NOT_INITIALIZED))?;
+        let cuda = Arc::new(cuda);
+        state.cuda = Some(Arc::clone(&cuda));
+        Ok(cuda)
+    }
+
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.uses = state.uses.saturating_sub(1);
+    }
+
+    pub(crate) fn register(&self, fd: i32) -> Result<usize, Failure> {
+        let mut state = self.lock();
+        self.start(&mut state)?;
+        if fd < 0 {
+            return Err(code::INVALID_VALUE.into());
+        }
+        if state.files.values().any(|file| file.number == fd) {
+            return Err(code::HANDLE_ALREADY_REGISTERED.into());
+        }
+        // SAFETY: the caller's descriptor, open during the call by the guide; a closed one fails.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+        let own = borrowed.try_clone_to_owned().map_err(|_| code::GETNEWFD_FAILED)?;
+        state.next += 1;
+        let handle = state.next;
+        state.files.insert(handle, Arc::new(Registered::new(fd, own)));
+        Ok(handle)
+    }
+
+    pub(crate) fn deregister(&self, handle: usize) {
+        self.lock().files.remove(&handle);
+    }
+
+    pub(crate) fn register_buffer(&self, base: u64, len: usize) -> Result<(), Failure> {
+        let mut state = self.lock();
+        self.start(&mut state)?;
+        if base == 0 || len == 0 {
+            return Err(code::INVALID_VALUE.into());
+        }
+        if state.buffers.contains_key(&base) {
+            return Err(code::MEMORY_ALREADY_REGISTERED.into());
+        }
+        state.buffers.insert(base, len);
+        Ok(())
+    }
+
+    pub(crate) fn deregister_buffer(&self, base: u64) -> Result<(), Failure> {
+        let found = self.lock().buffers.remove(&base);
+        found.map(|_| ()).ok_or(Failure::from(code::MEMORY_NOT_REGISTERED))
+    }
+
+    /// Moves bytes; gives how many. The lock is not held meanwhile.
+    pub(crate) fn transfer(&self, mut asked: Transfer) -> Result<usize, Failure> {
+        let call = if asked.way == Way::Read { "cuFileRead" } else { "cuFileWrite" };
+        match self.faults.next(call) {
+            None => {}
+            Some(How::Code(code)) if code > 5000 => return Err(code.into()),
+            Some(How::Code(errno)) => return Err(Failure::Errno(errno)),
+            Some(How::Short) => asked.len = asked.len.div_ceil(2),
+        }
+        let (cuda, file, registered) = {
+            let mut state = self.lock();
+            let cuda = self.start(&mut state)?;
+            let file = state.files.get(&asked.handle).cloned();
+            let file = file.ok_or(Failure::from(code::HANDLE_NOT_REGISTERED))?;
+            (cuda, file, state.buffers.get(&asked.base).copied())
+        };
+        let invalid = |_| Failure::from(code::INVALID_VALUE);
+        let offset = u64::try_from(asked.file_offset).map_err(invalid)?;
+        let skip = u64::try_from(asked.buffer_offset).map_err(invalid)?;
+        let end = skip.checked_add(asked.len as u64);
+        if asked.base == 0 || registered.is_some_and(|len| end.is_none_or(|end| end > len as u64)) {
+            return Err(code::CUDA_POINTER_RANGE_ERROR.into());
+        }
+        move_bytes(&cuda, &file, asked, offset, asked.base + skip)
+    }
+}
+
+/// In chunks through host memory, one after another.
+fn move_bytes(
+    cuda: &Cuda,
+    file: &Registered,
+    asked: Transfer,
+    offset: u64,
+    memory: u64,
+) -> Result<usize, Failure> {
+    let mut room = vec![0_u8; asked.len.min(CHUNK) + PAGE];
+    let skip = room.as_ptr().align_offset(PAGE);
+    let room = &mut room[skip..];
+    let errno = |error: std::io::Error| Failure::Errno(error.raw_os_error().unwrap_or(libc::EIO));
+    let driver = |code| Failure::Code(code::CUDA_DRIVER_ERROR, code);
+    let mut done = 0;
+    while done < asked.len {
+        let want = (asked.len - done).min(CHUNK);
+        let (at, device) = (offset + done as u64, memory + done as u64);
+        let host = room.as_mut_ptr().expose_provenance() as u64;
+        let moved = match asked.way {
+            Way::Read => {
+                let count = file.read(&mut room[..want], at).map_err(errno)?;
+                // SAFETY: `host` begins `count` bytes of ours; `device` is the caller's promise.
+                unsafe { copy(cuda, device, host, count) }.map_err(driver)?;
+                count
+            }
+            Way::Write => {
+                // SAFETY: `host` begins `want` bytes of ours; `device` is the caller's promise.
+                unsafe { copy(cuda, host, device, want) }.map_err(driver)?;
+                file.write(&room[..want], at).map_err(errno)?
+            }
+        };
+        done += moved;
+        if moved < want {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+/// A copy of any length, 0 included.
+///
+/// # Safety
+/// As for [`Cuda::copy`].
+unsafe fn copy(cuda: &Cuda, to: u64, from: u64, len: usize) -> Result<(), c_int> {
+    if len == 0 {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise.
+    unsafe { cuda.copy(to, from, len) }
+}
