@@ -146,6 +146,39 @@ fn a_verified_write_over_a_file_of_others() {
     assert!(bytes[..2 << 20].iter().any(|byte| *byte != b'x'));
 }
 
+/// `-o` above 0: the bytes before are no thread's. Whatever the file held, what was written is
+/// read back and verified.
+#[test]
+fn a_verified_write_of_a_part() {
+    let dir = scratch();
+    let part = "-f F -o 1M -s 1M -i 64K -w 2 -x 1 -I 1 -V";
+    let rounds = [
+        ("a new file", None),
+        ("one of ours", None),
+        ("one of ours that holds no pattern", Some("-f F -s 2M -i 64K -w 2 -x 1 -I 1")),
+        ("one of ours that is longer", Some("-f F -s 4M -i 64K -w 2 -x 1 -I 1")),
+    ];
+    for (what, before) in rounds {
+        if let Some(line) = before {
+            gdsio(dir.path(), line).exits(0);
+        }
+        let ran = gdsio(dir.path(), part).exits(0);
+        assert_eq!(lines(&ran).len(), 2, "{what}: {ran:?}");
+        let read = part.replace("-I 1", "-I 0");
+        gdsio(dir.path(), &read).exits(0);
+        gdsio(dir.path(), "-f F -s 3M -i 64K -w 1 -x 1 -I 0 -V").exits(0);
+    }
+    let mine = vec![b'm'; 4 << 20];
+    std::fs::write(dir.path().join("G"), &mine).unwrap();
+    let ran = gdsio(dir.path(), &format!("--overwrite {}", part.replace("-f F", "-f G"))).exits(0);
+    assert_eq!(lines(&ran).len(), 2, "{ran:?}");
+    let after = std::fs::read(dir.path().join("G")).unwrap();
+    assert!(after[..1 << 20] == mine[..1 << 20] && after[3 << 20..] == mine[3 << 20..]);
+    // In a run of its own nothing is known of G any more.
+    let read = part.replace("-f F", "-f G").replace("-I 1", "-I 0");
+    gdsio(dir.path(), &read).exits(2).says(&["G", "not made by gpuio"]);
+}
+
 #[test]
 fn read_before_write() {
     let dir = scratch();

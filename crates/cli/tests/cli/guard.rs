@@ -44,6 +44,50 @@ fn a_foreign_file() {
     bench(dir.path(), &format!("{WRITE} --filename mine")).exits(2).says(&["--overwrite"]);
 }
 
+/// `--overwrite` gives away the bytes that the job uses, and no other.
+#[test]
+fn a_part_of_a_foreign_file() {
+    let mine: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).take(4 << 20).collect();
+    for load in [
+        "--rw randrw --verify",
+        "--rw randrw --verify=inline",
+        "--rw randrw",
+        "--rw write --verify",
+        "--rw write --verify --engine mmap",
+        "--rw randwrite --verify=inline --threads 2 --size 512k",
+        "--rw rw --verify --threads 2 --size 512k --bs 4k",
+        "--rw randwrite --engine mmap",
+    ] {
+        let dir = scratch();
+        let path = dir.path().join("mine");
+        std::fs::write(&path, &mine).unwrap();
+        let size = if load.contains("--size") { "" } else { "--size 1m" };
+        let line = format!("{load} --offset 2m {size} --filename mine --overwrite --loops 1");
+        let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();
+        check_clean(&record);
+        assert_eq!(notes(&record), ["foreign_overwrite"], "{load}");
+        let after = std::fs::read(&path).unwrap();
+        assert_eq!(after.len(), mine.len(), "{load}");
+        assert!(after[..2 << 20] == mine[..2 << 20], "{load}: bytes before the job's changed");
+        assert!(after[3 << 20..] == mine[3 << 20..], "{load}: bytes after the job's changed");
+        assert!(after[2 << 20..3 << 20] != mine[2 << 20..3 << 20], "{load}: nothing was written");
+    }
+}
+
+/// A foreign file that is too short for a mixed load is made longer; what it holds stays.
+#[test]
+fn a_foreign_file_that_is_made_longer() {
+    let dir = scratch();
+    let path = dir.path().join("mine");
+    std::fs::write(&path, vec![b'm'; 100_000]).unwrap();
+    let line = "--rw randrw --offset 1m --size 1m --bs 4k --filename mine --overwrite --loops 1";
+    bench(dir.path(), line).exits(0);
+    let after = std::fs::read(&path).unwrap();
+    assert_eq!(after.len(), 2 << 20);
+    assert!(after[..100_000].iter().all(|byte| *byte == b'm'));
+    assert!(after[100_000..1 << 20].iter().all(|byte| *byte == 0), "no job's: a hole");
+}
+
 /// Reading harms nothing and needs no flag; verification of foreign bytes makes no sense.
 #[test]
 fn reading_a_foreign_file() {

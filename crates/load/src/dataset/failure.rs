@@ -54,9 +54,9 @@ pub enum MakeError {
         /// What that means and what to do.
         meaning: String,
     },
-    /// The file is not the one that was judged.
+    /// The file is not the one that was judged, or not as long.
     #[error(
-        "{}: replaced since it was checked; nothing was written to it; run again",
+        "{}: replaced or changed since it was checked; nothing was written to it; run again",
         path.display()
     )]
     Replaced {

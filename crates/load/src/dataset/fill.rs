@@ -20,7 +20,7 @@ const MAX_THREADS: u64 = 4;
 /// Covers the memory and offset alignment that O_DIRECT asks for anywhere.
 const GRAIN: u64 = 4096;
 
-/// The bytes `start..end` of a file, to be written.
+/// The bytes `start..end` of a file, to be written. No other byte is: they may be somebody else's.
 pub(super) struct Filling<'a> {
     pub(super) path: &'a Path,
     pub(super) file: &'a File,
@@ -71,20 +71,23 @@ impl Filling<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(MakeError::Stopped { path: self.path.to_owned() });
             }
-            let begin = next.fetch_add(1, Ordering::Relaxed).saturating_mul(BLOCK);
-            if begin >= self.end || failed.load(Ordering::Relaxed) {
+            let block = next.fetch_add(1, Ordering::Relaxed).saturating_mul(BLOCK);
+            if block >= self.end || failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let bytes = &mut memory[..usize_of(BLOCK.min(self.end - begin))];
+            let begin = block.max(self.start);
+            let end = block.saturating_add(BLOCK).min(self.end);
+            let bytes = &mut memory[..usize_of(end - begin)];
             gpuio_gpu::pattern::fill(bytes, self.key, begin);
             self.write(direct, bytes, begin)?;
-            self.progress.add((begin + bytes.len() as u64) - begin.max(self.start));
+            self.progress.add(end - begin);
         }
     }
 
     /// Writes one block, past the page cache as far as the kernel lets it.
     fn write(&self, direct: Option<&File>, bytes: &[u8], begin: u64) -> Result<(), MakeError> {
-        let mut way = direct.filter(|_| (bytes.len() as u64).is_multiple_of(GRAIN));
+        let aligned = [bytes.len() as u64, begin].iter().all(|at| at.is_multiple_of(GRAIN));
+        let mut way = direct.filter(|_| aligned);
         let mut done = 0;
         while done < bytes.len() {
             let at = begin + done as u64;

@@ -12,7 +12,7 @@ use gpuio_record::facts::{TargetFacts, TargetKind as Found};
 use gpuio_record::{GuardNote, TargetKind};
 
 use super::Identity;
-use super::manifest::{self, Entry, Holds, ManifestError};
+use super::manifest::{Entry, Holds, Lists, ManifestError};
 use super::refusal::Refusal;
 
 /// What a job wants to do with a target.
@@ -20,7 +20,10 @@ use super::refusal::Refusal;
 pub struct Wanted {
     /// The file or device.
     pub path: PathBuf,
-    /// Bytes from its start that the job uses.
+    /// The first byte that the job uses. In a file that gpuio did not make, and on a device,
+    /// nothing before it is written.
+    pub first: u64,
+    /// The byte after the last that the job uses.
     pub length: u64,
     /// Whether the job writes to it.
     pub writes: bool,
@@ -28,6 +31,10 @@ pub struct Wanted {
     pub reads: bool,
     /// Whether what is read will be compared with the pattern.
     pub needs_pattern: bool,
+    /// Whether a file of ours must hold the pattern in the bytes that the job leaves out, so that
+    /// all of it can be verified once the job's own bytes were. Says nothing about the files of
+    /// others.
+    pub rest: bool,
     /// Whether it lies in the job's `--directory`, which gpuio may make and fill. A file that the
     /// user named himself is made for writing only.
     pub in_directory: bool,
@@ -62,8 +69,10 @@ pub struct Verdict {
     pub size_bytes: Option<u64>,
     /// The file that was looked at; `None` when absent.
     pub identity: Option<Identity>,
-    /// Whether the pattern must be written over the whole length before the load.
+    /// Whether the pattern must be written before the load.
     pub fill: bool,
+    /// The first byte that it is written to; all of a file of ours is filled.
+    pub fill_from: u64,
     /// Whether all of it is known to hold the wanted pattern now.
     pub holds_pattern: bool,
     /// What writing puts at risk although it is allowed, in plain words.
@@ -75,13 +84,26 @@ pub struct Verdict {
 /// # Errors
 /// [`Refusal`]: what is in the way and which flag or command would clear it.
 pub fn judge(wanted: &Wanted, permit: &Permit, root: &Root) -> Result<Verdict, Refusal> {
+    judge_with(&mut Lists::default(), wanted, permit, root)
+}
+
+/// [`judge`] for one of many targets: `lists` keeps the lists of our files that were read.
+///
+/// # Errors
+/// As for [`judge`].
+pub fn judge_with(
+    lists: &mut Lists,
+    wanted: &Wanted,
+    permit: &Permit,
+    root: &Root,
+) -> Result<Verdict, Refusal> {
     let facts = examine(root, &wanted.path);
     let seen = Seen {
         dangers: danger(&facts),
         identity: fs::metadata(&wanted.path).ok().map(|found| Identity::of(&found)),
         ours: match &facts.kind {
-            Found::File { .. } => manifest::find(&wanted.path),
-            Found::Absent { .. } => manifest::check(&wanted.path).map(|()| None),
+            Found::File { .. } => lists.find(&wanted.path),
+            Found::Absent { .. } => lists.check(&wanted.path).map(|()| None),
             _ => Ok(None),
         },
         parent_can_be_made: wanted.in_directory && parent_can_be_made(&wanted.path),
@@ -158,7 +180,8 @@ fn absent(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refus
         path,
         size_bytes: Some(0),
         identity: None,
-        fill: wanted.reads,
+        fill: wanted.reads || wanted.rest,
+        fill_from: 0,
         holds_pattern: false,
         dangers: Vec::new(),
     })
@@ -185,7 +208,8 @@ fn our_file(
     let pattern = Holds { salt: wanted.salt, file_number: wanted.file_number };
     let holds_pattern = entry.holds(pattern);
     let too_short = size < wanted.length;
-    let other_data = wanted.reads && wanted.needs_pattern && !holds_pattern;
+    let must_hold = (wanted.reads && wanted.needs_pattern) || wanted.rest;
+    let other_data = must_hold && !holds_pattern;
     let remake = too_short || other_data;
     let writes = wanted.writes || remake;
     if remake && !wanted.writes && !permit.make_missing {
@@ -205,7 +229,8 @@ fn our_file(
         path: seen.path(),
         size_bytes: Some(size),
         identity: seen.identity,
-        fill: remake && wanted.reads,
+        fill: remake && (wanted.reads || wanted.rest),
+        fill_from: 0,
         holds_pattern: holds_pattern && !too_short,
         dangers: Vec::new(),
     })
@@ -233,6 +258,8 @@ fn foreign_write(
         size_bytes: Some(size),
         identity: seen.identity,
         fill: wanted.reads && (wanted.needs_pattern || size < wanted.length),
+        // What was there and need not be verified stays.
+        fill_from: if wanted.needs_pattern { wanted.first } else { wanted.first.max(size) },
         holds_pattern: false,
         dangers: seen.dangers(),
     })
@@ -275,6 +302,7 @@ fn block_device(
     Ok(Verdict {
         note: GuardNote::ForeignOverwrite,
         fill: wanted.reads && wanted.needs_pattern,
+        fill_from: wanted.first,
         dangers: seen.dangers(),
         ..read_only(TargetKind::BlockDevice, seen, size)
     })
@@ -288,6 +316,7 @@ fn read_only(kind: TargetKind, seen: &Seen, size_bytes: Option<u64>) -> Verdict 
         size_bytes,
         identity: seen.identity,
         fill: false,
+        fill_from: 0,
         holds_pattern: false,
         dangers: Vec::new(),
     }

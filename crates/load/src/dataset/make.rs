@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -12,14 +13,14 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use super::failure::MakeError;
 use super::fill::Filling;
 use super::judge::{Verdict, Wanted};
-use super::manifest::{self, Holds};
+use super::manifest::{self, Holds, Lists, Take};
 use super::{Identity, Progress, clean, space};
 
 /// What a file is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
-    /// The pattern, over the whole length. Always really written: a file that is only allocated is
-    /// read without touching the storage.
+    /// The pattern: over the whole length of a file of ours, over the task's parts of any other.
+    /// Always really written: a file that is only allocated is read without touching the storage.
     Pattern,
     /// What the load will write. A new file has length 0, an old one is left alone.
     Nothing,
@@ -42,6 +43,10 @@ pub struct Task {
     pub guard: GuardNote,
     /// The file that was judged; `None` where there was none.
     pub identity: Option<Identity>,
+    /// Its size in bytes then; `None` for a device that does not say.
+    pub size_bytes: Option<u64>,
+    /// The bytes of a `ForeignOverwrite` that are filled. All others of it stay as they are.
+    pub parts: Vec<Range<u64>>,
 }
 
 impl Task {
@@ -57,7 +62,42 @@ impl Task {
             contents: if verdict.fill { Contents::Pattern } else { Contents::Nothing },
             guard: verdict.note,
             identity: verdict.identity,
+            size_bytes: verdict.size_bytes,
+            parts: foreign_part(wanted, verdict).into_iter().collect(),
         })
+    }
+
+    /// Makes the file suit another job of the same group too.
+    pub fn join(&mut self, other: Task) {
+        self.length = self.length.max(other.length);
+        if other.contents == Contents::Pattern {
+            self.contents = Contents::Pattern;
+        }
+        let known = |part: &Range<u64>| {
+            self.parts.iter().any(|held| held.start <= part.start && part.end <= held.end)
+        };
+        let more: Vec<_> = other.parts.into_iter().filter(|part| !known(part)).collect();
+        self.parts.extend(more);
+    }
+
+    /// Bytes of pattern that are written at most.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self.contents {
+            Contents::Nothing => 0,
+            Contents::Pattern if self.guard == GuardNote::ForeignOverwrite => {
+                self.parts.iter().map(|part| part.end - part.start).sum()
+            }
+            Contents::Pattern => self.length,
+        }
+    }
+
+    fn ours(&self) -> bool {
+        self.guard != GuardNote::ForeignOverwrite
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { salt: self.salt, file_number: self.file_number }
     }
 }
 
@@ -72,6 +112,13 @@ pub struct Made {
     pub created: bool,
 }
 
+/// The bytes of somebody else's file that a job needs filled: its own, and no more.
+fn foreign_part(wanted: &Wanted, verdict: &Verdict) -> Option<Range<u64>> {
+    let fills = verdict.note == GuardNote::ForeignOverwrite && verdict.fill;
+    let part = verdict.fill_from..wanted.length;
+    (fills && !part.is_empty()).then_some(part)
+}
+
 /// Makes one directory, mode 0755, whose parent exists. Whether it was absent before.
 ///
 /// # Errors
@@ -84,16 +131,21 @@ pub fn make_directory(path: &Path) -> Result<bool, MakeError> {
     }
 }
 
+/// The list of our files is replaced, and synced, twice for so many files: once for each would
+/// take time with the square of their number.
+const CHUNK: usize = 64;
+
 /// Makes the files one after another, each with up to four threads, and lists them as ours.
 ///
 /// Room is checked before the first byte. Files that hold the right pattern and are too short are
 /// extended. New files have mode 0644. Writes go past the page cache where the file system can,
-/// and all data is on storage (fsync(2)) when this returns.
+/// and all data is on storage (fsync(2)) when this returns. Files are created and listed some
+/// dozens at a time, all before the first byte of any of them, and one is open at a time.
 ///
 /// # Errors
 /// [`MakeError`]. Whatever this call created is removed then; a file that was there before stays,
-/// listed as ours and as holding no pattern. Raising `stop` ends it within one block per thread,
-/// as [`MakeError::Stopped`].
+/// listed as ours and as holding no pattern unless it was done. Raising `stop` ends it within one
+/// block per thread, as [`MakeError::Stopped`].
 pub fn make(
     tasks: &[Task],
     progress: &dyn Progress,
@@ -101,8 +153,8 @@ pub fn make(
 ) -> Result<Vec<Made>, MakeError> {
     space::check(tasks)?;
     let mut made = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        if let Err(error) = one(task, progress, stop, &mut made) {
+    for tasks in tasks.chunks(CHUNK) {
+        if let Err(error) = chunk(tasks, progress, stop, &mut made) {
             // What cannot be removed either is named by the next run's judge; the first error is
             // the one to tell.
             let _ = clean::clean(&made, &[]);
@@ -112,60 +164,98 @@ pub fn make(
     Ok(made)
 }
 
-/// Makes one file. It is in `made` as soon as it exists.
-fn one(
-    task: &Task,
+/// A file that is there and listed, to be filled.
+struct Listed<'a> {
+    task: &'a Task,
+    identity: Identity,
+    real: PathBuf,
+    /// How many of its bytes hold the pattern already.
+    kept: u64,
+}
+
+/// Makes some files. Each is in `made` as soon as it exists.
+fn chunk(
+    tasks: &[Task],
     progress: &dyn Progress,
     stop: &AtomicBool,
     made: &mut Vec<Made>,
 ) -> Result<(), MakeError> {
-    let holds = Holds { salt: task.salt, file_number: task.file_number };
-    let (file, found) = open(task)?;
-    let created = task.guard == GuardNote::Make;
-    // Without a real path the file could not be listed; its directory was opened a moment ago.
-    let real = task.path.canonicalize().unwrap_or_else(|_| task.path.clone());
-    made.push(Made { path: real.clone(), identity: Identity::of(&found), created });
-    let ours = task.guard != GuardNote::ForeignOverwrite;
-    let start = if created {
-        manifest::adopt(&real, holds)?;
-        0
-    } else if ours {
-        let kept = reuse(task, &real, holds)?;
-        manifest::begin(&[&real])?;
-        kept
-    } else {
-        0
-    };
-    if task.contents == Contents::Nothing {
-        drop(file);
-        // Nothing is known about bytes that the load has not written yet.
-        return Ok(manifest::settle(&[(&real, None)])?);
+    let mut lists = Lists::default();
+    let mut listed = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let created = task.guard == GuardNote::Make;
+        let identity = Identity::of(&open(task, task.identity)?.1);
+        // Without a real path the file could not be listed; it was opened a moment ago.
+        let real = task.path.canonicalize().unwrap_or_else(|_| task.path.clone());
+        made.push(Made { path: real.clone(), identity, created });
+        let known = task.ours() && !created;
+        let kept = if known { reuse(task, &mut lists, &real)? } else { 0 };
+        listed.push(Listed { task, identity, real, kept });
     }
-    if found.is_file() {
-        prepare(task, &file, start, ours)?;
+    let taken: Vec<(PathBuf, Take)> = listed.iter().filter_map(Listed::take).collect();
+    manifest::take(&taken)?;
+    let mut settled = Vec::with_capacity(taken.len());
+    let mut result = Ok(());
+    for Listed { task, real, .. } in listed.iter().take_while(|listed| {
+        result = listed.fill(progress, stop);
+        result.is_ok()
+    }) {
+        if task.ours() {
+            // Nothing is known about bytes that the load has not written yet.
+            let holds = (task.contents == Contents::Pattern).then(|| task.holds());
+            settled.push((real, holds));
+        }
     }
-    let key = gpuio_gpu::pattern::file_key(task.salt, task.file_number);
-    let path = &task.path;
-    Filling { path, file: &file, key, start, end: task.length, progress, stop }.run()?;
-    let fail = |call, source| MakeError::call(call, path, None, source, None);
-    file.sync_all().map_err(|source| fail("fsync", source))?;
-    // Pages that stay are told by the run's own look at the page cache.
-    let _ = gpuio_host::residency::drop_cache(&file);
-    drop(file);
-    if ours {
-        manifest::settle(&[(&real, Some(holds))])?;
-    }
-    Ok(())
+    // Files that were done before another failed are ours with what they hold.
+    let told = manifest::settle(&settled).map_err(MakeError::from);
+    result.and(told)
 }
 
-/// Opens the file and makes sure that it is the one that was judged.
-fn open(task: &Task) -> Result<(File, Metadata), MakeError> {
+impl Listed<'_> {
+    fn take(&self) -> Option<(PathBuf, Take)> {
+        let new = self.task.guard == GuardNote::Make;
+        let how = if new { Take::New(self.task.holds()) } else { Take::Again };
+        self.task.ours().then(|| (self.real.clone(), how))
+    }
+
+    /// Writes what is missing.
+    fn fill(&self, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), MakeError> {
+        let Listed { task, kept, .. } = *self;
+        if task.contents == Contents::Nothing {
+            return Ok(());
+        }
+        let (file, found) = open(task, Some(self.identity))?;
+        if task.ours() && kept == 0 {
+            let fail = |source| MakeError::call("ftruncate", &task.path, None, source, None);
+            file.set_len(0).map_err(fail)?;
+        }
+        let key = gpuio_gpu::pattern::file_key(task.salt, task.file_number);
+        let path = &task.path;
+        let all = kept..task.length;
+        for part in if task.ours() { std::slice::from_ref(&all) } else { &task.parts[..] } {
+            if found.is_file() {
+                allocate(task, &file, part)?;
+            }
+            let (start, end) = (part.start, part.end);
+            Filling { path, file: &file, key, start, end, progress, stop }.run()?;
+        }
+        let fail = |call, source| MakeError::call(call, path, None, source, None);
+        file.sync_all().map_err(|source| fail("fsync", source))?;
+        // Pages that stay are told by the run's own look at the page cache.
+        let _ = gpuio_host::residency::drop_cache(&file);
+        Ok(())
+    }
+}
+
+/// Opens the file and makes sure that it is the one that is `known`; creates it where none is.
+fn open(task: &Task, known: Option<Identity>) -> Result<(File, Metadata), MakeError> {
     let path = &task.path;
     let fail = |call, source| MakeError::call(call, path, None, source, None);
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o644);
     let mut flags = OFlags::NOFOLLOW;
-    if task.guard == GuardNote::Make {
+    let creates = task.guard == GuardNote::Make && known.is_none();
+    if creates {
         options.create_new(true);
     } else if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
         // Fails with EBUSY while a file system or another driver holds the device (open(2)).
@@ -174,37 +264,37 @@ fn open(task: &Task) -> Result<(File, Metadata), MakeError> {
     options.custom_flags(flags.bits().cast_signed());
     let file = options.open(path).map_err(|source| fail("open", source))?;
     let found = file.metadata().map_err(|source| fail("fstat", source))?;
-    if task.guard != GuardNote::Make && task.identity != Some(Identity::of(&found)) {
+    // What has been appended to a foreign file since is nothing that a flag gave away.
+    let changed = !task.ours() && found.is_file() && task.size_bytes != Some(found.len());
+    if !creates && (known != Some(Identity::of(&found)) || changed) {
         return Err(MakeError::Replaced { path: path.clone() });
     }
     Ok((file, found))
 }
 
 /// How many bytes of a file of ours need not be written again.
-fn reuse(task: &Task, real: &Path, holds: Holds) -> Result<u64, MakeError> {
-    let entry = manifest::find(real)?;
+fn reuse(task: &Task, lists: &mut Lists, real: &Path) -> Result<u64, MakeError> {
+    let entry = lists.find(real)?;
     let entry = entry.filter(|entry| Some(entry.identity()) == task.identity);
     let entry = entry.ok_or_else(|| MakeError::Replaced { path: task.path.clone() })?;
-    Ok(if entry.holds(holds) { entry.size.min(task.length) } else { 0 })
+    Ok(if entry.holds(task.holds()) { entry.size.min(task.length) } else { 0 })
 }
 
-/// Gives the file its length and, where the file system can, its place in one piece.
-fn prepare(task: &Task, file: &File, start: u64, ours: bool) -> Result<(), MakeError> {
-    let left = task.length - start;
-    let fail = |call, source| MakeError::call(call, &task.path, Some(start), source, Some(left));
-    if ours && start == 0 {
-        file.set_len(0).map_err(|source| fail("ftruncate", source))?;
-    }
+/// Makes the file as long as it must be and, where the file system can, gives it its place in one
+/// piece. Bytes that are there stay.
+fn allocate(task: &Task, file: &File, part: &Range<u64>) -> Result<(), MakeError> {
+    let left = part.end.saturating_sub(part.start);
     if left == 0 {
         return Ok(());
     }
+    let start = Some(part.start);
+    let fail = |call, source| MakeError::call(call, &task.path, start, source, Some(left));
     use rustix::io::Errno;
-    match fallocate(file, FallocateFlags::empty(), start, left) {
+    match fallocate(file, FallocateFlags::empty(), part.start, left) {
         Ok(()) => Ok(()),
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => {
             let now = file.metadata().map_err(|source| fail("fstat", source))?.len();
-            let longer = now.max(task.length);
-            file.set_len(longer).map_err(|source| fail("ftruncate", source))
+            file.set_len(now.max(part.end)).map_err(|source| fail("ftruncate", source))
         }
         Err(errno) => Err(fail("fallocate", errno.into())),
     }

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Identity;
+use store::List;
 
 /// The name of the list in each directory.
 pub const FILE_NAME: &str = ".gpuio-files.json";
@@ -151,25 +152,58 @@ pub enum ManifestError {
     },
 }
 
+/// Lists that were read, so that a look at many files of a directory reads its list once. They
+/// say what was true when they were read: [`begin`] looks again, under the lock.
+#[derive(Debug, Default)]
+pub struct Lists(BTreeMap<PathBuf, Option<List>>);
+
+impl Lists {
+    /// The list of a real directory. Errors are not kept: the next look tells them again.
+    fn of(&mut self, dir: &Path) -> Result<Option<&List>, ManifestError> {
+        if !self.0.contains_key(dir) {
+            self.0.insert(dir.to_owned(), store::read(dir)?);
+        }
+        Ok(self.0.get(dir).and_then(Option::as_ref))
+    }
+
+    /// As [`find`].
+    ///
+    /// # Errors
+    /// As for [`find`].
+    pub fn find(&mut self, path: &Path) -> Result<Option<Entry>, ManifestError> {
+        let Ok(real) = path.canonicalize() else {
+            return Ok(None);
+        };
+        let name = real.file_name().and_then(|name| name.to_str());
+        let (Some(dir), Some(name)) = (real.parent(), name) else {
+            return Ok(None);
+        };
+        let Some(list) = self.of(dir)? else {
+            return Ok(None);
+        };
+        let Ok(found) = fs::symlink_metadata(&real) else {
+            return Ok(None);
+        };
+        Ok(list.entry(name).filter(|entry| list.vouches(entry, &found)).cloned())
+    }
+
+    /// As [`check`].
+    ///
+    /// # Errors
+    /// As for [`find`].
+    pub fn check(&mut self, path: &Path) -> Result<(), ManifestError> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        self.of(dir.unwrap_or(Path::new("."))).map(|_| ())
+    }
+}
+
 /// The entry of a file that is ours; `None` for everybody else's and for no file. Links are
 /// followed: what counts is the file at their end and the list beside it.
 ///
 /// # Errors
 /// [`ManifestError`] when the list is there and cannot be used: no file is known to be ours then.
 pub fn find(path: &Path) -> Result<Option<Entry>, ManifestError> {
-    let Ok(real) = path.canonicalize() else {
-        return Ok(None);
-    };
-    let (Some(dir), Some(name)) = (real.parent(), real.file_name().and_then(|n| n.to_str())) else {
-        return Ok(None);
-    };
-    let Some(list) = store::read(dir)? else {
-        return Ok(None);
-    };
-    let Ok(found) = fs::symlink_metadata(&real) else {
-        return Ok(None);
-    };
-    Ok(list.entry(name).filter(|entry| list.vouches(entry, &found)).cloned())
+    Lists::default().find(path)
 }
 
 /// Whether the list beside `path`, which need not exist, can be used.
@@ -177,8 +211,7 @@ pub fn find(path: &Path) -> Result<Option<Entry>, ManifestError> {
 /// # Errors
 /// As for [`find`].
 pub fn check(path: &Path) -> Result<(), ManifestError> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    store::read(dir.unwrap_or(Path::new("."))).map(|_| ())
+    Lists::default().check(path)
 }
 
 /// Marks files of ours as in use, before their first write. From here until [`settle`] they stay
@@ -188,15 +221,8 @@ pub fn check(path: &Path) -> Result<(), ManifestError> {
 /// [`ManifestError::NotOurs`] when a file is not ours, and the list's own errors. Files of other
 /// directories may be marked then, which does no harm.
 pub fn begin<P: AsRef<Path>>(files: &[P]) -> Result<(), ManifestError> {
-    each_directory(files.iter().map(|file| (file.as_ref(), ())), |list, real, name, ()| {
-        let found = look(real)?;
-        let ours = list.entry(name).is_some_and(|entry| list.vouches(entry, &found));
-        let entry = list.entry_mut(name).filter(|_| ours);
-        let entry = entry.ok_or_else(|| ManifestError::NotOurs { path: real.to_owned() })?;
-        entry.in_use = true;
-        entry.pattern = false;
-        Ok(())
-    })
+    let files: Vec<_> = files.iter().map(|file| (file.as_ref(), Take::Again)).collect();
+    take(&files)
 }
 
 /// Lists size and time of change anew after the last write, with the pattern that the whole file
@@ -222,24 +248,52 @@ pub fn settle<P: AsRef<Path>>(files: &[(P, Option<Holds>)]) -> Result<(), Manife
     })
 }
 
-/// Lists a file that this process has just created, as in use.
-pub(super) fn adopt(path: &Path, holds: Holds) -> Result<(), ManifestError> {
-    each_directory([(path, ())], |list, real, name, ()| {
-        let found = look(real)?;
-        list.files.retain(|entry| entry.name != name);
-        list.files.push(Entry {
-            name: name.to_owned(),
-            dev: found.dev(),
-            ino: found.ino(),
-            size: found.size(),
-            mtime_ns: mtime_ns(&found),
-            salt: holds.salt,
-            file_number: holds.file_number,
-            pattern: false,
-            in_use: true,
-        });
-        Ok(())
+/// How a file comes to be one that this process writes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Take {
+    /// It has just been created; it is listed with the pattern that it will hold.
+    New(Holds),
+    /// It is ours already.
+    Again,
+}
+
+/// Lists files as in use before their first write, with one change of each directory's list.
+///
+/// # Errors
+/// As for [`begin`].
+pub(super) fn take<P: AsRef<Path>>(files: &[(P, Take)]) -> Result<(), ManifestError> {
+    let files = files.iter().map(|(file, how)| (file.as_ref(), *how));
+    each_directory(files, |list, real, name, how| match how {
+        Take::New(holds) => add(list, real, name, holds),
+        Take::Again => mark(list, real, name),
     })
+}
+
+fn add(list: &mut List, real: &Path, name: &str, holds: Holds) -> Result<(), ManifestError> {
+    let found = look(real)?;
+    list.files.retain(|entry| entry.name != name);
+    list.files.push(Entry {
+        name: name.to_owned(),
+        dev: found.dev(),
+        ino: found.ino(),
+        size: found.size(),
+        mtime_ns: mtime_ns(&found),
+        salt: holds.salt,
+        file_number: holds.file_number,
+        pattern: false,
+        in_use: true,
+    });
+    Ok(())
+}
+
+fn mark(list: &mut List, real: &Path, name: &str) -> Result<(), ManifestError> {
+    let found = look(real)?;
+    let ours = list.entry(name).is_some_and(|entry| list.vouches(entry, &found));
+    let entry = list.entry_mut(name).filter(|_| ours);
+    let entry = entry.ok_or_else(|| ManifestError::NotOurs { path: real.to_owned() })?;
+    entry.in_use = true;
+    entry.pattern = false;
+    Ok(())
 }
 
 /// Takes files off the list. Their names must be under real directories: the files themselves may
@@ -266,7 +320,7 @@ pub(super) fn forget(files: &[(&Path, Identity)]) -> Result<(), ManifestError> {
 /// Applies `act` to each file, with one locked change for each directory.
 fn each_directory<'a, T: Copy>(
     files: impl IntoIterator<Item = (&'a Path, T)>,
-    act: impl Fn(&mut store::List, &Path, &str, T) -> Result<(), ManifestError>,
+    act: impl Fn(&mut List, &Path, &str, T) -> Result<(), ManifestError>,
 ) -> Result<(), ManifestError> {
     let mut directories: BTreeMap<PathBuf, Vec<(PathBuf, T)>> = BTreeMap::new();
     for (path, with) in files {

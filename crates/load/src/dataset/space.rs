@@ -32,7 +32,9 @@ pub(super) fn check(tasks: &[Task]) -> Result<(), MakeError> {
         let directory = directory_of(&task.path);
         let device = fs::metadata(directory).map_or(0, |found| found.dev());
         let sum = needed.entry(device).or_insert_with(|| (directory.to_owned(), 0));
-        sum.1 = sum.1.saturating_add(task.length.saturating_sub(there));
+        // Where a file has holes is not known, so what is filled may lie in them.
+        let more = task.length.saturating_sub(there).min(task.bytes());
+        sum.1 = sum.1.saturating_add(more);
     }
     for (directory, needed) in needed.into_values() {
         if let Some(free) = free(&directory).filter(|free| *free < needed) {

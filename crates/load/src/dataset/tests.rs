@@ -35,10 +35,12 @@ fn directory() -> TempDir {
 fn wanted(path: &Path, length: u64) -> Wanted {
     Wanted {
         path: path.to_owned(),
+        first: 0,
         length,
         writes: false,
         reads: true,
         needs_pattern: false,
+        rest: false,
         in_directory: true,
         salt: 11,
         file_number: 3,
@@ -87,5 +89,7 @@ fn task(path: PathBuf, length: u64) -> Task {
         contents: Contents::Pattern,
         guard: GuardNote::Make,
         identity: None,
+        size_bytes: Some(0),
+        parts: Vec::new(),
     }
 }

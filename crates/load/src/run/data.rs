@@ -1,6 +1,8 @@
 //! The data set over a run: judged before anything, made before each group, settled after it,
 //! removed at the end unless kept.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,10 +11,10 @@ use gpuio_record::{
     GuardNote, JobPlan, JobResult, Plan, TargetKind, TargetPlan, VerifyMode, VerifyOutcome,
 };
 
-use crate::dataset::judge::{Permit, Verdict, Wanted, judge};
+use crate::dataset::judge::{Permit, Verdict, Wanted, judge_with};
 use crate::dataset::make::{self, Made, Task};
-use crate::dataset::manifest::{self, Holds, ManifestError};
-use crate::dataset::{MakeError, Progress, Refusal, clean};
+use crate::dataset::manifest::{self, Holds, Lists, ManifestError};
+use crate::dataset::{MakeError, Progress, Refusal, clean as remove};
 
 /// Why the data set is not as the plan needs it.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +30,7 @@ pub enum DataSetError {
     Manifest(#[from] ManifestError),
     /// Files of ours could not be removed.
     #[error("{}", lines(.0))]
-    Clean(Vec<clean::CleanError>),
+    Clean(Vec<remove::CleanError>),
 }
 
 fn lines<T: ToString>(all: &[T]) -> String {
@@ -45,9 +47,16 @@ pub(super) struct DataSet<'a> {
     /// Our own files that the group in hand writes, and whether each holds its whole pattern
     /// before the load.
     written: Vec<(PathBuf, bool)>,
-    /// Targets of any owner that hold their pattern because an earlier group wrote and verified
-    /// all of it.
-    verified: Vec<(String, Holds)>,
+    /// Bytes of targets of any owner that hold their pattern because an earlier group wrote and
+    /// verified them, by real path.
+    verified: BTreeMap<PathBuf, Vec<Part>>,
+}
+
+/// Bytes of one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    bytes: Range<u64>,
+    holds: Holds,
 }
 
 impl<'a> DataSet<'a> {
@@ -64,7 +73,7 @@ impl<'a> DataSet<'a> {
             made: Vec::new(),
             directories: Vec::new(),
             written: Vec::new(),
-            verified: Vec::new(),
+            verified: BTreeMap::new(),
         })
     }
 
@@ -75,32 +84,40 @@ impl<'a> DataSet<'a> {
         stop: &AtomicBool,
         making: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<(), DataSetError> {
-        let mut tasks: Vec<Task> = Vec::new();
-        let mut keeps = Vec::new();
+        let mut tasks = Tasks::default();
         let mut refused = Vec::new();
         self.written.clear();
         // All are judged before any directory is made: then jobs that share a file that is not
         // there yet get the same path for it.
         let mut verdicts = Vec::new();
-        for (job, target) in each(jobs) {
-            let wanted = wanted(job, target);
-            match judge(&wanted, self.permit, self.root) {
-                Err(Refusal::NotVerifiable { .. }) if self.is_verified(job, target) => {}
-                Err(refusal) => refused.push(refusal),
-                Ok(verdict) => verdicts.push((job, wanted, verdict)),
+        let mut lists = Lists::default();
+        for job in jobs {
+            for (mut wanted, target) in wants(job).into_iter().zip(&job.targets) {
+                wanted.needs_pattern &= !self.is_verified(&wanted, target);
+                match judge_with(&mut lists, &wanted, self.permit, self.root) {
+                    Err(refusal) => refused.push(refusal),
+                    Ok(verdict) => verdicts.push((job, wanted, verdict)),
+                }
             }
         }
         if !refused.is_empty() {
             return Err(DataSetError::Refused(refused));
         }
-        for (job, wanted, verdict) in verdicts {
-            self.make_parent(job, &verdict)?;
-            if let Some(task) = Task::of(&wanted, &verdict) {
-                add(&mut tasks, &mut keeps, task, job.keep);
+        let mut known = BTreeSet::new();
+        for (job, wanted, verdict) in &verdicts {
+            self.make_parent(job, verdict)?;
+            if let Some(task) = Task::of(wanted, verdict) {
+                tasks.add(task, job.keep);
             }
-            self.note_write(&wanted, &verdict);
+            if wanted.writes && known.insert(verdict.path.clone()) {
+                self.note_write(verdict);
+            }
         }
-        let bar = Bar { done: AtomicU64::new(0), of: bytes_to_fill(&tasks), making };
+        for (_, wanted, verdict) in &verdicts {
+            tasks.lengthen(&verdict.path, wanted.length);
+        }
+        let Tasks { tasks, keeps, .. } = tasks;
+        let bar = Bar { done: AtomicU64::new(0), of: tasks.iter().map(Task::bytes).sum(), making };
         let made = make::make(&tasks, &bar, stop)?;
         self.made.extend(made.into_iter().zip(keeps).filter(|(_, keep)| !keep).map(|(m, _)| m));
         let paths: Vec<&PathBuf> = self.written.iter().map(|(path, _)| path).collect();
@@ -108,9 +125,15 @@ impl<'a> DataSet<'a> {
         Ok(())
     }
 
-    fn is_verified(&self, job: &JobPlan, target: &TargetPlan) -> bool {
-        let holds = Holds { salt: job.salt, file_number: target.file_number };
-        self.verified.iter().any(|(path, held)| *path == target.path && *held == holds)
+    fn is_verified(&self, wanted: &Wanted, target: &TargetPlan) -> bool {
+        let holds = Holds { salt: wanted.salt, file_number: wanted.file_number };
+        let parts = self
+            .verified
+            .get(&real(Path::new(&target.path)))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let parts = parts.iter().filter(|part| part.holds == holds);
+        reach(wanted.first, parts.map(|part| part.bytes.clone()).collect()) >= wanted.length
     }
 
     fn make_parent(&mut self, job: &JobPlan, verdict: &Verdict) -> Result<(), DataSetError> {
@@ -125,11 +148,10 @@ impl<'a> DataSet<'a> {
         Ok(())
     }
 
-    fn note_write(&mut self, wanted: &Wanted, verdict: &Verdict) {
+    fn note_write(&mut self, verdict: &Verdict) {
         let ours = matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
         let file = verdict.kind == TargetKind::File;
-        let known = self.written.iter().any(|(path, _)| *path == verdict.path);
-        if wanted.writes && ours && file && !known {
+        if ours && file {
             let before = verdict.holds_pattern || verdict.fill;
             self.written.push((verdict.path.clone(), before));
         }
@@ -141,19 +163,29 @@ impl<'a> DataSet<'a> {
         jobs: &[JobPlan],
         results: &[JobResult],
     ) -> Result<(), DataSetError> {
-        let written = std::mem::take(&mut self.written);
-        let settled: Vec<(PathBuf, Option<Holds>)> = written
-            .iter()
-            .map(|(path, before)| (path.clone(), holds(path, *before, jobs, results)))
-            .collect();
-        for (_, target) in each(jobs).filter(|(job, _)| job.read_percent < 100) {
-            self.verified.retain(|(path, _)| *path != target.path);
-            let path = Path::new(&target.path);
-            let before = written.iter().any(|(known, before)| *before && is(known, path));
-            if let Some(held) = holds(path, before, jobs, results)
-                && std::fs::metadata(&target.path).is_ok_and(|m| m.len() >= target.length_bytes)
-            {
-                self.verified.push((target.path.clone(), held));
+        let writers = writers(jobs);
+        let mut settled = Vec::new();
+        let mut whole_files = BTreeMap::new();
+        for (path, before) in std::mem::take(&mut self.written) {
+            // It was judged when its directory may not have been there yet.
+            let path = real(&path);
+            let uses = writers.get(&path).map(Vec::as_slice).unwrap_or_default();
+            let length = std::fs::metadata(&path).map_or(0, |found| found.len());
+            let whole = before || uses.iter().all(|one| one.bytes == (0..length));
+            let held = clean(uses, results).filter(|_| whole);
+            if let Some(holds) = held {
+                whole_files.insert(path.clone(), Part { bytes: 0..length, holds });
+            }
+            settled.push((path, held));
+        }
+        for (path, uses) in &writers {
+            self.verified.remove(path);
+            let length = std::fs::metadata(path).map_or(0, |found| found.len());
+            if let Some(holds) = clean(uses, results) {
+                let bytes = uses.iter().map(|one| one.bytes.clone());
+                let wrote = bytes.filter(|bytes| bytes.end <= length);
+                let wrote = wrote.map(|bytes| Part { bytes, holds });
+                self.verified.insert(path.clone(), wrote.chain(whole_files.remove(path)).collect());
             }
         }
         Ok(manifest::settle(&settled)?)
@@ -161,7 +193,7 @@ impl<'a> DataSet<'a> {
 
     /// Removes what this run made and should not keep.
     pub(super) fn finish(self) -> Result<(), DataSetError> {
-        let errors = clean::clean(&self.made, &self.directories);
+        let errors = remove::clean(&self.made, &self.directories);
         if errors.is_empty() { Ok(()) } else { Err(DataSetError::Clean(errors)) }
     }
 }
@@ -172,18 +204,19 @@ impl<'a> DataSet<'a> {
 /// All refusals at once.
 pub fn judge_all(plan: &mut Plan, permit: &Permit, root: &Root) -> Result<(), DataSetError> {
     let mut refused: Vec<Refusal> = Vec::new();
+    let mut lists = Lists::default();
     for at in 0..plan.jobs.len() {
         let (before, rest) = plan.jobs.split_at_mut(at);
         let Some(job) = rest.first_mut() else { break };
-        let wants: Vec<Wanted> = job.targets.iter().map(|target| wanted(job, target)).collect();
+        let wants = wants(job);
         let group = job.group;
         for (target, wanted) in job.targets.iter_mut().zip(wants) {
-            match judge(&wanted, permit, root) {
+            match judge_with(&mut lists, &wanted, permit, root) {
                 Ok(verdict) => {
                     target.guard = verdict.note;
                     target.kind = verdict.kind;
                 }
-                Err(refusal) => match once_written(&refusal, before, group, target) {
+                Err(refusal) => match once_written(&refusal, before, group, &wanted, target) {
                     Some(note) => target.guard = note,
                     None => refused.push(refusal),
                 },
@@ -199,113 +232,157 @@ fn once_written(
     refusal: &Refusal,
     before: &[JobPlan],
     group: u32,
+    wanted: &Wanted,
     target: &TargetPlan,
 ) -> Option<GuardNote> {
     let writes = |job: &&JobPlan| job.group < group && job.read_percent < 100;
-    let mut writers = before.iter().filter(writes).flat_map(|job| {
-        let of_job = job.targets.iter().map(move |other| (job, other));
-        of_job.filter(|(_, other)| other.path == target.path)
+    let writers = before.iter().filter(writes).flat_map(|job| {
+        let of_job =
+            job.targets.iter().zip(parts(job)).map(move |(other, part)| (job, other, part));
+        of_job.filter(|(_, other, _)| other.path == target.path)
     });
-    let longest = writers.clone().map(|(_, other)| other.length_bytes).max()?;
+    let writers: Vec<_> = writers.collect();
+    let longest = writers.iter().map(|(_, other, _)| other.length_bytes).max()?;
     match refusal {
         _ if longest < target.length_bytes => None,
         Refusal::NeverWritten { .. } => Some(GuardNote::Make),
         Refusal::TooShort { .. } | Refusal::OtherData { .. } => Some(GuardNote::Ours),
-        Refusal::NotVerifiable { .. } => writers
-            .any(|(job, _)| job.verify == VerifyMode::Pass)
-            .then_some(GuardNote::ForeignReadOnly),
+        Refusal::NotVerifiable { .. } => {
+            let verified = writers.into_iter().filter(|(job, ..)| job.verify == VerifyMode::Pass);
+            let known = reach(wanted.first, verified.map(|(_, _, part)| part).collect());
+            (known >= wanted.length).then_some(GuardNote::ForeignReadOnly)
+        }
         _ => None,
     }
 }
 
-/// Adds a task; where jobs of a group share a file, it is made to suit them all.
-fn add(tasks: &mut Vec<Task>, keeps: &mut Vec<bool>, task: Task, keep: bool) {
-    match tasks.iter().position(|other| other.path == task.path) {
-        Some(at) => {
-            let same = &mut tasks[at];
-            same.length = same.length.max(task.length);
-            if task.contents == make::Contents::Pattern {
-                same.contents = make::Contents::Pattern;
+/// What is to be made for a group; where its jobs share a file, it is made to suit them all.
+#[derive(Default)]
+struct Tasks {
+    tasks: Vec<Task>,
+    /// Whether each file is to stay.
+    keeps: Vec<bool>,
+    at: BTreeMap<PathBuf, usize>,
+}
+
+impl Tasks {
+    fn add(&mut self, task: Task, keep: bool) {
+        match self.at.get(&task.path) {
+            Some(&at) => {
+                self.tasks[at].join(task);
+                self.keeps[at] |= keep;
             }
-            keeps[at] |= keep;
+            None => {
+                self.at.insert(task.path.clone(), self.tasks.len());
+                self.tasks.push(task);
+                self.keeps.push(keep);
+            }
         }
-        None => {
-            tasks.push(task);
-            keeps.push(keep);
+    }
+
+    /// A file that is made anew for one job must be long enough for the others too.
+    fn lengthen(&mut self, path: &Path, length: u64) {
+        if let Some(&at) = self.at.get(path) {
+            self.tasks[at].length = self.tasks[at].length.max(length);
         }
     }
 }
 
-fn each(jobs: &[JobPlan]) -> impl Iterator<Item = (&JobPlan, &TargetPlan)> {
-    jobs.iter().flat_map(|job| job.targets.iter().map(move |target| (job, target)))
+/// What a job wants of each of its targets.
+fn wants(job: &JobPlan) -> Vec<Wanted> {
+    let parts = parts(job).into_iter();
+    job.targets.iter().zip(parts).map(|(target, part)| wanted(job, target, &part)).collect()
 }
 
-fn wanted(job: &JobPlan, target: &TargetPlan) -> Wanted {
+fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
     let reads = job.read_percent > 0;
+    let writes = job.read_percent < 100;
     let verified = job.verify != VerifyMode::Off;
     Wanted {
         path: PathBuf::from(&target.path),
+        first: part.start,
         length: target.length_bytes,
-        writes: job.read_percent < 100,
-        // A mapping can't reach past the end of a file, so its file must be there whole. And a
-        // verified write of a part leaves a file that can be verified only if the rest of it
-        // holds the pattern as well.
-        reads: reads || job.engine.got == "mmap" || (verified && !whole(job, target)),
+        writes,
+        // A mapping can't reach past the end of a file, so its file must be there whole.
+        reads: reads || job.engine.got == "mmap",
         needs_pattern: reads && verified,
+        // A verified write of a part leaves a file that can be verified only if the rest of it
+        // holds the pattern as well.
+        rest: writes && verified && *part != (0..target.length_bytes),
         in_directory: job.directory.is_some(),
         salt: job.salt,
         file_number: target.file_number,
     }
 }
 
-fn bytes_to_fill(tasks: &[Task]) -> u64 {
-    let fills = |task: &&Task| task.contents == make::Contents::Pattern;
-    tasks.iter().filter(fills).map(|task| task.length).sum()
-}
-
-/// Whether two paths name one file.
-fn is(real: &Path, path: &Path) -> bool {
-    path == real || path.canonicalize().is_ok_and(|found| found == real)
-}
-
-/// Whether a written file holds its pattern again: every job that wrote to it wrote its part anew
-/// in a verification pass that found nothing wrong, and that part is all of it or the rest held
-/// the pattern `before`.
-fn holds(path: &Path, before: bool, jobs: &[JobPlan], results: &[JobResult]) -> Option<Holds> {
-    let mut found = None;
-    for (job, target) in each(jobs) {
-        if !is(path, Path::new(&target.path)) || job.read_percent == 100 {
-            continue;
+/// The bytes of each target that the job's workers use: from the first one on, as far as there is
+/// no gap. Empty and at the target's end where no worker uses it.
+fn parts(job: &JobPlan) -> Vec<Range<u64>> {
+    let mut spans: Vec<Vec<Range<u64>>> = vec![Vec::new(); job.targets.len()];
+    for region in job.workers.iter().flat_map(|worker| &worker.regions) {
+        let of_target = usize::try_from(region.target).ok().and_then(|at| spans.get_mut(at));
+        if let Some(spans) = of_target {
+            spans.push(region.offset..region.offset + region.length);
         }
-        let result = results.iter().find(|result| result.name == job.name)?;
-        let outcome = result.verify.as_ref()?;
-        let all = before || whole(job, target);
-        if job.verify != VerifyMode::Pass || !clean_pass(outcome) || !all {
-            return None;
-        }
-        found = Some(Holds { salt: job.salt, file_number: target.file_number });
     }
-    found
+    let both = spans.into_iter().zip(&job.targets);
+    both.map(|(spans, target)| {
+        let first = spans.iter().map(|span| span.start).min().unwrap_or(target.length_bytes);
+        first..reach(first, spans)
+    })
+    .collect()
+}
+
+/// How far `spans` cover everything from `from` on.
+fn reach(from: u64, mut spans: Vec<Range<u64>>) -> u64 {
+    spans.sort_unstable_by_key(|span| span.start);
+    let mut reached = from;
+    for span in spans {
+        if span.start > reached {
+            break;
+        }
+        reached = reached.max(span.end);
+    }
+    reached
+}
+
+/// A job that writes to a file, and the bytes of it that the job uses.
+struct Use<'a> {
+    job: &'a JobPlan,
+    holds: Holds,
+    bytes: Range<u64>,
+}
+
+/// Who writes to each file of a group, by real path.
+fn writers(jobs: &[JobPlan]) -> BTreeMap<PathBuf, Vec<Use<'_>>> {
+    let mut files: BTreeMap<PathBuf, Vec<Use<'_>>> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job.read_percent < 100) {
+        for (target, bytes) in job.targets.iter().zip(parts(job)) {
+            let holds = Holds { salt: job.salt, file_number: target.file_number };
+            files.entry(real(Path::new(&target.path))).or_default().push(Use { job, holds, bytes });
+        }
+    }
+    files
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The pattern that all bytes hold that these jobs wrote to one file: each wrote them anew in a
+/// verification pass that found nothing wrong, and all meant the same pattern.
+fn clean(uses: &[Use<'_>], results: &[JobResult]) -> Option<Holds> {
+    let holds = uses.first()?.holds;
+    let is_clean = |one: &Use<'_>| {
+        let result = results.iter().find(|result| result.name == one.job.name);
+        let outcome = result.and_then(|result| result.verify.as_ref());
+        one.job.verify == VerifyMode::Pass && one.holds == holds && outcome.is_some_and(clean_pass)
+    };
+    uses.iter().all(is_clean).then_some(holds)
 }
 
 fn clean_pass(outcome: &VerifyOutcome) -> bool {
     outcome.complete && outcome.bad_blocks == 0 && outcome.failed == 0
-}
-
-/// Whether the job's regions cover the target from its first byte to its last.
-fn whole(job: &JobPlan, target: &TargetPlan) -> bool {
-    let at = job.targets.iter().position(|other| other.path == target.path);
-    let Some(at) = at.and_then(|at| u32::try_from(at).ok()) else { return false };
-    let regions = job.workers.iter().flat_map(|worker| &worker.regions);
-    let mut spans: Vec<(u64, u64)> = regions
-        .filter(|region| region.target == at)
-        .map(|region| (region.offset, region.offset + region.length))
-        .collect();
-    spans.sort_unstable();
-    let reached = spans
-        .iter()
-        .try_fold(0, |reached: u64, &(from, to)| (from <= reached).then(|| reached.max(to)));
-    reached == Some(target.length_bytes)
 }
 
 struct Bar<'a> {
@@ -320,3 +397,7 @@ impl Progress for Bar<'_> {
         (self.making)(done, self.of);
     }
 }
+
+#[cfg(test)]
+#[path = "data_test.rs"]
+mod tests;

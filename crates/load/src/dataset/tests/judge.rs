@@ -73,7 +73,17 @@ fn a_foreign_file_is_not_written_without_the_flag() {
     assert_eq!((verdict.note, verdict.fill), (GuardNote::ForeignOverwrite, false));
     assert!(verdict.dangers[0].contains("8 bytes"), "{:?}", verdict.dangers);
     let mixed = Wanted { reads: true, ..writing(&path, MIB) };
-    assert!(accept(&mixed, &allowed).fill, "it is too short to be read");
+    let fills = |wanted: &Wanted| {
+        let verdict = accept(wanted, &allowed);
+        (verdict.fill, verdict.fill_from)
+    };
+    assert_eq!(fills(&mixed), (true, 8), "it is too short to be read");
+    assert_eq!(fills(&Wanted { first: 4096, ..mixed.clone() }), (true, 4096));
+    assert_eq!(fills(&Wanted { needs_pattern: true, ..mixed.clone() }), (true, 0));
+    let part = Wanted { needs_pattern: true, first: 4, ..mixed };
+    assert_eq!(fills(&part), (true, 4), "its first bytes are not the job's");
+    let rest = Wanted { rest: true, first: 4, ..writing(&path, 8) };
+    assert!(!accept(&rest, &allowed).fill, "the rest of a foreign file is not ours to fill");
     assert_eq!(fs::read(&path).unwrap(), b"precious");
 }
 
@@ -123,6 +133,24 @@ fn another_pattern_matters_only_where_it_is_verified() {
     let verified = Wanted { needs_pattern: true, ..other };
     assert_eq!(accept(&verified, &permit()).note, GuardNote::Remake);
     refuse(&verified, &Permit::default(), &["does not hold the pattern", "gdsio -D", "-I 1"]);
+}
+
+#[test]
+fn a_verified_part_of_our_file_wants_the_pattern_in_the_rest() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let part = Wanted { rest: true, first: 4096, ..writing(&path, MIB) };
+    let verdict = accept(&part, &permit());
+    assert_eq!((verdict.note, verdict.fill), (GuardNote::Make, true));
+    prepare(&writing(&path, MIB)).unwrap();
+    manifest::begin(&[&path]).unwrap();
+    fs::write(&path, vec![7; 2 << 20]).unwrap();
+    manifest::settle(&[(&path, None)]).unwrap();
+    let verdict = accept(&part, &permit());
+    assert_eq!((verdict.note, verdict.fill), (GuardNote::Remake, true));
+    prepare(&part).unwrap();
+    let verdict = accept(&part, &permit());
+    assert_eq!((verdict.note, verdict.fill), (GuardNote::Ours, false));
 }
 
 #[test]
@@ -240,8 +268,12 @@ fn devices_are_read_freely_and_written_only_by_name() {
     }
     let verdict = device(blank(), &write, &on("/dev/nvme9n1")).unwrap();
     assert_eq!((verdict.note, verdict.fill), (GuardNote::ForeignOverwrite, false));
-    let verified = Wanted { reads: true, needs_pattern: true, ..write };
-    assert!(device(blank(), &verified, &on("/dev/nvme9n1")).unwrap().fill);
+    let verified = Wanted { reads: true, needs_pattern: true, first: 4096, ..write.clone() };
+    let verdict = device(blank(), &verified, &on("/dev/nvme9n1")).unwrap();
+    assert_eq!((verdict.fill, verdict.fill_from), (true, 4096));
+    assert_eq!(Task::of(&verified, &verdict).unwrap().parts.first(), Some(&(4096..MIB)));
+    let part = Wanted { rest: true, first: 4096, ..write };
+    assert!(!device(blank(), &part, &on("/dev/nvme9n1")).unwrap().fill);
 }
 
 #[test]

@@ -110,6 +110,102 @@ fn an_overwritten_foreign_file_stays_foreign_and_keeps_its_length() {
     assert_eq!(manifest::find(&path).unwrap(), None);
 }
 
+/// Bytes beside the parts lie in the blocks and pages that are written.
+#[test]
+fn only_the_parts_of_a_foreign_file_are_written() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let before = vec![7; usize::try_from(3 * BLOCK + 77).unwrap()];
+    fs::write(&path, &before).unwrap();
+    let identity = Some(Identity::of(&fs::metadata(&path).unwrap()));
+    let parts =
+        vec![1..2, 4096..8192, 9000..9001, BLOCK - 5..2 * BLOCK + 3, 3 * BLOCK..3 * BLOCK + 99];
+    let foreign = Task {
+        guard: GuardNote::ForeignOverwrite,
+        identity,
+        size_bytes: Some(before.len() as u64),
+        parts: parts.clone(),
+        ..task(path.clone(), 3 * BLOCK + 99)
+    };
+    let progress = Count::default();
+    make_files(std::slice::from_ref(&foreign), &progress, &AtomicBool::new(false)).unwrap();
+    assert_eq!(progress.0.load(Ordering::Relaxed), foreign.bytes());
+    let after = fs::read(&path).unwrap();
+    assert_eq!(after.len() as u64, 3 * BLOCK + 99);
+    let mut expected = vec![0; after.len()];
+    gpuio_gpu::pattern::fill(&mut expected, gpuio_gpu::pattern::file_key(11, 3), 0);
+    for (at, (found, pattern)) in (0_u64..).zip(after.iter().zip(&expected)) {
+        let filled = parts.iter().any(|part| part.contains(&at));
+        assert_eq!(*found, if filled { *pattern } else { 7 }, "byte {at}");
+    }
+}
+
+#[test]
+fn a_foreign_file_that_grew_meanwhile_is_not_touched() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    fs::write(&path, "precious").unwrap();
+    let mixed = Wanted { writes: true, ..wanted(&path, 4096) };
+    let allowed = Permit { overwrite: true, ..permit() };
+    let extend = Task::of(&mixed, &look(&mixed, &allowed).unwrap()).unwrap();
+    assert_eq!(extend.parts.first(), Some(&(8..4096)));
+    fs::write(&path, "precious, and more").unwrap();
+    let error = make_files(&[extend], &Count::default(), &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(error, MakeError::Replaced { .. }), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), b"precious, and more");
+}
+
+/// More files than are listed at once; the failure is in a later lot.
+#[test]
+fn many_files_are_made_or_none() {
+    let dir = directory();
+    let tasks = |of: u64| -> Vec<Task> {
+        let name = |n: u64| dir.path().join(format!("f.{n}"));
+        (0..of).map(|n| Task { file_number: n, ..task(name(n), 100 + n) }).collect()
+    };
+    fs::write(dir.path().join("f.140"), "precious").unwrap();
+    make_files(&tasks(150), &Count::default(), &AtomicBool::new(false)).unwrap_err();
+    assert_eq!(names(dir.path()), ["f.140"]);
+    let made = make_files(&tasks(140), &Count::default(), &AtomicBool::new(false)).unwrap();
+    assert_eq!(made.len(), 140);
+    for (task, made) in tasks(140).iter().zip(&made) {
+        assert!(holds_pattern(&task.path, 11, task.file_number));
+        assert_eq!(made.path, task.path.canonicalize().unwrap());
+        let entry = manifest::find(&task.path).unwrap().expect("it is ours");
+        assert!(entry.holds(Holds { salt: 11, file_number: task.file_number }));
+    }
+}
+
+/// Raises the stop flag when so many bytes are written.
+struct StopAfter<'a>(AtomicU64, &'a AtomicBool);
+
+impl Progress for StopAfter<'_> {
+    fn add(&self, bytes: u64) {
+        if self.0.fetch_sub(bytes, Ordering::Relaxed) <= bytes {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Stopped within a lot: what was there before stays ours, with its pattern where it was done.
+#[test]
+fn stopping_among_many_keeps_what_is_known_of_those_before() {
+    let dir = directory();
+    let path = |n: u64| dir.path().join(format!("f.{n}"));
+    for n in 0..4 {
+        prepare(&wanted(&path(n), 1000)).unwrap();
+    }
+    let longer = |n| wanted(&path(n), 2000);
+    let remake = |n| Task::of(&longer(n), &look(&longer(n), &permit()).unwrap()).unwrap();
+    let tasks: Vec<Task> = (0..4).map(remake).collect();
+    let stop = AtomicBool::new(false);
+    let error = make_files(&tasks, &StopAfter(AtomicU64::new(2000), &stop), &stop).unwrap_err();
+    assert!(matches!(error, MakeError::Stopped { .. }), "{error}");
+    let held = |n| manifest::find(&path(n)).unwrap().expect("it is still ours").holds(HOLDS);
+    // The flag was raised while the second one was written.
+    assert_eq!([held(0), held(1), held(2), held(3)], [true, false, false, false]);
+}
+
 #[test]
 fn a_file_that_appears_meanwhile_is_not_touched() {
     let dir = directory();

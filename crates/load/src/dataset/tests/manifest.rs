@@ -3,10 +3,16 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use super::super::manifest::{FILE_NAME, Holds, ManifestError, adopt, begin, find, forget, settle};
+use super::super::manifest::{
+    FILE_NAME, Holds, Lists, ManifestError, Take, begin, find, forget, settle, take,
+};
 use super::{Identity, directory, names};
 
 const HOLDS: Holds = Holds { salt: 11, file_number: 3 };
+
+fn adopt(path: &Path, holds: Holds) -> Result<(), ManifestError> {
+    take(&[(path, Take::New(holds))])
+}
 
 fn ours(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
@@ -238,4 +244,37 @@ fn a_next_list_left_by_a_crash_is_replaced() {
     ours(&path, "12345678");
     assert!(find(&path).unwrap().is_some());
     assert_eq!(names(dir.path()), [FILE_NAME, ".gpuio-files.lock", "a.0"]);
+}
+
+#[test]
+fn a_list_is_read_once_for_many_looks_and_changed_once_for_many_files() {
+    let dir = directory();
+    let paths: Vec<_> = (0..3).map(|n| dir.path().join(format!("a.{n}"))).collect();
+    for path in &paths {
+        fs::write(path, "12345678").unwrap();
+    }
+    ours(&paths[2], "12345678");
+    let all = [Take::New(HOLDS), Take::New(HOLDS), Take::Again];
+    let list = dir.path().join(FILE_NAME);
+    let before = fs::metadata(&list).unwrap().ino();
+    take(&paths.iter().zip(all).collect::<Vec<_>>()).unwrap();
+    assert_ne!(fs::metadata(&list).unwrap().ino(), before, "a list is replaced, not written to");
+    let mut lists = Lists::default();
+    assert!(lists.find(&paths[0]).unwrap().expect("it is listed").in_use);
+    fs::remove_file(&list).unwrap();
+    for path in &paths[1..] {
+        assert!(lists.find(path).unwrap().expect("it was listed when the list was read").in_use);
+        assert_eq!(find(path).unwrap(), None);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_ours_takes_no_other_with_it() {
+    let dir = directory();
+    let (mine, foreign) = (dir.path().join("a.0"), dir.path().join("b"));
+    ours(&mine, "12345678");
+    fs::write(&foreign, "precious").unwrap();
+    let error = take(&[(&mine, Take::Again), (&foreign, Take::Again)]).unwrap_err();
+    assert!(matches!(error, ManifestError::NotOurs { .. }), "{error}");
+    assert!(!find(&mine).unwrap().expect("it is still ours").in_use, "the list is as it was");
 }

@@ -1,0 +1,238 @@
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use gpuio_gpu::pattern;
+use gpuio_host::Root;
+use gpuio_record::{JobPlan, JobResult, Plan, VerifyOutcome};
+use proptest::prelude::*;
+
+use super::super::fixture_test::{job, result};
+use super::DataSet;
+use crate::dataset::judge::Permit;
+use crate::dataset::manifest;
+
+/// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap()
+}
+
+fn plan(jobs: Vec<JobPlan>) -> Plan {
+    Plan { jobs, interval_ns: 1_000_000_000, left_out: Vec::new(), software_gpu: false }
+}
+
+fn permit() -> Permit {
+    Permit { overwrite: true, make_missing: true, ..Permit::default() }
+}
+
+/// Prepares one group of jobs as a run does, and ends as one whose load never started.
+fn prepare(jobs: Vec<JobPlan>) {
+    let (mut plan, permit, root) = (plan(jobs), permit(), Root::live());
+    let mut data = DataSet::guard(&mut plan, &permit, &root).unwrap();
+    data.prepare(&plan.jobs, &AtomicBool::new(false), &|done, of| assert!(done <= of)).unwrap();
+    data.settle(&plan.jobs, &[]).unwrap();
+    data.finish().unwrap();
+}
+
+/// A job on a part of a file.
+#[derive(Debug, Clone)]
+struct Part {
+    offset: u64,
+    size: u64,
+    threads: u64,
+    rw: &'static str,
+    verify: &'static str,
+    engine: &'static str,
+}
+
+impl Part {
+    fn plan(&self, path: &Path, number: usize) -> JobPlan {
+        let Part { offset, size, threads, rw, verify, engine } = self;
+        let path = path.display();
+        let mut job = job(&format!(
+            "filename={path}\nrw={rw}\nbs=1\noffset={offset}\nsize={size}\ndirect=0\n\
+             threads={threads}\nverify={verify}\nengine={engine}"
+        ));
+        job.name = format!("j{number}");
+        job
+    }
+
+    /// Threads that name a file share it, one size after the other.
+    fn end(&self) -> u64 {
+        self.offset + self.size * self.threads
+    }
+
+    fn uses(&self, at: u64) -> bool {
+        (self.offset..self.end()).contains(&at)
+    }
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let numbers = (0..20_000_u64, 1..9000_u64, 1..3_u64);
+    let kind = prop::sample::select(vec!["write", "randwrite", "rw", "randrw"]);
+    let verify = prop::sample::select(vec!["off", "pass", "inline"]);
+    let engine = prop::sample::select(vec!["psync", "mmap"]);
+    (numbers, kind, verify, engine).prop_map(|((offset, size, threads), rw, verify, engine)| Part {
+        offset,
+        size,
+        threads,
+        rw,
+        verify,
+        engine,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// What making a data set writes to somebody else's file lies within the bytes that its jobs
+    /// use; and what they need is there.
+    #[test]
+    fn a_foreign_file_keeps_what_no_job_uses(
+        length in 0..40_000_usize,
+        parts in prop::collection::vec(part(), 1..4),
+    ) {
+        let dir = directory();
+        let path = dir.path().join("mine");
+        let before: Vec<u8> = (1..=251_u8).cycle().take(length).collect();
+        std::fs::write(&path, &before).unwrap();
+        let both = || parts.iter().enumerate();
+        let jobs: Vec<JobPlan> = both().map(|(n, part)| part.plan(&path, n)).collect();
+        let target = &jobs[0].targets[0];
+        let key = pattern::file_key(jobs[0].salt, target.file_number);
+        prepare(jobs);
+        let after = std::fs::read(&path).unwrap();
+        prop_assert!(after.len() >= before.len(), "it is not cut");
+        for (at, (byte, found)) in (0..).zip(before.iter().zip(&after)) {
+            let used = parts.iter().any(|part| part.uses(at));
+            prop_assert!(used || byte == found, "byte {at} is no job's and changed");
+        }
+        for (at, found) in (0..).zip(&after).skip(before.len()) {
+            let used = parts.iter().any(|part| part.uses(at));
+            prop_assert!(used || *found == 0, "byte {at} is no job's and was written");
+        }
+        for part in &parts {
+            let reads = part.rw.ends_with("rw");
+            let end = usize::try_from(part.end()).unwrap();
+            prop_assert!(after.len() >= end || !(reads || part.engine == "mmap"), "too short");
+            let start = usize::try_from(part.offset).unwrap();
+            if reads && part.verify != "off" {
+                prop_assert_eq!(pattern::check(&after[start..end], key, part.offset), None);
+            }
+            if !reads && part.engine != "mmap" && parts.len() == 1 {
+                prop_assert_eq!(&after, &before, "a job that only writes needs nothing made");
+            }
+        }
+        prop_assert_eq!(manifest::find(&path).unwrap(), None, "it does not become ours");
+    }
+}
+
+/// The result of a job whose verification found everything right.
+fn right(job: &JobPlan) -> JobResult {
+    let verify = VerifyOutcome { complete: true, ..VerifyOutcome::default() };
+    JobResult { verify: Some(verify), ..result(job, 1) }
+}
+
+/// A group that writes, and one that reads what it wrote.
+fn write_then_read(write: &str, read: &str, file: Option<&[u8]>) -> Result<Vec<u8>, String> {
+    let dir = directory();
+    let path = dir.path().join("f");
+    if let Some(bytes) = file {
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let line = |rest: &str| job(&format!("filename={}\ndirect=0\nbs=4k\n{rest}", path.display()));
+    let mut reader = line(read);
+    (reader.name, reader.group) = ("b".to_owned(), 1);
+    let mut plan = plan(vec![line(write), reader]);
+    // gdsio's face: nothing is made for a read.
+    let (permit, root) = (Permit { make_missing: false, ..permit() }, Root::live());
+    let stop = AtomicBool::new(false);
+    let guarded = DataSet::guard(&mut plan, &permit, &root);
+    let mut data = guarded.map_err(|error| error.to_string())?;
+    let (first, second) = plan.jobs.split_at(1);
+    data.prepare(first, &stop, &|_, _| {}).unwrap();
+    // The load and its verification pass.
+    let target = &first[0].targets[0];
+    let key = pattern::file_key(first[0].salt, target.file_number);
+    let from = first[0].offset_bytes;
+    let mut bytes = vec![0; usize::try_from(target.length_bytes - from).unwrap()];
+    pattern::fill(&mut bytes, key, from);
+    let open = std::fs::File::options().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&open, &bytes, from).unwrap();
+    data.settle(first, &[right(&first[0])]).unwrap();
+    data.prepare(second, &stop, &|_, _| {}).unwrap();
+    data.settle(second, &[right(&first[0])]).unwrap();
+    data.finish().unwrap();
+    Ok(std::fs::read(path).unwrap())
+}
+
+#[test]
+fn what_one_group_wrote_and_verified_the_next_may_verify() {
+    let mine = vec![7; 64 << 10];
+    let after = write_then_read(
+        "rw=write\noffset=8k\nsize=16k\nverify=pass",
+        "rw=read\noffset=8k\nsize=16k\nverify=pass",
+        Some(&mine),
+    );
+    let after = after.unwrap();
+    assert!(after[..8 << 10] == mine[..8 << 10] && after[24 << 10..] == mine[24 << 10..]);
+    for read in ["offset=4k\nsize=16k", "offset=8k\nsize=20k", "size=4k"] {
+        let error = write_then_read(
+            "rw=write\noffset=8k\nsize=16k\nverify=pass",
+            &format!("rw=read\nverify=pass\n{read}"),
+            Some(&mine),
+        );
+        assert!(error.unwrap_err().contains("nothing to verify its bytes against"), "{read}");
+    }
+}
+
+/// The list must not say of a whole file what is true of its beginning.
+#[test]
+fn a_verified_beginning_does_not_vouch_for_a_longer_file_of_ours() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let line = |rest: &str| job(&format!("filename={}\ndirect=0\n{rest}", path.display()));
+    let run = |line: JobPlan, verified: bool| {
+        let (mut plan, permit, root) = (plan(vec![line]), permit(), Root::live());
+        let mut data = DataSet::guard(&mut plan, &permit, &root).unwrap();
+        data.prepare(&plan.jobs, &AtomicBool::new(false), &|_, _| {}).unwrap();
+        let open = std::fs::File::options().write(true).open(&path).unwrap();
+        let length = plan.jobs[0].targets[0].length_bytes;
+        open.set_len(open.metadata().unwrap().len().max(length)).unwrap();
+        drop(open);
+        let results: Vec<JobResult> = plan.jobs.iter().filter(|_| verified).map(right).collect();
+        data.settle(&plan.jobs, &results).unwrap();
+        data.finish().unwrap();
+        manifest::find(&path).unwrap().expect("it is ours").pattern
+    };
+    assert!(!run(line("rw=write\nbs=4k\nsize=64k"), false));
+    assert!(!run(line("rw=write\nbs=4k\nsize=16k\nverify=pass"), true), "48 KiB are unknown");
+    assert!(run(line("rw=write\nbs=4k\nsize=64k\nverify=pass"), true));
+}
+
+/// A part that is to be verified needs a file of ours that holds the pattern in all the rest.
+#[test]
+fn a_verified_write_of_a_part_makes_a_file_of_ours_whole() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let line = |rest: &str| job(&format!("filename={}\ndirect=0\nbs=4k\n{rest}", path.display()));
+    prepare(vec![line("rw=write\nsize=64k")]);
+    let part = line("rw=write\noffset=8k\nsize=16k\nverify=pass");
+    let key = pattern::file_key(part.salt, part.targets[0].file_number);
+    prepare(vec![part]);
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(bytes.len(), 24 << 10);
+    assert_eq!(pattern::check(&bytes, key, 0), None);
+}
+
+/// Two jobs of a group on one file of ours: it is made for the longer one.
+#[test]
+fn a_file_that_is_made_anew_is_long_enough_for_every_job() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let line = |rest: &str| job(&format!("filename={}\ndirect=0\nbs=4k\n{rest}", path.display()));
+    prepare(vec![line("rw=rw\nsize=64k")]);
+    let mut short = line("rw=read\nsize=16k\nverify=pass");
+    short.name = "short".to_owned();
+    prepare(vec![short, line("rw=read\nsize=64k")]);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 64 << 10);
+}
