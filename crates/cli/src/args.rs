@@ -48,9 +48,10 @@ pub(crate) struct Bench {
     pub(crate) out: Out,
 }
 
-/// What to do.
+/// What to do. A value may begin with a hyphen: `--size -1` is told by the key's own words, with
+/// the flag.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Load")]
+#[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
     /// How bytes travel: host, staged, cached, a list of them, or all [auto: staged if a GPU is
     /// named, else host]

@@ -26,6 +26,8 @@ fn values() {
             ("--size 0", &["--size", "'0'", "above 0"]),
             ("--size 1q", &["--size", "1q"]),
             ("--size=-1", &["--size", "-1"]),
+            ("--size -1", &["--size", "'-1'"]),
+            ("--offset -4096 --size 1m", &["--offset", "'-4096'"]),
             ("--size 99999999999g", &["--size"]),
             ("--bs 0", &["--bs", "above 0"]),
             ("--bs 2m --size 1m", &["--size", "1048576", "2097152"]),
@@ -36,7 +38,7 @@ fn values() {
             ("--threads 0 --size 1m", &["--threads", "1 or more"]),
             ("--threads 70000 --bs 4k --size 4k", &["--threads", "70000", "65536"]),
             ("--threads=-3", &["--threads", "-3"]),
-            ("--threads -3", &["-3"]),
+            ("--threads -3", &["--threads", "'-3'"]),
             ("--depth 0 --size 1m", &["--depth"]),
             ("--depth 70000 --size 1m", &["--depth", "70000", "65535"]),
             ("--runtime 0 --size 1m", &["--runtime"]),
@@ -60,9 +62,9 @@ fn words_with_a_nearest_one() {
         2,
         &[
             ("--rw raed --size 1m", &["--rw", "raed", "nearest: read"]),
-            ("--engine iouring --size 1m", &["--engine", "iouring", "io_uring"]),
+            ("--engine iouring --size 1m", &["--engine", "iouring", "nearest: io_uring"]),
             ("--path gds --size 1m", &["--path", "gds", "host, staged, cached"]),
-            ("--path stagde --size 1m", &["--path", "stagde", "staged"]),
+            ("--path stagde --size 1m", &["--path", "stagde", "nearest: staged"]),
             ("--verify=maybe --size 1m", &["--verify", "maybe", "pass, inline"]),
             ("--memory devise --size 1m", &["--memory", "devise", "device"]),
             ("--fill randm --size 1m", &["--fill", "randm", "random"]),
@@ -101,8 +103,8 @@ fn not_on_this_machine() {
         &[
             ("--gpu software:7", &["--gpu", "no GPU 7", "has 0"]),
             ("--gpu software:0,1 --size 1m", &["--gpu", "no GPU 1"]),
-            ("--cpus 4000 --size 1m", &["--cpus", "4000"]),
-            ("--numa 99 --size 1m", &["--numa", "99"]),
+            ("--cpus 4000 --size 1m", &["--cpus", "only on CPUs 0", "not all of 4000"]),
+            ("--numa 99 --size 1m", &["--numa", "no NUMA node 99", "this machine has "]),
         ],
     );
 }

@@ -110,7 +110,8 @@ fn engine(
     let (name, why) = defaults::engine(asked, direct, machine);
     let row = ENGINES.iter().find(|row| row.name == name).ok_or_else(|| {
         let known: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
-        let what = format!("there is no engine '{name}'; engines: {}", known.join(", "));
+        let near = super::nearest(&name, known.iter().copied());
+        let what = format!("there is no engine '{name}'{near}; engines: {}", known.join(", "));
         PlanError::usage(asked, "engine", what)
     })?;
     Ok((row, why))

@@ -177,7 +177,14 @@ fn unknown_path(job: &JobSpec, name: &str) -> PlanError {
             ),
         );
     }
-    PlanError::usage(job, "paths", format!("there is no path '{name}'; paths are {known}, or all"))
+    let near = nearest(name, PATHS.iter().map(|row| row.name));
+    let what = format!("there is no path '{name}'{near}; paths are {known}, or all");
+    PlanError::usage(job, "paths", what)
+}
+
+/// What a misspelt word may have meant, as a part of a sentence; nothing where all are too far.
+fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    gpuio_spec::nearest(word, known).map(|near| format!("; nearest: {near}")).unwrap_or_default()
 }
 
 /// Job names are keys of the record: repeats get a number.

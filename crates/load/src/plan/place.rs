@@ -88,7 +88,8 @@ fn seat(asked: &JobSpec, gpu_node: Option<u32>, machine: &Machine<'_>) -> Result
             }
             None => {
                 let have: Vec<u32> = machine.host.numa.nodes.iter().map(|n| n.node).collect();
-                let what = format!("there is no NUMA node {node}; this machine has {have:?}");
+                let have = if have.is_empty() { "none".to_owned() } else { format_cpu_list(&have) };
+                let what = format!("there is no NUMA node {node}; this machine has {have}");
                 return Err(PlanError::unavailable(asked, "numa", what));
             }
         };

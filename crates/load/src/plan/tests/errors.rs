@@ -56,6 +56,10 @@ fn engines_that_do_not_exist() {
         refused_job(|job| job.engine = Some("magic".into())),
         "job 'a': there is no engine 'magic'; engines: psync, io_uring, libaio, mmap, null, pool"
     );
+    let near = refused_job(|job| job.engine = Some("iouring".into()));
+    assert!(near.contains("no engine 'iouring'; nearest: io_uring; engines: psync"), "{near}");
+    let near = usage(refused("path=stagde"));
+    assert!(near.contains("no path 'stagde'; nearest: staged; paths are host"), "{near}");
 }
 
 #[test]
@@ -254,12 +258,12 @@ fn places_that_threads_can_not_have() {
     );
     assert_eq!(
         unavailable(refused("numa=5")),
-        "job 'a', numa=5 (f:2:1): there is no NUMA node 5; this machine has [0, 1, 2]"
+        "job 'a', numa=5 (f:2:1): there is no NUMA node 5; this machine has 0-2"
     );
     let mut bench = Bench::default();
     bench.host.numa.nodes.clear();
     let text = unavailable(bench.refusal(&parsed("[a]\nnuma=1\n")));
-    assert!(text.ends_with("there is no NUMA node 1; this machine has []"), "{text}");
+    assert!(text.ends_with("there is no NUMA node 1; this machine has none"), "{text}");
 }
 
 #[test]
