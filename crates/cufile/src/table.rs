@@ -132,7 +132,7 @@ impl Library {
     /// opens no device and writes no log before [`crate::Driver::open`].
     ///
     /// # Errors
-    /// [`Absent::NoLibrary`] if none loads, [`Absent::SymbolMissing`] if one does that is no cuFile.
+    /// [`Absent::NoLibrary`] if none loads, [`Absent::SymbolMissing`] if one is no cuFile.
     pub fn load(search: &Search) -> Result<Library, Absent> {
         let places = search.places();
         let mut tried = places.empty;

@@ -38,6 +38,7 @@ impl Cuda {
         Some(Cuda {
             // SAFETY: the type is that of the function in the CUDA driver API's manual.
             create: unsafe {
+                // tidy: long line, rustfmt keeps the types of a transmute together
                 std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut Stream, c_uint) -> c_int>(
                     create,
                 )

@@ -3,7 +3,7 @@
 //!
 //! Built as `libgpuio_softcufile.so`, it lets tests, demonstrations and CI run gpuio's own code for
 //! cuFile without NVIDIA's library and without a GPU. It is no way to move data fast, it is no
-//! replacement of NVIDIA's library, and it works with the software GPU (`libgpuio_softgpu.so`, found
+//! replacement of NVIDIA's library, and works with the software GPU (`libgpuio_softgpu.so`, found
 //! among the objects that are loaded already) only. Its declarations are our own, from the "cuFile
 //! API Reference Guide", and it keeps to what that documents:
 //!
@@ -16,10 +16,10 @@
 //! The environment is read at the first call:
 //!
 //! - `GPUIO_SOFT_CUFILE_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each
-//!   such call, or so many of them, fails. Codes from 5001 on are cuFile's; lower ones are an errno,
+//!   such call, or so many of them, fails. Codes from 5001 on are cuFile's; lower ones an errno,
 //!   which only `cuFileRead` and `cuFileWrite` can tell (others answer 5030 then). The code `short`
 //!   makes a transfer move half of what was asked, which the library promises not to do.
-//! - `CUFILE_ENV_PATH_JSON`: if it names a file that can't be read, `cuFileDriverOpen` answers 5002.
+//! - `CUFILE_ENV_PATH_JSON`: if it names no file that can be read, `cuFileDriverOpen` answers 5002.
 //!
 //! Nothing of it is for linking: load it with `dlopen(3)`.
 #![allow(unsafe_code)]
