@@ -53,7 +53,7 @@ pub(crate) struct Bench {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, a list of them, or all [auto: staged if a GPU is
+    /// How bytes travel: host, staged, cached, gather, a list of them, or all [auto: staged if a GPU is
     /// named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
@@ -157,6 +157,9 @@ pub(crate) struct MachineFlags {
     /// Copy streams per thread on GPU paths [2 below 64k, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
+    /// Blocks per launch on path gather [512 KiB of them, at most 128]
+    #[arg(long, value_name = "N")]
+    pub(crate) gather_batch: Option<String>,
 }
 
 /// Which bytes.
@@ -221,7 +224,7 @@ impl Bench {
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 31] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 32] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -250,6 +253,7 @@ impl Bench {
             ("cpus", &machine.cpus, "--cpus"),
             ("memory", &machine.memory, "--memory"),
             ("streams", &machine.streams, "--streams"),
+            ("gather_batch", &machine.gather_batch, "--gather-batch"),
             ("directory", &data.directory, "--directory"),
             ("file_prefix", &data.file_prefix, "--file-prefix"),
             ("path", &None, "--path"),

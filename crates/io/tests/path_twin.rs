@@ -42,9 +42,10 @@ fn twins(path: &str, engine: &str, memory: MemKind, context: &Context) {
         if direct && base.path.buffered_only {
             continue;
         }
-        for depth in [1, 4, 9] {
+        for (depth, batch) in [(1, 1), (4, 2), (9, 4)] {
             for &streams in streams {
-                let setup = base.with(depth, streams);
+                // Whether a batch is one run of slots, or could be, is the gather path's matter.
+                let setup = base.with(depth, streams).batches(batch, streams != 2);
                 let runs = Config {
                     cases: 1,
                     failure_persistence: None,
@@ -97,7 +98,7 @@ fn every_engine(path: &str) {
 #[test]
 fn every_path_of_the_table_has_a_twin_test() {
     let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
-    assert_eq!(names, ["host", "staged", "cached"]);
+    assert_eq!(names, ["host", "staged", "cached", "gather"]);
 }
 
 #[test]
@@ -113,4 +114,9 @@ fn staged() {
 #[test]
 fn cached() {
     every_engine("cached");
+}
+
+#[test]
+fn gather() {
+    every_engine("gather");
 }

@@ -39,11 +39,11 @@ pub struct Choice {
 /// A path with its place in gdsio's numbering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
-    /// Path name: `host`, `staged`, `cached`.
+    /// Path name: `host`, `staged`, `cached`, `gather`.
     pub choice: Choice,
-    /// gdsio's `-x` number.
-    pub gdsio: u8,
-    /// gdsio's XferType.
+    /// gdsio's `-x` number; absent for paths that gdsio does not have.
+    pub gdsio: Option<u8>,
+    /// gdsio's XferType, or a name in its manner.
     pub gdsio_name: String,
 }
 
@@ -101,6 +101,11 @@ pub struct JobPlan {
     pub memory: MemoryKind,
     /// Copy streams per thread; 0 on paths without a GPU leg.
     pub streams: u32,
+    /// Blocks per launch; absent on paths that move each block by itself.
+    pub gather_batch: Option<u32>,
+    /// Whether places of blocks in the destination are spread, so that a batch can't be one plain
+    /// copy; absent on paths that move each block by itself.
+    pub gather_scatter: Option<bool>,
     /// Whether all threads use one descriptor per file.
     pub shared_fd: bool,
     /// Whether files that this run makes are kept afterwards.

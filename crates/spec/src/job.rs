@@ -123,6 +123,10 @@ pub struct JobSpec {
     pub keep: Option<bool>,
     /// GPU streams per thread; at least 1.
     pub streams: Option<u32>,
+    /// Blocks per launch on path `gather`; at least 1.
+    pub gather_batch: Option<u32>,
+    /// On path `gather`: blocks get places in the destination that are apart from one another.
+    pub gather_scatter: Option<bool>,
     /// Do not register buffers with the path's library.
     pub skip_bufregister: Option<bool>,
     /// gdsio's `-p`: let cuFile copy between GPUs over NVLink.

@@ -106,7 +106,7 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
     })
 }
 
-/// The quick run's size: about a minute with a GPU's three paths, verification included, on a data
+/// The quick run's size: about a minute with a GPU's four paths, verification included, on a data
 /// set that suits this disk and memory.
 fn quick_run(bench: &Bench) -> Spec {
     const MIB: u64 = 1 << 20;

@@ -26,7 +26,11 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     line("PATHS", "how bytes travel between host memory and their destination", &Ok(()));
     for row in PATHS {
         let state = if row.needs_gpu { gpu.clone() } else { Ok(()) };
-        line(row.name, &format!("{} (gdsio -x {})", row.summary, row.gdsio), &state);
+        let number = match row.gdsio {
+            Some(number) => format!("gdsio -x {number}"),
+            None => "gdsio has none like it".to_owned(),
+        };
+        line(row.name, &format!("{} ({number})", row.summary), &state);
     }
     line("ENGINES", "how bytes travel between files and host memory", &Ok(()));
     for row in ENGINES {

@@ -9,11 +9,12 @@ const NAME: &str = "cached";
 
 pub(super) const ROW: Row = Row {
     name: NAME,
-    gdsio: 4,
+    gdsio: Some(4),
     gdsio_name: "CPU_CACHED_GPU",
     summary: "file through the page cache to a pinned ring, then copies to GPU memory",
     needs_gpu: true,
     buffered_only: true,
+    batches: false,
     open,
 };
 

@@ -11,11 +11,12 @@ const NAME: &str = "host";
 
 pub(super) const ROW: Row = Row {
     name: NAME,
-    gdsio: 1,
+    gdsio: Some(1),
     gdsio_name: "CPUONLY",
     summary: "file to host memory and back; no GPU",
     needs_gpu: false,
     buffered_only: false,
+    batches: false,
     open,
 };
 

@@ -6,8 +6,14 @@
 //! in [`PATHS`].
 
 mod cached;
+mod ends;
+mod file_leg;
+mod gather;
 mod host;
+mod judge;
+mod lanes;
 mod memory;
+mod requests;
 mod ring;
 mod staged;
 
@@ -188,6 +194,12 @@ pub struct GpuSide {
     pub memory: MemKind,
     /// Streams over which the copies of one worker are spread, at least 1.
     pub streams: u32,
+    /// Blocks for each launch of the `gather` path, 1 to [`Config::slots`]; what is outside is
+    /// brought inside. Other paths do not read it.
+    pub batch: u32,
+    /// Whether the `gather` path spreads blocks over the destination, so that no launch could be
+    /// one plain copy instead. Other paths do not read it.
+    pub scatter: bool,
 }
 
 /// Everything a path is opened with.
@@ -238,9 +250,9 @@ impl std::fmt::Debug for Opened {
 pub struct Row {
     /// Name on the command line.
     pub name: &'static str,
-    /// gdsio's `-x` number.
-    pub gdsio: u8,
-    /// The name that gdsio prints as XferType.
+    /// gdsio's `-x` number, if gdsio has the path.
+    pub gdsio: Option<u8>,
+    /// The name that gdsio prints as XferType, or would.
     pub gdsio_name: &'static str,
     /// One line for `--help`.
     pub summary: &'static str,
@@ -248,6 +260,9 @@ pub struct Row {
     pub needs_gpu: bool,
     /// Whether it must not open its files with O_DIRECT.
     pub buffered_only: bool,
+    /// Whether it moves blocks in batches, so that [`GpuSide::batch`] and [`GpuSide::scatter`]
+    /// say something.
+    pub batches: bool,
     /// Opens it on the calling thread, which will drive it.
     pub open: fn(Config) -> Result<Opened, PathError>,
 }
@@ -265,7 +280,7 @@ fn open_engine(config: &Config, area: Area) -> Result<engine::Opened, EngineErro
 }
 
 /// All paths, in the order in which they are shown.
-pub const PATHS: &[Row] = &[host::ROW, staged::ROW, cached::ROW];
+pub const PATHS: &[Row] = &[host::ROW, staged::ROW, cached::ROW, gather::ROW];
 
 /// The path of this name.
 #[must_use]

@@ -6,10 +6,11 @@ const NAME: &str = "staged";
 
 pub(super) const ROW: Row = Row {
     name: NAME,
-    gdsio: 2,
+    gdsio: Some(2),
     gdsio_name: "CPU_GPU",
     summary: "file to a pinned ring, then asynchronous copies to GPU memory; both overlap",
     needs_gpu: true,
     buffered_only: false,
+    batches: false,
     open: |config| ring::open(NAME, config),
 };

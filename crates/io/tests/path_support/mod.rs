@@ -114,6 +114,9 @@ pub(crate) struct Setup {
     pub(crate) memory: MemKind,
     pub(crate) depth: u32,
     pub(crate) streams: u32,
+    /// Of the `gather` path.
+    pub(crate) batch: u32,
+    pub(crate) scatter: bool,
     pub(crate) inject: Option<Inject>,
 }
 
@@ -125,12 +128,18 @@ impl Setup {
             memory,
             depth: 4,
             streams: 2,
+            batch: 2,
+            scatter: true,
             inject: None,
         }
     }
 
     pub(crate) fn with(&self, depth: u32, streams: u32) -> Setup {
         Setup { depth, streams, ..self.clone() }
+    }
+
+    pub(crate) fn batches(&self, batch: u32, scatter: bool) -> Setup {
+        Setup { batch, scatter, ..self.clone() }
     }
 
     pub(crate) fn inject(&self, faults: &str) -> Setup {
@@ -159,6 +168,8 @@ impl Setup {
                 context: context.clone(),
                 memory: self.memory,
                 streams: self.streams,
+                batch: self.batch,
+                scatter: self.scatter,
             }),
             inject: self.inject.clone(),
             counters: Arc::new(LegCounters::default()),

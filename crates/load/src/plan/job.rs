@@ -3,7 +3,8 @@
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path;
 use gpuio_record::{
-    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Pacing, PathChoice, VerifyMode,
+    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Order, Pacing, PathChoice,
+    VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
@@ -39,7 +40,7 @@ pub(super) fn resolve(
     let block_max = blocks.iter().map(|b| b.max_bytes).max().unwrap_or(0);
     let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
     let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
-    let depth = defaults::depth(asked, engine.asynchronous, path.needs_gpu, block_max);
+    let slots = slots(asked, path, engine.asynchronous, &order, block_max);
     let name = if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() };
     let seed = asked.seed.unwrap_or(1);
     let workers = place::workers(asked, threads, seed, &gpus, laid.regions, machine)?;
@@ -49,7 +50,7 @@ pub(super) fn resolve(
         path: path_choice(path, why.clone()),
         engine: choice(engine.name, engine_why),
         threads,
-        depth,
+        depth: slots.depth,
         read_percent,
         order,
         blocks,
@@ -68,11 +69,9 @@ pub(super) fn resolve(
         fill: fill(asked),
         refill: asked.refill.unwrap_or(false),
         memory: memory(asked, path.needs_gpu),
-        streams: if path.needs_gpu {
-            asked.streams.unwrap_or(default_streams(block_max)).min(depth)
-        } else {
-            0
-        },
+        streams: slots.streams,
+        gather_batch: slots.batch,
+        gather_scatter: slots.scatter,
         shared_fd: asked.shared_fd.unwrap_or(false),
         keep: asked.keep.unwrap_or(!ground.scratch),
         inject: asked.inject.clone(),
@@ -88,6 +87,32 @@ pub(super) fn resolve(
     };
     vet::plan(asked, &plan, grain)?;
     Ok(plan)
+}
+
+/// How many blocks are under way, and how they cross to the GPU.
+struct Slots {
+    depth: u32,
+    streams: u32,
+    batch: Option<u32>,
+    scatter: Option<bool>,
+}
+
+fn slots(
+    asked: &JobSpec,
+    path: &path::Row,
+    asynchronous: bool,
+    order: &Order,
+    block_max: u64,
+) -> Slots {
+    if path.batches {
+        let defaults::Gather { depth, streams, batch, scatter } =
+            defaults::gather(asked, order, block_max);
+        return Slots { depth, streams, batch: Some(batch), scatter: Some(scatter) };
+    }
+    let depth = defaults::depth(asked, asynchronous, path.needs_gpu, block_max);
+    let streams = asked.streams.unwrap_or(default_streams(block_max)).min(depth);
+    let streams = if path.needs_gpu { streams } else { 0 };
+    Slots { depth, streams, batch: None, scatter: None }
 }
 
 fn path_choice(path: &path::Row, why: Option<String>) -> PathChoice {
@@ -205,6 +230,10 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
     note(
         asked.nvlinks == Some(true),
         "enable_nvlinks: concerns cuFile's copies between GPUs; this path makes none",
+    );
+    note(
+        (asked.gather_batch.is_some() || asked.gather_scatter.is_some()) && !path.batches,
+        "gather_batch, gather_scatter: concern path gather; this path moves each block by itself",
     );
     let gpu_named = asked.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
     note(

@@ -26,9 +26,11 @@ pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
         return Err(PlanError::usage(asked, "threads", what));
     }
     if asked.batch.is_some() {
+        let number = path.gdsio.map(|number| format!("{number} ")).unwrap_or_default();
         let what = format!(
-            "a batch size belongs to transfer types 6 and 7, and this is {} ({}); remove it",
-            path.gdsio, path.name
+            "a batch size belongs to transfer types 6 and 7, and this is {number}({}); {}",
+            path.name,
+            if path.batches { "use gather_batch" } else { "remove it" }
         );
         return Err(PlanError::usage(asked, "batch", what));
     }

@@ -211,6 +211,8 @@ fn path_config(
             context,
             memory,
             streams: job.streams.max(1),
+            batch: job.gather_batch.unwrap_or(1),
+            scatter: job.gather_scatter.unwrap_or(false),
         }),
         inject,
         counters: Arc::clone(counters),

@@ -102,7 +102,7 @@ fn xfer_type<'a>(jobs: &[Job<'a>]) -> &'a str {
 
 /// gdsio's types 6 (GPU_BATCH) and 7 (GPU_BATCH_STREAM) carry the field.
 fn io_depth(jobs: &[Job<'_>]) -> String {
-    let batch = |(plan, _): &&Job<'_>| matches!(plan.path.gdsio, 6 | 7);
+    let batch = |(plan, _): &&Job<'_>| matches!(plan.path.gdsio, Some(6 | 7));
     match jobs.iter().filter(batch).map(|(plan, _)| plan.depth).max() {
         Some(depth) => format!("IoDepth: {depth} "),
         None => String::new(),

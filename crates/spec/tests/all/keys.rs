@@ -64,7 +64,7 @@ fn every_supported_key_records_who_asked() {
 fn the_native_flags_are_keys() {
     for flag in "path engine rw bs size threads depth runtime ramp directory filename gpu numa \
                  direct buffered verify seed rate rate-iops memory fill inject streams keep \
-                 poisson shared"
+                 poisson shared gather-batch"
         .split_whitespace()
     {
         let status = find(flag).map(|key| key.status);

@@ -16,7 +16,7 @@ fn a_native_job_that_says_nothing_reads_large_blocks_from_storage_for_ten_second
     assert_eq!((job.name.as_str(), job.group), ("a", 0));
     assert_eq!((job.path.choice.asked.as_str(), job.path.choice.got.as_str()), ("auto", "host"));
     assert_eq!(job.path.choice.why.as_deref(), Some("no GPU and no path was asked for"));
-    assert_eq!((job.path.gdsio, job.path.gdsio_name.as_str()), (1, "CPUONLY"));
+    assert_eq!((job.path.gdsio, job.path.gdsio_name.as_str()), (Some(1), "CPUONLY"));
     assert_eq!((job.engine.asked.as_str(), job.engine.got.as_str()), ("auto", "io_uring"));
     assert_eq!(job.engine.why.as_deref(), Some("O_DIRECT I/O gains from depth"));
     assert_eq!((job.threads, job.depth, job.read_percent), (1, 8, 100));
@@ -238,7 +238,29 @@ fn the_quick_run_does_everything_one_after_another_and_verifies() {
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));
     assert_eq!(plan.jobs[3].blocks, sizes(4 * KIB));
-    assert_eq!(plan.left_out.len(), 2);
+    assert_eq!(plan.left_out.len(), 3);
     let all = Bench::default().plan(&quick_spec(size)).unwrap();
-    assert_eq!(all.jobs.len(), 12, "three paths each");
+    assert_eq!(all.jobs.len(), 16, "four paths each");
+}
+
+#[test]
+fn gather_has_three_batches_that_stay_in_cache() {
+    let gather = |text: &str| {
+        let job = job(&format!("path=gather\n{text}"));
+        (job.depth, job.gather_batch.unwrap(), job.streams, job.gather_scatter.unwrap())
+    };
+    assert_eq!(gather("rw=randread\nbs=4k"), (384, 128, 3, true));
+    assert_eq!(gather("rw=read\nbs=512"), (384, 128, 3, false));
+    assert_eq!(gather("rw=read\nbs=64k\nengine=psync"), (24, 8, 3, false));
+    assert_eq!(gather("rw=randwrite\nbs=16m"), (3, 1, 3, true));
+    // What was given is kept, and cut into batches.
+    assert_eq!(gather("rw=randread\nbs=4k\ndepth=32"), (32, 11, 3, true));
+    assert_eq!(gather("rw=randread\nbs=4k\ndepth=1"), (1, 1, 1, true));
+    assert_eq!(gather("rw=randread\nbs=4k\ngather_batch=16"), (48, 16, 3, true));
+    assert_eq!(gather("rw=read\ndepth=4\ngather_batch=9\nstreams=8"), (4, 4, 1, false));
+    assert_eq!(gather("rw=read\ngather_scatter"), (3, 1, 3, true));
+    assert_eq!(gather("ioengine=sync\nrw=read\nbs=4k"), (1, 1, 1, false));
+    let other = job("path=staged\ngather_batch=8");
+    assert_eq!((other.gather_batch, other.gather_scatter), (None, None));
+    assert!(other.notes[0].starts_with("gather_batch, gather_scatter: concern path gather"));
 }

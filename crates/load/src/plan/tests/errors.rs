@@ -30,13 +30,13 @@ fn unavailable(error: PlanError) -> String {
 fn paths_that_do_not_exist() {
     assert_eq!(
         usage(refused("path=warp")),
-        "job 'a', path=warp (f:2:1): there is no path 'warp'; paths are host, staged, cached, or \
-         all"
+        "job 'a', path=warp (f:2:1): there is no path 'warp'; paths are host, staged, cached, \
+         gather, or all"
     );
     assert_eq!(
         unavailable(refused("xfer_type=0")),
         "job 'a', xfer_type=0 (f:2:1): transfer type 0 (path 'gds') is not built into this gpuio; \
-         it never falls back to another. Built in: host, staged, cached (-x 1, 2, 4)"
+         it never falls back to another. Built in: host, staged, cached, gather (-x 1, 2, 4)"
     );
     for (number, name) in [(3, "managed"), (5, "gds-async"), (6, "gds-batch")] {
         let text = unavailable(refused(&format!("xfer_type={number}")));

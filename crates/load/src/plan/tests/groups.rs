@@ -40,7 +40,7 @@ fn all_paths_are_those_that_this_machine_has() {
     let spec = parsed("[a]\npath=all\n[b]\npath=all\n");
     let plan = Bench::default().plan(&spec).unwrap();
     let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.got.as_str()).collect();
-    assert_eq!(got, ["host", "staged", "cached", "host", "staged", "cached"]);
+    assert_eq!(got, ["host", "staged", "cached", "gather", "host", "staged", "cached", "gather"]);
     assert!(plan.left_out.is_empty());
     for job in &plan.jobs {
         assert_eq!(job.path.choice.asked, "auto");
@@ -53,7 +53,7 @@ fn all_paths_are_those_that_this_machine_has() {
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";
-    assert_eq!(left, [("staged", why), ("cached", why)], "each once");
+    assert_eq!(left, [("staged", why), ("cached", why), ("gather", why)], "each once");
 }
 
 #[test]

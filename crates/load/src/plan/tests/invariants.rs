@@ -116,7 +116,9 @@ prop_compose! {
 prop_compose! {
     fn place()(
         paths in of(prop::collection::vec(
-            select(vec!["host", "staged", "cached", "all", "none"]).prop_map(str::to_owned), 1..3,
+            select(vec!["host", "staged", "cached", "gather", "all", "none"])
+                .prop_map(str::to_owned),
+            1..3,
         )),
         engine in of(select(vec!["psync", "io_uring", "mmap", "null"]).prop_map(str::to_owned)),
         threads in of(threads()),
@@ -229,6 +231,8 @@ fn job_holds_together(job: &JobPlan) {
     assert!(gpuio_io::engine::find(&job.engine.got).is_some());
     let path = gpuio_io::path::find(&job.path.choice.got).unwrap();
     assert_eq!(path.needs_gpu, job.streams > 0);
+    assert_eq!(path.batches, job.gather_batch.is_some() && job.gather_scatter.is_some());
+    assert!(job.gather_batch.is_none_or(|batch| (1..=job.depth).contains(&batch)));
     assert!(!path.needs_gpu || !job.gpus.is_empty());
     regions_fit(job);
     blocks_fit(job);

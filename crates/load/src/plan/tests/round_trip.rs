@@ -62,6 +62,8 @@ const CASES: &[&str] = &[
     "[a]\n[a]\n[a#2]\n",
     "[a]\ngpu=2,1\npath=staged\nmemory=vmm\nstreams=3\nverify=inline\nrefill=1\nrw=randwrite\n\
      sync=1\ninject=eio=1%,delay=2ms@10%\nseed=99\nshared_fd=1\nfilename=/have8g\nthreads=2\n",
+    "[a]\npath=gather\nrw=randread\nbs=4k\n[b]\npath=gather\nbs=64k\ndepth=7\n[c]\npath=gather\n\
+     gather_batch=5\ngather_scatter=1\n[d]\npath=gather\nrw=randwrite\ngather_scatter=0\ndepth=2\n",
     "[a]\nrw=randread\nrandom_distribution=normal:12.5\nbs=8k\n[b]\nrw=randread\n\
      random_distribution=pareto:0.3\nbs=512\n",
 ];

@@ -40,6 +40,12 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     if job.streams > 0 {
         set(out, "streams", &job.streams.to_string());
     }
+    if let Some(batch) = job.gather_batch {
+        set(out, "gather_batch", &batch.to_string());
+    }
+    if let Some(scatter) = job.gather_scatter {
+        switch(out, "gather_scatter", scatter);
+    }
     pinning(out, job);
     set(out, "threads", &job.threads.to_string());
     set(out, "depth", &job.depth.to_string());

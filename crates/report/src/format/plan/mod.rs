@@ -41,8 +41,13 @@ fn section(out: &mut String, job: &JobPlan, new_group: bool) {
     keys::write(out, job);
     let path = &job.path;
     chosen(out, "path", &path.choice);
-    let (number, name) = (path.gdsio, &path.gdsio_name);
-    comment(out, &format!("path {}: gdsio's -x {number} ({name})", path.choice.got));
+    let got = &path.choice.got;
+    match path.gdsio {
+        Some(number) => {
+            comment(out, &format!("path {got}: gdsio's -x {number} ({})", path.gdsio_name));
+        }
+        None => comment(out, &format!("path {got}: gdsio has none like it")),
+    }
     chosen(out, "engine", &job.engine);
     if let Some(why) = &job.direct_why {
         let mode = keys::direct_word(job.direct);

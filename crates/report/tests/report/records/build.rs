@@ -19,7 +19,7 @@ pub(crate) fn choice(got: &str) -> Choice {
 }
 
 pub(crate) fn path(got: &str, gdsio: u8, gdsio_name: &str) -> PathChoice {
-    PathChoice { choice: choice(got), gdsio, gdsio_name: gdsio_name.to_owned() }
+    PathChoice { choice: choice(got), gdsio: Some(gdsio), gdsio_name: gdsio_name.to_owned() }
 }
 
 pub(crate) fn block(size: u64) -> BlockShare {
@@ -94,6 +94,8 @@ pub(crate) fn job(name: &str) -> JobPlan {
         refill: false,
         memory: MemoryKind::Malloc,
         streams: 0,
+        gather_batch: None,
+        gather_scatter: None,
         shared_fd: false,
         keep: true,
         inject: None,

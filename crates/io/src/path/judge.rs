@@ -1,11 +1,11 @@
-//! Fills and checks what a ring's requests begin or end in, where it lies.
+//! Fills and checks what requests of a GPU path begin or end in, where it lies.
 
 use std::ptr::NonNull;
 
-use gpuio_gpu::pattern::{self, Mismatch};
+use gpuio_gpu::pattern;
 use gpuio_gpu::{Checker, DevPtr, DeviceBuf, GpuError, PatternKernels, Stream};
 
-use crate::path::GpuSide;
+use super::{GpuSide, Leg, Mismatch};
 
 /// A part of the destination: the first `len` bytes of a slot, which starts `at` bytes in.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ impl Judge {
         place: Place,
         key: u64,
         offset: u64,
-    ) -> Result<Option<Mismatch>, GpuError> {
+    ) -> Result<Option<pattern::Mismatch>, GpuError> {
         match self {
             Judge::Gpu { base, checker, stream, .. } => {
                 let device = base.byte_add(place.at as u64);
@@ -91,5 +91,18 @@ impl Judge {
                 Ok(pattern::check(bytes, key, offset))
             }
         }
+    }
+}
+
+/// A mismatch in the destination, with the leg in which it came about: `from_file`, the block's
+/// place in pinned memory, still holds what came from the file.
+pub(super) fn blame(m: pattern::Mismatch, from_file: &[u8], key: u64, offset: u64) -> Mismatch {
+    let in_file = pattern::check(from_file, key, offset).is_some();
+    Mismatch {
+        offset: m.first_offset,
+        expected: m.expected,
+        found: m.found,
+        bad_words: m.bad_words,
+        leg: Some(if in_file { Leg::File } else { Leg::Gpu }),
     }
 }
