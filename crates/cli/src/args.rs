@@ -211,6 +211,10 @@ pub(crate) struct Out {
     /// Save the record in this file too
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// In text, show the witnesses of every job's path (docs/proof.md), not only of those whose
+    /// bytes took another way than asked
+    #[arg(long)]
+    pub(crate) evidence: bool,
     /// Print the plan as a job file and end
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -15,6 +15,8 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(crate) struct Sink {
     stdout: Option<&'static Row>,
+    /// Whether text shows the witnesses of all jobs.
+    evidence: bool,
     file: Option<(PathBuf, File, &'static Row)>,
 }
 
@@ -25,7 +27,8 @@ impl Sink {
         let named = out.format.as_deref().map(find).transpose()?;
         let Some(path) = &out.output else {
             let text = find("text")?;
-            return Ok(Sink { stdout: Some(named.unwrap_or(text)), file: None });
+            let stdout = Some(named.unwrap_or(text));
+            return Ok(Sink { stdout, evidence: out.evidence, file: None });
         };
         let row = match named {
             Some(row) => row,
@@ -38,12 +41,13 @@ impl Sink {
         };
         let stdout = if out.quiet { None } else { Some(find("text")?) };
         let file = create(path)?;
-        Ok(Sink { stdout, file: Some((path.clone(), file, row)) })
+        let file = Some((path.clone(), file, row));
+        Ok(Sink { stdout, evidence: out.evidence, file })
     }
 
     /// A JSON file beside the text, in the working directory, by the time of day. Where none can
     /// be written, the run goes on without.
-    pub(crate) fn open_quick() -> Result<Sink, Failure> {
+    pub(crate) fn open_quick(evidence: bool) -> Result<Sink, Failure> {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let path = PathBuf::from(format!("gpuio-bench-{now}.json"));
         let row = find("json")?;
@@ -54,20 +58,16 @@ impl Sink {
                 None
             }
         };
-        Ok(Sink { stdout: Some(find("text")?), file })
+        Ok(Sink { stdout: Some(find("text")?), evidence, file })
     }
 
     /// Prints and saves.
     pub(crate) fn write(self, record: &Record, width: u16) -> Result<(), Failure> {
         if let Some(row) = self.stdout {
-            let text = match row.name {
-                "text" => format::text::render_text(record, width),
-                _ => (row.render)(record),
-            };
-            put(&text)?;
+            put(&rendered(row, record, width, self.evidence))?;
         }
         if let Some((path, mut file, row)) = self.file {
-            let text = (row.render)(record);
+            let text = rendered(row, record, format::TEXT_WIDTH, self.evidence);
             let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
             written.map_err(|error| {
                 Failure::Ran(format!("{}: the record could not be saved: {error}", path.display()))
@@ -85,6 +85,14 @@ impl Sink {
             // It was made by `open` and is empty; if it can't be removed it does no harm.
             let _ = std::fs::remove_file(path);
         }
+    }
+}
+
+fn rendered(row: &Row, record: &Record, width: u16, evidence: bool) -> String {
+    match (row.name, evidence) {
+        ("text", false) => format::text::render_text(record, width),
+        ("text", true) => format::text::render_text_with_evidence(record, width),
+        _ => (row.render)(record),
     }
 }
 

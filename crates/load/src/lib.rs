@@ -9,4 +9,5 @@ pub mod pace;
 pub mod pattern;
 pub mod places;
 pub mod plan;
+mod proof;
 pub mod run;

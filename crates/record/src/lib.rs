@@ -5,6 +5,7 @@
 
 pub mod facts;
 mod plan;
+mod proof;
 mod result;
 mod warning;
 mod warning_words;
@@ -14,6 +15,7 @@ pub use plan::{
     MemoryKind, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,
     WorkerPlan,
 };
+pub use proof::{Proof, Route, Says, Source, Verdict, Witness};
 pub use result::{
     CacheReading, CpuCost, CpuScope, DirectionResult, EndedHow, EngineGot, FileLegCounters,
     IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes, StorageReading, Tool,

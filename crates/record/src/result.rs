@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::{HostFacts, TargetStorage};
 use crate::plan::{DirectMode, Plan};
+use crate::proof::Proof;
 use crate::warning::Warning;
 
 /// One run, whole: what was asked and planned, where, what happened, what to beware of.
@@ -108,6 +109,9 @@ pub struct JobResult {
     pub direct_got: DirectMode,
     /// Page cache before and after, over the job's files.
     pub cache: CacheReading,
+    /// Which way the bytes took and who says so; absent in records of before it was taken down.
+    #[serde(default)]
+    pub proof: Option<Proof>,
     /// The first failures, at most 16 of each kind.
     pub failures: Vec<IoFailure>,
     /// Failed I/Os in all.

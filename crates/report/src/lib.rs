@@ -10,5 +10,5 @@ mod wrap;
 
 pub use format::gdsio;
 pub use format::plan::plan_text;
-pub use format::text::render_text;
+pub use format::text::{render_text, render_text_with_evidence};
 pub use format::{FORMATS, Row, find};

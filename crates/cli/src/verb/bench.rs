@@ -39,7 +39,8 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let own_file = quick && bench.out.output.is_none() && bench.out.format.is_none();
-    let sink = if own_file { Sink::open_quick()? } else { Sink::open(&bench.out)? };
+    let sink =
+        if own_file { Sink::open_quick(bench.out.evidence)? } else { Sink::open(&bench.out)? };
     let progress = Progress::new(bench.out.quiet);
     let record = match session.run(&progress) {
         Ok(record) => record,

@@ -178,6 +178,10 @@ fn print(record: &Record, ask: &GdsioAsk, out: &Out, verifies: bool) -> Result<(
         output::put("Verifying data")?;
         output::put(&line::line(&reads))?;
     }
+    // gdsio's XferType is what was asked for; which way the bytes took stands beside it.
+    for verdict in line::verdicts(record) {
+        eprintln!("{verdict}");
+    }
     trouble(record);
     Ok(())
 }

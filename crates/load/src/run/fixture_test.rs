@@ -83,6 +83,7 @@ pub(super) fn result(job: &JobPlan, ios: u64) -> JobResult {
             process_write_bytes: Some(writes * 4096),
             ..CacheReading::default()
         },
+        proof: None,
         failures: Vec::new(),
         failed: 0,
         verify: None,

@@ -18,6 +18,7 @@ use super::rusage::Usage;
 use super::sample::Sampler;
 use super::worker::{self, Outcome, Ready, Task};
 use super::{Means, Ran, RunError, Watch, warn};
+use crate::proof::Evidence;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
 /// woken by then, so that all begin together.
@@ -38,6 +39,7 @@ struct Measured {
     usage: Usage,
     series: Vec<Vec<Point>>,
     caches: Vec<gpuio_record::CacheReading>,
+    evidence: Evidence,
     open_ns: u64,
     verify_ns: u64,
 }
@@ -153,6 +155,7 @@ impl Group<'_> {
         watch: &dyn Watch,
     ) -> Measured {
         let before = Before::take(self.jobs);
+        let mut evidence = Evidence::begin(self.jobs);
         let open_ns = self.clock.now() - opening;
         let usage = Usage::of_process();
         let start = self.clock.now() + LEAD_NS;
@@ -171,13 +174,21 @@ impl Group<'_> {
             }
         }
         let usage = usage.until(&Usage::of_process());
+        evidence.end();
         let caches = around::caches(self.jobs, before);
         let verifying = self.clock.now();
         if self.jobs.iter().any(|job| job.verify == gpuio_record::VerifyMode::Pass) {
             watch.verifying(self.jobs);
         }
         gate.open(Stage::After);
-        Measured { usage, series: sampler.series(), caches, open_ns, verify_ns: verifying }
+        Measured {
+            usage,
+            series: sampler.series(),
+            caches,
+            evidence,
+            open_ns,
+            verify_ns: verifying,
+        }
     }
 
     fn conclude(
@@ -211,6 +222,7 @@ impl Group<'_> {
             watch.job_done(job, &result);
             ran.jobs.push(result);
         }
+        measured.evidence.prove(self.jobs, &mut ran.jobs[begun..]);
         let done = &ran.jobs[begun..];
         let total = results::total(self.jobs, done, &measured.usage);
         ran.warnings.extend(warn::group(self.jobs, done, self.means.host));

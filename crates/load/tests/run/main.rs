@@ -9,5 +9,6 @@ mod ends;
 mod groups;
 mod lab;
 mod latencies;
+mod proof;
 mod results;
 mod verification;

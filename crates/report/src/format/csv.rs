@@ -243,4 +243,10 @@ pub const COLUMNS: &[Column] = &[
     }),
     column("tool_version", "version of gpuio", |l| l.record.tool.version.clone()),
     column("warnings", "names of the warnings about the job or the run", warnings),
+    column("verdict", "way that the bytes took, as witnesses have it (docs/proof.md)", |l| {
+        maybe(l.job.proof.as_ref().map(|proof| &proof.verdict.words))
+    }),
+    column("verdict_sentence", "what the verdict rests on", |l| {
+        maybe(l.job.proof.as_ref().map(|proof| &proof.sentence))
+    }),
 ];

@@ -13,7 +13,8 @@ pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 
 /// One line for all jobs of the record together, as gdsio prints one for all jobs of a
 /// configuration file. With a software GPU a second line says so; it begins with
-/// `# software GPU:`, so that a script that looks for `IoType:` never sees it.
+/// `# software GPU:`, so that a script that looks for `IoType:` never sees it. Verdicts follow as
+/// lines that begin with `# path:` ([`verdicts`]).
 ///
 /// Ends in a line feed. Without any job the text is empty.
 #[must_use]
@@ -29,7 +30,24 @@ pub fn render(record: &Record) -> String {
             "# software GPU: no hardware GPU was in this run; the line above is not a GPU result\n",
         );
     }
+    for verdict in verdicts(record) {
+        out.push_str(&verdict);
+        out.push('\n');
+    }
     out
+}
+
+/// The way that each job's bytes took, as a comment line `# path: JOB: SENTENCE`, without a line
+/// feed: gdsio's own XferType is the mode that was asked for. Records without verdicts give none.
+#[must_use]
+pub fn verdicts(record: &Record) -> Vec<String> {
+    let line = |(plan, job): (&JobPlan, &JobResult)| {
+        let proof = job.proof.as_ref()?;
+        // A name can hold a line feed, and what follows it must not pass for a result.
+        let text = format!("{}: {}", plan.name, proof.sentence);
+        Some(format!("# path: {}", text.replace(char::is_control, " ")))
+    };
+    jobs(record).filter_map(line).collect()
 }
 
 /// A line for each job, for gdsio's `-J`: `Job: NAME `, then the fields of [`line()`]. No output of

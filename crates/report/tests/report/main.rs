@@ -10,6 +10,7 @@
 
 mod csv_rules;
 mod gdsio_line;
+mod proof_text;
 mod records;
 mod schema;
 mod snapshots;

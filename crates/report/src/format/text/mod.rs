@@ -4,6 +4,7 @@ mod cache;
 mod detail;
 mod grid;
 mod header;
+mod proof;
 mod table;
 mod trouble;
 mod verification;
@@ -22,12 +23,22 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// Order: what ran, when and where; whether the run is whole; one table with a row per job and
 /// direction, a total per group of several jobs and a row per path that this machine can't take
 /// (latencies in a table of their own where one does not fit), and what its words stand for;
-/// failures and verification; the legs of paths that have more than one, and when workers were
-/// done; page cache and storage; times outside the clock; warnings, the most severe first. Reads
-/// from the record alone; ends in a line feed. No colours and no control characters but the line
-/// feed.
+/// failures and verification; witnesses of jobs whose bytes took another way than asked; the legs
+/// of paths that have more than one, and when workers were done; page cache and storage; times
+/// outside the clock; warnings, the most severe first. Reads from the record alone; ends in a
+/// line feed. No colours and no control characters but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
+    render(record, width, false)
+}
+
+/// As [`render_text`], with the witnesses of every job and their readings.
+#[must_use]
+pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
+    render(record, width, true)
+}
+
+fn render(record: &Record, width: u16, evidence: bool) -> String {
     let mut out = header::render(record, width);
     out.push('\n');
     out.push_str(&table::render(record, width));
@@ -35,6 +46,7 @@ pub fn render_text(record: &Record, width: u16) -> String {
         table::legend(record, width),
         trouble::failures(record, width),
         verification::render(record, width),
+        proof::render(record, width, evidence),
         detail::legs(record, width),
         detail::workers(record, width),
         cache::render(record, width),

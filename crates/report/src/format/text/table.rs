@@ -3,16 +3,17 @@
 use gpuio_record::{CpuCost, DirectionResult, EndedHow, JobPlan, JobResult, Record, RunTotals};
 
 use super::grid::{Column, Grid, figures, words};
-use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
+use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
 use crate::number::{NONE, iops, maybe_time, throughput};
 use crate::workload::{Direction, blocks_short, directions, jobs, rw_of, verified};
 use crate::wrap::paragraph;
 
-const COUNT: usize = 16;
+const COUNT: usize = 17;
 /// Columns, in order.
 static COLUMNS: [Column; COUNT] = [
     words("job"),
     words("path"),
+    words("path taken"),
     words("engine"),
     figures("bs"),
     words("rw"),
@@ -28,12 +29,13 @@ static COLUMNS: [Column; COUNT] = [
     figures("failed"),
     words("verified"),
 ];
-const FAILED: usize = 14;
-const VERIFIED: usize = 15;
+const TAKEN: usize = 2;
+const FAILED: usize = 15;
+const VERIFIED: usize = 16;
 /// Columns of the second table, where one table does not fit.
-const LATENCY: [usize; 9] = [0, 1, 4, 8, 9, 10, 11, 12, 13];
+const LATENCY: [usize; 9] = [0, 1, 5, 9, 10, 11, 12, 13, 14];
 /// Columns of the first table then.
-const THROUGHPUT: [usize; 10] = [0, 1, 2, 3, 4, 5, 6, 7, FAILED, VERIFIED];
+const THROUGHPUT: [usize; 11] = [0, 1, TAKEN, 3, 4, 5, 6, 7, 8, FAILED, VERIFIED];
 
 type Cells = [String; COUNT];
 
@@ -50,7 +52,13 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         return "no job ran\n".to_owned();
     }
     let any_failed = jobs(record).any(|(_, job)| job.read.failed + job.write.failed > 0);
-    let shown = |column: &usize| any_failed || *column != FAILED;
+    // Records of before verdicts were taken down have none.
+    let any_proof = jobs(record).any(|(_, job)| job.proof.is_some());
+    let shown = |column: &usize| match *column {
+        FAILED => any_failed,
+        TAKEN => any_proof,
+        _ => true,
+    };
     let all: Vec<usize> = (0..COUNT).filter(shown).collect();
     let first: Vec<usize> = THROUGHPUT.into_iter().filter(shown).collect();
     let ran = [Words::Full, Words::Short].map(|words| (words, rows(record, words)));
@@ -81,8 +89,9 @@ fn fitted(forms: &[(Words, Vec<Cells>)], columns: &[usize], width: u16) -> Optio
 
 fn grid(form: Words, rows: &[Cells], columns: &[usize]) -> Grid {
     let heading = |column: &usize| match (*column, form) {
-        // The only heading much wider than most of its cells.
+        // Headings much wider than most of their cells.
         (VERIFIED, Words::Short) => words("data"),
+        (TAKEN, Words::Short) => words("took"),
         (column, _) => COLUMNS[column].clone(),
     };
     let cells = |row: &Cells| columns.iter().map(|column| row[*column].clone()).collect();
@@ -172,7 +181,7 @@ fn absent_row(path: &str) -> Cells {
     let mut cells = Cells::default();
     cells[0] = NONE.to_owned();
     cells[1] = path.to_owned();
-    cells[2] = "not here".to_owned();
+    cells[3] = "not here".to_owned();
     cells
 }
 
@@ -184,7 +193,7 @@ fn rows(record: &Record, words: Words) -> Vec<Cells> {
     while let Some((plan, job)) = jobs.next() {
         in_group += 1;
         for (nth, direction) in directions(plan).iter().enumerate() {
-            rows.push(job_row(plan, job, *direction, nth == 0, mark));
+            rows.push(job_row(plan, job, *direction, nth == 0, (words, mark)));
         }
         if jobs.peek().is_some_and(|(next, _)| next.group == plan.group) {
             continue;
@@ -216,7 +225,7 @@ fn job_row(
     job: &JobResult,
     direction: Direction,
     first: bool,
-    software: Option<Words>,
+    (words, software): (Words, Option<Words>),
 ) -> Cells {
     let result = direction.of(job);
     let partial = if job.ended == EndedHow::Complete { "" } else { " (partial)" };
@@ -225,6 +234,7 @@ fn job_row(
     [
         format!("{}{partial}", plan.name),
         path_cell(&plan.path.choice.got, software),
+        proof::cell(job.proof.as_ref(), words),
         engine_cell(plan, job),
         blocks_short(&plan.blocks),
         rw_of(plan, direction).to_owned(),
@@ -282,6 +292,7 @@ fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> V
         rows.push([
             format!("total, group {}", totals.group),
             path_cell("", software),
+            String::new(),
             String::new(),
             String::new(),
             direction.name().to_owned(),

@@ -1,0 +1,94 @@
+//! What NFS mounts moved: `/proc/self/mountstats` (Linux 2.6.17, `fs/nfs/super.c`).
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use crate::parse::unescape_octal;
+use crate::{HostError, Malformed, Root};
+
+/// Bytes of one mount since it was made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NfsSample {
+    /// Where it is mounted, escapes undone.
+    pub mount_point: PathBuf,
+    /// Bytes that programs read with O_DIRECT.
+    pub direct_read_bytes: u64,
+    /// Bytes that programs wrote with O_DIRECT.
+    pub direct_write_bytes: u64,
+    /// Bytes that the server delivered.
+    pub server_read_bytes: u64,
+    /// Bytes that the server took.
+    pub server_write_bytes: u64,
+}
+
+impl NfsSample {
+    /// Bytes from and to the server from this sample to a `later` one of the same mount. `None`
+    /// when a counter went back: it was mounted anew.
+    #[must_use]
+    pub fn delta(&self, later: &Self) -> Option<(u64, u64)> {
+        let read = later.server_read_bytes.checked_sub(self.server_read_bytes)?;
+        let written = later.server_write_bytes.checked_sub(self.server_write_bytes)?;
+        Some((read, written))
+    }
+}
+
+/// Samples the NFS mount at `mount_point`; `None` when there is none, or `/proc` hides it.
+///
+/// # Errors
+/// [`HostError`] when the file cannot be read or understood.
+pub fn sample(root: &Root, mount_point: &Path) -> Result<Option<NfsSample>, HostError> {
+    let Some((path, bytes)) = root.read_bytes("proc/self/mountstats")? else {
+        return Ok(None);
+    };
+    let mounts =
+        parse_mountstats(&bytes).map_err(|source| HostError::Malformed { path, source })?;
+    // A later mount covers an earlier one at the same place.
+    Ok(mounts.into_iter().rfind(|mount| mount.mount_point == mount_point))
+}
+
+/// Parses `/proc/self/mountstats`: NFS mounts that have a line of bytes. Other mounts and lines
+/// are passed over.
+///
+/// # Errors
+/// [`Malformed`] when a line of bytes has not at least six numbers.
+pub fn parse_mountstats(text: &[u8]) -> Result<Vec<NfsSample>, Malformed> {
+    let mut found: Vec<NfsSample> = Vec::new();
+    let mut current: Option<PathBuf> = None;
+    for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        if line.starts_with(b"device ") {
+            current = nfs_mount(line);
+            continue;
+        }
+        let (Some(_), Some(numbers)) = (&current, line.trim_ascii().strip_prefix(b"bytes:")) else {
+            continue;
+        };
+        let numbers = String::from_utf8_lossy(numbers);
+        let malformed = || Malformed::new(index, numbers.trim(), "six or more numbers");
+        let mut values = [0u64; 6];
+        let mut words = numbers.split_whitespace();
+        for value in &mut values {
+            *value = words.next().ok_or_else(malformed)?.parse().map_err(|_| malformed())?;
+        }
+        let [_, _, direct_read_bytes, direct_write_bytes, server_read_bytes, server_write_bytes] =
+            values;
+        found.push(NfsSample {
+            mount_point: current.take().unwrap_or_default(),
+            direct_read_bytes,
+            direct_write_bytes,
+            server_read_bytes,
+            server_write_bytes,
+        });
+    }
+    Ok(found)
+}
+
+/// `device SERVER:EXPORT mounted on PATH with fstype nfs4 statvers=1.1`; `None` for others.
+fn nfs_mount(line: &[u8]) -> Option<PathBuf> {
+    let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let [b"device", _, b"mounted", b"on", at, b"with", b"fstype", kind, ..] = words.as_slice()
+    else {
+        return None;
+    };
+    matches!(*kind, b"nfs" | b"nfs4").then(|| PathBuf::from(OsString::from_vec(unescape_octal(at))))
+}

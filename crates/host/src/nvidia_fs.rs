@@ -1,0 +1,122 @@
+//! NVIDIA's nvidia-fs driver: `/proc/driver/nvidia-fs/stats` and whether it counts.
+//!
+//! The layout is that of nvidia-fs 2.3 to 2.2x (statistics versions 2.0 to 4.0 and later); fields
+//! are found by name, so lines that a version adds are passed over. Reads and writes count only
+//! while the module's parameter `rw_stats_enabled` is 1, which is not the default. The line `Ops`
+//! is not read: it holds operations in flight, and 0 there says nothing.
+
+use crate::{HostError, Malformed, Root};
+
+const STATS: &str = "proc/driver/nvidia-fs/stats";
+const RW_STATS: &str = "sys/module/nvidia_fs/parameters/rw_stats_enabled";
+const MIB: u64 = 1 << 20;
+
+/// One direction's counters since the module was loaded or its statistics were reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Direction {
+    /// Operations begun (`n`).
+    pub begun: u64,
+    /// Operations that succeeded (`ok`).
+    pub ok: u64,
+    /// Operations that failed (`err`).
+    pub failed: u64,
+    /// Bytes moved, in whole MiB as the driver counts them (`readMiB`, `writeMiB`).
+    pub bytes: u64,
+}
+
+/// What the driver says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NvidiaFsSample {
+    /// Release of GPUDirect Storage, where it is printed.
+    pub gds_version: Option<String>,
+    /// Version of the statistics' layout (`2.0`, `4.0`).
+    pub stats_version: Option<String>,
+    /// Version of the driver (`2:7:47`).
+    pub driver_version: Option<String>,
+    /// Whether reads and writes are counted (`rw_stats_enabled`); `None` when the parameter can't
+    /// be read.
+    pub counts: Option<bool>,
+    /// Reads from storage into GPU memory.
+    pub reads: Direction,
+    /// Writes from GPU memory to storage.
+    pub writes: Direction,
+    /// PCI addresses of the GPUs that it lists, as printed.
+    pub gpus: Vec<String>,
+}
+
+impl NvidiaFsSample {
+    /// Bytes read and written from this sample to a `later` one. `None` when reads and writes were
+    /// not counted throughout, or a counter went back (the module was loaded anew or reset).
+    #[must_use]
+    pub fn delta(&self, later: &Self) -> Option<(u64, u64)> {
+        if self.counts != Some(true) || later.counts != Some(true) {
+            return None;
+        }
+        let read = later.reads.bytes.checked_sub(self.reads.bytes)?;
+        let written = later.writes.bytes.checked_sub(self.writes.bytes)?;
+        Some((read, written))
+    }
+}
+
+/// Samples the counters; `None` when the module is not loaded.
+///
+/// # Errors
+/// [`HostError`] when a file cannot be read or understood.
+pub fn sample(root: &Root) -> Result<Option<NvidiaFsSample>, HostError> {
+    let Some(text) = root.read(STATS)? else {
+        return Ok(None);
+    };
+    let mut sample = text.parse(parse_stats)?;
+    // Module parameters of type bool print as Y or N, those of type int as 1 or 0.
+    sample.counts = root.word(RW_STATS)?.map(|word| matches!(word.as_str(), "1" | "Y"));
+    Ok(Some(sample))
+}
+
+/// Parses the statistics; `counts` stays `None`, as it is not in this file. Unknown lines are
+/// passed over.
+///
+/// # Errors
+/// [`Malformed`] when a count of reads or writes is not a number.
+pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
+    let mut sample = NvidiaFsSample::default();
+    for (index, line) in text.lines().enumerate() {
+        let malformed = || Malformed::new(index, line, "name=number, as nvidia-fs prints counts");
+        if let Some((_, version)) = line.split_once("statistics(ver:") {
+            sample.stats_version = inside(version);
+        } else if let Some((_, version)) = line.split_once("Driver(version:") {
+            sample.driver_version = inside(version);
+        } else if let Some(gpu) = line.strip_prefix("GPU ") {
+            sample.gpus.extend(gpu.split_whitespace().next().map(str::to_owned));
+        }
+        let Some((key, rest)) = line.split_once(':') else { continue };
+        let (direction, size) = match key.trim() {
+            "GDS Version" => {
+                sample.gds_version = Some(rest.trim().to_owned());
+                continue;
+            }
+            "Reads" => (&mut sample.reads, "readMiB"),
+            "Writes" => (&mut sample.writes, "writeMiB"),
+            _ => continue,
+        };
+        for (name, value) in rest.split_whitespace().filter_map(|word| word.split_once('=')) {
+            let field = match name {
+                "n" => &mut direction.begun,
+                "ok" => &mut direction.ok,
+                "err" => &mut direction.failed,
+                name if name == size => &mut direction.bytes,
+                _ => continue,
+            };
+            *field = value.parse().map_err(|_| malformed())?;
+            if name == size {
+                direction.bytes = direction.bytes.saturating_mul(MIB);
+            }
+        }
+    }
+    Ok(sample)
+}
+
+/// ` 4.0)` without the bracket and blanks.
+fn inside(text: &str) -> Option<String> {
+    let (word, _) = text.split_once(')')?;
+    Some(word.trim().to_owned()).filter(|word| !word.is_empty())
+}

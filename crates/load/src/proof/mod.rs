@@ -1,0 +1,258 @@
+//! Proof of path: which way a job's bytes took, and who says so.
+//!
+//! A witness reads a counter before the clock starts and after it stops ([`Evidence`]); once
+//! results are known it testifies for each job and direction. [`verdict`] judges testimonies and
+//! looks at nothing else. A new witness is one file here and one row in [`WITNESSES`].
+//!
+//! Counters cover the process or a device, never a job. What is said of one job of several is
+//! therefore bounded by the group's total: see [`share()`].
+
+mod block;
+mod mounts;
+mod nfs;
+mod nvidia_fs;
+mod own;
+mod page_cache;
+mod process_io;
+mod share;
+mod verdict;
+
+use gpuio_host::Root;
+use gpuio_record::{DirectMode, JobPlan, JobResult, Proof, Witness as Entry};
+use gpuio_units::human_bytes;
+
+pub(crate) use share::Share;
+use share::{OtherJobs, share};
+use verdict::{Ask, Flow, Saw, Way};
+
+/// One witness.
+struct Row {
+    name: &'static str,
+    source: &'static str,
+    /// Reads for the first time, when all files are open and nothing has started.
+    first: fn(&Root, &[JobPlan]) -> Box<dyn Witness>,
+}
+
+/// All witnesses, in the order in which they are shown.
+const WITNESSES: &[Row] =
+    &[own::ROW, process_io::ROW, block::ROW, nfs::ROW, page_cache::ROW, nvidia_fs::ROW];
+
+/// A witness with its first reading.
+trait Witness {
+    /// Reads for the second time, when the last worker is done and before anything is verified.
+    fn again(&mut self, root: &Root);
+    /// What it has to say of one job and direction.
+    fn testify(&self, case: &Case<'_>) -> Testimony;
+}
+
+/// A job and direction to testify about.
+struct Case<'a> {
+    jobs: &'a [JobPlan],
+    results: &'a [JobResult],
+    /// The job's place in both.
+    at: usize,
+    flow: Flow,
+}
+
+impl Case<'_> {
+    fn job(&self) -> &JobPlan {
+        &self.jobs[self.at]
+    }
+
+    fn result(&self) -> &JobResult {
+        &self.results[self.at]
+    }
+
+    /// Bytes of the job's file leg, ramp included, as the counters see them.
+    fn bytes(&self) -> u64 {
+        bytes(self.result(), self.flow)
+    }
+
+    /// Compares a counter with the bytes of all jobs that it covers.
+    fn share(&self, moved: u64, covers: impl Fn(usize) -> bool) -> (u64, Option<Share>) {
+        let mut others = OtherJobs::default();
+        for (at, (job, result)) in self.jobs.iter().zip(self.results).enumerate() {
+            if at != self.at && covers(at) && bytes(result, self.flow) > 0 {
+                others.bytes += bytes(result, self.flow);
+                // Read-ahead and write-back move other amounts than the job did.
+                others.blur |= goes_through_cache(job, result);
+            }
+        }
+        (self.bytes() + others.bytes, share(moved, self.bytes(), &others))
+    }
+}
+
+fn bytes(result: &JobResult, flow: Flow) -> u64 {
+    match flow {
+        Flow::Read => result.file_leg.read_bytes,
+        Flow::Write => result.file_leg.write_bytes,
+    }
+}
+
+/// Whether a job's bytes pass the page cache as far as the kernel was told.
+fn goes_through_cache(job: &JobPlan, result: &JobResult) -> bool {
+    result.direct_got == DirectMode::Buffered || job.engine.got == "mmap"
+}
+
+/// What a witness has to say.
+#[derive(Debug, Clone, PartialEq)]
+struct Testimony {
+    before: Option<String>,
+    after: Option<String>,
+    moved: Option<u64>,
+    of: Option<u64>,
+    saw: Saw,
+    why: String,
+}
+
+impl Testimony {
+    /// Nothing, for this reason.
+    fn none(why: impl Into<String>) -> Testimony {
+        Testimony {
+            before: None,
+            after: None,
+            moved: None,
+            of: None,
+            saw: Saw::Nothing,
+            why: why.into(),
+        }
+    }
+}
+
+/// The witnesses of a group.
+pub(crate) struct Evidence {
+    witnesses: Vec<(&'static Row, Box<dyn Witness>)>,
+}
+
+impl Evidence {
+    /// First readings.
+    pub(crate) fn begin(jobs: &[JobPlan]) -> Evidence {
+        let root = Root::live();
+        let first = |row: &'static Row| (row, (row.first)(&root, jobs));
+        Evidence { witnesses: WITNESSES.iter().map(first).collect() }
+    }
+
+    /// Second readings.
+    pub(crate) fn end(&mut self) {
+        let root = Root::live();
+        for (_, witness) in &mut self.witnesses {
+            witness.again(&root);
+        }
+    }
+
+    /// Puts its proof into each result. Jobs and results are those of one group, in plan order.
+    pub(crate) fn prove(&self, jobs: &[JobPlan], results: &mut [JobResult]) {
+        let proofs: Vec<Proof> =
+            (0..results.len()).map(|at| self.of_job(jobs, results, at)).collect();
+        for (result, proof) in results.iter_mut().zip(proofs) {
+            result.proof = Some(proof);
+        }
+    }
+
+    fn of_job(&self, jobs: &[JobPlan], results: &[JobResult], at: usize) -> Proof {
+        let (job, result) = (&jobs[at], &results[at]);
+        let flows = [(Flow::Read, job.read_percent > 0), (Flow::Write, job.read_percent < 100)];
+        let mut judged = Vec::new();
+        let mut entries = Vec::new();
+        for flow in flows.into_iter().filter_map(|(flow, asked)| asked.then_some(flow)) {
+            let case = Case { jobs, results, at, flow };
+            let ask = Ask {
+                way: Way::of(&job.path.choice.got),
+                direct: job.direct == DirectMode::Direct && job.engine.got != "mmap",
+                direct_got: !goes_through_cache(job, result),
+                flow,
+                bytes: case.bytes(),
+                software_gpu: job.gpus.iter().any(|gpu| gpu.software),
+            };
+            let mut heard: Vec<(&'static Row, Testimony)> =
+                self.witnesses.iter().map(|(row, who)| (*row, who.testify(&case))).collect();
+            reconcile(&mut heard);
+            let saws: Vec<(&str, Saw)> =
+                heard.iter().map(|(row, said)| (row.name, said.saw)).collect();
+            judged.push((flow, verdict::judge(&ask, &saws)));
+            entries.extend(heard.into_iter().map(|(row, said)| entry(row, &ask, said)));
+        }
+        let (verdict, as_asked, sentence) = verdict::together(judged, jobs.len() > 1);
+        Proof {
+            asked: asked(job),
+            got: got(job, result),
+            verdict,
+            as_asked,
+            sentence,
+            witnesses: entries,
+        }
+    }
+}
+
+fn entry(row: &Row, ask: &Ask, said: Testimony) -> Entry {
+    Entry {
+        name: row.name.to_owned(),
+        direction: ask.flow.name().to_owned(),
+        source: row.source.to_owned(),
+        before: said.before,
+        after: said.after,
+        moved: said.moved,
+        of: said.of,
+        says: verdict::speaks(ask, said.saw),
+        why: said.why,
+    }
+}
+
+/// A device counts for everybody. Where it moved more than this process caused, what is over is
+/// others' traffic, and the device's figure says nothing of ours; less than that is a
+/// contradiction, and stays one.
+fn reconcile(heard: &mut [(&'static Row, Testimony)]) {
+    let find = |name: &str| heard.iter().position(|(row, _)| row.name == name);
+    let (Some(process), Some(device)) = (find(process_io::ROW.name), find(block::ROW.name)) else {
+        return;
+    };
+    let (process, device) = (heard[process].1.clone(), &mut heard[device].1);
+    let (Saw::Storage(_), Saw::Storage(_)) = (process.saw, device.saw) else { return };
+    let (Some(caused), Some(moved), Some(of)) = (process.moved, device.moved, process.of) else {
+        return;
+    };
+    if moved > caused && moved - caused > of / 10 {
+        device.saw = Saw::Nothing;
+        device.why = format!(
+            "the device moved {} more than this process caused: others use it too",
+            size(moved - caused)
+        );
+    }
+}
+
+fn asked(job: &JobPlan) -> String {
+    let path = &job.path.choice.got;
+    match (Way::of(path), job.direct) {
+        (Way::User, DirectMode::Direct) => {
+            format!("{path}, O_DIRECT: between storage and the program's memory, nothing between")
+        }
+        (Way::User, DirectMode::Buffered) => {
+            format!("{path}, buffered: through the page cache to the program's memory")
+        }
+        (Way::Ring, DirectMode::Direct) => format!(
+            "{path}, O_DIRECT: between storage and a buffer in host memory, then GPU memory"
+        ),
+        (Way::Ring, DirectMode::Buffered) => format!(
+            "{path}, buffered: through the page cache and a buffer in host memory to GPU memory"
+        ),
+        (Way::Library, _) => format!("{path}: between storage and GPU memory, by a library"),
+    }
+}
+
+fn got(job: &JobPlan, result: &JobResult) -> String {
+    let mut engines: Vec<&str> = result.engine.iter().map(|engine| engine.got.as_str()).collect();
+    engines.dedup();
+    let held = match result.direct_got {
+        DirectMode::Direct => "every descriptor has O_DIRECT",
+        DirectMode::Buffered => "descriptors without O_DIRECT",
+    };
+    format!("{}, engine {}, {held}", job.path.choice.got, engines.join("+"))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
+fn size(bytes: u64) -> String {
+    human_bytes(bytes as f64)
+}
+
+#[cfg(test)]
+mod test;

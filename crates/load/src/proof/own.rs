@@ -1,0 +1,61 @@
+//! gpuio's own counters, leg by leg.
+
+use gpuio_host::Root;
+use gpuio_record::{DirectionResult, JobPlan};
+
+use super::verdict::{Flow, Saw, Way};
+use super::{Case, Row, Testimony, Witness, size};
+
+pub(super) const ROW: Row = Row {
+    name: "own",
+    source: "gpuio's counters at the engine's door, and the I/Os that landed",
+    first: |_, _| Box::new(Own),
+};
+
+/// Counters begin at 0 with each job: there is nothing to read first.
+struct Own;
+
+impl Witness for Own {
+    fn again(&mut self, _root: &Root) {}
+
+    fn testify(&self, case: &Case<'_>) -> Testimony {
+        let landed: &DirectionResult = match case.flow {
+            Flow::Read => &case.result().read,
+            Flow::Write => &case.result().write,
+        };
+        let leg = case.bytes();
+        let gpu = landed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some());
+        let job: &JobPlan = case.job();
+        let (saw, why) = if job.engine.got == "null" {
+            (Saw::Nothing, "engine null moves nothing: no bytes, no way".to_owned())
+        } else if landed.bytes == 0 {
+            (Saw::Nothing, "no I/O landed".to_owned())
+        } else if leg < landed.bytes {
+            let why = format!(
+                "{} landed, and only {} passed the file leg: the rest came another way",
+                size(landed.bytes),
+                size(leg)
+            );
+            (Saw::Legs { host: false, gpu }, why)
+        } else {
+            (Saw::Legs { host: true, gpu }, legs(Way::of(&job.path.choice.got), gpu).to_owned())
+        };
+        Testimony {
+            before: Some("0 B".to_owned()),
+            after: Some(format!("file leg {}, landed {}", size(leg), size(landed.bytes))),
+            moved: Some(leg),
+            of: Some(landed.bytes),
+            saw,
+            why,
+        }
+    }
+}
+
+fn legs(way: Way, gpu: bool) -> &'static str {
+    match (way, gpu) {
+        (Way::User, false) => "all that landed passed the file leg, and there is no other",
+        (Way::Ring, true) => "all that landed passed a buffer in host memory and a GPU copy",
+        (_, true) => "all that landed passed the file leg, and then a GPU copy",
+        (_, false) => "all that landed passed the file leg, and no GPU copy was timed",
+    }
+}

@@ -1,0 +1,353 @@
+//! From what witnesses saw to a verdict. Pure: everything it knows is in its arguments, and it
+//! claims nothing that they do not support.
+
+use gpuio_record::{Route, Says, Source, Verdict};
+
+use super::Share;
+
+/// Reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    Read,
+    Write,
+}
+
+impl Flow {
+    /// `read` or `write`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Flow::Read => "read",
+            Flow::Write => "write",
+        }
+    }
+}
+
+/// What a path does with the bytes, by its own construction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// One leg, between the file and the host memory that was asked for.
+    User,
+    /// Our own buffer in host memory, and copies between it and GPU memory.
+    Ring,
+    /// Somebody else's code decides.
+    Library,
+}
+
+impl Way {
+    /// The way of a path by its name. A path that is not listed here is one that we can't speak
+    /// for.
+    pub(super) fn of(path: &str) -> Way {
+        match path {
+            "host" => Way::User,
+            "staged" | "cached" | "gather" => Way::Ring,
+            _ => Way::Library,
+        }
+    }
+}
+
+/// What the page cache did with the job's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// It holds noticeably more of them than before.
+    Grew {
+        /// By how much.
+        bytes: u64,
+    },
+    /// It does not.
+    Still {
+        /// Whether it held a noticeable part of them.
+        resident: bool,
+    },
+}
+
+/// What a witness saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Saw {
+    /// Nothing that tells.
+    Nothing,
+    /// Storage moved this share of the bytes.
+    Storage(Share),
+    /// The page cache.
+    Cache(Growth),
+    /// Our own legs: whether all bytes passed host memory, and whether GPU copies were timed.
+    Legs { host: bool, gpu: bool },
+    /// nvidia-fs moved this share of the bytes.
+    NvidiaFs(Share),
+}
+
+/// What was asked and is to be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ask {
+    pub(super) way: Way,
+    /// Whether O_DIRECT was asked for.
+    pub(super) direct: bool,
+    /// Whether every descriptor has it and the engine honours it.
+    pub(super) direct_got: bool,
+    pub(super) flow: Flow,
+    /// Bytes that passed the file leg.
+    pub(super) bytes: u64,
+    pub(super) software_gpu: bool,
+}
+
+/// The verdict on one direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub(super) route: Route,
+    pub(super) source: Source,
+    pub(super) as_asked: bool,
+    /// What it rests on, without a full stop.
+    pub(super) because: String,
+}
+
+/// Whether what a witness saw is what the path that was asked for would show.
+pub(super) fn speaks(ask: &Ask, saw: Saw) -> Says {
+    match saw {
+        Saw::Nothing => Says::CantTell,
+        Saw::Legs { host, gpu } => match ask.way {
+            Way::User if host && !gpu => Says::For,
+            Way::Ring if host && gpu => Says::For,
+            Way::User | Way::Ring => Says::Against,
+            Way::Library => Says::CantTell,
+        },
+        Saw::Storage(share) => match (ask.direct, share) {
+            (true, Share::All) | (false, Share::Part | Share::Little) => Says::For,
+            (true, _) => Says::Against,
+            // The page cache fetches from storage what it does not hold.
+            (false, Share::All) => Says::CantTell,
+        },
+        Saw::Cache(growth) => match (ask.direct, growth) {
+            (true, Growth::Still { .. }) | (false, Growth::Grew { .. }) => Says::For,
+            (true, Growth::Grew { .. }) => Says::Against,
+            (false, Growth::Still { resident }) if resident => Says::For,
+            (false, Growth::Still { .. }) => Says::CantTell,
+        },
+        Saw::NvidiaFs(_) if ask.way != Way::Library => Says::CantTell,
+        Saw::NvidiaFs(Share::All) => Says::For,
+        // cuFile moves bytes without nvidia-fs too (peer-to-peer DMA, CUDA 12.8): no bytes here
+        // are no proof of a detour.
+        Saw::NvidiaFs(_) => Says::CantTell,
+    }
+}
+
+/// Judges one direction of a job.
+pub(super) fn judge(ask: &Ask, saws: &[(&str, Saw)]) -> Judged {
+    let (source, served) = source(ask, saws);
+    let legs = saws.iter().find_map(|(_, saw)| match saw {
+        Saw::Legs { host, gpu } => Some((*host, *gpu)),
+        _ => None,
+    });
+    let (route, because) = match (ask.way, legs) {
+        (Way::Library, _) => (Route::Unknown, library(saws)),
+        (_, None) => (Route::Unknown, "gpuio itself moved no bytes".to_owned()),
+        (_, Some((false, _))) => {
+            (Route::Unknown, "bytes landed that did not pass the file leg".to_owned())
+        }
+        (Way::User, Some((true, true))) | (Way::Ring, Some((true, false))) => {
+            (Route::Unknown, "the legs are not those of this path".to_owned())
+        }
+        (Way::User, Some((true, false))) => (host_route(source), served),
+        (Way::Ring, Some((true, true))) => {
+            let gpu = if ask.software_gpu { "the software GPU's memory" } else { "GPU memory" };
+            (Route::BounceHost, format!("all passed a host buffer beside {gpu}; {served}"))
+        }
+    };
+    let source = if route == Route::Unknown { Source::Unknown } else { source };
+    Judged { route, source, as_asked: as_asked(ask, route, source), because }
+}
+
+/// Where bytes went that end in host memory.
+fn host_route(source: Source) -> Route {
+    match source {
+        Source::Storage => Route::Direct,
+        Source::StorageThroughPageCache | Source::PageCache | Source::Mixed => Route::HostMemory,
+        Source::Unknown => Route::Unknown,
+    }
+}
+
+fn library(saws: &[(&str, Saw)]) -> String {
+    let all = saws.iter().any(|(_, saw)| *saw == Saw::NvidiaFs(Share::All));
+    let text = if all {
+        "nvidia-fs moved these bytes, but whether straight into this GPU's memory no witness tells"
+    } else {
+        "no witness tells which way the library took"
+    };
+    text.to_owned()
+}
+
+fn as_asked(ask: &Ask, route: Route, source: Source) -> bool {
+    let route_fits = match ask.way {
+        Way::User if ask.direct => route == Route::Direct,
+        Way::User => route == Route::HostMemory,
+        Way::Ring => route == Route::BounceHost,
+        Way::Library => route == Route::Direct,
+    };
+    let source_fits = match source {
+        Source::Unknown => false,
+        Source::Storage => ask.direct,
+        _ => !ask.direct,
+    };
+    route_fits && source_fits
+}
+
+/// What delivered or took the bytes, and in words why.
+fn source(ask: &Ask, saws: &[(&str, Saw)]) -> (Source, String) {
+    let mut shares: Vec<(&str, Share)> = Vec::new();
+    let mut cache = None;
+    for (name, saw) in saws {
+        match saw {
+            Saw::Storage(share) => shares.push((name, *share)),
+            Saw::Cache(growth) => cache = Some(*growth),
+            _ => {}
+        }
+    }
+    let Some(((first, share), others)) = shares.split_first() else {
+        let text = "no witness could tell what storage moved";
+        return (Source::Unknown, text.to_owned());
+    };
+    if let Some((other, theirs)) = others.iter().find(|(_, other)| other != share) {
+        let text = format!(
+            "witnesses disagree: {} by {first}, {} by {other}",
+            words(*share),
+            words(*theirs)
+        );
+        return (Source::Unknown, text);
+    }
+    let names: Vec<&str> = shares.iter().map(|(name, _)| *name).collect();
+    by_share(ask, *share, cache, &names.join(" and "))
+}
+
+fn words(share: Share) -> &'static str {
+    match share {
+        Share::All => "all bytes at storage",
+        Share::Part => "part of the bytes at storage",
+        Share::Little => "next to none at storage",
+    }
+}
+
+/// All storage witnesses agree on `share`: what the page cache says has to fit.
+fn by_share(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Source, String) {
+    let read = ask.flow == Flow::Read;
+    let moved = if read { "delivered" } else { "took" };
+    match (share, cache) {
+        (Share::All, _) if !ask.direct_got => {
+            let text = format!("storage {moved} all bytes by {who}, and no O_DIRECT was in force");
+            (Source::StorageThroughPageCache, text)
+        }
+        (Share::All, Some(Growth::Still { .. })) => {
+            let text =
+                format!("storage {moved} all bytes by {who}, and the page cache did not grow");
+            (Source::Storage, text)
+        }
+        (Share::All, Some(Growth::Grew { .. })) => {
+            let text = format!("storage {moved} all bytes by {who}, yet the page cache grew");
+            (Source::Unknown, text)
+        }
+        (Share::All, None) => {
+            let text = format!(
+                "storage {moved} all bytes by {who}, but the page cache could not be looked at"
+            );
+            (Source::Unknown, text)
+        }
+        (Share::Part, _) => {
+            let text =
+                format!("storage {moved} part of the bytes by {who}, the page cache the rest");
+            (Source::Mixed, text)
+        }
+        // More came in than a twentieth, the most that storage delivered: it came past these
+        // witnesses. Less is a first pass over a file that was then read again and again.
+        (Share::Little, Some(Growth::Grew { bytes })) if read && bytes > ask.bytes / 20 => {
+            let text =
+                format!("the page cache grew, yet storage delivered next to nothing by {who}");
+            (Source::Unknown, text)
+        }
+        (Share::Little, Some(Growth::Still { resident: false })) => {
+            let text = format!(
+                "storage {moved} next to nothing by {who}, nor had the page cache the bytes"
+            );
+            (Source::Unknown, text)
+        }
+        (Share::Little, _) => {
+            let text = format!("storage {moved} less than 5 % by {who}, the page cache the rest");
+            (Source::PageCache, text)
+        }
+    }
+}
+
+/// One verdict on all directions of a job, whether it is what was asked, and its sentence.
+/// `shared` says that the counters cover other jobs of the group too.
+pub(super) fn together(judged: Vec<(Flow, Judged)>, shared: bool) -> (Verdict, bool, String) {
+    let (mut route, mut source) = (Route::Unknown, Source::Unknown);
+    for (nth, (_, one)) in judged.iter().enumerate() {
+        (route, source) =
+            if nth == 0 { (one.route, one.source) } else { join((route, source), one) };
+    }
+    let as_asked = !judged.is_empty() && judged.iter().all(|(_, one)| one.as_asked);
+    let flows: Vec<Flow> = judged.iter().map(|(flow, _)| *flow).collect();
+    let verdict = Verdict { words: printed(route, source, &flows), route, source };
+    let reasons: Vec<String> = judged
+        .iter()
+        .map(|(flow, one)| match judged.len() {
+            1 => one.because.clone(),
+            _ => format!("{}s: {}", flow.name(), one.because),
+        })
+        .collect();
+    let scope = if shared { " (counters cover all jobs of the group)" } else { "" };
+    let sentence = format!("{}: {}{scope}.", verdict.words, reasons.join("; "));
+    (verdict, as_asked, sentence)
+}
+
+/// The way of both directions, where one can be named.
+fn join((route, source): (Route, Source), other: &Judged) -> (Route, Source) {
+    let host = |route| matches!(route, Route::Direct | Route::HostMemory);
+    let route = if route == other.route {
+        route
+    } else if host(route) && host(other.route) {
+        Route::HostMemory
+    } else {
+        Route::Unknown
+    };
+    let source = if route == Route::Unknown {
+        Source::Unknown
+    } else if source == other.source {
+        source
+    } else if source == Source::Unknown || other.source == Source::Unknown {
+        Source::Unknown
+    } else {
+        Source::Mixed
+    };
+    (route, source)
+}
+
+/// The verdict as it stands beside the number.
+fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
+    let toward = match flows {
+        [Flow::Read] => "from ",
+        [Flow::Write] => "to ",
+        _ => "",
+    };
+    let stop = match route {
+        Route::Unknown => return "unknown".to_owned(),
+        Route::Direct => return "direct".to_owned(),
+        Route::HostMemory => {
+            return match source {
+                Source::Mixed => "mixed".to_owned(),
+                Source::StorageThroughPageCache => format!("page cache, {toward}storage"),
+                Source::PageCache => "page cache".to_owned(),
+                Source::Storage | Source::Unknown => "unknown".to_owned(),
+            };
+        }
+        Route::BounceHost => "bounce (host)".to_owned(),
+        Route::BounceGpu { gpu } => format!("bounce (GPU {gpu})"),
+    };
+    match source {
+        Source::Storage => stop,
+        Source::StorageThroughPageCache => format!("{stop}, through page cache"),
+        Source::PageCache => format!("{stop}, {toward}page cache"),
+        Source::Mixed => format!("{stop}, mixed"),
+        Source::Unknown => format!("{stop}, source unknown"),
+    }
+}
+
+#[cfg(test)]
+#[path = "verdict_test.rs"]
+mod test;

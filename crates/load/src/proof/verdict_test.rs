@@ -1,0 +1,216 @@
+use gpuio_record::{Route, Says, Source};
+use proptest::prelude::*;
+
+use super::super::Share;
+use super::*;
+
+const ASK: Ask = Ask {
+    way: Way::User,
+    direct: true,
+    direct_got: true,
+    flow: Flow::Read,
+    bytes: 1 << 20,
+    software_gpu: false,
+};
+const BUFFERED: Ask = Ask { direct: false, direct_got: false, ..ASK };
+const HOST_LEGS: Saw = Saw::Legs { host: true, gpu: false };
+const RING_LEGS: Saw = Saw::Legs { host: true, gpu: true };
+const STILL: Saw = Saw::Cache(Growth::Still { resident: true });
+const EMPTY: Saw = Saw::Cache(Growth::Still { resident: false });
+const GREW: Saw = Saw::Cache(Growth::Grew { bytes: ASK.bytes });
+/// The page cache took in what storage delivered, a fiftieth of what was read.
+const FIRST_PASS: Saw = Saw::Cache(Growth::Grew { bytes: ASK.bytes / 50 });
+const ALL: Saw = Saw::Storage(Share::All);
+const PART: Saw = Saw::Storage(Share::Part);
+const LITTLE: Saw = Saw::Storage(Share::Little);
+const NONE: Saw = Saw::Nothing;
+
+fn saws(legs: Saw, process: Saw, block: Saw, cache: Saw) -> [(&'static str, Saw); 4] {
+    [("own", legs), ("process_io", process), ("block", block), ("page_cache", cache)]
+}
+
+/// The words that stand beside the number.
+fn words(ask: &Ask, legs: Saw, process: Saw, block: Saw, cache: Saw) -> String {
+    let judged = judge(ask, &saws(legs, process, block, cache));
+    together(vec![(ask.flow, judged)], false).0.words
+}
+
+#[test]
+fn reads_with_o_direct_into_host_memory() {
+    let of = |process, block, cache| words(&ASK, HOST_LEGS, process, block, cache);
+    assert_eq!(of(ALL, ALL, EMPTY), "direct");
+    assert_eq!(of(ALL, ALL, STILL), "direct", "what lay in the cache before stayed there");
+    assert_eq!(of(ALL, NONE, EMPTY), "direct", "a device that others use too can't tell");
+    assert_eq!(of(ALL, ALL, GREW), "unknown");
+    assert_eq!(of(ALL, ALL, NONE), "unknown");
+    assert_eq!(of(ALL, LITTLE, EMPTY), "unknown");
+    assert_eq!(of(ALL, PART, EMPTY), "unknown");
+    assert_eq!(of(LITTLE, LITTLE, STILL), "page cache");
+    assert_eq!(of(LITTLE, NONE, STILL), "page cache", "tmpfs takes O_DIRECT and ignores it");
+    assert_eq!(of(LITTLE, LITTLE, EMPTY), "unknown", "DAX moves bytes past both");
+    assert_eq!(of(PART, PART, STILL), "mixed");
+    assert_eq!(of(NONE, NONE, EMPTY), "unknown");
+}
+
+#[test]
+fn buffered_reads_and_writes() {
+    let of = |process, block, cache| words(&BUFFERED, HOST_LEGS, process, block, cache);
+    assert_eq!(of(ALL, ALL, GREW), "page cache, from storage");
+    assert_eq!(of(LITTLE, LITTLE, STILL), "page cache");
+    assert_eq!(of(PART, PART, GREW), "mixed");
+    assert_eq!(of(LITTLE, NONE, GREW), "unknown", "bytes came past the counter");
+    assert_eq!(of(LITTLE, LITTLE, FIRST_PASS), "page cache", "read again and again");
+    let write = Ask { flow: Flow::Write, ..BUFFERED };
+    let of = |block, cache| words(&write, HOST_LEGS, NONE, block, cache);
+    assert_eq!(of(LITTLE, GREW), "page cache");
+    assert_eq!(of(ALL, GREW), "page cache, to storage");
+    assert_eq!(of(LITTLE, EMPTY), "unknown");
+    assert_eq!(of(NONE, GREW), "unknown");
+}
+
+#[test]
+fn paths_with_a_ring_bounce_in_host_memory() {
+    let ring = Ask { way: Way::Ring, ..ASK };
+    let of = |process, cache| words(&ring, RING_LEGS, process, NONE, cache);
+    assert_eq!(of(ALL, EMPTY), "bounce (host)");
+    assert_eq!(of(LITTLE, STILL), "bounce (host), from page cache");
+    assert_eq!(of(PART, STILL), "bounce (host), mixed");
+    assert_eq!(of(NONE, STILL), "bounce (host), source unknown");
+    let cached = Ask { way: Way::Ring, ..BUFFERED };
+    assert_eq!(words(&cached, RING_LEGS, ALL, ALL, GREW), "bounce (host), through page cache");
+    let write = Ask { flow: Flow::Write, ..cached };
+    assert_eq!(words(&write, RING_LEGS, NONE, LITTLE, GREW), "bounce (host), to page cache");
+    assert_eq!(words(&ring, HOST_LEGS, ALL, ALL, EMPTY), "unknown", "no GPU leg was seen");
+}
+
+#[test]
+fn nothing_is_claimed_of_a_library() {
+    let library = Ask { way: Way::of("gds"), ..ASK };
+    assert_eq!(library.way, Way::Library);
+    for nvidia_fs in [NONE, Saw::NvidiaFs(Share::All), Saw::NvidiaFs(Share::Little)] {
+        let mut seen = saws(NONE, ALL, ALL, EMPTY).to_vec();
+        seen.push(("nvidia_fs", nvidia_fs));
+        let judged = judge(&library, &seen);
+        assert_eq!((judged.route, judged.source), (Route::Unknown, Source::Unknown));
+        assert!(!judged.as_asked);
+    }
+    let says = |saw| speaks(&library, saw);
+    assert_eq!(says(Saw::NvidiaFs(Share::All)), Says::For);
+    assert_eq!(says(Saw::NvidiaFs(Share::Little)), Says::CantTell, "peer-to-peer DMA");
+}
+
+#[test]
+fn bytes_without_a_file_leg_or_without_our_count_are_unknown() {
+    let lost = Saw::Legs { host: false, gpu: false };
+    assert_eq!(words(&ASK, lost, ALL, ALL, EMPTY), "unknown");
+    assert_eq!(words(&ASK, NONE, ALL, ALL, EMPTY), "unknown");
+    assert_eq!(words(&ASK, RING_LEGS, ALL, ALL, EMPTY), "unknown");
+}
+
+#[test]
+fn both_directions_of_a_mixed_job() {
+    let judged = |ask: &Ask, process, block, cache| {
+        (ask.flow, judge(ask, &saws(HOST_LEGS, process, block, cache)))
+    };
+    let read = judged(&ASK, ALL, ALL, EMPTY);
+    let write = judged(&Ask { flow: Flow::Write, ..ASK }, ALL, ALL, EMPTY);
+    let (verdict, as_asked, sentence) = together(vec![read.clone(), write.clone()], true);
+    assert_eq!((verdict.words.as_str(), as_asked), ("direct", true));
+    assert!(sentence.contains("reads: ") && sentence.contains("; writes: "), "{sentence}");
+    assert!(sentence.ends_with("(counters cover all jobs of the group)."), "{sentence}");
+    let cached = judged(&Ask { flow: Flow::Write, ..ASK }, LITTLE, LITTLE, STILL);
+    let (verdict, as_asked, _) = together(vec![read.clone(), cached], false);
+    assert_eq!((verdict.words.as_str(), as_asked), ("mixed", false));
+    let blind = judged(&Ask { flow: Flow::Write, ..ASK }, NONE, NONE, EMPTY);
+    assert_eq!(together(vec![read, blind], false).0.words, "unknown");
+    assert_eq!(together(Vec::new(), false).0.words, "unknown");
+}
+
+#[test]
+fn witnesses_speak_for_and_against_what_was_asked() {
+    let of = |ask: &Ask, saw| speaks(ask, saw);
+    assert_eq!(
+        [ALL, PART, LITTLE].map(|saw| of(&ASK, saw)),
+        [Says::For, Says::Against, Says::Against]
+    );
+    assert_eq!(
+        [ALL, PART, LITTLE].map(|saw| of(&BUFFERED, saw)),
+        [Says::CantTell, Says::For, Says::For]
+    );
+    assert_eq!(
+        [STILL, EMPTY, GREW].map(|saw| of(&ASK, saw)),
+        [Says::For, Says::For, Says::Against]
+    );
+    assert_eq!(
+        [STILL, EMPTY, GREW].map(|saw| of(&BUFFERED, saw)),
+        [Says::For, Says::CantTell, Says::For]
+    );
+    assert_eq!(of(&ASK, HOST_LEGS), Says::For);
+    assert_eq!(of(&ASK, RING_LEGS), Says::Against);
+    assert_eq!(of(&ASK, NONE), Says::CantTell);
+}
+
+fn any_share() -> impl Strategy<Value = Saw> {
+    prop_oneof![Just(NONE), Just(ALL), Just(PART), Just(LITTLE)]
+}
+
+fn any_ask() -> impl Strategy<Value = Ask> {
+    let way = prop_oneof![Just(Way::User), Just(Way::Ring), Just(Way::Library)];
+    (way, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(way, direct, direct_got, read)| {
+            let flow = if read { Flow::Read } else { Flow::Write };
+            Ask { way, direct, direct_got, flow, ..ASK }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 4000,
+        ..ProptestConfig::default()
+    })]
+    /// A verdict names nothing that no witness saw, and nothing that a witness denies.
+    #[test]
+    fn a_verdict_claims_no_more_than_witnesses_support(
+        ask in any_ask(),
+        host in any::<bool>(), gpu in any::<bool>(), counted in any::<bool>(),
+        storage in proptest::collection::vec(any_share(), 3),
+        cache in prop_oneof![Just(NONE), Just(STILL), Just(EMPTY), Just(GREW), Just(FIRST_PASS)],
+    ) {
+        let legs = if counted { Saw::Legs { host, gpu } } else { NONE };
+        let names = ["process_io", "block", "nfs"];
+        let mut seen: Vec<(&str, Saw)> = names.into_iter().zip(storage.clone()).collect();
+        seen.extend([("own", legs), ("page_cache", cache)]);
+        let judged = judge(&ask, &seen);
+        let told: Vec<Saw> = storage.into_iter().filter(|saw| *saw != NONE).collect();
+        let only = |saw: Saw| !told.is_empty() && told.iter().all(|other| *other == saw);
+        match judged.source {
+            Source::Storage => {
+                prop_assert!(only(ALL) && ask.direct_got && matches!(cache, STILL | EMPTY));
+            }
+            Source::StorageThroughPageCache => prop_assert!(only(ALL) && !ask.direct_got),
+            Source::PageCache => {
+                prop_assert!(only(LITTLE) && cache != EMPTY);
+                prop_assert!(ask.flow == Flow::Write || cache != GREW);
+            }
+            Source::Mixed => prop_assert!(only(PART)),
+            Source::Unknown => {}
+        }
+        match judged.route {
+            Route::Direct => prop_assert!(judged.source == Source::Storage && legs == HOST_LEGS),
+            Route::HostMemory => {
+                prop_assert!(judged.source != Source::Unknown && legs == HOST_LEGS);
+            }
+            Route::BounceHost => prop_assert!(ask.way == Way::Ring && legs == RING_LEGS),
+            Route::BounceGpu { .. } => prop_assert!(false, "no witness tells of another GPU"),
+            Route::Unknown => prop_assert_eq!(judged.source, Source::Unknown),
+        }
+        if judged.as_asked {
+            let against = seen.iter().any(|(_, saw)| speaks(&ask, *saw) == Says::Against);
+            prop_assert!(!against, "{seen:?}");
+        }
+        let (verdict, _, sentence) = together(vec![(ask.flow, judged)], false);
+        prop_assert!(sentence.starts_with(&verdict.words) && sentence.ends_with('.'));
+    }
+}

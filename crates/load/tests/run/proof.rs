@@ -1,0 +1,97 @@
+//! The way that bytes took, proven on real files.
+
+use gpuio_record::{DirectMode, JobResult, Proof, Route, Says, Source};
+
+use crate::lab::Lab;
+
+fn proof(job: &JobResult) -> &Proof {
+    job.proof.as_ref().unwrap()
+}
+
+fn says(proof: &Proof, name: &str) -> Says {
+    proof.witnesses.iter().find(|witness| witness.name == name).unwrap().says
+}
+
+/// Whether some witness could tell what storage moved: not on every file system of a test machine.
+fn storage_is_seen(proof: &Proof) -> bool {
+    let storage = ["process_io", "block", "nfs"];
+    let seen = |name: &&str| says(proof, name) != Says::CantTell;
+    storage.iter().any(seen)
+}
+
+#[test]
+fn buffered_reads_over_and_over_come_from_the_page_cache() {
+    // The first pass may come from storage: it is less than a twentieth of all.
+    let job = Lab::new().job("size=1m\nbs=256k\nloops=64\ndirect=0\nengine=psync");
+    let proof = proof(&job);
+    assert_eq!(says(proof, "own"), Says::For, "{proof:#?}");
+    let leg = proof.witnesses.iter().find(|witness| witness.name == "own").unwrap();
+    assert_eq!((leg.moved, leg.of), (Some(64 << 20), Some(64 << 20)));
+    if storage_is_seen(proof) {
+        assert_eq!(proof.verdict.words, "page cache", "{proof:#?}");
+        assert!(proof.as_asked);
+    }
+    assert_ne!(proof.verdict.route, Route::Direct, "{proof:#?}");
+    assert_ne!(proof.verdict.source, Source::Storage);
+}
+
+#[test]
+fn direct_is_said_only_where_nothing_speaks_against_it() {
+    let job = Lab::new().job("size=8m\nbs=256k\nloops=4\nengine=psync");
+    let proof = proof(&job);
+    if proof.verdict.route == Route::Direct {
+        assert_eq!(job.direct_got, DirectMode::Direct);
+        assert_eq!(says(proof, "page_cache"), Says::For, "{proof:#?}");
+        assert!(proof.witnesses.iter().all(|witness| witness.says != Says::Against), "{proof:#?}");
+        assert!(storage_is_seen(proof));
+    }
+    if job.direct_got == DirectMode::Buffered {
+        assert_ne!(proof.verdict.route, Route::Direct);
+    }
+}
+
+#[test]
+fn an_engine_that_moves_nothing_proves_nothing() {
+    let job = Lab::new().job("engine=null\nsize=1m\nbs=4k\nruntime=100ms");
+    let proof = proof(&job);
+    assert_eq!(proof.verdict.words, "unknown", "{proof:#?}");
+    assert!(!proof.as_asked);
+    assert!(proof.sentence.contains("moved no bytes"), "{}", proof.sentence);
+}
+
+#[test]
+fn a_ring_bounces_in_host_memory() {
+    let lab = Lab::with_gpu();
+    let job = lab.job("path=cached\nsize=1m\nbs=256k\nloops=64\nengine=psync");
+    let proof = proof(&job);
+    assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
+    assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
+    if storage_is_seen(proof) {
+        assert_eq!(proof.verdict.words, "bounce (host), from page cache", "{proof:#?}");
+    }
+}
+
+#[test]
+fn jobs_that_ran_together_share_counters_and_say_so() {
+    let lab = Lab::new();
+    let text = "[global]\ndirectory=${DIR}\nsize=4m\nbs=64k\nloops=4\ndirect=0\nengine=psync\n\
+                [a]\nfile_prefix=a\n[b]\nfile_prefix=b\nrw=rw\n";
+    let ran = lab.run(text);
+    let process = |job: &JobResult| {
+        let found = proof(job).witnesses.iter().find(|witness| witness.name == "process_io");
+        found.unwrap().of
+    };
+    let all = ran.jobs.iter().map(|job| job.file_leg.read_bytes).sum();
+    for job in &ran.jobs {
+        assert!(proof(job).sentence.contains("all jobs of the group"), "{job:#?}");
+        assert!([Some(all), None].contains(&process(job)), "{job:#?}");
+    }
+    let directions = |job: &JobResult| {
+        let mut words: Vec<String> =
+            proof(job).witnesses.iter().map(|witness| witness.direction.clone()).collect();
+        words.dedup();
+        words
+    };
+    assert_eq!(directions(&ran.jobs[0]), ["read"]);
+    assert_eq!(directions(&ran.jobs[1]), ["read", "write"]);
+}

@@ -1,0 +1,83 @@
+//! Which way the bytes took, and the witnesses.
+
+use gpuio_record::{JobPlan, Proof, Record, Route, Says, Source, Verdict, Witness};
+
+use super::PARAGRAPH_WIDTH;
+use super::table::Words;
+use crate::number::{NONE, bytes};
+use crate::workload::jobs;
+use crate::wrap::paragraph;
+
+/// The verdict as the table of results has it.
+pub(super) fn cell(proof: Option<&Proof>, words: Words) -> String {
+    match (proof, words) {
+        (None, _) => NONE.to_owned(),
+        (Some(proof), Words::Full) => proof.verdict.words.clone(),
+        (Some(proof), Words::Short) => short(&proof.verdict),
+    }
+}
+
+fn short(verdict: &Verdict) -> String {
+    let stop = match (verdict.route, verdict.source) {
+        (Route::Direct, _) => return "direct".to_owned(),
+        (Route::Unknown, _) => return "unknown".to_owned(),
+        (Route::HostMemory, Source::PageCache) => return "cache".to_owned(),
+        (Route::HostMemory, Source::StorageThroughPageCache) => return "via cache".to_owned(),
+        (Route::HostMemory, Source::Mixed) => return "mixed".to_owned(),
+        (Route::HostMemory, Source::Storage | Source::Unknown) => return "unknown".to_owned(),
+        (Route::BounceHost, _) => "bounce".to_owned(),
+        (Route::BounceGpu { gpu }, _) => format!("bounce:GPU{gpu}"),
+    };
+    match verdict.source {
+        Source::Storage => stop,
+        Source::StorageThroughPageCache => format!("{stop}:via"),
+        Source::PageCache => format!("{stop}:cache"),
+        Source::Mixed => format!("{stop}:mixed"),
+        Source::Unknown => format!("{stop}:?"),
+    }
+}
+
+/// Sentence and witnesses of each job whose bytes took another way than asked; of `all` jobs where
+/// wanted.
+pub(super) fn render(record: &Record, width: u16, all: bool) -> String {
+    let wide = if all { width } else { width.min(PARAGRAPH_WIDTH) };
+    let mut out = String::new();
+    for (plan, job) in jobs(record) {
+        if let Some(proof) = job.proof.as_ref().filter(|proof| all || !proof.as_asked) {
+            out.push_str(&of_job(plan, proof, wide, all));
+        }
+    }
+    if out.is_empty() { out } else { format!("path taken, with witnesses:\n{out}") }
+}
+
+fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
+    let mut out = paragraph("  ", &format!("{}: {}", plan.name, proof.sentence), width);
+    out.push_str(&paragraph("    asked  ", &proof.asked, width));
+    out.push_str(&paragraph("    got    ", &proof.got, width));
+    let longest = |text: fn(&Witness) -> usize| proof.witnesses.iter().map(text).max().unwrap_or(0);
+    let name = longest(|witness| witness.name.chars().count());
+    let moved = longest(|witness| amounts(witness).chars().count());
+    for witness in &proof.witnesses {
+        let says = match witness.says {
+            Says::For => "for",
+            Says::Against => "against",
+            Says::CantTell => "can't tell",
+        };
+        let (who, flow, figure) = (&witness.name, &witness.direction, amounts(witness));
+        let first = format!("    {who:name$}  {flow:5}  {says:10}  {figure:>moved$}  ");
+        let mut text = witness.why.clone();
+        if readings && let (Some(before), Some(after)) = (&witness.before, &witness.after) {
+            text.push_str(&format!("; {before} before, {after} after ({})", witness.source));
+        }
+        out.push_str(&paragraph(&first, &text, width));
+    }
+    out
+}
+
+fn amounts(witness: &Witness) -> String {
+    let amount = |figure: Option<u64>| figure.map_or_else(|| NONE.to_owned(), bytes);
+    match (witness.moved, witness.of) {
+        (None, None) => NONE.to_owned(),
+        (moved, of) => format!("{} of {}", amount(moved), amount(of)),
+    }
+}

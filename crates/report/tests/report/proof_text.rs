@@ -1,0 +1,74 @@
+//! The verdict stands beside the number, and its witnesses are there when they are needed.
+
+use crate::records;
+
+use gpuio_record::{Record, Route, Source};
+use gpuio_report::{find, render_text, render_text_with_evidence};
+
+const HEAD: &str = "path taken, with witnesses:";
+
+/// The first job of this record did not take the way that was asked for.
+fn astray() -> Record {
+    let mut record = records::host_quick();
+    let proof = record.jobs[0].proof.as_mut().unwrap();
+    proof.as_asked = false;
+    proof.verdict.words = "page cache".to_owned();
+    (proof.verdict.route, proof.verdict.source) = (Route::HostMemory, Source::PageCache);
+    proof.sentence = "page cache: storage delivered less than 5 %.".to_owned();
+    record
+}
+
+#[test]
+fn witnesses_are_shown_of_jobs_that_went_astray_and_of_all_when_asked() {
+    assert!(!render_text(&records::host_quick(), 120).contains(HEAD));
+    let text = render_text(&astray(), 120);
+    assert_eq!(text.matches(HEAD).count(), 1, "{text}");
+    assert_eq!(text.matches("    asked  ").count(), 1, "{text}");
+    assert!(text.contains("  seq-read: page cache: storage delivered less"), "{text}");
+    let row =
+        "    process_io  read   for         20.0 GiB of 20.0 GiB  process_io has its reasons\n";
+    assert!(text.contains(row), "{text}");
+    assert!(text.contains("nvidia_fs   read   can't tell                     -  "), "{text}");
+    assert!(!text.contains("read_bytes 4096 before"), "readings only with --evidence: {text}");
+    let all = render_text_with_evidence(&astray(), 200);
+    assert_eq!(all.matches("    asked  ").count(), 4, "{all}");
+    let readings =
+        "; read_bytes 4096 before, read_bytes 21474840576 after (counters of process_io)";
+    assert!(all.contains(readings), "{all}");
+    for width in [100, 120] {
+        let text = render_text_with_evidence(&astray(), width);
+        assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+    }
+}
+
+#[test]
+fn the_verdict_is_in_every_format_with_figures() {
+    let record = astray();
+    let of = |name: &str| (find(name).unwrap().render)(&record);
+    let row =
+        |text: &str| text.lines().find(|line| line.starts_with("seq-read")).unwrap().to_owned();
+    let wide = render_text(&record, 200);
+    assert!(wide.contains(" path taken ") && row(&wide).contains(" page cache "), "{wide}");
+    let narrow = render_text(&record, 120);
+    assert!(row(&narrow).contains(" cache ") && narrow.contains(" took "), "{narrow}");
+    assert!(of("csv").contains(",page cache,page cache: storage delivered less than 5 %."));
+    assert!(of("json").contains("\"words\": \"page cache\""));
+    assert!(of("gdsio").contains("\n# path: seq-read: page cache: storage"));
+}
+
+#[test]
+fn a_record_of_before_verdicts_has_no_column_and_reads_back() {
+    let mut record = records::host_quick();
+    for job in &mut record.jobs {
+        job.proof = None;
+    }
+    for width in [80, 120, 200] {
+        let text = render_text_with_evidence(&record, width);
+        assert!(!text.contains(" took ") && !text.contains("path taken"), "{text}");
+    }
+    let mut json = serde_json::to_value(&record).unwrap();
+    for job in json["jobs"].as_array_mut().unwrap() {
+        job.as_object_mut().unwrap().remove("proof");
+    }
+    assert_eq!(serde_json::from_value::<Record>(json).unwrap(), record);
+}
