@@ -53,8 +53,8 @@ pub(crate) struct Bench {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, gather, a list of them, or all [auto: staged if a GPU is
-    /// named, else host]
+    /// How bytes travel: host, staged, cached, gather, a list of them, or all
+    /// [auto: staged if a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
     /// Between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
