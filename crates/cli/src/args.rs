@@ -1,6 +1,8 @@
 //! The command line, and only that. Values are parsed by the table of keys in `spec`, so that a
 //! flag and a job-file key mean the same.
 
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -43,6 +45,8 @@ pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) machine: MachineFlags,
     #[command(flatten)]
+    pub(crate) cufile: CufileFlags,
+    #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) out: Out,
@@ -53,7 +57,7 @@ pub(crate) struct Bench {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, gather, a list of them, or all
+    /// How bytes travel: host, staged, cached, gather, gds, a list of them, or all
     /// [auto: staged if a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
@@ -160,6 +164,19 @@ pub(crate) struct MachineFlags {
     /// Blocks per launch on path gather [512 KiB of them, at most 128]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
+}
+
+/// How NVIDIA's cuFile is driven, on the paths that need it.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "cuFile")]
+pub(crate) struct CufileFlags {
+    /// The cuFile library [libcufile.so.0 of the system, a CUDA toolkit or a Python environment]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cufile_lib: Option<PathBuf>,
+    /// A setting of cuFile on top of its own configuration file: properties.allow_compat_mode=true;
+    /// repeat for more
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) cufile_set: Vec<String>,
 }
 
 /// Which bytes.

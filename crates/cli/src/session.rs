@@ -12,6 +12,8 @@ use gpuio_record::facts::{HostFacts, TargetStorage};
 use gpuio_record::{Plan, Record, SCHEMA_VERSION, TargetKind, Tool};
 use gpuio_spec::Spec;
 
+use crate::args::CufileFlags;
+use crate::cufile::{self, Cufile};
 use crate::driver::{self, Loaded};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -21,21 +23,34 @@ use crate::interrupt;
 pub(crate) struct Session {
     pub(crate) plan: Plan,
     host: HostFacts,
+    // Goes before the driver, whose contexts it uses.
+    cufile: Cufile,
     loaded: Loaded,
     permit: Permit,
 }
 
 impl Session {
-    /// Looks at the machine and resolves the spec. Opens and makes nothing.
-    pub(crate) fn prepare(spec: &Spec, permit: Permit) -> Result<Session, Failure> {
+    /// Looks at the machine and resolves the spec. Opens and makes nothing of the data set.
+    pub(crate) fn prepare(
+        spec: &Spec,
+        permit: Permit,
+        flags: &CufileFlags,
+    ) -> Result<Session, Failure> {
+        let configured = cufile::configure(spec, flags)?;
         let loaded = driver::load(spec)?;
+        let cufile = cufile::open(spec, flags, configured, &loaded);
         let host = gpuio_host::collect(&Root::live());
         let places = LivePlaces::default();
         let missing = |name: &str| engine::find(name).and_then(|row| (row.available)().err());
-        let machine =
-            Machine { host: &host, gpus: &loaded.gpus, places: &places, engine_missing: &missing };
+        let machine = Machine {
+            host: &host,
+            gpus: &loaded.gpus,
+            places: &places,
+            engine_missing: &missing,
+            cufile_missing: cufile.missing.as_deref(),
+        };
         let plan = plan::plan(spec, &machine)?;
-        Ok(Session { plan, host, loaded, permit })
+        Ok(Session { plan, host, cufile, loaded, permit })
     }
 
     /// The resolved plan as a job file, after the guard has judged every target.
@@ -52,6 +67,7 @@ impl Session {
             driver: self.loaded.driver.as_ref(),
             host: &self.host,
             stop: interrupt::flag(),
+            cufile: self.cufile.driver.clone(),
             permit: self.permit.clone(),
         };
         let ran = run::run(&mut self.plan, &means, watch)?;
@@ -64,6 +80,12 @@ impl Session {
             storage: storage(&self.plan),
             host: self.host,
             driver_version: self.loaded.driver.as_ref().map(gpuio_gpu::Driver::version),
+            cufile: self
+                .cufile
+                .driver
+                .as_ref()
+                .filter(|_| takes_cufile(&self.plan))
+                .map(cufile::used),
             plan_text: gpuio_report::format::plan::plan_text(&self.plan),
             plan: self.plan,
             ended: ran.ended,
@@ -74,6 +96,11 @@ impl Session {
             warnings: ran.warnings,
         })
     }
+}
+
+/// Whether a job of the plan runs over cuFile.
+fn takes_cufile(plan: &Plan) -> bool {
+    plan.jobs.iter().any(|job| job.register_buffer.is_some())
 }
 
 /// File system and device behind each directory or device of the plan, each once.

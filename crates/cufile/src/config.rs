@@ -5,6 +5,7 @@
 //! a `logging.dir` cuFile writes `cufile.log` into the current directory; a run of gpuio always
 //! names one.
 
+use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
@@ -226,6 +227,14 @@ impl Environment {
         self.keys.get("properties")?.get("allow_compat_mode")?.as_bool()
     }
 
+    /// All keys, joined by dots, with their values as JSON.
+    #[must_use]
+    pub fn flat(&self) -> BTreeMap<String, String> {
+        let mut flat = BTreeMap::new();
+        flatten("", &self.keys, &mut flat);
+        flat
+    }
+
     /// The last error that cuFile logged, where the log lies in our directory.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
@@ -239,6 +248,18 @@ impl Environment {
             last.map(|line| line.trim().to_owned())
         });
         lines.last()
+    }
+}
+
+fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut BTreeMap<String, String>) {
+    for (key, value) in keys {
+        let name = format!("{prefix}{key}");
+        match value {
+            Value::Object(group) => flatten(&format!("{name}."), group, flat),
+            value => {
+                flat.insert(name, value.to_string());
+            }
+        }
     }
 }
 

@@ -50,6 +50,9 @@ fn settings_lie_on_top_of_the_users_file() {
     assert_eq!(read["logging"]["level"], "TRACE");
     assert_eq!(read["denylist"]["drivers"][0], "virtio_blk");
     assert_eq!(read["properties"]["per_buffer_cache_size_kb"], 2048);
+    let flat = environment.flat();
+    assert_eq!(flat["properties.allow_compat_mode"], "true");
+    assert_eq!(flat["logging.level"], "\"TRACE\"");
 }
 
 #[test]

@@ -26,10 +26,10 @@ const DELAY: (&str, &str) = ("GPUIO_SOFT_DELAY_US", "200");
 const ONCE: i32 = 1;
 const LASTING: i32 = 700;
 
-/// Every path over every engine, in a memory kind of each sort.
+/// Every path that has an engine over every engine, in a memory kind of each sort.
 fn everywhere(test: impl Fn(&Setup, &Context)) {
     let context = context();
-    for row in PATHS {
+    for row in PATHS.iter().filter(|row| row.uses_engine()) {
         for engine in ENGINES {
             let memory = if row.needs_gpu { MemKind::Device } else { MemKind::Malloc };
             let setup = Setup::new(row.name, engine.name, memory);
@@ -489,7 +489,8 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
 fn child_drop() {
     let memory: MemKind = child::case().parse().unwrap();
     let context = context();
-    for row in PATHS.iter().filter(|row| kinds(row).contains(&memory)) {
+    let paths = PATHS.iter().filter(|row| row.uses_engine());
+    for row in paths.filter(|row| kinds(row).contains(&memory)) {
         for engine in ["psync", "io_uring", "libaio", "pool"] {
             let setup = Setup::new(row.name, engine, memory);
             if setup.lacking() {

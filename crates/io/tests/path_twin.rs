@@ -46,6 +46,7 @@ fn twins(path: &str, engine: &str, memory: MemKind, context: &Context) {
             for &streams in streams {
                 // Whether a batch is one run of slots, or could be, is the gather path's matter.
                 let setup = base.with(depth, streams).batches(batch, streams != 2);
+                let setup = Setup { register: streams != 5, ..setup };
                 let runs = Config {
                     cases: 1,
                     failure_persistence: None,
@@ -98,7 +99,7 @@ fn every_engine(path: &str) {
 #[test]
 fn every_path_of_the_table_has_a_twin_test() {
     let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
-    assert_eq!(names, ["host", "staged", "cached", "gather"]);
+    assert_eq!(names, ["host", "staged", "cached", "gather", "gds"]);
 }
 
 #[test]
@@ -119,4 +120,10 @@ fn cached() {
 #[test]
 fn gather() {
     every_engine("gather");
+}
+
+/// cuFile moves the bytes: which engine a setup names is all one.
+#[test]
+fn gds() {
+    child::passes("child_twins", "gds psync", &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
 }

@@ -53,7 +53,13 @@ impl<'a> Bench<'a> {
     }
 
     fn on_gpu_leg(&self) -> Option<Leg> {
-        Some(if self.setup.path.needs_gpu { Leg::Gpu } else { Leg::File })
+        Some(if self.setup.path.has_gpu_leg() { Leg::Gpu } else { Leg::File })
+            .filter(|_| self.setup.path.uses_engine())
+    }
+
+    /// Nothing where cuFile moves the bytes: the path sees both ends only.
+    fn on_file_leg(&self) -> Option<Leg> {
+        self.setup.path.uses_engine().then_some(Leg::File)
     }
 }
 
@@ -90,7 +96,7 @@ fn a_corrupted_byte_in_the_file_is_found() {
             expected,
             found: expected ^ (0x40 << (8 * (bad - at))),
             bad_words: 1,
-            leg: Some(Leg::File),
+            leg: bench.on_file_leg(),
         };
         assert_eq!(bench.read(offset, BLOCK), Some(mismatch));
         // The blocks that end before the byte and begin behind it are good.
@@ -119,7 +125,7 @@ fn blocks_that_changed_places_are_found() {
                 expected: word(&rig, here),
                 found: word(&rig, there),
                 bad_words: u64::from(BLOCK / 8),
-                leg: Some(Leg::File),
+                leg: bench.on_file_leg(),
             };
             assert_eq!(bench.read(here, BLOCK), Some(mismatch));
         }
@@ -140,7 +146,7 @@ fn a_block_written_to_a_wrong_offset_is_found() {
             expected: word(&rig, landed),
             found: word(&rig, meant),
             bad_words: u64::from(BLOCK / 8),
-            leg: Some(Leg::File),
+            leg: bench.on_file_leg(),
         };
         assert_eq!(bench.read(landed, BLOCK), Some(mismatch));
         assert_eq!(bench.read(meant, BLOCK), None);
@@ -211,7 +217,7 @@ fn a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs() {
     if skipped("a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs") {
         return;
     }
-    for row in PATHS.iter().filter(|row| row.needs_gpu) {
+    for row in PATHS.iter().filter(|row| row.has_gpu_leg()) {
         for memory in kinds(row) {
             let bad = format!("{}:2", copy_call(memory, "cuMemcpyHtoDAsync_v2"));
             let case = format!("{} {memory}", row.name);

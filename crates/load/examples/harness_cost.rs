@@ -84,11 +84,17 @@ fn one(
     gpus: &Gpus,
 ) -> Result<JobResult, Box<dyn Error>> {
     let places = LivePlaces::default();
-    let machine = Machine { host, gpus, places: &places, engine_missing: &|_| None };
+    let machine = Machine {
+        host,
+        gpus,
+        places: &places,
+        engine_missing: &|_| None,
+        cufile_missing: Some("not opened"),
+    };
     let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &machine)?;
     let permit = Permit { make_missing: true, ..Permit::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let means = Means { driver: Some(driver), host, stop, permit };
+    let means = Means { driver: Some(driver), host, stop, cufile: None, permit };
     let mut ran = run(&mut planned, &means, &Silent)?;
     Ok(ran.jobs.remove(0))
 }

@@ -3,6 +3,7 @@
 //! Plain data with serde, versioned by [`SCHEMA_VERSION`]; the published JSON Schema is generated
 //! from these types. Nothing here computes a result, prints, or looks at the system.
 
+mod cufile;
 pub mod facts;
 mod plan;
 mod proof;
@@ -10,6 +11,7 @@ mod result;
 mod warning;
 mod warning_words;
 
+pub use cufile::CufileUsed;
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,
     MemoryKind, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,

@@ -106,6 +106,8 @@ pub struct JobPlan {
     /// Whether places of blocks in the destination are spread, so that a batch can't be one plain
     /// copy; absent on paths that move each block by itself.
     pub gather_scatter: Option<bool>,
+    /// Whether GPU memory is registered with cuFile; absent on paths without it.
+    pub register_buffer: Option<bool>,
     /// Whether all threads use one descriptor per file.
     pub shared_fd: bool,
     /// Whether files that this run makes are kept afterwards.

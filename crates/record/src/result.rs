@@ -4,6 +4,7 @@ use gpuio_stat::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cufile::CufileUsed;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
@@ -26,6 +27,8 @@ pub struct Record {
     pub storage: Vec<TargetStorage>,
     /// CUDA driver version as (major, minor), where a driver was loaded.
     pub driver_version: Option<(u32, u32)>,
+    /// The cuFile library, where it was opened.
+    pub cufile: Option<CufileUsed>,
     /// The plan.
     pub plan: Plan,
     /// The plan as `--dry-run` prints it: a job file that repeats the run.

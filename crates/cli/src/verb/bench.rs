@@ -33,7 +33,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         devices: bench.data.destroy_data_on.clone(),
         make_missing: true,
     };
-    let mut session = Session::prepare(&spec, permit)?;
+    let mut session = Session::prepare(&spec, permit, &bench.cufile)?;
     if bench.out.dry_run {
         output::put(&session.dry_run()?)?;
         return Ok(ExitCode::SUCCESS);
@@ -66,11 +66,13 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     Ok(outcome::exit_code(&record))
 }
 
-/// Says which paths of `all` did not run. They all lack the same thing, so one reason serves.
+/// Says which paths of `all` did not run, those that lack the same thing in one line.
 fn tell_left_out(plan: &Plan) {
-    let Some(first) = plan.left_out.first() else { return };
-    let names: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
-    eprintln!("note: left out of all paths: {}: {}", names.join(", "), first.why);
+    for group in plan.left_out.chunk_by(|a, b| a.why == b.why) {
+        let names: Vec<&str> = group.iter().map(|out| out.path.as_str()).collect();
+        let why = group.first().map_or("", |out| out.why.as_str());
+        eprintln!("note: left out of all paths: {}: {why}", names.join(", "));
+    }
 }
 
 /// Sets every flag on a job, as the key of the same name in a job file would.
@@ -107,7 +109,7 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
     })
 }
 
-/// The quick run's size: about a minute with a GPU's four paths, verification included, on a data
+/// The quick run's size: about a minute with a GPU's five paths, verification included, on a data
 /// set that suits this disk and memory.
 fn quick_run(bench: &Bench) -> Spec {
     const MIB: u64 = 1 << 20;

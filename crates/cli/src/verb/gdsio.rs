@@ -9,7 +9,7 @@ use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_spec::{Dialect, GdsioAsk, GdsioRun, JobSpec, Rw, Spec, Verify};
 
 use super::bench::{read_jobs, set};
-use crate::args::Out;
+use crate::args::{CufileFlags, Out};
 use crate::failure::Failure;
 use crate::outcome;
 use crate::output::{self, Sink};
@@ -21,7 +21,8 @@ const HELP: &str = include_str!("gdsio_help.txt");
 /// Long options of gpuio's own that take a value and set the key of the same name.
 const KEYS: &[&str] = &["--gpu", "--engine", "--depth", "--streams", "--ramp", "--set", "--cpus"];
 /// Long options of gpuio's own that take a value and concern output and permission.
-const OTHERS: &[&str] = &["--format", "--output", "--destroy-data-on"];
+const OTHERS: &[&str] =
+    &["--format", "--output", "--destroy-data-on", "--cufile-lib", "--cufile-set"];
 /// Long options of gpuio's own without a value.
 const SWITCHES: &[&str] = &["--overwrite", "--dry-run", "--quiet"];
 
@@ -54,7 +55,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     }
     let extras = extras(&ask, &mut spec)?;
     let verifies = read_back(&mut spec);
-    let mut session = Session::prepare(&spec, extras.permit.clone())?;
+    let mut session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile)?;
     if extras.dry_run {
         return output::put(&session.dry_run()?).map(|()| ExitCode::SUCCESS);
     }
@@ -82,6 +83,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
 
 struct Extras {
     permit: Permit,
+    cufile: CufileFlags,
     out: Out,
     dry_run: bool,
 }
@@ -90,6 +92,7 @@ struct Extras {
 fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
     let mut extras = Extras {
         permit: Permit { overwrite: false, devices: Vec::new(), make_missing: false },
+        cufile: CufileFlags::default(),
         out: Out::default(),
         dry_run: false,
     };
@@ -108,6 +111,8 @@ fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
             "--dry-run" => extras.dry_run = true,
             "--quiet" => extras.out.quiet = true,
             "--destroy-data-on" => extras.permit.devices.push(PathBuf::from(needed()?)),
+            "--cufile-lib" => extras.cufile.cufile_lib = Some(PathBuf::from(needed()?)),
+            "--cufile-set" => extras.cufile.cufile_set.push(needed()?),
             "--format" => {
                 let name = needed()?;
                 // Found wanting now, not after the run.

@@ -3,17 +3,22 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use gpuio_cufile::Library;
 use gpuio_gpu::{Driver, Which};
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path::PATHS;
 use gpuio_report::format::FORMATS;
 
+use crate::args::CufileFlags;
 use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     let gpu = Driver::load(&Which::System).map(|_| ()).map_err(|absent| absent.to_string());
     let software = Driver::load(&Which::Software).map(|_| ()).map_err(|absent| absent.to_string());
+    let search = crate::cufile::search(&CufileFlags::default(), false);
+    // Loaded, not opened: that starts threads and reads the whole machine.
+    let cufile = Library::load(&search).map(|_| ()).map_err(|absent| absent.to_string());
     let mut text = String::new();
     let mut line = |name: &str, summary: &str, state: &Result<(), String>| {
         let state = match state {
@@ -25,7 +30,11 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     };
     line("PATHS", "how bytes travel between host memory and their destination", &Ok(()));
     for row in PATHS {
-        let state = if row.needs_gpu { gpu.clone() } else { Ok(()) };
+        let state = match (row.needs_gpu, row.uses_engine()) {
+            (true, false) => gpu.clone().and(cufile.clone()),
+            (true, true) => gpu.clone(),
+            (false, _) => Ok(()),
+        };
         let number = match row.gdsio {
             Some(number) => format!("gdsio -x {number}"),
             None => "gdsio has none like it".to_owned(),

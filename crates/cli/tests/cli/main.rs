@@ -12,6 +12,7 @@ mod bad_days;
 mod bad_input;
 mod corrupt;
 mod crowd;
+mod cufile;
 mod dry_run;
 mod gdsio;
 mod guard;

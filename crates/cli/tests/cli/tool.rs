@@ -34,6 +34,8 @@ pub(crate) fn command(dir: &Path) -> Command {
         "GPUIO_SOFT_MEM",
         "GPUIO_SOFT_FAIL",
         "GPUIO_SOFT_DELAY_US",
+        "GPUIO_SOFT_CUFILE_FAIL",
+        "CUFILE_ENV_PATH_JSON",
         "COLUMNS",
     ] {
         command.env_remove(name);

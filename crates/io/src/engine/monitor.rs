@@ -45,7 +45,7 @@ impl LegCounters {
 /// Adds to a counter that only this thread writes: a load and a store, where `fetch_add` would
 /// lock the bus for about 5 ns.
 #[inline]
-pub(super) fn add(counter: &AtomicU64, by: u64) {
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 

@@ -3,7 +3,7 @@
 //! The ring is that of `staged`; what differs is that files are never open with O_DIRECT, so the
 //! kernel's page cache stands between storage and the ring and adds a copy.
 
-use super::{Config, Opened, PathError, Row, ring};
+use super::{Config, Mover, Opened, PathError, Row, ring};
 
 const NAME: &str = "cached";
 
@@ -14,6 +14,7 @@ pub(super) const ROW: Row = Row {
     summary: "file through the page cache to a pinned ring, then copies to GPU memory",
     needs_gpu: true,
     buffered_only: true,
+    mover: Mover::Engine,
     batches: false,
     open,
 };

@@ -31,7 +31,7 @@ use super::file_leg::FileLeg;
 use super::judge::{self, Judge};
 use super::lanes::{Ended, Lanes};
 use super::requests::Requests;
-use super::{Config, Fault, Landed, Mismatch, Opened, Path, PathError, Request, Row, Start};
+use super::{Config, Fault, Landed, Mismatch, Mover, Opened, Path, PathError, Request, Row, Start};
 use crate::clock::{Clock, Nanos};
 use crate::engine::{Done, Op, Push};
 use batch::Batch;
@@ -46,6 +46,7 @@ pub(super) const ROW: Row = Row {
     summary: "file to a pinned ring, then one launch for many blocks to GPU memory; both overlap",
     needs_gpu: true,
     buffered_only: false,
+    mover: Mover::Engine,
     batches: true,
     open,
 };

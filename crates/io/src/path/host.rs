@@ -3,7 +3,9 @@
 use gpuio_gpu::pattern;
 
 use super::memory::SlotMemory;
-use super::{Config, Fault, Landed, Leg, Mismatch, Opened, Path, PathError, Request, Row, Start};
+use super::{
+    Config, Fault, Landed, Leg, Mismatch, Mover, Opened, Path, PathError, Request, Row, Start,
+};
 use crate::clock::Clock;
 use crate::engine::{Done, Engine, Io, Push};
 
@@ -16,6 +18,7 @@ pub(super) const ROW: Row = Row {
     summary: "file to host memory and back; no GPU",
     needs_gpu: false,
     buffered_only: false,
+    mover: Mover::Engine,
     batches: false,
     open,
 };

@@ -9,6 +9,7 @@ mod cached;
 mod ends;
 mod file_leg;
 mod gather;
+mod gds;
 mod host;
 mod judge;
 mod lanes;
@@ -19,6 +20,7 @@ mod staged;
 
 use std::sync::Arc;
 
+pub use gpuio_cufile::Driver as CufileDriver;
 use gpuio_gpu::{Context, GpuError, MemKind};
 
 use crate::clock::{Clock, Nanos};
@@ -61,15 +63,18 @@ pub enum Fault {
     File(IoFault),
     /// The GPU leg failed with this CUDA driver code.
     Gpu(i32),
+    /// cuFile refused with this code; in which leg, it does not tell.
+    Cufile(i32),
 }
 
 impl Fault {
-    /// The leg that failed.
+    /// The leg that failed, where the path could tell.
     #[must_use]
-    pub fn leg(self) -> Leg {
+    pub fn leg(self) -> Option<Leg> {
         match self {
-            Fault::File(_) => Leg::File,
-            Fault::Gpu(_) => Leg::Gpu,
+            Fault::File(_) => Some(Leg::File),
+            Fault::Gpu(_) => Some(Leg::Gpu),
+            Fault::Cufile(_) => None,
         }
     }
 }
@@ -202,6 +207,15 @@ pub struct GpuSide {
     pub scatter: bool,
 }
 
+/// The cuFile side of a path, resolved by the plan.
+#[derive(Debug, Clone)]
+pub struct CufileSide {
+    /// The open library.
+    pub driver: CufileDriver,
+    /// Whether GPU memory is registered with it.
+    pub register: bool,
+}
+
 /// Everything a path is opened with.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -209,8 +223,8 @@ pub struct Config {
     pub slots: u32,
     /// Largest request in bytes.
     pub block_max: u32,
-    /// Row of [`crate::engine::ENGINES`].
-    pub engine: &'static engine::Row,
+    /// Row of [`crate::engine::ENGINES`], on paths that use one.
+    pub engine: Option<&'static engine::Row>,
     /// The worker's files.
     pub files: Vec<EngineFile>,
     /// Whether they are open with O_DIRECT.
@@ -219,6 +233,8 @@ pub struct Config {
     pub memory: MemKind,
     /// The GPU, on paths that need one (and for pinned host memory).
     pub gpu: Option<GpuSide>,
+    /// cuFile, on paths that need it.
+    pub cufile: Option<CufileSide>,
     /// Faults to inject at the engine's door.
     pub inject: Option<Inject>,
     /// Counters of the file leg, readable from other threads.
@@ -245,6 +261,16 @@ impl std::fmt::Debug for Opened {
     }
 }
 
+/// What moves the bytes of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mover {
+    /// One of our engines between file and host memory and, where there is a GPU, copies of ours:
+    /// two legs that are told apart.
+    Engine,
+    /// NVIDIA's cuFile library, from end to end: one leg, and no engine.
+    Cufile,
+}
+
 /// One path that gpuio has.
 #[derive(Debug)]
 pub struct Row {
@@ -260,11 +286,33 @@ pub struct Row {
     pub needs_gpu: bool,
     /// Whether it must not open its files with O_DIRECT.
     pub buffered_only: bool,
+    /// What moves its bytes.
+    pub mover: Mover,
     /// Whether it moves blocks in batches, so that [`GpuSide::batch`] and [`GpuSide::scatter`]
     /// say something.
     pub batches: bool,
     /// Opens it on the calling thread, which will drive it.
     pub open: fn(Config) -> Result<Opened, PathError>,
+}
+
+impl Row {
+    /// Whether one of [`crate::engine::ENGINES`] takes part.
+    #[must_use]
+    pub fn uses_engine(&self) -> bool {
+        self.mover == Mover::Engine
+    }
+
+    /// Whether its time in the GPU leg is told apart from that in the file leg.
+    #[must_use]
+    pub fn has_gpu_leg(&self) -> bool {
+        self.needs_gpu && self.uses_engine()
+    }
+}
+
+/// What a code of [`Fault::Cufile`] says, in one line.
+#[must_use]
+pub fn cufile_words(code: i32) -> String {
+    gpuio_cufile::meaning(code)
 }
 
 /// Opens the configured engine, decorators and all, for the path's memory.
@@ -276,11 +324,17 @@ fn open_engine(config: &Config, area: Area) -> Result<engine::Opened, EngineErro
         direct: config.direct,
     };
     let counters = Arc::clone(&config.counters);
-    engine::build(config.engine, &engine_config, config.inject.as_ref(), counters)
+    let row = config.engine.ok_or_else(|| EngineError {
+        engine: "none",
+        call: "open",
+        what: "this path needs an engine and none was chosen".into(),
+        hint: "name one with --engine".into(),
+    })?;
+    engine::build(row, &engine_config, config.inject.as_ref(), counters)
 }
 
 /// All paths, in the order in which they are shown.
-pub const PATHS: &[Row] = &[host::ROW, staged::ROW, cached::ROW, gather::ROW];
+pub const PATHS: &[Row] = &[host::ROW, staged::ROW, cached::ROW, gather::ROW, gds::ROW];
 
 /// The path of this name.
 #[must_use]

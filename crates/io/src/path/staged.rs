@@ -1,6 +1,6 @@
 //! `staged`: file → pinned ring → GPU memory, the legs overlapping. gdsio's `-x 2`.
 
-use super::{Row, ring};
+use super::{Mover, Row, ring};
 
 const NAME: &str = "staged";
 
@@ -11,6 +11,7 @@ pub(super) const ROW: Row = Row {
     summary: "file to a pinned ring, then asynchronous copies to GPU memory; both overlap",
     needs_gpu: true,
     buffered_only: false,
+    mover: Mover::Engine,
     batches: false,
     open: |config| ring::open(NAME, config),
 };

@@ -10,11 +10,12 @@ pub(crate) mod model;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Context, Driver, MemKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
-use gpuio_io::path::{Config, GpuSide, Opened, PathError, Row};
+use gpuio_io::path::{Config, CufileSide, GpuSide, Opened, PathError, Row};
 use tempfile::TempDir;
 
 use crate::engine_support::open_direct;
@@ -48,6 +49,17 @@ pub(crate) fn context() -> Context {
     let which = if on_system() { Which::System } else { Which::Software };
     let driver = Driver::load(&which).unwrap();
     Context::new(&driver, 0).unwrap()
+}
+
+/// cuFile, once per process as the library has it: the stand-in beside the software GPU.
+pub(crate) fn cufile() -> gpuio_cufile::Driver {
+    static DRIVER: OnceLock<gpuio_cufile::Driver> = OnceLock::new();
+    let open = || {
+        let search = Search { stand_in: !on_system(), ..Search::default() };
+        let library = Library::load(&search).unwrap();
+        gpuio_cufile::Driver::open(library, None, !on_system()).unwrap()
+    };
+    DRIVER.get_or_init(open).clone()
 }
 
 /// Two files that follow the data rule, and a twin of each that only pread(2) and pwrite(2) touch.
@@ -117,6 +129,8 @@ pub(crate) struct Setup {
     /// Of the `gather` path.
     pub(crate) batch: u32,
     pub(crate) scatter: bool,
+    /// Of the `gds` path.
+    pub(crate) register: bool,
     pub(crate) inject: Option<Inject>,
 }
 
@@ -130,6 +144,7 @@ impl Setup {
             streams: 2,
             batch: 2,
             scatter: true,
+            register: true,
             inject: None,
         }
     }
@@ -160,7 +175,7 @@ impl Setup {
         Config {
             slots: self.depth,
             block_max: rig.largest(),
-            engine: self.engine,
+            engine: self.path.uses_engine().then_some(self.engine),
             files: rig.files.iter().map(file).collect(),
             direct: rig.direct,
             memory: self.memory,
@@ -171,6 +186,8 @@ impl Setup {
                 batch: self.batch,
                 scatter: self.scatter,
             }),
+            cufile: (!self.path.uses_engine())
+                .then(|| CufileSide { driver: cufile(), register: self.register }),
             inject: self.inject.clone(),
             counters: Arc::new(LegCounters::default()),
         }

@@ -96,6 +96,8 @@ pub(crate) struct Model<'a> {
     out: Vec<Option<Out>>,
     moves_bytes: bool,
     has_gpu_leg: bool,
+    /// The leg that a mismatch which came from the file is laid to.
+    file_leg: Option<Leg>,
     /// Each copy takes at least this long, ns.
     pub(crate) copy_ns: u64,
     /// A failed read may have left its bytes in the destination.
@@ -109,7 +111,8 @@ pub(crate) struct Model<'a> {
 impl<'a> Model<'a> {
     pub(crate) fn new(setup: &Setup, rig: &'a Rig, context: &Context) -> Model<'a> {
         let Opened { path, .. } = setup.open(rig, context).unwrap();
-        assert_eq!(path.synchronous(), !setup.engine.asynchronous);
+        let asynchronous = setup.path.uses_engine() && setup.engine.asynchronous;
+        assert_eq!(path.synchronous(), !asynchronous);
         let slots = 0..setup.depth;
         let mut model = Model {
             rig,
@@ -118,7 +121,8 @@ impl<'a> Model<'a> {
             holds: slots.clone().map(|_| None).collect(),
             out: slots.map(|_| None).collect(),
             moves_bytes: setup.engine.name != "null",
-            has_gpu_leg: setup.path.needs_gpu,
+            has_gpu_leg: setup.path.has_gpu_leg(),
+            file_leg: setup.path.uses_engine().then_some(Leg::File),
             copy_ns: 0,
             failed_reads_are_open: false,
             faults_last: false,
@@ -302,7 +306,7 @@ impl<'a> Model<'a> {
             expected: m.expected,
             found: m.found,
             bad_words: m.bad_words,
-            leg: Some(Leg::File),
+            leg: self.file_leg,
         });
         assert_eq!(found, expected, "{step:?}");
     }

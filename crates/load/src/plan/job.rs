@@ -36,11 +36,11 @@ pub(super) fn resolve(
     let threads = asked.threads.unwrap_or(1);
     let ground = regions::ground(asked, threads, machine)?;
     let (direct, direct_why, grain) = defaults::direct(asked, path.buffered_only, &ground.places);
-    let (engine, engine_why) = engine(asked, direct, machine)?;
+    let (engine, asynchronous) = engine(asked, path, direct, machine)?;
     let block_max = blocks.iter().map(|b| b.max_bytes).max().unwrap_or(0);
     let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
     let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
-    let slots = slots(asked, path, engine.asynchronous, &order, block_max);
+    let slots = slots(asked, path, asynchronous, &order, block_max);
     let name = if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() };
     let seed = asked.seed.unwrap_or(1);
     let workers = place::workers(asked, threads, seed, &gpus, laid.regions, machine)?;
@@ -48,7 +48,7 @@ pub(super) fn resolve(
         name,
         group,
         path: path_choice(path, why.clone()),
-        engine: choice(engine.name, engine_why),
+        engine,
         threads,
         depth: slots.depth,
         read_percent,
@@ -72,6 +72,7 @@ pub(super) fn resolve(
         streams: slots.streams,
         gather_batch: slots.batch,
         gather_scatter: slots.scatter,
+        register_buffer: (!path.uses_engine()).then_some(asked.skip_bufregister != Some(true)),
         shared_fd: asked.shared_fd.unwrap_or(false),
         keep: asked.keep.unwrap_or(!ground.scratch),
         inject: asked.inject.clone(),
@@ -109,9 +110,9 @@ fn slots(
             defaults::gather(asked, order, block_max);
         return Slots { depth, streams, batch: Some(batch), scatter: Some(scatter) };
     }
-    let depth = defaults::depth(asked, asynchronous, path.needs_gpu, block_max);
+    let depth = defaults::depth(asked, asynchronous, path.has_gpu_leg(), block_max);
     let streams = asked.streams.unwrap_or(default_streams(block_max)).min(depth);
-    let streams = if path.needs_gpu { streams } else { 0 };
+    let streams = if path.has_gpu_leg() { streams } else { 0 };
     Slots { depth, streams, batch: None, scatter: None }
 }
 
@@ -126,12 +127,19 @@ fn choice(got: &str, why: Option<String>) -> Choice {
     Choice { asked, got: got.to_owned(), why }
 }
 
-/// The engine's row, and why it was chosen where it was not named.
+/// What stands in an engine's place on a path without one.
+const NO_ENGINE: &str = "none (cuFile)";
+
+/// The engine, and whether it is asynchronous.
 fn engine(
     asked: &JobSpec,
+    path: &path::Row,
     direct: DirectMode,
     machine: &Machine<'_>,
-) -> Result<(&'static gpuio_io::engine::Row, Option<String>), PlanError> {
+) -> Result<(Choice, bool), PlanError> {
+    if !path.uses_engine() {
+        return Ok((choice(NO_ENGINE, Some(super::NO_ENGINE.to_owned())), false));
+    }
     let (name, why) = defaults::engine(asked, direct, machine);
     let row = ENGINES.iter().find(|row| row.name == name).ok_or_else(|| {
         let known: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
@@ -139,7 +147,7 @@ fn engine(
         let what = format!("there is no engine '{name}'{near}; engines: {}", known.join(", "));
         PlanError::usage(asked, "engine", what)
     })?;
-    Ok((row, why))
+    Ok((choice(row.name, why), row.asynchronous))
 }
 
 /// The GPUs whose memory a job uses; empty on the host path.
@@ -163,6 +171,10 @@ fn gpus(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<
             return Err(PlanError::unavailable(asked, "gpu", what));
         }
     };
+    if let (Some(why), false) = (machine.cufile_missing, path.uses_engine()) {
+        let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
+        return Err(PlanError::unavailable(asked, "paths", what));
+    }
     let find = |index: u32| {
         present.iter().find(|gpu| gpu.index == index).cloned().ok_or_else(|| {
             let have: Vec<String> = present.iter().map(|gpu| gpu.index.to_string()).collect();
@@ -224,7 +236,7 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
         }
     };
     note(
-        asked.skip_bufregister == Some(true),
+        asked.skip_bufregister == Some(true) && path.uses_engine(),
         "skip_bufregister: this path registers no buffer with cuFile, so there is none to skip",
     );
     note(

@@ -26,6 +26,8 @@ pub struct Machine<'a> {
     pub places: &'a dyn Places,
     /// Engines that can't run here, with the reason.
     pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
+    /// Why the paths that need NVIDIA's cuFile library can't run here; absent if they can.
+    pub cufile_missing: Option<&'a str>,
 }
 
 impl std::fmt::Debug for Machine<'_> {

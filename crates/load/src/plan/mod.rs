@@ -139,7 +139,7 @@ fn paths_of(
     let mut rows = Rows::new();
     for name in names {
         if name == "all" {
-            all_paths(machine, &mut rows, left_out);
+            all_paths(job, machine, &mut rows, left_out);
             continue;
         }
         let Some(row) = path::find(name) else {
@@ -150,30 +150,51 @@ fn paths_of(
     Ok(rows)
 }
 
-fn all_paths(machine: &Machine<'_>, rows: &mut Rows, left_out: &mut Vec<LeftOut>) {
+fn all_paths(job: &JobSpec, machine: &Machine<'_>, rows: &mut Rows, left_out: &mut Vec<LeftOut>) {
     for row in PATHS {
-        match &machine.gpus {
-            Gpus::Absent { why } if row.needs_gpu => {
-                let out = LeftOut { path: row.name.to_owned(), why: why.clone() };
-                if !left_out.contains(&out) {
-                    left_out.push(out);
-                }
-            }
-            _ => rows.push((row, Some("all paths were asked for".to_owned()))),
+        let Some(why) = lacks(job, row, machine) else {
+            rows.push((row, Some("all paths were asked for".to_owned())));
+            continue;
+        };
+        let out = LeftOut { path: row.name.to_owned(), why };
+        if !left_out.contains(&out) {
+            left_out.push(out);
         }
     }
 }
+
+/// Why a path of `all` can't run this job here.
+fn lacks(job: &JobSpec, row: &path::Row, machine: &Machine<'_>) -> Option<String> {
+    if let Gpus::Absent { why } = &machine.gpus
+        && row.needs_gpu
+    {
+        return Some(why.clone());
+    }
+    if row.uses_engine() {
+        return None;
+    }
+    if job.engine.is_some() || job.inject.is_some() {
+        return Some(format!("it has no engine, and the job asks for one: {NO_ENGINE}"));
+    }
+    machine.cufile_missing.map(str::to_owned)
+}
+
+/// What a path without an engine says where one was asked for.
+const NO_ENGINE: &str = "cuFile itself moves the bytes between file and GPU memory";
 
 fn unknown_path(job: &JobSpec, name: &str) -> PlanError {
     let known: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
     let known = known.join(", ");
     if let Some(xfer) = job.xfer_type {
+        let numbered = PATHS.iter().filter_map(|row| Some((row.name, row.gdsio?)));
+        let built: Vec<String> = numbered.map(|(name, n)| format!("{name} (-x {n})")).collect();
+        let built = built.join(", ");
         return PlanError::unavailable(
             job,
             "xfer_type",
             format!(
                 "transfer type {xfer} (path '{name}') is not built into this gpuio; \
-                 it never falls back to another. Built in: {known} (-x 1, 2, 4)"
+                 it never falls back to another. Built in: {built}"
             ),
         );
     }

@@ -95,11 +95,12 @@ struct Bench {
     host: HostFacts,
     gpus: Gpus,
     missing: &'static [&'static str],
+    cufile: Option<&'static str>,
 }
 
 impl Default for Bench {
     fn default() -> Bench {
-        Bench { host: host(), gpus: gpus(), missing: &[] }
+        Bench { host: host(), gpus: gpus(), missing: &[], cufile: None }
     }
 }
 
@@ -107,8 +108,13 @@ impl Bench {
     fn plan(&self, spec: &Spec) -> Result<Plan, PlanError> {
         let missing =
             |name: &str| self.missing.contains(&name).then(|| format!("{name} is switched off"));
-        let machine =
-            Machine { host: &self.host, gpus: &self.gpus, places: &Disk, engine_missing: &missing };
+        let machine = Machine {
+            host: &self.host,
+            gpus: &self.gpus,
+            places: &Disk,
+            engine_missing: &missing,
+            cufile_missing: self.cufile,
+        };
         plan(spec, &machine)
     }
 

@@ -6,7 +6,7 @@ use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, MemoryKind, VerifyMode
 use gpuio_spec::JobSpec;
 
 use super::defaults::is_gdsio;
-use super::{PlanError, blocks};
+use super::{NO_ENGINE, PlanError, blocks};
 use crate::pattern::Pattern;
 
 /// A slot's length is a u32 in the kernel's interfaces, and Linux moves at most 2 GiB − 4 KiB in
@@ -42,6 +42,16 @@ pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
         let what = "a mixed percentage (-M) belongs to the batch transfer types, which are not \
                     built into this gpuio; use rw=randrw with rwmixread";
         return Err(PlanError::unavailable(asked, "mix_percent", what));
+    }
+    if !path.uses_engine() {
+        let refused = [("engine", asked.engine.is_some()), ("inject", asked.inject.is_some())];
+        if let Some((field, _)) = refused.iter().find(|(_, set)| *set) {
+            let what = format!(
+                "path {} has no engine: {NO_ENGINE}; leave out {field}, or use --path staged",
+                path.name
+            );
+            return Err(PlanError::usage(asked, field, what));
+        }
     }
     if path.buffered_only && asked.direct == Some(true) {
         let what = format!(

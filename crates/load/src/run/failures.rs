@@ -1,7 +1,7 @@
 //! Failed I/Os, gathered so that a million alike take one line.
 
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{Fault, Leg, Request};
+use gpuio_io::path::{self, Fault, Leg, Request};
 use gpuio_record::{IoFailure, JobPlan};
 
 /// Kinds kept apart per worker and job.
@@ -75,8 +75,9 @@ impl Kind {
             Op::Write => "write",
         };
         let leg = match self.fault.leg() {
-            Leg::File => "file",
-            Leg::Gpu => "gpu",
+            Some(Leg::File) => "file",
+            Some(Leg::Gpu) => "gpu",
+            None => "unknown",
         };
         IoFailure {
             path: job.targets[self.target as usize].path.clone(),
@@ -100,6 +101,7 @@ fn words(fault: Fault, length: u64) -> String {
             "the CUDA driver answered {code} to the copy; codes from 700 on leave the GPU's \
              context unusable (dmesg may show an Xid)"
         ),
+        Fault::Cufile(code) => path::cufile_words(code),
         Fault::File(IoFault::Errno(errno)) => {
             let text = std::io::Error::from_raw_os_error(errno);
             format!("{text}{}", meaning(errno))

@@ -50,7 +50,13 @@ pub(super) fn job(lines: &str) -> JobPlan {
     let gpus = Gpus::Present(vec![gpu]);
     let host = host();
     let missing = |_: &str| None;
-    let machine = Machine { host: &host, gpus: &gpus, places: &Disk, engine_missing: &missing };
+    let machine = Machine {
+        host: &host,
+        gpus: &gpus,
+        places: &Disk,
+        engine_missing: &missing,
+        cufile_missing: None,
+    };
     plan(&spec, &machine).expect("the test's own lines").jobs.remove(0)
 }
 

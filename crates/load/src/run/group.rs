@@ -69,6 +69,7 @@ impl Group<'_> {
                         first_done: &firsts[at],
                         job_pages: pages[at].clone(),
                         context: gpu.and_then(|gpu| self.contexts.get(&gpu.index)).cloned(),
+                        cufile: self.means.cufile.clone(),
                         shared_files: shared[at].clone(),
                     };
                     match spawn(scope, task, say.clone()) {

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gpuio_gpu::{Context, Driver};
 use gpuio_host::Root;
 use gpuio_io::clock::Clock;
+use gpuio_io::path::CufileDriver;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RunTotals, SetupTimes, Warning};
 
@@ -58,6 +59,8 @@ pub struct Means<'a> {
     pub host: &'a HostFacts,
     /// Set from outside to end the run early with partial results.
     pub stop: Arc<AtomicBool>,
+    /// cuFile, where the plan has paths that need it.
+    pub cufile: Option<CufileDriver>,
     /// What may be overwritten.
     pub permit: Permit,
 }

@@ -47,11 +47,9 @@ impl Findings {
     }
 
     pub(super) fn into_record(self, job: &JobPlan) -> VerifyOutcome {
-        let on_gpu = job.streams > 0
-            && matches!(
-                job.memory,
-                gpuio_record::MemoryKind::Device | gpuio_record::MemoryKind::Vmm
-            );
+        // The plan has GPU memory on paths with a GPU only.
+        let on_gpu =
+            matches!(job.memory, gpuio_record::MemoryKind::Device | gpuio_record::MemoryKind::Vmm);
         let software = job.gpus.iter().any(|gpu| gpu.software);
         let checked_in = match (on_gpu, software) {
             (true, false) => "GPU memory, by a kernel",

@@ -9,7 +9,7 @@ use gpuio_io::clock::Nanos;
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
-use gpuio_io::path::{self, GpuSide};
+use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide};
 use gpuio_record::{DirectMode, FileLegCounters, JobPlan, MemoryKind, VerifyMode, WorkerPlan};
 use gpuio_stat::Tally;
 
@@ -34,6 +34,8 @@ pub(super) struct Task<'a> {
     pub(super) job_pages: std::ops::Range<usize>,
     /// The GPU's context, for workers of GPU paths.
     pub(super) context: Option<Context>,
+    /// cuFile, for workers of paths that need it.
+    pub(super) cufile: Option<CufileDriver>,
     /// Descriptors shared by all threads of the job, where asked for.
     pub(super) shared_files: Option<Files>,
 }
@@ -192,7 +194,11 @@ fn path_config(
     let job = task.job;
     let memory = mem_kind(job.memory);
     let block_max = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
-    let engine = engine::find(&job.engine.got).ok_or_else(|| broken(task, "engine"))?;
+    let row = path::find(&job.path.choice.got).ok_or_else(|| broken(task, "path"))?;
+    let engine = match row.uses_engine() {
+        true => Some(engine::find(&job.engine.got).ok_or_else(|| broken(task, "engine"))?),
+        false => None,
+    };
     let inject = match &job.inject {
         None => None,
         Some(text) => Some(text.parse::<Inject>().map_err(|error| RunError::Pattern {
@@ -214,6 +220,10 @@ fn path_config(
             batch: job.gather_batch.unwrap_or(1),
             scatter: job.gather_scatter.unwrap_or(false),
         }),
+        cufile: task
+            .cufile
+            .clone()
+            .map(|driver| CufileSide { driver, register: job.register_buffer == Some(true) }),
         inject,
         counters: Arc::clone(counters),
     })

@@ -123,14 +123,21 @@ impl Lab {
         let places = LivePlaces::default();
         let missing = |_: &str| None;
         let (host, gpus) = (&self.host, &self.gpus);
-        let machine = Machine { host, gpus, places: &places, engine_missing: &missing };
+        let machine = Machine {
+            host,
+            gpus,
+            places: &places,
+            engine_missing: &missing,
+            cufile_missing: Some("not opened"),
+        };
         plan(&spec, &machine).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub(crate) fn carry_out(&self, plan: &mut Plan) -> Result<Ran, RunError> {
         let permit = Permit { make_missing: true, ..Permit::default() };
         let stop = Arc::clone(&self.diary.flag);
-        let means = Means { driver: self.driver.as_ref(), host: &self.host, stop, permit };
+        let means =
+            Means { driver: self.driver.as_ref(), host: &self.host, stop, cufile: None, permit };
         run(plan, &means, &self.diary)
     }
 

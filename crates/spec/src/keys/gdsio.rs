@@ -22,7 +22,6 @@ pub(super) const KEYS: &[Key] = &[
     key("start_offset", &[], Gdsio, set::OFFSET, "where the first thread starts; bytes"),
     key("random_seed", &[], Gdsio, set::SEED, "seed of every random choice"),
     key("enable_nvlinks", &[], Gdsio, set::NVLINKS, "let cuFile copy over NVLink"),
-    key("skip_bufregister", &[], Gdsio, set::SKIP_BUFREGISTER, "do not register buffers"),
     key("fill_random", &[], Gdsio, set::FILL_RANDOM, "write random bytes"),
     key("refill_buffer", &[], Gdsio, set::REFILL, "fill the buffer before every write"),
     key("unaligned_random", &[], Gdsio, set::UNALIGNED, "random offsets off the 4 KiB grid"),

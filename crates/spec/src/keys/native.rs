@@ -101,6 +101,13 @@ pub(super) const KEYS: &[Key] = &[
         set::GATHER_SCATTER,
         "path `gather`: blocks end apart from one another in GPU memory, as random ones do",
     ),
+    key(
+        "skip_bufregister",
+        &[],
+        Native,
+        set::SKIP_BUFREGISTER,
+        "path `gds`: do not register GPU memory with cuFile (gdsio's `-b`)",
+    ),
     key("keep", &[], Native, set::KEEP, "keep the data files after the run"),
     key("batch", &[], Native, set::BATCH, "I/Os per batch (gdsio's `-B`)"),
     key("rdma_url", &[], Native, set::RDMA_URL, "gdsio's `-P`"),

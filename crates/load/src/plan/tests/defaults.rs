@@ -238,9 +238,9 @@ fn the_quick_run_does_everything_one_after_another_and_verifies() {
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));
     assert_eq!(plan.jobs[3].blocks, sizes(4 * KIB));
-    assert_eq!(plan.left_out.len(), 3);
+    assert_eq!(plan.left_out.len(), 4);
     let all = Bench::default().plan(&quick_spec(size)).unwrap();
-    assert_eq!(all.jobs.len(), 16, "four paths each");
+    assert_eq!(all.jobs.len(), 20, "five paths each");
 }
 
 #[test]
@@ -263,4 +263,18 @@ fn gather_has_three_batches_that_stay_in_cache() {
     let other = job("path=staged\ngather_batch=8");
     assert_eq!((other.gather_batch, other.gather_scatter), (None, None));
     assert!(other.notes[0].starts_with("gather_batch, gather_scatter: concern path gather"));
+}
+
+#[test]
+fn cufile_moves_the_bytes_without_an_engine() {
+    let plain = job("path=gds\nrw=randread");
+    assert_eq!((plain.path.gdsio, plain.path.gdsio_name.as_str()), (Some(0), "GPUD"));
+    assert_eq!(plain.engine.got, "none (cuFile)");
+    assert_eq!((plain.depth, plain.streams, plain.gpus.len()), (1, 0, 1));
+    assert_eq!((plain.memory, plain.register_buffer), (MemoryKind::Device, Some(true)));
+    assert_eq!(plain.notes, [""; 0]);
+    let skipped = job("xfer_type=0\nskip_bufregister=1\nsize=1g\nrw=read");
+    assert_eq!(skipped.register_buffer, Some(false));
+    assert_eq!(skipped.notes, [""; 0]);
+    assert_eq!(job("path=host").register_buffer, None);
 }

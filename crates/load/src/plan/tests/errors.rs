@@ -31,12 +31,13 @@ fn paths_that_do_not_exist() {
     assert_eq!(
         usage(refused("path=warp")),
         "job 'a', path=warp (f:2:1): there is no path 'warp'; paths are host, staged, cached, \
-         gather, or all"
+         gather, gds, or all"
     );
     assert_eq!(
-        unavailable(refused("xfer_type=0")),
-        "job 'a', xfer_type=0 (f:2:1): transfer type 0 (path 'gds') is not built into this gpuio; \
-         it never falls back to another. Built in: host, staged, cached, gather (-x 1, 2, 4)"
+        unavailable(refused("xfer_type=3")),
+        "job 'a', xfer_type=3 (f:2:1): transfer type 3 (path 'managed') is not built into this \
+         gpuio; it never falls back to another. Built in: host (-x 1), staged (-x 2), \
+         cached (-x 4), gds (-x 0)"
     );
     for (number, name) in [(3, "managed"), (5, "gds-async"), (6, "gds-batch")] {
         let text = unavailable(refused(&format!("xfer_type={number}")));
@@ -309,4 +310,18 @@ fn gdsio_reads_what_it_wrote_before() {
     );
     assert_eq!(job("xfer_type=1\ndirectory=/d\nrw=write").size_bytes, GIB);
     assert_eq!(job(&format!("{read}\nsize=1m\nbs=4k")).size_bytes, MIB);
+}
+
+#[test]
+fn cufile_that_is_not_here_and_what_it_has_not() {
+    let bench = Bench { cufile: Some("no libcufile"), ..Bench::default() };
+    let text = unavailable(bench.refusal(&parsed("[a]\npath=gds\n")));
+    assert_eq!(
+        text,
+        "job 'a', path=gds (f:2:1): path gds needs NVIDIA's cuFile library: no libcufile"
+    );
+    for key in ["engine=psync", "inject=eio=1%"] {
+        let text = usage(refused(&format!("path=gds\n{key}")));
+        assert!(text.contains("path gds has no engine") && text.contains(key), "{text}");
+    }
 }

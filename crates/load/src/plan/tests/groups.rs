@@ -40,7 +40,8 @@ fn all_paths_are_those_that_this_machine_has() {
     let spec = parsed("[a]\npath=all\n[b]\npath=all\n");
     let plan = Bench::default().plan(&spec).unwrap();
     let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.got.as_str()).collect();
-    assert_eq!(got, ["host", "staged", "cached", "gather", "host", "staged", "cached", "gather"]);
+    let all = ["host", "staged", "cached", "gather", "gds"];
+    assert_eq!(got, [all, all].concat());
     assert!(plan.left_out.is_empty());
     for job in &plan.jobs {
         assert_eq!(job.path.choice.asked, "auto");
@@ -53,7 +54,23 @@ fn all_paths_are_those_that_this_machine_has() {
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";
-    assert_eq!(left, [("staged", why), ("cached", why), ("gather", why)], "each once");
+    assert_eq!(
+        left,
+        [("staged", why), ("cached", why), ("gather", why), ("gds", why)],
+        "each once"
+    );
+
+    let bench = Bench { cufile: Some("no libcufile"), ..Bench::default() };
+    let plan = bench.plan(&spec).unwrap();
+    assert_eq!(plan.jobs.len(), 8);
+    let left: Vec<(&str, &str)> =
+        plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
+    assert_eq!(left, [("gds", "no libcufile")]);
+    // An engine that was named leaves out the path that has none.
+    let spec = parsed("[a]\npath=all\nengine=psync\n");
+    let plan = Bench::default().plan(&spec).unwrap();
+    assert_eq!((plan.jobs.len(), plan.left_out[0].path.as_str()), (4, "gds"));
+    assert!(plan.left_out[0].why.contains("no engine"), "{:?}", plan.left_out);
 }
 
 #[test]

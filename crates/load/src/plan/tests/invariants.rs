@@ -228,9 +228,10 @@ fn job_holds_together(job: &JobPlan) {
     assert!(bounds.iter().flatten().all(|bound| *bound > 0));
     let longest = job.stop.runtime_ns.unwrap_or(0).checked_add(job.ramp_ns);
     assert!(longest.is_some_and(|sum| sum.checked_add(job.start_delay_ns).is_some()));
-    assert!(gpuio_io::engine::find(&job.engine.got).is_some());
     let path = gpuio_io::path::find(&job.path.choice.got).unwrap();
-    assert_eq!(path.needs_gpu, job.streams > 0);
+    assert_eq!(path.uses_engine(), gpuio_io::engine::find(&job.engine.got).is_some());
+    assert_eq!(path.uses_engine(), job.register_buffer.is_none());
+    assert_eq!(path.has_gpu_leg(), job.streams > 0);
     assert_eq!(path.batches, job.gather_batch.is_some() && job.gather_scatter.is_some());
     assert!(job.gather_batch.is_none_or(|batch| (1..=job.depth).contains(&batch)));
     assert!(!path.needs_gpu || !job.gpus.is_empty());

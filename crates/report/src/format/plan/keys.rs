@@ -34,7 +34,10 @@ fn ends_in_comment(value: &str) -> bool {
 
 pub(super) fn write(out: &mut String, job: &JobPlan) {
     text(out, "path", &job.path.choice.got);
-    text(out, "engine", &job.engine.got);
+    // On a path of cuFile's there is no engine, and none may be named.
+    if job.register_buffer.is_none() {
+        text(out, "engine", &job.engine.got);
+    }
     set(out, "gpu", &gpus(job));
     set(out, "memory", memory_word(job.memory));
     if job.streams > 0 {
@@ -45,6 +48,9 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     }
     if let Some(scatter) = job.gather_scatter {
         switch(out, "gather_scatter", scatter);
+    }
+    if let Some(register) = job.register_buffer {
+        switch(out, "skip_bufregister", !register);
     }
     pinning(out, job);
     set(out, "threads", &job.threads.to_string());

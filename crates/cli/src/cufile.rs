@@ -1,0 +1,136 @@
+//! Configures and opens NVIDIA's cuFile library, where a path needs it.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use gpuio_cufile::{Base, ConfigError, Driver, Environment, Handle, Library, Search, Setting};
+use gpuio_record::CufileUsed;
+use gpuio_spec::{JobSpec, Spec};
+use rustix::fs::{Mode, OFlags};
+
+use crate::args::CufileFlags;
+use crate::driver::Loaded;
+use crate::failure::Failure;
+
+/// The library, or why its paths can't run.
+#[derive(Debug, Default)]
+pub(crate) struct Cufile {
+    pub(crate) driver: Option<Driver>,
+    pub(crate) missing: Option<String>,
+}
+
+/// A configuration in the environment, before a library is loaded that reads it; or why there is
+/// none.
+pub(crate) type Configured = Result<Environment, String>;
+
+/// Whether a job names a path of cuFile's, and whether one asks for all paths.
+fn wanted(spec: &Spec) -> (bool, bool) {
+    let names = || spec.jobs.iter().flat_map(|job| job.paths.iter().flatten());
+    let cufile = |name: &String| gpuio_io::path::find(name).is_some_and(|row| !row.uses_engine());
+    (names().any(cufile), names().any(|name| name == "all"))
+}
+
+/// Writes the configuration and puts it into the environment: first of all, while there is one
+/// thread. Nothing where no job may need cuFile.
+pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Configured>, Failure> {
+    let asked = flags.cufile_lib.is_some() || !flags.cufile_set.is_empty();
+    if !asked && wanted(spec) == (false, false) {
+        return Ok(None);
+    }
+    if asked && wanted(spec) == (false, false) {
+        let what = "--cufile-lib and --cufile-set concern the paths of cuFile, and no job takes \
+                    one; add --path gds";
+        return Err(Failure::Usage(what.into()));
+    }
+    let settings = flags.cufile_set.iter().map(|text| text.parse::<Setting>());
+    let settings = settings
+        .collect::<Result<Vec<Setting>, ConfigError>>()
+        .map_err(|error| Failure::Usage(format!("--cufile-set: {error}")))?;
+    let written = Base::of_this_process()
+        .and_then(|base| Environment::write(base, &settings, &std::env::temp_dir()))
+        .and_then(|environment| environment.apply().map(|()| environment));
+    match written {
+        Err(error @ ConfigError::Shape { .. }) => {
+            Err(Failure::Usage(format!("--cufile-set: {error}")))
+        }
+        written => Ok(Some(written.map_err(|error| error.to_string()))),
+    }
+}
+
+/// Opens the library beside the CUDA driver: NVIDIA's, or the stand-in with the software GPU.
+pub(crate) fn open(
+    spec: &Spec,
+    flags: &CufileFlags,
+    configured: Option<Configured>,
+    loaded: &Loaded,
+) -> Cufile {
+    let missing = |why: String| Cufile { driver: None, missing: Some(why) };
+    let Some(configured) = configured else {
+        return missing("no job asked for it".into());
+    };
+    let Some(cuda) = &loaded.driver else {
+        return missing("no CUDA driver is loaded".into());
+    };
+    let search = search(flags, cuda.is_software());
+    let opened = configured.and_then(|environment| {
+        let library = Library::load(&search).map_err(|absent| absent.to_string())?;
+        Driver::open(library, Some(environment), cuda.is_software())
+            .map_err(|absent| absent.to_string())
+    });
+    let driver = match opened {
+        Ok(driver) => driver,
+        Err(why) => return missing(why),
+    };
+    // Who names the path is told by the path itself; `all` is to run what can.
+    let refused = match wanted(spec) {
+        (false, true) => spec.jobs.iter().find_map(|job| refusal(&driver, job)),
+        _ => None,
+    };
+    match refused {
+        Some(why) => missing(why),
+        None => Cufile { driver: Some(driver), missing: None },
+    }
+}
+
+/// Where the library may lie: as named, or also in the Python environment that is active.
+pub(crate) fn search(flags: &CufileFlags, software: bool) -> Search {
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"];
+    Search {
+        given: flags.cufile_lib.clone(),
+        prefixes: prefixes.iter().filter_map(std::env::var_os).map(PathBuf::from).collect(),
+        stand_in: software,
+    }
+}
+
+/// What cuFile answers to a file where the job's are to be: a nameless one (O_TMPFILE, open(2)).
+/// Nothing where such a file can't be had, or cuFile takes it.
+fn refusal(driver: &Driver, job: &JobSpec) -> Option<String> {
+    let named = job.filenames.iter().flatten().next().map(PathBuf::from);
+    let directory = job.directory.as_ref().map(PathBuf::from).or(named);
+    let directory = directory.unwrap_or_else(|| PathBuf::from("."));
+    let there = directory.ancestors().find(|place| place.is_dir()).unwrap_or(Path::new("."));
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = rustix::fs::open(there, flags | OFlags::DIRECT, mode)
+        .or_else(|_| rustix::fs::open(there, flags, mode))
+        .ok()?;
+    let name = format!("a file in {}", there.display());
+    Handle::register(driver, file.as_fd(), &name).err().map(|error| error.to_string())
+}
+
+/// The library as the record has it.
+pub(crate) fn used(driver: &Driver) -> CufileUsed {
+    let facts = driver.facts();
+    let environment = driver.environment();
+    CufileUsed {
+        library: driver.path().display().to_string(),
+        version: facts.version,
+        nvidia_fs: facts.nvidia_fs,
+        compat_allowed: facts.compat_allowed,
+        stand_in: driver.is_stand_in(),
+        config_from: environment
+            .and_then(|environment| environment.based_on.as_ref())
+            .map(|path| path.display().to_string()),
+        config: environment.map(Environment::flat).unwrap_or_default(),
+    }
+}

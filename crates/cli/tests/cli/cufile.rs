@@ -1,0 +1,128 @@
+//! Path `gds`: NVIDIA's cuFile library, here the stand-in that goes with the software GPU.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::record::{check_clean, jobs, n};
+use crate::tool::{Ran, command, finish, scratch, words};
+
+const LOAD: &str = "--path gds --gpu software --rw randrw --bs 32k --size 1m --runtime 100ms \
+                    --directory d --keep";
+
+fn run(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Ran {
+    let temporary = dir.join("tmp");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let mut bench = command(dir);
+    bench.envs(environment.iter().copied()).env("TMPDIR", &temporary);
+    let ran = finish(bench.arg("bench").args(words(line)));
+    // Nothing of a configuration or a log is left, however the run ended.
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{ran:?}");
+    ran
+}
+
+fn json(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Value {
+    run(dir, &format!("{LOAD} {line} --format json"), environment).exits(0).json()
+}
+
+#[test]
+fn every_memory_is_verified_and_has_one_leg() {
+    for memory in ["device", "vmm", "pinned", "malloc", "mmap"] {
+        let dir = scratch();
+        let record = json(dir.path(), &format!("--memory {memory} --verify"), &[]);
+        check_clean(&record);
+        let (plan, job) = jobs(&record)[0];
+        assert_eq!(
+            (&plan["engine"]["got"], &plan["streams"]),
+            (&"none (cuFile)".into(), &0.into())
+        );
+        assert_eq!(plan["register_buffer"], true);
+        let place = job["verify"]["checked_in"].as_str().unwrap();
+        assert_eq!(place.contains("GPU memory"), matches!(memory, "device" | "vmm"), "{place}");
+        let latency = &job["read"]["latency"];
+        assert!(latency["gpu"].is_null(), "{latency}");
+        assert_eq!(n(&job["file_leg"]["faults"]), 0);
+        assert!(n(&job["file_leg"]["read_ios"]) >= n(&job["read"]["ios"]));
+        assert_eq!(record["cufile"]["stand_in"], true);
+    }
+}
+
+#[test]
+fn settings_lie_on_the_users_configuration_and_the_record_has_all() {
+    let dir = scratch();
+    let theirs = dir.path().join("cufile.json");
+    let text = "{ // theirs\n \"properties\": { \"use_poll_mode\": false, }, }";
+    std::fs::write(&theirs, text).unwrap();
+    let line = "--cufile-set properties.allow_compat_mode=true --cufile-set logging.level=TRACE";
+    let theirs = theirs.to_str().unwrap();
+    let record = json(dir.path(), line, &[("CUFILE_ENV_PATH_JSON", theirs)]);
+    let used = &record["cufile"];
+    assert_eq!(used["config_from"], theirs);
+    assert_eq!(used["config"]["properties.use_poll_mode"], "false");
+    assert_eq!(used["config"]["properties.allow_compat_mode"], "true");
+    assert_eq!(used["config"]["logging.level"], "\"TRACE\"");
+    assert!(used["config"]["logging.dir"].as_str().unwrap().contains("gpuio-cufile-"));
+    assert!(used["library"].as_str().unwrap().ends_with("libgpuio_softcufile.so"));
+    assert_eq!(std::fs::read_to_string(theirs).unwrap(), text);
+}
+
+#[test]
+fn codes_reach_the_report() {
+    let dir = scratch();
+    let fail = [("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:5011:1:1")];
+    let ran = run(dir.path(), &format!("{LOAD} --format json"), &fail).exits(1);
+    let record = ran.json();
+    let failure = &jobs(&record)[0].1["failures"][0];
+    assert_eq!((&failure["leg"], n(&failure["times"])), (&"unknown".into(), 1));
+    let what = failure["what"].as_str().unwrap();
+    assert!(what.contains("5011") && what.contains("CUDA_DRIVER_ERROR"), "{what}");
+}
+
+#[test]
+fn a_file_that_cufile_refuses_is_told_and_left_out_of_all_paths() {
+    let dir = scratch();
+    let fail = [("GPUIO_SOFT_CUFILE_FAIL", "cuFileHandleRegister:5030")];
+    let named = run(dir.path(), LOAD, &fail).exits(1);
+    for word in ["cuFileHandleRegister", "5030", "INTERNAL_ERROR", "gpuio.0"] {
+        assert!(named.err.contains(word), "{word}: {named:?}");
+    }
+    let all = LOAD.replace("--path gds", "--path all");
+    let record = run(dir.path(), &format!("{all} --format json"), &fail).exits(0).json();
+    assert_eq!(record["plan"]["left_out"][0]["path"], "gds");
+    assert!(record["plan"]["left_out"][0]["why"].as_str().unwrap().contains("5030"));
+    assert!(record["cufile"].is_null());
+}
+
+#[test]
+fn what_is_not_here_or_makes_no_sense() {
+    let dir = scratch();
+    let cases: [(&str, i32, &[&str]); 5] = [
+        ("--cufile-lib /nowhere/libcufile.so.0", 3, &["/nowhere/libcufile.so.0", "--cufile-lib"]),
+        ("--cufile-lib libc.so.6", 3, &["cuFileDriverOpen", "no cuFile library"]),
+        ("--engine psync", 2, &["path gds has no engine"]),
+        ("--inject eio=1%", 2, &["path gds has no engine"]),
+        ("--cufile-set compat", 2, &["--cufile-set", "key=value"]),
+    ];
+    for (flags, code, says) in &cases {
+        run(dir.path(), &format!("{LOAD} {flags}"), &[]).exits(*code).says(says);
+    }
+    let without = "--path host --size 1m --directory d --cufile-set a=1";
+    run(dir.path(), without, &[]).exits(2).says(&["--path gds"]);
+    let gone = [("CUFILE_ENV_PATH_JSON", "/nowhere/cufile.json")];
+    run(dir.path(), LOAD, &gone).exits(3).says(&["/nowhere/cufile.json"]);
+}
+
+#[test]
+fn a_plan_repeats_itself() {
+    let dir = scratch();
+    let line = format!("{LOAD} --set skip_bufregister=1 --dry-run");
+    let plan = run(dir.path(), &line, &[]).exits(0).out;
+    assert!(plan.contains("skip_bufregister = 1") && !plan.contains("\nengine ="), "{plan}");
+    std::fs::write(dir.path().join("plan.ini"), &plan).unwrap();
+    let again = run(dir.path(), "plan.ini --dry-run", &[]).exits(0).out;
+    // Reasons are of those who asked; what will happen is the same.
+    let settings = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    };
+    assert_eq!(settings(&again), settings(&plan));
+}
