@@ -39,7 +39,7 @@ pub struct Choice {
 /// A path with its place in gdsio's numbering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
-    /// Path name: `host`, `staged`, `cached`, `gather`.
+    /// Path name: `host`, `staged`, `cached`, `gather`, `gds`.
     pub choice: Choice,
     /// gdsio's `-x` number; absent for paths that gdsio does not have.
     pub gdsio: Option<u8>,
