@@ -63,7 +63,7 @@ fn words_with_a_nearest_one() {
         &[
             ("--rw raed --size 1m", &["--rw", "raed", "nearest: read"]),
             ("--engine iouring --size 1m", &["--engine", "iouring", "nearest: io_uring"]),
-            ("--path gds --size 1m", &["--path", "gds", "host, staged, cached"]),
+            ("--path warp --size 1m", &["--path", "warp", "host, staged, cached"]),
             ("--path stagde --size 1m", &["--path", "stagde", "nearest: staged"]),
             ("--verify=maybe --size 1m", &["--verify", "maybe", "pass, inline"]),
             ("--memory devise --size 1m", &["--memory", "devise", "device"]),
