@@ -161,7 +161,7 @@ pub(crate) struct MachineFlags {
     /// Copy streams per thread on GPU paths [2 below 64k, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
-    /// Blocks per launch on path gather [512 KiB of them, at most 128]
+    /// Blocks per launch on path gather [512 KiB of them, 1 MiB from 64k on]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! The guard: what a path is, and what writing to it would destroy.
 //!
-//! [`examine`] looks, [`danger`] judges. Neither opens anything for writing. What was looked at
+//! [`examine`] looks, [`danger()`] judges. Neither opens anything for writing. What was looked at
 //! can change before it is opened: a caller that then writes should compare device and inode of
 //! the open file with the facts.
 

@@ -1,9 +1,9 @@
 //! io_uring(7).
 //!
 //! The ring is made with what the kernel has: `SINGLE_ISSUER | DEFER_TASKRUN` (6.1), else
-//! `COOP_TASKRUN` (5.19), else plain (5.1). Files and [`Config::area`] are registered, which
+//! `COOP_TASKRUN` (5.19), else plain (5.1). Files and [`super::Config::area`] are registered, which
 //! spares a reference count and the pinning of pages for each I/O. Every one of these that is
-//! refused is a line in [`Opened::steps_down`]; when there is no ring at all, the pool runs.
+//! refused is a line in [`super::Opened::steps_down`]; when there is no ring at all, the pool runs.
 //!
 //! Pushes fill the submission queue without a system call; one `io_uring_enter` then submits
 //! them all and waits. Completions already in the ring are read without one.

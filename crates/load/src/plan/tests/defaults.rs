@@ -251,7 +251,7 @@ fn gather_has_three_batches_that_stay_in_cache() {
     };
     assert_eq!(gather("rw=randread\nbs=4k"), (384, 128, 3, true));
     assert_eq!(gather("rw=read\nbs=512"), (384, 128, 3, false));
-    assert_eq!(gather("rw=read\nbs=64k\nengine=psync"), (24, 8, 3, false));
+    assert_eq!(gather("rw=read\nbs=64k\nengine=psync"), (48, 16, 3, false));
     assert_eq!(gather("rw=randwrite\nbs=16m"), (3, 1, 3, true));
     // What was given is kept, and cut into batches.
     assert_eq!(gather("rw=randread\nbs=4k\ndepth=32"), (32, 11, 3, true));
