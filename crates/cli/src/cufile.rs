@@ -1,6 +1,6 @@
 //! Configures and opens NVIDIA's cuFile library, where a path needs it.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 use gpuio_cufile::{Base, ConfigError, Driver, Environment, Handle, Library, Search, Setting};
@@ -109,10 +109,14 @@ fn refusal(driver: &Driver, job: &JobSpec) -> Option<String> {
     let directory = job.directory.as_ref().map(PathBuf::from).or(named);
     let directory = directory.unwrap_or_else(|| PathBuf::from("."));
     let there = directory.ancestors().find(|place| place.is_dir()).unwrap_or(Path::new("."));
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    let file = rustix::fs::open(there, flags | OFlags::DIRECT, mode)
-        .or_else(|_| rustix::fs::open(there, flags, mode))
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let nameless =
+        rustix::fs::open(there, flags | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR).ok()?;
+    // NVIDIA's library answers 5019 to a descriptor whose flags still hold O_TMPFILE, so the file
+    // is opened once more, as a load opens it (proc(5), /proc/self/fd).
+    let again = format!("/proc/self/fd/{}", nameless.as_raw_fd());
+    let file = rustix::fs::open(&again, flags | OFlags::DIRECT, Mode::empty())
+        .or_else(|_| rustix::fs::open(&again, flags, Mode::empty()))
         .ok()?;
     let name = format!("a file in {}", there.display());
     Handle::register(driver, file.as_fd(), &name).err().map(|error| error.to_string())
