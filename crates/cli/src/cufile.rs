@@ -1,6 +1,6 @@
 //! Configures and opens NVIDIA's cuFile library, where a path needs it.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use gpuio_cufile::{Base, ConfigError, Driver, Environment, Handle, Library, Search, Setting};
@@ -102,24 +102,26 @@ pub(crate) fn search(flags: &CufileFlags, software: bool) -> Search {
     }
 }
 
-/// What cuFile answers to a file where the job's are to be: a nameless one (O_TMPFILE, open(2)).
-/// Nothing where such a file can't be had, or cuFile takes it.
+/// What cuFile answers to a file where the job's are to be: an empty one of ours, gone again when
+/// this returns. It has a name because NVIDIA's library opens files once more by theirs (5031
+/// without). Nothing where such a file can't be had, or cuFile takes it.
 fn refusal(driver: &Driver, job: &JobSpec) -> Option<String> {
     let named = job.filenames.iter().flatten().next().map(PathBuf::from);
     let directory = job.directory.as_ref().map(PathBuf::from).or(named);
     let directory = directory.unwrap_or_else(|| PathBuf::from("."));
-    let there = directory.ancestors().find(|place| place.is_dir()).unwrap_or(Path::new("."));
+    let is_place = |place: &&Path| place.is_dir() && !place.as_os_str().is_empty();
+    let there = directory.ancestors().find(is_place).unwrap_or(Path::new("."));
+    let path = there.join(format!(".gpuio-try.{}", std::process::id()));
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let nameless =
-        rustix::fs::open(there, flags | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR).ok()?;
-    // NVIDIA's library answers 5019 to a descriptor whose flags still hold O_TMPFILE, so the file
-    // is opened once more, as a load opens it (proc(5), /proc/self/fd).
-    let again = format!("/proc/self/fd/{}", nameless.as_raw_fd());
-    let file = rustix::fs::open(&again, flags | OFlags::DIRECT, Mode::empty())
-        .or_else(|_| rustix::fs::open(&again, flags, Mode::empty()))
-        .ok()?;
+    let new = flags | OFlags::CREATE | OFlags::EXCL;
+    let made = rustix::fs::open(&path, new, Mode::RUSR | Mode::WUSR).ok()?;
+    // Opened anew, since a file system that refuses O_DIRECT would leave a made file behind.
+    let file = rustix::fs::open(&path, flags | OFlags::DIRECT, Mode::empty()).unwrap_or(made);
     let name = format!("a file in {}", there.display());
-    Handle::register(driver, file.as_fd(), &name).err().map(|error| error.to_string())
+    let answer = Handle::register(driver, file.as_fd(), &name).map(drop);
+    // It was made above; should it stay, it is empty and says whose it is.
+    let _ = std::fs::remove_file(&path);
+    answer.err().map(|error| error.to_string())
 }
 
 /// The library as the record has it.
