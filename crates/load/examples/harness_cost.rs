@@ -90,6 +90,7 @@ fn one(
         places: &places,
         engine_missing: &|_| None,
         cufile_missing: Some("not opened"),
+        cufile_direct: Err("not opened"),
     };
     let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &machine)?;
     let permit = Permit { make_missing: true, ..Permit::default() };

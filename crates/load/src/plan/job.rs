@@ -10,7 +10,7 @@ use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
 use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
-use super::{PlanError, place, regions, vet};
+use super::{Picked, PlanError, place, regions, vet};
 
 /// Streams per thread on a GPU path when nobody said. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -19,16 +19,14 @@ fn default_streams(block_max: u64) -> u32 {
     if block_max < 64 << 10 { 2 } else { 1 }
 }
 
-type Row = (&'static path::Row, Option<String>);
-
 pub(super) fn resolve(
     asked: &JobSpec,
-    row: &Row,
+    picked: &Picked,
     many: bool,
     group: u32,
     machine: &Machine<'_>,
 ) -> Result<JobPlan, PlanError> {
-    let (path, why) = row;
+    let path = picked.row;
     vet::keys(asked, path)?;
     let gpus = gpus(asked, path, machine)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
@@ -47,7 +45,7 @@ pub(super) fn resolve(
     let plan = JobPlan {
         name,
         group,
-        path: path_choice(path, why.clone()),
+        path: path_choice(picked),
         engine,
         threads,
         depth: slots.depth,
@@ -116,9 +114,13 @@ fn slots(
     Slots { depth, streams, batch: None, scatter: None }
 }
 
-fn path_choice(path: &path::Row, why: Option<String>) -> PathChoice {
-    let gdsio_name = path.gdsio_name.to_owned();
-    PathChoice { choice: choice(path.name, why), gdsio: path.gdsio, gdsio_name }
+fn path_choice(picked: &Picked) -> PathChoice {
+    let Picked { row, asked, why } = picked;
+    PathChoice {
+        choice: Choice { asked: asked.clone(), got: row.name.to_owned(), why: why.clone() },
+        gdsio: row.gdsio,
+        gdsio_name: row.gdsio_name.to_owned(),
+    }
 }
 
 /// A choice: named when there is no reason for it.

@@ -28,6 +28,9 @@ pub struct Machine<'a> {
     pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
     /// Why the paths that need NVIDIA's cuFile library can't run here; absent if they can.
     pub cufile_missing: Option<&'a str>,
+    /// What proves that cuFile moves bytes between the storage of every job of path `auto` and GPU
+    /// memory without host memory; or why nothing does.
+    pub cufile_direct: Result<&'a str, &'a str>,
 }
 
 impl std::fmt::Debug for Machine<'_> {

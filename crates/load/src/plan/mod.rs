@@ -3,6 +3,7 @@
 //! Pure: the same spec on the same facts gives the same plan, and nothing is opened or made.
 //! Whether a target may be written is judged afterwards by [`crate::dataset`].
 
+mod auto;
 pub(crate) mod blocks;
 pub(crate) mod defaults;
 mod job;
@@ -73,7 +74,8 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 ///
 /// A job that names several paths becomes one job per path, one after another. Paths that this
 /// machine can't take are left out only where `all` was asked; their reason stands in
-/// [`Plan::left_out`]. A path that was named is an error when it can't run.
+/// [`Plan::left_out`]. [`AUTO`] takes one by the size of blocks and what works here, and says why.
+/// A path that was named is an error when it can't run.
 ///
 /// # Errors
 /// The first contradiction or impossibility, with the place that asked for it.
@@ -117,7 +119,15 @@ fn is_spread(job: &JobSpec) -> bool {
     paths.is_some_and(|paths| paths.len() > 1 || paths.iter().any(|path| path == "all"))
 }
 
-type Rows = Vec<(&'static path::Row, Option<String>)>;
+/// A path of a job.
+#[derive(Debug)]
+struct Picked {
+    row: &'static path::Row,
+    /// Its name, `auto`, `all`, or `default` where nothing was said.
+    asked: String,
+    /// Why this one; absent where it was named.
+    why: Option<String>,
+}
 
 /// The paths of a job with the reason for each that was not named; those of `all` that can't run
 /// here are added to `left_out`.
@@ -125,7 +135,7 @@ fn paths_of(
     job: &JobSpec,
     machine: &Machine<'_>,
     left_out: &mut Vec<LeftOut>,
-) -> Result<Rows, PlanError> {
+) -> Result<Vec<Picked>, PlanError> {
     let wants_gpu = job.gpu.as_ref().is_some_and(|gpu| gpu.which != gpuio_spec::GpuWhich::None);
     let Some(names) = &job.paths else {
         let (name, why) = if wants_gpu {
@@ -133,27 +143,42 @@ fn paths_of(
         } else {
             ("host", "no GPU and no path was asked for")
         };
-        let row = path::find(name).into_iter().map(|row| (row, Some(why.to_owned())));
-        return Ok(row.collect());
+        return Ok(pick(name, "default", Some(why.to_owned())).into_iter().collect());
     };
-    let mut rows = Rows::new();
+    let mut rows = Vec::new();
     for name in names {
-        if name == "all" {
-            all_paths(job, machine, &mut rows, left_out);
-            continue;
+        match name.as_str() {
+            "all" => all_paths(job, machine, &mut rows, left_out),
+            AUTO => {
+                let (name, why) = auto::choose(&auto::sight(job, machine));
+                rows.extend(pick(name, AUTO, Some(why)));
+            }
+            name => rows.push(pick(name, name, None).ok_or_else(|| unknown_path(job, name))?),
         }
-        let Some(row) = path::find(name) else {
-            return Err(unknown_path(job, name));
-        };
-        rows.push((row, None));
     }
     Ok(rows)
 }
 
-fn all_paths(job: &JobSpec, machine: &Machine<'_>, rows: &mut Rows, left_out: &mut Vec<LeftOut>) {
-    for row in PATHS {
+/// The word that leaves the choice of a path to gpuio.
+pub const AUTO: &str = "auto";
+
+fn pick(name: &str, asked: &str, why: Option<String>) -> Option<Picked> {
+    path::find(name).map(|row| Picked { row, asked: asked.to_owned(), why })
+}
+
+/// NVIDIA's library may end the process that it runs in: its paths come last, when the others'
+/// results are there.
+fn all_paths(
+    job: &JobSpec,
+    machine: &Machine<'_>,
+    rows: &mut Vec<Picked>,
+    left_out: &mut Vec<LeftOut>,
+) {
+    let (ours, cufile): (Vec<_>, Vec<_>) = PATHS.iter().partition(|row| row.uses_engine());
+    for row in ours.into_iter().chain(cufile) {
         let Some(why) = lacks(job, row, machine) else {
-            rows.push((row, Some("all paths were asked for".to_owned())));
+            let why = Some("all paths were asked for".to_owned());
+            rows.push(Picked { row, asked: "all".to_owned(), why });
             continue;
         };
         let out = LeftOut { path: row.name.to_owned(), why };
@@ -198,8 +223,8 @@ fn unknown_path(job: &JobSpec, name: &str) -> PlanError {
             ),
         );
     }
-    let near = nearest(name, PATHS.iter().map(|row| row.name));
-    let what = format!("there is no path '{name}'{near}; paths are {known}, or all");
+    let near = nearest(name, PATHS.iter().map(|row| row.name).chain([AUTO, "all"]));
+    let what = format!("there is no path '{name}'{near}; paths are {known}, or auto, or all");
     PlanError::usage(job, "paths", what)
 }
 

@@ -11,6 +11,7 @@ use gpuio_spec::{JobSpec, Spec};
 
 use super::*;
 
+mod auto;
 mod defaults;
 mod errors;
 mod groups;
@@ -96,11 +97,18 @@ struct Bench {
     gpus: Gpus,
     missing: &'static [&'static str],
     cufile: Option<&'static str>,
+    direct: Result<&'static str, &'static str>,
 }
 
 impl Default for Bench {
     fn default() -> Bench {
-        Bench { host: host(), gpus: gpus(), missing: &[], cufile: None }
+        Bench {
+            host: host(),
+            gpus: gpus(),
+            missing: &[],
+            cufile: None,
+            direct: Err("no nvidia-fs"),
+        }
     }
 }
 
@@ -114,6 +122,7 @@ impl Bench {
             places: &Disk,
             engine_missing: &missing,
             cufile_missing: self.cufile,
+            cufile_direct: self.direct,
         };
         plan(spec, &machine)
     }

@@ -56,6 +56,7 @@ pub(super) fn job(lines: &str) -> JobPlan {
         places: &Disk,
         engine_missing: &missing,
         cufile_missing: None,
+        cufile_direct: Err("not opened"),
     };
     plan(&spec, &machine).expect("the test's own lines").jobs.remove(0)
 }

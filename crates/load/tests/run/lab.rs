@@ -129,6 +129,7 @@ impl Lab {
             places: &places,
             engine_missing: &missing,
             cufile_missing: Some("not opened"),
+            cufile_direct: Err("not opened"),
         };
         plan(&spec, &machine).unwrap_or_else(|error| panic!("{error}"))
     }

@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 fn a_native_job_that_says_nothing_reads_large_blocks_from_storage_for_ten_seconds() {
     let job = job("");
     assert_eq!((job.name.as_str(), job.group), ("a", 0));
-    assert_eq!((job.path.choice.asked.as_str(), job.path.choice.got.as_str()), ("auto", "host"));
+    assert_eq!((job.path.choice.asked.as_str(), job.path.choice.got.as_str()), ("default", "host"));
     assert_eq!(job.path.choice.why.as_deref(), Some("no GPU and no path was asked for"));
     assert_eq!((job.path.gdsio, job.path.gdsio_name.as_str()), (Some(1), "CPUONLY"));
     assert_eq!((job.engine.asked.as_str(), job.engine.got.as_str()), ("auto", "io_uring"));

@@ -31,7 +31,7 @@ fn paths_that_do_not_exist() {
     assert_eq!(
         usage(refused("path=warp")),
         "job 'a', path=warp (f:2:1): there is no path 'warp'; paths are host, staged, cached, \
-         gather, gds, or all"
+         gather, gds, or auto, or all"
     );
     assert_eq!(
         unavailable(refused("xfer_type=3")),

@@ -44,7 +44,7 @@ fn all_paths_are_those_that_this_machine_has() {
     assert_eq!(got, [all, all].concat());
     assert!(plan.left_out.is_empty());
     for job in &plan.jobs {
-        assert_eq!(job.path.choice.asked, "auto");
+        assert_eq!(job.path.choice.asked, "all");
         assert_eq!(job.path.choice.why.as_deref(), Some("all paths were asked for"));
     }
 

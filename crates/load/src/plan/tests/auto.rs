@@ -1,0 +1,113 @@
+//! Path `auto`, and that nothing else chooses.
+
+use gpuio_io::path::PATHS;
+
+use super::*;
+
+/// The path and the reason.
+fn chosen(bench: &Bench, text: &str) -> (String, String) {
+    let choice = bench.job(&format!("path=auto\n{text}")).path.choice;
+    assert_eq!(choice.asked, "auto");
+    (choice.got, choice.why.unwrap_or_default())
+}
+
+fn got(text: &str) -> String {
+    chosen(&Bench::default(), text).0
+}
+
+#[test]
+fn it_goes_by_the_size_of_blocks() {
+    assert_eq!(got("rw=randread"), "gather");
+    assert_eq!(got("rw=randwrite\nbs=64k"), "gather");
+    assert_eq!(got("bs=512k"), "staged");
+    assert_eq!(got(""), "staged");
+    assert_eq!(got("rw=write\nbs=4m"), "staged");
+    assert_eq!(got("bssplit=4k/90:1m/10"), "staged", "slots are made for the largest block");
+    assert_eq!(got("rw=randread\ndepth=1"), "staged");
+    assert_eq!(got("ioengine=psync\nbs=4k"), "staged", "fio's depth is 1");
+}
+
+#[test]
+fn the_reason_is_that_of_the_plan() {
+    let job = job("path=auto\nrw=randread");
+    let why = job.path.choice.why.unwrap();
+    assert_eq!(job.gather_batch, Some(128));
+    assert!(why.starts_with("4K blocks, one launch carries 128;"), "{why}");
+    let fewer = chosen(&Bench::default(), "rw=randread\ndepth=30").1;
+    assert!(fewer.starts_with("4K blocks, one launch carries 10;"), "{fewer}");
+}
+
+#[test]
+fn without_a_gpu_it_is_host_unless_a_gpu_was_named() {
+    let bench = Bench { gpus: no_gpus(), ..Bench::default() };
+    let (path, why) = chosen(&bench, "rw=randread");
+    assert_eq!(path, "host");
+    assert_eq!(why, "no GPU memory to end in: libcuda.so.1: not found");
+    assert_eq!(got("gpu=none"), "host");
+    for named in ["gpu=0", "gpu=all", "memory=device"] {
+        let refusal = bench.refusal(&parsed(&format!("[a]\npath=auto\n{named}\n")));
+        assert!(matches!(refusal, PlanError::Unavailable { .. }), "{refusal:?}");
+        assert!(refusal.to_string().contains("needs a GPU: libcuda"), "{refusal}");
+    }
+}
+
+#[test]
+fn cufile_needs_proof_and_a_job_that_it_can_do() {
+    let proven = Bench { direct: Ok("seen"), ..Bench::default() };
+    let (path, why) = chosen(&proven, "");
+    assert_eq!((path.as_str(), why.as_str()), ("gds", "1M blocks go past host memory: seen"));
+    for (text, reason) in [
+        ("engine=psync", "the job asks for an engine"),
+        ("depth=8", "it moves one block at a time"),
+        ("direct=0", "the job is buffered"),
+    ] {
+        let (path, why) = chosen(&proven, text);
+        assert_eq!(path, "staged", "{text}");
+        assert!(why.ends_with(&format!("; not gds: {reason}")), "{why}");
+    }
+    assert_eq!(chosen(&proven, "rw=randread").0, "gather");
+    assert!(chosen(&Bench::default(), "").1.ends_with("; not gds: no nvidia-fs"));
+}
+
+#[test]
+fn a_path_that_was_named_is_that_path() {
+    for row in PATHS {
+        let job = job(&format!("path={}", row.name));
+        let choice = job.path.choice;
+        assert_eq!((choice.asked.as_str(), choice.got.as_str()), (row.name, row.name));
+        assert_eq!(choice.why, None);
+    }
+}
+
+#[test]
+fn a_path_that_was_named_and_can_not_run_is_refused_with_its_reason() {
+    let no_gpu = Bench { gpus: no_gpus(), ..Bench::default() };
+    let no_cufile = Bench { cufile: Some("libcufile.so.0: not found"), ..Bench::default() };
+    for row in PATHS {
+        let spec = parsed(&format!("[a]\npath={}\n", row.name));
+        for (bench, needs, reason) in [
+            (&no_gpu, row.needs_gpu, "libcuda.so.1: not found"),
+            (&no_cufile, !row.uses_engine(), "libcufile.so.0: not found"),
+        ] {
+            if !needs {
+                assert_eq!(bench.plan(&spec).unwrap().jobs[0].path.choice.got, row.name);
+                continue;
+            }
+            let refusal = bench.refusal(&spec);
+            assert!(matches!(refusal, PlanError::Unavailable { .. }), "{refusal:?}");
+            let text = refusal.to_string();
+            assert!(
+                text.contains(&format!("path {}", row.name)) && text.contains(reason),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn all_runs_the_paths_of_cufile_last() {
+    let plan = Bench::default().plan(&parsed("[a]\npath=all\n")).unwrap();
+    let engines: Vec<bool> = plan.jobs.iter().map(|job| job.register_buffer.is_none()).collect();
+    assert!(engines.is_sorted_by(|a, b| a >= b), "{engines:?}");
+    assert_eq!(engines.len(), PATHS.len());
+}
