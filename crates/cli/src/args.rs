@@ -24,6 +24,8 @@ pub(crate) enum Verb {
     Bench(Box<Bench>),
     /// Show the paths, engines and formats that are built in, and which can run here.
     List,
+    /// Print a saved record again, or the journal of a run that died.
+    Show(Show),
     /// Speak gdsio: its flags, its config files, its result line (see docs/gdsio.md).
     #[command(disable_help_flag = true)]
     Gdsio {
@@ -31,6 +33,20 @@ pub(crate) enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+}
+
+/// What to print.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// A record as -o NAME.json saves it, or a journal
+    #[arg(value_name = "FILE")]
+    pub(crate) record: PathBuf,
+    /// text, json, csv, gdsio or plan [text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// In text, show the witnesses of every job's path (docs/proof.md)
+    #[arg(long)]
+    pub(crate) evidence: bool,
 }
 
 /// Flags of `bench`. Each value is parsed as the job-file key of the same name.
@@ -57,8 +73,8 @@ pub(crate) struct Bench {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, gather, gds, a list of them, or all
-    /// [auto: staged if a GPU is named, else host]
+    /// How bytes travel: host, staged, cached, gather, gds, a list of them, all, or auto (by block
+    /// size and what works here, with the reason) [staged if a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
     /// Between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]

@@ -4,6 +4,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use gpuio_cufile::{Base, ConfigError, Driver, Environment, Handle, Library, Search, Setting};
+use gpuio_host::Root;
+use gpuio_load::plan::AUTO;
 use gpuio_record::CufileUsed;
 use gpuio_spec::{JobSpec, Spec};
 use rustix::fs::{Mode, OFlags};
@@ -13,31 +15,72 @@ use crate::driver::Loaded;
 use crate::failure::Failure;
 
 /// The library, or why its paths can't run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Cufile {
     pub(crate) driver: Option<Driver>,
     pub(crate) missing: Option<String>,
+    /// What proves that it reaches GPU memory without host memory wherever path `auto` asks, or
+    /// why nothing does.
+    pub(crate) direct: Result<String, String>,
 }
 
 /// A configuration in the environment, before a library is loaded that reads it; or why there is
 /// none.
 pub(crate) type Configured = Result<Environment, String>;
 
-/// Whether a job names a path of cuFile's, and whether one asks for all paths.
-fn wanted(spec: &Spec) -> (bool, bool) {
-    let names = || spec.jobs.iter().flat_map(|job| job.paths.iter().flatten());
-    let cufile = |name: &String| gpuio_io::path::find(name).is_some_and(|row| !row.uses_engine());
-    (names().any(cufile), names().any(|name| name == "all"))
+/// Which words of the jobs may lead to a path of cuFile's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wanted {
+    /// The name of one.
+    named: bool,
+    /// `all`.
+    all: bool,
+    /// `auto`.
+    auto: bool,
 }
+
+impl Wanted {
+    fn of(spec: &Spec) -> Wanted {
+        let any = |says: &dyn Fn(&str) -> bool| spec.jobs.iter().any(|job| names(job, says));
+        let cufile = |name: &str| gpuio_io::path::find(name).is_some_and(|row| !row.uses_engine());
+        Wanted { named: any(&cufile), all: any(&|name| name == "all"), auto: any(&is_auto) }
+    }
+
+    /// Whether `auto` alone leads to cuFile, which it takes only where nvidia-fs is loaded: without
+    /// it NVIDIA's library is not even opened.
+    fn only_auto(self) -> bool {
+        self.auto && !self.named && !self.all
+    }
+
+    fn nothing(self) -> bool {
+        !self.auto && !self.named && !self.all
+    }
+}
+
+fn names(job: &JobSpec, says: &dyn Fn(&str) -> bool) -> bool {
+    job.paths.iter().flatten().any(|name| says(name))
+}
+
+fn is_auto(name: &str) -> bool {
+    name == AUTO
+}
+
+/// Whether the kernel module is loaded that a direct way of cuFile's goes through.
+fn nvidia_fs_is_loaded() -> bool {
+    matches!(gpuio_host::nvidia_fs::sample(&Root::live()), Ok(Some(_)))
+}
+
+const NO_NVIDIA_FS: &str = "nvidia-fs is not loaded";
 
 /// Writes the configuration and puts it into the environment: first of all, while there is one
 /// thread. Nothing where no job may need cuFile.
 pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Configured>, Failure> {
     let asked = flags.cufile_lib.is_some() || !flags.cufile_set.is_empty();
-    if !asked && wanted(spec) == (false, false) {
+    let wanted = Wanted::of(spec);
+    if (wanted.nothing() && !asked) || (wanted.only_auto() && !nvidia_fs_is_loaded()) {
         return Ok(None);
     }
-    if asked && wanted(spec) == (false, false) {
+    if wanted.nothing() {
         let what = "--cufile-lib and --cufile-set concern the paths of cuFile, and no job takes \
                     one; add --path gds";
         return Err(Failure::Usage(what.into()));
@@ -64,9 +107,12 @@ pub(crate) fn open(
     configured: Option<Configured>,
     loaded: &Loaded,
 ) -> Cufile {
-    let missing = |why: String| Cufile { driver: None, missing: Some(why) };
+    let missing =
+        |why: String| Cufile { driver: None, direct: Err(why.clone()), missing: Some(why) };
+    let wanted = Wanted::of(spec);
     let Some(configured) = configured else {
-        return missing("no job asked for it".into());
+        let why = if wanted.only_auto() { NO_NVIDIA_FS } else { "no job asked for it" };
+        return missing(why.into());
     };
     let Some(cuda) = &loaded.driver else {
         return missing("no CUDA driver is loaded".into());
@@ -82,13 +128,43 @@ pub(crate) fn open(
         Err(why) => return missing(why),
     };
     // Who names the path is told by the path itself; `all` is to run what can.
-    let refused = match wanted(spec) {
-        (false, true) => spec.jobs.iter().find_map(|job| refusal(&driver, job)),
-        _ => None,
+    if wanted.all
+        && !wanted.named
+        && let Some(why) = spec.jobs.iter().find_map(|job| refusal(&driver, job))
+    {
+        return missing(why);
+    }
+    let facts = driver.facts();
+    let direct =
+        direct_way(driver.is_stand_in(), facts.nvidia_fs, facts.compat_allowed).and_then(|proof| {
+            let mut autos = spec.jobs.iter().filter(|job| names(job, &is_auto));
+            autos.find_map(|job| refusal(&driver, job)).map_or(Ok(proof), Err)
+        });
+    Cufile { driver: Some(driver), missing: None, direct }
+}
+
+/// What the library's own facts prove of a way without host memory, before a file is tried. A file
+/// that it takes proves nothing while it may go through host memory and not say so.
+fn direct_way(
+    stand_in: bool,
+    nvidia_fs: Option<(u32, u32)>,
+    compat_allowed: Option<bool>,
+) -> Result<String, String> {
+    if stand_in {
+        return Err("the stand-in for cuFile goes through host memory".into());
+    }
+    let Some((major, minor)) = nvidia_fs else {
+        return Err(NO_NVIDIA_FS.into());
     };
-    match refused {
-        Some(why) => missing(why),
-        None => Cufile { driver: Some(driver), missing: None },
+    match compat_allowed {
+        Some(false) => Ok(format!(
+            "cuFile takes files there, has nvidia-fs {major}.{minor} and may not go through host \
+             memory"
+        )),
+        Some(true) => Err("cuFile may go through host memory unseen; forbid it with --cufile-set \
+                           properties.allow_compat_mode=false"
+            .into()),
+        None => Err("cuFile does not tell whether it may go through host memory".into()),
     }
 }
 
@@ -138,5 +214,38 @@ pub(crate) fn used(driver: &Driver) -> CufileUsed {
             .and_then(|environment| environment.based_on.as_ref())
             .map(|path| path.display().to_string()),
         config: environment.map(Environment::flat).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_facts_prove_a_direct_way() {
+        let module = Some((2, 26));
+        assert!(direct_way(false, module, Some(false)).is_ok_and(|proof| proof.contains("2.26")));
+        for (stand_in, nvidia_fs, compat, why) in [
+            (true, module, Some(false), "stand-in"),
+            (false, None, Some(false), NO_NVIDIA_FS),
+            (false, module, Some(true), "allow_compat_mode=false"),
+            (false, module, None, "does not tell"),
+        ] {
+            let said = direct_way(stand_in, nvidia_fs, compat).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn words_that_may_lead_to_cufile() {
+        let wanted = |names: &[&str]| {
+            let paths = Some(names.iter().map(|name| (*name).to_owned()).collect());
+            let job = JobSpec { paths, ..JobSpec::new("a") };
+            Wanted::of(&Spec { name: None, jobs: vec![job] })
+        };
+        assert!(wanted(&["host", "staged"]).nothing());
+        assert!(wanted(&["host", "auto"]).only_auto());
+        assert!(!wanted(&["gds", "auto"]).only_auto() && wanted(&["gds"]).named);
+        assert!(!wanted(&["all", "auto"]).only_auto() && wanted(&["all"]).all);
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, numa};
-use gpuio_load::plan::Gpus;
+use gpuio_load::plan::{AUTO, Gpus};
 use gpuio_record::Gpu;
 use gpuio_spec::{GpuDriver, GpuWhich, JobSpec, MemoryAsk, Spec};
 
@@ -63,8 +63,11 @@ fn asks_driver(spec: &Spec, wanted: GpuDriver) -> bool {
 
 fn wants_gpu(job: &JobSpec) -> bool {
     let named = job.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
-    let path_needs = |name: &String| {
-        name == "all" || gpuio_io::path::find(name).is_some_and(|row| row.needs_gpu)
+    let forbidden = job.gpu.as_ref().is_some_and(|gpu| gpu.which == GpuWhich::None);
+    let path_needs = |name: &String| match name.as_str() {
+        "all" => true,
+        AUTO => !forbidden,
+        name => gpuio_io::path::find(name).is_some_and(|row| row.needs_gpu),
     };
     let paths = job.paths.iter().flatten().any(path_needs);
     named || paths || job.memory == Some(MemoryAsk::Pinned)

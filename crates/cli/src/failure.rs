@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use gpuio_load::plan::PlanError;
 use gpuio_load::run::{DataSetError, RunError};
 
+use crate::journal::Journal;
+
 /// The exit codes: 0 fine, 1 findings, I/O or verification errors, 2 usage, 3 not available here.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -24,6 +26,16 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
+    /// Of results that could not be given out: names the journal that still has them.
+    pub(crate) fn with_journal(self, journal: &Journal) -> Failure {
+        match (self, journal.kept()) {
+            (Failure::Ran(what), Some(kept)) => {
+                Failure::Ran(format!("{what}; the results are in {}", kept.display()))
+            }
+            (failure, _) => failure,
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Ran(_) => 1,

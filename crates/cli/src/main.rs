@@ -6,6 +6,7 @@ mod cufile;
 mod driver;
 mod failure;
 mod interrupt;
+mod journal;
 mod outcome;
 mod output;
 mod session;
@@ -60,6 +61,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     match Cli::parse_from(words).verb {
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::List => verb::list::run(),
+        Verb::Show(show) => verb::show::run(&show),
         Verb::Gdsio { words } => verb::gdsio::run(&words),
     }
 }

@@ -88,7 +88,8 @@ impl Sink {
     }
 }
 
-fn rendered(row: &Row, record: &Record, width: u16, evidence: bool) -> String {
+/// The record in this format; `evidence` and `width` concern text alone.
+pub(crate) fn rendered(row: &Row, record: &Record, width: u16, evidence: bool) -> String {
     match (row.name, evidence) {
         ("text", false) => format::text::render_text(record, width),
         ("text", true) => format::text::render_text_with_evidence(record, width),

@@ -7,9 +7,11 @@ use gpuio_host::Root;
 use gpuio_io::engine;
 use gpuio_load::places::LivePlaces;
 use gpuio_load::plan::{self, Machine};
-use gpuio_load::run::{self, Means, Permit, Watch};
+use gpuio_load::run::{self, Means, Permit, Ran, Tick, Watch};
 use gpuio_record::facts::{HostFacts, TargetStorage};
-use gpuio_record::{Plan, Record, SCHEMA_VERSION, TargetKind, Tool};
+use gpuio_record::{
+    CufileUsed, EndedHow, JobPlan, JobResult, Plan, Record, SCHEMA_VERSION, TargetKind, Tool,
+};
 use gpuio_spec::Spec;
 
 use crate::args::CufileFlags;
@@ -17,6 +19,8 @@ use crate::cufile::{self, Cufile};
 use crate::driver::{self, Loaded};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::journal::{self, Journal};
+use crate::ui::Progress;
 
 /// A plan with what is needed to run it.
 #[derive(Debug)]
@@ -48,8 +52,12 @@ impl Session {
             places: &places,
             engine_missing: &missing,
             cufile_missing: cufile.missing.as_deref(),
+            cufile_direct: cufile.direct.as_deref().map_err(String::as_str),
         };
         let plan = plan::plan(spec, &machine)?;
+        // `auto` asked it and took another path: what it starts must not run beside the load.
+        let driver = cufile.driver.filter(|_| plan.jobs.iter().any(takes_cufile));
+        let cufile = Cufile { driver, ..cufile };
         Ok(Session { plan, host, cufile, loaded, permit })
     }
 
@@ -60,9 +68,15 @@ impl Session {
         Ok(gpuio_report::format::plan::plan_text(&self.plan))
     }
 
-    /// Runs the plan.
-    pub(crate) fn run(mut self, watch: &dyn Watch) -> Result<Record, Failure> {
-        let started_at = jiff::Timestamp::now().to_string();
+    /// Runs the plan; what is known after each group of jobs goes into the journal.
+    pub(crate) fn run(mut self, progress: &Progress, journal: &Journal) -> Result<Record, Failure> {
+        let head = Head {
+            command: std::env::args_os().map(|word| word.display().to_string()).collect(),
+            started_at: jiff::Timestamp::now().to_string(),
+            driver_version: self.loaded.driver.as_ref().map(gpuio_gpu::Driver::version),
+            cufile: self.cufile.driver.as_ref().map(cufile::used),
+            host: &self.host,
+        };
         let means = Means {
             driver: self.loaded.driver.as_ref(),
             host: &self.host,
@@ -70,37 +84,89 @@ impl Session {
             cufile: self.cufile.driver.clone(),
             permit: self.permit.clone(),
         };
-        let ran = run::run(&mut self.plan, &means, watch)?;
+        let kept = Kept { progress, journal, head: &head };
+        let ran = run::run(&mut self.plan, &means, &kept)?;
         drop(means);
-        Ok(Record {
-            schema_version: SCHEMA_VERSION,
-            tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
-            command: std::env::args_os().map(|word| word.display().to_string()).collect(),
-            started_at,
-            storage: storage(&self.plan),
-            host: self.host,
-            driver_version: self.loaded.driver.as_ref().map(gpuio_gpu::Driver::version),
-            cufile: self
-                .cufile
-                .driver
-                .as_ref()
-                .filter(|_| takes_cufile(&self.plan))
-                .map(cufile::used),
-            plan_text: gpuio_report::format::plan::plan_text(&self.plan),
-            plan: self.plan,
-            ended: ran.ended,
-            error: ran.error,
-            setup: ran.setup,
-            jobs: ran.jobs,
-            totals: ran.totals,
-            warnings: ran.warnings,
-        })
+        Ok(head.record(&self.plan, &ran))
     }
 }
 
-/// Whether a job of the plan runs over cuFile.
-fn takes_cufile(plan: &Plan) -> bool {
-    plan.jobs.iter().any(|job| job.register_buffer.is_some())
+/// What a record says beside plan and results.
+struct Head<'a> {
+    command: Vec<String>,
+    started_at: String,
+    driver_version: Option<(u32, u32)>,
+    cufile: Option<CufileUsed>,
+    host: &'a HostFacts,
+}
+
+impl Head<'_> {
+    fn record(&self, plan: &Plan, ran: &Ran) -> Record {
+        Record {
+            schema_version: SCHEMA_VERSION,
+            tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
+            command: self.command.clone(),
+            started_at: self.started_at.clone(),
+            storage: storage(plan),
+            host: self.host.clone(),
+            driver_version: self.driver_version,
+            cufile: self.cufile.clone().filter(|_| plan.jobs.iter().any(takes_cufile)),
+            plan_text: gpuio_report::format::plan::plan_text(plan),
+            plan: plan.clone(),
+            ended: ran.ended,
+            error: ran.error.clone(),
+            setup: ran.setup,
+            jobs: ran.jobs.clone(),
+            totals: ran.totals.clone(),
+            warnings: ran.warnings.clone(),
+        }
+    }
+}
+
+/// Shows progress, and keeps the journal.
+struct Kept<'a> {
+    progress: &'a Progress,
+    journal: &'a Journal,
+    head: &'a Head<'a>,
+}
+
+impl Watch for Kept<'_> {
+    fn making(&self, done: u64, of: u64) {
+        self.progress.making(done, of);
+    }
+
+    fn started(&self, jobs: &[JobPlan]) {
+        self.progress.started(jobs);
+    }
+
+    fn tick(&self, tick: &Tick) {
+        self.progress.tick(tick);
+    }
+
+    fn verifying(&self, jobs: &[JobPlan]) {
+        self.progress.verifying(jobs);
+    }
+
+    fn job_done(&self, job: &JobPlan, result: &JobResult) {
+        self.progress.job_done(job, result);
+    }
+
+    fn group_done(&self, plan: &Plan, ran: &Ran) {
+        self.progress.group_done(plan, ran);
+        if !journal::is_due(plan) {
+            return;
+        }
+        let record = Record { ended: EndedHow::Unfinished, ..self.head.record(plan, ran) };
+        if let Some(line) = self.journal.keep(&record) {
+            self.progress.say(&line);
+        }
+    }
+}
+
+/// Whether a job runs over cuFile.
+pub(crate) fn takes_cufile(job: &JobPlan) -> bool {
+    let row = gpuio_io::path::find(&job.path.choice.got);
+    row.is_some_and(|row| !row.uses_engine())
 }
 
 /// File system and device behind each directory or device of the plan, each once.

@@ -13,8 +13,8 @@ use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_load::places::LivePlaces;
 use gpuio_load::plan::{Gpus, Machine, plan};
-use gpuio_load::run::{Means, Permit, Tick, Watch, run};
-use gpuio_record::{Gpu, JobPlan, JobResult};
+use gpuio_load::run::{Means, Permit, Ran, Tick, Watch, run};
+use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
 struct Silent;
@@ -25,6 +25,7 @@ impl Watch for Silent {
     fn tick(&self, _: &Tick) {}
     fn verifying(&self, _: &[JobPlan]) {}
     fn job_done(&self, _: &JobPlan, _: &JobResult) {}
+    fn group_done(&self, _: &Plan, _: &Ran) {}
 }
 
 /// Path, order, depth.

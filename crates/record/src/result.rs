@@ -66,6 +66,8 @@ pub enum EndedHow {
     Interrupted,
     /// Errors ended it.
     Failed,
+    /// Not yet, or never: taken down between two groups of jobs. Only of a run as a whole.
+    Unfinished,
 }
 
 /// Times that no result contains, in nanoseconds.

@@ -9,6 +9,8 @@ pub(crate) enum How {
     Code(i32),
     /// By moving half of what was asked.
     Short,
+    /// By ending the process, as NVIDIA's library can.
+    Crash,
 }
 
 #[derive(Debug)]
@@ -49,6 +51,7 @@ impl Fault {
         let call = parts.next().filter(|call| !call.is_empty()).ok_or_else(wrong)?;
         let how = match parts.next().ok_or_else(wrong)? {
             "short" => How::Short,
+            "crash" => How::Crash,
             code => {
                 let code = code.parse().ok().filter(|&code: &i32| code > 0);
                 How::Code(code.ok_or_else(wrong)?)
@@ -72,12 +75,15 @@ mod tests {
 
     #[test]
     fn faults_come_in_their_time() {
-        let faults = Faults::read("cuFileRead:5:1:2,cuFileWrite:short").unwrap();
+        let text = "cuFileRead:5:1:2,cuFileWrite:short,cuFileBufRegister:crash:1";
+        let faults = Faults::read(text).unwrap();
         let answers: Vec<_> = (0..4).map(|_| faults.next("cuFileRead")).collect();
         let five = Some(How::Code(5));
         assert_eq!(answers, [None, five, five, None]);
         assert_eq!(faults.next("cuFileWrite"), Some(How::Short));
-        assert_eq!(faults.next("cuFileBufRegister"), None);
+        let answers: Vec<_> = (0..2).map(|_| faults.next("cuFileBufRegister")).collect();
+        assert_eq!(answers, [None, Some(How::Crash)]);
+        assert_eq!(faults.next("cuFileHandleRegister"), None);
     }
 
     #[test]

@@ -18,7 +18,8 @@
 //! - `GPUIO_SOFT_CUFILE_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each
 //!   such call, or so many of them, fails. Codes from 5001 on are cuFile's; lower ones an errno,
 //!   which only `cuFileRead` and `cuFileWrite` can tell (others answer 5030 then). The code `short`
-//!   makes a transfer move half of what was asked, which the library promises not to do.
+//!   makes a transfer move half of what was asked, which the library promises not to do; `crash`
+//!   ends the process with SIGABRT, as NVIDIA's library can.
 //! - `CUFILE_ENV_PATH_JSON`: if it names no file that can be read, `cuFileDriverOpen` answers 5002.
 //!
 //! Nothing of it is for linking: load it with `dlopen(3)`.

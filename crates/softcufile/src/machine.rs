@@ -94,6 +94,7 @@ impl Machine {
     pub(crate) fn fault(&self, call: &str) -> Result<(), Failure> {
         match self.faults.next(call) {
             None => Ok(()),
+            Some(How::Crash) => std::process::abort(),
             Some(How::Code(code)) if code > 5000 => Err(code.into()),
             Some(_) => Err(code::INTERNAL_ERROR.into()),
         }
@@ -173,6 +174,7 @@ impl Machine {
         let call = if asked.way == Way::Read { "cuFileRead" } else { "cuFileWrite" };
         match self.faults.next(call) {
             None => {}
+            Some(How::Crash) => std::process::abort(),
             Some(How::Code(code)) if code > 5000 => return Err(code.into()),
             Some(How::Code(errno)) => return Err(Failure::Errno(errno)),
             Some(How::Short) => asked.len = asked.len.div_ceil(2),

@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use gpuio_load::run::{Tick, Watch};
-use gpuio_record::{JobPlan, JobResult};
+use gpuio_load::run::{Ran, Tick, Watch};
+use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -46,6 +46,13 @@ impl Progress {
     /// Takes the live line away.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+
+    /// A line that stays, above the live one.
+    pub(crate) fn say(&self, line: &str) {
+        if !self.silent {
+            self.bar.suspend(|| eprintln!("{line}"));
+        }
     }
 
     fn show(&self, share: f64, message: String) {
@@ -115,6 +122,8 @@ impl Watch for Progress {
     }
 
     fn job_done(&self, _job: &JobPlan, _result: &JobResult) {}
+
+    fn group_done(&self, _plan: &Plan, _ran: &Ran) {}
 }
 
 /// Columns of the terminal on standard output, or 120 where there is none.

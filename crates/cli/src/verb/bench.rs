@@ -11,6 +11,7 @@ use gpuio_spec::{JobSpec, Origin, Spec};
 
 use crate::args::Bench;
 use crate::failure::Failure;
+use crate::journal::{self, Journal};
 use crate::outcome;
 use crate::output::{self, Sink};
 use crate::session::Session;
@@ -42,7 +43,11 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     let sink =
         if own_file { Sink::open_quick(bench.out.evidence)? } else { Sink::open(&bench.out)? };
     let progress = Progress::new(bench.out.quiet);
-    let record = match session.run(&progress) {
+    if let Some(line) = journal::told_of_the_dead(bench.out.output.as_deref()) {
+        progress.say(&line);
+    }
+    let journal = Journal::new(bench.out.output.as_deref());
+    let record = match session.run(&progress, &journal) {
         Ok(record) => record,
         Err(failure) => {
             sink.abandon();
@@ -50,7 +55,8 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         }
     };
     progress.clear();
-    sink.write(&record, terminal_width())?;
+    sink.write(&record, terminal_width()).map_err(|failure| failure.with_journal(&journal))?;
+    journal.remove();
     if !bench.out.quiet {
         tell_left_out(&record.plan);
     }

@@ -11,6 +11,7 @@ use gpuio_spec::{Dialect, GdsioAsk, GdsioRun, JobSpec, Rw, Spec, Verify};
 use super::bench::{read_jobs, set};
 use crate::args::{CufileFlags, Out};
 use crate::failure::Failure;
+use crate::journal::Journal;
 use crate::outcome;
 use crate::output::{self, Sink};
 use crate::session::Session;
@@ -64,7 +65,8 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         None => None,
     };
     let progress = Progress::new(extras.out.quiet);
-    let record = match session.run(&progress) {
+    let journal = Journal::new(extras.out.output.as_deref());
+    let record = match session.run(&progress, &journal) {
         Ok(record) => record,
         Err(failure) => {
             if let Some(sink) = sink {
@@ -74,10 +76,10 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         }
     };
     progress.clear();
-    print(&record, &ask, &extras.out, verifies)?;
-    if let Some(sink) = sink {
-        sink.write(&record, 120)?;
-    }
+    let printed = print(&record, &ask, &extras.out, verifies)
+        .and_then(|()| sink.map_or(Ok(()), |sink| sink.write(&record, 120)));
+    printed.map_err(|failure| failure.with_journal(&journal))?;
+    journal.remove();
     Ok(outcome::exit_code(&record))
 }
 

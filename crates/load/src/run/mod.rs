@@ -48,6 +48,9 @@ pub trait Watch: Sync {
     fn verifying(&self, jobs: &[JobPlan]);
     /// A job's result is there.
     fn job_done(&self, job: &JobPlan, result: &JobResult);
+    /// A group has its results, the last of `ran`, and nothing of the next one has begun: outside
+    /// every clock.
+    fn group_done(&self, plan: &Plan, ran: &Ran);
 }
 
 /// What a run needs beside its plan.
@@ -107,6 +110,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
             ran.ended = EndedHow::Interrupted;
             break;
         }
+        let known = ran.totals.len();
         let began = clock.now();
         let made = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of));
         ran.setup.data_set_ns += clock.now() - began;
@@ -115,6 +119,9 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
             group.run(watch, &mut ran)
         });
         let wrote = data.settle(jobs, &ran.jobs);
+        if ran.totals.len() > known {
+            watch.group_done(plan, &ran);
+        }
         match outcome.and(wrote.map_err(RunError::from)) {
             Ok(()) => {}
             Err(error) if ran.jobs.is_empty() => {

@@ -67,6 +67,14 @@ impl Watch for Diary {
         assert_eq!(job.name, result.name);
         self.note("done", std::slice::from_ref(job));
     }
+
+    fn group_done(&self, plan: &Plan, ran: &Ran) {
+        let total = ran.totals.last().unwrap();
+        let of_group = |job: &&JobPlan| job.group == total.group;
+        let jobs: Vec<JobPlan> = plan.jobs.iter().filter(of_group).cloned().collect();
+        assert!(jobs.iter().all(|job| ran.jobs.iter().any(|done| done.name == job.name)));
+        self.note("kept", &jobs);
+    }
 }
 
 /// Where runs happen.

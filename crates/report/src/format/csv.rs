@@ -97,12 +97,16 @@ fn gpus(line: &Line<'_>) -> String {
 }
 
 fn ended(line: &Line<'_>) -> String {
-    let word = match line.job.ended {
+    ended_word(line.job.ended).to_owned()
+}
+
+fn ended_word(how: EndedHow) -> &'static str {
+    match how {
         EndedHow::Complete => "complete",
         EndedHow::Interrupted => "interrupted",
         EndedHow::Failed => "failed",
-    };
-    word.to_owned()
+        EndedHow::Unfinished => "unfinished",
+    }
 }
 
 fn direct(line: &Line<'_>) -> String {
@@ -251,4 +255,9 @@ pub const COLUMNS: &[Column] = &[
     column("verdict_sentence", "what the verdict rests on", |l| {
         maybe(l.job.proof.as_ref().map(|proof| &proof.sentence))
     }),
+    column(
+        "run_ended",
+        "the run as a whole: as `ended`, or `unfinished` (the process died)",
+        |l| ended_word(l.record.ended).to_owned(),
+    ),
 ];

@@ -1,6 +1,6 @@
 //! gdsio's result line, for the scripts that parse it.
 
-use gpuio_record::{JobPlan, JobResult, Record};
+use gpuio_record::{EndedHow, JobPlan, JobResult, Record};
 
 use crate::number::float;
 use crate::workload::{Direction, directions, fixed_block, is_random, jobs};
@@ -13,8 +13,9 @@ pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 
 /// One line for all jobs of the record together, as gdsio prints one for all jobs of a
 /// configuration file. With a software GPU a second line says so; it begins with
-/// `# software GPU:`, so that a script that looks for `IoType:` never sees it. Verdicts follow as
-/// lines that begin with `# path:` ([`verdicts`]).
+/// `# software GPU:`, so that a script that looks for `IoType:` never sees it; a record of a run
+/// that did not end has one that begins with `# unfinished:`. Verdicts follow as lines that begin
+/// with `# path:` ([`verdicts`]).
 ///
 /// Ends in a line feed. Without any job the text is empty.
 #[must_use]
@@ -29,6 +30,9 @@ pub fn render(record: &Record) -> String {
         out.push_str(
             "# software GPU: no hardware GPU was in this run; the line above is not a GPU result\n",
         );
+    }
+    if record.ended == EndedHow::Unfinished {
+        out.push_str("# unfinished: the run's process ended before the run did\n");
     }
     for verdict in verdicts(record) {
         out.push_str(&verdict);

@@ -1,6 +1,36 @@
 //! The whole record as JSON.
 
-use gpuio_record::Record;
+use gpuio_record::{Record, SCHEMA_VERSION};
+use serde_json::Value;
+
+/// Why a text is no record that this gpuio can read.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// It is not JSON, or not that of a record.
+    #[error("this is no record of gpuio's: {0}")]
+    Shape(#[from] serde_json::Error),
+    /// Its schema is another.
+    #[error(
+        "this record has schema {found} and this gpuio reads {SCHEMA_VERSION}; take the gpuio that \
+         wrote it, whose version stands in the record as tool.version"
+    )]
+    Schema {
+        /// The version that the record says.
+        found: u64,
+    },
+}
+
+/// Reads what [`render`] wrote.
+///
+/// # Errors
+/// [`ParseError`]: other text, or a record of another schema.
+pub fn parse(text: &str) -> Result<Record, ParseError> {
+    let value: Value = serde_json::from_str(text)?;
+    match value.get("schema_version").and_then(Value::as_u64) {
+        Some(found) if found != u64::from(SCHEMA_VERSION) => Err(ParseError::Schema { found }),
+        _ => Ok(serde_json::from_value(value)?),
+    }
+}
 
 /// The record as indented JSON, ending in a line feed. Fields and units are those of the types in
 /// crate `gpuio-record`; the schema is `docs/schema/record-v1.schema.json`. A number that is not

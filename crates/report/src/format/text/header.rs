@@ -28,6 +28,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if let Some(modes) = direct_modes(record) {
         out.push_str(&paragraph("opened:  ", &modes, wide));
     }
+    out.push_str(&chosen_paths(record, wide));
     for gpu in gpus(record) {
         out.push_str(&paragraph("GPU:     ", &gpu, wide));
     }
@@ -153,6 +154,39 @@ fn gpus(record: &Record) -> Vec<String> {
     lines
 }
 
+/// What is known of a run that has no end: the jobs before it, and the one that was to come.
+fn unfinished(record: &Record, width: u16) -> String {
+    let next = record.plan.jobs.get(record.jobs.len());
+    let next = match next {
+        Some(job) => format!("in {} (path {}) or right before it", job.name, job.path.choice.got),
+        None => "after its last job".to_owned(),
+    };
+    let text = format!(
+        "this run was not over when this was saved. If its process is gone, it ended {next}; the \
+         figures of the jobs below are whole."
+    );
+    paragraph("UNFINISHED: ", &text, width)
+}
+
+/// Paths that `auto` chose, each with its reason once.
+fn chosen_paths(record: &Record, width: u16) -> String {
+    let mut chosen: Vec<(String, Vec<&str>)> = Vec::new();
+    for job in record.plan.jobs.iter().filter(|job| job.path.choice.asked == "auto") {
+        let why = job.path.choice.why.as_deref().unwrap_or("no reason was recorded");
+        let line = format!("auto → {}: {why}", job.path.choice.got);
+        match chosen.iter_mut().find(|(same, _)| *same == line) {
+            Some((_, names)) => names.push(&job.name),
+            None => chosen.push((line, vec![&job.name])),
+        }
+    }
+    let one = chosen.len() == 1;
+    let line = |(line, names): (String, Vec<&str>)| match one {
+        true => paragraph("path:    ", &line, width),
+        false => paragraph("path:    ", &format!("{}: {line}", names.join(", ")), width),
+    };
+    chosen.into_iter().map(line).collect()
+}
+
 /// Whether the run is whole, loudly where it is not.
 fn ended(record: &Record, width: u16) -> String {
     let text = match record.ended {
@@ -165,6 +199,7 @@ fn ended(record: &Record, width: u16) -> String {
             let text = "errors ended the run; figures cover what had been done. See the failures.";
             paragraph("FAILED:  ", text, width)
         }
+        EndedHow::Unfinished => unfinished(record, width),
     };
     let missing: Vec<&str> =
         record.plan.jobs.iter().skip(record.jobs.len()).map(|job| job.name.as_str()).collect();
