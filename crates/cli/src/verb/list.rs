@@ -5,54 +5,118 @@ use std::process::ExitCode;
 
 use gpuio_cufile::Library;
 use gpuio_gpu::{Driver, Which};
+use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;
-use gpuio_io::path::PATHS;
+use gpuio_io::path::{self, PATHS};
+use gpuio_load::plan::auto_in_words;
 use gpuio_report::format::FORMATS;
 
 use crate::args::CufileFlags;
 use crate::failure::Failure;
 use crate::output;
 
-pub(crate) fn run() -> Result<ExitCode, Failure> {
-    let gpu = Driver::load(&Which::System).map(|_| ()).map_err(|absent| absent.to_string());
-    let software = Driver::load(&Which::Software).map(|_| ()).map_err(|absent| absent.to_string());
-    let search = crate::cufile::search(&CufileFlags::default(), false);
-    // Loaded, not opened: that starts threads and reads the whole machine.
-    let cufile = Library::load(&search).map(|_| ()).map_err(|absent| absent.to_string());
-    let mut text = String::new();
-    let mut line = |name: &str, summary: &str, state: &Result<(), String>| {
-        let state = match state {
-            Ok(()) => "runs here".to_owned(),
-            Err(why) => format!("not here: {why}"),
-        };
+/// Whether something is here, or why not.
+type State = Result<(), String>;
+
+/// What paths need of this machine.
+struct Needs {
+    gpu: State,
+    software: State,
+    cufile: State,
+    nvidia_fs: State,
+}
+
+impl Needs {
+    fn look() -> Needs {
+        let driver = |which| Driver::load(&which).map(|_| ()).map_err(|absent| absent.to_string());
+        let search = crate::cufile::search(&CufileFlags::default(), false);
+        Needs {
+            gpu: driver(Which::System),
+            software: driver(Which::Software),
+            // Loaded, not opened: that starts threads and reads the whole machine.
+            cufile: Library::load(&search).map(|_| ()).map_err(|absent| absent.to_string()),
+            nvidia_fs: match nvidia_fs::sample(&Root::live()) {
+                Ok(Some(_)) => Ok(()),
+                Ok(None) => Err("it is not loaded".to_owned()),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+
+    /// What a path lacks, each thing with the section that says why.
+    fn lacks(&self, row: &path::Row) -> State {
+        let needed = [
+            (row.needs_gpu && self.gpu.is_err(), "a GPU (see GPUS)"),
+            (!row.uses_engine() && self.cufile.is_err(), "NVIDIA's cuFile (see CUFILE)"),
+        ];
+        let lacking: Vec<&str> =
+            needed.into_iter().filter_map(|(lacks, what)| lacks.then_some(what)).collect();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let tried = if self.software.is_ok() { "; --gpu software tries it without" } else { "" };
+        Err(format!("it lacks {}{tried}", lacking.join(" and ")))
+    }
+}
+
+/// The lines, one below the other.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, name: &str, summary: &str) {
         // Writing to a String can't fail.
-        let _ = writeln!(text, "  {name:<9} {summary}\n            {state}");
-    };
-    line("PATHS", "how bytes travel between host memory and their destination", &Ok(()));
+        let _ = writeln!(self.0, "  {name:<9} {summary}");
+    }
+
+    fn row(&mut self, name: &str, summary: &str, state: &State) {
+        self.line(name, summary);
+        if let Err(why) = state {
+            let _ = writeln!(self.0, "            not here: {why}");
+        }
+    }
+}
+
+pub(crate) fn run() -> Result<ExitCode, Failure> {
+    let needs = Needs::look();
+    let mut page = Page::default();
+    paths(&mut page, &needs);
+    page.line("ENGINES", "how bytes travel between files and host memory");
+    for row in ENGINES {
+        page.row(row.name, row.summary, &(row.available)());
+    }
+    page.line("GPUS", "CUDA drivers");
+    page.row("system", "libcuda.so.1 of this machine", &needs.gpu);
+    let software = "gpuio's software GPU, for trying job files: --gpu software";
+    page.row("software", software, &needs.software);
+    page.line("CUFILE", "what paths of NVIDIA's cuFile need");
+    page.row("libcufile", "libcufile.so.0 of this machine", &needs.cufile);
+    let module = "kernel module; without it cuFile goes through host memory or by peer-to-peer DMA";
+    page.row("nvidia-fs", module, &needs.nvidia_fs);
+    page.line("FORMATS", "what results look like");
+    for row in FORMATS {
+        page.line(row.name, row.summary);
+    }
+    output::put(&page.0)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn paths(page: &mut Page, needs: &Needs) {
+    page.line("PATHS", "how bytes travel between host memory and their destination");
     for row in PATHS {
-        let state = match (row.needs_gpu, row.uses_engine()) {
-            (true, false) => gpu.clone().and(cufile.clone()),
-            (true, true) => gpu.clone(),
-            (false, _) => Ok(()),
-        };
         let number = match row.gdsio {
             Some(number) => format!("gdsio -x {number}"),
             None => "gdsio has none like it".to_owned(),
         };
-        line(row.name, &format!("{} ({number})", row.summary), &state);
+        page.row(row.name, &format!("{} ({number})", row.summary), &needs.lacks(row));
     }
-    line("ENGINES", "how bytes travel between files and host memory", &Ok(()));
-    for row in ENGINES {
-        line(row.name, row.summary, &(row.available)());
-    }
-    line("GPUS", "CUDA drivers", &Ok(()));
-    line("system", "libcuda.so.1 of this machine", &gpu);
-    line("software", "gpuio's software GPU, for trying job files: --gpu software", &software);
-    line("FORMATS", "what results look like", &Ok(()));
-    for row in FORMATS {
-        line(row.name, row.summary, &Ok(()));
-    }
-    let text = text.replace("\n            runs here", "");
-    output::put(&text)?;
-    Ok(ExitCode::SUCCESS)
+    let here = match needs.gpu {
+        Ok(()) => auto_in_words(),
+        Err(_) => "host, as there is no GPU".to_owned(),
+    };
+    page.line(
+        "auto",
+        &format!("one of these by block size and what works, told why; here: {here}"),
+    );
+    page.line("all", "each of these that this machine has, one after another, cuFile's last");
 }

@@ -18,6 +18,7 @@ mod gdsio;
 mod guard;
 mod help;
 mod job_files;
+mod journal;
 mod loads;
 mod mounts;
 mod paths;

@@ -199,6 +199,34 @@ fn a_named_path_without_a_gpu() {
     }
 }
 
+/// `auto` alone chooses: by the size of blocks, and without a GPU the host path, with its reason
+/// in the record and in the text.
+#[test]
+fn auto_says_why() {
+    let dir = scratch();
+    let load = "--path auto --size 4m --runtime 100ms --directory d";
+    for (bs, want, reason) in [
+        ("4k", "gather", "4K blocks, one launch carries 128"),
+        ("1m", "staged", "1M blocks: a copy each"),
+    ] {
+        let line = format!("{load} --gpu software --bs {bs}");
+        let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();
+        check_clean(&record);
+        let choice = &record["plan"]["jobs"][0]["path"]["choice"];
+        assert_eq!((&choice["asked"], &choice["got"]), (&"auto".into(), &want.into()));
+        assert!(choice["why"].as_str().unwrap().starts_with(reason), "{choice}");
+        let text = bench(dir.path(), &line).exits(0).out;
+        assert!(text.contains(&format!("auto → {want}: {reason}")), "{text}");
+        assert!(record["cufile"].is_null(), "it may not stay open");
+    }
+    let ran = no_driver(dir.path(), load).exits(0);
+    assert!(ran.out.contains("auto → host: no GPU memory to end in: "), "{}", ran.out);
+    no_driver(dir.path(), &format!("{load} --gpu 0")).exits(3).says(&["needs a GPU"]);
+    let plain = "--size 4m --runtime 100ms --directory d";
+    let plain = bench(dir.path(), plain).exits(0).out;
+    assert!(!plain.contains("auto →"), "nothing was left to gpuio: {plain}");
+}
+
 /// A run where the system's driver is a library that is not there.
 fn no_driver(dir: &Path, line: &str) -> crate::tool::Ran {
     let mut bench = command(dir);
@@ -212,8 +240,27 @@ fn list_names_all() {
     let dir = scratch();
     let ran = crate::tool::gpuio(dir.path(), "list").exits(0);
     for name in [
-        "host", "staged", "cached", "gather", "gds", "psync", "io_uring", "libaio", "mmap", "null",
-        "pool", "text", "json", "csv", "gdsio", "plan", "software",
+        "host",
+        "staged",
+        "cached",
+        "gather",
+        "gds",
+        "auto",
+        "all",
+        "nvidia-fs",
+        "libcufile",
+        "psync",
+        "io_uring",
+        "libaio",
+        "mmap",
+        "null",
+        "pool",
+        "text",
+        "json",
+        "csv",
+        "gdsio",
+        "plan",
+        "software",
     ] {
         assert!(ran.out.lines().any(|line| line.trim_start().starts_with(name)), "{name}");
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::record::{check_clean, jobs};
-use crate::tool::{GPUIO, finish, is_root, scratch, skip};
+use crate::tool::{GPUIO, finish, is_root, scratch, skip, state};
 
 /// In an empty directory of a small file system: everything runs, and only the record stays.
 #[test]
@@ -17,7 +17,8 @@ fn only_the_record_stays() {
         code=0; \"$G\" bench --runtime 150ms --gpu software || code=$?
         echo ==; ls -A; echo ==; cat gpuio-bench-*.json; exit $code";
     let mut shell = Command::new("unshare");
-    shell.args(flags).args(["bash", "-uc", script]).arg(dir.path()).env("G", GPUIO);
+    shell.args(flags).args(["bash", "-uc", script]).arg(dir.path());
+    shell.env("G", GPUIO).env("XDG_STATE_HOME", state(dir.path()));
     if Command::new("unshare").args(flags).arg("true").output().is_err() {
         return skip("no unshare(1) here");
     }

@@ -40,7 +40,14 @@ pub(crate) fn command(dir: &Path) -> Command {
     ] {
         command.env_remove(name);
     }
+    command.env("XDG_STATE_HOME", state(dir));
     command
+}
+
+/// Where runs in `dir` keep their journals: outside it, so that what a run leaves can be counted,
+/// and apart from those of the person who runs the tests.
+pub(crate) fn state(dir: &Path) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("state").join(dir.file_name().unwrap())
 }
 
 /// What a run left.

@@ -79,6 +79,14 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
     }
 }
 
+/// What [`choose`] takes on a machine with a GPU, in words.
+#[must_use]
+pub fn auto_in_words() -> String {
+    let [small, large] = TABLE;
+    let border = format_bytes(small.below);
+    format!("{} for blocks below {border}, {} from there on", small.path, large.path)
+}
+
 /// What the rule sees of a job.
 pub(super) fn sight(asked: &JobSpec, machine: &Machine<'_>) -> Sight {
     let (_, order) = defaults::mix_and_order(asked);

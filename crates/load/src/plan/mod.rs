@@ -21,6 +21,7 @@ use gpuio_io::path::{self, PATHS};
 use gpuio_record::{LeftOut, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
+pub use auto::auto_in_words;
 pub use machine::{DirectAnswer, Gpus, Machine, Place, Places};
 pub use quick::{QuickSize, quick_spec};
 

@@ -1,0 +1,147 @@
+//! Results outlive the process: a journal while a run goes on, and `show` for what it left.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::record::{check, jobs};
+use crate::tool::{Ran, bench, command, file, finish, gpuio, scratch, state, tree, words};
+
+/// Every path on the software GPU, cuFile's last.
+const ALL: &str = "--path all --gpu software --rw randread --bs 32k --size 1m --runtime 100ms \
+                   --directory d --keep";
+const CRASH: (&str, &str) = ("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:crash:3");
+
+fn run(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Ran {
+    let temporary = dir.join("tmp");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let mut bench = command(dir);
+    // A process that crashes leaves its configuration of cuFile behind.
+    bench.envs(environment.iter().copied()).env("TMPDIR", &temporary);
+    finish(bench.arg("bench").args(words(line)))
+}
+
+/// Journals in a directory.
+fn journals(directory: &Path) -> Vec<PathBuf> {
+    let all = if directory.exists() { tree(directory) } else { Vec::new() };
+    let journals = all.iter().filter(|name| name.ends_with(".gpuio-journal.json"));
+    journals.map(|name| directory.join(name)).collect()
+}
+
+#[test]
+fn what_ran_before_a_crash_is_kept_and_shown() {
+    let dir = scratch();
+    let ran = run(dir.path(), ALL, &[CRASH]).exits(-1);
+    assert_eq!(ran.out, "", "no result was given out");
+    let kept = journals(&state(dir.path()));
+    let [journal] = &kept[..] else { panic!("{kept:?}") };
+    let journal = journal.to_str().unwrap();
+    let ran = ran.says(&["until this run ends", journal]);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+
+    let show = |flags: &str| gpuio(dir.path(), &format!("show {journal} {flags}")).exits(0).out;
+    let record: Value = serde_json::from_str(&show("--format json")).unwrap();
+    check(&record);
+    assert_eq!(record["ended"], "unfinished");
+    let done: Vec<&str> =
+        jobs(&record).iter().map(|(_, job)| job["name"].as_str().unwrap()).collect();
+    assert_eq!(done, ["job-host", "job-staged", "job-cached", "job-gather"]);
+    for (_, job) in jobs(&record) {
+        assert_eq!(job["ended"], "complete");
+        assert!(job["read"]["ios"].as_u64().unwrap() > 0, "{job}");
+        assert!(!job["proof"].is_null(), "{job}");
+    }
+    assert_eq!(record["cufile"]["stand_in"], true);
+    let text = show("").split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["UNFINISHED: ", "in job-gds (path gds)", "NOT RUN: job-gds", "job-gather"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let csv = show("--format csv");
+    assert_eq!(csv.lines().filter(|line| line.ends_with(",unfinished")).count(), 4, "{csv}");
+    assert!(show("--format gdsio").contains("\n# unfinished: "));
+    assert!(show("--format plan").contains("[job-gds]"));
+}
+
+#[test]
+fn the_next_run_tells_of_one_that_died() {
+    let dir = scratch();
+    run(dir.path(), ALL, &[CRASH]).exits(-1);
+    let journal = journals(&state(dir.path())).remove(0);
+    let told = format!("gpuio show {}", journal.display());
+    let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d";
+    let next = bench(dir.path(), short).exits(0).says(&["died", &told]);
+    assert_eq!(next.err.matches("gpuio show").count(), 1, "{}", next.err);
+    assert_eq!(bench(dir.path(), &format!("{short} -q")).exits(0).err, "");
+    // A second one is counted; a run that ends well adds none.
+    run(dir.path(), ALL, &[CRASH]).exits(-1);
+    run(dir.path(), ALL, &[]).exits(0).says(&["(and 1 more there)"]);
+    assert_eq!(journals(&state(dir.path())).len(), 2);
+    assert!(journal.exists(), "never removed but by its reader");
+}
+
+#[test]
+fn a_run_that_ends_leaves_none_and_says_nothing_without_need() {
+    let dir = scratch();
+    let two = "--path host,staged --gpu software --rw read --bs 32k --size 1m --runtime 100ms \
+               --directory d";
+    assert_eq!(bench(dir.path(), two).exits(0).err, "");
+    // With cuFile last there is something to lose, and once it has run there is not.
+    let gds = run(dir.path(), ALL, &[]).exits(0).says(&["until this run ends"]);
+    assert_eq!(gds.err.lines().count(), 1, "{}", gds.err);
+    let first = two.replace("host,staged", "gds,host");
+    assert_eq!(run(dir.path(), &first, &[]).exits(0).err, "");
+    assert_eq!(journals(&state(dir.path())), Vec::<PathBuf>::new());
+    assert!(state(dir.path()).join("gpuio").is_dir(), "there was one meanwhile");
+}
+
+#[test]
+fn beside_the_output_where_there_is_one() {
+    let dir = scratch();
+    let results = dir.path().join("results");
+    std::fs::create_dir(&results).unwrap();
+    run(dir.path(), &format!("{ALL} -o results/r.json"), &[CRASH]).exits(-1);
+    assert!(!state(dir.path()).exists());
+    let journal = journals(&results).remove(0);
+    let name = journal.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("r.json."), "{name}");
+    let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d -o results/s.json";
+    bench(dir.path(), short).exits(0).says(&["died", name]);
+    assert!(journal.exists());
+}
+
+#[test]
+fn without_a_place_for_it_the_run_goes_on_with_a_warning() {
+    let dir = scratch();
+    let nowhere = [("XDG_STATE_HOME", "/dev/null")];
+    let ran = run(dir.path(), ALL, &nowhere).exits(0);
+    let ran = ran.says(&["warning: ", "kept nowhere", "/dev/null/gpuio", "-o FILE"]);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    // A variable that is no absolute path is none, and so is a home.
+    let none = [("XDG_STATE_HOME", ""), ("HOME", "")];
+    run(dir.path(), ALL, &none).exits(0).says(&["kept nowhere", "HOME"]);
+    run(dir.path(), &format!("{ALL} -q -o r.json"), &none).exits(0);
+    let home = dir.path().join("home");
+    let at_home = [("XDG_STATE_HOME", "relative"), ("HOME", home.to_str().unwrap()), CRASH];
+    run(dir.path(), ALL, &at_home).exits(-1);
+    assert_eq!(journals(&home.join(".local/state/gpuio")).len(), 1);
+}
+
+#[test]
+fn a_saved_record_is_shown_as_it_was() {
+    let dir = scratch();
+    let line = "--rw randrw --bs 32k --size 1m --runtime 100ms --directory d -q -o r.json";
+    bench(dir.path(), line).exits(0);
+    let saved = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+    let show = |flags: &str| gpuio(dir.path(), &format!("show {flags}"));
+    assert_eq!(show("r.json --format json").exits(0).out, saved);
+    let text = show("r.json").exits(0).out;
+    assert!(text.contains("randrw") && !text.contains("UNFINISHED"), "{text}");
+    assert!(show("r.json --evidence").exits(0).out.contains("process_io"));
+    show("none.json").exits(2).says(&["none.json", "can't be read"]);
+    show("r.json --format yaml").exits(2).says(&["formats are"]);
+    file(dir.path(), "other.json", "{\"name\": 1}");
+    show("other.json").exits(2).says(&["other.json", "no record of gpuio's", "-o NAME.json"]);
+    let later = saved.replace("\"schema_version\": 1", "\"schema_version\": 99");
+    file(dir.path(), "later.json", &later);
+    show("later.json").exits(2).says(&["schema 99", "reads 1"]);
+}
