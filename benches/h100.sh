@@ -43,6 +43,14 @@ for round in $(seq "$rounds"); do
   measure staged16-1M-depth1 "${warm[@]}" --path staged --threads 16 --bs 1M --depth 1
   measure staged16-64K "${warm[@]}" --path staged --threads 16 --bs 64K --rw randread
   measure staged16-4K "${warm[@]}" --path staged --threads 16 --bs 4K --rw randread
+  # Where path auto changes over.
+  for size in 64K 128K 256K 512K 1M; do
+    for path in gather staged; do
+      measure "auto-read-$size-$path" "${warm[@]}" --path $path --threads 16 --bs $size --rw randread
+      measure "auto-write-$size-$path" --directory "$dir/w" --threads 16 --size 64M --buffered \
+        --runtime 2 --path $path --bs $size --rw randwrite
+    done
+  done
   cold=(--filename "$file" --direct --threads 4 --bs 1M --depth 8 --runtime 4)
   measure host-direct "${cold[@]}" --path host
   measure staged-direct "${cold[@]}" --path staged
@@ -57,7 +65,8 @@ def add(name, gib, iops, p50, p99, cpu):
 for path in sorted(glob.glob(work + "/*.json")):
     record = json.load(open(path))
     for job in record["jobs"]:
-        read, total = job["read"], job["read"]["latency"]["total"]
+        read = job["read"] if job["read"]["ios"] else job["write"]
+        total = read["latency"]["total"]
         add(path.split("/")[-1].split(".")[0], read["bytes_per_s"] / 2**30, read["iops"],
             total["p50_ns"] / 1e3, total["p99_ns"] / 1e3, job["cpu"]["us_per_mib"])
 for path in glob.glob(work + "/cufile.*"):
@@ -77,6 +86,9 @@ ratio("staged16-1M", "cufile16-1M")
 ratio("staged16-64K", "cufile16-64K")
 ratio("staged16-4K", "cufile16-4K")
 ratio("staged-direct", "host-direct")
+for size in ("64K", "128K", "256K", "512K", "1M"):
+    for rw in ("read", "write"):
+        ratio(f"auto-{rw}-{size}-gather", f"auto-{rw}-{size}-staged")
 PY
 
 echo "verify suite:"

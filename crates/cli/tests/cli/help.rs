@@ -26,6 +26,11 @@ fn list() {
 }
 
 #[test]
+fn show() {
+    insta::assert_snapshot!("show", help("show --help"));
+}
+
+#[test]
 fn gdsio() {
     let text = help("gdsio -h");
     assert_eq!(text, help("gdsio --help"));

@@ -45,6 +45,43 @@ fn a_software_gpu_is_named_on_top_and_on_every_line_of_results() {
 }
 
 #[test]
+fn a_run_that_did_not_end_says_so_before_any_figure() {
+    let mut record = records::many_jobs();
+    record.ended = EndedHow::Unfinished;
+    let text = |record: &Record| {
+        let text = render_text(record, 120);
+        let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("{word}: {text}"));
+        assert!(at("UNFINISHED: ") < at("throughput"), "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(text(&record).contains("it ended after its last job;"));
+    record.jobs.pop();
+    let last = record.plan.jobs.last().unwrap().clone();
+    let place = format!("it ended in {} (path {}) or right", last.name, last.path.choice.got);
+    let said = text(&record);
+    assert!(said.contains(&place) && said.contains(&format!("NOT RUN: {}", last.name)), "{said}");
+}
+
+#[test]
+fn choices_of_auto_stand_with_their_reason() {
+    let mut record = records::many_jobs();
+    assert!(!render_text(&record, 120).contains("auto →"));
+    for (nth, job) in record.plan.jobs.iter_mut().enumerate() {
+        job.path.choice.asked = "auto".to_owned();
+        job.path.choice.got = if nth == 1 { "gather" } else { "staged" }.to_owned();
+        job.path.choice.why = Some("of its blocks".to_owned());
+    }
+    let names: Vec<String> = record.plan.jobs.iter().map(|job| job.name.clone()).collect();
+    let text = render_text(&record, 120);
+    let line = format!("path:    {}: auto → gather: of its blocks", names[1]);
+    assert!(text.lines().any(|said| said == line), "{text}");
+    assert_eq!(text.matches("auto → staged: of its blocks").count(), 1, "{text}");
+    record.plan.jobs[1].path.choice.got = "staged".to_owned();
+    let text = render_text(&record, 120);
+    assert!(text.lines().any(|said| said == "path:    auto → staged: of its blocks"), "{text}");
+}
+
+#[test]
 fn a_run_of_twelve_jobs_is_one_table_at_120_columns() {
     let quick = render_text(&records::host_quick(), 120);
     let many = render_text(&records::many_jobs(), 120);

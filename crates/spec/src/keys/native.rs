@@ -31,7 +31,7 @@ pub(super) const KEYS: &[Key] = &[
         "how long to run; seconds, or with `ns` `us` `ms` `s` `m` `h`",
     ),
     key("do_verify", &[], All, set::DO_VERIFY, "check the data in a pass of its own"),
-    key("path", &["paths"], Native, set::PATH, "data paths by name, separated by commas, or `all`"),
+    key("path", &["paths"], Native, set::PATH, "data paths by name, separated by commas, `all`, or `auto`"),
     key("engine", &[], Native, set::ENGINE, "I/O engine by name"),
     key("threads", &[], Native, set::THREADS, "threads of the job"),
     key("depth", &[], Native, set::DEPTH, "I/Os in flight per thread"),
