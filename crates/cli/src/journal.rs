@@ -3,9 +3,9 @@
 //! and gone when the results are where they were asked for.
 //!
 //! Whose run still goes on is told by a lock on the file (flock(2)): the kernel takes it away with
-//! the process, whatever ends that, and process numbers of other containers can't mislead. A journal
-//! is locked before it takes its name, so the file of that name is never without the lock of a
-//! living run.
+//! the process, whatever ends that, and process numbers of other containers can't mislead. A
+//! journal is locked before it takes its name, so the file of that name is never without the lock
+//! of a living run.
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;

@@ -28,7 +28,8 @@ pub struct LeftOut {
 /// What was asked for, what was chosen, and why, where the two differ or a choice was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
-    /// As asked, `auto` where the choice was gpuio's, or `default` for a path when none was asked for.
+    /// As asked, `auto` where the choice was gpuio's, or `default` for a path when none was asked
+    /// for.
     pub asked: String,
     /// As it will run.
     pub got: String,

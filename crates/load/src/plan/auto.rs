@@ -79,7 +79,7 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
     }
 }
 
-/// What [`choose`] takes on a machine with a GPU, in words.
+/// What path `auto` takes on a machine with a GPU, in words.
 #[must_use]
 pub fn auto_in_words() -> String {
     let [small, large] = TABLE;
@@ -105,14 +105,17 @@ pub(super) fn sight(asked: &JobSpec, machine: &Machine<'_>) -> Sight {
 }
 
 /// A GPU that was named, or its memory, is not given up: the path will say that it is not there.
+/// Host memory that was asked for is no reason to take a GPU that was not.
 fn no_gpu(asked: &JobSpec, machine: &Machine<'_>) -> Option<String> {
     let which = asked.gpu.as_ref().map(|gpu| &gpu.which);
-    let memory = matches!(asked.memory, Some(MemoryAsk::Device | MemoryAsk::Vmm));
-    match (which, &machine.gpus) {
-        (Some(GpuWhich::None), _) => Some("--gpu none was asked for".to_owned()),
-        (Some(_), _) => None,
-        (None, Gpus::Absent { why }) if !memory => Some(why.clone()),
-        (None, _) => None,
+    match (which, asked.memory, machine.gpus) {
+        (Some(GpuWhich::None), ..) => Some("--gpu none was asked for".to_owned()),
+        (Some(_), ..) | (None, Some(MemoryAsk::Device | MemoryAsk::Vmm), _) => None,
+        (None, Some(MemoryAsk::Malloc | MemoryAsk::Mmap | MemoryAsk::Pinned), _) => {
+            Some("host memory was asked for".to_owned())
+        }
+        (None, None, Gpus::Absent { why }) => Some(why.clone()),
+        (None, None, Gpus::Present(_)) => None,
     }
 }
 

@@ -11,7 +11,10 @@ fn jobs_of_a_group_start_together_and_groups_one_after_another() {
          file_prefix=c\nverify=off\n",
     );
     let lines = lab.diary.lines.lock().unwrap().clone();
-    assert_eq!(lines, ["started a b", "done a", "done b", "started c", "done c"]);
+    assert_eq!(
+        lines,
+        ["started a b", "done a", "done b", "kept a b", "started c", "done c", "kept c"]
+    );
     let groups: Vec<u32> = ran.jobs.iter().map(|job| job.group).collect();
     assert_eq!(groups, [0, 0, 1]);
     assert_eq!(ran.totals.iter().map(|total| total.group).collect::<Vec<_>>(), [0, 1]);

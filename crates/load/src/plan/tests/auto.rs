@@ -44,6 +44,8 @@ fn without_a_gpu_it_is_host_unless_a_gpu_was_named() {
     assert_eq!(path, "host");
     assert_eq!(why, "no GPU memory to end in: libcuda.so.1: not found");
     assert_eq!(got("gpu=none"), "host");
+    assert_eq!(got("memory=mmap"), "host");
+    assert_eq!(got("memory=mmap\ngpu=0"), "staged");
     for named in ["gpu=0", "gpu=all", "memory=device"] {
         let refusal = bench.refusal(&parsed(&format!("[a]\npath=auto\n{named}\n")));
         assert!(matches!(refusal, PlanError::Unavailable { .. }), "{refusal:?}");
