@@ -227,6 +227,25 @@ impl Environment {
         self.keys.get("properties")?.get("allow_compat_mode")?.as_bool()
     }
 
+    /// Whether these keys ask for poll mode; `None` if they don't say.
+    #[must_use]
+    pub fn poll_mode(&self) -> Option<bool> {
+        self.keys.get("properties")?.get("use_poll_mode")?.as_bool()
+    }
+
+    /// The largest I/O to poll for by these keys, in KiB; `None` if they don't say.
+    #[must_use]
+    pub fn poll_threshold_kib(&self) -> Option<u64> {
+        self.keys.get("properties")?.get("poll_mode_max_size_kb")?.as_u64()
+    }
+
+    /// Removes the directory with the configuration and the log now: for a run that can't wait for
+    /// the last owner of the driver.
+    pub fn remove(&self) {
+        // Best effort: what is left lies in the directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+
     /// All keys, joined by dots, with their values as JSON.
     #[must_use]
     pub fn flat(&self) -> BTreeMap<String, String> {
@@ -265,8 +284,7 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut BTreeMap<String, 
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        // Best effort: what is left lies in the directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.directory);
+        self.remove();
     }
 }
 
