@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::machine::{Failure, code};
+
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
@@ -9,6 +11,18 @@ pub(crate) enum How {
     Code(i32),
     /// By moving half of what was asked.
     Short,
+    /// By never ending.
+    Lost,
+}
+
+impl How {
+    /// As the failure of a call that moves nothing.
+    pub(crate) fn refusal(self) -> Failure {
+        match self {
+            How::Code(code) if code > 5000 => code.into(),
+            _ => code::INTERNAL_ERROR.into(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -49,6 +63,7 @@ impl Fault {
         let call = parts.next().filter(|call| !call.is_empty()).ok_or_else(wrong)?;
         let how = match parts.next().ok_or_else(wrong)? {
             "short" => How::Short,
+            "lost" => How::Lost,
             code => {
                 let code = code.parse().ok().filter(|&code: &i32| code > 0);
                 How::Code(code.ok_or_else(wrong)?)
@@ -72,11 +87,12 @@ mod tests {
 
     #[test]
     fn faults_come_in_their_time() {
-        let faults = Faults::read("cuFileRead:5:1:2,cuFileWrite:short").unwrap();
+        let faults = Faults::read("cuFileRead:5:1:2,cuFileWrite:short,c:lost").unwrap();
         let answers: Vec<_> = (0..4).map(|_| faults.next("cuFileRead")).collect();
         let five = Some(How::Code(5));
         assert_eq!(answers, [None, five, five, None]);
         assert_eq!(faults.next("cuFileWrite"), Some(How::Short));
+        assert_eq!(faults.next("c"), Some(How::Lost));
         assert_eq!(faults.next("cuFileBufRegister"), None);
     }
 
