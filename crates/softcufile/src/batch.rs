@@ -175,6 +175,7 @@ pub(crate) unsafe extern "C" fn cuFileBatchIOSubmit(
     entries: *const Entry,
     _flags: c_uint,
 ) -> Answer {
+    // Its fault may be one that is no plain refusal, so it is asked for below.
     answer("", |machine| {
         let batch = find(handle)?;
         if entries.is_null() || count == 0 {
