@@ -3,7 +3,9 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use gpuio_cufile::{Base, ConfigError, Driver, Environment, Handle, Library, Search, Setting};
+use gpuio_cufile::{
+    Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting,
+};
 use gpuio_record::CufileUsed;
 use gpuio_spec::{JobSpec, Spec};
 use rustix::fs::{Mode, OFlags};
@@ -16,7 +18,31 @@ use crate::failure::Failure;
 #[derive(Debug, Default)]
 pub(crate) struct Cufile {
     pub(crate) driver: Option<Driver>,
-    pub(crate) missing: Option<String>,
+    missing: Option<String>,
+    /// Why batches can't be had, where that was tried.
+    no_batches: Option<String>,
+}
+
+impl Cufile {
+    /// Why the library can't be asked for I/O by these calls; nothing if it can.
+    pub(crate) fn missing(&self, calls: Calls) -> Option<String> {
+        let lacks = || self.driver.as_ref()?.lacks(calls).map(|lacks| lacks.to_string());
+        let missing = self.missing.clone().or_else(lacks);
+        missing.or_else(|| self.no_batches.clone().filter(|_| calls == Calls::Batch))
+    }
+}
+
+impl Drop for Cufile {
+    /// A path that the library never finished with keeps the driver, but not the configuration.
+    fn drop(&mut self) {
+        let environment = self.driver.as_ref().and_then(Driver::environment);
+        let directory = environment.map(|environment| environment.directory().to_path_buf());
+        drop(self.driver.take());
+        if let Some(directory) = directory {
+            // As a rule the last owner has removed it, just now.
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
 }
 
 /// A configuration in the environment, before a library is loaded that reads it; or why there is
@@ -64,7 +90,7 @@ pub(crate) fn open(
     configured: Option<Configured>,
     loaded: &Loaded,
 ) -> Cufile {
-    let missing = |why: String| Cufile { driver: None, missing: Some(why) };
+    let missing = |why: String| Cufile { driver: None, missing: Some(why), no_batches: None };
     let Some(configured) = configured else {
         return missing("no job asked for it".into());
     };
@@ -88,7 +114,12 @@ pub(crate) fn open(
     };
     match refused {
         Some(why) => missing(why),
-        None => Cufile { driver: Some(driver), missing: None },
+        None => {
+            let try_batches = wanted(spec) == (false, true);
+            let tried = try_batches.then(|| Batch::set_up(&driver, 1, 4096).map(drop).err());
+            let no_batches = tried.flatten().map(|error| error.to_string());
+            Cufile { driver: Some(driver), missing: None, no_batches }
+        }
     }
 }
 
@@ -133,6 +164,8 @@ pub(crate) fn used(driver: &Driver) -> CufileUsed {
         version: facts.version,
         nvidia_fs: facts.nvidia_fs,
         compat_allowed: facts.compat_allowed,
+        poll_mode: facts.poll_mode,
+        poll_threshold_kib: facts.poll_threshold_kib,
         stand_in: driver.is_stand_in(),
         config_from: environment
             .and_then(|environment| environment.based_on.as_ref())

@@ -47,7 +47,7 @@ impl Session {
             gpus: &loaded.gpus,
             places: &places,
             engine_missing: &missing,
-            cufile_missing: cufile.missing.as_deref(),
+            cufile_missing: &|calls| cufile.missing(calls),
         };
         let plan = plan::plan(spec, &machine)?;
         Ok(Session { plan, host, cufile, loaded, permit })

@@ -201,6 +201,12 @@ impl Environment {
         Ok(environment)
     }
 
+    /// The directory with the configuration and the log.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The file that cuFile is to read.
     #[must_use]
     pub fn file(&self) -> PathBuf {
@@ -237,13 +243,6 @@ impl Environment {
     #[must_use]
     pub fn poll_threshold_kib(&self) -> Option<u64> {
         self.keys.get("properties")?.get("poll_mode_max_size_kb")?.as_u64()
-    }
-
-    /// Removes the directory with the configuration and the log now: for a run that can't wait for
-    /// the last owner of the driver.
-    pub fn remove(&self) {
-        // Best effort: what is left lies in the directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 
     /// All keys, joined by dots, with their values as JSON.
@@ -284,7 +283,8 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut BTreeMap<String, 
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        self.remove();
+        // Best effort: what is left lies in the directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 

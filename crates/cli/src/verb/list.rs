@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use gpuio_cufile::Library;
+use gpuio_cufile::{Calls, Library};
 use gpuio_gpu::{Driver, Which};
 use gpuio_io::engine::ENGINES;
-use gpuio_io::path::PATHS;
+use gpuio_io::path::{Mover, PATHS};
 use gpuio_report::format::FORMATS;
 
 use crate::args::CufileFlags;
@@ -18,7 +18,11 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     let software = Driver::load(&Which::Software).map(|_| ()).map_err(|absent| absent.to_string());
     let search = crate::cufile::search(&CufileFlags::default(), false);
     // Loaded, not opened: that starts threads and reads the whole machine.
-    let cufile = Library::load(&search).map(|_| ()).map_err(|absent| absent.to_string());
+    let library = Library::load(&search).map_err(|absent| absent.to_string());
+    let cufile = |calls: Calls| match &library {
+        Err(why) => Err(why.clone()),
+        Ok(library) => library.lacks(calls).map_or(Ok(()), |lacks| Err(lacks.to_string())),
+    };
     let mut text = String::new();
     let mut line = |name: &str, summary: &str, state: &Result<(), String>| {
         let state = match state {
@@ -30,9 +34,9 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     };
     line("PATHS", "how bytes travel between host memory and their destination", &Ok(()));
     for row in PATHS {
-        let state = match (row.needs_gpu, row.uses_engine()) {
-            (true, false) => gpu.clone().and(cufile.clone()),
-            (true, true) => gpu.clone(),
+        let state = match (row.needs_gpu, row.mover) {
+            (true, Mover::Cufile(calls)) => gpu.clone().and_then(|()| cufile(calls)),
+            (true, Mover::Engine) => gpu.clone(),
             (false, _) => Ok(()),
         };
         let number = match row.gdsio {

@@ -113,7 +113,7 @@ impl Bench {
             gpus: &self.gpus,
             places: &Disk,
             engine_missing: &missing,
-            cufile_missing: self.cufile,
+            cufile_missing: &|_| self.cufile.map(str::to_owned),
         };
         plan(spec, &machine)
     }
