@@ -57,8 +57,8 @@ pub(crate) struct Bench {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, gather, gds, gds-stream, gds-batch, gds-batch-stream,
-    /// a list of them, or all
+    /// How bytes travel: host, staged, cached, gather, gds, gds-stream, gds-batch,
+    /// gds-batch-stream, a list of them, or all
     /// [auto: staged if a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,

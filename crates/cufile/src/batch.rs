@@ -197,8 +197,8 @@ impl Batch {
             tv_nsec: patience.subsec_nanos().into(),
         };
         let events = self.events.as_mut_ptr();
-        // SAFETY: the batch is set up; `events` has room for `count`, no more than the capacity, and
-        // all pointers are valid during the call.
+        // SAFETY: the batch is set up; `events` has room for `count`, no more than the capacity,
+        // and all pointers are valid during the call.
         let answer = unsafe { call(self.raw, least, &raw mut count, events, &raw mut time) };
         if answer.code != 0 {
             return Err(answer.code);

@@ -7,8 +7,8 @@
 //!
 //! The owners form a chain, each keeping the one before it alive: [`Library`], [`Driver`], then
 //! [`Handle`] (a registered file) and [`Buffer`] (a registered range of memory). Bytes move by
-//! blocking calls of the handle, by a [`Batch`], or by [`StreamIo`] in the order of a stream; what a
-//! release lacks of that is a value ([`Lacks`]). The library is one
+//! blocking calls of the handle, by a [`Batch`], or by [`StreamIo`] in the order of a stream; what
+//! a release lacks of that is a value ([`Lacks`]). The library is one
 //! per process and so is its configuration: an [`Environment`] is applied before the first thread
 //! starts, and one [`Driver`] is opened.
 //!

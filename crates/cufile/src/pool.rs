@@ -1,8 +1,8 @@
 //! The library's pool of host memory, as far as it bounds what batches may have under way.
 //!
 //! In compatibility mode each I/O of a batch takes a buffer of the pool, and a submit that finds
-//! none waits for ever, without a word in its log: seen by users of ai-dynamo/nixl (issue 2070) with
-//! batches of 128 and the pool's 64 buffers of 1 MiB. So what is asked of it is counted here.
+//! none waits for ever, without a word in its log: seen by users of ai-dynamo/nixl (issue 2070)
+//! with batches of 128 and the pool's 64 buffers of 1 MiB. So what is asked of it is counted here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -230,8 +230,8 @@ fn a_status_that_can_not_be_had_ends_the_path() {
     failing(&["gds-batch"], "child_no_status", "cuFileBatchIOGetStatus:5041");
 }
 
-/// An entry without an event, alone or beside other batches: the others land, and then the path says
-/// that it waits for nothing, and can be dropped.
+/// An entry without an event, alone or beside other batches: the others land, and then the path
+/// says that it waits for nothing, and can be dropped.
 #[test]
 #[ignore = "run as a child"]
 fn child_lost() {

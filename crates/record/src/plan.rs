@@ -102,8 +102,8 @@ pub struct JobPlan {
     pub memory: MemoryKind,
     /// GPU streams per thread; 0 on paths that put nothing into streams of theirs.
     pub streams: u32,
-    /// Blocks per launch (path `gather`) or submit (cuFile's batch paths); absent on paths that move
-    /// each block by itself.
+    /// Blocks per launch (path `gather`) or submit (cuFile's batch paths); absent on paths that
+    /// move each block by itself.
     pub gather_batch: Option<u32>,
     /// Whether places of blocks in the destination are spread, so that a batch can't be one plain
     /// copy; absent on paths other than `gather`.

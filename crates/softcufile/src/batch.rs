@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::offset_of;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::api::{Answer, answer};
 use crate::cuda::Context;
@@ -223,30 +223,18 @@ pub(crate) unsafe extern "C" fn cuFileBatchIOGetStatus(
         }
         // SAFETY: not null, and the caller's promise by the guide.
         let room = unsafe { count.read() };
-        let deadline = if timeout.is_null() {
-            None
+        let few = |state: &mut State| state.ended.len() < (least as usize).min(state.out);
+        let mut state = if timeout.is_null() {
+            let waited = batch.changed.wait_while(batch.lock(), few);
+            waited.unwrap_or_else(PoisonError::into_inner)
         } else {
             // SAFETY: not null, and the caller's promise by the guide.
             let time = unsafe { timeout.read() };
             let seconds = Duration::from_secs(time.tv_sec.try_into().unwrap_or(0));
-            let nanos = Duration::from_nanos(time.tv_nsec.try_into().unwrap_or(0));
-            Some(Instant::now() + seconds + nanos)
+            let time = seconds + Duration::from_nanos(time.tv_nsec.try_into().unwrap_or(0));
+            let waited = batch.changed.wait_timeout_while(batch.lock(), time, few);
+            waited.unwrap_or_else(PoisonError::into_inner).0
         };
-        let mut state = batch.lock();
-        loop {
-            let least = (least as usize).min(state.out);
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if state.ended.len() >= least || left == Some(Duration::ZERO) {
-                break;
-            }
-            state = match left {
-                None => batch.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => {
-                    let waited = batch.changed.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
         let mut got = 0;
         while got < room
             && let Some(event) = state.ended.pop_front()

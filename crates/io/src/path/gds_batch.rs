@@ -224,7 +224,7 @@ impl Parts {
             self.look(clock, wait);
             first = false;
             if self.progress.none_ready() && self.under_way() > 0 {
-                let goes_on = self.silence.goes_on(NAME, self.progress.out());
+                let goes_on = self.silence.goes_on(clock, NAME, self.progress.out());
                 self.stuck |= goes_on.is_err();
                 goes_on?;
             }
@@ -235,9 +235,11 @@ impl Parts {
 impl Settle for Parts {
     fn settle(&mut self) -> bool {
         let clock = Clock::start();
+        // It was counted on the run's clock.
+        self.silence.broken();
         while !self.stuck && self.under_way() > 0 {
             self.look(&clock, true);
-            self.stuck |= self.silence.goes_on(NAME, self.progress.out()).is_err();
+            self.stuck |= self.silence.goes_on(&clock, NAME, self.progress.out()).is_err();
         }
         !self.stuck
     }

@@ -225,8 +225,8 @@ pub struct GpuSide {
     pub memory: MemKind,
     /// Streams over which the copies of one worker are spread, at least 1.
     pub streams: u32,
-    /// Blocks for each launch of the `gather` path and for each submit of cuFile's batch paths, 1 to
-    /// [`Config::slots`]; what is outside is brought inside. Other paths do not read it.
+    /// Blocks for each launch of the `gather` path and for each submit of cuFile's batch paths, 1
+    /// to [`Config::slots`]; what is outside is brought inside. Other paths do not read it.
     pub batch: u32,
     /// Whether the `gather` path spreads blocks over the destination, so that no launch could be
     /// one plain copy instead. Other paths do not read it.

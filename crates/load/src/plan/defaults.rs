@@ -24,7 +24,7 @@ const BATCH_BYTES: u64 = 512 << 10;
 const BATCH_BYTES_LARGE: u64 = 1 << 20;
 const BATCH_MOST: u64 = 128;
 /// Slots, and as many streams, of path `gds-stream`; slots and I/Os per batch of cuFile's batch
-/// paths: 4 threads of them stay within the 64 buffers that cuFile's pool has in compatibility mode.
+/// paths: 4 threads stay within the 64 buffers that cuFile's pool has in compatibility mode.
 const DEPTH_CUFILE: u32 = 8;
 const BATCH_CUFILE: u32 = 16;
 /// Streams per thread that nobody asked for, at most: each takes a channel of the GPU.
@@ -55,7 +55,6 @@ pub(super) fn is_gdsio(job: &JobSpec) -> bool {
 pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
     let rw = job.rw.unwrap_or(Rw::Read);
     let mixed = job.read_percent.unwrap_or(50);
-    // gdsio's -M mixes whatever its -I says; paths that have no -M refuse it.
     let (percent, random) = match rw {
         Rw::Read => (100, false),
         Rw::Write => (0, false),
@@ -64,6 +63,7 @@ pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
         Rw::ReadWrite => (mixed, false),
         Rw::RandRw => (mixed, true),
     };
+    // gdsio's -M mixes whatever its -I says; paths that have no -M refuse it.
     let percent = job.mix_percent.unwrap_or(percent);
     if !random {
         return (percent, Order::Sequential);
@@ -154,8 +154,8 @@ pub(super) struct Cufile {
     pub(super) batch: Option<u32>,
 }
 
-/// A batch is as deep as it has I/Os, and gdsio's `-B` is both. A stream runs one I/O after another,
-/// so without a word about streams each slot, or each batch, has one.
+/// A batch is as deep as it has I/Os, and gdsio's `-B` is both. A stream runs one I/O after
+/// another, so without a word about streams each slot, or each batch, has one.
 pub(super) fn cufile(job: &JobSpec, path: &path::Row, calls: path::Calls) -> Cufile {
     let theirs = is_fio(job) || is_gdsio(job);
     let (depth, batch) = if path.batches {

@@ -43,8 +43,8 @@ pub(crate) extern "C" fn cuStreamQuery(stream: *mut c_void) -> c_int {
     })
 }
 
-/// Other than the driver, this one lets the function make calls of the driver's, with a context that
-/// it makes current itself: gpuio's stand-in for cuFile does its copies there.
+/// Other than the driver, this one lets the function make calls of the driver's, with a context
+/// that it makes current itself: gpuio's stand-in for cuFile does its copies there.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
     stream: *mut c_void,

@@ -42,8 +42,8 @@ impl Progress {
         self.slots.get(slot as usize)?.map(|held| (held.request, held.done))
     }
 
-    /// Notes what an I/O for the rest of a request came to at `now`. True if it stopped short, which
-    /// the library documents for the end of a file only, and the rest is to be asked for.
+    /// Notes what an I/O for the rest of a request came to at `now`. True if it stopped short,
+    /// which the library documents for the end of a file only, and the rest is to be asked for.
     pub(in crate::path) fn moved(
         &mut self,
         slot: u32,

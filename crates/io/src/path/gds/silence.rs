@@ -2,8 +2,9 @@
 
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::clock::{Clock, Nanos};
 use crate::path::PathError;
 
 /// Sleep of a wait without an end: short beside the limit, long beside any I/O.
@@ -12,7 +13,7 @@ const SLICE: Duration = Duration::from_millis(500);
 /// The time since the library last said something.
 pub(in crate::path) struct Silence {
     limit: Duration,
-    since: Option<Instant>,
+    since: Option<Nanos>,
 }
 
 impl Silence {
@@ -36,11 +37,13 @@ impl Silence {
     /// That for too long.
     pub(in crate::path) fn goes_on(
         &mut self,
+        clock: &Clock,
         path: &'static str,
         out: usize,
     ) -> Result<(), PathError> {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if since.elapsed() < self.limit {
+        let now = clock.now();
+        let since = *self.since.get_or_insert(now);
+        if Duration::from_nanos(now.saturating_sub(since)) < self.limit {
             return Ok(());
         }
         Err(PathError::Silent { path, out, seconds: self.limit.as_secs_f64() })
@@ -92,14 +95,15 @@ mod tests {
 
     #[test]
     fn silence_ends_a_path_only_when_it_lasts() {
+        let clock = Clock::start();
         let mut silence = Silence::new(Duration::from_millis(40));
         assert!(silence.slice() <= Duration::from_millis(40));
-        silence.goes_on("p", 3).unwrap();
+        silence.goes_on(&clock, "p", 3).unwrap();
         std::thread::sleep(Duration::from_millis(50));
         silence.broken();
-        silence.goes_on("p", 3).unwrap();
+        silence.goes_on(&clock, "p", 3).unwrap();
         std::thread::sleep(Duration::from_millis(50));
-        let error = silence.goes_on("p", 3).unwrap_err().to_string();
+        let error = silence.goes_on(&clock, "p", 3).unwrap_err().to_string();
         assert!(error.contains("path p") && error.contains("3 I/Os"), "{error}");
     }
 }

@@ -170,16 +170,16 @@ impl Parts {
             looks += 1;
             if looks == LOOKS {
                 looks = 0;
-                self.patience()?;
+                self.patience(clock)?;
             }
             std::hint::spin_loop();
         }
     }
 
     /// Lets others run, and counts how long nothing has ended.
-    fn patience(&mut self) -> Result<(), PathError> {
+    fn patience(&mut self, clock: &Clock) -> Result<(), PathError> {
         std::thread::yield_now();
-        let goes_on = self.silence.goes_on(self.path, self.progress.out());
+        let goes_on = self.silence.goes_on(clock, self.path, self.progress.out());
         self.stuck |= goes_on.is_err();
         goes_on
     }
@@ -188,10 +188,12 @@ impl Parts {
 impl Settle for Parts {
     fn settle(&mut self) -> bool {
         let clock = Clock::start();
+        // It was counted on the run's clock.
+        self.silence.broken();
         while !self.stuck && !self.lanes.is_idle() {
             self.poll(&clock);
             // An error is noted in `stuck`.
-            let _ = self.patience();
+            let _ = self.patience(&clock);
         }
         !self.stuck
     }
