@@ -57,7 +57,7 @@ pub enum Unavailable {
          {room} buffers that cuFile's pool has for blocks of {block} bytes. Without nvidia-fs each \
          takes one, and cuFileBatchIOSubmit of more of them may wait for ever. Lower --depth or \
          --threads, or enlarge the pool: --cufile-set \
-         properties.posix_pool_slab_count=[128,{wanted},{wanted}]"
+         properties.posix_pool_slab_count={counts}"
     )]
     Pool {
         /// I/Os that this batch may have under way.
@@ -68,8 +68,8 @@ pub enum Unavailable {
         room: u32,
         /// Length of the largest block in bytes.
         block: usize,
-        /// Buffers that would do.
-        wanted: u32,
+        /// Buffers of each class that would do, as the configuration has them.
+        counts: String,
     },
 }
 
