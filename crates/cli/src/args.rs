@@ -73,8 +73,9 @@ pub(crate) struct Bench {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, gather, gds, a list of them, all, or auto (by block
-    /// size and what works here, with the reason) [staged if a GPU is named, else host]
+    /// How bytes travel: host, staged, cached, gather, gds, gds-stream, gds-batch,
+    /// gds-batch-stream, a list of them, all, or auto (by block size and what works here, with the
+    /// reason) [staged if a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
     /// Between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
@@ -174,10 +175,11 @@ pub(crate) struct MachineFlags {
     /// Memory that bytes end in: device, vmm, pinned, malloc, mmap [device; malloc on host]
     #[arg(long, value_name = "KIND")]
     pub(crate) memory: Option<String>,
-    /// Copy streams per thread on GPU paths [2 below 64k, else 1]
+    /// Streams per thread on GPU paths [2 below 64k, else 1; one per slot or batch on cuFile's]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
-    /// Blocks per launch on path gather [512 KiB of them, 1 MiB from 64k on]
+    /// Blocks per launch on path gather [512 KiB of them, 1 MiB from 64k on], per submit on
+    /// gds-batch and gds-batch-stream [16]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
 }

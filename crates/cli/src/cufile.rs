@@ -3,7 +3,9 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use gpuio_cufile::{Base, ConfigError, Driver, Environment, Handle, Library, Search, Setting};
+use gpuio_cufile::{
+    Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting,
+};
 use gpuio_host::Root;
 use gpuio_load::plan::AUTO;
 use gpuio_record::CufileUsed;
@@ -18,10 +20,34 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(crate) struct Cufile {
     pub(crate) driver: Option<Driver>,
-    pub(crate) missing: Option<String>,
+    missing: Option<String>,
     /// What proves that it reaches GPU memory without host memory wherever path `auto` asks, or
     /// why nothing does.
     pub(crate) direct: Result<String, String>,
+    /// Why batches can't be had, where that was tried.
+    no_batches: Option<String>,
+}
+
+impl Cufile {
+    /// Why the library can't be asked for I/O by these calls; nothing if it can.
+    pub(crate) fn missing(&self, calls: Calls) -> Option<String> {
+        let lacks = || self.driver.as_ref()?.lacks(calls).map(|lacks| lacks.to_string());
+        let missing = self.missing.clone().or_else(lacks);
+        missing.or_else(|| self.no_batches.clone().filter(|_| calls == Calls::Batch))
+    }
+}
+
+impl Drop for Cufile {
+    /// A path that the library never finished with keeps the driver, but not the configuration.
+    fn drop(&mut self) {
+        let environment = self.driver.as_ref().and_then(Driver::environment);
+        let directory = environment.map(|environment| environment.directory().to_path_buf());
+        drop(self.driver.take());
+        if let Some(directory) = directory {
+            // As a rule the last owner has removed it, just now.
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
 }
 
 /// A configuration in the environment, before a library is loaded that reads it; or why there is
@@ -107,8 +133,12 @@ pub(crate) fn open(
     configured: Option<Configured>,
     loaded: &Loaded,
 ) -> Cufile {
-    let missing =
-        |why: String| Cufile { driver: None, direct: Err(why.clone()), missing: Some(why) };
+    let missing = |why: String| Cufile {
+        driver: None,
+        direct: Err(why.clone()),
+        missing: Some(why),
+        no_batches: None,
+    };
     let wanted = Wanted::of(spec);
     let Some(configured) = configured else {
         let why = if wanted.only_auto() { NO_NVIDIA_FS } else { "no job asked for it" };
@@ -140,7 +170,10 @@ pub(crate) fn open(
             let mut autos = spec.jobs.iter().filter(|job| names(job, &is_auto));
             autos.find_map(|job| refusal(&driver, job)).map_or(Ok(proof), Err)
         });
-    Cufile { driver: Some(driver), missing: None, direct }
+    let try_batches = wanted.all && !wanted.named;
+    let tried = try_batches.then(|| Batch::set_up(&driver, 1, 4096).map(drop).err());
+    let no_batches = tried.flatten().map(|error| error.to_string());
+    Cufile { driver: Some(driver), missing: None, direct, no_batches }
 }
 
 /// What the library's own facts prove of a way without host memory, before a file is tried. A file
@@ -209,6 +242,8 @@ pub(crate) fn used(driver: &Driver) -> CufileUsed {
         version: facts.version,
         nvidia_fs: facts.nvidia_fs,
         compat_allowed: facts.compat_allowed,
+        poll_mode: facts.poll_mode,
+        poll_threshold_kib: facts.poll_threshold_kib,
         stand_in: driver.is_stand_in(),
         config_from: environment
             .and_then(|environment| environment.based_on.as_ref())

@@ -42,7 +42,7 @@ impl Session {
     ) -> Result<Session, Failure> {
         let configured = cufile::configure(spec, flags)?;
         let loaded = driver::load(spec)?;
-        let cufile = cufile::open(spec, flags, configured, &loaded);
+        let mut cufile = cufile::open(spec, flags, configured, &loaded);
         let host = gpuio_host::collect(&Root::live());
         let places = LivePlaces::default();
         let missing = |name: &str| engine::find(name).and_then(|row| (row.available)().err());
@@ -51,13 +51,14 @@ impl Session {
             gpus: &loaded.gpus,
             places: &places,
             engine_missing: &missing,
-            cufile_missing: cufile.missing.as_deref(),
+            cufile_missing: &|calls| cufile.missing(calls),
             cufile_direct: cufile.direct.as_deref().map_err(String::as_str),
         };
         let plan = plan::plan(spec, &machine)?;
         // `auto` asked it and took another path: what it starts must not run beside the load.
-        let driver = cufile.driver.filter(|_| plan.jobs.iter().any(takes_cufile));
-        let cufile = Cufile { driver, ..cufile };
+        if !plan.jobs.iter().any(takes_cufile) {
+            cufile.driver = None;
+        }
         Ok(Session { plan, host, cufile, loaded, permit })
     }
 

@@ -201,6 +201,12 @@ impl Environment {
         Ok(environment)
     }
 
+    /// The directory with the configuration and the log.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The file that cuFile is to read.
     #[must_use]
     pub fn file(&self) -> PathBuf {
@@ -225,6 +231,18 @@ impl Environment {
     #[must_use]
     pub fn compat_allowed(&self) -> Option<bool> {
         self.keys.get("properties")?.get("allow_compat_mode")?.as_bool()
+    }
+
+    /// Whether these keys ask for poll mode; `None` if they don't say.
+    #[must_use]
+    pub fn poll_mode(&self) -> Option<bool> {
+        self.keys.get("properties")?.get("use_poll_mode")?.as_bool()
+    }
+
+    /// The largest I/O to poll for by these keys, in KiB; `None` if they don't say.
+    #[must_use]
+    pub fn poll_threshold_kib(&self) -> Option<u64> {
+        self.keys.get("properties")?.get("poll_mode_max_size_kb")?.as_u64()
     }
 
     /// All keys, joined by dots, with their values as JSON.

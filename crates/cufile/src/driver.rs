@@ -4,8 +4,10 @@ use std::ffi::c_int;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use crate::absent::Absent;
+use crate::calls::{Calls, Lacks};
 use crate::codes::CufileError;
 use crate::config::Environment;
 use crate::look::Look;
@@ -22,6 +24,10 @@ pub struct Facts {
     pub nvidia_fs: Option<(u32, u32)>,
     /// Whether the library may fall back to compatibility mode.
     pub compat_allowed: Option<bool>,
+    /// Whether the library polls for completions of small I/Os, by its own word.
+    pub poll_mode: Option<bool>,
+    /// The largest I/O that it polls for, in KiB.
+    pub poll_threshold_kib: Option<u64>,
 }
 
 /// The open library, one per process. Cloning is cheap; it is closed with the last clone and the
@@ -33,6 +39,8 @@ struct Inner {
     library: Library,
     facts: Facts,
     environment: Option<Environment>,
+    /// I/Os that batches may have under way, all together.
+    batched: Arc<AtomicU32>,
 }
 
 impl fmt::Debug for Driver {
@@ -74,8 +82,19 @@ impl Driver {
             look.log = environment.as_ref().and_then(Environment::last_error);
             return Err(Absent::Open(error("cuFileDriverOpen", answer, String::new(), look)));
         }
-        let facts = facts(&library);
-        Ok(Driver(Arc::new(Inner { library, facts, environment })))
+        let facts = facts_in_force(&library, environment.as_ref());
+        let batched = Arc::default();
+        Ok(Driver(Arc::new(Inner { library, facts, environment, batched })))
+    }
+
+    /// The first function that this way to ask for I/O needs and the library lacks.
+    #[must_use]
+    pub fn lacks(&self, calls: Calls) -> Option<Lacks> {
+        self.0.library.lacks(calls)
+    }
+
+    pub(crate) fn batched(&self) -> &Arc<AtomicU32> {
+        &self.0.batched
     }
 
     /// What the library says of itself.
@@ -127,15 +146,36 @@ fn error(call: &'static str, answer: Answer, context: String, look: Look) -> Cuf
     CufileError { call, code: answer.code, cuda: answer.cuda, context, look }
 }
 
-fn facts(library: &Library) -> Facts {
-    let mut coded: c_int = 0;
-    let version = library.cuFileGetVersion.and_then(|call| {
+impl Library {
+    /// Its release, major and minor; it tells before it is opened too.
+    pub(crate) fn version(&self) -> Option<(u32, u32)> {
+        let call = self.cuFileGetVersion?;
+        let mut coded: c_int = 0;
         // SAFETY: `coded` is valid for the write of one int.
         let answer = unsafe { call(&raw mut coded) };
         let coded = u32::try_from(coded).ok().filter(|&coded| answer.code == 0 && coded > 0)?;
         // Release 1.15 is coded as 1150.
         Some((coded / 1000, coded % 1000 / 10))
-    });
+    }
+}
+
+/// The facts, after poll mode was asked for by its function too where the library's word is that
+/// the configuration alone did not bring it.
+fn facts_in_force(library: &Library, environment: Option<&Environment>) -> Facts {
+    let found = facts(library);
+    let asked = environment.and_then(Environment::poll_mode) == Some(true);
+    let (true, Some(false), Some(set)) = (asked, found.poll_mode, library.cuFileDriverSetPollMode)
+    else {
+        return found;
+    };
+    let threshold = environment.and_then(Environment::poll_threshold_kib);
+    let threshold = threshold.or(found.poll_threshold_kib).unwrap_or(0);
+    // SAFETY: numbers only; the library is open. What came of it is read below.
+    let _ = unsafe { set(true, usize::try_from(threshold).unwrap_or(0)) };
+    facts(library)
+}
+
+fn facts(library: &Library) -> Facts {
     let mut properties = Properties::default();
     let read = library.cuFileDriverGetProperties.is_some_and(|call| {
         // SAFETY: `properties` is valid for the write of the structure, and longer than it.
@@ -143,10 +183,13 @@ fn facts(library: &Library) -> Facts {
         answer.code == 0
     });
     let (major, minor) = (properties.nvidia_fs_major, properties.nvidia_fs_minor);
+    let flag = |bit: u32| read.then_some(properties.control_flags & bit != 0);
     Facts {
-        version,
+        version: library.version(),
         nvidia_fs: (read && (major, minor) != (0, 0)).then_some((major, minor)),
-        compat_allowed: read.then_some(properties.control_flags & table::ALLOW_COMPAT != 0),
+        compat_allowed: flag(table::ALLOW_COMPAT),
+        poll_mode: flag(table::POLL_MODE),
+        poll_threshold_kib: read.then_some(properties.poll_threshold as u64),
     }
 }
 

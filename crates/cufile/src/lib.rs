@@ -6,7 +6,9 @@
 //! own, from the public "cuFile API Reference Guide" (GPUDirect Storage, releases 1.0 to 1.16).
 //!
 //! The owners form a chain, each keeping the one before it alive: [`Library`], [`Driver`], then
-//! [`Handle`] (a registered file) and [`Buffer`] (a registered range of memory). The library is one
+//! [`Handle`] (a registered file) and [`Buffer`] (a registered range of memory). Bytes move by
+//! blocking calls of the handle, by a [`Batch`], or by [`StreamIo`] in the order of a stream; what
+//! a release lacks of that is a value ([`Lacks`]). The library is one
 //! per process and so is its configuration: an [`Environment`] is applied before the first thread
 //! starts, and one [`Driver`] is opened.
 //!
@@ -15,19 +17,26 @@
 #![allow(unsafe_code)]
 
 mod absent;
+mod batch;
+mod calls;
 mod codes;
 mod config;
 mod driver;
 mod look;
+mod pool;
 mod search;
+mod stream;
 mod table;
 mod transfer;
 
 pub use absent::Absent;
+pub use batch::{Batch, Ended};
+pub use calls::{Calls, Lacks, Unavailable};
 pub use codes::{CufileError, explain, meaning, name};
 pub use config::{Base, ConfigError, Environment, Setting};
 pub use driver::{Driver, Facts};
 pub use look::Look;
 pub use search::{Search, stand_in_candidates};
+pub use stream::{StreamIo, StreamRegistration};
 pub use table::Library;
-pub use transfer::{Buffer, Handle, IoError};
+pub use transfer::{Buffer, Handle, IoError, Piece, Way};

@@ -3,11 +3,13 @@
 //! The functions bear the library's own names, so that they can be looked up in the "cuFile API
 //! Reference Guide".
 
-use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_int, c_uint, c_void};
+use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::absent::Absent;
+use crate::batch::{Entry, Event};
 use crate::search::Search;
 
 /// The file name that means a real CUDA driver; libcufile loads it by this name.
@@ -57,8 +59,21 @@ pub(crate) struct Properties {
     pub(crate) _more: [u64; 16],
 }
 
+/// Bit of [`Properties::control_flags`]: completions are polled for.
+pub(crate) const POLL_MODE: u32 = 1 << 0;
 /// Bit of [`Properties::control_flags`]: compatibility mode is allowed.
 pub(crate) const ALLOW_COMPAT: u32 = 1 << 1;
+
+// Both 64-bit ABIs lay these out alike.
+const _: () = {
+    assert!(size_of::<Answer>() == 8);
+    assert!(size_of::<Descriptor>() == 24);
+    assert!(offset_of!(Descriptor, fd) == 8);
+    assert!(offset_of!(Properties, poll_threshold) == 8);
+    assert!(offset_of!(Properties, control_flags) == 28);
+    assert!(offset_of!(Properties, max_batch_timeout_ms) == 52);
+    assert!(offset_of!(Properties, _more) == 56);
+};
 
 /// Declares the table from one list, required and optional symbols apart, and how it is loaded.
 macro_rules! table {
@@ -118,6 +133,19 @@ table! {
         cuFileDriverClose: fn() -> Answer;
         cuFileGetVersion: fn(*mut c_int) -> Answer;
         cuFileDriverGetProperties: fn(*mut Properties) -> Answer;
+        cuFileDriverSetPollMode: fn(bool, usize) -> Answer;
+        cuFileBatchIOSetUp: fn(*mut *mut c_void, c_uint) -> Answer;
+        cuFileBatchIOSubmit: fn(*mut c_void, c_uint, *mut Entry, c_uint) -> Answer;
+        cuFileBatchIOGetStatus:
+            fn(*mut c_void, c_uint, *mut c_uint, *mut Event, *mut libc::timespec) -> Answer;
+        cuFileBatchIOCancel: fn(*mut c_void) -> Answer;
+        cuFileBatchIODestroy: fn(*mut c_void) -> ();
+        cuFileStreamRegister: fn(*mut c_void, c_uint) -> Answer;
+        cuFileStreamDeregister: fn(*mut c_void) -> Answer;
+        cuFileReadAsync:
+            fn(*mut c_void, u64, *mut usize, *mut i64, *mut i64, *mut isize, *mut c_void) -> Answer;
+        cuFileWriteAsync:
+            fn(*mut c_void, u64, *mut usize, *mut i64, *mut i64, *mut isize, *mut c_void) -> Answer;
         // Only gpuio's stand-in has it.
         gpuio_soft_cufile_version: fn() -> c_int;
     }

@@ -18,6 +18,35 @@ pub enum IoError {
     Code(i32),
 }
 
+/// Which way bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the file to memory.
+    Read,
+    /// From memory to the file.
+    Write,
+}
+
+/// What one I/O moves: `len` bytes between `base + at` and `offset` of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Address of the memory, as its registration knows it.
+    pub base: u64,
+    /// Bytes behind the base.
+    pub at: u64,
+    /// Bytes to move.
+    pub len: usize,
+    /// Byte offset in the file.
+    pub offset: u64,
+}
+
+impl Piece {
+    /// The offsets in the file and behind the base as the library takes them.
+    pub(crate) fn offsets(&self) -> Result<(i64, i64), IoError> {
+        Ok((signed(self.offset)?, signed(self.at)?))
+    }
+}
+
 /// A file that is registered with cuFile while this lives.
 ///
 /// It holds a descriptor of its own for the same open file, so that one file may be registered
@@ -60,6 +89,11 @@ impl Handle {
         let answer = unsafe { call(&raw mut raw, &raw mut descriptor) };
         driver.check("cuFileHandleRegister", answer, named)?;
         Ok(Handle { driver: driver.clone(), raw, _fd: copy })
+    }
+
+    /// The library's name of it.
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.raw
     }
 
     /// Reads up to `len` bytes at `offset` of the file to `base + at`, and returns once they are
@@ -144,6 +178,17 @@ fn result(returned: isize) -> Result<usize, IoError> {
     }
 }
 
+/// Reads what an I/O of a batch or of a stream returned: bytes, or a negative errno or code. -1
+/// says that an errno was set, in a thread of the library's: which one, nobody can see.
+pub(crate) fn moved(returned: isize) -> Result<usize, IoError> {
+    match returned {
+        0.. => Ok(returned.unsigned_abs()),
+        -1 => Err(IoError::Errno(libc::EIO)),
+        -5000..=-2 => Err(IoError::Errno(i32::try_from(-returned).unwrap_or(libc::EIO))),
+        code => Err(IoError::Code(i32::try_from(code.unsigned_abs()).unwrap_or(i32::MAX))),
+    }
+}
+
 /// A range of memory that is registered with cuFile while this lives.
 #[derive(Debug)]
 pub struct Buffer {
@@ -187,6 +232,9 @@ mod tests {
         assert_eq!(result(-5011), Err(IoError::Code(5011)));
         clear_errno();
         assert_eq!(result(-1), Err(IoError::Errno(libc::EIO)));
+        assert_eq!(moved(-1), Err(IoError::Errno(libc::EIO)));
+        assert_eq!(moved(-28), Err(IoError::Errno(libc::ENOSPC)));
+        assert_eq!(moved(-5030), Err(IoError::Code(5030)));
         assert_eq!(signed(u64::MAX), Err(IoError::Errno(libc::EINVAL)));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use gpuio_cufile::{Absent, Driver, Library, Search, stand_in_candidates};
+use gpuio_cufile::{Absent, Calls, Driver, Library, Search, stand_in_candidates};
 
 fn stand_in() -> Library {
     let search = Search { stand_in: true, ..Search::default() };
@@ -49,6 +49,13 @@ fn without_a_cuda_driver_an_open_is_refused_by_the_library() {
     assert_eq!((error.call, error.code, error.cuda), ("cuFileDriverOpen", 5011, 3));
     let text = absent.to_string();
     assert!(text.contains("CUDA_DRIVER_ERROR") && text.contains("code is 3"), "{text}");
+}
+
+#[test]
+fn the_stand_in_has_all_calls() {
+    for calls in [Calls::Blocking, Calls::Batch, Calls::Streams] {
+        assert_eq!(stand_in().lacks(calls), None);
+    }
 }
 
 #[test]

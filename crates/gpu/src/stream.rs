@@ -46,6 +46,13 @@ impl Stream {
         &self.context
     }
 
+    /// The driver's handle (`CUstream`), for another library that puts work into the stream. It is
+    /// valid as long as `self`.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut c_void {
+        self.handle
+    }
+
     pub(crate) fn handle(&self) -> CUstream {
         self.handle
     }

@@ -99,7 +99,9 @@ fn every_engine(path: &str) {
 #[test]
 fn every_path_of_the_table_has_a_twin_test() {
     let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
-    assert_eq!(names, ["host", "staged", "cached", "gather", "gds"]);
+    let tested = ["host", "staged", "cached", "gather", "gds"];
+    let on_streams_or_batches = ["gds-stream", "gds-batch", "gds-batch-stream"];
+    assert_eq!(names, [tested.as_slice(), &on_streams_or_batches].concat());
 }
 
 #[test]
@@ -123,7 +125,27 @@ fn gather() {
 }
 
 /// cuFile moves the bytes: which engine a setup names is all one.
+fn cufile(path: &str) {
+    let case = format!("{path} psync");
+    child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
+}
+
 #[test]
 fn gds() {
-    child::passes("child_twins", "gds psync", &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
+    cufile("gds");
+}
+
+#[test]
+fn gds_stream() {
+    cufile("gds-stream");
+}
+
+#[test]
+fn gds_batch() {
+    cufile("gds-batch");
+}
+
+#[test]
+fn gds_batch_stream() {
+    cufile("gds-batch-stream");
 }

@@ -90,8 +90,8 @@ fn one(
         gpus,
         places: &places,
         engine_missing: &|_| None,
-        cufile_missing: Some("not opened"),
-        cufile_direct: Err("not opened"),
+cufile_missing: &|_| Some("not opened".to_owned()),
+            cufile_direct: Err("not opened"),
     };
     let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &machine)?;
     let permit = Permit { make_missing: true, ..Permit::default() };

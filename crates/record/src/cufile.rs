@@ -17,6 +17,10 @@ pub struct CufileUsed {
     pub nvidia_fs: Option<(u32, u32)>,
     /// Whether the library may go through host memory, as it says itself.
     pub compat_allowed: Option<bool>,
+    /// Whether the library polls for the completion of small I/Os, as it says itself.
+    pub poll_mode: Option<bool>,
+    /// The largest I/O that it polls for, in KiB, as it says itself.
+    pub poll_threshold_kib: Option<u64>,
     /// Whether it is gpuio's stand-in over plain file I/O: a test double.
     pub stand_in: bool,
     /// The configuration file of the user's that stood below this run's settings.

@@ -40,7 +40,8 @@ pub struct Choice {
 /// A path with its place in gdsio's numbering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
-    /// Path name: `host`, `staged`, `cached`, `gather`, `gds`.
+    /// Path name: `host`, `staged`, `cached`, `gather`, `gds`, `gds-stream`,
+    /// `gds-batch`, `gds-batch-stream`.
     pub choice: Choice,
     /// gdsio's `-x` number; absent for paths that gdsio does not have.
     pub gdsio: Option<u8>,
@@ -100,12 +101,13 @@ pub struct JobPlan {
     pub refill: bool,
     /// What the destination memory is.
     pub memory: MemoryKind,
-    /// Copy streams per thread; 0 on paths without a GPU leg.
+    /// GPU streams per thread; 0 on paths that put nothing into streams of theirs.
     pub streams: u32,
-    /// Blocks per launch; absent on paths that move each block by itself.
+    /// Blocks per launch (path `gather`) or submit (cuFile's batch paths); absent on paths that
+    /// move each block by itself.
     pub gather_batch: Option<u32>,
     /// Whether places of blocks in the destination are spread, so that a batch can't be one plain
-    /// copy; absent on paths that move each block by itself.
+    /// copy; absent on paths other than `gather`.
     pub gather_scatter: Option<bool>,
     /// Whether GPU memory is registered with cuFile; absent on paths without it.
     pub register_buffer: Option<bool>,

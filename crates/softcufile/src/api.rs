@@ -26,7 +26,7 @@ const OPAQUE_FD: c_int = 1;
 const VERSION: c_int = 1150;
 
 /// Answers for `body` after the fault that was asked for; no panic leaves.
-fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), Failure>) -> Answer {
+pub(crate) fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), Failure>) -> Answer {
     let run = || {
         let machine = machine::get()?;
         machine.fault(call)?;
@@ -39,7 +39,7 @@ fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), Failure>) -> Ans
     };
     match failure {
         Failure::Code(code, cuda) => Answer { code, cuda },
-        Failure::Errno(_) => Answer { code: code::INTERNAL_ERROR, cuda: 0 },
+        Failure::Errno(_) | Failure::Lost => Answer { code: code::INTERNAL_ERROR, cuda: 0 },
     }
 }
 
@@ -56,7 +56,7 @@ fn transfer(asked: Transfer) -> isize {
             unsafe { place.write(errno) };
             -1
         }
-        Err(_) => -(code::INTERNAL_ERROR as isize),
+        Ok(Err(Failure::Lost)) | Err(_) => -(code::INTERNAL_ERROR as isize),
     }
 }
 

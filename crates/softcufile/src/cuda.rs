@@ -17,6 +17,28 @@ pub(crate) struct Cuda {
     destroy: unsafe extern "C" fn(Stream) -> c_int,
     sync: unsafe extern "C" fn(Stream) -> c_int,
     copy: unsafe extern "C" fn(u64, u64, usize, Stream) -> c_int,
+    pop: unsafe extern "C" fn(*mut Context) -> c_int,
+    push: unsafe extern "C" fn(Context) -> c_int,
+    set: unsafe extern "C" fn(Context) -> c_int,
+    call: unsafe extern "C" fn(Stream, HostFunction, *mut c_void) -> c_int,
+}
+
+/// What a stream can be asked to call.
+pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
+
+/// A context of the driver's, to be made current in another thread.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context(*mut c_void);
+
+// SAFETY: a name that any thread may make current.
+unsafe impl Send for Context {}
+
+impl Context {
+    /// None, until one is known.
+    pub(crate) fn none() -> Context {
+        Context(std::ptr::null_mut())
+    }
 }
 
 impl Cuda {
@@ -31,34 +53,54 @@ impl Cuda {
         if object.is_null() {
             return None;
         }
-        let (create, destroy) = (symbol(object, c"cuStreamCreate")?, c"cuStreamDestroy_v2");
-        let destroy = symbol(object, destroy)?;
-        let (sync, copy) =
-            (symbol(object, c"cuStreamSynchronize")?, symbol(object, c"cuMemcpyAsync")?);
         Some(Cuda {
-            // SAFETY: the type is that of the function in the CUDA driver API's manual.
-            create: unsafe {
-                // tidy: long line, rustfmt keeps the types of a transmute together
-                std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut Stream, c_uint) -> c_int>(
-                    create,
-                )
-            },
+            // SAFETY: the types here and below are those of the driver API's manual.
+            create: unsafe { function(object, c"cuStreamCreate") }?,
             // SAFETY: as above.
-            destroy: unsafe {
-                std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Stream) -> c_int>(destroy)
-            },
+            destroy: unsafe { function(object, c"cuStreamDestroy_v2") }?,
             // SAFETY: as above.
-            sync: unsafe {
-                std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Stream) -> c_int>(sync)
-            },
+            sync: unsafe { function(object, c"cuStreamSynchronize") }?,
             // SAFETY: as above.
-            copy: unsafe {
-                std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(u64, u64, usize, Stream) -> c_int,
-                >(copy)
-            },
+            copy: unsafe { function(object, c"cuMemcpyAsync") }?,
+            // SAFETY: as above; a context is a pointer in a structure of its own size.
+            pop: unsafe { function(object, c"cuCtxPopCurrent_v2") }?,
+            // SAFETY: as above.
+            push: unsafe { function(object, c"cuCtxPushCurrent_v2") }?,
+            // SAFETY: as above.
+            set: unsafe { function(object, c"cuCtxSetCurrent") }?,
+            // SAFETY: as above.
+            call: unsafe { function(object, c"cuLaunchHostFunc") }?,
         })
+    }
+
+    /// The context that is current in this thread.
+    pub(crate) fn context(&self) -> Result<Context, c_int> {
+        let mut context = Context::none();
+        // SAFETY: `context` is valid for the write of one pointer.
+        ok(unsafe { (self.pop)(&raw mut context) })?;
+        // SAFETY: the driver's own handle.
+        ok(unsafe { (self.push)(context) })?;
+        Ok(context)
+    }
+
+    /// Makes a context current in this thread.
+    pub(crate) fn enter(&self, context: Context) -> Result<(), c_int> {
+        // SAFETY: a handle that the driver gave.
+        ok(unsafe { (self.set)(context) })
+    }
+
+    /// Has a stream call a function when it comes to it.
+    ///
+    /// # Safety
+    /// The function may be called once with `data`, in any thread.
+    pub(crate) unsafe fn later(
+        &self,
+        stream: *mut c_void,
+        function: HostFunction,
+        data: *mut c_void,
+    ) -> Result<(), c_int> {
+        // SAFETY: the caller's promise; the driver knows its streams.
+        ok(unsafe { (self.call)(stream, function, data) })
     }
 
     /// Copies between any two addresses and returns once it is done, or the driver's code.
@@ -66,7 +108,6 @@ impl Cuda {
     /// # Safety
     /// Host addresses are valid for `len` bytes; the driver knows its own.
     pub(crate) unsafe fn copy(&self, to: u64, from: u64, len: usize) -> Result<(), c_int> {
-        let ok = |code: c_int| if code == 0 { Ok(()) } else { Err(code) };
         let mut stream = std::ptr::null_mut();
         // SAFETY: `stream` is valid for the write of one pointer.
         ok(unsafe { (self.create)(&raw mut stream, NON_BLOCKING) })?;
@@ -80,10 +121,20 @@ impl Cuda {
     }
 }
 
-fn symbol(object: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+fn ok(code: c_int) -> Result<(), c_int> {
+    if code == 0 { Ok(()) } else { Err(code) }
+}
+
+/// A function of the object.
+///
+/// # Safety
+/// `F` is a pointer to a function of the symbol's type.
+unsafe fn function<F: Copy>(object: *mut c_void, name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: the object is open and the name ends.
     let found = unsafe { libc::dlsym(object, name.as_ptr()) };
-    (!found.is_null()).then_some(found)
+    // SAFETY: not null, of a pointer's size, and of that type by the caller's promise.
+    (!found.is_null()).then(|| unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
 }
 
 /// Notes the object's name if it is the one.

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::machine::{Failure, code};
+
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
@@ -11,6 +13,19 @@ pub(crate) enum How {
     Short,
     /// By ending the process, as NVIDIA's library can.
     Crash,
+    /// By never ending.
+    Lost,
+}
+
+impl How {
+    /// As the failure of a call that moves nothing.
+    pub(crate) fn refusal(self) -> Failure {
+        match self {
+            How::Crash => std::process::abort(),
+            How::Code(code) if code > 5000 => code.into(),
+            _ => code::INTERNAL_ERROR.into(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -52,6 +67,7 @@ impl Fault {
         let how = match parts.next().ok_or_else(wrong)? {
             "short" => How::Short,
             "crash" => How::Crash,
+            "lost" => How::Lost,
             code => {
                 let code = code.parse().ok().filter(|&code: &i32| code > 0);
                 How::Code(code.ok_or_else(wrong)?)
@@ -75,7 +91,7 @@ mod tests {
 
     #[test]
     fn faults_come_in_their_time() {
-        let text = "cuFileRead:5:1:2,cuFileWrite:short,cuFileBufRegister:crash:1";
+        let text = "cuFileRead:5:1:2,cuFileWrite:short,cuFileBufRegister:crash:1,c:lost";
         let faults = Faults::read(text).unwrap();
         let answers: Vec<_> = (0..4).map(|_| faults.next("cuFileRead")).collect();
         let five = Some(How::Code(5));
@@ -83,6 +99,7 @@ mod tests {
         assert_eq!(faults.next("cuFileWrite"), Some(How::Short));
         let answers: Vec<_> = (0..2).map(|_| faults.next("cuFileBufRegister")).collect();
         assert_eq!(answers, [None, Some(How::Crash)]);
+        assert_eq!(faults.next("c"), Some(How::Lost));
         assert_eq!(faults.next("cuFileHandleRegister"), None);
     }
 

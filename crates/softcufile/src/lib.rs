@@ -10,6 +10,8 @@
 //! - A transfer returns bytes, or -1 with errno for the file's failures, or a negative code.
 //! - Fewer bytes than asked come only at the end of the file, and 0 there.
 //! - Any offset, length and address works, on files open with O_DIRECT too.
+//! - I/Os of a batch are done by threads, in no order, and each is told once. Those of a stream are
+//!   done when the stream comes to them, with the parameters as they are then.
 //! - A file is registered before it is read or written; memory may be.
 //! - The first registration opens the library if nobody did.
 //!
@@ -18,15 +20,21 @@
 //! - `GPUIO_SOFT_CUFILE_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each
 //!   such call, or so many of them, fails. Codes from 5001 on are cuFile's; lower ones an errno,
 //!   which only `cuFileRead` and `cuFileWrite` can tell (others answer 5030 then). The code `short`
-//!   makes a transfer move half of what was asked, which the library promises not to do; `crash`
-//!   ends the process with SIGABRT, as NVIDIA's library can.
+//!   makes a transfer move half of what was asked, which the library promises not to do, and
+//!   `cuFileBatchIOSubmit` put half of the entries under way and fail. An I/O of a batch or of a
+//!   stream counts as a `cuFileRead` or `cuFileWrite` when it is done, and its result tells; with
+//!   `lost` one of a batch never ends. `crash` ends the process with SIGABRT, as NVIDIA's library
+//!   can.
 //! - `CUFILE_ENV_PATH_JSON`: if it names no file that can be read, `cuFileDriverOpen` answers 5002.
 //!
 //! Nothing of it is for linking: load it with `dlopen(3)`.
 #![allow(unsafe_code)]
 
 mod api;
+mod batch;
 mod cuda;
 mod fault;
 mod file;
 mod machine;
+mod properties;
+mod stream;

@@ -1,11 +1,11 @@
 //! What is open and registered.
 
 use std::collections::BTreeMap;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::cuda::{Cuda, NOT_INITIALIZED};
+use crate::cuda::{Context, Cuda, HostFunction, NOT_INITIALIZED};
 use crate::fault::{Faults, How};
 use crate::file::Registered;
 
@@ -26,6 +26,7 @@ pub(crate) mod code {
     pub(crate) const HANDLE_ALREADY_REGISTERED: i32 = 5028;
     pub(crate) const INTERNAL_ERROR: i32 = 5030;
     pub(crate) const GETNEWFD_FAILED: i32 = 5031;
+    pub(crate) const BATCH_FULL: i32 = 5037;
 }
 
 /// Why a call fails: cuFile's code and the CUDA driver's, or an errno.
@@ -33,6 +34,8 @@ pub(crate) mod code {
 pub(crate) enum Failure {
     Code(i32, c_int),
     Errno(i32),
+    /// It does not fail: it never ends.
+    Lost,
 }
 
 impl From<i32> for Failure {
@@ -92,12 +95,39 @@ impl Machine {
 
     /// The fault that was asked for, as a failure of a call that moves nothing.
     pub(crate) fn fault(&self, call: &str) -> Result<(), Failure> {
-        match self.faults.next(call) {
-            None => Ok(()),
-            Some(How::Crash) => std::process::abort(),
-            Some(How::Code(code)) if code > 5000 => Err(code.into()),
-            Some(_) => Err(code::INTERNAL_ERROR.into()),
-        }
+        self.next(call).map_or(Ok(()), |how| Err(how.refusal()))
+    }
+
+    /// The fault that was asked for.
+    pub(crate) fn next(&self, call: &str) -> Option<How> {
+        self.faults.next(call)
+    }
+
+    /// The context that is current in this thread.
+    pub(crate) fn context(&self) -> Result<Context, Failure> {
+        let cuda = self.start(&mut self.lock())?;
+        cuda.context().map_err(driver)
+    }
+
+    /// Makes a context current in this thread.
+    pub(crate) fn enter(&self, context: Context) -> Result<(), Failure> {
+        let cuda = self.start(&mut self.lock())?;
+        cuda.enter(context).map_err(driver)
+    }
+
+    /// Has a stream call a function when it comes to it.
+    ///
+    /// # Safety
+    /// As for [`Cuda::later`].
+    pub(crate) unsafe fn later(
+        &self,
+        stream: *mut c_void,
+        function: HostFunction,
+        data: *mut c_void,
+    ) -> Result<(), Failure> {
+        let cuda = self.start(&mut self.lock())?;
+        // SAFETY: the caller's promise.
+        unsafe { cuda.later(stream, function, data) }.map_err(driver)
     }
 
     pub(crate) fn open(&self) -> Result<(), Failure> {
@@ -178,6 +208,7 @@ impl Machine {
             Some(How::Code(code)) if code > 5000 => return Err(code.into()),
             Some(How::Code(errno)) => return Err(Failure::Errno(errno)),
             Some(How::Short) => asked.len = asked.len.div_ceil(2),
+            Some(How::Lost) => return Err(Failure::Lost),
         }
         let (cuda, file, registered) = {
             let mut state = self.lock();
@@ -197,6 +228,11 @@ impl Machine {
     }
 }
 
+/// A refusal of the CUDA driver's.
+fn driver(code: c_int) -> Failure {
+    Failure::Code(code::CUDA_DRIVER_ERROR, code)
+}
+
 /// In chunks through host memory, one after another.
 fn move_bytes(
     cuda: &Cuda,
@@ -209,7 +245,6 @@ fn move_bytes(
     let skip = room.as_ptr().align_offset(PAGE);
     let room = &mut room[skip..];
     let errno = |error: std::io::Error| Failure::Errno(error.raw_os_error().unwrap_or(libc::EIO));
-    let driver = |code| Failure::Code(code::CUDA_DRIVER_ERROR, code);
     let mut done = 0;
     while done < asked.len {
         let want = (asked.len - done).min(CHUNK);

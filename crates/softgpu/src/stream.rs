@@ -1,6 +1,7 @@
 //! Streams: each is a thread and the queue it works off.
 
 use std::collections::VecDeque;
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -19,11 +20,23 @@ pub(crate) enum Work {
     Copy { to: Place, from: Place, len: usize, spoil: bool },
     /// Run a kernel.
     Launch(Launch),
+    /// Call a function of the host's.
+    Call(HostCall),
     /// Come to an event's record of this number.
     Record(Arc<Event>, u64),
     /// Fail with this code and touch nothing.
     Fail(Code),
 }
+
+/// A function of the host's and what it is given.
+#[derive(Debug)]
+pub(crate) struct HostCall {
+    pub(crate) function: unsafe extern "C" fn(*mut c_void),
+    pub(crate) data: *mut c_void,
+}
+
+// SAFETY: the caller of `cuLaunchHostFunc` knows that the stream calls it, in a thread of its own.
+unsafe impl Send for HostCall {}
 
 /// A queue of work of one device. Dropping it lets the queue run empty and ends the thread.
 #[derive(Debug)]
@@ -165,6 +178,11 @@ impl Shared {
             Work::Launch(launch) => {
                 self.dawdle();
                 launch.run(&self.machine.memory)
+            }
+            Work::Call(HostCall { function, data }) => {
+                // SAFETY: whoever put it here promised that it may be called once, by the manual.
+                unsafe { function(data) };
+                Ok(())
             }
             // Done in `run`.
             Work::Record(..) => Ok(()),

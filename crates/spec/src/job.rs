@@ -123,7 +123,7 @@ pub struct JobSpec {
     pub keep: Option<bool>,
     /// GPU streams per thread; at least 1.
     pub streams: Option<u32>,
-    /// Blocks per launch on path `gather`; at least 1.
+    /// Blocks per launch on path `gather`, per submit on cuFile's batch paths; at least 1.
     pub gather_batch: Option<u32>,
     /// On path `gather`: blocks get places in the destination that are apart from one another.
     pub gather_scatter: Option<bool>,

@@ -149,7 +149,8 @@ fn read_back(spec: &mut Spec) -> bool {
     let reads: Vec<JobSpec> = spec
         .jobs
         .iter()
-        .filter(|job| job.verify == Some(Verify::Pass))
+        // A mix has read already.
+        .filter(|job| job.verify == Some(Verify::Pass) && job.mix_percent.is_none())
         .filter_map(|job| {
             let rw = match job.rw? {
                 Rw::Write => Rw::Read,

@@ -7,7 +7,7 @@ use gpuio_cufile::Library;
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;
-use gpuio_io::path::{self, PATHS};
+use gpuio_io::path::{self, Mover, PATHS};
 use gpuio_load::plan::auto_in_words;
 use gpuio_report::format::FORMATS;
 
@@ -22,7 +22,7 @@ type State = Result<(), String>;
 struct Needs {
     gpu: State,
     software: State,
-    cufile: State,
+    cufile: Result<Library, String>,
     nvidia_fs: State,
 }
 
@@ -34,7 +34,7 @@ impl Needs {
             gpu: driver(Which::System),
             software: driver(Which::Software),
             // Loaded, not opened: that starts threads and reads the whole machine.
-            cufile: Library::load(&search).map(|_| ()).map_err(|absent| absent.to_string()),
+            cufile: Library::load(&search).map_err(|absent| absent.to_string()),
             nvidia_fs: match nvidia_fs::sample(&Root::live()) {
                 Ok(Some(_)) => Ok(()),
                 Ok(None) => Err("it is not loaded".to_owned()),
@@ -45,12 +45,15 @@ impl Needs {
 
     /// What a path lacks, each thing with the section that says why.
     fn lacks(&self, row: &path::Row) -> State {
-        let needed = [
-            (row.needs_gpu && self.gpu.is_err(), "a GPU (see GPUS)"),
-            (!row.uses_engine() && self.cufile.is_err(), "NVIDIA's cuFile (see CUFILE)"),
-        ];
-        let lacking: Vec<&str> =
-            needed.into_iter().filter_map(|(lacks, what)| lacks.then_some(what)).collect();
+        let gpu = (row.needs_gpu && self.gpu.is_err()).then(|| "a GPU (see GPUS)".to_owned());
+        let cufile = match (row.mover, &self.cufile) {
+            (Mover::Engine, _) => None,
+            (Mover::Cufile(_), Err(_)) => Some("NVIDIA's cuFile (see CUFILE)".to_owned()),
+            (Mover::Cufile(calls), Ok(library)) => {
+                library.lacks(calls).map(|lacks| format!("calls of cuFile ({lacks})"))
+            }
+        };
+        let lacking: Vec<String> = gpu.into_iter().chain(cufile).collect();
         if lacking.is_empty() {
             return Ok(());
         }
@@ -90,7 +93,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     let software = "gpuio's software GPU, for trying job files: --gpu software";
     page.row("software", software, &needs.software);
     page.line("CUFILE", "what paths of NVIDIA's cuFile need");
-    page.row("libcufile", "libcufile.so.0 of this machine", &needs.cufile);
+    let cufile = needs.cufile.as_ref().map(|_| ()).map_err(String::clone);
+    page.row("libcufile", "libcufile.so.0 of this machine", &cufile);
     let module = "kernel module; without it cuFile goes through host memory or by peer-to-peer DMA";
     page.row("nvidia-fs", module, &needs.nvidia_fs);
     page.line("FORMATS", "what results look like");

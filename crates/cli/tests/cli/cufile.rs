@@ -25,26 +25,81 @@ fn json(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Value {
     run(dir, &format!("{LOAD} {line} --format json"), environment).exits(0).json()
 }
 
-#[test]
-fn every_memory_is_verified_and_has_one_leg() {
-    for memory in ["device", "vmm", "pinned", "malloc", "mmap"] {
+fn verified(path: &str, streams: u64, memories: &[&str]) {
+    for memory in memories {
         let dir = scratch();
-        let record = json(dir.path(), &format!("--memory {memory} --verify"), &[]);
+        let load = LOAD.replace("--path gds", &format!("--path {path}"));
+        let line = format!("{load} --memory {memory} --verify --format json");
+        let record = run(dir.path(), &line, &[]).exits(0).json();
         check_clean(&record);
         let (plan, job) = jobs(&record)[0];
         assert_eq!(
             (&plan["engine"]["got"], &plan["streams"]),
-            (&"none (cuFile)".into(), &0.into())
+            (&"none (cuFile)".into(), &streams.into())
         );
         assert_eq!(plan["register_buffer"], true);
         let place = job["verify"]["checked_in"].as_str().unwrap();
-        assert_eq!(place.contains("GPU memory"), matches!(memory, "device" | "vmm"), "{place}");
+        assert_eq!(place.contains("GPU memory"), matches!(*memory, "device" | "vmm"), "{place}");
         let latency = &job["read"]["latency"];
         assert!(latency["gpu"].is_null(), "{latency}");
         assert_eq!(n(&job["file_leg"]["faults"]), 0);
         assert!(n(&job["file_leg"]["read_ios"]) >= n(&job["read"]["ios"]));
         assert_eq!(record["cufile"]["stand_in"], true);
     }
+}
+
+const MEMORIES: &[&str] = &["device", "vmm", "pinned", "malloc", "mmap"];
+
+#[test]
+fn every_memory_is_verified_and_has_one_leg() {
+    verified("gds", 0, MEMORIES);
+}
+
+#[test]
+fn streams_are_verified_and_have_one_leg() {
+    verified("gds-stream", 8, MEMORIES);
+}
+
+#[test]
+fn batches_are_verified_and_have_one_leg() {
+    verified("gds-batch", 0, MEMORIES);
+    verified("gds-batch --depth 20 --gather-batch 3", 0, &["device"]);
+}
+
+#[test]
+fn batches_in_streams_are_verified_and_have_one_leg() {
+    verified("gds-batch-stream --depth 20 --gather-batch 4", 5, MEMORIES);
+}
+
+/// The stand-in takes poll mode by its function only, so what is in force came that way.
+#[test]
+fn poll_mode_in_force_is_in_the_record() {
+    let dir = scratch();
+    let mode = |record: &Value| {
+        let used = &record["cufile"];
+        (used["poll_mode"].as_bool(), used["poll_threshold_kib"].as_u64())
+    };
+    assert_eq!(mode(&json(dir.path(), "", &[])), (Some(false), Some(4)));
+    let on = "--cufile-set properties.use_poll_mode=true";
+    assert_eq!(mode(&json(dir.path(), on, &[])), (Some(true), Some(4)));
+    let more = format!("{on} --cufile-set properties.poll_mode_max_size_kb=16");
+    assert_eq!(mode(&json(dir.path(), &more, &[])), (Some(true), Some(16)));
+}
+
+#[test]
+fn a_batch_that_can_not_be_set_up_is_told_and_left_out_of_all_paths() {
+    let dir = scratch();
+    let fail = [("GPUIO_SOFT_CUFILE_FAIL", "cuFileBatchIOSetUp:5049")];
+    let batch = LOAD.replace("--path gds", "--path gds-batch");
+    let named = run(dir.path(), &batch, &fail).exits(1);
+    for word in ["cuFileBatchIOSetUp", "5049", "compatibility mode"] {
+        assert!(named.err.contains(word), "{word}: {named:?}");
+    }
+    let all = LOAD.replace("--path gds", "--path all");
+    let record = run(dir.path(), &format!("{all} --format json"), &fail).exits(0).json();
+    let left = record["plan"]["left_out"].as_array().unwrap();
+    assert_eq!((left.len(), &left[0]["path"]), (1, &"gds-batch".into()));
+    assert!(left[0]["why"].as_str().unwrap().contains("5049"), "{left:?}");
 }
 
 #[test]

@@ -196,26 +196,57 @@ fn read_before_write() {
     assert!(ran.err.contains("-I 1"), "{ran:?}");
 }
 
+/// gdsio's four types of cuFile, written and read back verified, each by its name.
+#[test]
+fn types_of_cufile() {
+    for (x, name) in [
+        ("0", "GPUD Threads: 2 DataSetSize"),
+        ("5", "ASYNC Threads: 2 DataSetSize"),
+        ("6 -B 4", "GPU_BATCH Threads: 2 IoDepth: 4 DataSetSize"),
+        ("7 -B 4", "GPU_BATCH_STREAM Threads: 2 IoDepth: 4 DataSetSize"),
+    ] {
+        let dir = scratch();
+        let line = format!("-D . -w 2 -s 1M -i 64K -d 0 -x {x} -I 1 -V --gpu software");
+        let out = gdsio(dir.path(), &line).exits(0).out;
+        for (way, ops) in [("WRITE", 32), ("READ", 32)] {
+            let found = out.lines().find(|line| line.starts_with(&format!("IoType: {way}")));
+            let found = found.unwrap_or_else(|| panic!("{x}: {out}"));
+            assert!(found.contains(&format!("XferType: {name}")), "{found}");
+            assert!(found.contains(&format!("ops: {ops} ")), "{found}");
+        }
+    }
+}
+
+/// A mix of `-M` percent reads, whatever `-I` says.
+#[test]
+fn mixes_of_batches() {
+    let dir = scratch();
+    let write = "-D . -w 1 -s 4M -i 16K -d 0 -x 6 -B 8 -I 1 --gpu software";
+    gdsio(dir.path(), write).exits(0);
+    let mixed = format!("{} -M 25 -T 1 --format json", write.replace("-I 1", "-I 2"));
+    let record = gdsio(dir.path(), &mixed).exits(0).json();
+    let job = &record["jobs"][0];
+    let (reads, writes) = (&job["read"]["ios"], &job["write"]["ios"]);
+    let (reads, writes) = (reads.as_u64().unwrap(), writes.as_u64().unwrap());
+    let share = 100 * reads / (reads + writes);
+    assert!((15..35).contains(&share), "{reads} reads, {writes} writes");
+    assert_eq!(record["plan"]["jobs"][0]["read_percent"], 25);
+}
+
 #[test]
 fn refusals() {
     let dir = scratch();
     let base = "-w 1 -s 1M -i 64K -I 1";
-    for (x, name) in
-        [("3", "managed"), ("5", "gds-async"), ("6", "gds-batch"), ("7", "gds-batch-stream")]
-    {
-        let line = format!("-D . {base} -x {x} --gpu software");
-        let word = format!("'{name}'");
-        let ran =
-            gdsio(dir.path(), &line).exits(3).says(&["transfer type", x, &word, "gds (-x 0)"]);
-        assert_eq!(ran.out, "");
-    }
+    let line = format!("-D . {base} -x 3 --gpu software");
+    let words = ["transfer type 3", "'managed'", "gds-batch (-x 6)"];
+    assert_eq!(gdsio(dir.path(), &line).exits(3).says(&words).out, "");
     for (line, code, says) in [
         ("-D . -f x -x 1", 2, &["-f and -D exclude each other"][..]),
         ("-x 1", 2, &["-D"]),
         ("-D . -x 8", 2, &["-x"]),
         ("-D . -x 1 -B 4", 2, &["batch"]),
         ("-D . -x 1 -P rdma://1.2.3.4", 3, &["RDMA"]),
-        ("-D . -x 1 -M 50", 3, &["-M"]),
+        ("-D . -x 1 -M 50", 2, &["-M", "types 6 and 7"]),
         ("-D . -x 1 -m 0", 2, &["host memory"]),
         ("-D . -x 1 -m 9", 2, &["-m"]),
         ("-D . -x 1 -Q", 2, &["-Q"]),

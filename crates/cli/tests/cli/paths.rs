@@ -182,16 +182,19 @@ fn all_paths_without_a_gpu() {
     assert_eq!(record["plan"]["jobs"][0]["path"]["choice"]["got"], "host");
     let out = record["plan"]["left_out"].as_array().unwrap();
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
-    assert_eq!(names, ["staged", "cached", "gather", "gds"]);
+    let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
+    assert_eq!(names, [["staged", "cached", "gather"].as_slice(), &cufile].concat());
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
-    no_driver(dir.path(), load).exits(0).says(&["staged, cached, gather, gds", "libcuda"]);
+    no_driver(dir.path(), load)
+        .exits(0)
+        .says(&["staged, cached, gather, gds, gds-stream", "libcuda"]);
 }
 
 /// A path that was named never falls back.
 #[test]
 fn a_named_path_without_a_gpu() {
     let dir = scratch();
-    for path in ["staged", "cached", "gather", "gds", "host,staged"] {
+    for path in ["staged", "cached", "gather", "gds", "gds-batch", "host,staged"] {
         let line = format!("--path {path} --rw read --bs 64k --size 1m --directory d");
         let ran = no_driver(dir.path(), &line).exits(3).says(&["needs a GPU", "--gpu software"]);
         assert_eq!(ran.out, "");
@@ -245,6 +248,9 @@ fn list_names_all() {
         "cached",
         "gather",
         "gds",
+        "gds-stream",
+        "gds-batch",
+        "gds-batch-stream",
         "auto",
         "all",
         "nvidia-fs",

@@ -40,8 +40,9 @@ fn only_the_record_stays() {
         .collect();
     paths.sort_unstable();
     paths.dedup();
-    assert_eq!(paths, ["cached", "gather", "gds", "host", "staged"]);
-    assert_eq!(jobs(&record).len(), 20);
+    let cufile = ["gds", "gds-batch", "gds-batch-stream", "gds-stream"];
+    assert_eq!(paths, [&["cached", "gather"], cufile.as_slice(), &["host", "staged"]].concat());
+    assert_eq!(jobs(&record).len(), 32);
     for (plan, job) in jobs(&record) {
         assert_eq!(plan["verify"], "pass");
         assert_eq!(job["verify"]["bad_blocks"], 0);

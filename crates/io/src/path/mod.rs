@@ -10,6 +10,9 @@ mod ends;
 mod file_leg;
 mod gather;
 mod gds;
+mod gds_batch;
+mod gds_batch_stream;
+mod gds_stream;
 mod host;
 mod judge;
 mod lanes;
@@ -19,8 +22,9 @@ mod ring;
 mod staged;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-pub use gpuio_cufile::Driver as CufileDriver;
+pub use gpuio_cufile::{Calls, Driver as CufileDriver};
 use gpuio_gpu::{Context, GpuError, MemKind};
 
 use crate::clock::{Clock, Nanos};
@@ -118,6 +122,28 @@ pub enum PathError {
         /// The driver's answer.
         source: GpuError,
     },
+    /// The library that moves the bytes answered what no path can go on with.
+    #[error("path {path}: {what}")]
+    Broken {
+        /// Path name.
+        path: &'static str,
+        /// What it answered and what follows.
+        what: String,
+    },
+    /// The library that moves the bytes ended nothing for too long.
+    #[error(
+        "path {path}: cuFile has ended none of {out} I/Os for {seconds} s, and may never do. Its \
+         batches wait for ever where they hold more I/Os than its pool has buffers \
+         (properties.posix_pool_slab_count): lower --depth or --threads, or look at the storage"
+    )]
+    Silent {
+        /// Path name.
+        path: &'static str,
+        /// Requests under way.
+        out: usize,
+        /// How long.
+        seconds: f64,
+    },
     /// Memory for slots could not be had, or the path can't work as configured.
     #[error("path {path}: {what}")]
     Setup {
@@ -199,8 +225,8 @@ pub struct GpuSide {
     pub memory: MemKind,
     /// Streams over which the copies of one worker are spread, at least 1.
     pub streams: u32,
-    /// Blocks for each launch of the `gather` path, 1 to [`Config::slots`]; what is outside is
-    /// brought inside. Other paths do not read it.
+    /// Blocks for each launch of the `gather` path and for each submit of cuFile's batch paths, 1
+    /// to [`Config::slots`]; what is outside is brought inside. Other paths do not read it.
     pub batch: u32,
     /// Whether the `gather` path spreads blocks over the destination, so that no launch could be
     /// one plain copy instead. Other paths do not read it.
@@ -214,7 +240,14 @@ pub struct CufileSide {
     pub driver: CufileDriver,
     /// Whether GPU memory is registered with it.
     pub register: bool,
+    /// How long it may end nothing with I/O under way before a path that is not synchronous gives
+    /// up: [`CUFILE_SILENCE_MOST`].
+    pub silence_most: Duration,
 }
+
+/// How long cuFile may end nothing with I/O under way: far above what storage takes that answers at
+/// all. NVIDIA's library has states in which it waits for ever (see `docs/gdsio.md`).
+pub const CUFILE_SILENCE_MOST: Duration = Duration::from_secs(30);
 
 /// Everything a path is opened with.
 #[derive(Debug, Clone)]
@@ -267,8 +300,8 @@ pub enum Mover {
     /// One of our engines between file and host memory and, where there is a GPU, copies of ours:
     /// two legs that are told apart.
     Engine,
-    /// NVIDIA's cuFile library, from end to end: one leg, and no engine.
-    Cufile,
+    /// NVIDIA's cuFile library, from end to end, asked by these calls: one leg, and no engine.
+    Cufile(Calls),
 }
 
 /// One path that gpuio has.
@@ -288,8 +321,7 @@ pub struct Row {
     pub buffered_only: bool,
     /// What moves its bytes.
     pub mover: Mover,
-    /// Whether it moves blocks in batches, so that [`GpuSide::batch`] and [`GpuSide::scatter`]
-    /// say something.
+    /// Whether it moves blocks in batches, so that [`GpuSide::batch`] says something.
     pub batches: bool,
     /// Opens it on the calling thread, which will drive it.
     pub open: fn(Config) -> Result<Opened, PathError>,
@@ -300,6 +332,18 @@ impl Row {
     #[must_use]
     pub fn uses_engine(&self) -> bool {
         self.mover == Mover::Engine
+    }
+
+    /// Whether it puts work into streams of the GPU, so that [`GpuSide::streams`] says something.
+    #[must_use]
+    pub fn uses_streams(&self) -> bool {
+        self.has_gpu_leg() || self.mover == Mover::Cufile(Calls::Streams)
+    }
+
+    /// Whether several blocks may be under way whatever the engine: cuFile itself overlaps them.
+    #[must_use]
+    pub fn overlaps(&self) -> bool {
+        matches!(self.mover, Mover::Cufile(Calls::Batch | Calls::Streams))
     }
 
     /// Whether its time in the GPU leg is told apart from that in the file leg.
@@ -334,7 +378,16 @@ fn open_engine(config: &Config, area: Area) -> Result<engine::Opened, EngineErro
 }
 
 /// All paths, in the order in which they are shown.
-pub const PATHS: &[Row] = &[host::ROW, staged::ROW, cached::ROW, gather::ROW, gds::ROW];
+pub const PATHS: &[Row] = &[
+    host::ROW,
+    staged::ROW,
+    cached::ROW,
+    gather::ROW,
+    gds::ROW,
+    gds_stream::ROW,
+    gds_batch::ROW,
+    gds_batch_stream::ROW,
+];
 
 /// The path of this name.
 #[must_use]

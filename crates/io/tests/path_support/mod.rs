@@ -11,6 +11,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Context, Driver, MemKind, Which, pattern};
@@ -26,6 +27,9 @@ pub(crate) const LEN: u64 = 512 << 10;
 pub(crate) const LARGEST_DIRECT: u32 = 64 << 10;
 /// The largest block otherwise, bytes: it ends inside a page and inside a word.
 pub(crate) const LARGEST: u32 = LARGEST_DIRECT + 3;
+
+/// How long cuFile may end nothing: far above what the stand-in takes, even on a loaded machine.
+pub(crate) const SILENCE: Duration = Duration::from_secs(8);
 
 /// Every memory kind in which bytes may end on this path.
 pub(crate) fn kinds(row: &Row) -> Vec<MemKind> {
@@ -126,10 +130,10 @@ pub(crate) struct Setup {
     pub(crate) memory: MemKind,
     pub(crate) depth: u32,
     pub(crate) streams: u32,
-    /// Of the `gather` path.
+    /// Of the paths with batches.
     pub(crate) batch: u32,
     pub(crate) scatter: bool,
-    /// Of the `gds` path.
+    /// Of the paths of cuFile.
     pub(crate) register: bool,
     pub(crate) inject: Option<Inject>,
 }
@@ -186,11 +190,14 @@ impl Setup {
                 batch: self.batch,
                 scatter: self.scatter,
             }),
-            cufile: (!self.path.uses_engine())
-                .then(|| CufileSide { driver: cufile(), register: self.register }),
+            cufile: (!self.path.uses_engine()).then(|| self.cufile()),
             inject: self.inject.clone(),
             counters: Arc::new(LegCounters::default()),
         }
+    }
+
+    fn cufile(&self) -> CufileSide {
+        CufileSide { driver: cufile(), register: self.register, silence_most: SILENCE }
     }
 
     pub(crate) fn open(&self, rig: &Rig, context: &Context) -> Result<Opened, PathError> {

@@ -111,7 +111,8 @@ pub(crate) struct Model<'a> {
 impl<'a> Model<'a> {
     pub(crate) fn new(setup: &Setup, rig: &'a Rig, context: &Context) -> Model<'a> {
         let Opened { path, .. } = setup.open(rig, context).unwrap();
-        let asynchronous = setup.path.uses_engine() && setup.engine.asynchronous;
+        let engine = setup.path.uses_engine() && setup.engine.asynchronous;
+        let asynchronous = engine || setup.path.overlaps();
         assert_eq!(path.synchronous(), !asynchronous);
         let slots = 0..setup.depth;
         let mut model = Model {

@@ -1,5 +1,6 @@
 //! What a job gets when nobody said. Each function is one decision, with its reason.
 
+use gpuio_io::path;
 use gpuio_record::{BlockShare, DirectMode, Order, Stop};
 use gpuio_spec::{Dialect, JobSpec, Rw};
 
@@ -22,6 +23,12 @@ const BATCH_BYTES: u64 = 512 << 10;
 /// 32 made 44 at twice the latency.
 const BATCH_BYTES_LARGE: u64 = 1 << 20;
 const BATCH_MOST: u64 = 128;
+/// Slots, and as many streams, of path `gds-stream`; slots and I/Os per batch of cuFile's batch
+/// paths: 4 threads stay within the 64 buffers that cuFile's pool has in compatibility mode.
+const DEPTH_CUFILE: u32 = 8;
+const BATCH_CUFILE: u32 = 16;
+/// Streams per thread that nobody asked for, at most: each takes a channel of the GPU.
+const STREAMS_MOST: u32 = 16;
 /// Batches of path `gather`: one is filled while two are under way. Each has a stream of its own,
 /// so that the launch of one waits for no other.
 const BATCHES: u32 = 3;
@@ -56,6 +63,8 @@ pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
         Rw::ReadWrite => (mixed, false),
         Rw::RandRw => (mixed, true),
     };
+    // gdsio's -M mixes whatever its -I says; paths that have no -M refuse it.
+    let percent = job.mix_percent.unwrap_or(percent);
     if !random {
         return (percent, Order::Sequential);
     }
@@ -136,6 +145,39 @@ pub(super) fn gather(job: &JobSpec, order: &Order, block_max: u64) -> Gather {
         // buffer, one behind the other.
         scatter: job.gather_scatter.unwrap_or(matches!(order, Order::Random { .. })),
     }
+}
+
+/// What a path of cuFile does: depth, streams, and blocks per batch.
+pub(super) struct Cufile {
+    pub(super) depth: u32,
+    pub(super) streams: u32,
+    pub(super) batch: Option<u32>,
+}
+
+/// A batch is as deep as it has I/Os, and gdsio's `-B` is both. A stream runs one I/O after
+/// another, so without a word about streams each slot, or each batch, has one.
+pub(super) fn cufile(job: &JobSpec, path: &path::Row, calls: path::Calls) -> Cufile {
+    let theirs = is_fio(job) || is_gdsio(job);
+    let (depth, batch) = if path.batches {
+        let asked = job.batch.or(job.gather_batch);
+        let batch = asked.unwrap_or_else(|| match (job.depth, theirs) {
+            (Some(depth), true) => depth,
+            (None, true) => 1,
+            (Some(depth), false) => depth.min(BATCH_CUFILE),
+            (None, false) => BATCH_CUFILE,
+        });
+        let depth = job.depth.unwrap_or(batch);
+        (depth, Some(batch.clamp(1, depth.max(1))))
+    } else {
+        let default = if theirs || calls == path::Calls::Blocking { 1 } else { DEPTH_CUFILE };
+        (job.depth.unwrap_or(default), None)
+    };
+    let groups = depth.div_ceil(batch.unwrap_or(1).max(1));
+    let streams = match path.uses_streams() {
+        true => job.streams.unwrap_or(STREAMS_MOST).min(groups),
+        false => 0,
+    };
+    Cufile { depth, streams, batch }
 }
 
 /// O_DIRECT or page cache, and why, and the grain of offsets and lengths in bytes.

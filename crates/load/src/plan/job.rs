@@ -103,6 +103,10 @@ fn slots(
     order: &Order,
     block_max: u64,
 ) -> Slots {
+    if let path::Mover::Cufile(calls) = path.mover {
+        let defaults::Cufile { depth, streams, batch } = defaults::cufile(asked, path, calls);
+        return Slots { depth, streams, batch, scatter: None };
+    }
     if path.batches {
         let defaults::Gather { depth, streams, batch, scatter } =
             defaults::gather(asked, order, block_max);
@@ -173,7 +177,9 @@ fn gpus(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<
             return Err(PlanError::unavailable(asked, "gpu", what));
         }
     };
-    if let (Some(why), false) = (machine.cufile_missing, path.uses_engine()) {
+    if let path::Mover::Cufile(calls) = path.mover
+        && let Some(why) = (machine.cufile_missing)(calls)
+    {
         let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
         return Err(PlanError::unavailable(asked, "paths", what));
     }
@@ -246,8 +252,17 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
         "enable_nvlinks: concerns cuFile's copies between GPUs; this path makes none",
     );
     note(
-        (asked.gather_batch.is_some() || asked.gather_scatter.is_some()) && !path.batches,
-        "gather_batch, gather_scatter: concern path gather; this path moves each block by itself",
+        asked.gather_batch.is_some() && !path.batches,
+        "gather_batch: concerns paths with batches; this path moves each block by itself",
+    );
+    note(
+        asked.gather_scatter.is_some() && !(path.batches && path.uses_engine()),
+        "gather_scatter: concerns path gather; blocks of this path lie slot beside slot",
+    );
+    note(
+        asked.mix_percent.is_some(),
+        "mix_percent: taken as the percentage of reads; gdsio's help does not say whether its -M \
+         counts reads or writes",
     );
     let gpu_named = asked.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
     note(

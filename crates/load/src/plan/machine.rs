@@ -1,5 +1,6 @@
 //! What the plan knows of the machine.
 
+use gpuio_io::path;
 use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
 
@@ -26,8 +27,8 @@ pub struct Machine<'a> {
     pub places: &'a dyn Places,
     /// Engines that can't run here, with the reason.
     pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
-    /// Why the paths that need NVIDIA's cuFile library can't run here; absent if they can.
-    pub cufile_missing: Option<&'a str>,
+    /// Why NVIDIA's cuFile library can't be asked for I/O by these calls here.
+    pub cufile_missing: &'a dyn Fn(path::Calls) -> Option<String>,
     /// What proves that cuFile moves bytes between the storage of every job of path `auto` and GPU
     /// memory without host memory; or why nothing does.
     pub cufile_direct: Result<&'a str, &'a str>,

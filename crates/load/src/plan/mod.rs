@@ -196,13 +196,13 @@ fn lacks(job: &JobSpec, row: &path::Row, machine: &Machine<'_>) -> Option<String
     {
         return Some(why.clone());
     }
-    if row.uses_engine() {
+    let path::Mover::Cufile(calls) = row.mover else {
         return None;
-    }
+    };
     if job.engine.is_some() || job.inject.is_some() {
         return Some(format!("it has no engine, and the job asks for one: {NO_ENGINE}"));
     }
-    machine.cufile_missing.map(str::to_owned)
+    (machine.cufile_missing)(calls)
 }
 
 /// What a path without an engine says where one was asked for.

@@ -1,10 +1,10 @@
 //! Which bytes of which files each thread works on.
 
 use gpuio_record::{GuardNote, Region, TargetKind, TargetPlan};
-use gpuio_spec::{JobSpec, Rw};
+use gpuio_spec::JobSpec;
 
 use super::PlanError;
-use super::defaults::{SIZE, is_fio, is_gdsio};
+use super::defaults::{SIZE, is_fio, is_gdsio, mix_and_order};
 use super::machine::{Machine, Place};
 
 /// Where data sets go when nobody named a place.
@@ -160,7 +160,7 @@ fn size(
         );
         return Err(PlanError::usage(asked, "filenames", what));
     }
-    let reads = !matches!(asked.rw.unwrap_or(Rw::Read), Rw::Write | Rw::RandWrite);
+    let reads = mix_and_order(asked).0 > 0;
     if is_gdsio(asked) && reads {
         let what = "no size (-s) was given and the files are not there yet; write them first with \
                     -I 1 and the same -D, -w and -s";

@@ -121,7 +121,7 @@ impl Bench {
             gpus: &self.gpus,
             places: &Disk,
             engine_missing: &missing,
-            cufile_missing: self.cufile,
+            cufile_missing: &|_| self.cufile.map(str::to_owned),
             cufile_direct: self.direct,
         };
         plan(spec, &machine)

@@ -25,7 +25,8 @@ pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
         let what = format!("{threads} threads; 1 to {THREADS_MOST} work");
         return Err(PlanError::usage(asked, "threads", what));
     }
-    if asked.batch.is_some() {
+    let batch_path = path.batches && !path.uses_engine();
+    if asked.batch.is_some() && !batch_path {
         let number = path.gdsio.map(|number| format!("{number} ")).unwrap_or_default();
         let what = format!(
             "a batch size belongs to transfer types 6 and 7, and this is {number}({}); {}",
@@ -34,14 +35,18 @@ pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
         );
         return Err(PlanError::usage(asked, "batch", what));
     }
+    if batch_path && asked.gather_batch.is_some_and(|two| asked.batch.is_some_and(|b| b != two)) {
+        let what = "batch and gather_batch say the same of this path, and differ; leave one out";
+        return Err(PlanError::usage(asked, "batch", what));
+    }
     if asked.rdma_url.is_some() {
         let what = "an RDMA URL needs cuFile's user-space path, which is not built into this gpuio";
         return Err(PlanError::unavailable(asked, "rdma_url", what));
     }
-    if asked.mix_percent.is_some() {
-        let what = "a mixed percentage (-M) belongs to the batch transfer types, which are not \
-                    built into this gpuio; use rw=randrw with rwmixread";
-        return Err(PlanError::unavailable(asked, "mix_percent", what));
+    if asked.mix_percent.is_some() && !batch_path {
+        let what = "a mixed percentage (-M) belongs to the batch transfer types 6 and 7; use \
+                    rw=randrw with rwmixread";
+        return Err(PlanError::usage(asked, "mix_percent", what));
     }
     if !path.uses_engine() {
         let refused = [("engine", asked.engine.is_some()), ("inject", asked.inject.is_some())];

@@ -55,7 +55,7 @@ pub(super) fn job(lines: &str) -> JobPlan {
         gpus: &gpus,
         places: &Disk,
         engine_missing: &missing,
-        cufile_missing: None,
+        cufile_missing: &|_| None,
         cufile_direct: Err("not opened"),
     };
     plan(&spec, &machine).expect("the test's own lines").jobs.remove(0)

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Landed, Request, Start};
+use gpuio_io::path::{self, Landed, Request, Start};
 use gpuio_record::{JobPlan, VerifyMode};
 use gpuio_stat::{Histogram, LiveTotals, Tally};
 
@@ -118,7 +118,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         keys,
         prepares: job.refill || job.verify == VerifyMode::Inline,
         judges: job.verify != VerifyMode::Off,
-        has_gpu: job.streams > 0,
+        has_gpu: path::find(&job.path.choice.got).is_some_and(path::Row::has_gpu_leg),
         out: Timed {
             reads: Tally::default(),
             writes: Tally::default(),

@@ -220,10 +220,11 @@ fn path_config(
             batch: job.gather_batch.unwrap_or(1),
             scatter: job.gather_scatter.unwrap_or(false),
         }),
-        cufile: task
-            .cufile
-            .clone()
-            .map(|driver| CufileSide { driver, register: job.register_buffer == Some(true) }),
+        cufile: task.cufile.clone().map(|driver| CufileSide {
+            driver,
+            register: job.register_buffer == Some(true),
+            silence_most: path::CUFILE_SILENCE_MOST,
+        }),
         inject,
         counters: Arc::clone(counters),
     })

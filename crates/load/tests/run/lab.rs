@@ -136,7 +136,7 @@ impl Lab {
             gpus,
             places: &places,
             engine_missing: &missing,
-            cufile_missing: Some("not opened"),
+cufile_missing: &|_| Some("not opened".to_owned()),
             cufile_direct: Err("not opened"),
         };
         plan(&spec, &machine).unwrap_or_else(|error| panic!("{error}"))

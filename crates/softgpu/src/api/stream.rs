@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use crate::call::{call, put};
 use crate::code::{INVALID_HANDLE, INVALID_VALUE};
 use crate::event::Event;
-use crate::stream::{Stream, Work};
+use crate::stream::{HostCall, Stream, Work};
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags: c_uint) -> c_int {
@@ -40,6 +40,25 @@ pub(crate) extern "C" fn cuStreamQuery(stream: *mut c_void) -> c_int {
     call("cuStreamQuery", |machine| {
         machine.current()?;
         machine.streams.get(stream)?.query()
+    })
+}
+
+/// Other than the driver, this one lets the function make calls of the driver's, with a context
+/// that it makes current itself: gpuio's stand-in for cuFile does its copies there.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
+    stream: *mut c_void,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+) -> c_int {
+    call("cuLaunchHostFunc", |machine| {
+        let device = machine.current()?;
+        let stream = machine.streams.get(stream)?;
+        if stream.device() != device.index {
+            return Err(INVALID_HANDLE);
+        }
+        let function = function.ok_or(INVALID_VALUE)?;
+        stream.put(Work::Call(HostCall { function, data }))
     })
 }
 

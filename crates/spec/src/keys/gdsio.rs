@@ -13,8 +13,8 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Gdsio,
         set::XFER_TYPE,
-        "1 `path=host`, 2 `staged`, 4 `cached`; 0 `gds`, 3 `managed`, 5 `gds-async`, \
-         6 `gds-batch`, 7 `gds-batch-stream`",
+        "1 `path=host`, 2 `staged`, 4 `cached`; cuFile's 0 `gds`, 5 `gds-stream`, 6 `gds-batch`, \
+         7 `gds-batch-stream`; 3 `managed`",
     ),
     key("gpu_dev_id", &[], Gdsio, set::GPU_DEV_ID, "one GPU number"),
     key("numa_node", &[], Gdsio, set::NUMA, "NUMA node of threads and host memory"),

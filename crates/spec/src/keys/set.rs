@@ -168,7 +168,7 @@ pub(super) const XFER_TYPE: Setter = Setter {
             "staged",
             "managed",
             "cached",
-            "gds-async",
+            "gds-stream",
             "gds-batch",
             "gds-batch-stream",
         ];

@@ -113,7 +113,7 @@ fn transfer_types_name_paths() {
         "staged",
         "managed",
         "cached",
-        "gds-async",
+        "gds-stream",
         "gds-batch",
         "gds-batch-stream",
     ];

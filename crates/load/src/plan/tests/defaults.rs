@@ -238,9 +238,9 @@ fn the_quick_run_does_everything_one_after_another_and_verifies() {
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));
     assert_eq!(plan.jobs[3].blocks, sizes(4 * KIB));
-    assert_eq!(plan.left_out.len(), 4);
+    assert_eq!(plan.left_out.len(), 7);
     let all = Bench::default().plan(&quick_spec(size)).unwrap();
-    assert_eq!(all.jobs.len(), 20, "five paths each");
+    assert_eq!(all.jobs.len(), 32, "eight paths each");
 }
 
 #[test]
@@ -262,7 +262,34 @@ fn gather_has_three_batches_that_stay_in_cache() {
     assert_eq!(gather("ioengine=sync\nrw=read\nbs=4k"), (1, 1, 1, false));
     let other = job("path=staged\ngather_batch=8");
     assert_eq!((other.gather_batch, other.gather_scatter), (None, None));
-    assert!(other.notes[0].starts_with("gather_batch, gather_scatter: concern path gather"));
+    assert!(other.notes[0].starts_with("gather_batch: concerns paths with batches"));
+}
+
+#[test]
+fn cufiles_batches_and_streams() {
+    let shape = |text: &str| {
+        let job = job(text);
+        (job.depth, job.gather_batch, job.streams, job.gather_scatter)
+    };
+    assert_eq!(shape("path=gds-stream"), (8, None, 8, None));
+    assert_eq!(shape("path=gds-stream\ndepth=40"), (40, None, 16, None));
+    assert_eq!(shape("path=gds-stream\ndepth=40\nstreams=3"), (40, None, 3, None));
+    assert_eq!(shape("path=gds-batch"), (16, Some(16), 0, None));
+    assert_eq!(shape("path=gds-batch\ndepth=40"), (40, Some(16), 0, None));
+    assert_eq!(shape("path=gds-batch\ndepth=4\ngather_batch=9"), (4, Some(4), 0, None));
+    assert_eq!(shape("path=gds-batch-stream\ndepth=40"), (40, Some(16), 3, None));
+    // gdsio's -B is batch and depth in one, and its default one I/O at a time.
+    let gdsio = |text: &str| shape(&format!("size=1g\nrw=read\n{text}"));
+    assert_eq!(gdsio("xfer_type=5"), (1, None, 1, None));
+    assert_eq!(gdsio("xfer_type=6"), (1, Some(1), 0, None));
+    assert_eq!(gdsio("xfer_type=6\nbatch=8"), (8, Some(8), 0, None));
+    assert_eq!(gdsio("xfer_type=7\nbatch=8\ndepth=32"), (32, Some(8), 4, None));
+    let names = [5, 6, 7].map(|x| job(&format!("xfer_type={x}\nsize=1g\nrw=read")).path.gdsio_name);
+    assert_eq!(names, ["ASYNC", "GPU_BATCH", "GPU_BATCH_STREAM"]);
+    let mixed = job("xfer_type=6\nsize=1g\nrw=randread\nbatch=8\nmix_percent=70");
+    assert_eq!(mixed.read_percent, 70);
+    assert!(matches!(mixed.order, Order::Random { .. }));
+    assert!(mixed.notes[0].contains("percentage of reads"), "{:?}", mixed.notes);
 }
 
 #[test]

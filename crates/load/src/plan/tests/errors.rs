@@ -31,18 +31,14 @@ fn paths_that_do_not_exist() {
     assert_eq!(
         usage(refused("path=warp")),
         "job 'a', path=warp (f:2:1): there is no path 'warp'; paths are host, staged, cached, \
-         gather, gds, or auto, or all"
+         gather, gds, gds-stream, gds-batch, gds-batch-stream, or auto, or all"
     );
     assert_eq!(
         unavailable(refused("xfer_type=3")),
         "job 'a', xfer_type=3 (f:2:1): transfer type 3 (path 'managed') is not built into this \
          gpuio; it never falls back to another. Built in: host (-x 1), staged (-x 2), \
-         cached (-x 4), gds (-x 0)"
+         cached (-x 4), gds (-x 0), gds-stream (-x 5), gds-batch (-x 6), gds-batch-stream (-x 7)"
     );
-    for (number, name) in [(3, "managed"), (5, "gds-async"), (6, "gds-batch")] {
-        let text = unavailable(refused(&format!("xfer_type={number}")));
-        assert!(text.contains(&format!("transfer type {number} (path '{name}')")), "{text}");
-    }
 }
 
 #[test]
@@ -96,9 +92,14 @@ fn keys_of_paths_that_are_not_built_in() {
          is not built into this gpuio"
     );
     assert_eq!(
-        unavailable(refused("mix_percent=50\nxfer_type=2")),
+        usage(refused("mix_percent=50\nxfer_type=2")),
         "job 'a', mix_percent=50 (f:2:1): a mixed percentage (-M) belongs to the batch transfer \
-         types, which are not built into this gpuio; use rw=randrw with rwmixread"
+         types 6 and 7; use rw=randrw with rwmixread"
+    );
+    assert_eq!(
+        usage(refused("path=gds-batch\nbatch=8\ngather_batch=9")),
+        "job 'a', batch=8 (f:3:1): batch and gather_batch say the same of this path, and differ; \
+         leave one out"
     );
 }
 

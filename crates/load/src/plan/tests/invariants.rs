@@ -116,7 +116,10 @@ prop_compose! {
 prop_compose! {
     fn place()(
         paths in of(prop::collection::vec(
-            select(vec!["host", "staged", "cached", "gather", "all", "none"])
+            select(vec![
+                "host", "staged", "cached", "gather", "gds-stream", "gds-batch",
+                "gds-batch-stream", "all", "none",
+            ])
                 .prop_map(str::to_owned),
             1..3,
         )),
@@ -231,8 +234,9 @@ fn job_holds_together(job: &JobPlan) {
     let path = gpuio_io::path::find(&job.path.choice.got).unwrap();
     assert_eq!(path.uses_engine(), gpuio_io::engine::find(&job.engine.got).is_some());
     assert_eq!(path.uses_engine(), job.register_buffer.is_none());
-    assert_eq!(path.has_gpu_leg(), job.streams > 0);
-    assert_eq!(path.batches, job.gather_batch.is_some() && job.gather_scatter.is_some());
+    assert_eq!(path.uses_streams(), job.streams > 0);
+    assert_eq!(path.batches, job.gather_batch.is_some());
+    assert_eq!(path.batches && path.uses_engine(), job.gather_scatter.is_some());
     assert!(job.gather_batch.is_none_or(|batch| (1..=job.depth).contains(&batch)));
     assert!(!path.needs_gpu || !job.gpus.is_empty());
     regions_fit(job);

@@ -64,6 +64,8 @@ const CASES: &[&str] = &[
      sync=1\ninject=eio=1%,delay=2ms@10%\nseed=99\nshared_fd=1\nfilename=/have8g\nthreads=2\n",
     "[a]\npath=gather\nrw=randread\nbs=4k\n[b]\npath=gather\nbs=64k\ndepth=7\n[c]\npath=gather\n\
      gather_batch=5\ngather_scatter=1\n[d]\npath=gather\nrw=randwrite\ngather_scatter=0\ndepth=2\n",
+    "[a]\npath=gds-stream\nrw=randrw\n[b]\npath=gds-batch\nbatch=6\ndepth=13\n[c]\nxfer_type=6\n\
+     batch=8\nmix_percent=30\nsize=1g\n[d]\npath=gds-batch-stream\ndepth=40\nstreams=2\n",
     "[a]\nrw=randread\nrandom_distribution=normal:12.5\nbs=8k\n[b]\nrw=randread\n\
      random_distribution=pareto:0.3\nbs=512\n",
 ];

@@ -1,0 +1,191 @@
+//! The two ends of the paths of cuFile: registered files, and GPU memory that the slots share.
+
+use std::os::fd::BorrowedFd;
+
+use gpuio_cufile::{Buffer, Driver, Handle, IoError, Piece, Way};
+use gpuio_gpu::{DeviceBuf, GpuError};
+
+use crate::engine::{EngineFile, IoFault, Op};
+use crate::path::judge::{Judge, Place};
+use crate::path::memory::{refused, stride};
+use crate::path::{Config, CufileSide, Fault, GpuSide, Mismatch, Opened, Path, PathError, Request};
+
+pub(in crate::path) struct GdsEnds {
+    // Drop order: handles and registration go before the memory, which cuFile must not lose.
+    handles: Vec<Handle>,
+    _registered: Option<Buffer>,
+    judge: Judge,
+    destination: DeviceBuf,
+    stride: usize,
+    path: &'static str,
+}
+
+pub(in crate::path) fn setup(path: &'static str, what: impl Into<String>) -> PathError {
+    PathError::Setup { path, what: what.into() }
+}
+
+/// What cuFile answered, as a request's fault.
+pub(in crate::path) fn fault(error: IoError) -> Fault {
+    match error {
+        IoError::Errno(errno) => Fault::File(IoFault::Errno(errno)),
+        IoError::Code(code) => Fault::Cufile(code),
+    }
+}
+
+/// The way of a request's bytes.
+pub(in crate::path) fn way(op: Op) -> Way {
+    match op {
+        Op::Read => Way::Read,
+        Op::Write => Way::Write,
+    }
+}
+
+/// The sides of a configuration that a path of cuFile needs.
+pub(in crate::path) fn sides<'a>(
+    path: &'static str,
+    config: &'a Config,
+) -> Result<(&'a GpuSide, &'a CufileSide), PathError> {
+    let gpu = config.gpu.as_ref().ok_or_else(|| {
+        setup(path, "this path needs a GPU; name one with --gpu, or --gpu software to try it")
+    })?;
+    let cufile = config.cufile.as_ref().ok_or_else(|| {
+        setup(path, "this path needs the cuFile library, which was not opened; see gpuio list")
+    })?;
+    if config.inject.is_some() {
+        let what = "faults are injected at an engine's door, and this path has no engine";
+        return Err(setup(path, what));
+    }
+    Ok((gpu, cufile))
+}
+
+fn handle(path: &'static str, driver: &Driver, file: &EngineFile) -> Result<Handle, PathError> {
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", file.fd));
+    let name = name.map_or(format!("descriptor {}", file.fd), |path| path.display().to_string());
+    // SAFETY: the worker keeps its files open as long as the path (`Config::files`).
+    let fd = unsafe { BorrowedFd::borrow_raw(file.fd) };
+    Handle::register(driver, fd, &name).map_err(|error| setup(path, error.to_string()))
+}
+
+/// What stands in the record in an engine's place.
+fn engine_got(driver: &Driver) -> String {
+    let facts = driver.facts();
+    let version = match facts.version {
+        Some((major, minor)) => format!("cuFile {major}.{minor}"),
+        None => "cuFile".to_owned(),
+    };
+    if driver.is_stand_in() {
+        return format!("{version}, gpuio's stand-in");
+    }
+    match facts.nvidia_fs {
+        Some((major, minor)) => format!("{version}, nvidia-fs {major}.{minor}"),
+        None => format!("{version}, without nvidia-fs"),
+    }
+}
+
+/// What is told of an open path of cuFile.
+pub(in crate::path) struct Told {
+    engine_got: String,
+    host_bytes: u64,
+    device_bytes: u64,
+}
+
+impl Told {
+    pub(in crate::path) fn of(self, path: Box<dyn Path>, steps_down: Vec<String>) -> Opened {
+        let Told { engine_got, host_bytes, device_bytes } = self;
+        Opened { path, engine_got, steps_down, host_bytes, device_bytes }
+    }
+}
+
+impl GdsEnds {
+    /// Memory for all slots and a handle for each file. Makes the GPU's context current in this
+    /// thread, which drives the path from then on.
+    ///
+    /// # Errors
+    /// A side that is missing, or what the driver or the library refused.
+    pub(in crate::path) fn open(path: &'static str, config: &Config) -> Result<GdsEnds, PathError> {
+        let (gpu, cufile) = sides(path, config)?;
+        let broken = |source: GpuError| PathError::Gpu { path, source };
+        gpu.context.make_current().map_err(broken)?;
+        let stride = stride(config.block_max);
+        let len = stride * config.slots as usize;
+        let destination = DeviceBuf::alloc(&gpu.context, gpu.memory, len)
+            .map_err(|source| refused(path, config, gpu.memory, source))?;
+        let judge = Judge::new(gpu, &destination).map_err(broken)?;
+        // Host memory has nothing to register: the library reads and writes it as it is.
+        let register = cufile.register && !destination.is_host();
+        let registered = register.then(|| {
+            // SAFETY: one allocation, which `GdsEnds` drops after the registration.
+            unsafe { Buffer::register(&cufile.driver, destination.ptr().0, len) }
+        });
+        let registered = registered.transpose().map_err(|error| setup(path, error.to_string()))?;
+        let handles = config.files.iter().map(|file| handle(path, &cufile.driver, file));
+        let handles = handles.collect::<Result<Vec<Handle>, PathError>>()?;
+        Ok(GdsEnds { handles, _registered: registered, judge, destination, stride, path })
+    }
+
+    /// What the record is told: which library moves the bytes, and where the memory is.
+    pub(in crate::path) fn told(&self, driver: &Driver) -> Told {
+        let len = self.destination.len() as u64;
+        let host = self.destination.is_host();
+        let (host_bytes, device_bytes) = if host { (len, 0) } else { (0, len) };
+        Told { engine_got: engine_got(driver), host_bytes, device_bytes }
+    }
+
+    fn place(&self, slot: u32, len: u32) -> Place {
+        let at = slot as usize * self.stride;
+        let inside = len as usize <= self.stride && at + self.stride <= self.destination.len();
+        assert!(inside, "a block of {len} bytes does not fit slot {slot}");
+        Place { at, len }
+    }
+
+    /// What is left of a request of which `done` bytes have moved: all of it in the slot's own part
+    /// of the destination.
+    pub(in crate::path) fn rest(&self, request: &Request, done: u32) -> Piece {
+        let place = self.place(request.slot, request.len);
+        Piece {
+            base: self.destination.ptr().0,
+            at: place.at as u64 + u64::from(done),
+            len: (request.len - done) as usize,
+            offset: request.offset + u64::from(done),
+        }
+    }
+
+    pub(in crate::path) fn handle(&self, request: &Request) -> &Handle {
+        &self.handles[request.file as usize]
+    }
+
+    /// See [`Path::generate`]; the slot is idle.
+    pub(in crate::path) fn generate(
+        &mut self,
+        slot: u32,
+        key: u64,
+        offset: u64,
+        len: u32,
+    ) -> Result<(), PathError> {
+        let place = self.place(slot, len);
+        // SAFETY: the slot's own part of the destination; the slot is idle, so nothing uses it.
+        let filled = unsafe { self.judge.fill(place, key, offset) };
+        filled.map_err(|source| PathError::Gpu { path: self.path, source })
+    }
+
+    /// See [`Path::check`]; the slot's read has landed.
+    pub(in crate::path) fn check(
+        &mut self,
+        slot: u32,
+        key: u64,
+        offset: u64,
+        len: u32,
+    ) -> Result<Option<Mismatch>, PathError> {
+        let place = self.place(slot, len);
+        // SAFETY: as for `generate`; its read has landed.
+        let found = unsafe { self.judge.check(place, key, offset) };
+        let found = found.map_err(|source| PathError::Gpu { path: self.path, source })?;
+        Ok(found.map(|m| Mismatch {
+            offset: m.first_offset,
+            expected: m.expected,
+            found: m.found,
+            bad_words: m.bad_words,
+            leg: None,
+        }))
+    }
+}

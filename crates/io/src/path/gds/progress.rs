@@ -1,0 +1,111 @@
+//! How far requests of a path of cuFile have come, by slot, and those that have landed.
+
+use std::sync::Arc;
+
+use gpuio_cufile::IoError;
+
+use super::ends::fault;
+use crate::clock::Nanos;
+use crate::engine::IoFault;
+use crate::engine::monitor::{self, LegCounters};
+use crate::path::{Fault, Landed, Request};
+
+#[derive(Clone, Copy)]
+struct Held {
+    request: Request,
+    /// Bytes moved by I/Os that stopped short.
+    done: u32,
+}
+
+pub(in crate::path) struct Progress {
+    slots: Vec<Option<Held>>,
+    ready: Vec<Landed>,
+    out: usize,
+    counters: Arc<LegCounters>,
+}
+
+impl Progress {
+    pub(in crate::path) fn new(slots: u32, counters: &Arc<LegCounters>) -> Progress {
+        let slots = slots as usize;
+        let ready = Vec::with_capacity(slots);
+        Progress { slots: vec![None; slots], ready, out: 0, counters: Arc::clone(counters) }
+    }
+
+    /// Notes a request that starts.
+    pub(in crate::path) fn take(&mut self, request: Request) {
+        self.slots[request.slot as usize] = Some(Held { request, done: 0 });
+        self.out += 1;
+    }
+
+    /// The request of a slot and how many of its bytes have moved, if the slot is in use.
+    pub(in crate::path) fn of(&self, slot: u32) -> Option<(Request, u32)> {
+        self.slots.get(slot as usize)?.map(|held| (held.request, held.done))
+    }
+
+    /// Notes what an I/O for the rest of a request came to at `now`. True if it stopped short,
+    /// which the library documents for the end of a file only, and the rest is to be asked for.
+    pub(in crate::path) fn moved(
+        &mut self,
+        slot: u32,
+        now: Nanos,
+        result: Result<usize, IoError>,
+    ) -> bool {
+        let Some(held) = &mut self.slots[slot as usize] else {
+            return false;
+        };
+        let left = held.request.len - held.done;
+        match result {
+            Err(error) => self.land(slot, now, Err(fault(error))),
+            Ok(0) => {
+                let got = held.done;
+                self.land(slot, now, Err(Fault::File(IoFault::EndOfFile(got))));
+            }
+            Ok(count) => match u32::try_from(count) {
+                Ok(count) if count < left => {
+                    if held.done == 0 {
+                        monitor::add(&self.counters.short_ios, 1);
+                    }
+                    held.done += count;
+                    return true;
+                }
+                Ok(count) if count == left => self.land(slot, now, Ok(())),
+                // More than was asked for: no answer to trust.
+                _ => self.land(slot, now, Err(Fault::File(IoFault::Errno(libc::EIO)))),
+            },
+        }
+        false
+    }
+
+    /// Ends a request and frees its slot. cuFile's legs can't be told apart: all is the file's.
+    pub(in crate::path) fn land(&mut self, slot: u32, ended: Nanos, result: Result<(), Fault>) {
+        let Some(held) = self.slots[slot as usize].take() else {
+            return;
+        };
+        let request = held.request;
+        let counters = self.counters.of(request.op);
+        if result.is_ok() {
+            monitor::add(&counters.ios, 1);
+            monitor::add(&counters.bytes, u64::from(request.len));
+        } else {
+            monitor::add(&counters.faults, 1);
+        }
+        let file_ns = ended.saturating_sub(request.started);
+        self.ready.push(Landed { request, result, ended, file_ns, gpu_ns: 0 });
+    }
+
+    /// Whether none has landed since the last [`Progress::deliver`].
+    pub(in crate::path) fn none_ready(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Gives those that have landed to the worker.
+    pub(in crate::path) fn deliver(&mut self, landed: &mut Vec<Landed>) {
+        self.out -= self.ready.len();
+        landed.append(&mut self.ready);
+    }
+
+    /// Requests taken and not yet delivered.
+    pub(in crate::path) fn out(&self) -> usize {
+        self.out
+    }
+}

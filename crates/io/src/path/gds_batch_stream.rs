@@ -1,0 +1,30 @@
+//! `gds-batch-stream`: batches of cuFile's I/O in the order of streams. gdsio's `-x 7`.
+//!
+//! cuFile has no public call that submits a batch to a stream. What this path does in its place:
+//! [`GpuSide::batch`] asynchronous calls one behind the other into one stream, one event behind all
+//! of them, and one wait for them together. A batch that is not full goes when nothing else is
+//! under way.
+//!
+//! [`GpuSide::batch`]: super::GpuSide::batch
+
+use super::gds::streamed;
+use super::{Calls, Config, Mover, Opened, PathError, Row};
+
+const NAME: &str = "gds-batch-stream";
+
+pub(super) const ROW: Row = Row {
+    name: NAME,
+    gdsio: Some(7),
+    gdsio_name: "GPU_BATCH_STREAM",
+    summary: "batches of cuFile's asynchronous calls in CUDA streams, one event for each batch",
+    needs_gpu: true,
+    buffered_only: false,
+    mover: Mover::Cufile(Calls::Streams),
+    batches: true,
+    open,
+};
+
+fn open(config: Config) -> Result<Opened, PathError> {
+    let batch = config.gpu.as_ref().map_or(1, |gpu| gpu.batch);
+    streamed::open(NAME, &config, batch)
+}

@@ -1,0 +1,22 @@
+//! `gds-stream`: cuFile's I/O in the order of streams. gdsio's `-x 5`.
+//!
+//! `cuFileReadAsync` and `cuFileWriteAsync` put each request into one of the worker's streams, with
+//! an event behind it. What is in one stream runs one after another, so requests overlap as far as
+//! there are slots and streams for them.
+
+use super::gds::streamed;
+use super::{Calls, Mover, Row};
+
+const NAME: &str = "gds-stream";
+
+pub(super) const ROW: Row = Row {
+    name: NAME,
+    gdsio: Some(5),
+    gdsio_name: "ASYNC",
+    summary: "cuFile's asynchronous calls in CUDA streams, one event for each block",
+    needs_gpu: true,
+    buffered_only: false,
+    mover: Mover::Cufile(Calls::Streams),
+    batches: false,
+    open: |config| streamed::open(NAME, &config, 1),
+};

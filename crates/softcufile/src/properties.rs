@@ -1,0 +1,67 @@
+//! What the library says of itself, and poll mode, which can only be set and read: there is nothing
+//! to poll for.
+
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::api::{Answer, answer};
+use crate::machine::code;
+
+/// 56 bytes; zero where there is nothing of the kind here.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(crate) struct Properties {
+    nvidia_fs: [u32; 2],
+    poll_threshold: usize,
+    max_direct_io: usize,
+    status_flags: u32,
+    control_flags: u32,
+    features: u32,
+    max_device_cache: u32,
+    per_buffer_cache: u32,
+    max_pinned: u32,
+    max_batch: u32,
+    max_batch_timeout_ms: u32,
+}
+
+const _: () = {
+    assert!(size_of::<Properties>() == 56);
+    assert!(offset_of!(Properties, control_flags) == 28);
+};
+
+/// Bits of the control flags.
+const POLL_MODE: u32 = 1 << 0;
+const ALLOW_COMPAT: u32 = 1 << 1;
+/// The documented default, KiB.
+const THRESHOLD: usize = 4;
+
+static POLL: AtomicBool = AtomicBool::new(false);
+static POLL_KIB: AtomicUsize = AtomicUsize::new(THRESHOLD);
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuFileDriverGetProperties(properties: *mut Properties) -> Answer {
+    answer("cuFileDriverGetProperties", |_| {
+        if properties.is_null() {
+            return Err(code::INVALID_VALUE.into());
+        }
+        // All of it goes through host memory; that is what it is for.
+        let poll = if POLL.load(Ordering::Relaxed) { POLL_MODE } else { 0 };
+        let found = Properties {
+            poll_threshold: POLL_KIB.load(Ordering::Relaxed),
+            control_flags: ALLOW_COMPAT | poll,
+            ..Properties::default()
+        };
+        // SAFETY: not null, and the caller's promise by the guide.
+        unsafe { properties.write(found) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuFileDriverSetPollMode(poll: bool, threshold_kib: usize) -> Answer {
+    answer("cuFileDriverSetPollMode", |_| {
+        POLL.store(poll, Ordering::Relaxed);
+        POLL_KIB.store(threshold_kib, Ordering::Relaxed);
+        Ok(())
+    })
+}
