@@ -19,7 +19,9 @@ mod codes;
 mod config;
 mod driver;
 mod look;
+mod properties;
 mod search;
+mod stats;
 mod table;
 mod transfer;
 
@@ -28,6 +30,8 @@ pub use codes::{CufileError, explain, meaning, name};
 pub use config::{Base, ConfigError, Environment, Setting};
 pub use driver::{Driver, Facts};
 pub use look::Look;
+pub use properties::Abilities;
 pub use search::{Search, stand_in_candidates};
+pub use stats::{Counting, Moved, PerGpu, Stats, StatsAbsent};
 pub use table::Library;
 pub use transfer::{Buffer, Handle, IoError};

@@ -26,7 +26,7 @@ const OPAQUE_FD: c_int = 1;
 const VERSION: c_int = 1150;
 
 /// Answers for `body` after the fault that was asked for; no panic leaves.
-fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), Failure>) -> Answer {
+pub(crate) fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), Failure>) -> Answer {
     let run = || {
         let machine = machine::get()?;
         machine.fault(call)?;

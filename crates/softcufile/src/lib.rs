@@ -12,6 +12,8 @@
 //! - Any offset, length and address works, on files open with O_DIRECT too.
 //! - A file is registered before it is read or written; memory may be.
 //! - The first registration opens the library if nobody did.
+//! - It has no direct way and says so in its properties; its statistics count every transfer as one
+//!   done by POSIX calls, in one entry for all GPUs, which it does not know apart.
 //!
 //! The environment is read at the first call:
 //!
@@ -29,3 +31,4 @@ mod cuda;
 mod fault;
 mod file;
 mod machine;
+mod stats;
