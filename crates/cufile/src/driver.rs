@@ -9,8 +9,7 @@ use crate::absent::Absent;
 use crate::codes::CufileError;
 use crate::config::Environment;
 use crate::look::Look;
-use crate::properties;
-use crate::table::{self, Answer, Library};
+use crate::table::{self, Answer, Library, Properties};
 
 /// What the open library says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,11 +136,17 @@ fn facts(library: &Library) -> Facts {
         // Release 1.15 is coded as 1150.
         Some((coded / 1000, coded % 1000 / 10))
     });
-    let abilities = properties::read(library);
+    let mut properties = Properties::default();
+    let read = library.cuFileDriverGetProperties.is_some_and(|call| {
+        // SAFETY: `properties` is valid for the write of the structure, and longer than it.
+        let answer = unsafe { call(&raw mut properties) };
+        answer.code == 0
+    });
+    let (major, minor) = (properties.nvidia_fs_major, properties.nvidia_fs_minor);
     Facts {
         version,
-        nvidia_fs: abilities.and_then(|abilities| abilities.nvidia_fs),
-        compat_allowed: abilities.map(|abilities| abilities.compat_allowed()),
+        nvidia_fs: (read && (major, minor) != (0, 0)).then_some((major, minor)),
+        compat_allowed: read.then_some(properties.control_flags & table::ALLOW_COMPAT != 0),
     }
 }
 

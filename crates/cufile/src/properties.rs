@@ -25,7 +25,6 @@ const P2P: u32 = 1 << 4;
 
 /// What the open library says that it can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Abilities {
     /// The kernel module nvidia-fs's version; absent without the module.
     pub nvidia_fs: Option<(u32, u32)>,

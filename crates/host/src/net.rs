@@ -149,12 +149,20 @@ pub fn interface_to(root: &Root, address: IpAddr) -> Result<Option<String>, Host
     if address.is_loopback() || is_own(root, address)? {
         return Ok(Some(LOOPBACK.to_owned()));
     }
-    let (file, parse): (_, fn(&str) -> Result<Vec<Route>, Malformed>) = match address {
-        IpAddr::V4(_) => ("proc/net/route", parse_routes),
-        IpAddr::V6(_) => ("proc/net/ipv6_route", parse_ipv6_routes),
+    let routes = match address {
+        IpAddr::V4(_) => table(root, "proc/net/route", parse_routes)?,
+        IpAddr::V6(_) => table(root, "proc/net/ipv6_route", parse_ipv6_routes)?,
     };
-    let Some(text) = root.read(file)? else { return Ok(None) };
-    Ok(best(&text.parse(parse)?, address).map(|route| route.interface.clone()))
+    Ok(best(&routes, address).map(|route| route.interface.clone()))
+}
+
+/// A table's routes; none where the kernel lacks it.
+fn table(
+    root: &Root,
+    file: &str,
+    parse: impl FnOnce(&str) -> Result<Vec<Route>, Malformed>,
+) -> Result<Vec<Route>, HostError> {
+    root.read(file)?.map_or_else(|| Ok(Vec::new()), |text| text.parse(parse))
 }
 
 /// The route to `address`: most bits, then the smallest metric, then the first.

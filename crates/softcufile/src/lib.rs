@@ -31,4 +31,5 @@ mod cuda;
 mod fault;
 mod file;
 mod machine;
+mod properties;
 mod stats;

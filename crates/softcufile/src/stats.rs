@@ -179,42 +179,6 @@ pub(crate) unsafe extern "C" fn cuFileGetStatsL3(stats: *mut u64) -> Answer {
     unsafe { put("cuFileGetStatsL3", 3, stats) }
 }
 
-/// What `cuFileDriverGetProperties` fills: 56 bytes, as two pairs of numbers and what follows.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Properties {
-    nvidia_fs: [u32; 2],
-    poll_threshold: usize,
-    max_direct_io: usize,
-    status: u32,
-    control: u32,
-    features: u32,
-    limits: [u32; 5],
-}
-
-/// As of a machine without nvidia-fs: compatibility mode is allowed and the only way.
-const PROPERTIES: Properties = Properties {
-    nvidia_fs: [0, 0],
-    poll_threshold: 4,
-    max_direct_io: 16 << 10,
-    status: 0,
-    control: 1 << 1,
-    features: 0,
-    limits: [128 << 10, 1 << 10, 32 << 20, 128, 5],
-};
-
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn cuFileDriverGetProperties(properties: *mut Properties) -> Answer {
-    crate::api::answer("cuFileDriverGetProperties", |_| {
-        if properties.is_null() {
-            return Err(code::INVALID_VALUE.into());
-        }
-        // SAFETY: not null, and the caller's promise by the guide.
-        unsafe { properties.write(PROPERTIES) };
-        Ok(())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,11 +204,5 @@ mod tests {
         assert!(stats.set_level(4).is_err());
         stats.set_level(1).unwrap();
         assert!(stats.words(1).is_ok() && stats.words(2).is_err());
-    }
-
-    #[test]
-    fn properties_are_as_long_as_the_guide_has_them() {
-        assert_eq!(size_of::<Properties>(), 56);
-        assert_eq!(std::mem::offset_of!(Properties, control), 28);
     }
 }
