@@ -3,9 +3,9 @@
 //! Level 1 has totals of all transfers, level 2 a histogram of their sizes, level 3 one entry per
 //! GPU, and the structure of each level begins with that of the one below. Their size changed
 //! without a mark in the ABI: 512, 1024 and 5000 bytes in release 1.15, 624, 1136 and 5112 in 1.20,
-//! which put calls with several buffers behind level 1. So the place of each field is decided by the
-//! release, the buffer has room for either and more, and a release that neither of them is has no
-//! statistics here.
+//! which put calls with several buffers behind level 1. So the place of each field is decided by
+//! the release, the buffer has room for either and more, and a release that neither of them is has
+//! no statistics here.
 //!
 //! Of an entry per GPU, with release 1.15 in compatibility mode on an H100: bytes are exact; the
 //! number of transfers counts pieces (four for one read of 32 MiB) and so does the number of those

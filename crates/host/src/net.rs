@@ -1,6 +1,6 @@
 //! Network interfaces: what they carried, and which of them leads to an address.
 //!
-//! `/sys/class/net/NAME/statistics` (Documentation/ABI/testing/sysfs-class-net-statistics of Linux),
+//! `/sys/class/net/NAME/statistics` (Linux, Documentation/ABI/testing/sysfs-class-net-statistics),
 //! the counters of InfiniBand ports, which RDMA over Ethernet has too
 //! (Documentation/ABI/stable/sysfs-class-infiniband), and `/proc/net/route`, `ipv6_route` and
 //! `fib_trie`. Those are the main and the local table: what `ip rule` sends elsewhere is not seen.
