@@ -60,7 +60,7 @@ impl Stats {
         let class = (bytes >> 11).max(1).ilog2().min(31) as usize;
         direction.bytes += bytes;
         direction.transfers += 1;
-        direction.unaligned += u64::from((bytes | offset) % 4096 != 0);
+        direction.unaligned += u64::from(!(bytes | offset).is_multiple_of(4096));
         direction.sizes[class] += 1;
     }
 
