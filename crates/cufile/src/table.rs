@@ -146,6 +146,12 @@ table! {
             fn(*mut c_void, u64, *mut usize, *mut i64, *mut i64, *mut isize, *mut c_void) -> Answer;
         cuFileWriteAsync:
             fn(*mut c_void, u64, *mut usize, *mut i64, *mut i64, *mut isize, *mut c_void) -> Answer;
+        // Statistics, from release 1.15 on. A structure's size depends on the release.
+        cuFileGetStatsLevel: fn(*mut c_int) -> Answer;
+        cuFileSetStatsLevel: fn(c_int) -> Answer;
+        cuFileStatsStart: fn() -> Answer;
+        cuFileStatsStop: fn() -> Answer;
+        cuFileGetStatsL3: fn(*mut u64) -> Answer;
         // Only gpuio's stand-in has it.
         gpuio_soft_cufile_version: fn() -> c_int;
     }

@@ -15,6 +15,7 @@ mod facts;
 pub mod kernel;
 pub mod memory;
 pub mod mount;
+pub mod net;
 pub mod nfs;
 pub mod numa;
 pub mod nvidia_fs;

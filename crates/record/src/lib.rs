@@ -20,8 +20,8 @@ pub use plan::{
 pub use proof::{Proof, Route, Says, Source, Verdict, Witness};
 pub use result::{
     CacheReading, CpuCost, CpuScope, DirectionResult, EndedHow, EngineGot, FileLegCounters,
-    IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes, StorageReading, Tool,
-    VerifyMismatch, VerifyOutcome, WorkerResult,
+    HopBytes, IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes, StorageReading,
+    Tool, VerifyMismatch, VerifyOutcome, ViaGpu, WorkerResult,
 };
 pub use warning::{Warning, WarningKind};
 

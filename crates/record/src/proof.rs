@@ -47,6 +47,8 @@ pub enum Route {
         /// Driver index of that GPU.
         gpu: u32,
     },
+    /// More than one of these: part of the bytes, or a direction, by another than the rest.
+    Mixed,
     /// The witnesses disagree, or none could tell.
     Unknown,
 }
@@ -70,7 +72,8 @@ pub enum Source {
 /// One witness of one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Witness {
-    /// Name: `own`, `process_io`, `block`, `page_cache`, `nvidia_fs`, `nfs`.
+    /// Name: `own`, `process_io`, `block`, `nfs`, `nic`, `page_cache`, `cufile_stats`,
+    /// `cufile_properties`, `nvidia_fs`, `gpu_pcie`.
     pub name: String,
     /// `read` or `write`.
     pub direction: String,

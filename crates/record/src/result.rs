@@ -110,6 +110,9 @@ pub struct JobResult {
     pub engine: Vec<EngineGot>,
     /// The tool's own count of the file leg, ramp included.
     pub file_leg: FileLegCounters,
+    /// On a path through another GPU that GPU, and what the path itself counted; absent elsewhere.
+    #[serde(default)]
+    pub via: Option<ViaGpu>,
     /// Direct or buffered as the kernel holds the descriptors (fcntl F_GETFL), read back.
     pub direct_got: DirectMode,
     /// Page cache before and after, over the job's files.
@@ -219,6 +222,26 @@ pub struct FileLegCounters {
     pub short_ios: u64,
     /// I/Os that failed.
     pub faults: u64,
+}
+
+/// Another GPU on the way, by the path's own counters, ramp included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ViaGpu {
+    /// Driver index of that GPU.
+    pub gpu: u32,
+    /// From files.
+    pub read: HopBytes,
+    /// To files.
+    pub write: HopBytes,
+}
+
+/// Bytes of the copies of one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HopBytes {
+    /// Between host memory and the GPU on the way.
+    pub host_near: u64,
+    /// Between that GPU and the one that was asked for.
+    pub near_far: u64,
 }
 
 /// Page cache and storage traffic around a job. Absent figures could not be read.

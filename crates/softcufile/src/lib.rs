@@ -14,6 +14,8 @@
 //!   done when the stream comes to them, with the parameters as they are then.
 //! - A file is registered before it is read or written; memory may be.
 //! - The first registration opens the library if nobody did.
+//! - It has no direct way and says so in its properties; its statistics count every transfer as one
+//!   done by POSIX calls, in one entry for all GPUs, which it does not know apart.
 //!
 //! The environment is read at the first call:
 //!
@@ -37,4 +39,5 @@ mod fault;
 mod file;
 mod machine;
 mod properties;
+mod stats;
 mod stream;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::cuda::{Context, Cuda, HostFunction, NOT_INITIALIZED};
 use crate::fault::{Faults, How};
 use crate::file::Registered;
+use crate::stats::Stats;
 
 /// Most bytes that a transfer holds in host memory at once.
 const CHUNK: usize = 1 << 20;
@@ -74,6 +75,7 @@ struct State {
 /// The whole library.
 pub(crate) struct Machine {
     faults: Faults,
+    pub(crate) stats: Stats,
     state: Mutex<State>,
 }
 
@@ -83,7 +85,7 @@ pub(crate) fn get() -> Result<&'static Machine, Failure> {
     let made = MACHINE.get_or_init(|| {
         let text = std::env::var("GPUIO_SOFT_CUFILE_FAIL").unwrap_or_default();
         let faults = Faults::read(&text).ok()?;
-        Some(Machine { faults, state: Mutex::default() })
+        Some(Machine { faults, stats: Stats::default(), state: Mutex::default() })
     });
     made.as_ref().ok_or(Failure::from(code::INVALID_PROPS))
 }
@@ -224,7 +226,9 @@ impl Machine {
         if asked.base == 0 || registered.is_some_and(|len| end.is_none_or(|end| end > len as u64)) {
             return Err(code::CUDA_POINTER_RANGE_ERROR.into());
         }
-        move_bytes(&cuda, &file, asked, offset, asked.base + skip)
+        let moved = move_bytes(&cuda, &file, asked, offset, asked.base + skip)?;
+        self.stats.count(asked.way, moved, offset);
+        Ok(moved)
     }
 }
 

@@ -48,7 +48,13 @@ pub(crate) unsafe extern "C" fn cuFileDriverGetProperties(properties: *mut Prope
         let poll = if POLL.load(Ordering::Relaxed) { POLL_MODE } else { 0 };
         let found = Properties {
             poll_threshold: POLL_KIB.load(Ordering::Relaxed),
+            max_direct_io: 16 << 10,
             control_flags: ALLOW_COMPAT | poll,
+            max_device_cache: 128 << 10,
+            per_buffer_cache: 1 << 10,
+            max_pinned: 32 << 20,
+            max_batch: 128,
+            max_batch_timeout_ms: 5,
             ..Properties::default()
         };
         // SAFETY: not null, and the caller's promise by the guide.

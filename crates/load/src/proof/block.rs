@@ -14,7 +14,8 @@ use super::{Case, Row, Share, Testimony, Witness, size};
 pub(super) const ROW: Row = Row {
     name: "block",
     source: "/sys/dev/block/*/stat, all processes together",
-    first: |root, jobs| {
+    first: |scene| {
+        let (root, jobs) = (scene.root, scene.jobs);
         let stacks: Vec<Result<Stack, String>> = jobs.iter().map(|job| stack(root, job)).collect();
         let numbers =
             stacks.iter().flatten().flat_map(|stack| stack.tops.iter().chain(&stack.leaves));

@@ -83,3 +83,88 @@ fn the_reason_names_what_blurs_the_figure() {
     add(&mut zram.leaves, &device("zram0", 3, BlockKind::Virtual, Vec::new()));
     assert!(why(&zram, 10, None, 10, Some(Share::All)).contains("virtual"));
 }
+
+/// A tree with a mirror of two partitions and a volume on it, as sysfs has them.
+struct Mirror(tempfile::TempDir);
+
+impl Mirror {
+    const DISKS: [&str; 2] = ["sys/devices/pci0000:00/nvme0n1", "sys/devices/pci0000:00/nvme1n1"];
+    const MD: &str = "sys/devices/virtual/block/md0";
+    const DM: &str = "sys/devices/virtual/block/dm-0";
+
+    fn new() -> Mirror {
+        let mirror = Mirror(tempfile::tempdir().unwrap());
+        mirror.put(&format!("{}/md/level", Self::MD), "raid1\n");
+        mirror.put(&format!("{}/dm/name", Self::DM), "vg-data\n");
+        for (nth, disk) in Self::DISKS.iter().enumerate() {
+            mirror.device(disk, &format!("259:{}", nth * 4));
+            let partition = format!("{disk}/{}p2", disk.rsplit('/').next().unwrap());
+            mirror.put(&format!("{partition}/partition"), "2\n");
+            mirror.device(&partition, &format!("259:{}", nth * 4 + 2));
+            mirror.slave(Self::MD, &partition);
+        }
+        mirror.device(Self::MD, "9:0");
+        mirror.slave(Self::DM, Self::MD);
+        mirror.device(Self::DM, "253:0");
+        mirror
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn link(&self, from: &str, to: &str) {
+        let from = self.0.path().join(from);
+        std::fs::create_dir_all(from.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(self.0.path().join(to), from).unwrap();
+    }
+
+    fn device(&self, at: &str, number: &str) {
+        self.put(&format!("{at}/dev"), &format!("{number}\n"));
+        self.put(&format!("{at}/size"), "2048\n");
+        self.link(&format!("sys/dev/block/{number}"), at);
+        self.link(&format!("sys/class/block/{}", at.rsplit('/').next().unwrap()), at);
+        self.written(at, 0);
+    }
+
+    fn slave(&self, at: &str, member: &str) {
+        self.link(&format!("{at}/slaves/{}", member.rsplit('/').next().unwrap()), member);
+    }
+
+    fn written(&self, at: &str, sectors: u64) {
+        self.put(&format!("{at}/stat"), &format!("0 0 0 0 1 0 {sectors} 1 0 1 1\n"));
+    }
+
+    fn root(&self) -> Root {
+        Root::at(self.0.path())
+    }
+}
+
+#[test]
+fn a_volume_on_a_mirror_of_partitions_is_seen_down_to_them() {
+    let mirror = Mirror::new();
+    let (root, volume) = (mirror.root(), DeviceNumber { major: 253, minor: 0 });
+    let facts = block::read(&root, volume, &mut Vec::new()).unwrap();
+    let mut stack = Stack::default();
+    add(&mut stack.tops, &facts);
+    leaves(&mut stack.leaves, &facts);
+    assert_eq!(names(&stack.tops), "dm-0");
+    assert_eq!(names(&stack.leaves), "nvme0n1p2+nvme1n1p2", "not their whole disks");
+    let read = || {
+        let all = stack.tops.iter().chain(&stack.leaves);
+        all.map(|device| (device.number, sample(&root, device.number))).collect::<Samples>()
+    };
+    let before = read();
+    mirror.written(Mirror::DM, 16);
+    mirror.written(Mirror::MD, 16);
+    for disk in Mirror::DISKS {
+        // Others write to the rest of the disk meanwhile.
+        mirror.written(disk, 5000);
+        mirror.written(&format!("{disk}/{}p2", disk.rsplit('/').next().unwrap()), 16);
+    }
+    let witness = Block { stacks: Vec::new(), before, after: read() };
+    assert_eq!(witness.moved(&stack.tops, Flow::Write), Some(16 * 512));
+    assert_eq!(witness.moved(&stack.leaves, Flow::Write), Some(2 * 16 * 512), "both copies");
+}

@@ -8,17 +8,24 @@
 //! therefore bounded by the group's total: see [`share()`].
 
 mod block;
+mod cufile_properties;
+mod cufile_stats;
+mod gpu_pcie;
+mod library;
 mod mounts;
 mod nfs;
+mod nic;
 mod nvidia_fs;
 mod own;
 mod page_cache;
+mod pcie_meter;
 mod process_io;
 mod share;
 mod verdict;
 
 use gpuio_host::Root;
-use gpuio_record::{DirectMode, JobPlan, JobResult, Proof, Witness as Entry};
+use gpuio_io::path::CufileDriver;
+use gpuio_record::{DirectMode, JobPlan, JobResult, MemoryKind, Proof, Witness as Entry};
 use gpuio_units::human_bytes;
 
 pub(crate) use share::Share;
@@ -30,12 +37,30 @@ struct Row {
     name: &'static str,
     source: &'static str,
     /// Reads for the first time, when all files are open and nothing has started.
-    first: fn(&Root, &[JobPlan]) -> Box<dyn Witness>,
+    first: fn(&Scene<'_>) -> Box<dyn Witness>,
+}
+
+/// What witnesses look at.
+struct Scene<'a> {
+    root: &'a Root,
+    jobs: &'a [JobPlan],
+    /// The open cuFile library, where some path of the run needs it.
+    cufile: Option<&'a CufileDriver>,
 }
 
 /// All witnesses, in the order in which they are shown.
-const WITNESSES: &[Row] =
-    &[own::ROW, process_io::ROW, block::ROW, nfs::ROW, page_cache::ROW, nvidia_fs::ROW];
+const WITNESSES: &[Row] = &[
+    own::ROW,
+    process_io::ROW,
+    block::ROW,
+    nfs::ROW,
+    nic::ROW,
+    page_cache::ROW,
+    cufile_stats::ROW,
+    cufile_properties::ROW,
+    nvidia_fs::ROW,
+    gpu_pcie::ROW,
+];
 
 /// A witness with its first reading.
 trait Witness {
@@ -82,6 +107,22 @@ impl Case<'_> {
     }
 }
 
+/// Whether a library moves the job's bytes.
+fn by_library(job: &JobPlan) -> bool {
+    Way::of(&job.path.choice.got) == Way::Library
+}
+
+/// Whether GPU memory is no memory of the CPU's: on machines with 64-bit Arm CPUs it may be
+/// (NVLink-C2C), where a POSIX call can reach it without a buffer between.
+const APART: bool = cfg!(target_arch = "x86_64");
+const NOT_APART: &str = "on this kind of machine POSIX calls may reach GPU memory by themselves";
+
+/// Whether the bytes were asked for in GPU memory.
+fn on_gpu(job: &JobPlan) -> bool {
+    let host = matches!(job.memory, MemoryKind::Pinned | MemoryKind::Malloc | MemoryKind::Mmap);
+    !job.gpus.is_empty() && !host
+}
+
 fn bytes(result: &JobResult, flow: Flow) -> u64 {
     match flow {
         Flow::Read => result.file_leg.read_bytes,
@@ -126,9 +167,9 @@ pub(crate) struct Evidence {
 
 impl Evidence {
     /// First readings.
-    pub(crate) fn begin(jobs: &[JobPlan]) -> Evidence {
-        let root = Root::live();
-        let first = |row: &'static Row| (row, (row.first)(&root, jobs));
+    pub(crate) fn begin(jobs: &[JobPlan], cufile: Option<&CufileDriver>) -> Evidence {
+        let scene = Scene { root: &Root::live(), jobs, cufile };
+        let first = |row: &'static Row| (row, (row.first)(&scene));
         Evidence { witnesses: WITNESSES.iter().map(first).collect() }
     }
 
@@ -167,8 +208,11 @@ impl Evidence {
             let mut heard: Vec<(&'static Row, Testimony)> =
                 self.witnesses.iter().map(|(row, who)| (*row, who.testify(&case))).collect();
             reconcile(&mut heard);
-            let saws: Vec<(&str, Saw)> =
+            let mut saws: Vec<(&str, Saw)> =
                 heard.iter().map(|(row, said)| (row.name, said.saw)).collect();
+            // What the path says of itself is part of `own`, beside the legs.
+            let via = result.via.as_ref();
+            saws.extend(via.map(|via| (own::ROW.name, own::relayed(via, flow, case.bytes()))));
             judged.push((flow, verdict::judge(&ask, &saws)));
             entries.extend(heard.into_iter().map(|(row, said)| entry(row, &ask, said)));
         }
@@ -234,6 +278,9 @@ fn asked(job: &JobPlan) -> String {
         ),
         (Way::Ring, DirectMode::Buffered) => format!(
             "{path}, buffered: through the page cache and a buffer in host memory to GPU memory"
+        ),
+        (Way::Relay, _) => format!(
+            "{path}: between storage and a buffer in host memory, then through another GPU's memory"
         ),
         (Way::Library, _) => format!("{path}: between storage and GPU memory, by a library"),
     }

@@ -12,7 +12,8 @@ use super::{Case, Row, Testimony, Witness, size};
 pub(super) const ROW: Row = Row {
     name: "nfs",
     source: "/proc/self/mountstats, bytes from and to the server, all processes together",
-    first: |root, jobs| {
+    first: |scene| {
+        let (root, jobs) = (scene.root, scene.jobs);
         let points: Vec<Option<Vec<PathBuf>>> = jobs
             .iter()
             .map(|job| match mounts::kept(root, job) {

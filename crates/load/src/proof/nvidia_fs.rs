@@ -3,13 +3,13 @@
 use gpuio_host::Root;
 use gpuio_host::nvidia_fs::{self, NvidiaFsSample};
 
-use super::verdict::{Flow, Saw, Way};
-use super::{Case, Row, Testimony, Witness, size};
+use super::verdict::{Flow, Saw};
+use super::{Case, Row, Testimony, Witness, by_library, size};
 
 pub(super) const ROW: Row = Row {
     name: "nvidia_fs",
     source: "/proc/driver/nvidia-fs/stats, all processes together",
-    first: |root, _| Box::new(NvidiaFs { before: read(root), after: Err(String::new()) }),
+    first: |scene| Box::new(NvidiaFs { before: read(scene.root), after: Err(String::new()) }),
 };
 
 struct NvidiaFs {
@@ -58,7 +58,7 @@ impl Witness for NvidiaFs {
             return said;
         };
         let moved = if case.flow == Flow::Read { read } else { written };
-        let library = |at: usize| Way::of(&case.jobs[at].path.choice.got) == Way::Library;
+        let library = |at: usize| by_library(&case.jobs[at]);
         said.moved = Some(moved);
         if !library(case.at) {
             said.why = "this path does not use it; what it counts is others'".to_owned();

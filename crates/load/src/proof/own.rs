@@ -1,15 +1,15 @@
 //! gpuio's own counters, leg by leg.
 
 use gpuio_host::Root;
-use gpuio_record::{DirectionResult, JobPlan};
+use gpuio_record::{DirectionResult, HopBytes, JobPlan, ViaGpu};
 
 use super::verdict::{Flow, Saw, Way};
-use super::{Case, Row, Testimony, Witness, size};
+use super::{Case, Row, Share, Testimony, Witness, size};
 
 pub(super) const ROW: Row = Row {
     name: "own",
     source: "gpuio's counters at the engine's door, and the I/Os that landed",
-    first: |_, _| Box::new(Own),
+    first: |_| Box::new(Own),
 };
 
 /// Counters begin at 0 with each job: there is nothing to read first.
@@ -54,8 +54,49 @@ impl Witness for Own {
 fn legs(way: Way, gpu: bool) -> &'static str {
     match (way, gpu) {
         (Way::User, false) => "all that landed passed the file leg, and there is no other",
-        (Way::Ring, true) => "all that landed passed a buffer in host memory and a GPU copy",
+        (Way::Ring | Way::Relay, true) => {
+            "all that landed passed a buffer in host memory and a GPU copy"
+        }
         (_, true) => "all that landed passed the file leg, and then a GPU copy",
         (_, false) => "all that landed passed the file leg, and no GPU copy was timed",
+    }
+}
+
+/// What a path through another GPU counted of itself: of the file leg's `bytes` those that made
+/// both hops.
+pub(super) fn relayed(via: &ViaGpu, flow: Flow, bytes: u64) -> Saw {
+    let HopBytes { host_near, near_far } = match flow {
+        Flow::Read => via.read,
+        Flow::Write => via.write,
+    };
+    let both = host_near.min(near_far);
+    let share = if bytes == 0 {
+        return Saw::Nothing;
+    } else if both >= bytes - bytes / 10 {
+        Share::All
+    } else if both < bytes.div_ceil(20) {
+        Share::Little
+    } else {
+        Share::Part
+    };
+    Saw::Relayed { gpu: via.gpu, share }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn all_bytes_have_to_have_made_both_hops() {
+        let of = |host_near, near_far| {
+            let read = HopBytes { host_near, near_far };
+            relayed(&ViaGpu { gpu: 3, read, write: HopBytes::default() }, Flow::Read, 1000)
+        };
+        let saw = |share| Saw::Relayed { gpu: 3, share };
+        assert_eq!(of(1000, 1000), saw(Share::All));
+        assert_eq!(of(1000, 899), saw(Share::Part));
+        assert_eq!(of(1000, 0), saw(Share::Little));
+        let unused = ViaGpu { gpu: 3, ..ViaGpu::default() };
+        assert_eq!(relayed(&unused, Flow::Write, 0), Saw::Nothing);
     }
 }

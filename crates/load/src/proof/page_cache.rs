@@ -9,7 +9,7 @@ pub(super) const ROW: Row = Row {
     name: "page_cache",
     source: "cachestat(2) or mincore(2) over the job's files",
     // The run reads residency for its own results: reading it twice would cost a mapping each.
-    first: |_, _| Box::new(PageCache),
+    first: |_| Box::new(PageCache),
 };
 
 /// Less than this share of what could have come in is noise: metadata, and others who look.

@@ -10,7 +10,8 @@ use super::{Case, Row, Share, Testimony, Witness, goes_through_cache, size};
 pub(super) const ROW: Row = Row {
     name: "process_io",
     source: "/proc/self/io, read_bytes and write_bytes",
-    first: |root, jobs| {
+    first: |scene| {
+        let (root, jobs) = (scene.root, scene.jobs);
         let kept = jobs.iter().map(|job| mounts::kept(root, job)).collect();
         Box::new(ProcessIo { kept, before: read(root), after: Err(String::new()) })
     },

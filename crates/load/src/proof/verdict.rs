@@ -3,7 +3,7 @@
 
 use gpuio_record::{Route, Says, Source, Verdict};
 
-use super::Share;
+use super::{Share, library};
 
 /// Reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) enum Way {
     User,
     /// Our own buffer in host memory, and copies between it and GPU memory.
     Ring,
+    /// As `Ring`, with the memory of another GPU between the buffer and the GPU that was asked for.
+    Relay,
     /// Somebody else's code decides.
     Library,
 }
@@ -39,7 +41,8 @@ impl Way {
     pub(super) fn of(path: &str) -> Way {
         match path {
             "host" => Way::User,
-            "staged" | "cached" | "gather" => Way::Ring,
+            "staged" | "cached" | "gather" | "managed" => Way::Ring,
+            "routed" => Way::Relay,
             _ => Way::Library,
         }
     }
@@ -71,8 +74,29 @@ pub(super) enum Saw {
     Cache(Growth),
     /// Our own legs: whether all bytes passed host memory, and whether GPU copies were timed.
     Legs { host: bool, gpu: bool },
+    /// The path's own counters: this share of the bytes passed the memory of the GPU with this
+    /// driver index, which is not the one that was asked for.
+    Relayed { gpu: u32, share: Share },
     /// nvidia-fs moved this share of the bytes.
     NvidiaFs(Share),
+    /// What a library says of the way that all bytes took.
+    Library(Told),
+    /// Whether the GPU's own link carried the bytes: all of them at least, or next to none.
+    Reached(bool),
+}
+
+/// The way that a library took, by its own word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Through host memory.
+    Host,
+    /// Past host memory. It does not say whether another GPU's memory lay between.
+    Past {
+        /// Whether none could: there is one GPU, and its memory was registered.
+        straight: bool,
+    },
+    /// Some through host memory and some past it.
+    Both,
 }
 
 /// What was asked and is to be judged.
@@ -105,10 +129,13 @@ pub(super) fn speaks(ask: &Ask, saw: Saw) -> Says {
         Saw::Nothing => Says::CantTell,
         Saw::Legs { host, gpu } => match ask.way {
             Way::User if host && !gpu => Says::For,
-            Way::Ring if host && gpu => Says::For,
-            Way::User | Way::Ring => Says::Against,
+            Way::Ring | Way::Relay if host && gpu => Says::For,
+            Way::User | Way::Ring | Way::Relay => Says::Against,
             Way::Library => Says::CantTell,
         },
+        Saw::Relayed { .. } if ask.way != Way::Relay => Says::CantTell,
+        Saw::Relayed { share: Share::All, .. } => Says::For,
+        Saw::Relayed { .. } => Says::Against,
         Saw::Storage(share) => match (ask.direct, share) {
             (true, Share::All) | (false, Share::Part | Share::Little) => Says::For,
             (true, _) => Says::Against,
@@ -126,6 +153,12 @@ pub(super) fn speaks(ask: &Ask, saw: Saw) -> Says {
         // cuFile moves bytes without nvidia-fs too (peer-to-peer DMA, CUDA 12.8): no bytes here
         // are no proof of a detour.
         Saw::NvidiaFs(_) => Says::CantTell,
+        Saw::Library(_) if ask.way != Way::Library => Says::CantTell,
+        Saw::Library(Told::Past { .. }) => Says::For,
+        Saw::Library(Told::Host | Told::Both) => Says::Against,
+        Saw::Reached(_) if ask.way == Way::User => Says::CantTell,
+        Saw::Reached(true) => Says::For,
+        Saw::Reached(false) => Says::Against,
     }
 }
 
@@ -136,23 +169,48 @@ pub(super) fn judge(ask: &Ask, saws: &[(&str, Saw)]) -> Judged {
         Saw::Legs { host, gpu } => Some((*host, *gpu)),
         _ => None,
     });
+    let missed = saws.iter().find(|(_, saw)| *saw == Saw::Reached(false));
+    let unknown = |why: &str| (Route::Unknown, why.to_owned());
     let (route, because) = match (ask.way, legs) {
-        (Way::Library, _) => (Route::Unknown, library(saws)),
-        (_, None) => (Route::Unknown, "gpuio itself moved no bytes".to_owned()),
-        (_, Some((false, _))) => {
-            (Route::Unknown, "bytes landed that did not pass the file leg".to_owned())
+        (_, None) => unknown("gpuio itself moved no bytes"),
+        (_, Some((false, _))) => unknown("bytes landed that did not pass the file leg"),
+        (Way::Ring | Way::Relay | Way::Library, _) if missed.is_some() => {
+            unknown("witnesses disagree: bytes landed, and the GPU's link carried next to none")
         }
-        (Way::User, Some((true, true))) | (Way::Ring, Some((true, false))) => {
-            (Route::Unknown, "the legs are not those of this path".to_owned())
+        (Way::Library, _) => library::route(saws, source, &served),
+        (Way::User, Some((true, true))) | (Way::Ring | Way::Relay, Some((true, false))) => {
+            unknown("the legs are not those of this path")
         }
         (Way::User, Some((true, false))) => (host_route(source), served),
         (Way::Ring, Some((true, true))) => {
-            let gpu = if ask.software_gpu { "the software GPU's memory" } else { "GPU memory" };
+            let gpu = memory(ask);
             (Route::BounceHost, format!("all passed a host buffer beside {gpu}; {served}"))
         }
+        (Way::Relay, Some((true, true))) => relay(ask, saws, &served),
     };
     let source = if route == Route::Unknown { Source::Unknown } else { source };
     Judged { route, source, as_asked: as_asked(ask, route, source), because }
+}
+
+fn memory(ask: &Ask) -> &'static str {
+    if ask.software_gpu { "the software GPU's memory" } else { "GPU memory" }
+}
+
+/// A path through another GPU: which one is its own counters' word.
+fn relay(ask: &Ask, saws: &[(&str, Saw)], served: &str) -> (Route, String) {
+    let relayed = saws.iter().find_map(|(_, saw)| match saw {
+        Saw::Relayed { gpu, share } => Some((*gpu, *share)),
+        _ => None,
+    });
+    match relayed {
+        Some((gpu, Share::All)) => {
+            let to = memory(ask);
+            let text = format!("all passed a host buffer and GPU {gpu} beside {to}; {served}");
+            (Route::BounceGpu { gpu }, text)
+        }
+        Some((gpu, _)) => (Route::Unknown, format!("only part of what landed passed GPU {gpu}")),
+        None => (Route::Unknown, "which GPU lay between was not counted".to_owned()),
+    }
 }
 
 /// Where bytes went that end in host memory.
@@ -164,21 +222,12 @@ fn host_route(source: Source) -> Route {
     }
 }
 
-fn library(saws: &[(&str, Saw)]) -> String {
-    let all = saws.iter().any(|(_, saw)| *saw == Saw::NvidiaFs(Share::All));
-    let text = if all {
-        "nvidia-fs moved these bytes, but whether straight into this GPU's memory no witness tells"
-    } else {
-        "no witness tells which way the library took"
-    };
-    text.to_owned()
-}
-
 fn as_asked(ask: &Ask, route: Route, source: Source) -> bool {
     let route_fits = match ask.way {
         Way::User if ask.direct => route == Route::Direct,
         Way::User => route == Route::HostMemory,
         Way::Ring => route == Route::BounceHost,
+        Way::Relay => matches!(route, Route::BounceGpu { .. }),
         Way::Library => route == Route::Direct,
     };
     let source_fits = match source {
@@ -303,8 +352,10 @@ fn join((route, source): (Route, Source), other: &Judged) -> (Route, Source) {
         route
     } else if host(route) && host(other.route) {
         Route::HostMemory
-    } else {
+    } else if route == Route::Unknown || other.route == Route::Unknown {
         Route::Unknown
+    } else {
+        Route::Mixed
     };
     let source = if route == Route::Unknown {
         Source::Unknown
@@ -328,6 +379,7 @@ fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
     let stop = match route {
         Route::Unknown => return "unknown".to_owned(),
         Route::Direct => return "direct".to_owned(),
+        Route::Mixed => return "mixed".to_owned(),
         Route::HostMemory => {
             return match source {
                 Source::Mixed => "mixed".to_owned(),

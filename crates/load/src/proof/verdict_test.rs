@@ -101,6 +101,105 @@ fn nothing_is_claimed_of_a_library() {
     assert_eq!(says(Saw::NvidiaFs(Share::Little)), Says::CantTell, "peer-to-peer DMA");
 }
 
+const HOST: Saw = Saw::Library(Told::Host);
+const BOTH: Saw = Saw::Library(Told::Both);
+const PAST: Saw = Saw::Library(Told::Past { straight: false });
+const STRAIGHT: Saw = Saw::Library(Told::Past { straight: true });
+
+/// A library's job whose bytes all came from storage, with these further witnesses.
+fn library(further: &[(&'static str, Saw)]) -> String {
+    let ask = Ask { way: Way::Library, ..ASK };
+    let mut seen = saws(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
+    seen.extend(further);
+    together(vec![(ask.flow, judge(&ask, &seen))], false).2
+}
+
+#[test]
+fn a_library_s_own_word_is_believed_where_nobody_denies_it() {
+    let is = |further: &[(&'static str, Saw)], words: &str| {
+        let sentence = library(further);
+        assert_eq!(sentence.split(':').next(), Some(words), "{sentence}");
+    };
+    let all = Saw::NvidiaFs(Share::All);
+    is(&[("cufile_stats", HOST), ("cufile_properties", HOST)], "bounce (host)");
+    is(&[("cufile_properties", HOST)], "bounce (host)");
+    is(&[("cufile_stats", BOTH)], "mixed");
+    is(&[("cufile_stats", STRAIGHT)], "direct");
+    is(&[("cufile_stats", STRAIGHT), ("nvidia_fs", all)], "direct");
+    is(&[("cufile_stats", PAST), ("nvidia_fs", all)], "unknown");
+    is(&[("cufile_stats", HOST), ("nvidia_fs", all)], "unknown");
+    is(&[("cufile_stats", STRAIGHT), ("cufile_properties", HOST)], "unknown");
+    is(&[("cufile_stats", BOTH), ("cufile_properties", HOST)], "unknown");
+    is(&[("cufile_stats", HOST), ("gpu_pcie", Saw::Reached(false))], "unknown");
+    is(&[("cufile_stats", HOST), ("gpu_pcie", Saw::Reached(true))], "bounce (host)");
+    let sentence = library(&[("cufile_stats", HOST), ("nvidia_fs", all)]);
+    assert!(sentence.contains("through host memory by cufile_stats"), "{sentence}");
+    assert!(sentence.contains("past it by nvidia_fs"), "{sentence}");
+}
+
+#[test]
+fn straight_past_host_memory_needs_storage_that_delivered() {
+    let ask = Ask { way: Way::Library, ..ASK };
+    let mut seen = saws(HOST_LEGS, LITTLE, LITTLE, STILL).to_vec();
+    seen.push(("cufile_stats", STRAIGHT));
+    assert_eq!(judge(&ask, &seen).route, Route::Unknown);
+    seen[3] = ("cufile_stats", HOST);
+    let judged = judge(&ask, &seen);
+    assert_eq!(judged.route, Route::Unknown, "{judged:?}");
+    seen.truncate(3);
+    seen.extend([("page_cache", STILL), ("cufile_stats", HOST)]);
+    let words = together(vec![(ask.flow, judge(&ask, &seen))], false).0.words;
+    assert_eq!(words, "bounce (host), from page cache");
+}
+
+#[test]
+fn a_path_through_another_gpu_names_it() {
+    let relay = Ask { way: Way::of("routed"), ..ASK };
+    let of = |legs, through: Option<Saw>| {
+        let mut seen = saws(legs, ALL, ALL, EMPTY).to_vec();
+        seen.extend(through.map(|saw| ("own", saw)));
+        together(vec![(relay.flow, judge(&relay, &seen))], false)
+    };
+    let through = |share| Some(Saw::Relayed { gpu: 2, share });
+    let (verdict, as_asked, sentence) = of(RING_LEGS, through(Share::All));
+    assert_eq!((verdict.words.as_str(), as_asked), ("bounce (GPU 2)", true), "{sentence}");
+    assert!(sentence.contains("a host buffer and GPU 2"), "{sentence}");
+    assert_eq!(of(RING_LEGS, through(Share::Part)).0.words, "unknown");
+    assert_eq!(of(RING_LEGS, None).0.words, "unknown");
+    assert_eq!(of(HOST_LEGS, through(Share::All)).0.words, "unknown");
+    assert_eq!(speaks(&relay, through(Share::All).unwrap()), Says::For);
+    assert_eq!(speaks(&relay, through(Share::Little).unwrap()), Says::Against);
+    assert_eq!(speaks(&ASK, through(Share::All).unwrap()), Says::CantTell);
+}
+
+#[test]
+fn a_link_that_carried_nothing_denies_a_gpu_leg() {
+    let ring = Ask { way: Way::Ring, ..ASK };
+    let mut seen = saws(RING_LEGS, ALL, ALL, EMPTY).to_vec();
+    seen.push(("gpu_pcie", Saw::Reached(false)));
+    let judged = judge(&ring, &seen);
+    assert_eq!(judged.route, Route::Unknown);
+    assert!(judged.because.contains("witnesses disagree"), "{}", judged.because);
+    seen[4].1 = Saw::Reached(true);
+    assert_eq!(judge(&ring, &seen).route, Route::BounceHost);
+    assert_eq!(speaks(&ring, Saw::Reached(true)), Says::For);
+    assert_eq!(speaks(&ASK, Saw::Reached(false)), Says::CantTell);
+}
+
+#[test]
+fn directions_that_took_different_ways_are_mixed() {
+    let judged = |flow, saw| {
+        let ask = Ask { way: Way::Library, flow, ..ASK };
+        let mut seen = saws(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
+        seen.push(("cufile_stats", saw));
+        (flow, judge(&ask, &seen))
+    };
+    let (verdict, as_asked, sentence) =
+        together(vec![judged(Flow::Read, STRAIGHT), judged(Flow::Write, HOST)], false);
+    assert_eq!((verdict.words.as_str(), as_asked), ("mixed", false), "{sentence}");
+    assert_eq!(verdict.route, Route::Mixed);
+}
+
 #[test]
 fn bytes_without_a_file_leg_or_without_our_count_are_unknown() {
     let lost = Saw::Legs { host: false, gpu: false };
@@ -156,14 +255,60 @@ fn any_share() -> impl Strategy<Value = Saw> {
     prop_oneof![Just(NONE), Just(ALL), Just(PART), Just(LITTLE)]
 }
 
+fn any_told() -> impl Strategy<Value = Saw> {
+    prop_oneof![Just(NONE), Just(HOST), Just(BOTH), Just(PAST), Just(STRAIGHT)]
+}
+
+/// What witnesses of the way to the GPU may say: two of the library, nvidia-fs, its own counters
+/// of a path through another GPU, and the link.
+fn any_way() -> impl Strategy<Value = Vec<(&'static str, Saw)>> {
+    let module = prop_oneof![Just(NONE), Just(Saw::NvidiaFs(Share::All))];
+    let relayed = any_share().prop_map(|saw| match saw {
+        Saw::Storage(share) => Saw::Relayed { gpu: 4, share },
+        _ => NONE,
+    });
+    let link = prop_oneof![Just(NONE), any::<bool>().prop_map(Saw::Reached)];
+    (any_told(), any_told(), module, relayed, link).prop_map(|(stats, can, module, via, link)| {
+        vec![
+            ("cufile_stats", stats),
+            ("cufile_properties", can),
+            ("nvidia_fs", module),
+            ("own", via),
+            ("gpu_pcie", link),
+        ]
+    })
+}
+
 fn any_ask() -> impl Strategy<Value = Ask> {
-    let way = prop_oneof![Just(Way::User), Just(Way::Ring), Just(Way::Library)];
+    let way = prop_oneof![Just(Way::User), Just(Way::Ring), Just(Way::Relay), Just(Way::Library)];
     (way, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
         |(way, direct, direct_got, read)| {
             let flow = if read { Flow::Read } else { Flow::Write };
             Ask { way, direct, direct_got, flow, ..ASK }
         },
     )
+}
+
+/// Whether a route to or from GPU memory is one that these witnesses name and none denies.
+fn supported(ask: &Ask, route: Route, legs: Saw, ways: &[(&str, Saw)]) -> bool {
+    let said = |saw: Saw| ways.iter().any(|(_, other)| *other == saw);
+    let past = said(PAST) || said(STRAIGHT) || said(Saw::NvidiaFs(Share::All));
+    let library = ask.way == Way::Library && matches!(legs, Saw::Legs { host: true, .. });
+    let missed = said(Saw::Reached(false)) && ask.way != Way::User;
+    let named = match route {
+        Route::Direct if ask.way == Way::User => legs == HOST_LEGS,
+        Route::Direct => library && said(STRAIGHT) && !said(HOST) && !said(BOTH),
+        Route::HostMemory => ask.way == Way::User && legs == HOST_LEGS,
+        Route::BounceHost if ask.way == Way::Ring => legs == RING_LEGS,
+        Route::BounceHost => library && said(HOST) && !past && !said(BOTH),
+        Route::Mixed => library && said(BOTH) && !past && !said(HOST),
+        Route::BounceGpu { gpu } => {
+            let through = said(Saw::Relayed { gpu, share: Share::All });
+            ask.way == Way::Relay && legs == RING_LEGS && through
+        }
+        Route::Unknown => return true,
+    };
+    named && !missed
 }
 
 proptest! {
@@ -179,11 +324,13 @@ proptest! {
         host in any::<bool>(), gpu in any::<bool>(), counted in any::<bool>(),
         storage in proptest::collection::vec(any_share(), 3),
         cache in prop_oneof![Just(NONE), Just(STILL), Just(EMPTY), Just(GREW), Just(FIRST_PASS)],
+        ways in any_way(),
     ) {
         let legs = if counted { Saw::Legs { host, gpu } } else { NONE };
         let names = ["process_io", "block", "nfs"];
         let mut seen: Vec<(&str, Saw)> = names.into_iter().zip(storage.clone()).collect();
         seen.extend([("own", legs), ("page_cache", cache)]);
+        seen.extend(ways.clone());
         let judged = judge(&ask, &seen);
         let told: Vec<Saw> = storage.into_iter().filter(|saw| *saw != NONE).collect();
         let only = |saw: Saw| !told.is_empty() && told.iter().all(|other| *other == saw);
@@ -199,14 +346,12 @@ proptest! {
             Source::Mixed => prop_assert!(only(PART)),
             Source::Unknown => {}
         }
+        prop_assert!(supported(&ask, judged.route, legs, &ways), "{judged:?}\n{seen:?}");
         match judged.route {
-            Route::Direct => prop_assert!(judged.source == Source::Storage && legs == HOST_LEGS),
-            Route::HostMemory => {
-                prop_assert!(judged.source != Source::Unknown && legs == HOST_LEGS);
-            }
-            Route::BounceHost => prop_assert!(ask.way == Way::Ring && legs == RING_LEGS),
-            Route::BounceGpu { .. } => prop_assert!(false, "no witness tells of another GPU"),
+            Route::Direct => prop_assert_eq!(judged.source, Source::Storage),
+            Route::HostMemory => prop_assert_ne!(judged.source, Source::Unknown),
             Route::Unknown => prop_assert_eq!(judged.source, Source::Unknown),
+            _ => {}
         }
         if judged.as_asked {
             let against = seen.iter().any(|(_, saw)| speaks(&ask, *saw) == Says::Against);

@@ -90,6 +90,7 @@ pub(super) fn result(job: &JobPlan, ios: u64) -> JobResult {
             process_write_bytes: Some(writes * 4096),
             ..CacheReading::default()
         },
+        via: None,
         proof: None,
         failures: Vec::new(),
         failed: 0,

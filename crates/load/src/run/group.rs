@@ -156,7 +156,7 @@ impl Group<'_> {
         watch: &dyn Watch,
     ) -> Measured {
         let before = Before::take(self.jobs);
-        let mut evidence = Evidence::begin(self.jobs);
+        let mut evidence = Evidence::begin(self.jobs, self.means.cufile.as_ref());
         let open_ns = self.clock.now() - opening;
         let usage = Usage::of_process();
         let start = self.clock.now() + LEAD_NS;

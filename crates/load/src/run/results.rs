@@ -71,6 +71,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         file_leg,
         direct_got: direct(&ready),
         cache,
+        via: None,
         proof: None,
         failures: failures.into_record(job),
         failed,

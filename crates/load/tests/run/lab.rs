@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_load::places::LivePlaces;
@@ -82,6 +83,7 @@ pub(crate) struct Lab {
     directory: tempfile::TempDir,
     host: HostFacts,
     driver: Option<Driver>,
+    cufile: Option<gpuio_cufile::Driver>,
     gpus: Gpus,
     pub(crate) diary: Diary,
 }
@@ -96,6 +98,7 @@ impl Lab {
             directory: tempfile::tempdir().unwrap(),
             host: gpuio_host::collect(&Root::live()),
             driver: None,
+            cufile: None,
             gpus: Gpus::Absent { why: "this test has none".into() },
             diary: Diary { lines: Mutex::default(), flag: Arc::default(), stop },
         }
@@ -117,6 +120,15 @@ impl Lab {
         Lab { driver: Some(driver), gpus, ..Lab::new() }
     }
 
+    /// With the software GPU and the stand-in for cuFile.
+    pub(crate) fn with_cufile() -> Lab {
+        let lab = Lab::with_gpu();
+        let search = Search { stand_in: true, ..Search::default() };
+        let library = Library::load(&search).unwrap();
+        let cufile = gpuio_cufile::Driver::open(library, None, true).unwrap();
+        Lab { cufile: Some(cufile), ..lab }
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -136,7 +148,7 @@ impl Lab {
             gpus,
             places: &places,
             engine_missing: &missing,
-cufile_missing: &|_| Some("not opened".to_owned()),
+            cufile_missing: &|_| self.cufile.is_none().then(|| "not opened".to_owned()),
             cufile_direct: Err("not opened"),
         };
         plan(&spec, &machine).unwrap_or_else(|error| panic!("{error}"))
@@ -145,8 +157,8 @@ cufile_missing: &|_| Some("not opened".to_owned()),
     pub(crate) fn carry_out(&self, plan: &mut Plan) -> Result<Ran, RunError> {
         let permit = Permit { make_missing: true, ..Permit::default() };
         let stop = Arc::clone(&self.diary.flag);
-        let means =
-            Means { driver: self.driver.as_ref(), host: &self.host, stop, cufile: None, permit };
+        let cufile = self.cufile.clone();
+        let means = Means { driver: self.driver.as_ref(), host: &self.host, stop, cufile, permit };
         run(plan, &means, &self.diary)
     }
 

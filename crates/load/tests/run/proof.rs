@@ -1,8 +1,8 @@
 //! The way that bytes took, proven on real files.
 
-use gpuio_record::{DirectMode, JobResult, Proof, Route, Says, Source};
+use gpuio_record::{DirectMode, JobResult, Proof, Route, Says, Source, Witness};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, child_passes};
 
 fn proof(job: &JobResult) -> &Proof {
     job.proof.as_ref().unwrap()
@@ -21,6 +21,12 @@ fn storage_is_seen(proof: &Proof) -> bool {
 
 #[test]
 fn buffered_reads_over_and_over_come_from_the_page_cache() {
+    child_passes("proof::with_buffered_reads_alone", &[]);
+}
+
+#[test]
+#[ignore = "run by buffered_reads_over_and_over_come_from_the_page_cache: counts are a process's"]
+fn with_buffered_reads_alone() {
     // The first pass may come from storage: it is less than a twentieth of all.
     let job = Lab::new().job("size=1m\nbs=256k\nloops=64\ndirect=0\nengine=psync");
     let proof = proof(&job);
@@ -61,6 +67,12 @@ fn an_engine_that_moves_nothing_proves_nothing() {
 
 #[test]
 fn a_ring_bounces_in_host_memory() {
+    child_passes("proof::with_a_ring_alone", &[]);
+}
+
+#[test]
+#[ignore = "run by a_ring_bounces_in_host_memory: counts are a process's"]
+fn with_a_ring_alone() {
     let lab = Lab::with_gpu();
     let job = lab.job("path=cached\nsize=1m\nbs=256k\nloops=64\nengine=psync");
     let proof = proof(&job);
@@ -94,4 +106,59 @@ fn jobs_that_ran_together_share_counters_and_say_so() {
     };
     assert_eq!(directions(&ran.jobs[0]), ["read"]);
     assert_eq!(directions(&ran.jobs[1]), ["read", "write"]);
+}
+
+fn witness<'a>(proof: &'a Proof, name: &str, direction: &str) -> &'a Witness {
+    let mut of = proof.witnesses.iter();
+    of.find(|witness| witness.name == name && witness.direction == direction).unwrap()
+}
+
+#[test]
+fn a_library_that_bounces_is_found_out_by_its_own_counts() {
+    child_passes("proof::with_the_stand_in_for_cufile", &[]);
+}
+
+/// The stand-in goes through host memory and says so twice: by what it counts and by what it can.
+#[test]
+#[ignore = "run by a_library_that_bounces_is_found_out_by_its_own_counts: counts are a process's"]
+fn with_the_stand_in_for_cufile() {
+    let lab = Lab::with_cufile();
+    let text = "[global]\ndirectory=${DIR}\nsize=1m\nbs=128k\npath=gds\n\
+                [a]\nloops=8\nfile_prefix=a\n[b]\nstonewall\nloops=4\nrw=rw\nfile_prefix=b\n";
+    let ran = lab.run(text);
+    for job in &ran.jobs {
+        let proof = proof(job);
+        assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
+        assert!(!proof.as_asked, "a library is asked to go straight");
+        assert!(proof.sentence.contains("cufile_stats and cufile_properties"), "{proof:#?}");
+        let stats = witness(proof, "cufile_stats", "read");
+        assert_eq!(stats.says, Says::Against);
+        assert_eq!(stats.moved, Some(job.file_leg.read_bytes));
+        assert_eq!(stats.moved, stats.of);
+        let pcie = witness(proof, "gpu_pcie", "read");
+        assert_eq!((pcie.says, pcie.moved), (Says::CantTell, None), "a software GPU has no link");
+    }
+    // The second group's counts begin where the first's ended, and are compared from there.
+    let (first, second) = (&ran.jobs[0], &ran.jobs[1]);
+    let count = |job| witness(proof(job), "cufile_stats", "read").before.clone().unwrap();
+    assert!(count(first).starts_with("n=0 "), "{}", count(first));
+    assert!(count(second).starts_with("n=64 posix=64 nvfs=0 p2p=0 "), "{}", count(second));
+    let written = witness(proof(second), "cufile_stats", "write");
+    assert_eq!(written.moved, Some(second.file_leg.write_bytes));
+}
+
+#[test]
+fn witnesses_that_do_not_concern_a_job_say_so() {
+    let job = Lab::new().job("size=1m\nbs=64k\nengine=psync");
+    let proof = proof(&job);
+    for (name, why) in [
+        ("cufile_stats", "does not use cuFile"),
+        ("cufile_properties", "does not use cuFile"),
+        ("gpu_pcie", "no GPU"),
+        ("nic", "not on NFS"),
+    ] {
+        let silent = witness(proof, name, "read");
+        assert_eq!(silent.says, Says::CantTell, "{name}");
+        assert!(silent.why.contains(why), "{name}: {}", silent.why);
+    }
 }

@@ -21,6 +21,7 @@ fn short(verdict: &Verdict) -> String {
     let stop = match (verdict.route, verdict.source) {
         (Route::Direct, _) => return "direct".to_owned(),
         (Route::Unknown, _) => return "unknown".to_owned(),
+        (Route::Mixed, _) => return "mixed".to_owned(),
         (Route::HostMemory, Source::PageCache) => return "cache".to_owned(),
         (Route::HostMemory, Source::StorageThroughPageCache) => return "via cache".to_owned(),
         (Route::HostMemory, Source::Mixed) => return "mixed".to_owned(),

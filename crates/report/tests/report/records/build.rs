@@ -207,6 +207,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         },
         direct_got: plan.direct,
         cache: CacheReading::default(),
+        via: None,
         proof: Some(proof(plan)),
         failures: Vec::new(),
         failed: 0,

@@ -1,0 +1,108 @@
+//! What cuFile says that it can do: whether it knows any way past host memory.
+
+use gpuio_cufile::Abilities;
+use gpuio_host::Root;
+
+use super::verdict::{Saw, Told};
+use super::{APART, Case, NOT_APART, Row, Testimony, Witness, by_library, on_gpu};
+
+pub(super) const ROW: Row = Row {
+    name: "cufile_properties",
+    source: "cuFileDriverGetProperties and /proc/modules",
+    first: |scene| {
+        let asked = scene.cufile.filter(|_| scene.jobs.iter().any(by_library));
+        let can = asked.and_then(|driver| driver.abilities());
+        Box::new(CufileProperties { can, module: module(scene.root) })
+    },
+};
+
+struct CufileProperties {
+    /// They do not change while the library is open.
+    can: Option<Abilities>,
+    /// Whether the kernel has nvidia-fs loaded; `None` when it does not tell.
+    module: Option<bool>,
+}
+
+fn module(root: &Root) -> Option<bool> {
+    let modules = root.read("proc/modules").ok()??;
+    let named = |line: &str| line.split(' ').next() == Some("nvidia_fs");
+    Some(modules.body.lines().any(named))
+}
+
+impl Witness for CufileProperties {
+    fn again(&mut self, _root: &Root) {}
+
+    fn testify(&self, case: &Case<'_>) -> Testimony {
+        if !by_library(case.job()) {
+            return Testimony::none("this path does not use cuFile");
+        }
+        let Some(can) = &self.can else {
+            return Testimony::none("cuFile does not tell what it can do");
+        };
+        let text = reading(can);
+        let (saw, why) = match (on_gpu(case.job()), APART) {
+            (true, true) => judge(can, self.module),
+            (true, false) => (Saw::Nothing, NOT_APART.to_owned()),
+            (false, _) => (Saw::Nothing, "the bytes were asked for in host memory".to_owned()),
+        };
+        Testimony { before: Some(text.clone()), after: Some(text), saw, ..Testimony::none(why) }
+    }
+}
+
+fn reading(can: &Abilities) -> String {
+    let Abilities { nvidia_fs, storage, control, features, .. } = can;
+    let nvidia_fs =
+        nvidia_fs.map_or_else(|| "none".to_owned(), |(major, minor)| format!("{major}.{minor}"));
+    format!(
+        "nvidia-fs {nvidia_fs}, status {storage:#x}, control {control:#x}, features {features:#x}"
+    )
+}
+
+fn judge(can: &Abilities, module: Option<bool>) -> (Saw, String) {
+    if can.knows_a_direct_way() {
+        let ways = can.storage_names();
+        let mut text = "it knows ways past host memory".to_owned();
+        if !ways.is_empty() {
+            text.push_str(&format!(" ({})", ways.join(", ")));
+        }
+        text.push_str(", and does not say which it took");
+        return (Saw::Nothing, text);
+    }
+    if module == Some(true) {
+        let text = "it knows no way past host memory, yet nvidia-fs is loaded";
+        return (Saw::Nothing, text.to_owned());
+    }
+    let compat = if can.compat_allowed() { "allowed" } else { "not allowed" };
+    let text = format!(
+        "it knows no way but host memory: no nvidia-fs, no peer-to-peer DMA, no kind of storage \
+         with a way of its own; compatibility mode is {compat}"
+    );
+    (Saw::Library(Told::Host), text)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    const COMPAT: Abilities = Abilities { nvidia_fs: None, storage: 0, control: 2, features: 0xf };
+    const HOST: Saw = Saw::Library(Told::Host);
+
+    #[test]
+    fn only_a_library_without_any_other_way_went_through_host_memory() {
+        assert_eq!(judge(&COMPAT, Some(false)).0, HOST);
+        assert_eq!(judge(&COMPAT, None).0, HOST);
+        assert_eq!(judge(&COMPAT, Some(true)).0, Saw::Nothing, "the module is there");
+        let module = Abilities { nvidia_fs: Some((2, 22)), ..COMPAT };
+        assert_eq!(judge(&module, Some(true)).0, Saw::Nothing);
+        let p2p = Abilities { storage: 1 << 11, ..COMPAT };
+        let (saw, why) = judge(&p2p, Some(false));
+        assert_eq!(saw, Saw::Nothing);
+        assert!(why.contains("peer-to-peer"), "{why}");
+    }
+
+    #[test]
+    fn the_reading_has_every_flag() {
+        let text = reading(&COMPAT);
+        assert_eq!(text, "nvidia-fs none, status 0x0, control 0x2, features 0xf");
+    }
+}

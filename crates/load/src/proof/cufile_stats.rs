@@ -1,0 +1,175 @@
+//! What cuFile counted of its own transfers: how many through host memory and how many past it.
+
+use gpuio_cufile::{Counting, Moved, Stats};
+use gpuio_record::JobPlan;
+
+use super::verdict::{Flow, Saw, Told};
+use super::{
+    APART, Case, NOT_APART, Row, Scene, Share, Testimony, Witness, by_library, on_gpu, size,
+};
+
+pub(super) const ROW: Row = Row {
+    name: "cufile_stats",
+    source: "cuFileGetStatsL3, transfers of this process by the way they took",
+    first: |scene| Box::new(CufileStats::begin(scene)),
+};
+
+/// One entry per GPU of the machine, whether or not CUDA may use it.
+const GPUS: &str = "proc/driver/nvidia/gpus";
+
+struct CufileStats {
+    /// Counts until the second reading.
+    counting: Option<Counting>,
+    before: Result<Stats, String>,
+    after: Result<Stats, String>,
+    /// Whether the machine has one GPU only.
+    lone_gpu: bool,
+}
+
+impl CufileStats {
+    fn begin(scene: &Scene<'_>) -> CufileStats {
+        let started = start(scene);
+        let lone_gpu = scene.root.list(GPUS).is_ok_and(|gpus| gpus.len() == 1);
+        let (counting, before) = match started {
+            Ok((counting, stats)) => (Some(counting), Ok(stats)),
+            Err(why) => (None, Err(why)),
+        };
+        CufileStats { counting, before, after: Err("it was not read again".to_owned()), lone_gpu }
+    }
+
+    fn moved(&self, flow: Flow) -> Result<Moved, String> {
+        let (before, after) = (self.before.as_ref(), self.after.as_ref());
+        let (before, after) = (before.map_err(String::clone)?, after.map_err(String::clone)?);
+        let read = flow == Flow::Read;
+        let moved = before.total(read).until(&after.total(read));
+        moved.ok_or_else(|| "its counts were reset meanwhile".to_owned())
+    }
+
+    /// Whether nothing but this GPU's memory lies past host memory: cuFile has no other GPU to go
+    /// through, and need not go through a buffer of its own where memory is registered.
+    fn straight(&self, job: &JobPlan) -> bool {
+        self.lone_gpu && job.register_buffer == Some(true)
+    }
+}
+
+/// Has the library count, for groups that have a path of its own.
+fn start(scene: &Scene<'_>) -> Result<(Counting, Stats), String> {
+    if !scene.jobs.iter().any(by_library) {
+        return Err("no path of this group uses cuFile".to_owned());
+    }
+    let driver = scene.cufile.ok_or("cuFile is not open")?;
+    let counting = Counting::start(driver).map_err(|absent| absent.to_string())?;
+    let stats = counting.read().map_err(|absent| absent.to_string())?;
+    Ok((counting, stats))
+}
+
+fn reading(stats: &Stats, flow: Flow) -> String {
+    let total = stats.total(flow == Flow::Read);
+    let Moved { bytes, all, p2p, nvidia_fs, posix, .. } = total;
+    format!("n={all} posix={posix} nvfs={nvidia_fs} p2p={p2p} bytes={bytes}")
+}
+
+impl Witness for CufileStats {
+    fn again(&mut self, _root: &gpuio_host::Root) {
+        if let Some(counting) = self.counting.take() {
+            self.after = counting.read().map_err(|absent| absent.to_string());
+        }
+    }
+
+    fn testify(&self, case: &Case<'_>) -> Testimony {
+        if !by_library(case.job()) {
+            return Testimony::none("this path does not use cuFile");
+        }
+        let moved = match self.moved(case.flow) {
+            Ok(moved) => moved,
+            Err(why) => return Testimony::none(why),
+        };
+        let library = |at: usize| by_library(&case.jobs[at]);
+        let (of, share) = case.share(moved.bytes, library);
+        let straight = self.straight(case.job());
+        let (saw, why) = match (share, on_gpu(case.job())) {
+            (Some(Share::All), true) if !APART && moved.posix > 0 => {
+                (Saw::Nothing, NOT_APART.to_owned())
+            }
+            (Some(Share::All), true) => tell(&moved, straight),
+            (Some(Share::All), false) => {
+                (Saw::Nothing, "the bytes were asked for in host memory".to_owned())
+            }
+            _ => {
+                let (counted, of) = (size(moved.bytes), size(of));
+                (Saw::Nothing, format!("it counted {counted} of {of}: not these bytes alone"))
+            }
+        };
+        let text = |stats: &Result<Stats, String>| {
+            stats.as_ref().ok().map(|stats| reading(stats, case.flow))
+        };
+        Testimony {
+            before: text(&self.before),
+            after: text(&self.after),
+            moved: Some(moved.bytes),
+            of: Some(of),
+            saw,
+            why,
+        }
+    }
+}
+
+/// What counts of all transfers say. A large transfer counts as several of one kind.
+fn tell(moved: &Moved, straight: bool) -> (Saw, String) {
+    let Moved { all, p2p, nvidia_fs, posix, .. } = *moved;
+    let past = nvidia_fs.saturating_add(p2p);
+    let told = match (posix, past) {
+        _ if all == 0 => None,
+        (posix, 0) if posix == all => Some((Told::Host, "by POSIX calls: through host memory")),
+        (0, past) if past == all => {
+            let how = if p2p == 0 {
+                "by nvidia-fs"
+            } else if nvidia_fs == 0 {
+                "by peer-to-peer DMA"
+            } else {
+                "by nvidia-fs and peer-to-peer DMA"
+            };
+            Some((Told::Past { straight }, how))
+        }
+        (1.., 1..) if posix.saturating_add(past) == all => {
+            Some((Told::Both, "some by POSIX calls, others past host memory"))
+        }
+        _ => None,
+    };
+    match told {
+        Some((told, how)) => (Saw::Library(told), format!("all {all} transfers {how}")),
+        None => {
+            let text = format!(
+                "of {all} transfers {posix} by POSIX calls and {past} past host memory: what the \
+                 others are is not known"
+            );
+            (Saw::Nothing, text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn told(all: u64, posix: u64, nvidia_fs: u64, p2p: u64) -> Saw {
+        tell(&Moved { all, posix, nvidia_fs, p2p, ..Moved::default() }, false).0
+    }
+
+    #[test]
+    fn counts_tell_only_where_every_transfer_has_a_kind() {
+        assert_eq!(told(8, 8, 0, 0), Saw::Library(Told::Host));
+        assert_eq!(told(8, 0, 8, 0), Saw::Library(Told::Past { straight: false }));
+        assert_eq!(told(8, 0, 3, 5), Saw::Library(Told::Past { straight: false }));
+        assert_eq!(told(8, 1, 7, 0), Saw::Library(Told::Both));
+        for (all, posix, nvidia_fs) in [(0, 0, 0), (8, 7, 0), (8, 0, 7), (8, 8, 1), (8, 9, 0)] {
+            assert_eq!(told(all, posix, nvidia_fs, 0), Saw::Nothing, "{all} {posix} {nvidia_fs}");
+        }
+    }
+
+    #[test]
+    fn one_gpu_and_registered_memory_leave_no_other_way() {
+        let moved = Moved { all: 4, p2p: 4, ..Moved::default() };
+        assert_eq!(tell(&moved, true).0, Saw::Library(Told::Past { straight: true }));
+    }
+}

@@ -1,0 +1,169 @@
+//! Bytes that crossed the PCIe links of a job's GPUs, by NVML: whether bytes reached the GPU.
+
+use gpuio_host::Root;
+use gpuio_record::JobPlan;
+
+use super::pcie_meter::{Links, Meter};
+use super::verdict::{Flow, Saw, Way};
+use super::{Case, Row, Testimony, Witness, on_gpu, size};
+
+pub(super) const ROW: Row = Row {
+    name: "gpu_pcie",
+    source: "NVML fields 197 and 198 of the job's GPUs, all processes together",
+    first: |scene| {
+        let mut uuids: Vec<String> = scene.jobs.iter().flat_map(real).collect();
+        uuids.sort();
+        uuids.dedup();
+        let meter = match uuids.is_empty() {
+            true => Err("no GPU with a PCIe link is in the group".to_owned()),
+            false => Meter::start(uuids),
+        };
+        Box::new(GpuPcie { state: State::Running(meter) })
+    },
+};
+
+/// UUIDs of a job's GPUs that are hardware.
+fn real(job: &JobPlan) -> Vec<String> {
+    let real = job.gpus.iter().filter(|gpu| !gpu.software);
+    real.map(|gpu| gpu.uuid.clone()).collect()
+}
+
+enum State {
+    Running(Result<Meter, String>),
+    Ended(Result<Links, String>),
+}
+
+struct GpuPcie {
+    state: State,
+}
+
+/// What the links of several GPUs carried in one direction.
+#[derive(Debug, PartialEq, Eq)]
+struct Sum {
+    bytes: u64,
+    first: u64,
+    last: u64,
+    other_links: bool,
+}
+
+/// All links of `uuids` together, seen from the GPUs: they receive what is read from files.
+fn sum(links: &Result<Links, String>, uuids: &[String], flow: Flow) -> Result<Sum, String> {
+    let links = links.as_ref().map_err(String::clone)?;
+    let at = usize::from(flow == Flow::Read);
+    let mut sum = Sum { bytes: 0, first: 0, last: 0, other_links: false };
+    for uuid in uuids {
+        let link = links.iter().find(|(of, _)| of == uuid);
+        let (_, carried) = link.ok_or_else(|| format!("{uuid} was not read"))?;
+        let carried = carried.as_ref().map_err(String::clone)?;
+        sum.bytes = sum.bytes.saturating_add(carried.bytes.as_ref().map_err(String::clone)?[at]);
+        sum.first = sum.first.saturating_add(carried.first[at]);
+        sum.last = sum.last.saturating_add(carried.last[at]);
+        sum.other_links |= carried.other_links > 0;
+    }
+    Ok(sum)
+}
+
+/// Whether links that carried `moved` carried the job's `own` bytes, among `of` of all jobs.
+fn judge(moved: u64, own: u64, of: u64, other_links: bool) -> Saw {
+    if own == 0 {
+        Saw::Nothing
+    } else if moved >= of.saturating_sub(own / 10) {
+        Saw::Reached(true)
+    } else if moved < own.div_ceil(20) && !other_links {
+        Saw::Reached(false)
+    } else {
+        Saw::Nothing
+    }
+}
+
+impl Witness for GpuPcie {
+    fn again(&mut self, _root: &Root) {
+        let state = std::mem::replace(&mut self.state, State::Ended(Err("stopped".to_owned())));
+        if let State::Running(meter) = state {
+            self.state = State::Ended(meter.and_then(Meter::stop));
+        }
+    }
+
+    fn testify(&self, case: &Case<'_>) -> Testimony {
+        let job = case.job();
+        let uuids = real(job);
+        if uuids.is_empty() {
+            return Testimony::none("the job has no GPU with a PCIe link");
+        }
+        if !on_gpu(job) || Way::of(&job.path.choice.got) == Way::User {
+            return Testimony::none("the bytes were asked for in host memory");
+        }
+        if Way::of(&job.path.choice.got) == Way::Relay {
+            return Testimony::none("between GPUs bytes may take NVLink, which is not PCIe");
+        }
+        let State::Ended(links) = &self.state else {
+            return Testimony::none("it was not read again");
+        };
+        let sum = match sum(links, &uuids, case.flow) {
+            Ok(sum) => sum,
+            Err(why) => return Testimony::none(why),
+        };
+        let shares = |at: usize| real(&case.jobs[at]).iter().any(|uuid| uuids.contains(uuid));
+        let (of, _) = case.share(sum.bytes, shares);
+        let saw = judge(sum.bytes, case.bytes(), of, sum.other_links);
+        let what = if case.flow == Flow::Read { "received" } else { "sent" };
+        Testimony {
+            before: Some(format!("{what} {}", sum.first)),
+            after: Some(format!("{what} {}", sum.last)),
+            moved: Some(sum.bytes),
+            of: Some(of),
+            saw,
+            why: why(saw, &sum, of),
+        }
+    }
+}
+
+fn why(saw: Saw, sum: &Sum, of: u64) -> String {
+    let (carried, of) = (size(sum.bytes), size(of));
+    match saw {
+        Saw::Reached(true) => format!(
+            "the GPU's link carried {carried} for {of}, packets' headers and others' traffic \
+             included; from where it does not say"
+        ),
+        Saw::Reached(_) => {
+            format!("the GPU's link carried {carried} for {of}: they went elsewhere")
+        }
+        _ if sum.other_links => {
+            format!("PCIe carried {carried} of {of}; this GPU has links to a CPU beside it")
+        }
+        _ => format!("the GPU's link carried {carried} of {of}: less than all"),
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::super::pcie_meter::Carried;
+    use super::*;
+
+    #[test]
+    fn a_link_says_whether_bytes_came_and_no_more() {
+        assert_eq!(judge(1080, 1000, 1000, false), Saw::Reached(true));
+        assert_eq!(judge(90_000, 1000, 1000, false), Saw::Reached(true), "others' traffic too");
+        assert_eq!(judge(900, 1000, 1000, false), Saw::Reached(true));
+        assert_eq!(judge(800, 1000, 1000, false), Saw::Nothing);
+        assert_eq!(judge(40, 1000, 1000, false), Saw::Reached(false));
+        assert_eq!(judge(40, 1000, 1000, true), Saw::Nothing, "NVLink-C2C");
+        assert_eq!(judge(9_800, 1000, 10_000, false), Saw::Nothing, "a fifth may be missing");
+        assert_eq!(judge(0, 0, 0, false), Saw::Nothing);
+    }
+
+    #[test]
+    fn reads_are_received_and_links_are_summed() {
+        let carried = |bytes| Carried { first: [1, 2], last: [3, 4], bytes, other_links: 0 };
+        let of = |uuid: &str, bytes| (uuid.to_owned(), Ok(carried(bytes)));
+        let broken = ("c".to_owned(), Err("gone".to_owned()));
+        let links = Ok(vec![of("a", Ok([10, 20])), of("b", Ok([30, 40])), broken]);
+        let uuids = |names: &[&str]| names.iter().map(|&name| name.into()).collect::<Vec<String>>();
+        let both = uuids(&["a", "b"]);
+        let read = Sum { bytes: 60, first: 4, last: 8, other_links: false };
+        assert_eq!(sum(&links, &both, Flow::Read), Ok(read));
+        assert_eq!(sum(&links, &both, Flow::Write).map(|sum| sum.bytes), Ok(40));
+        assert_eq!(sum(&links, &uuids(&["a", "c"]), Flow::Read), Err("gone".to_owned()));
+        assert!(sum(&links, &uuids(&["d"]), Flow::Read).is_err());
+    }
+}

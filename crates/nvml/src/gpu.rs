@@ -1,0 +1,197 @@
+//! What NVML tells of one GPU.
+
+use std::fmt;
+
+use nvml_wrapper::Device;
+use nvml_wrapper::enum_wrappers::device::PcieUtilCounter;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::structs::device::FieldId;
+
+use crate::Unread;
+use crate::counter::{self, Counter};
+
+/// Field: bytes that the GPU sent over PCIe (`NVML_FI_DEV_PCIE_COUNT_TX_BYTES`).
+const SENT: u32 = 197;
+/// Field: bytes that it received (`NVML_FI_DEV_PCIE_COUNT_RX_BYTES`).
+const RECEIVED: u32 = 198;
+/// Field: links to a CPU beside PCIe (`NVML_FI_DEV_C2C_LINK_COUNT`).
+const C2C_LINKS: u32 = 170;
+
+/// One GPU.
+pub struct Gpu<'library>(pub(crate) Device<'library>);
+
+impl fmt::Debug for Gpu<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gpu").field(&self.0.uuid().ok()).finish()
+    }
+}
+
+/// The window through which other devices reach GPU memory (BAR1), in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bar1 {
+    /// All of it.
+    pub total: u64,
+    /// In use.
+    pub used: u64,
+}
+
+/// A PCIe link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// PCIe generation, from 1.
+    pub generation: u32,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+impl Link {
+    /// Bytes that it carries per second and direction at most, before the packets' own headers.
+    /// `None` for a generation that is not known here.
+    #[must_use]
+    pub fn bytes_per_second(self) -> Option<u64> {
+        // Per lane: 2.5 and 5 GT/s at 8 of 10 bits, 8 to 32 GT/s at 128 of 130, 64 GT/s in flits
+        // of 256 bytes with 242 for packets (PCI Express Base Specification 6.0).
+        let lane: u64 = match self.generation {
+            1 => 250_000_000,
+            2 => 500_000_000,
+            3 => 984_615_384,
+            4 => 1_969_230_769,
+            5 => 3_938_461_538,
+            6 => 7_562_500_000,
+            _ => return None,
+        };
+        Some(lane * u64::from(self.lanes))
+    }
+}
+
+/// Everything of a GPU that does not move while a load runs, each reading on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readings {
+    /// Its product's name.
+    pub name: Result<String, Unread>,
+    /// Its UUID (`GPU-…`).
+    pub uuid: Result<String, Unread>,
+    /// Its PCI address, domain of 4 digits and lower case, as sysfs has it.
+    pub pci: Result<String, Unread>,
+    /// Its BAR1.
+    pub bar1: Result<Bar1, Unread>,
+    /// The link as it is now: idle GPUs save power at a lower generation.
+    pub link_now: Result<Link, Unread>,
+    /// The most that GPU and slot can do together.
+    pub link_most: Result<Link, Unread>,
+    /// Whether the driver stays awake without a user.
+    pub persistence: Result<bool, Unread>,
+}
+
+impl Gpu<'_> {
+    /// Reads all that does not move.
+    #[must_use]
+    pub fn readings(&self) -> Readings {
+        let device = &self.0;
+        Readings {
+            name: read("name", device.name()),
+            uuid: read("UUID", device.uuid()),
+            pci: read("PCI address", device.pci_info()).map(|info| address(&info.bus_id)),
+            bar1: read("BAR1", device.bar1_memory_info())
+                .map(|bar1| Bar1 { total: bar1.total, used: bar1.used }),
+            link_now: link(device.current_pcie_link_gen(), device.current_pcie_link_width()),
+            link_most: link(device.max_pcie_link_gen(), device.max_pcie_link_width()),
+            persistence: read("persistence mode", device.is_in_persistent_mode()),
+        }
+    }
+
+    /// Bytes that it sent and received over PCIe since the driver was loaded, headers of packets
+    /// included: about a twelfth more than the data at packets of 256 bytes.
+    ///
+    /// # Errors
+    /// When this GPU or driver has no such counters.
+    pub fn pcie_bytes(&self) -> Result<[Counter; 2], Unread> {
+        let what = "PCIe bytes (fields 197 and 198)";
+        let asked = [FieldId(SENT), FieldId(RECEIVED)];
+        let mut answers = read(what, self.0.field_values_for(&asked))?.into_iter();
+        let mut next = || {
+            let missing = || Unread { what, why: "no answer".to_owned() };
+            let sample = read(what, answers.next().ok_or_else(missing)?)?;
+            let value = read(what, sample.value)?;
+            counter::of(&value).ok_or_else(|| Unread { what, why: format!("{value:?}") })
+        };
+        Ok([next()?, next()?])
+    }
+
+    /// Bytes per second that it sends and receives over PCIe, each over the last 20 ms. A sample:
+    /// what lies between two of them is not known, and it is no counter.
+    ///
+    /// # Errors
+    /// When this GPU or driver does not tell.
+    pub fn pcie_rates(&self) -> Result<[u64; 2], Unread> {
+        let rate = |direction| {
+            let kib = read("PCIe throughput", self.0.pcie_throughput(direction))?;
+            Ok(u64::from(kib) * 1000)
+        };
+        Ok([rate(PcieUtilCounter::Send)?, rate(PcieUtilCounter::Receive)?])
+    }
+
+    /// Links to a CPU's memory beside PCIe (NVLink-C2C of Grace): bytes may go there and past
+    /// PCIe's counters.
+    ///
+    /// # Errors
+    /// When this GPU or driver does not tell, as those without such links.
+    pub fn c2c_links(&self) -> Result<u64, Unread> {
+        let what = "C2C links (field 170)";
+        let mut answers = read(what, self.0.field_values_for(&[FieldId(C2C_LINKS)]))?.into_iter();
+        let missing = || Unread { what, why: "no answer".to_owned() };
+        let value = read(what, read(what, answers.next().ok_or_else(missing)?)?.value)?;
+        counter::of(&value)
+            .map(|counter| counter.value)
+            .ok_or_else(|| Unread { what, why: format!("{value:?}") })
+    }
+}
+
+fn read<T>(what: &'static str, answer: Result<T, NvmlError>) -> Result<T, Unread> {
+    answer.map_err(|error| Unread::new(what, &error))
+}
+
+fn link(generation: Result<u32, NvmlError>, lanes: Result<u32, NvmlError>) -> Result<Link, Unread> {
+    let what = "PCIe link";
+    Ok(Link { generation: read(what, generation)?, lanes: read(what, lanes)? })
+}
+
+/// NVML prints a domain of 8 digits in upper case (`00000000:3B:00.0`), sysfs of 4 in lower.
+fn address(nvml: &str) -> String {
+    let lower = nvml.to_ascii_lowercase();
+    match lower.split_once(':') {
+        Some((domain, rest)) => {
+            let domain = domain.trim_start_matches('0');
+            format!("{domain:0>4}:{rest}")
+        }
+        None => lower,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_sysfs() {
+        assert_eq!(address("00000000:3B:00.0"), "0000:3b:00.0");
+        assert_eq!(address("00010001:00:06.0"), "10001:00:06.0");
+        assert_eq!(address("0000:06:00.0"), "0000:06:00.0");
+    }
+
+    #[test]
+    fn links_carry_what_the_specification_says() {
+        let rate = |generation, lanes| Link { generation, lanes }.bytes_per_second();
+        assert_eq!(rate(1, 16), Some(4_000_000_000));
+        assert_eq!(rate(4, 16), Some(31_507_692_304));
+        assert_eq!(rate(5, 16), Some(63_015_384_608));
+        assert_eq!(rate(9, 16), None);
+    }
+
+    #[test]
+    fn a_link_needs_both_readings() {
+        assert_eq!(link(Ok(5), Ok(16)), Ok(Link { generation: 5, lanes: 16 }));
+        let unread = link(Ok(5), Err(NvmlError::NotSupported)).unwrap_err();
+        assert_eq!(unread.what, "PCIe link");
+    }
+}
