@@ -93,6 +93,7 @@ impl Session {
             setup: ran.setup,
             jobs: ran.jobs,
             totals: ran.totals,
+            ceilings: ran.ceilings,
             warnings: ran.warnings,
         })
     }

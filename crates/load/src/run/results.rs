@@ -118,6 +118,7 @@ fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
             gpu: tally.legs.gpu.summary(),
             total,
         }),
+        of_ceiling: None,
     }
 }
 
@@ -191,5 +192,6 @@ fn sum<'a>(
             gpu: gpu.summary(),
             total,
         }),
+        of_ceiling: None,
     }
 }
