@@ -1,6 +1,8 @@
 //! What storage gives: the same load by path `host`, where bytes end in host memory.
 
-use gpuio_record::{CeilingKind, CeilingPlan, CeilingSource, JobPlan, MemoryKind, VerifyMode};
+use gpuio_record::{
+    CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, MemoryKind, VerifyMode,
+};
 
 use super::harness::{directions, named, path_choice, reading, unbound};
 use super::{Bench, Reading, Row, Same, Seen, Want};
@@ -24,7 +26,11 @@ fn plan(seen: &Seen<'_>) -> Vec<Want> {
         let mut plan =
             seen.ceiling(CeilingKind::Storage, format!("storage of {}, {word}", job.name));
         plan.direction = Some(direction);
-        plan.what = format!("the same load by path host, engine {engine}");
+        let cache = match job.direct {
+            DirectMode::Direct => "",
+            DirectMode::Buffered => ", files in the page cache as the jobs left them",
+        };
+        plan.what = format!("the same load by path host, engine {engine}{cache}");
         plan.engine = Some(engine.clone());
         let load = load(&plan, job);
         if let Some(host) = seen.jobs.iter().find(|host| is_it(host, &plan, &load, seen.jobs)) {

@@ -11,6 +11,7 @@ use gpuio_spec::{JobSpec, Spec};
 
 use super::*;
 
+mod ceilings;
 mod defaults;
 mod errors;
 mod groups;

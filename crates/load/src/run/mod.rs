@@ -8,7 +8,7 @@ mod error;
 mod failures;
 mod files;
 #[cfg(test)]
-mod fixture_test;
+pub(crate) mod fixture_test;
 pub(crate) mod gate;
 mod group;
 mod results;

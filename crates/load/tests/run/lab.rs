@@ -22,6 +22,10 @@ pub(crate) enum Stop {
         after_ms: u64,
     },
     Verifying,
+    /// This long after the first ceiling has begun to be measured.
+    Ceiling {
+        after_ms: u64,
+    },
 }
 
 /// Writes down what it is told.
@@ -36,6 +40,14 @@ impl Diary {
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
         self.lines.lock().unwrap().push(format!("{what} {}", names.join(" ")));
     }
+
+    fn raise(&self, after_ms: u64) {
+        let flag = Arc::clone(&self.flag);
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(after_ms));
+            flag.store(true, Ordering::Relaxed);
+        });
+    }
 }
 
 impl Watch for Diary {
@@ -46,11 +58,7 @@ impl Watch for Diary {
     fn started(&self, jobs: &[JobPlan]) {
         self.note("started", jobs);
         if let Stop::Started { after_ms } = self.stop {
-            let flag = Arc::clone(&self.flag);
-            std::thread::spawn(move || {
-                std::thread::sleep(std::time::Duration::from_millis(after_ms));
-                flag.store(true, Ordering::Relaxed);
-            });
+            self.raise(after_ms);
         }
     }
 
@@ -66,6 +74,13 @@ impl Watch for Diary {
     fn job_done(&self, job: &JobPlan, result: &JobResult) {
         assert_eq!(job.name, result.name);
         self.note("done", std::slice::from_ref(job));
+    }
+
+    fn ceiling(&self, name: &str) {
+        self.lines.lock().unwrap().push(format!("ceiling {name}"));
+        if let Stop::Ceiling { after_ms } = self.stop {
+            self.raise(after_ms);
+        }
     }
 }
 
@@ -95,6 +110,11 @@ impl Lab {
 
     /// With the software GPU.
     pub(crate) fn with_gpu() -> Lab {
+        Lab::with_gpu_stopping(Stop::Never)
+    }
+
+    /// The same, to be interrupted.
+    pub(crate) fn with_gpu_stopping(stop: Stop) -> Lab {
         let driver = Driver::load(&Which::Software).unwrap();
         let gpu = |device: &gpuio_gpu::DeviceFacts| Gpu {
             index: device.index,
@@ -106,7 +126,7 @@ impl Lab {
             software: true,
         };
         let gpus = Gpus::Present(driver.devices().unwrap().iter().map(gpu).collect());
-        Lab { driver: Some(driver), gpus, ..Lab::new() }
+        Lab { driver: Some(driver), gpus, ..Lab::stopping(stop) }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
