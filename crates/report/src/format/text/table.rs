@@ -57,7 +57,8 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     let any_failed = jobs(record).any(|(_, job)| job.read.failed + job.write.failed > 0);
     // Records of before verdicts were taken down have none.
     let any_proof = jobs(record).any(|(_, job)| job.proof.is_some());
-    let any_ceiling = !record.ceilings.is_empty();
+    let any_ceiling = jobs(record)
+        .any(|(_, job)| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some());
     let shown = |column: &usize| match *column {
         FAILED => any_failed,
         OF => any_ceiling,
