@@ -28,7 +28,9 @@ fn plan(seen: &Seen<'_>) -> Vec<Want> {
         plan.direction = Some(direction);
         let cache = match job.direct {
             DirectMode::Direct => "",
-            DirectMode::Buffered => ", files in the page cache as the jobs left them",
+            DirectMode::Buffered => {
+                ", begun as long before it counts, since a cold page cache is no ceiling"
+            }
         };
         plan.what = format!("the same load by path host, engine {engine}{cache}");
         plan.engine = Some(engine.clone());
@@ -65,6 +67,9 @@ fn load(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
     load.path = path_choice("host");
     load.engine = named(ceiling.engine.as_deref().unwrap_or(&job.engine.got));
     load.verify = if ceiling.restores { VerifyMode::Pass } else { VerifyMode::Off };
+    if load.direct == DirectMode::Buffered {
+        load.ramp_ns = load.stop.runtime_ns.unwrap_or(0);
+    }
     load.memory = MemoryKind::Malloc;
     load.streams = 0;
     load.gather_batch = None;

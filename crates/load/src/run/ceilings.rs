@@ -1,6 +1,7 @@
 //! Carries out the plan's ceilings after its last group: each as a group of its own.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use gpuio_gpu::Context;
 use gpuio_host::Root;
 use gpuio_io::clock::Clock;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{EndedHow, JobPlan, JobResult, Plan};
+use gpuio_record::{DirectMode, EndedHow, JobPlan, JobResult, Plan};
 
 use super::data::DataSet;
 use super::group::Group;
@@ -68,6 +69,7 @@ impl Loads<'_, '_> {
         if files {
             let making = |done, of| self.watch.making(done, of);
             self.data.prepare(jobs, &self.means.stop, &making)?;
+            clean_pages(job);
         }
         let mut alone = Ran::nothing();
         let group = Group {
@@ -84,6 +86,20 @@ impl Loads<'_, '_> {
         outcome?;
         let lost = || RunError::Panic { job: job.name.clone(), what: "it left no result".into() };
         alone.jobs.pop().ok_or_else(lost)
+    }
+}
+
+/// Sends dirty pages of the load's files to storage before its clock starts: O_DIRECT would wait
+/// for what a buffered load before it left to be written (open(2)). Buffered loads find the page
+/// cache as it was left. A file that can't be opened is told of by the load itself.
+fn clean_pages(job: &JobPlan) {
+    if job.direct != DirectMode::Direct {
+        return;
+    }
+    for target in &job.targets {
+        if let Ok(file) = File::open(&target.path) {
+            let _ = file.sync_data();
+        }
     }
 }
 
