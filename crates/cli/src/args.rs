@@ -148,6 +148,14 @@ pub(crate) struct Load {
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "pass")]
     pub(crate) verify: Option<String>,
+    /// Measure what could be reached at most, this long for each ceiling, after the jobs: 500ms
+    /// [off; on with --path all; 1 s if no time is given]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "on", conflicts_with = "no_ceilings")]
+    pub(crate) ceilings: Option<String>,
+    /// Measure no ceilings, with --path all either
+    #[arg(long)]
+    pub(crate) no_ceilings: bool,
     /// What writes carry: pattern or random [pattern]
     #[arg(long, value_name = "KIND")]
     pub(crate) fill: Option<String>,
@@ -263,7 +271,7 @@ impl Bench {
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 32] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 33] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -285,6 +293,7 @@ impl Bench {
             ("rate_process", &load.rate_process, "--rate-process"),
             ("seed", &load.seed, "--seed"),
             ("verify", &load.verify, "--verify"),
+            ("ceilings", &load.ceilings, "--ceilings"),
             ("fill", &load.fill, "--fill"),
             ("inject", &load.inject, "--inject"),
             ("gpu", &machine.gpu, "--gpu"),
@@ -314,9 +323,10 @@ impl Bench {
         // A colon parts names in the key; in a flag it belongs to the name.
         let name = |name: &String| ("filename", name.replace(':', "\\:"), "--filename");
         let names = data.filename.iter().map(name);
+        let off = load.no_ceilings.then(|| ("ceilings", "off".to_owned(), "--no-ceilings"));
         let switches = switches.into_iter().filter(|(_, on, _)| *on);
         let switches = switches.map(|(key, _, flag)| (key, String::new(), flag));
-        valued.chain(paths).chain(names).chain(switches).collect()
+        valued.chain(off).chain(paths).chain(names).chain(switches).collect()
     }
 
     /// Whether nothing at all was asked: the quick run.
@@ -327,4 +337,4 @@ impl Bench {
 }
 
 /// Keys that say where the quick run goes or on which GPU, and leave it the quick run.
-const QUICK_KEYS: [&str; 5] = ["directory", "gpu", "keep", "runtime", "file_prefix"];
+const QUICK_KEYS: [&str; 6] = ["directory", "gpu", "keep", "runtime", "file_prefix", "ceilings"];

@@ -119,6 +119,7 @@ impl Head<'_> {
             setup: ran.setup,
             jobs: ran.jobs.clone(),
             totals: ran.totals.clone(),
+            ceilings: ran.ceilings.clone(),
             warnings: ran.warnings.clone(),
         }
     }
@@ -150,6 +151,10 @@ impl Watch for Kept<'_> {
 
     fn job_done(&self, job: &JobPlan, result: &JobResult) {
         self.progress.job_done(job, result);
+    }
+
+    fn ceiling(&self, name: &str) {
+        self.progress.ceiling(name);
     }
 
     fn group_done(&self, plan: &Plan, ran: &Ran) {

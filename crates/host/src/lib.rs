@@ -20,6 +20,7 @@ pub mod nfs;
 pub mod numa;
 pub mod nvidia_fs;
 mod parse;
+pub mod pci;
 pub mod proc_io;
 pub mod residency;
 mod root;

@@ -4,6 +4,7 @@
 //! carries it out on pinned worker threads and returns the results. The only room that spawns
 //! workers. Prints nothing.
 
+pub(crate) mod ceiling;
 pub mod dataset;
 pub mod pace;
 pub mod pattern;

@@ -3,6 +3,7 @@
 //! Plain data with serde, versioned by [`SCHEMA_VERSION`]; the published JSON Schema is generated
 //! from these types. Nothing here computes a result, prints, or looks at the system.
 
+mod ceiling;
 mod cufile;
 pub mod facts;
 mod plan;
@@ -11,6 +12,7 @@ mod result;
 mod warning;
 mod warning_words;
 
+pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
 pub use cufile::CufileUsed;
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,

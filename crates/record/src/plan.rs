@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ceiling::CeilingPlan;
+
 /// Everything that a run will do, resolved against the facts of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
@@ -12,6 +14,9 @@ pub struct Plan {
     pub interval_ns: u64,
     /// Paths that `all` would have run and this machine can't take, each once.
     pub left_out: Vec<LeftOut>,
+    /// Ceilings that are looked for after the last group.
+    #[serde(default)]
+    pub ceilings: Vec<CeilingPlan>,
     /// Whether the GPUs are gpuio's software GPU: results must never stand beside hardware's.
     pub software_gpu: bool,
 }
@@ -115,6 +120,10 @@ pub struct JobPlan {
     pub shared_fd: bool,
     /// Whether files that this run makes are kept afterwards.
     pub keep: bool,
+    /// How long each of the job's ceilings is measured, nanoseconds; absent where none was asked
+    /// for.
+    #[serde(default)]
+    pub ceilings_ns: Option<u64>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.

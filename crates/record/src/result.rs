@@ -4,6 +4,7 @@ use gpuio_stat::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ceiling::{Ceiling, OfCeiling};
 use crate::cufile::CufileUsed;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::plan::{DirectMode, Plan};
@@ -43,6 +44,9 @@ pub struct Record {
     pub jobs: Vec<JobResult>,
     /// All jobs together, group by group in order.
     pub totals: Vec<RunTotals>,
+    /// What could have been reached at most, where it was asked for.
+    #[serde(default)]
+    pub ceilings: Vec<Ceiling>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
 }
@@ -80,6 +84,9 @@ pub struct SetupTimes {
     pub open_ns: u64,
     /// Verification after the clock.
     pub verify_ns: u64,
+    /// Ceilings.
+    #[serde(default)]
+    pub ceilings_ns: u64,
     /// Closing, and removal of files.
     pub close_ns: u64,
 }
@@ -150,6 +157,9 @@ pub struct DirectionResult {
     pub iops: f64,
     /// Latencies; absent when nothing landed.
     pub latency: Option<Latency>,
+    /// The rate beside the lowest of its ceilings; absent where none was found.
+    #[serde(default)]
+    pub of_ceiling: Option<OfCeiling>,
 }
 
 /// Latency, part by part.

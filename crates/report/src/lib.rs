@@ -3,6 +3,7 @@
 //! Nothing here measures, reads the system, prints, or looks at anything but its argument. Every
 //! function may be called from any thread and gives the same text for the same record.
 
+mod ceilings;
 pub mod format;
 mod number;
 mod workload;

@@ -81,6 +81,8 @@ pub struct JobSpec {
     pub direct: Option<bool>,
     /// Whether and when data is checked.
     pub verify: Option<Verify>,
+    /// Whether ceilings are looked for, and how long each is measured.
+    pub ceilings: Option<Ceilings>,
     /// Seed of every random choice.
     pub seed: Option<u64>,
     /// Upper limit per thread, in bytes per second.
@@ -234,6 +236,17 @@ pub enum Verify {
     Pass,
     /// Each block when it arrives, inside the measured run.
     Inline,
+}
+
+/// Whether ceilings are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ceilings {
+    /// They are not.
+    Off,
+    /// They are; nobody said for how long.
+    On,
+    /// They are, each measured for this long, in nanoseconds; at least 1.
+    For(u64),
 }
 
 /// How a rate limit spaces its I/Os.

@@ -16,8 +16,8 @@ mod value;
 pub use gdsio::{GdsioAsk, GdsioError, GdsioRun, parse as parse_gdsio};
 pub use ini::{JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file};
 pub use job::{
-    Arrivals, BlockShare, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, JobSpec, MemoryAsk, Rw,
-    Spec, Verify,
+    Arrivals, BlockShare, Ceilings, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, JobSpec,
+    MemoryAsk, Rw, Spec, Verify,
 };
 pub use keys::{Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table};
 pub use nearest::nearest;

@@ -5,8 +5,8 @@ mod list;
 mod number;
 
 pub(crate) use choice::{
-    arrivals, distribution, engine, fill, fio_engine, fio_memory, gpu, memory, on_or_off, rw, sync,
-    verify,
+    arrivals, ceilings, distribution, engine, fill, fio_engine, fio_memory, gpu, memory, on_or_off,
+    rw, sync, verify,
 };
 pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
 pub(crate) use number::{

@@ -124,6 +124,13 @@ impl Watch for Progress {
     fn job_done(&self, _job: &JobPlan, _result: &JobResult) {}
 
     fn group_done(&self, _plan: &Plan, _ran: &Ran) {}
+
+    fn ceiling(&self, name: &str) {
+        if let Ok(mut held) = self.jobs.lock() {
+            *held = format!("ceiling: {name}");
+        }
+        self.show(0.0, format!("ceiling: {name}: started (outside the jobs' clocks)"));
+    }
 }
 
 /// Columns of the terminal on standard output, or 120 where there is none.

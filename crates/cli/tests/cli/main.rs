@@ -10,6 +10,7 @@
 
 mod bad_days;
 mod bad_input;
+mod ceilings;
 mod corrupt;
 mod crowd;
 mod cufile;

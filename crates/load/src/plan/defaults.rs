@@ -2,7 +2,7 @@
 
 use gpuio_io::path;
 use gpuio_record::{BlockShare, DirectMode, Order, Stop};
-use gpuio_spec::{Dialect, JobSpec, Rw};
+use gpuio_spec::{Ceilings, Dialect, JobSpec, Rw};
 
 use super::machine::{DirectAnswer, Machine, Place};
 
@@ -36,6 +36,8 @@ const BATCHES: u32 = 3;
 pub(super) const RUNTIME_NS: u64 = 10_000_000_000;
 /// Bytes per thread of a data set that gpuio makes, when nobody said.
 pub(super) const SIZE: u64 = 1 << 30;
+/// How long a ceiling is measured when nobody said: enough for a rate, short beside the job.
+const CEILING_NS: u64 = 1_000_000_000;
 /// Salt of the pattern. One constant, so that any run can verify what any other wrote.
 pub(super) const SALT: u64 = 0x6770_7569_6f5f_3031;
 /// End of the reason for buffered I/O that nobody asked for; the file system's name precedes it.
@@ -232,15 +234,35 @@ pub(super) fn engine(
     if is_fio(job) {
         return because("psync", "fio's default");
     }
+    fitting(direct, machine.engine_missing)
+}
+
+/// The engine that suits O_DIRECT or the page cache, of those that can run here, and why.
+pub(crate) fn fitting(
+    direct: DirectMode,
+    missing: &dyn Fn(&str) -> Option<String>,
+) -> (String, Option<String>) {
+    let because = |name: &str, why: &str| (name.to_owned(), Some(why.to_owned()));
     if direct == DirectMode::Buffered {
         return because("psync", "buffered I/O is served by copying on the calling thread");
     }
-    match (machine.engine_missing)("io_uring") {
+    match missing("io_uring") {
         None => because("io_uring", "O_DIRECT I/O gains from depth"),
-        Some(why) => match (machine.engine_missing)("libaio") {
+        Some(why) => match missing("libaio") {
             None => because("libaio", &format!("io_uring can't run here: {why}")),
             Some(_) => because("psync", "neither io_uring nor libaio can run here"),
         },
+    }
+}
+
+/// How long each ceiling of a job is measured, if at all: on by default where paths are compared.
+pub(super) fn ceilings(job: &JobSpec) -> Option<u64> {
+    let all = || job.paths.as_ref().is_some_and(|paths| paths.iter().any(|path| path == "all"));
+    match job.ceilings {
+        Some(Ceilings::Off) => None,
+        Some(Ceilings::On) => Some(CEILING_NS),
+        Some(Ceilings::For(time)) => Some(time),
+        None => all().then_some(CEILING_NS),
     }
 }
 

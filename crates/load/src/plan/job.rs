@@ -73,6 +73,7 @@ pub(super) fn resolve(
         register_buffer: (!path.uses_engine()).then_some(asked.skip_bufregister != Some(true)),
         shared_fd: asked.shared_fd.unwrap_or(false),
         keep: asked.keep.unwrap_or(!ground.scratch),
+        ceilings_ns: defaults::ceilings(asked),
         inject: asked.inject.clone(),
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),

@@ -110,7 +110,8 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
         Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
         None => INTERVAL_NS / 5,
     };
-    Ok(Plan { jobs, interval_ns, left_out, software_gpu })
+    let ceilings = crate::ceiling::plan(&jobs, machine.engine_missing);
+    Ok(Plan { jobs, interval_ns, left_out, ceilings, software_gpu })
 }
 
 /// Whether a job is spread over several paths. Each of them runs in a group of its own: paths are

@@ -12,6 +12,7 @@ use gpuio_spec::{JobSpec, Spec};
 use super::*;
 
 mod auto;
+mod ceilings;
 mod defaults;
 mod errors;
 mod groups;

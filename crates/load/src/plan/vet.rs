@@ -165,6 +165,7 @@ fn times(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
         ("runtime_ns", plan.stop.runtime_ns.unwrap_or(0)),
         ("ramp_ns", plan.ramp_ns),
         ("start_delay_ns", plan.start_delay_ns),
+        ("ceilings", plan.ceilings_ns.unwrap_or(0)),
     ];
     match all.iter().find(|(_, time)| *time > TIME_MOST_NS) {
         None => Ok(()),

@@ -6,7 +6,7 @@ use super::RunError;
 
 /// Restricts the calling thread to `cpus` (sched_setaffinity(2)); an empty list changes nothing.
 /// Memory that the thread touches first then comes from its own NUMA node.
-pub(super) fn pin(cpus: &[u32]) -> Result<(), RunError> {
+pub(crate) fn pin(cpus: &[u32]) -> Result<(), RunError> {
     if cpus.is_empty() {
         return Ok(());
     }

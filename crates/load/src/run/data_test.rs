@@ -17,7 +17,13 @@ fn directory() -> tempfile::TempDir {
 }
 
 fn plan(jobs: Vec<JobPlan>) -> Plan {
-    Plan { jobs, interval_ns: 1_000_000_000, left_out: Vec::new(), software_gpu: false }
+    Plan {
+        jobs,
+        interval_ns: 1_000_000_000,
+        left_out: Vec::new(),
+        ceilings: Vec::new(),
+        software_gpu: false,
+    }
 }
 
 fn permit() -> Permit {

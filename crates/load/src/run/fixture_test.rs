@@ -26,7 +26,7 @@ impl Places for Disk {
 }
 
 /// Four CPUs and 16 GiB.
-pub(super) fn host() -> HostFacts {
+pub(crate) fn host() -> HostFacts {
     HostFacts {
         cpu: CpuFacts { allowed: Some(vec![0, 1, 2, 3]), ..CpuFacts::default() },
         memory: MemoryFacts { usable_bytes: Some(16 << 30), ..MemoryFacts::default() },
@@ -35,7 +35,7 @@ pub(super) fn host() -> HostFacts {
 }
 
 /// The plan of the one job that these lines of a job file ask for. There is one GPU.
-pub(super) fn job(lines: &str) -> JobPlan {
+pub(crate) fn job(lines: &str) -> JobPlan {
     let text = format!("[a]\n{lines}\n");
     let spec = gpuio_spec::parse_job_file("f", text, &|_| None).expect("the test's own lines");
     let gpu = Gpu {
@@ -62,7 +62,7 @@ pub(super) fn job(lines: &str) -> JobPlan {
 }
 
 /// 10 s in which `ios` I/Os of 4 KiB came from storage or went there, and nothing unusual.
-pub(super) fn result(job: &JobPlan, ios: u64) -> JobResult {
+pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
     let bytes = ios * 4096;
     let (reads, writes) = if job.read_percent > 0 { (ios, 0) } else { (0, ios) };
     let direction = |ios: u64| DirectionResult { ios, bytes: ios * 4096, ..Default::default() };

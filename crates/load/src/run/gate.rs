@@ -9,7 +9,7 @@ use gpuio_stat::Live;
 
 /// How far a group has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// Workers open their files and memory.
     Opening,
     /// They run from this moment on the run's clock.
@@ -22,10 +22,10 @@ pub(super) enum Stage {
 
 /// What the threads of a group share. Workers only load `stop` and `epoch` while the clock runs.
 #[derive(Debug)]
-pub(super) struct Gate {
-    pub(super) clock: Clock,
+pub(crate) struct Gate {
+    pub(crate) clock: Clock,
     /// Set by an interrupt, also while data is verified: workers start nothing more.
-    pub(super) stop: Arc<AtomicBool>,
+    pub(crate) stop: Arc<AtomicBool>,
     /// Raised by the sampler each interval: workers then hand their recent latencies over.
     pub(super) epoch: AtomicU32,
     /// One page per worker of the group, in order.
@@ -42,7 +42,7 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Gate {
-    pub(super) fn new(clock: Clock, workers: u32, stop: Arc<AtomicBool>) -> Gate {
+    pub(crate) fn new(clock: Clock, workers: u32, stop: Arc<AtomicBool>) -> Gate {
         Gate {
             clock,
             stop,
@@ -55,13 +55,13 @@ impl Gate {
         }
     }
 
-    pub(super) fn open(&self, stage: Stage) {
+    pub(crate) fn open(&self, stage: Stage) {
         *hold(&self.stage) = stage;
         self.turn.notify_all();
     }
 
     /// Waits until the group has left `Opening`.
-    pub(super) fn await_start(&self) -> Stage {
+    pub(crate) fn await_start(&self) -> Stage {
         let mut stage = hold(&self.stage);
         while *stage == Stage::Opening {
             stage = self.turn.wait(stage).unwrap_or_else(PoisonError::into_inner);

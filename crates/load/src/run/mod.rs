@@ -1,14 +1,15 @@
 //! Carries out a plan: groups one after another, the jobs of a group together.
 
-mod affinity;
+pub(crate) mod affinity;
 mod around;
+mod ceilings;
 mod data;
 mod error;
 mod failures;
 mod files;
 #[cfg(test)]
-mod fixture_test;
-mod gate;
+pub(crate) mod fixture_test;
+pub(crate) mod gate;
 mod group;
 mod results;
 mod rusage;
@@ -27,7 +28,7 @@ use gpuio_host::Root;
 use gpuio_io::clock::Clock;
 use gpuio_io::path::CufileDriver;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RunTotals, SetupTimes, Warning};
+use gpuio_record::{Ceiling, EndedHow, JobPlan, JobResult, Plan, RunTotals, SetupTimes, Warning};
 
 use crate::dataset::MakeError;
 pub use crate::dataset::judge::Permit;
@@ -51,6 +52,8 @@ pub trait Watch: Sync {
     /// A group has its results, the last of `ran`, and nothing of the next one has begun: outside
     /// every clock.
     fn group_done(&self, plan: &Plan, ran: &Ran);
+    /// The ceiling of this name is measured now, outside every job's clock.
+    fn ceiling(&self, _name: &str) {}
 }
 
 /// What a run needs beside its plan.
@@ -79,10 +82,27 @@ pub struct Ran {
     pub jobs: Vec<JobResult>,
     /// One per group that ran.
     pub totals: Vec<RunTotals>,
+    /// What could have been reached at most, where the plan asks for it.
+    pub ceilings: Vec<Ceiling>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
     /// The error that ended the run, where one did: results so far stand all the same.
     pub error: Option<String>,
+}
+
+impl Ran {
+    /// Before anything ran.
+    fn nothing() -> Ran {
+        Ran {
+            ended: EndedHow::Complete,
+            setup: SetupTimes::default(),
+            jobs: Vec::new(),
+            totals: Vec::new(),
+            ceilings: Vec::new(),
+            warnings: Vec::new(),
+            error: None,
+        }
+    }
 }
 
 /// Runs the plan. Errors that end a group end the run; the groups before it keep their results
@@ -95,14 +115,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let clock = Clock::start();
     let root = Root::live();
     let mut data = DataSet::guard(plan, &means.permit, &root)?;
-    let mut ran = Ran {
-        ended: EndedHow::Complete,
-        setup: SetupTimes::default(),
-        jobs: Vec::new(),
-        totals: Vec::new(),
-        warnings: Vec::new(),
-        error: None,
-    };
+    let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;
     let interval_ns = plan.interval_ns;
     for jobs in plan.jobs.chunk_by(|a, b| a.group == b.group) {
@@ -141,6 +154,9 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
             }
         }
     }
+    let began = clock.now();
+    ceilings::find(plan, means, clock, &contexts, &mut data, watch, &mut ran);
+    ran.setup.ceilings_ns = clock.now() - began;
     let began = clock.now();
     if let Err(error) = data.finish() {
         ran.error.get_or_insert(error.to_string());

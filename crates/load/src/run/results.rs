@@ -119,6 +119,7 @@ fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
             gpu: tally.legs.gpu.summary(),
             total,
         }),
+        of_ceiling: None,
     }
 }
 
@@ -192,5 +193,6 @@ fn sum<'a>(
             gpu: gpu.summary(),
             total,
         }),
+        of_ceiling: None,
     }
 }

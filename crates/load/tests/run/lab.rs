@@ -23,6 +23,10 @@ pub(crate) enum Stop {
         after_ms: u64,
     },
     Verifying,
+    /// This long after the first ceiling has begun to be measured.
+    Ceiling {
+        after_ms: u64,
+    },
 }
 
 /// Writes down what it is told.
@@ -37,6 +41,14 @@ impl Diary {
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
         self.lines.lock().unwrap().push(format!("{what} {}", names.join(" ")));
     }
+
+    fn raise(&self, after_ms: u64) {
+        let flag = Arc::clone(&self.flag);
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(after_ms));
+            flag.store(true, Ordering::Relaxed);
+        });
+    }
 }
 
 impl Watch for Diary {
@@ -47,11 +59,7 @@ impl Watch for Diary {
     fn started(&self, jobs: &[JobPlan]) {
         self.note("started", jobs);
         if let Stop::Started { after_ms } = self.stop {
-            let flag = Arc::clone(&self.flag);
-            std::thread::spawn(move || {
-                std::thread::sleep(std::time::Duration::from_millis(after_ms));
-                flag.store(true, Ordering::Relaxed);
-            });
+            self.raise(after_ms);
         }
     }
 
@@ -75,6 +83,13 @@ impl Watch for Diary {
         let jobs: Vec<JobPlan> = plan.jobs.iter().filter(of_group).cloned().collect();
         assert!(jobs.iter().all(|job| ran.jobs.iter().any(|done| done.name == job.name)));
         self.note("kept", &jobs);
+    }
+
+    fn ceiling(&self, name: &str) {
+        self.lines.lock().unwrap().push(format!("ceiling {name}"));
+        if let Stop::Ceiling { after_ms } = self.stop {
+            self.raise(after_ms);
+        }
     }
 }
 
@@ -106,6 +121,11 @@ impl Lab {
 
     /// With the software GPU.
     pub(crate) fn with_gpu() -> Lab {
+        Lab::with_gpu_stopping(Stop::Never)
+    }
+
+    /// The same, to be interrupted.
+    pub(crate) fn with_gpu_stopping(stop: Stop) -> Lab {
         let driver = Driver::load(&Which::Software).unwrap();
         let gpu = |device: &gpuio_gpu::DeviceFacts| Gpu {
             index: device.index,
@@ -117,7 +137,7 @@ impl Lab {
             software: true,
         };
         let gpus = Gpus::Present(driver.devices().unwrap().iter().map(gpu).collect());
-        Lab { driver: Some(driver), gpus, ..Lab::new() }
+        Lab { driver: Some(driver), gpus, ..Lab::stopping(stop) }
     }
 
     /// With the software GPU and the stand-in for cuFile.

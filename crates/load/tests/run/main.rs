@@ -5,6 +5,7 @@
 //! ignored test.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
+mod ceilings;
 mod ends;
 mod groups;
 mod lab;

@@ -5,6 +5,7 @@ use gpuio_record::{
 };
 use gpuio_stat::Summary;
 
+use crate::ceilings;
 use crate::workload::{Direction, block_bounds, directions, engine_got, jobs, rw};
 
 /// A column. Its name never changes; new columns are added at the end.
@@ -256,6 +257,16 @@ pub const COLUMNS: &[Column] = &[
     }),
     column("verdict_sentence", "what the verdict rests on", |l| {
         maybe(l.job.proof.as_ref().map(|proof| &proof.sentence))
+    }),
+    column("ceiling", "lowest ceiling of the row; empty where none was found", |l| {
+        maybe(l.result().of_ceiling.as_ref().map(|of| &of.ceiling))
+    }),
+    column("ceiling_bytes_per_s", "what that ceiling came out at", |l| {
+        let of = l.result().of_ceiling.as_ref();
+        maybe(of.and_then(|of| ceilings::rate(l.record, of)))
+    }),
+    column("ceiling_percent", "the row's throughput in per cent of it", |l| {
+        maybe(l.result().of_ceiling.as_ref().map(|of| of.percent))
     }),
     column(
         "run_ended",

@@ -49,6 +49,7 @@ fn records_are_valid_and_read_back_to_themselves() {
         records::staged_in_trouble(),
         records::software(),
         records::many_jobs(),
+        records::ceilings(),
     ] {
         let value = as_json(&record);
         let errors: Vec<String> =

@@ -10,6 +10,7 @@ fn every_format_of_every_record() {
         ("host_quick", records::host_quick()),
         ("staged_in_trouble", records::staged_in_trouble()),
         ("software", records::software()),
+        ("ceilings", records::ceilings()),
     ];
     for (name, record) in &all {
         for format in FORMATS.iter().filter(|format| format.name != "json") {

@@ -58,6 +58,13 @@ pub(super) const KEYS: &[Key] = &[
         set::VERIFY,
         "`off`, `pass` (a pass of its own) or `inline` (each block as it arrives)",
     ),
+    key(
+        "ceilings",
+        &["ceiling"],
+        Native,
+        set::CEILINGS,
+        "measure what could be reached at most: `off`, `on`, or how long for each",
+    ),
     key("seed", &[], Native, set::SEED, "seed of every random choice"),
     key(
         "arrivals",

@@ -5,7 +5,7 @@ use gpuio_units::{parse_index_list, parse_percent};
 use super::number::integer;
 use super::{Read, ValueError};
 use crate::job::{
-    Arrivals, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, MemoryAsk, Rw, Verify,
+    Arrivals, Ceilings, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, MemoryAsk, Rw, Verify,
 };
 use crate::nearest::nearest;
 
@@ -66,6 +66,22 @@ pub(crate) fn on_or_off(value: &str) -> Read<bool> {
         ],
         &[],
     )
+}
+
+/// A switch, or a time that switches on. `1` is one second.
+pub(crate) fn ceilings(value: &str) -> Read<Ceilings> {
+    match (value, on_or_off(value)) {
+        ("1", _) => Ok(Ceilings::For(super::duration(value)?)),
+        (_, Ok(true)) => Ok(Ceilings::On),
+        (_, Ok(false)) => Ok(Ceilings::Off),
+        (_, Err(_)) => match super::duration(value) {
+            Ok(0) => Ok(Ceilings::Off),
+            Ok(time) => Ok(Ceilings::For(time)),
+            Err(error) => {
+                Err(ValueError::new(error.at, format!("{}, or on or off", error.meaning)))
+            }
+        },
+    }
 }
 
 const ENGINES: [(&str, &str); 9] = [

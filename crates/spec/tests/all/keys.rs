@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use gpuio_spec::{
-    Dialect, Distribution, Fill, GpuWhich, JobSpec, KeyError, MemoryAsk, Origin, Rw, Status,
-    Verify, apply, find, keys,
+    Ceilings, Dialect, Distribution, Fill, GpuWhich, JobSpec, KeyError, MemoryAsk, Origin, Rw,
+    Status, Verify, apply, find, keys,
 };
 
 const FLAG: Origin = Origin::Flag("--x");
@@ -153,6 +153,15 @@ fn values_of_every_shape() {
     assert_eq!(set("buffered", "").unwrap().direct, Some(false));
     assert_eq!(set("verify", "").unwrap().verify, Some(Verify::Pass));
     assert_eq!(set("verify", "inline").unwrap().verify, Some(Verify::Inline));
+    let ceilings = |value| set("ceilings", value).unwrap().ceilings;
+    assert_eq!(ceilings(""), Some(Ceilings::On));
+    assert_eq!(ceilings("on"), Some(Ceilings::On));
+    assert_eq!(ceilings("0"), Some(Ceilings::Off));
+    assert_eq!(ceilings("0ms"), Some(Ceilings::Off));
+    assert_eq!(ceilings("off"), Some(Ceilings::Off));
+    assert_eq!(ceilings("1"), Some(Ceilings::For(1_000_000_000)));
+    assert_eq!(ceilings("500ms"), Some(Ceilings::For(500_000_000)));
+    assert!(set("ceilings", "high").unwrap_err().to_string().contains("or on or off"));
     assert_eq!(set("norandommap", "0").unwrap().coverage, Some(true));
     assert_eq!(set("fill_random", "1").unwrap().fill, Some(Fill::Random));
     assert_eq!(set("unlink", "1").unwrap().keep, Some(false));

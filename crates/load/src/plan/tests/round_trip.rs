@@ -60,6 +60,8 @@ const CASES: &[&str] = &[
     "[a]\nioengine=sync\nfilename=/have8g\nnumjobs=2\nsize=1g\n",
     "[a]\npath=all\ndirectory=/d\n[b]\n[c]\npath=host,cached\n[d]\nstonewall\n",
     "[a]\n[a]\n[a#2]\n",
+    "[a]\npath=all\nceilings=off\n[b]\npath=staged,host\nceilings=250ms\nrw=randrw\nverify\n\
+     [c]\nceilings\ndirect=0\n",
     "[a]\ngpu=2,1\npath=staged\nmemory=vmm\nstreams=3\nverify=inline\nrefill=1\nrw=randwrite\n\
      sync=1\ninject=eio=1%,delay=2ms@10%\nseed=99\nshared_fd=1\nfilename=/have8g\nthreads=2\n",
     "[a]\npath=gather\nrw=randread\nbs=4k\n[b]\npath=gather\nbs=64k\ndepth=7\n[c]\npath=gather\n\

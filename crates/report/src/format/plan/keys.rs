@@ -77,6 +77,8 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     set(out, "fill", fill);
     switch(out, "refill", job.refill);
     switch(out, "keep", job.keep);
+    let ceilings = job.ceilings_ns.map_or_else(|| "off".to_owned(), format_duration_ns);
+    set(out, "ceilings", &ceilings);
     if let Some(inject) = &job.inject {
         text(out, "inject", inject);
     }

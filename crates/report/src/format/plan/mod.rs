@@ -1,5 +1,6 @@
 //! The resolved plan as a job file.
 
+mod ceilings;
 mod keys;
 mod placement;
 
@@ -29,6 +30,7 @@ pub fn plan_text(plan: &Plan) -> String {
         section(&mut out, job, job.group != group);
         group = job.group;
     }
+    ceilings::write(&mut out, &plan.ceilings);
     out
 }
 

@@ -141,6 +141,9 @@ pub(super) fn outside_the_clock(record: &Record, width: u16) -> String {
     if record.jobs.iter().any(|job| job.verify.is_some()) {
         words.push(format!("verification {}", time(setup.verify_ns)));
     }
+    if !record.plan.ceilings.is_empty() {
+        words.push(format!("ceilings {}", time(setup.ceilings_ns)));
+    }
     words.push(format!("close {}", time(setup.close_ns)));
     paragraph("outside the clock: ", &words.join(", "), width)
 }

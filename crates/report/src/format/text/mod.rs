@@ -1,6 +1,7 @@
 //! Text for people.
 
 mod cache;
+mod ceilings;
 mod detail;
 mod grid;
 mod header;
@@ -23,10 +24,11 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// Order: what ran, when and where; whether the run is whole; one table with a row per job and
 /// direction, a total per group of several jobs and a row per path that this machine can't take
 /// (latencies in a table of their own where one does not fit), and what its words stand for;
-/// failures and verification; witnesses of jobs whose bytes took another way than asked; the legs
-/// of paths that have more than one, and when workers were done; page cache and storage; times
-/// outside the clock; warnings, the most severe first. Reads from the record alone; ends in a
-/// line feed. No colours and no control characters but the line feed.
+/// failures and verification; ceilings, where they were asked for; witnesses of jobs whose bytes
+/// took another way than asked; the legs of paths that have more than one, and when workers were
+/// done; page cache and storage; times outside the clock; warnings, the most severe first. Reads
+/// from the record alone; ends in a line feed. No colours and no control characters but the line
+/// feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     render(record, width, false)
@@ -46,6 +48,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         table::legend(record, width),
         trouble::failures(record, width),
         verification::render(record, width),
+        ceilings::render(record, width),
         proof::render(record, width, evidence),
         detail::legs(record, width),
         detail::workers(record, width),

@@ -4,11 +4,12 @@ use gpuio_record::{CpuCost, DirectionResult, EndedHow, JobPlan, JobResult, Recor
 
 use super::grid::{Column, Grid, figures, words};
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
+use crate::ceilings;
 use crate::number::{NONE, iops, maybe_time, throughput};
 use crate::workload::{Direction, blocks_short, directions, jobs, rw_of, verified};
 use crate::wrap::paragraph;
 
-const COUNT: usize = 17;
+const COUNT: usize = 18;
 /// Columns, in order.
 static COLUMNS: [Column; COUNT] = [
     words("job"),
@@ -20,6 +21,7 @@ static COLUMNS: [Column; COUNT] = [
     figures("T×D"),
     figures("throughput"),
     figures("IOPS"),
+    words("% of"),
     figures("p50"),
     figures("p99"),
     figures("p99.9"),
@@ -30,12 +32,13 @@ static COLUMNS: [Column; COUNT] = [
     words("verified"),
 ];
 const TAKEN: usize = 2;
-const FAILED: usize = 15;
-const VERIFIED: usize = 16;
+const OF: usize = 9;
+const FAILED: usize = 16;
+const VERIFIED: usize = 17;
 /// Columns of the second table, where one table does not fit.
-const LATENCY: [usize; 9] = [0, 1, 5, 9, 10, 11, 12, 13, 14];
+const LATENCY: [usize; 9] = [0, 1, 5, 10, 11, 12, 13, 14, 15];
 /// Columns of the first table then.
-const THROUGHPUT: [usize; 11] = [0, 1, TAKEN, 3, 4, 5, 6, 7, 8, FAILED, VERIFIED];
+const THROUGHPUT: [usize; 12] = [0, 1, TAKEN, 3, 4, 5, 6, 7, 8, OF, FAILED, VERIFIED];
 
 type Cells = [String; COUNT];
 
@@ -54,8 +57,11 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     let any_failed = jobs(record).any(|(_, job)| job.read.failed + job.write.failed > 0);
     // Records of before verdicts were taken down have none.
     let any_proof = jobs(record).any(|(_, job)| job.proof.is_some());
+    let any_ceiling = jobs(record)
+        .any(|(_, job)| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some());
     let shown = |column: &usize| match *column {
         FAILED => any_failed,
+        OF => any_ceiling,
         TAKEN => any_proof,
         _ => true,
     };
@@ -241,6 +247,7 @@ fn job_row(
         format!("{}×{}", plan.threads, plan.depth),
         throughput(result.bytes_per_s),
         iops(result.iops),
+        ceilings::cell(result.of_ceiling.as_ref()),
         p50,
         p99,
         p99_9,
@@ -299,6 +306,7 @@ fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> V
             threads.to_string(),
             throughput(result.bytes_per_s),
             iops(result.iops),
+            String::new(),
             p50,
             p99,
             p99_9,

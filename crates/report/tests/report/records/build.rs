@@ -100,6 +100,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         register_buffer: None,
         shared_fd: false,
         keep: true,
+        ceilings_ns: None,
         inject: None,
         directory: Some("/data".to_owned()),
         file_prefix: "gpuio".to_owned(),
@@ -128,6 +129,7 @@ pub(crate) fn side(ios: u64, block: u64, low_ns: u64) -> DirectionResult {
             gpu: None,
             total: Summary { count: ios, ..summary(ios.min(1000), low_ns) },
         }),
+        of_ceiling: None,
     }
 }
 
@@ -291,7 +293,13 @@ fn storage() -> TargetStorage {
 pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
     let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
     let results = jobs.iter().map(result).collect();
-    let plan = Plan { jobs, interval_ns: SECOND, left_out: Vec::new(), software_gpu };
+    let plan = Plan {
+        jobs,
+        interval_ns: SECOND,
+        left_out: Vec::new(),
+        ceilings: Vec::new(),
+        software_gpu,
+    };
     Record {
         schema_version: SCHEMA_VERSION,
         tool: Tool { name: "gpuio".to_owned(), version: "0.1.0".to_owned() },
@@ -309,10 +317,12 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
             data_set_ns: 1_200_000_000,
             open_ns: 3_400_000,
             verify_ns: 0,
+            ceilings_ns: 0,
             close_ns: 900_000,
         },
         jobs: results,
         totals: Vec::new(),
+        ceilings: Vec::new(),
         warnings: Vec::new(),
     }
 }

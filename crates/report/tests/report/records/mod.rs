@@ -2,7 +2,9 @@
 //! on the software GPU.
 
 mod build;
+mod ceilings;
 mod hand_made;
 
 pub(crate) use build::{block, job, path, result};
+pub(crate) use ceilings::ceilings;
 pub(crate) use hand_made::{host_quick, many_jobs, software, staged_in_trouble};

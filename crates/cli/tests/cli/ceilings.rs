@@ -1,0 +1,47 @@
+//! `--ceilings` and `--no-ceilings`.
+
+use crate::tool::{bench, scratch};
+
+const ALL: &str = "--gpu software --path all --bs 64k --size 1m --runtime 60ms --directory d";
+
+/// Names of the ceilings of a record, and of those that its results are held against.
+fn names(line: &str) -> (Vec<String>, Vec<String>) {
+    let dir = scratch();
+    let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let all = record["ceilings"].as_array().unwrap().iter().map(|one| text(&one["name"]));
+    let jobs = record["jobs"].as_array().unwrap().iter();
+    let beside = jobs.filter_map(|job| job["read"]["of_ceiling"].get("ceiling"));
+    (all.collect(), beside.map(text).collect())
+}
+
+#[test]
+fn all_paths_have_them_unless_told_not_to() {
+    let (all, beside) = names(&format!("{ALL} --set ceilings=40ms"));
+    assert!(all.iter().any(|name| name == "link to GPU 0"), "{all:?}");
+    assert!(beside.len() >= 3 && beside.iter().all(|name| all.contains(name)), "{beside:?}");
+    assert_eq!(names(&format!("{ALL} --no-ceilings")), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_named_path_has_them_when_asked() {
+    let one = ALL.replace("--path all", "--path cached");
+    assert_eq!(names(&one).0, Vec::<String>::new());
+    let dir = scratch();
+    let shows = |more: &str, words: &[&str]| {
+        let out = bench(dir.path(), &format!("{one} {more}")).exits(0).out;
+        assert!(words.iter().all(|word| out.contains(word)), "{out}");
+    };
+    let section = ["% of", "ceilings, found after", "measured 40ms", "link to GPU 0, software GPU"];
+    shows("--ceilings=40ms", &section);
+    let planned = ["ceilings = 1s", "# ceiling 'storage of job, read' (read) of job: measured 1s"];
+    shows("--ceilings --dry-run", &planned);
+}
+
+#[test]
+fn what_is_no_time_is_refused_with_the_flag() {
+    let dir = scratch();
+    bench(dir.path(), "--ceilings=high --directory d").exits(2).says(&["--ceilings", "on or off"]);
+    bench(dir.path(), "--ceilings --no-ceilings --directory d").exits(2);
+    assert!(!dir.path().join("d").exists());
+}

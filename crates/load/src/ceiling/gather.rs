@@ -1,0 +1,43 @@
+//! What path `gather` gives where no file has to keep up: launches from a ring that is not
+//! refilled.
+
+use gpuio_record::{CeilingKind, CeilingPlan, JobPlan, Towards};
+
+use super::harness::{directions, reading, without_files};
+use super::{Bench, Reading, Row, Same, Seen, Want};
+
+pub(super) const ROW: Row = Row { kind: CeilingKind::Gather, plan, find };
+
+fn plan(seen: &Seen<'_>) -> Vec<Want> {
+    let job = seen.job;
+    // With engine `null` the job is this ceiling itself.
+    if !(seen.path.batches && seen.path.uses_engine()) || job.engine.got == "null" {
+        return Vec::new();
+    }
+    let want = |direction| {
+        let word = if direction == Towards::Read { "read" } else { "write" };
+        let name = format!("gather of {}, {word}", job.name);
+        let mut plan = seen.ceiling(CeilingKind::Gather, name);
+        plan.direction = Some(direction);
+        plan.gpus = job.gpus.iter().map(|gpu| gpu.index).collect();
+        plan.software_gpu = job.gpus.iter().any(|gpu| gpu.software);
+        let batch = job.gather_batch.unwrap_or(1);
+        plan.what = format!("the same blocks, {batch} to a launch, from a ring without a file");
+        let load = load(&plan, job, direction);
+        Want { plan, same: Same::Load(Box::new(JobPlan { name: String::new(), ..load })) }
+    };
+    directions(job).iter().copied().map(want).collect()
+}
+
+/// Blocks, order, batch, streams and places are the job's.
+fn load(ceiling: &CeilingPlan, job: &JobPlan, direction: Towards) -> JobPlan {
+    let block = job.blocks.iter().map(|share| share.max_bytes).max().unwrap_or(1);
+    let mut load = without_files(ceiling, job, "gather", direction, job.size_bytes.max(block));
+    load.align_bytes = job.align_bytes;
+    load
+}
+
+fn find(ceiling: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
+    let direction = ceiling.direction.unwrap_or(Towards::Read);
+    reading(&bench.load(&load(ceiling, job, direction), false)?, Some(direction))
+}

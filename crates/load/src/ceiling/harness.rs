@@ -1,0 +1,137 @@
+//! What the ceilings share that run a load: loads without a file, and readings of results.
+
+use gpuio_io::path;
+use gpuio_record::{
+    CeilingPlan, CeilingSource, Choice, DirectMode, EndedHow, Fill, GuardNote, JobPlan, JobResult,
+    PathChoice, Region, Stop, TargetKind, TargetPlan, Towards, VerifyMode,
+};
+
+use super::Reading;
+
+/// What stands in a file's place where engine `null` moves nothing: nobody's data.
+const NO_FILE: &str = "/dev/null";
+/// Part of a ceiling's time that runs before it counts: the first copies wake GPU and processor.
+const RAMP_PART: u64 = 10;
+
+pub(super) fn named(got: &str) -> Choice {
+    Choice { asked: got.to_owned(), got: got.to_owned(), why: None }
+}
+
+/// A path by name. The names are those of our own table, where a test looks them up.
+pub(super) fn path_choice(name: &str) -> PathChoice {
+    let row = path::find(name);
+    PathChoice {
+        choice: named(name),
+        gdsio: row.and_then(|row| row.gdsio),
+        gdsio_name: row.map_or("", |row| row.gdsio_name).to_owned(),
+    }
+}
+
+/// Directions in which a job moves bytes, reads first.
+pub(super) fn directions(job: &JobPlan) -> &'static [Towards] {
+    match job.read_percent {
+        0 => &[Towards::Write],
+        100.. => &[Towards::Read],
+        _ => &[Towards::Read, Towards::Write],
+    }
+}
+
+/// The job's threads, depth and blocks for as long as the ceiling is measured, as fast as they can:
+/// no rate, no delay, nothing verified or generated while the clock runs.
+pub(super) fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
+    let runtime = match ceiling.source {
+        CeilingSource::Measured { runtime_ns } => Some(runtime_ns),
+        _ => None,
+    };
+    JobPlan {
+        name: ceiling.name.clone(),
+        group: 0,
+        stop: Stop { runtime_ns: runtime, bytes_per_thread: None },
+        ramp_ns: runtime.unwrap_or(0) / RAMP_PART,
+        start_delay_ns: 0,
+        pacing: None,
+        direct_why: None,
+        verify: VerifyMode::Off,
+        refill: false,
+        ceilings_ns: None,
+        notes: Vec::new(),
+        workers: job
+            .workers
+            .iter()
+            .map(|worker| gpuio_record::WorkerPlan { placed_by: None, ..worker.clone() })
+            .collect(),
+        ..job.clone()
+    }
+}
+
+/// The same without the job's files: engine `null` on a path with a GPU leg. Each thread goes over
+/// `span` bytes that are nowhere.
+pub(super) fn without_files(
+    ceiling: &CeilingPlan,
+    job: &JobPlan,
+    path: &str,
+    direction: Towards,
+    span: u64,
+) -> JobPlan {
+    let mut load = unbound(ceiling, job);
+    load.path = path_choice(path);
+    load.engine = named("null");
+    load.read_percent = if direction == Towards::Read { 100 } else { 0 };
+    load.direct = DirectMode::Buffered;
+    load.sync = false;
+    load.inject = None;
+    load.keep = true;
+    load.fill = Fill::Pattern;
+    load.register_buffer = None;
+    load.shared_fd = false;
+    load.shared_files = false;
+    load.directory = None;
+    load.file_prefix = String::new();
+    load.size_bytes = span;
+    load.offset_bytes = 0;
+    load.align_bytes = 1;
+    load.skew_bytes = 0;
+    load.targets = vec![TargetPlan {
+        path: NO_FILE.to_owned(),
+        kind: TargetKind::File,
+        length_bytes: span,
+        guard: GuardNote::ForeignReadOnly,
+        file_number: 0,
+    }];
+    for worker in &mut load.workers {
+        worker.regions = vec![Region { target: 0, offset: 0, length: span }];
+    }
+    load
+}
+
+/// The rate of a result that ran to its end.
+pub(super) fn reading(result: &JobResult, direction: Option<Towards>) -> Result<Reading, String> {
+    match result.ended {
+        EndedHow::Complete => {}
+        EndedHow::Interrupted | EndedHow::Unfinished => {
+            return Err("it was interrupted".to_owned());
+        }
+        EndedHow::Failed => {
+            let first = result.failures.first().map(|failure| format!("; first: {}", failure.what));
+            return Err(format!("{} I/Os failed{}", result.failed, first.unwrap_or_default()));
+        }
+    }
+    let (bytes_per_s, iops) = match direction {
+        Some(Towards::Read) => (result.read.bytes_per_s, result.read.iops),
+        Some(Towards::Write) => (result.write.bytes_per_s, result.write.iops),
+        None => (
+            result.read.bytes_per_s + result.write.bytes_per_s,
+            result.read.iops + result.write.iops,
+        ),
+    };
+    if bytes_per_s <= 0.0 {
+        return Err("no I/O landed in its time; give it more (ceilings=TIME)".to_owned());
+    }
+    let failed = (result.failed > 0).then(|| format!("{} I/Os failed", result.failed));
+    let bad = result.verify.as_ref().filter(|found| found.bad_blocks > 0).map(|found| {
+        format!("the pass that wrote the pattern again found {} bad blocks", found.bad_blocks)
+    });
+    let detail: Vec<String> = failed.into_iter().chain(bad).collect();
+    let detail = (!detail.is_empty()).then(|| detail.join("; "));
+    Ok(Reading { bytes_per_s, iops: Some(iops), detail })
+}

@@ -1,0 +1,259 @@
+//! Ceilings: what a job could have reached at most, found in the same run.
+//!
+//! A ceiling is a small run of our own harness under the same clock rules as a job, so that it
+//! can't flatter; or the result of a job of the same run that did just that; or a figure worked out
+//! from what the kernel says of a link. They are looked for after the last group, outside every
+//! job's clock: a ceiling before or between jobs would warm caches for those that follow. [`plan`]
+//! and [`lowest`] are pure. A kind of ceiling is one file here and one row in [`CEILINGS`].
+
+mod cpu_copy;
+mod gather;
+mod harness;
+mod link;
+mod lowest;
+mod pcie;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use gpuio_host::Root;
+use gpuio_io::clock::Clock;
+use gpuio_io::path;
+use gpuio_record::facts::HostFacts;
+use gpuio_record::{
+    Ceiling, CeilingKind, CeilingPlan, CeilingSource, JobPlan, JobResult, Towards, VerifyMode,
+};
+
+pub(crate) use lowest::judge;
+
+/// One kind of ceiling.
+pub(crate) struct Row {
+    kind: CeilingKind,
+    /// The ceilings of this kind that bound the job in hand.
+    plan: fn(&Seen<'_>) -> Vec<Want>,
+    /// Finds the figure. `job` is the first of those that the ceiling bounds.
+    find: fn(&CeilingPlan, &JobPlan, &mut dyn Bench) -> Result<Reading, String>,
+}
+
+/// All kinds, in the order in which they are shown.
+pub(crate) const CEILINGS: &[Row] =
+    &[storage::ROW, link::ROW, gather::ROW, cpu_copy::ROW, pcie::GPU, pcie::NVME];
+
+/// What a row plans from.
+struct Seen<'a> {
+    jobs: &'a [JobPlan],
+    job: &'a JobPlan,
+    /// The path that the job takes.
+    path: &'static path::Row,
+    /// How long a ceiling of the job is measured, nanoseconds.
+    time_ns: u64,
+    engine_missing: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// A ceiling of one job, and what makes it the same as one of another job.
+struct Want {
+    plan: CeilingPlan,
+    same: Same,
+}
+
+/// Ceilings of a kind and direction that are alike in this are one.
+#[derive(PartialEq)]
+enum Same {
+    /// The same load is run.
+    Load(Box<JobPlan>),
+    /// The same thing is looked at.
+    Thing(String),
+}
+
+/// What a ceiling came out at.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reading {
+    pub(crate) bytes_per_s: f64,
+    pub(crate) iops: Option<f64>,
+    pub(crate) detail: Option<String>,
+}
+
+/// What the run lends to a ceiling.
+pub(crate) trait Bench {
+    /// Runs a load as a job is run; `files` where it uses the job's own files, which are then
+    /// guarded and settled as for a job. The reason in words where it can't be.
+    fn load(&mut self, job: &JobPlan, files: bool) -> Result<JobResult, String>;
+    /// Facts of the machine.
+    fn host(&self) -> &HostFacts;
+    /// Where kernel files are read.
+    fn root(&self) -> &Root;
+    /// The run's clock.
+    fn clock(&self) -> Clock;
+    /// Raised to end the run early.
+    fn stop(&self) -> &Arc<AtomicBool>;
+}
+
+impl Seen<'_> {
+    fn measured(&self) -> CeilingSource {
+        CeilingSource::Measured { runtime_ns: self.time_ns }
+    }
+
+    /// A ceiling of the job in hand, to be filled in.
+    fn ceiling(&self, kind: CeilingKind, name: String) -> CeilingPlan {
+        CeilingPlan {
+            name,
+            kind,
+            direction: None,
+            source: self.measured(),
+            what: String::new(),
+            engine: None,
+            gpus: Vec::new(),
+            threads: Some(self.job.threads),
+            software_gpu: false,
+            restores: false,
+            jobs: vec![self.job.name.clone()],
+        }
+    }
+
+    /// Whether the job's bytes end in GPU memory, over a path of this row's.
+    fn ends_in_gpu_memory(&self) -> bool {
+        use gpuio_record::MemoryKind::{Device, Vmm};
+        self.path.needs_gpu && matches!(self.job.memory, Device | Vmm)
+    }
+}
+
+/// The ceilings of all jobs that ask for them, each once.
+pub(crate) fn plan(
+    jobs: &[JobPlan],
+    engine_missing: &dyn Fn(&str) -> Option<String>,
+) -> Vec<CeilingPlan> {
+    let mut wants: Vec<Want> = Vec::new();
+    for row in CEILINGS {
+        for job in jobs {
+            let (Some(time_ns), Some(path)) = (job.ceilings_ns, path::find(&job.path.choice.got))
+            else {
+                continue;
+            };
+            for want in (row.plan)(&Seen { jobs, job, path, time_ns, engine_missing }) {
+                merge(&mut wants, want);
+            }
+        }
+    }
+    let mut plans: Vec<CeilingPlan> = wants.into_iter().map(|want| want.plan).collect();
+    restore(&mut plans, jobs);
+    unique_names(&mut plans);
+    plans
+}
+
+fn merge(wants: &mut Vec<Want>, want: Want) {
+    let alike = |known: &&mut Want| {
+        known.plan.kind == want.plan.kind
+            && known.plan.direction == want.plan.direction
+            && known.plan.source == want.plan.source
+            && known.same == want.same
+    };
+    match wants.iter_mut().find(alike) {
+        Some(known) => known.plan.jobs.extend(want.plan.jobs),
+        None => wants.push(want),
+    }
+}
+
+/// Marks the ceilings after which verified files must hold their pattern again. Timed writes leave
+/// other data, as those of the jobs did; one pass at the end is enough for all that write the same
+/// parts of the same files.
+fn restore(plans: &mut [CeilingPlan], jobs: &[JobPlan]) {
+    let of = |plan: &CeilingPlan| jobs.iter().find(|job| plan.jobs.first() == Some(&job.name));
+    let verified: BTreeSet<&str> = jobs
+        .iter()
+        .filter(|job| job.verify == VerifyMode::Pass)
+        .flat_map(|job| job.targets.iter().map(|target| target.path.as_str()))
+        .collect();
+    let parts = |job: &JobPlan| {
+        let regions: Vec<_> = job.workers.iter().map(|worker| worker.regions.clone()).collect();
+        (job.targets.iter().map(|target| target.path.clone()).collect::<Vec<_>>(), regions)
+    };
+    let mut done = Vec::new();
+    let mut restoring: Vec<String> = Vec::new();
+    for plan in plans.iter_mut().rev() {
+        let runs = matches!(plan.source, CeilingSource::Measured { .. });
+        let Some(job) = of(plan).filter(|_| runs && plan.kind == CeilingKind::Storage) else {
+            continue;
+        };
+        let held = job.targets.iter().any(|target| verified.contains(target.path.as_str()));
+        if job.read_percent == 100 || !held {
+            continue;
+        }
+        // Reads of a mixed load are verified too: they must find the pattern each time.
+        let mixed = job.read_percent > 0;
+        if mixed || restoring.contains(&job.name) || !done.contains(&parts(job)) {
+            done.push(parts(job));
+            restoring.push(job.name.clone());
+            plan.restores = true;
+        }
+    }
+}
+
+/// A result names its ceiling, so no two may share a name.
+fn unique_names(plans: &mut [CeilingPlan]) {
+    let mut taken = BTreeSet::new();
+    for plan in plans {
+        let base = plan.name.clone();
+        let mut count = 1;
+        while !taken.insert(plan.name.clone()) {
+            count += 1;
+            plan.name = format!("{base} #{count}");
+        }
+    }
+}
+
+/// Finds every ceiling of the plan. `stopped` gives the reason why no more is to be run, `tell` is
+/// told the name of each that runs.
+pub(crate) fn find_all(
+    plans: &[CeilingPlan],
+    jobs: &[JobPlan],
+    results: &[JobResult],
+    bench: &mut dyn Bench,
+    stopped: &dyn Fn() -> Option<String>,
+    tell: &dyn Fn(&str),
+) -> Vec<Ceiling> {
+    let mut found = Vec::with_capacity(plans.len());
+    for plan in plans {
+        let job = jobs.iter().find(|job| plan.jobs.first() == Some(&job.name));
+        let row = CEILINGS.iter().find(|row| row.kind == plan.kind);
+        let reading = match (&plan.source, job, row) {
+            (CeilingSource::Absent { why }, ..) => Err(why.clone()),
+            (CeilingSource::Result { job }, ..) => of_result(job, plan.direction, results),
+            (CeilingSource::Measured { .. }, Some(job), Some(row)) => match stopped() {
+                Some(why) => Err(why),
+                None => {
+                    tell(&plan.name);
+                    (row.find)(plan, job, bench)
+                }
+            },
+            (CeilingSource::Theory, Some(job), Some(row)) => (row.find)(plan, job, bench),
+            _ => Err("the plan names a job or kind that this gpuio does not have".to_owned()),
+        };
+        found.push(ceiling(plan, reading));
+    }
+    found
+}
+
+fn ceiling(plan: &CeilingPlan, reading: Result<Reading, String>) -> Ceiling {
+    let plan = plan.clone();
+    match reading {
+        Ok(Reading { bytes_per_s, iops, detail }) => {
+            Ceiling { plan, bytes_per_s: Some(bytes_per_s), iops, detail, why: None }
+        }
+        Err(why) => Ceiling { plan, bytes_per_s: None, iops: None, detail: None, why: Some(why) },
+    }
+}
+
+/// The figure of a job that did what the ceiling would.
+fn of_result(
+    name: &str,
+    direction: Option<Towards>,
+    results: &[JobResult],
+) -> Result<Reading, String> {
+    let result = results.iter().find(|result| result.name == name);
+    let result = result.ok_or_else(|| format!("job '{name}', whose result it is, did not run"))?;
+    harness::reading(result, direction)
+}

@@ -1,0 +1,87 @@
+//! What storage gives: the same load by path `host`, where bytes end in host memory.
+
+use gpuio_record::{
+    CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, MemoryKind, VerifyMode,
+};
+
+use super::harness::{directions, named, path_choice, reading, unbound};
+use super::{Bench, Reading, Row, Same, Seen, Want};
+use crate::plan::defaults;
+
+pub(super) const ROW: Row = Row { kind: CeilingKind::Storage, plan, find };
+
+/// Not for path `host`, which would be held against itself, nor for an engine that moves nothing.
+fn plan(seen: &Seen<'_>) -> Vec<Want> {
+    let job = seen.job;
+    if !seen.path.needs_gpu || job.engine.got == "null" {
+        return Vec::new();
+    }
+    // cuFile has no engine of ours: the one that suits these files stands in its place.
+    let engine = match seen.path.uses_engine() {
+        true => job.engine.got.clone(),
+        false => defaults::fitting(job.direct, seen.engine_missing).0,
+    };
+    let want = |direction| {
+        let word = direction_word(direction);
+        let mut plan =
+            seen.ceiling(CeilingKind::Storage, format!("storage of {}, {word}", job.name));
+        plan.direction = Some(direction);
+        let cache = match job.direct {
+            DirectMode::Direct => "",
+            DirectMode::Buffered => {
+                ", begun as long before it counts, since a cold page cache is no ceiling"
+            }
+        };
+        plan.what = format!("the same load by path host, engine {engine}{cache}");
+        plan.engine = Some(engine.clone());
+        let load = load(&plan, job);
+        if let Some(host) = seen.jobs.iter().find(|host| is_it(host, &plan, &load, seen.jobs)) {
+            plan.source = CeilingSource::Result { job: host.name.clone() };
+            plan.threads = Some(host.threads);
+        }
+        Want { plan, same: Same::Load(Box::new(JobPlan { name: String::new(), ..load })) }
+    };
+    directions(job).iter().copied().map(want).collect()
+}
+
+fn direction_word(direction: gpuio_record::Towards) -> &'static str {
+    match direction {
+        gpuio_record::Towards::Read => "read",
+        gpuio_record::Towards::Write => "write",
+    }
+}
+
+/// Whether a job of the run does what the ceiling would, with nobody beside it.
+fn is_it(host: &JobPlan, ceiling: &CeilingPlan, load: &JobPlan, jobs: &[JobPlan]) -> bool {
+    let alone = jobs.iter().filter(|other| other.group == host.group).count() == 1;
+    let free = host.pacing.is_none() && !host.refill && host.verify != VerifyMode::Inline;
+    host.path.choice.got == "host"
+        && Some(&host.engine.got) == ceiling.engine.as_ref()
+        && alone
+        && free
+        && self::load(ceiling, host) == *load
+}
+
+fn load(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
+    let mut load = unbound(ceiling, job);
+    load.path = path_choice("host");
+    load.engine = named(ceiling.engine.as_deref().unwrap_or(&job.engine.got));
+    load.verify = if ceiling.restores { VerifyMode::Pass } else { VerifyMode::Off };
+    if load.direct == DirectMode::Buffered {
+        load.ramp_ns = load.stop.runtime_ns.unwrap_or(0);
+    }
+    load.memory = MemoryKind::Malloc;
+    load.streams = 0;
+    load.gather_batch = None;
+    load.gather_scatter = None;
+    load.register_buffer = None;
+    load.gpus = Vec::new();
+    for worker in &mut load.workers {
+        worker.gpu = None;
+    }
+    load
+}
+
+fn find(ceiling: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
+    reading(&bench.load(&load(ceiling, job), true)?, ceiling.direction)
+}

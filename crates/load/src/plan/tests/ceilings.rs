@@ -1,0 +1,105 @@
+//! Which ceilings a run looks for.
+
+use gpuio_record::{CeilingKind, CeilingPlan, CeilingSource, Towards};
+
+use super::*;
+
+fn ceilings(text: &str) -> Vec<CeilingPlan> {
+    let plan = Bench::default().plan(&parsed(text));
+    plan.unwrap_or_else(|error| panic!("{text}\n{error}")).ceilings
+}
+
+fn of(all: &[CeilingPlan], kind: CeilingKind) -> Vec<&CeilingPlan> {
+    all.iter().filter(|ceiling| ceiling.kind == kind).collect()
+}
+
+fn is_measured(ceiling: &CeilingPlan) -> bool {
+    matches!(ceiling.source, CeilingSource::Measured { .. })
+}
+
+#[test]
+fn nobody_asks_and_none_is_planned() {
+    assert_eq!(ceilings("[a]\npath=staged\n"), []);
+    assert_eq!(ceilings("[a]\npath=all\nceilings=0\n"), []);
+}
+
+#[test]
+fn all_paths_ask_by_themselves_and_share_ceilings() {
+    // On one node, so that the host path's threads sit where the others' do.
+    let all = ceilings("[a]\npath=all\nnuma=0\ndepth=4\n");
+    let storage = of(&all, CeilingKind::Storage);
+    let [direct, cached] = &storage[..] else { panic!("{storage:#?}") };
+    assert_eq!(direct.source, CeilingSource::Result { job: "a-host".into() });
+    assert_eq!(direct.jobs, ["a-staged", "a-gather", "a-gds"]);
+    assert_eq!(cached.source, CeilingSource::Measured { runtime_ns: 1_000_000_000 });
+    assert_eq!(cached.jobs, ["a-cached"]);
+    let link = of(&all, CeilingKind::GpuLink);
+    assert_eq!(link.len(), 1, "{link:#?}");
+    assert_eq!(link[0].jobs, ["a-staged", "a-cached", "a-gds"]);
+    assert_eq!(link[0].direction, Some(Towards::Read));
+    assert_eq!(of(&all, CeilingKind::Gather)[0].jobs, ["a-gather"]);
+    assert_eq!(of(&all, CeilingKind::CpuCopy)[0].jobs, ["a-cached"]);
+    assert_eq!(of(&all, CeilingKind::PcieGpu)[0].jobs.len(), 4);
+    let nvme = of(&all, CeilingKind::PcieNvme);
+    assert_eq!(nvme[0].jobs, ["a-host", "a-staged", "a-gather", "a-gds"]);
+}
+
+#[test]
+fn a_host_job_that_differs_is_no_ceiling() {
+    let with = |host: &str| {
+        let text = format!(
+            "[global]\ndirectory=/d\nnuma=0\nceilings\ndepth=4\n[h]\npath=host\n{host}\n\
+             [s]\nstonewall\npath=staged\n"
+        );
+        let all = ceilings(&text);
+        of(&all, CeilingKind::Storage)[0].source.clone()
+    };
+    assert_eq!(with(""), CeilingSource::Result { job: "h".into() });
+    for differs in ["depth=5", "bs=4k", "rate=1m", "direct=0", "rw=randread", "numa=1", "threads=2"]
+    {
+        assert!(matches!(with(differs), CeilingSource::Measured { .. }), "{differs}");
+    }
+    // A neighbour had its share of the storage.
+    let beside = "[global]\ndirectory=/d\nnuma=0\nceilings\ndepth=4\n[h]\npath=host\n\
+                  [other]\n[s]\nstonewall\npath=staged\n";
+    assert!(is_measured(of(&ceilings(beside), CeilingKind::Storage)[0]));
+}
+
+#[test]
+fn both_directions_of_a_mix_are_bounded() {
+    let all = ceilings("[a]\npath=staged\nrw=randrw\nceilings=500ms\n");
+    for kind in [CeilingKind::Storage, CeilingKind::GpuLink] {
+        let directions: Vec<_> = of(&all, kind).iter().map(|one| one.direction).collect();
+        assert_eq!(directions, [Some(Towards::Read), Some(Towards::Write)]);
+    }
+    let mut names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all.len());
+    let measured = |one: &&CeilingPlan| is_measured(one);
+    for one in all.iter().filter(measured) {
+        assert_eq!(one.source, CeilingSource::Measured { runtime_ns: 500_000_000 });
+    }
+}
+
+#[test]
+fn only_the_last_write_of_a_verified_set_restores_it() {
+    let text = "[global]\ndirectory=/d\nceilings\nrw=write\nsize=64m\n[a]\npath=staged\nverify\n\
+                [b]\nstonewall\npath=staged\nbs=64k\n[c]\nstonewall\npath=staged\nfile_prefix=c\n";
+    let all = ceilings(text);
+    let restores: Vec<bool> =
+        of(&all, CeilingKind::Storage).iter().map(|one| one.restores).collect();
+    // The third writes files that nobody verified.
+    assert_eq!(restores, [false, true, false]);
+}
+
+#[test]
+fn what_bounds_nothing_is_left_out_and_what_cant_be_is_told() {
+    let all = ceilings("[a]\npath=staged\nengine=null\nceilings\n");
+    assert_eq!(of(&all, CeilingKind::Storage), Vec::<&CeilingPlan>::new());
+    assert_eq!(of(&all, CeilingKind::PcieNvme), Vec::<&CeilingPlan>::new());
+    let pool = ceilings("[a]\ndirect=0\nengine=pool\nceilings\n");
+    let copy = of(&pool, CeilingKind::CpuCopy);
+    assert!(matches!(&copy[0].source, CeilingSource::Absent { why } if why.contains("pool")));
+    assert_eq!(of(&pool, CeilingKind::GpuLink), Vec::<&CeilingPlan>::new());
+}

@@ -1,0 +1,91 @@
+//! What could have been reached at most, and why some of it is not known.
+
+use gpuio_record::{Ceiling, CeilingSource, Record};
+
+use super::grid::{Grid, figures, words};
+use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
+use crate::ceilings::source;
+use crate::number::{NONE, iops, throughput};
+use crate::workload::{directions, jobs};
+use crate::wrap::paragraph;
+
+/// A row per ceiling that has a figure, what was learned beside it, and a line for each that has
+/// none.
+pub(super) fn render(record: &Record, width: u16) -> String {
+    if record.ceilings.is_empty() {
+        return String::new();
+    }
+    let wide = width.min(PARAGRAPH_WIDTH);
+    let mut out = String::from("ceilings, found after the jobs and outside their clocks:\n");
+    let found: Vec<&Ceiling> =
+        record.ceilings.iter().filter(|ceiling| ceiling.bytes_per_s.is_some()).collect();
+    if !found.is_empty() {
+        out.push_str(&grid(&found).at_any_width(width));
+    }
+    for ceiling in &found {
+        if let Some(detail) = &ceiling.detail {
+            out.push_str(&paragraph(&format!("  {}: ", ceiling.plan.name), detail, wide));
+        }
+    }
+    out.push_str(&absent(record, wide));
+    out.push_str(&above(record, wide));
+    out
+}
+
+fn grid(found: &[&Ceiling]) -> Grid {
+    let row = |ceiling: &&Ceiling| {
+        let plan = &ceiling.plan;
+        let mark = if plan.software_gpu { format!(", {SOFTWARE_GPU}") } else { String::new() };
+        vec![
+            format!("{}{mark}", plan.name),
+            plan.threads.map_or_else(|| NONE.to_owned(), |threads| threads.to_string()),
+            ceiling.bytes_per_s.map_or_else(|| NONE.to_owned(), throughput),
+            ceiling.iops.map_or_else(|| NONE.to_owned(), iops),
+            source(&plan.source),
+        ]
+    };
+    let columns = vec![
+        words("ceiling"),
+        figures("threads"),
+        figures("throughput"),
+        figures("IOPS"),
+        words("evidence"),
+    ];
+    Grid { columns, rows: found.iter().map(row).collect() }
+}
+
+/// Ceilings without a figure, those that lack the same thing in one paragraph.
+fn absent(record: &Record, width: u16) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for ceiling in &record.ceilings {
+        let Some(why) = &ceiling.why else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, names)) => names.push(&ceiling.plan.name),
+            None => reasons.push((why, vec![&ceiling.plan.name])),
+        }
+    }
+    let line = |(why, names): (&str, Vec<&str>)| {
+        paragraph("unknown: ", &format!("{}: {why}", names.join("; ")), width)
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+/// Why a result can lie above its ceiling.
+fn above(record: &Record, width: u16) -> String {
+    let over = |of: &gpuio_record::OfCeiling| of.percent > 100.0;
+    let any = jobs(record).any(|(plan, job)| {
+        directions(plan).iter().any(|side| side.of(job).of_ceiling.as_ref().is_some_and(over))
+    });
+    if !any {
+        return String::new();
+    }
+    let shared = record.ceilings.iter().any(|ceiling| {
+        matches!(ceiling.plan.source, CeilingSource::Result { .. }) && ceiling.why.is_none()
+    });
+    let other = if shared { "or taken from another job" } else { "not during the job" };
+    let text = format!(
+        "the ceiling was measured at another moment, {other}: caches, clock rates and neighbours \
+         may have differed. Read it as: at the ceiling."
+    );
+    paragraph("above 100 %: ", &text, width)
+}
