@@ -23,7 +23,7 @@ pub use proof::{Proof, Route, Says, Source, Verdict, Witness};
 pub use result::{
     CacheReading, CpuCost, CpuScope, DirectionResult, EndedHow, EngineGot, FileLegCounters,
     HopBytes, IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes, StorageReading,
-    Tool, VerifyMismatch, VerifyOutcome, ViaGpu, WorkerResult,
+    Tool, VerifyMismatch, VerifyOutcome, ViaResult, WorkerResult,
 };
 pub use warning::{Warning, WarningKind};
 

@@ -117,9 +117,9 @@ pub struct JobResult {
     pub engine: Vec<EngineGot>,
     /// The tool's own count of the file leg, ramp included.
     pub file_leg: FileLegCounters,
-    /// On a path through another GPU that GPU, and what the path itself counted; absent elsewhere.
+    /// The legs by way of another GPU; absent on paths without.
     #[serde(default)]
-    pub via: Option<ViaGpu>,
+    pub via: Option<ViaResult>,
     /// Direct or buffered as the kernel holds the descriptors (fcntl F_GETFL), read back.
     pub direct_got: DirectMode,
     /// Page cache before and after, over the job's files.
@@ -234,24 +234,28 @@ pub struct FileLegCounters {
     pub faults: u64,
 }
 
-/// Another GPU on the way, by the path's own counters, ramp included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ViaGpu {
-    /// Driver index of that GPU.
+/// The way through another GPU, by gpuio's own counters. They begin with the first I/O of the job,
+/// ramp included, and count what the driver took, also of I/Os that failed later.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ViaResult {
+    /// The near GPU's index.
     pub gpu: u32,
-    /// From files.
+    /// Whether the driver copied between the GPUs through host memory, because they can't reach
+    /// one another.
+    pub through_host: bool,
+    /// Bytes on their way from files.
     pub read: HopBytes,
-    /// To files.
+    /// Bytes on their way to files.
     pub write: HopBytes,
 }
 
-/// Bytes of the copies of one direction.
+/// Bytes of one direction, leg by leg.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HopBytes {
-    /// Between host memory and the GPU on the way.
-    pub host_near: u64,
-    /// Between that GPU and the one that was asked for.
-    pub near_far: u64,
+    /// Between host memory and the near GPU.
+    pub host_near_bytes: u64,
+    /// Between the near GPU and the far one.
+    pub near_far_bytes: u64,
 }
 
 /// Page cache and storage traffic around a job. Absent figures could not be read.

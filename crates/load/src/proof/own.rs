@@ -1,7 +1,7 @@
 //! gpuio's own counters, leg by leg.
 
 use gpuio_host::Root;
-use gpuio_record::{DirectionResult, HopBytes, JobPlan, ViaGpu};
+use gpuio_record::{DirectionResult, HopBytes, JobPlan, ViaResult};
 
 use super::verdict::{Flow, Saw, Way};
 use super::{Case, Row, Share, Testimony, Witness, size};
@@ -64,12 +64,12 @@ fn legs(way: Way, gpu: bool) -> &'static str {
 
 /// What a path through another GPU counted of itself: of the file leg's `bytes` those that made
 /// both hops.
-pub(super) fn relayed(via: &ViaGpu, flow: Flow, bytes: u64) -> Saw {
-    let HopBytes { host_near, near_far } = match flow {
+pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Saw {
+    let HopBytes { host_near_bytes, near_far_bytes } = match flow {
         Flow::Read => via.read,
         Flow::Write => via.write,
     };
-    let both = host_near.min(near_far);
+    let both = host_near_bytes.min(near_far_bytes);
     let share = if bytes == 0 {
         return Saw::Nothing;
     } else if both >= bytes - bytes / 10 {
@@ -88,15 +88,15 @@ mod test {
 
     #[test]
     fn all_bytes_have_to_have_made_both_hops() {
-        let of = |host_near, near_far| {
-            let read = HopBytes { host_near, near_far };
-            relayed(&ViaGpu { gpu: 3, read, write: HopBytes::default() }, Flow::Read, 1000)
+        let of = |host_near_bytes, near_far_bytes| {
+            let read = HopBytes { host_near_bytes, near_far_bytes };
+            relayed(&ViaResult { gpu: 3, read, ..ViaResult::default() }, Flow::Read, 1000)
         };
         let saw = |share| Saw::Relayed { gpu: 3, share };
         assert_eq!(of(1000, 1000), saw(Share::All));
         assert_eq!(of(1000, 899), saw(Share::Part));
         assert_eq!(of(1000, 0), saw(Share::Little));
-        let unused = ViaGpu { gpu: 3, ..ViaGpu::default() };
+        let unused = ViaResult { gpu: 3, ..ViaResult::default() };
         assert_eq!(relayed(&unused, Flow::Write, 0), Saw::Nothing);
     }
 }
