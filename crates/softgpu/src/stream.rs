@@ -9,14 +9,18 @@ use std::time::Duration;
 use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, UNKNOWN};
 use crate::event::{Event, Failure, tell};
 use crate::machine::{Device, Machine};
+use crate::managed::{Managed, Residence};
 use crate::module::Launch;
 use crate::place::Place;
+use crate::reach::Reach;
 
 /// What a stream does.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Copy `len` bytes; with `spoil`, get one bit of them wrong.
     Copy { to: Place, from: Place, len: usize, spoil: bool },
+    /// Move the pages of managed memory.
+    Migrate { memory: Arc<Managed>, skip: usize, len: usize, to: Residence },
     /// Run a kernel.
     Launch(Launch),
     /// Come to an event's record of this number.
@@ -162,9 +166,13 @@ impl Shared {
                 }
                 Ok(())
             }
+            Work::Migrate { memory, skip, len, to } => {
+                self.dawdle();
+                memory.migrate(skip, len, to)
+            }
             Work::Launch(launch) => {
                 self.dawdle();
-                launch.run(&self.machine.memory)
+                launch.run(&Reach { machine: self.machine, device: self.device })
             }
             // Done in `run`.
             Work::Record(..) => Ok(()),
