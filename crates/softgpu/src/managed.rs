@@ -56,7 +56,23 @@ impl Managed {
             return Err(ILLEGAL_ADDRESS);
         }
         let at = self.device.start().wrapping_add(skip);
-        Ok(Place { at, _share: Some(Arc::clone(&self.device)) })
+        Ok(Place { at, _share: Some(Arc::clone(&self.device)), managed: None })
+    }
+
+    /// The bytes from `skip` on as a copy reaches them, wherever they are, if they are all at one
+    /// place.
+    pub(crate) fn now(&self, skip: usize, len: usize) -> Answer<*mut u8> {
+        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = &at[skip / PAGE..(skip + len).div_ceil(PAGE)];
+        let first = pages.first().copied().ok_or(ILLEGAL_ADDRESS)?;
+        if pages.iter().any(|page| *page != first) {
+            return Err(ILLEGAL_ADDRESS);
+        }
+        let base = match first {
+            Residence::Host => &self.host,
+            Residence::Device(_) => &*self.device,
+        };
+        Ok(base.start().wrapping_add(skip))
     }
 
     /// Moves the pages that hold a range; those that are there already stay.

@@ -269,7 +269,7 @@ impl Memory {
             None => {
                 let address = usize::try_from(start).map_err(|_| INVALID_VALUE)?;
                 let at = std::ptr::with_exposed_provenance_mut(address);
-                Ok(Place { at, _share: None })
+                Ok(Place { at, _share: None, managed: None })
             }
         }
     }
@@ -283,15 +283,15 @@ impl Memory {
             return None;
         }
         let fits = skip.checked_add(len).is_some_and(|end| end <= range.len);
-        // Which side of managed memory a copy would mean is known only once it runs: there are none.
-        if !fits || matches!(range.kind, Kind::Mapped(false) | Kind::Managed) {
+        if !fits || range.kind == Kind::Mapped(false) {
             return Some(Err(INVALID_VALUE));
         }
         let Ok(skip) = usize::try_from(skip) else {
             return Some(Err(INVALID_VALUE));
         };
         let at = range.at.wrapping_add(skip);
-        Some(Ok(Place { at, _share: range.pages.clone() }))
+        let managed = range.managed.clone().map(|managed| (managed, skip));
+        Some(Ok(Place { at, _share: range.pages.clone(), managed }))
     }
 }
 

@@ -153,12 +153,13 @@ impl Shared {
         match work {
             Work::Copy { to, from, len, spoil } => {
                 self.dawdle();
+                let (to_now, from_now) = (to.now(len)?, from.now(len)?);
                 // SAFETY: both ranges were looked up in full when the copy was put here; what is
                 // ours lives in the shares that `to` and `from` hold, the rest is memory that the
                 // caller of the driver must keep. The ranges may overlap.
-                unsafe { std::ptr::copy(from.at, to.at, len) };
+                unsafe { std::ptr::copy(from_now, to_now, len) };
                 if spoil {
-                    let middle = to.at.wrapping_add(len / 2);
+                    let middle = to_now.wrapping_add(len / 2);
                     // SAFETY: within the range, for no copy of 0 bytes is put here.
                     let byte = unsafe { middle.read() };
                     // SAFETY: as above.
