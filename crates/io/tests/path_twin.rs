@@ -99,7 +99,7 @@ fn every_engine(path: &str) {
 #[test]
 fn every_path_of_the_table_has_a_twin_test() {
     let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
-    assert_eq!(names, ["host", "staged", "cached", "gather", "gds"]);
+    assert_eq!(names, ["host", "staged", "cached", "managed", "gather", "routed", "gds"]);
 }
 
 #[test]
@@ -115,6 +115,16 @@ fn staged() {
 #[test]
 fn cached() {
     every_engine("cached");
+}
+
+#[test]
+fn managed() {
+    every_engine("managed");
+}
+
+#[test]
+fn routed() {
+    every_engine("routed");
 }
 
 #[test]

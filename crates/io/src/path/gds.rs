@@ -13,8 +13,8 @@ use gpuio_gpu::{DeviceBuf, GpuError};
 use super::judge::{Judge, Place};
 use super::memory::{refused, stride};
 use super::{
-    Config, CufileSide, Fault, GpuSide, Landed, Mismatch, Mover, Opened, Path, PathError, Request,
-    Row, Start,
+    ANY_MEMORY, Config, CufileSide, Fault, GpuSide, Landed, Mismatch, Mover, Opened, Path,
+    PathError, Request, Row, Start,
 };
 use crate::clock::Clock;
 use crate::engine::monitor::{self, LegCounters};
@@ -28,9 +28,12 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "GPUD",
     summary: "NVIDIA's cuFile library moves the bytes between file and GPU memory",
     needs_gpu: true,
+    via_gpu: false,
     buffered_only: false,
+    buffered_because: None,
     mover: Mover::Cufile,
     batches: false,
+    memory: ANY_MEMORY,
     open,
 };
 
