@@ -57,7 +57,7 @@ pub(crate) struct Bench {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, gather, gds, a list of them, or all
+    /// How bytes travel: host, staged, cached, managed, gather, routed, gds, a list, or all
     /// [auto: staged if a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
@@ -155,12 +155,16 @@ pub(crate) struct MachineFlags {
     /// CPUs of the threads: 0-3,8
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus: Option<String>,
-    /// Memory that bytes end in: device, vmm, pinned, malloc, mmap [device; malloc on host]
+    /// Memory that bytes end in: device, vmm, pinned, malloc, mmap [device; malloc on host; managed
+    /// on managed]
     #[arg(long, value_name = "KIND")]
     pub(crate) memory: Option<String>,
     /// Copy streams per thread on GPU paths [2 below 64k, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
+    /// GPU near the drive, through which path routed goes [one on the drive's NUMA node]
+    #[arg(long, value_name = "GPU")]
+    pub(crate) via_gpu: Option<String>,
     /// Blocks per launch on path gather [512 KiB of them, 1 MiB from 64k on]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
@@ -245,7 +249,7 @@ impl Bench {
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 32] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 33] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -274,6 +278,7 @@ impl Bench {
             ("cpus", &machine.cpus, "--cpus"),
             ("memory", &machine.memory, "--memory"),
             ("streams", &machine.streams, "--streams"),
+            ("via_gpu", &machine.via_gpu, "--via-gpu"),
             ("gather_batch", &machine.gather_batch, "--gather-batch"),
             ("directory", &data.directory, "--directory"),
             ("file_prefix", &data.file_prefix, "--file-prefix"),

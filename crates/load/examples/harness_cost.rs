@@ -108,5 +108,6 @@ fn gpu(device: &gpuio_gpu::DeviceFacts) -> Gpu {
         numa_node: None,
         memory_bytes: device.total_memory,
         software: true,
+        managed_hints: Some(device.managed_hints),
     }
 }

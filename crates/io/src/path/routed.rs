@@ -10,7 +10,7 @@
 //! unless [`Via::any`] lets it, and then the way stands in [`Opened::steps_down`].
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemKind, Stream};
 
@@ -69,6 +69,8 @@ pub struct HopCounters {
     pub read: Hops,
     /// The other way.
     pub write: Hops,
+    /// Whether the driver copies between the GPUs through host memory. Set when the path opens.
+    pub through_host: AtomicBool,
 }
 
 struct Hop {
@@ -99,6 +101,7 @@ fn open(config: Config) -> Result<Opened, PathError> {
         )));
     }
     let step_down = peers(near, far, via.any)?;
+    via.counters.through_host.store(step_down.is_some(), Ordering::Relaxed);
     let ends = Ends::new(NAME, &config, &gpu, None)?;
     let len = ends.destination().len();
     let between = DeviceBuf::alloc(near, MemKind::Device, len)

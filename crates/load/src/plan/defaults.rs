@@ -1,5 +1,6 @@
 //! What a job gets when nobody said. Each function is one decision, with its reason.
 
+use gpuio_io::path;
 use gpuio_record::{BlockShare, DirectMode, Order, Stop};
 use gpuio_spec::{Dialect, JobSpec, Rw};
 
@@ -141,7 +142,7 @@ pub(super) fn gather(job: &JobSpec, order: &Order, block_max: u64) -> Gather {
 /// O_DIRECT or page cache, and why, and the grain of offsets and lengths in bytes.
 pub(super) fn direct(
     job: &JobSpec,
-    buffered_only: bool,
+    path: &path::Row,
     places: &[Place],
 ) -> (DirectMode, Option<String>, u64) {
     let grain = places
@@ -153,7 +154,7 @@ pub(super) fn direct(
         .max()
         .unwrap_or(4096);
     let buffered = |why: String| (DirectMode::Buffered, Some(why), 1);
-    if buffered_only {
+    if path.buffered_only {
         return buffered("this path is the one through the page cache".into());
     }
     let refused = places.iter().find(|place| place.direct == DirectAnswer::Refused);
@@ -164,6 +165,7 @@ pub(super) fn direct(
         None if job.engine.as_deref() == Some("mmap") => {
             buffered("a mapping is always the page cache".into())
         }
+        None if let Some(why) = path.buffered_because => buffered(why.into()),
         None => match refused {
             Some(place) => {
                 let filesystem = place.filesystem.as_deref().unwrap_or("the file system");

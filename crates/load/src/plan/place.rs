@@ -7,21 +7,30 @@ use gpuio_units::format_cpu_list;
 use super::PlanError;
 use super::machine::{Gpus, Machine};
 
+/// The GPUs of a job's threads.
+#[derive(Clone, Copy)]
+pub(super) struct Seats<'a> {
+    /// Where their bytes end, in turn.
+    pub(super) gpus: &'a [Gpu],
+    /// To which they should be near, in turn.
+    pub(super) near: &'a [Gpu],
+}
+
 pub(super) fn workers(
     asked: &JobSpec,
     threads: u32,
     seed: u64,
-    gpus: &[Gpu],
+    seats: Seats<'_>,
     regions: Vec<Vec<Region>>,
     machine: &Machine<'_>,
 ) -> Result<Vec<WorkerPlan>, PlanError> {
-    let near = near_gpus(asked, gpus, machine);
+    let near = near_gpus(asked, seats.near, machine);
     let mut workers = Vec::with_capacity(regions.len());
     for (thread, regions) in (0..threads).zip(regions) {
         let turn = |n: usize| (n > 0).then(|| thread as usize % n);
         let node = turn(near.len()).and_then(|at| near[at].numa_node);
         let (cpus, numa_node, placed_by) = seat(asked, node, machine)?;
-        let gpu = turn(gpus.len()).and_then(|at| u32::try_from(at).ok());
+        let gpu = turn(seats.gpus.len()).and_then(|at| u32::try_from(at).ok());
         workers.push(WorkerPlan {
             thread,
             cpus,

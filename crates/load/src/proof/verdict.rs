@@ -39,7 +39,7 @@ impl Way {
     pub(super) fn of(path: &str) -> Way {
         match path {
             "host" => Way::User,
-            "staged" | "cached" | "gather" => Way::Ring,
+            "staged" | "cached" | "managed" | "gather" | "routed" => Way::Ring,
             _ => Way::Library,
         }
     }

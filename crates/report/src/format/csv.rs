@@ -151,9 +151,11 @@ fn warnings(line: &Line<'_>) -> String {
 pub const COLUMNS: &[Column] = &[
     column("job", "name of the job", |l| l.plan.name.clone()),
     column("group", "group of jobs that ran together, from 0", |l| l.plan.group.to_string()),
-    column("path", "path that ran: `host`, `staged`, `cached`, `gather`, `gds`", |l| {
-        l.plan.path.choice.got.clone()
-    }),
+    column(
+        "path",
+        "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `routed`, `gds`",
+        |l| l.plan.path.choice.got.clone(),
+    ),
     column(
         "gpu_software",
         "1 when the GPUs were gpuio's software GPU: not a hardware result",

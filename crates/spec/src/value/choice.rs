@@ -5,7 +5,7 @@ use gpuio_units::{parse_index_list, parse_percent};
 use super::number::integer;
 use super::{Read, ValueError};
 use crate::job::{
-    Arrivals, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, MemoryAsk, Rw, Verify,
+    Arrivals, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, MemoryAsk, Rw, Verify, ViaPeer,
 };
 use crate::nearest::nearest;
 
@@ -289,6 +289,7 @@ pub(crate) fn memory(value: &str) -> Read<MemoryAsk> {
             ("pinned", MemoryAsk::Pinned),
             ("malloc", MemoryAsk::Malloc),
             ("mmap", MemoryAsk::Mmap),
+            ("managed", MemoryAsk::Managed),
         ],
         &[],
     )
@@ -308,6 +309,11 @@ pub(crate) fn fio_memory(value: &str) -> Read<MemoryAsk> {
         ],
         &[("shm", SHARED), ("shmhuge", SHARED), ("mmapshared", SHARED), ("mmaphuge", HUGE)],
     )
+}
+
+/// Which way copies between two GPUs may take.
+pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
+    choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], &[])
 }
 
 /// What written blocks contain.
