@@ -47,8 +47,11 @@ pub(super) fn resolve(
     let seed = asked.seed.unwrap_or(1);
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
     // What a thread's bytes meet first: its own GPU, or the one on the way there.
-    let near = via.as_ref().map(|via| std::slice::from_ref(&via.gpu));
-    let seats = place::Seats { gpus: &gpus, near: near.unwrap_or(&gpus) };
+    let (near, beside) = match &via {
+        Some(via) => (std::slice::from_ref(&via.gpu), "the near GPU is on this node"),
+        None => (&*gpus, "its GPU is on this node"),
+    };
+    let seats = place::Seats { gpus: &gpus, near, why: beside };
     let workers = place::workers(asked, threads, seed, seats, laid.regions, machine)?;
     let plan = JobPlan {
         name,

@@ -14,6 +14,8 @@ pub(super) struct Seats<'a> {
     pub(super) gpus: &'a [Gpu],
     /// To which they should be near, in turn.
     pub(super) near: &'a [Gpu],
+    /// Why a thread sits where it does, if by one of those.
+    pub(super) why: &'static str,
 }
 
 pub(super) fn workers(
@@ -29,7 +31,7 @@ pub(super) fn workers(
     for (thread, regions) in (0..threads).zip(regions) {
         let turn = |n: usize| (n > 0).then(|| thread as usize % n);
         let node = turn(near.len()).and_then(|at| near[at].numa_node);
-        let (cpus, numa_node, placed_by) = seat(asked, node, machine)?;
+        let (cpus, numa_node, placed_by) = seat(asked, (node, seats.why), machine)?;
         let gpu = turn(seats.gpus.len()).and_then(|at| u32::try_from(at).ok());
         workers.push(WorkerPlan {
             thread,
@@ -65,7 +67,11 @@ fn near_gpus(asked: &JobSpec, gpus: &[Gpu], machine: &Machine<'_>) -> Vec<Gpu> {
 type Seat = (Vec<u32>, Option<u32>, Option<String>);
 
 /// CPUs of a thread: those asked for, else those of the node asked for, else those of its GPU's.
-fn seat(asked: &JobSpec, gpu_node: Option<u32>, machine: &Machine<'_>) -> Result<Seat, PlanError> {
+fn seat(
+    asked: &JobSpec,
+    (gpu_node, why): (Option<u32>, &'static str),
+    machine: &Machine<'_>,
+) -> Result<Seat, PlanError> {
     let allowed = machine.host.cpu.allowed.as_deref();
     let usable = |cpus: &[u32]| -> Vec<u32> {
         let ok = |cpu: &&u32| allowed.is_none_or(|allowed| allowed.contains(cpu));
@@ -107,7 +113,7 @@ fn seat(asked: &JobSpec, gpu_node: Option<u32>, machine: &Machine<'_>) -> Result
     if let Some(node) = gpu_node
         && let Some(cpus) = node_cpus(node).filter(|cpus| !cpus.is_empty())
     {
-        return Ok((cpus, Some(node), Some("its GPU is on this node".into())));
+        return Ok((cpus, Some(node), Some(why.into())));
     }
     Ok((Vec::new(), None, None))
 }

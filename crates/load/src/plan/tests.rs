@@ -18,6 +18,7 @@ mod invariants;
 mod machines;
 mod regions;
 mod round_trip;
+mod routes;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

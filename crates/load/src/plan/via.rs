@@ -27,9 +27,9 @@ pub(super) fn resolve(
         let found = why.map(|why| format!(" ({why})")).unwrap_or_default();
         let what = format!(
             "path {} takes the bytes through GPU {}{found} to another GPU, and the job's bytes end \
-             on GPU {0}: that is path staged. Name the far GPU with --gpu, or another near one \
+             on GPU {}: that is path staged. Name the far GPU with --gpu, or another near one \
              with --via-gpu",
-            path.name, gpu.index
+            path.name, gpu.index, gpu.index
         );
         return Err(PlanError::usage(asked, "via_gpu", what));
     }

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 mod ends;
+mod gpus;
 mod groups;
 mod lab;
 mod latencies;

@@ -31,15 +31,15 @@ fn paths_that_do_not_exist() {
     assert_eq!(
         usage(refused("path=warp")),
         "job 'a', path=warp (f:2:1): there is no path 'warp'; paths are host, staged, cached, \
-         gather, gds, or all"
+         managed, gather, routed, gds, or all"
     );
     assert_eq!(
-        unavailable(refused("xfer_type=3")),
-        "job 'a', xfer_type=3 (f:2:1): transfer type 3 (path 'managed') is not built into this \
+        unavailable(refused("xfer_type=5")),
+        "job 'a', xfer_type=5 (f:2:1): transfer type 5 (path 'gds-async') is not built into this \
          gpuio; it never falls back to another. Built in: host (-x 1), staged (-x 2), \
-         cached (-x 4), gds (-x 0)"
+         cached (-x 4), managed (-x 3), gds (-x 0)"
     );
-    for (number, name) in [(3, "managed"), (5, "gds-async"), (6, "gds-batch")] {
+    for (number, name) in [(5, "gds-async"), (6, "gds-batch"), (7, "gds-batch-stream")] {
         let text = unavailable(refused(&format!("xfer_type={number}")));
         assert!(text.contains(&format!("transfer type {number} (path '{name}')")), "{text}");
     }

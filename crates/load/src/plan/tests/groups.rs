@@ -40,9 +40,10 @@ fn all_paths_are_those_that_this_machine_has() {
     let spec = parsed("[a]\npath=all\n[b]\npath=all\n");
     let plan = Bench::default().plan(&spec).unwrap();
     let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.got.as_str()).collect();
-    let all = ["host", "staged", "cached", "gather", "gds"];
+    let all = ["host", "staged", "cached", "managed", "gather", "gds"];
     assert_eq!(got, [all, all].concat());
-    assert!(plan.left_out.is_empty());
+    let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
+    assert_eq!(left, ["routed"], "it runs where it is named");
     for job in &plan.jobs {
         assert_eq!(job.path.choice.asked, "auto");
         assert_eq!(job.path.choice.why.as_deref(), Some("all paths were asked for"));
@@ -54,23 +55,20 @@ fn all_paths_are_those_that_this_machine_has() {
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";
-    assert_eq!(
-        left,
-        [("staged", why), ("cached", why), ("gather", why), ("gds", why)],
-        "each once"
-    );
+    let all = ["staged", "cached", "managed", "gather", "routed", "gds"];
+    assert_eq!(left, all.map(|path| (path, why)), "each once");
 
     let bench = Bench { cufile: Some("no libcufile"), ..Bench::default() };
     let plan = bench.plan(&spec).unwrap();
-    assert_eq!(plan.jobs.len(), 8);
+    assert_eq!(plan.jobs.len(), 10);
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
-    assert_eq!(left, [("gds", "no libcufile")]);
+    assert_eq!(left[1..], [("gds", "no libcufile")]);
     // An engine that was named leaves out the path that has none.
     let spec = parsed("[a]\npath=all\nengine=psync\n");
     let plan = Bench::default().plan(&spec).unwrap();
-    assert_eq!((plan.jobs.len(), plan.left_out[0].path.as_str()), (4, "gds"));
-    assert!(plan.left_out[0].why.contains("no engine"), "{:?}", plan.left_out);
+    assert_eq!((plan.jobs.len(), plan.left_out[1].path.as_str()), (5, "gds"));
+    assert!(plan.left_out[1].why.contains("no engine"), "{:?}", plan.left_out);
 }
 
 #[test]
