@@ -13,7 +13,7 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Gdsio,
         set::XFER_TYPE,
-        "1 `path=host`, 2 `staged`, 4 `cached`; 0 `gds`, 3 `managed`, 5 `gds-async`, \
+        "0 `path=gds`, 1 `host`, 2 `staged`, 3 `managed`, 4 `cached`; 5 `gds-async`, \
          6 `gds-batch`, 7 `gds-batch-stream`",
     ),
     key("gpu_dev_id", &[], Gdsio, set::GPU_DEV_ID, "one GPU number"),

@@ -64,6 +64,8 @@ const CASES: &[&str] = &[
      sync=1\ninject=eio=1%,delay=2ms@10%\nseed=99\nshared_fd=1\nfilename=/have8g\nthreads=2\n",
     "[a]\npath=gather\nrw=randread\nbs=4k\n[b]\npath=gather\nbs=64k\ndepth=7\n[c]\npath=gather\n\
      gather_batch=5\ngather_scatter=1\n[d]\npath=gather\nrw=randwrite\ngather_scatter=0\ndepth=2\n",
+    "[a]\npath=managed\ngpu=1\n[b]\npath=routed\ngpu=0,2\nvia_gpu=1\nvia_peer=any\nthreads=2\n\
+     [c]\npath=routed\ngpu=0\ndirectory=/node1\n",
     "[a]\nrw=randread\nrandom_distribution=normal:12.5\nbs=8k\n[b]\nrw=randread\n\
      random_distribution=pareto:0.3\nbs=512\n",
 ];
