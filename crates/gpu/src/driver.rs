@@ -207,7 +207,11 @@ impl Driver {
             pci: pci.to_lowercase(),
             total_memory: total as u64,
             compute: (major, minor),
-            managed_hints: self.attribute(index, table::ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)? != 0,
+            // A driver that does not know the attribute has no hints either; its GPU works all the
+            // same.
+            managed_hints: self
+                .attribute(index, table::ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+                .is_ok_and(|value| value != 0),
             multiprocessors: self.attribute(index, table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         })
     }

@@ -6,8 +6,8 @@
 //! later ("CUDA Driver API" reference manual).
 //!
 //! The owners form a chain, each keeping the one before it alive: [`Driver`], [`Context`], then
-//! [`Stream`], [`Event`], [`Pinned`], [`Managed`], [`DeviceBuf`], [`Module`]. Dropping one gives its resource
-//! back and ignores what the driver answers.
+//! [`Stream`], [`Event`], [`Pinned`], [`Managed`], [`DeviceBuf`], [`Module`]. Dropping one
+//! gives its resource back and ignores what the driver answers.
 //!
 //! Threads: every owner may move to another thread and be used from several. A thread calls
 //! [`Context::make_current`] once before it uses streams and events of that context; making and

@@ -200,9 +200,7 @@ fn read_before_write() {
 fn refusals() {
     let dir = scratch();
     let base = "-w 1 -s 1M -i 64K -I 1";
-    for (x, name) in
-        [("3", "managed"), ("5", "gds-async"), ("6", "gds-batch"), ("7", "gds-batch-stream")]
-    {
+    for (x, name) in [("5", "gds-async"), ("6", "gds-batch"), ("7", "gds-batch-stream")] {
         let line = format!("-D . {base} -x {x} --gpu software");
         let word = format!("'{name}'");
         let ran =

@@ -68,11 +68,39 @@ matrix! {
     cached_libaio: "cached" "libaio" true;
     cached_mmap: "cached" "mmap" true;
     cached_pool: "cached" "pool" true;
+    managed_psync: "managed" "psync" true;
+    managed_io_uring: "managed" "io_uring" true;
+    managed_pool: "managed" "pool" true;
     gather_psync: "gather" "psync" true;
     gather_io_uring: "gather" "io_uring" true;
     gather_libaio: "gather" "libaio" true;
     gather_mmap: "gather" "mmap" true;
     gather_pool: "gather" "pool" true;
+}
+
+/// A GPU near the drive, through which the bytes go to two others.
+#[test]
+fn routed_through_a_gpu() {
+    let dir = scratch();
+    let line = "bench --path routed --gpu software:0,2 --via-gpu 1 --rw randrw --bs 64k --size 1m \
+                --threads 2 --runtime 100ms --verify --directory d --keep";
+    let run = |more: &str| {
+        let mut gpuio = command(dir.path());
+        gpuio.env("GPUIO_SOFT_GPUS", "3");
+        finish(gpuio.args(crate::tool::words(&format!("{line} {more}"))))
+    };
+    let record = run("--format json").exits(0).json();
+    check_clean(&record);
+    let (plan, job) = jobs(&record)[0];
+    assert_eq!(plan["via"]["gpu"]["index"], 1);
+    let (gpus, via) = (&job["gpus"], &job["via"]);
+    assert_eq!((&gpus[0]["index"], &gpus[1]["index"]), (&0.into(), &2.into()));
+    let landed = n(&job["read"]["bytes"]) + n(&job["write"]["bytes"]);
+    assert_eq!(n(&gpus[0]["bytes"]) + n(&gpus[1]["bytes"]), landed);
+    assert_eq!((&via["gpu"], &via["through_host"]), (&1.into(), &false.into()));
+    assert_eq!(via["read"]["host_near_bytes"], via["read"]["near_far_bytes"]);
+    assert_eq!(n(&via["write"]["near_far_bytes"]), n(&job["write"]["bytes"]));
+    run("").exits(0).says(&["by GPU:", "by way of another GPU", "on the way to the others"]);
 }
 
 /// Every kind of memory that bytes can end in.
@@ -182,16 +210,16 @@ fn all_paths_without_a_gpu() {
     assert_eq!(record["plan"]["jobs"][0]["path"]["choice"]["got"], "host");
     let out = record["plan"]["left_out"].as_array().unwrap();
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
-    assert_eq!(names, ["staged", "cached", "gather", "gds"]);
+    assert_eq!(names, ["staged", "cached", "managed", "gather", "routed", "gds"]);
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
-    no_driver(dir.path(), load).exits(0).says(&["staged, cached, gather, gds", "libcuda"]);
+    no_driver(dir.path(), load).exits(0).says(&["staged, cached, managed, gather", "libcuda"]);
 }
 
 /// A path that was named never falls back.
 #[test]
 fn a_named_path_without_a_gpu() {
     let dir = scratch();
-    for path in ["staged", "cached", "gather", "gds", "host,staged"] {
+    for path in ["staged", "cached", "managed", "gather", "routed", "gds", "host,staged"] {
         let line = format!("--path {path} --rw read --bs 64k --size 1m --directory d");
         let ran = no_driver(dir.path(), &line).exits(3).says(&["needs a GPU", "--gpu software"]);
         assert_eq!(ran.out, "");
@@ -212,8 +240,8 @@ fn list_names_all() {
     let dir = scratch();
     let ran = crate::tool::gpuio(dir.path(), "list").exits(0);
     for name in [
-        "host", "staged", "cached", "gather", "gds", "psync", "io_uring", "libaio", "mmap", "null",
-        "pool", "text", "json", "csv", "gdsio", "plan", "software",
+        "host", "staged", "cached", "managed", "gather", "routed", "gds", "psync", "io_uring",
+        "libaio", "mmap", "null", "pool", "text", "json", "csv", "gdsio", "plan", "software",
     ] {
         assert!(ran.out.lines().any(|line| line.trim_start().starts_with(name)), "{name}");
     }

@@ -39,8 +39,8 @@ fn only_the_record_stays() {
         .collect();
     paths.sort_unstable();
     paths.dedup();
-    assert_eq!(paths, ["cached", "gather", "gds", "host", "staged"]);
-    assert_eq!(jobs(&record).len(), 20);
+    assert_eq!(paths, ["cached", "gather", "gds", "host", "managed", "staged"]);
+    assert_eq!(jobs(&record).len(), 24);
     for (plan, job) in jobs(&record) {
         assert_eq!(plan["verify"], "pass");
         assert_eq!(job["verify"]["bad_blocks"], 0);

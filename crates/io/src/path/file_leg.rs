@@ -24,7 +24,8 @@ impl FileLeg {
         push
     }
 
-    /// Puts an I/O whose GPU leg is over behind those that wait for the engine; [`FileLeg::offer`] pushes it.
+    /// Puts an I/O whose GPU leg is over behind those that wait for the engine;
+    /// [`FileLeg::offer`] pushes it.
     pub(super) fn hold(&mut self, io: Io) {
         self.held.push_back(io);
     }

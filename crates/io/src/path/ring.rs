@@ -1,8 +1,8 @@
 //! The ring between an engine and a GPU: what `staged`, `cached`, `managed` and `routed` have in
 //! common. How bytes cross between a slot and its place on the GPU is a [`Crossing`].
 //!
-//! A read runs file → slot, then an asynchronous GPU leg on stream `n mod streams`; a write runs the
-//! other way. Slots are independent, so the file leg of one overlaps the copies of the others.
+//! A read runs file → slot, then an asynchronous GPU leg on stream `n mod streams`; a write runs
+//! the other way. Slots are independent, so the file leg of one overlaps the copies of the others.
 
 use gpuio_gpu::{Context, GpuError};
 

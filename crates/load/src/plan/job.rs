@@ -3,7 +3,7 @@
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path;
 use gpuio_record::{
-    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice, VerifyMode,
+    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice, VerifyMode, Via,
 };
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
@@ -30,9 +30,7 @@ pub(super) fn resolve(
     let (path, why) = row;
     vet::keys(asked, path)?;
     let gpus = gpus(asked, path, machine)?;
-    if let Some(why) = memory::no_hints(path, &gpus) {
-        return Err(PlanError::unavailable(asked, "paths", why));
-    }
+    no_hints(asked, path, &gpus)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
     let blocks = defaults::blocks(asked, &order);
     let threads = asked.threads.unwrap_or(1);
@@ -46,12 +44,7 @@ pub(super) fn resolve(
     let name = if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() };
     let seed = asked.seed.unwrap_or(1);
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
-    // What a thread's bytes meet first: its own GPU, or the one on the way there.
-    let (near, beside) = match &via {
-        Some(via) => (std::slice::from_ref(&via.gpu), "the near GPU is on this node"),
-        None => (&*gpus, "its GPU is on this node"),
-    };
-    let seats = place::Seats { gpus: &gpus, near, why: beside };
+    let seats = seats(&gpus, via.as_ref());
     let workers = place::workers(asked, threads, seed, seats, laid.regions, machine)?;
     let plan = JobPlan {
         name,
@@ -98,6 +91,22 @@ pub(super) fn resolve(
     };
     vet::plan(asked, &plan, grain)?;
     Ok(plan)
+}
+
+fn no_hints(asked: &JobSpec, path: &path::Row, gpus: &[Gpu]) -> Result<(), PlanError> {
+    let why = memory::no_hints(path, gpus);
+    why.map_or(Ok(()), |why| Err(PlanError::unavailable(asked, "paths", why)))
+}
+
+/// Threads sit near what their bytes meet first: their own GPU, or the one on the way there.
+fn seats<'a>(gpus: &'a [Gpu], via: Option<&'a Via>) -> place::Seats<'a> {
+    match via {
+        Some(Via { gpu, .. }) => {
+            let near = std::slice::from_ref(gpu);
+            place::Seats { gpus, near, why: "the near GPU is on this node" }
+        }
+        None => place::Seats { gpus, near: gpus, why: "its GPU is on this node" },
+    }
 }
 
 /// How many blocks are under way, and how they cross to the GPU.

@@ -2,7 +2,7 @@
 
 use crate::records;
 
-use gpuio_record::{EndedHow, Record, Warning, WarningKind};
+use gpuio_record::{EndedHow, GpuResult, HopBytes, Record, ViaResult, Warning, WarningKind};
 use gpuio_report::{plan_text, render_text};
 
 /// Lines that hold results: rows of tables that name a job or a total, and the workers' line.
@@ -42,6 +42,27 @@ fn a_software_gpu_is_named_on_top_and_on_every_line_of_results() {
     }
     let hardware = render_text(&records::host_quick(), 120);
     assert!(!hardware.lines().any(is_marked), "{hardware}");
+}
+
+#[test]
+fn bytes_of_several_gpus_and_by_way_of_one_are_told_and_marked() {
+    let mut record = records::software();
+    let alone = render_text(&record, 100);
+    assert!(!alone.contains("by GPU:") && !alone.contains("by way of"), "{alone}");
+    let part = |index, bytes, ios| GpuResult { index, bytes, ios };
+    record.jobs[0].gpus = vec![part(0, 3 << 20, 48), part(2, 1 << 20, 16)];
+    let read = HopBytes { host_near_bytes: 4 << 20, near_far_bytes: 3 << 20 };
+    record.jobs[0].via =
+        Some(ViaResult { gpu: 1, through_host: true, read, write: HopBytes::default() });
+    let text = render_text(&record, 200);
+    for line in [
+        "GPU 0 3.00 MiB in 48 I/Os, GPU 2 1.00 MiB in 16 I/Os",
+        "4.00 MiB from the host to GPU 1, 3.00 MiB on from there; copies between the GPUs went \
+         through host memory",
+    ] {
+        let line = text.lines().find(|found| found.contains(line)).expect(line);
+        assert!(is_marked(line), "{line}");
+    }
 }
 
 #[test]
