@@ -54,13 +54,17 @@ impl<'a> Bench<'a> {
 
     fn on_gpu_leg(&self) -> Option<Leg> {
         Some(if self.setup.path.has_gpu_leg() { Leg::Gpu } else { Leg::File })
-            .filter(|_| self.setup.path.uses_engine())
+            .filter(|_| self.tells_legs())
     }
 
-    /// Nothing where cuFile moves the bytes: the path sees both ends only.
     fn on_file_leg(&self) -> Option<Leg> {
-        let tells = self.setup.path.uses_engine() && !moves_pages(self.setup.path);
-        tells.then_some(Leg::File)
+        self.tells_legs().then_some(Leg::File)
+    }
+
+    /// Not where cuFile moves the bytes, of which the path sees both ends only, nor where the pages
+    /// themselves move.
+    fn tells_legs(&self) -> bool {
+        self.setup.path.uses_engine() && !moves_pages(self.setup.path)
     }
 }
 

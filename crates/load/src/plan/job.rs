@@ -3,7 +3,7 @@
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path;
 use gpuio_record::{
-    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice, VerifyMode, Via,
+    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice, VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
@@ -29,8 +29,7 @@ pub(super) fn resolve(
 ) -> Result<JobPlan, PlanError> {
     let (path, why) = row;
     vet::keys(asked, path)?;
-    let gpus = gpus(asked, path, machine)?;
-    no_hints(asked, path, &gpus)?;
+    let gpus = hinted(asked, path, gpus(asked, path, machine)?)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
     let blocks = defaults::blocks(asked, &order);
     let threads = asked.threads.unwrap_or(1);
@@ -44,8 +43,8 @@ pub(super) fn resolve(
     let name = if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() };
     let seed = asked.seed.unwrap_or(1);
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
-    let seats = seats(&gpus, via.as_ref());
-    let workers = place::workers(asked, threads, seed, seats, laid.regions, machine)?;
+    let workers =
+        place::workers(asked, (threads, seed), (&gpus, via.as_ref()), laid.regions, machine)?;
     let plan = JobPlan {
         name,
         group,
@@ -93,19 +92,11 @@ pub(super) fn resolve(
     Ok(plan)
 }
 
-fn no_hints(asked: &JobSpec, path: &path::Row, gpus: &[Gpu]) -> Result<(), PlanError> {
-    let why = memory::no_hints(path, gpus);
-    why.map_or(Ok(()), |why| Err(PlanError::unavailable(asked, "paths", why)))
-}
-
-/// Threads sit near what their bytes meet first: their own GPU, or the one on the way there.
-fn seats<'a>(gpus: &'a [Gpu], via: Option<&'a Via>) -> place::Seats<'a> {
-    match via {
-        Some(Via { gpu, .. }) => {
-            let near = std::slice::from_ref(gpu);
-            place::Seats { gpus, near, why: "the near GPU is on this node" }
-        }
-        None => place::Seats { gpus, near: gpus, why: "its GPU is on this node" },
+/// The GPUs, if they take the hints that the path may need.
+fn hinted(asked: &JobSpec, path: &path::Row, gpus: Vec<Gpu>) -> Result<Vec<Gpu>, PlanError> {
+    match memory::no_hints(path, &gpus) {
+        Some(why) => Err(PlanError::unavailable(asked, "paths", why)),
+        None => Ok(gpus),
     }
 }
 

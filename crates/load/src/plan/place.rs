@@ -1,38 +1,31 @@
 //! Where each thread runs.
 
-use gpuio_record::{Gpu, Region, WorkerPlan};
+use gpuio_record::{Gpu, Region, Via, WorkerPlan};
 use gpuio_spec::{GpuWhich, JobSpec};
 use gpuio_units::format_cpu_list;
 
 use super::PlanError;
 use super::machine::{Gpus, Machine};
 
-/// The GPUs of a job's threads.
-#[derive(Clone, Copy)]
-pub(super) struct Seats<'a> {
-    /// Where their bytes end, in turn.
-    pub(super) gpus: &'a [Gpu],
-    /// To which they should be near, in turn.
-    pub(super) near: &'a [Gpu],
-    /// Why a thread sits where it does, if by one of those.
-    pub(super) why: &'static str,
-}
-
 pub(super) fn workers(
     asked: &JobSpec,
-    threads: u32,
-    seed: u64,
-    seats: Seats<'_>,
+    (threads, seed): (u32, u64),
+    (gpus, via): (&[Gpu], Option<&Via>),
     regions: Vec<Vec<Region>>,
     machine: &Machine<'_>,
 ) -> Result<Vec<WorkerPlan>, PlanError> {
-    let near = near_gpus(asked, seats.near, machine);
+    // What the bytes meet first is to be near: the thread's own GPU, or the one on the way there.
+    let (near, why) = match via {
+        Some(via) => (std::slice::from_ref(&via.gpu), "the near GPU is on this node"),
+        None => (gpus, "its GPU is on this node"),
+    };
+    let near = near_gpus(asked, near, machine);
     let mut workers = Vec::with_capacity(regions.len());
     for (thread, regions) in (0..threads).zip(regions) {
         let turn = |n: usize| (n > 0).then(|| thread as usize % n);
         let node = turn(near.len()).and_then(|at| near[at].numa_node);
-        let (cpus, numa_node, placed_by) = seat(asked, (node, seats.why), machine)?;
-        let gpu = turn(seats.gpus.len()).and_then(|at| u32::try_from(at).ok());
+        let (cpus, numa_node, placed_by) = seat(asked, (node, why), machine)?;
+        let gpu = turn(gpus.len()).and_then(|at| u32::try_from(at).ok());
         workers.push(WorkerPlan {
             thread,
             cpus,
