@@ -29,7 +29,7 @@ pub(super) fn resolve(
 ) -> Result<JobPlan, PlanError> {
     let (path, why) = row;
     vet::keys(asked, path)?;
-    let gpus = hinted(asked, path, gpus(asked, path, machine)?)?;
+    let gpus = hinted(asked, path, machine)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
     let blocks = defaults::blocks(asked, &order);
     let threads = asked.threads.unwrap_or(1);
@@ -40,13 +40,12 @@ pub(super) fn resolve(
     let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
     let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
     let slots = slots(asked, path, asynchronous, &order, block_max);
-    let name = if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() };
     let seed = asked.seed.unwrap_or(1);
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
     let workers =
         place::workers(asked, (threads, seed), (&gpus, via.as_ref()), laid.regions, machine)?;
     let plan = JobPlan {
-        name,
+        name: name(asked, path, many),
         group,
         path: path_choice(path, why.clone()),
         engine,
@@ -92,8 +91,13 @@ pub(super) fn resolve(
     Ok(plan)
 }
 
+fn name(asked: &JobSpec, path: &path::Row, many: bool) -> String {
+    if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() }
+}
+
 /// The GPUs, if they take the hints that the path may need.
-fn hinted(asked: &JobSpec, path: &path::Row, gpus: Vec<Gpu>) -> Result<Vec<Gpu>, PlanError> {
+fn hinted(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<Gpu>, PlanError> {
+    let gpus = gpus(asked, path, machine)?;
     match memory::no_hints(path, &gpus) {
         Some(why) => Err(PlanError::unavailable(asked, "paths", why)),
         None => Ok(gpus),
