@@ -10,7 +10,7 @@
 //! - Each stream is a thread that runs copies and kernels in order, later than the call returns. A
 //!   missing wait shows as wrong bytes.
 //! - A page of managed memory is on the host or on a device, and only a prefetch moves it: who
-//!   touches it elsewhere is caught ([`managed`]).
+//!   touches it elsewhere is caught (module `managed`).
 //! - A kernel reaches another device's memory only where peer access was enabled.
 //! - Kernels are Rust functions that are found by the names of the entries in the PTX.
 //!
