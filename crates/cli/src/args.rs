@@ -73,9 +73,9 @@ pub(crate) struct Bench {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, gather, gds, gds-stream, gds-batch,
-    /// gds-batch-stream, a list of them, all, or auto (by block size and what works here, with the
-    /// reason) [staged if a GPU is named, else host]
+    /// How bytes travel: host, staged, cached, managed, gather, resident, routed, gds, gds-stream,
+    /// gds-batch, gds-batch-stream, a list of them, all, or auto (by block size and what works
+    /// here, with the reason) [staged if a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
     /// Between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
@@ -180,14 +180,18 @@ pub(crate) struct MachineFlags {
     /// CPUs of the threads: 0-3,8
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus: Option<String>,
-    /// Memory that bytes end in: device, vmm, pinned, malloc, mmap [device; malloc on host]
+    /// Memory that bytes end in: device, vmm, pinned, malloc, mmap [device; malloc on host; managed
+    /// on managed]
     #[arg(long, value_name = "KIND")]
     pub(crate) memory: Option<String>,
     /// Streams per thread on GPU paths [2 below 64k, else 1; one per slot or batch on cuFile's]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
-    /// Blocks per launch on path gather [512 KiB of them, 1 MiB from 64k on], per submit on
-    /// gds-batch and gds-batch-stream [16]
+    /// GPU near the drive, through which path routed goes [one on the drive's NUMA node]
+    #[arg(long, value_name = "GPU")]
+    pub(crate) via_gpu: Option<String>,
+    /// Blocks per launch on path gather [512 KiB of them, 2 MiB from 16k, 4 MiB from 512k on], per
+    /// submit on gds-batch and gds-batch-stream [16]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
 }
@@ -301,6 +305,7 @@ impl Bench {
             ("cpus", &machine.cpus, "--cpus"),
             ("memory", &machine.memory, "--memory"),
             ("streams", &machine.streams, "--streams"),
+            ("via_gpu", &machine.via_gpu, "--via-gpu"),
             ("gather_batch", &machine.gather_batch, "--gather-batch"),
             ("directory", &data.directory, "--directory"),
             ("file_prefix", &data.file_prefix, "--file-prefix"),

@@ -85,5 +85,6 @@ fn facts(driver: &Driver, device: &gpuio_gpu::DeviceFacts) -> Gpu {
         numa_node: near.and_then(|near| near.node).filter(|_| !software),
         memory_bytes: device.total_memory,
         software,
+        managed_hints: Some(device.managed_hints),
     }
 }

@@ -93,6 +93,11 @@ impl Context {
         Ok(Entered(self))
     }
 
+    /// The driver's handle.
+    pub(crate) fn handle(&self) -> CUcontext {
+        self.0.handle
+    }
+
     pub(crate) fn table(&self) -> &Table {
         self.0.driver.table()
     }

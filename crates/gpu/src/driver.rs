@@ -69,6 +69,8 @@ pub struct DeviceFacts {
     pub compute: (u32, u32),
     /// The number of streaming multiprocessors.
     pub multiprocessors: u32,
+    /// Whether managed memory takes hints there (concurrent managed access).
+    pub managed_hints: bool,
 }
 
 /// A loaded and initialised CUDA driver. Cloning is cheap; the library is closed with the last
@@ -100,7 +102,18 @@ impl Driver {
     ///
     /// Why there is no driver to use; see [`Absent`].
     pub fn load(which: &Which) -> Result<Self, Absent> {
-        let (table, opened) = Table::open(&which.candidates())?;
+        Self::start(Table::open(&which.candidates())?)
+    }
+
+    /// As [`Driver::load`], with changes to the table of functions.
+    #[cfg(test)]
+    pub(crate) fn load_with(which: &Which, change: fn(&mut Table)) -> Result<Self, Absent> {
+        let (mut table, opened) = Table::open(&which.candidates())?;
+        change(&mut table);
+        Self::start((table, opened))
+    }
+
+    fn start((table, opened): (Table, PathBuf)) -> Result<Self, Absent> {
         // SAFETY: cuInit takes no pointer and may be called from any thread, more than once.
         let code = unsafe { (table.cuInit)(0) };
         table.check("cuInit", code).map_err(Absent::init)?;
@@ -194,6 +207,11 @@ impl Driver {
             pci: pci.to_lowercase(),
             total_memory: total as u64,
             compute: (major, minor),
+            // A driver that does not know the attribute has no hints either; its GPU works all the
+            // same.
+            managed_hints: self
+                .attribute(index, table::ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+                .is_ok_and(|value| value != 0),
             multiprocessors: self.attribute(index, table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         })
     }

@@ -6,8 +6,8 @@
 //! later ("CUDA Driver API" reference manual).
 //!
 //! The owners form a chain, each keeping the one before it alive: [`Driver`], [`Context`], then
-//! [`Stream`], [`Event`], [`Pinned`], [`DeviceBuf`], [`Module`]. Dropping one gives its resource
-//! back and ignores what the driver answers.
+//! [`Stream`], [`Event`], [`Pinned`], [`Managed`], [`DeviceBuf`], [`Module`]. Dropping one
+//! gives its resource back and ignores what the driver answers.
 //!
 //! Threads: every owner may move to another thread and be used from several. A thread calls
 //! [`Context::make_current`] once before it uses streams and events of that context; making and
@@ -20,9 +20,11 @@ mod error;
 mod event;
 mod gather;
 mod kernels;
+mod managed;
 mod memory;
 mod module;
 pub mod pattern;
+mod peer;
 mod pinned;
 mod stream;
 mod table;
@@ -34,6 +36,7 @@ pub use error::{Absent, GpuError};
 pub use event::{Event, Wait};
 pub use gather::{GatherKernel, PIECE_LEN, Piece, Pieces, Shape, most_pieces, pieces};
 pub use kernels::{Checker, PatternKernels, REPORT_LEN};
+pub use managed::{Managed, Side};
 pub use memory::{DeviceBuf, MemKind, UnknownMemKind};
 pub use module::{Arg, Kernel, Module};
 pub use pattern::Mismatch;

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use crate::DevPtr;
 use crate::context::Context;
 use crate::error::GpuError;
+use crate::managed::Managed;
 use crate::pinned::Pinned;
 use crate::table::{self, CUdeviceptr};
 use crate::vmm::Mapping;
@@ -29,19 +30,24 @@ pub enum MemKind {
     Malloc,
     /// Host memory of an anonymous `mmap(2)` (4).
     Mmap,
+    /// Memory of `cuMemAllocManaged`, whose pages are on the host or on the device; no copy ends in
+    /// it here, and gdsio's `-m` has no number for it.
+    Managed,
 }
 
 impl MemKind {
-    /// Every kind, in the order of gdsio's numbers.
-    pub const ALL: [Self; 5] = [Self::Device, Self::Vmm, Self::Pinned, Self::Malloc, Self::Mmap];
+    /// Every kind: those that gdsio numbers in that order, then the others.
+    pub const ALL: [Self; 6] =
+        [Self::Device, Self::Vmm, Self::Pinned, Self::Malloc, Self::Mmap, Self::Managed];
 
     /// The kind that gdsio's `-m` gives this number.
     #[must_use]
     pub fn from_gdsio(number: u32) -> Option<Self> {
-        Self::ALL.get(usize::try_from(number).ok()?).copied()
+        let kind = Self::ALL.get(usize::try_from(number).ok()?).copied();
+        kind.filter(|kind| *kind != Self::Managed)
     }
 
-    /// True if the CPU can read and write it.
+    /// True if it is host memory for good: the CPU can read and write it at any time.
     #[must_use]
     pub fn is_host(self) -> bool {
         matches!(self, Self::Pinned | Self::Malloc | Self::Mmap)
@@ -50,7 +56,7 @@ impl MemKind {
     /// True if a kernel can read and write it on any machine.
     #[must_use]
     pub fn is_reachable_by_kernels(self) -> bool {
-        matches!(self, Self::Device | Self::Vmm | Self::Pinned)
+        matches!(self, Self::Device | Self::Vmm | Self::Pinned | Self::Managed)
     }
 
     fn name(self) -> &'static str {
@@ -60,6 +66,7 @@ impl MemKind {
             Self::Pinned => "pinned",
             Self::Malloc => "malloc",
             Self::Mmap => "mmap",
+            Self::Managed => "managed",
         }
     }
 }
@@ -72,7 +79,7 @@ impl fmt::Display for MemKind {
 
 /// A name that is no [`MemKind`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown kind of memory {0:?}: use device, vmm, pinned, malloc or mmap")]
+#[error("unknown kind of memory {0:?}: use device, vmm, pinned, malloc, mmap or managed")]
 pub struct UnknownMemKind(pub String);
 
 impl FromStr for MemKind {
@@ -102,6 +109,7 @@ enum Owner {
     Pinned(Pinned),
     Malloc { start: NonNull<u8>, layout: Layout },
     Mmap { start: NonNull<u8>, len: usize },
+    Managed(Managed),
 }
 
 // SAFETY: it owns its memory as a Box<[u8]> does, and each kind may be freed on any thread.
@@ -122,6 +130,7 @@ impl DeviceBuf {
             MemKind::Pinned => Owner::Pinned(Pinned::alloc(context, len)?),
             MemKind::Malloc => malloc(context, len)?,
             MemKind::Mmap => mmap(context, len)?,
+            MemKind::Managed => Owner::Managed(Managed::alloc(context, len)?),
         };
         Ok(Self { owner, kind, len })
     }
@@ -133,17 +142,18 @@ impl DeviceBuf {
             Owner::Device { address, .. } => DevPtr(*address),
             Owner::Vmm(mapping) => DevPtr(mapping.address()),
             Owner::Pinned(pinned) => pinned.ptr(),
+            Owner::Managed(managed) => managed.ptr(),
             Owner::Malloc { start, .. } | Owner::Mmap { start, .. } => {
                 DevPtr(start.addr().get() as u64)
             }
         }
     }
 
-    /// Its first byte, if the CPU can read and write it.
+    /// Its first byte, if the CPU can read and write it at any time.
     #[must_use]
     pub fn host_ptr(&self) -> Option<NonNull<u8>> {
         match &self.owner {
-            Owner::Device { .. } | Owner::Vmm(_) => None,
+            Owner::Device { .. } | Owner::Vmm(_) | Owner::Managed(_) => None,
             Owner::Pinned(pinned) => Some(pinned.as_ptr()),
             Owner::Malloc { start, .. } | Owner::Mmap { start, .. } => Some(*start),
         }
@@ -230,7 +240,7 @@ impl Drop for Owner {
                 let _ = unsafe { (context.table().cuMemFree_v2)(*address) };
             }
             // These free themselves.
-            Self::Vmm(_) | Self::Pinned(_) => {}
+            Self::Vmm(_) | Self::Pinned(_) | Self::Managed(_) => {}
             // SAFETY: from this allocator with this layout, and freed once.
             Self::Malloc { start, layout } => unsafe {
                 std::alloc::dealloc(start.as_ptr(), *layout);

@@ -47,6 +47,8 @@ pub(crate) const INVALID_CONTEXT: CUresult = 201;
 pub(crate) const NO_BINARY_FOR_GPU: CUresult = 209;
 /// The PTX is newer than the driver.
 pub(crate) const UNSUPPORTED_PTX_VERSION: CUresult = 222;
+/// The right was given before: an answer, no error.
+pub(crate) const PEER_ACCESS_ALREADY_ENABLED: CUresult = 704;
 /// Asynchronous work is still under way: an answer, no error.
 pub(crate) const NOT_READY: CUresult = 600;
 /// The memory is registered already.
@@ -76,12 +78,22 @@ pub(crate) const ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 16;
 pub(crate) const ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 /// `cuDeviceGetAttribute`.
 pub(crate) const ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
+/// `cuDeviceGetAttribute`: may host and GPU use managed memory at once, with hints?
+pub(crate) const ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: c_int = 89;
 /// `cuDeviceGetAttribute`: may memory of the VMM calls be reached by other PCI devices?
 pub(crate) const ATTRIBUTE_RDMA_WITH_VMM: c_int = 110;
 /// `CUmemAllocationProp`: memory that does not move.
 pub(crate) const MEM_ALLOCATION_TYPE_PINNED: c_int = 1;
 /// `CUmemLocation`: on a device.
 pub(crate) const MEM_LOCATION_TYPE_DEVICE: c_int = 1;
+/// `CUmemLocation`: on the host (CUDA 12.2).
+pub(crate) const MEM_LOCATION_TYPE_HOST: c_int = 2;
+/// In a device's place: the host.
+pub(crate) const DEVICE_CPU: CUdevice = -1;
+/// `cuMemAllocManaged`: every stream of every device may use it.
+pub(crate) const MEM_ATTACH_GLOBAL: c_uint = 1;
+/// `cuMemAdvise`: where the pages are at home.
+pub(crate) const MEM_ADVISE_SET_PREFERRED_LOCATION: c_int = 3;
 /// `CUmemAccessDesc`: read and write.
 pub(crate) const MEM_ACCESS_READWRITE: c_int = 3;
 /// `cuMemGetAllocationGranularity`: the least size.
@@ -224,6 +236,17 @@ table! {
         cuMemMap(CUdeviceptr, usize, usize, CUmemGenericAllocationHandle, u64);
         cuMemUnmap(CUdeviceptr, usize);
         cuMemSetAccess(CUdeviceptr, usize, *const CUmemAccessDesc, usize);
+        // CUDA 8: managed memory, and hints in their first form.
+        cuMemAllocManaged(*mut CUdeviceptr, usize, c_uint);
+        cuMemPrefetchAsync(CUdeviceptr, usize, CUdevice, CUstream);
+        cuMemAdvise(CUdeviceptr, usize, c_int, CUdevice);
+        // CUDA 12.2: hints in their second form.
+        cuMemPrefetchAsync_v2(CUdeviceptr, usize, CUmemLocation, c_uint, CUstream);
+        cuMemAdvise_v2(CUdeviceptr, usize, c_int, CUmemLocation);
+        // CUDA 4: other GPUs' memory.
+        cuDeviceCanAccessPeer(*mut c_int, CUdevice, CUdevice);
+        cuCtxEnablePeerAccess(CUcontext, c_uint);
+        cuMemcpyPeerAsync(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, usize, CUstream);
         // Only gpuio's software GPU has it.
         gpuio_soft_version();
     }
@@ -276,7 +299,7 @@ impl Table {
     #[cold]
     pub(crate) fn lacking(&self, call: &'static str) -> GpuError {
         let mut error = self.error(call, NOT_SUPPORTED);
-        error.detail = "this driver has no such function; it is older than CUDA 10.2".into();
+        error.detail = "this driver has no such function; that of CUDA 10.2 has it".into();
         error
     }
 }

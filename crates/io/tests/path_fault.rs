@@ -17,7 +17,7 @@ use gpuio_io::clock::Clock;
 use gpuio_io::engine::{ENGINES, IoFault, Op};
 use gpuio_io::path::{Fault, PATHS, PathError, Request};
 use path_support::model::{From, Model, Step, Tally, steps};
-use path_support::{Rig, Setup, child, context, kinds, skipped};
+use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
 
 const DELAY: (&str, &str) = ("GPUIO_SOFT_DELAY_US", "200");
 
@@ -31,7 +31,7 @@ fn everywhere(test: impl Fn(&Setup, &Context)) {
     let context = context();
     for row in PATHS.iter().filter(|row| row.uses_engine()) {
         for engine in ENGINES {
-            let memory = if row.needs_gpu { MemKind::Device } else { MemKind::Malloc };
+            let Some(&memory) = kinds(row).first() else { continue };
             let setup = Setup::new(row.name, engine.name, memory);
             if !setup.lacking() {
                 test(&setup, &context);
@@ -118,7 +118,7 @@ fn child_short_file() {
         path.advance(&clock, &mut landed, true).unwrap();
         let fault = Fault::File(IoFault::EndOfFile(4096));
         assert_eq!((landed.len(), landed[0].result), (1, Err(fault)));
-        assert_eq!(landed[0].gpu_ns, 0);
+        assert!(landed[0].gpu_ns == 0 || moves_pages(setup.path));
         assert_eq!(path.in_flight(), 0);
     });
 }
@@ -141,7 +141,8 @@ fn child_throttled() {
             for steps in [&mixed, &reads, &writes] {
                 let tally = run(&setup, context, steps);
                 assert_eq!(tally.failed, []);
-                let holds = setup.path.needs_gpu && steps[0].op == Op::Write;
+                let holds =
+                    setup.path.needs_gpu && steps[0].op == Op::Write || moves_pages(setup.path);
                 if limit == "iops=4000" && setup.engine.asynchronous && !holds {
                     assert!(tally.full > 0, "{setup:?} never had no room");
                 }
@@ -460,13 +461,14 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
         };
         path.start(&clock, request);
     }
-    // A write is in its stream at once, and so is a read behind an engine that reads in `start`.
-    let copying = state == State::Copy
-        && setup.path.needs_gpu
-        && (op == Op::Write || !setup.engine.asynchronous);
+    // A write is in its stream at once, and so is a read behind an engine that reads in `start` or
+    // one whose pages are asked back first.
+    let at_once = !setup.engine.asynchronous || moves_pages(setup.path);
+    let copying = state == State::Copy && setup.path.needs_gpu && (op == Op::Write || at_once);
     if state != State::Copy && op == Op::Write && setup.path.needs_gpu {
         // Past the copies.
-        std::thread::sleep(Duration::from_millis(130));
+        let twice = moves_pages(setup.path) || setup.path.via_gpu;
+        std::thread::sleep(Duration::from_millis(if twice { 260 } else { 130 }));
     }
     if state != State::Landed {
         path.advance(&clock, &mut Vec::new(), false).unwrap();

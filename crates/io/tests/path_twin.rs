@@ -99,7 +99,7 @@ fn every_engine(path: &str) {
 #[test]
 fn every_path_of_the_table_has_a_twin_test() {
     let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
-    let tested = ["host", "staged", "cached", "gather", "gds"];
+    let tested = ["host", "staged", "cached", "managed", "gather", "routed", "gds"];
     let on_streams_or_batches = ["gds-stream", "gds-batch", "gds-batch-stream"];
     assert_eq!(names, [tested.as_slice(), &on_streams_or_batches].concat());
 }
@@ -117,6 +117,16 @@ fn staged() {
 #[test]
 fn cached() {
     every_engine("cached");
+}
+
+#[test]
+fn managed() {
+    every_engine("managed");
+}
+
+#[test]
+fn routed() {
+    every_engine("routed");
 }
 
 #[test]

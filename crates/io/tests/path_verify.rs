@@ -12,7 +12,7 @@ use gpuio_gpu::{Context, MemKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Leg, Mismatch, PATHS, Path, Request, Start};
-use path_support::{Rig, Setup, child, context, kinds, skipped};
+use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
 
 const BLOCK: u32 = 8192;
 
@@ -54,12 +54,17 @@ impl<'a> Bench<'a> {
 
     fn on_gpu_leg(&self) -> Option<Leg> {
         Some(if self.setup.path.has_gpu_leg() { Leg::Gpu } else { Leg::File })
-            .filter(|_| self.setup.path.uses_engine())
+            .filter(|_| self.tells_legs())
     }
 
-    /// Nothing where cuFile moves the bytes: the path sees both ends only.
     fn on_file_leg(&self) -> Option<Leg> {
-        self.setup.path.uses_engine().then_some(Leg::File)
+        self.tells_legs().then_some(Leg::File)
+    }
+
+    /// Not where cuFile moves the bytes, of which the path sees both ends only, nor where the pages
+    /// themselves move.
+    fn tells_legs(&self) -> bool {
+        self.setup.path.uses_engine() && !moves_pages(self.setup.path)
     }
 }
 
@@ -217,7 +222,7 @@ fn a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs() {
     if skipped("a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs") {
         return;
     }
-    for row in PATHS.iter().filter(|row| row.has_gpu_leg()) {
+    for row in PATHS.iter().filter(|row| row.has_gpu_leg() && !moves_pages(row)) {
         for memory in kinds(row) {
             let bad = format!("{}:2", copy_call(memory, "cuMemcpyHtoDAsync_v2"));
             let case = format!("{} {memory}", row.name);
@@ -248,7 +253,7 @@ fn a_copy_back_that_goes_wrong_is_found_in_the_file() {
     if skipped("a_copy_back_that_goes_wrong_is_found_in_the_file") {
         return;
     }
-    for memory in MemKind::ALL {
+    for memory in kinds(gpuio_io::path::find("staged").unwrap()) {
         let bad = format!("{}:0", copy_call(memory, "cuMemcpyDtoHAsync_v2"));
         child::passes("child_bad_copy_back", &memory.to_string(), &[("GPUIO_SOFT_CORRUPT", &bad)]);
     }

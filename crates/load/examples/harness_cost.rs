@@ -90,8 +90,8 @@ fn one(
         gpus,
         places: &places,
         engine_missing: &|_| None,
-cufile_missing: &|_| Some("not opened".to_owned()),
-            cufile_direct: Err("not opened"),
+        cufile_missing: &|_| Some("not opened".to_owned()),
+        cufile_direct: Err("not opened"),
     };
     let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &machine)?;
     let permit = Permit { make_missing: true, ..Permit::default() };
@@ -110,5 +110,6 @@ fn gpu(device: &gpuio_gpu::DeviceFacts) -> Gpu {
         numa_node: None,
         memory_bytes: device.total_memory,
         software: true,
+        managed_hints: Some(device.managed_hints),
     }
 }

@@ -40,6 +40,12 @@ impl Places for LivePlaces {
             filesystem,
         }
     }
+
+    fn drive_node(&self, path: &str) -> Option<u32> {
+        // What could not be read is not told.
+        let storage = gpuio_host::target_storage(&self.root, Path::new(path), &mut Vec::new());
+        storage.device?.numa_node
+    }
 }
 
 /// The path itself or the nearest directory above it that exists.

@@ -17,13 +17,13 @@ pub use cufile::CufileUsed;
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,
     MemoryKind, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,
-    WorkerPlan,
+    Via, WorkerPlan,
 };
 pub use proof::{Proof, Route, Says, Source, Verdict, Witness};
 pub use result::{
     CacheReading, CpuCost, CpuScope, DirectionResult, EndedHow, EngineGot, FileLegCounters,
-    HopBytes, IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes, StorageReading,
-    Tool, VerifyMismatch, VerifyOutcome, ViaResult, WorkerResult,
+    GpuResult, HopBytes, IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes,
+    StorageReading, Tool, VerifyMismatch, VerifyOutcome, ViaResult, WorkerResult,
 };
 pub use warning::{Warning, WarningKind};
 

@@ -45,8 +45,8 @@ pub struct Choice {
 /// A path with its place in gdsio's numbering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
-    /// Path name: `host`, `staged`, `cached`, `gather`, `gds`, `gds-stream`,
-    /// `gds-batch`, `gds-batch-stream`.
+    /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, `gds`,
+    /// `gds-stream`, `gds-batch`, `gds-batch-stream`.
     pub choice: Choice,
     /// gdsio's `-x` number; absent for paths that gdsio does not have.
     pub gdsio: Option<u8>,
@@ -114,6 +114,8 @@ pub struct JobPlan {
     /// Whether places of blocks in the destination are spread, so that a batch can't be one plain
     /// copy; absent on paths other than `gather`.
     pub gather_scatter: Option<bool>,
+    /// The GPU through which the bytes go on path `routed`; absent on the others.
+    pub via: Option<Via>,
     /// Whether GPU memory is registered with cuFile; absent on paths without it.
     pub register_buffer: Option<bool>,
     /// Whether all threads use one descriptor per file.
@@ -274,6 +276,8 @@ pub enum MemoryKind {
     Malloc,
     /// Anonymous mapping (`-m 4`).
     Mmap,
+    /// Managed memory, whose pages the driver moves between host and GPU.
+    Managed,
 }
 
 /// A GPU of the plan.
@@ -293,6 +297,21 @@ pub struct Gpu {
     pub memory_bytes: u64,
     /// Whether it is gpuio's software GPU.
     pub software: bool,
+    /// Whether managed memory takes hints there (concurrent managed access); absent in records of
+    /// before that was asked.
+    pub managed_hints: Option<bool>,
+}
+
+/// A GPU on the way to a job's GPUs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Via {
+    /// The GPU.
+    pub gpu: Gpu,
+    /// Why this one; absent when it was named.
+    pub why: Option<String>,
+    /// Whether copies between the GPUs may go through host memory where these can't reach one
+    /// another.
+    pub any: bool,
 }
 
 /// What a target is.

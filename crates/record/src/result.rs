@@ -117,9 +117,6 @@ pub struct JobResult {
     pub engine: Vec<EngineGot>,
     /// The tool's own count of the file leg, ramp included.
     pub file_leg: FileLegCounters,
-    /// The legs by way of another GPU; absent on paths without.
-    #[serde(default)]
-    pub via: Option<ViaResult>,
     /// Direct or buffered as the kernel holds the descriptors (fcntl F_GETFL), read back.
     pub direct_got: DirectMode,
     /// Page cache before and after, over the job's files.
@@ -140,6 +137,12 @@ pub struct JobResult {
     pub series: Vec<Point>,
     /// One entry per worker.
     pub workers: Vec<WorkerResult>,
+    /// What each of the job's GPUs got or gave, in the plan's order; empty on paths without one.
+    #[serde(default)]
+    pub gpus: Vec<GpuResult>,
+    /// The legs by way of another GPU; absent on paths without.
+    #[serde(default)]
+    pub via: Option<ViaResult>,
 }
 
 /// Reads or writes of a job.
@@ -232,30 +235,6 @@ pub struct FileLegCounters {
     pub short_ios: u64,
     /// I/Os that failed.
     pub faults: u64,
-}
-
-/// The way through another GPU, by gpuio's own counters. They begin with the first I/O of the job,
-/// ramp included, and count what the driver took, also of I/Os that failed later.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ViaResult {
-    /// The near GPU's index.
-    pub gpu: u32,
-    /// Whether the driver copied between the GPUs through host memory, because they can't reach
-    /// one another.
-    pub through_host: bool,
-    /// Bytes on their way from files.
-    pub read: HopBytes,
-    /// Bytes on their way to files.
-    pub write: HopBytes,
-}
-
-/// Bytes of one direction, leg by leg.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HopBytes {
-    /// Between host memory and the near GPU.
-    pub host_near_bytes: u64,
-    /// Between the near GPU and the far one.
-    pub near_far_bytes: u64,
 }
 
 /// Page cache and storage traffic around a job. Absent figures could not be read.
@@ -389,6 +368,41 @@ pub struct WorkerResult {
     pub ios: u64,
     /// From the end of the ramp until its last I/O landed, nanoseconds.
     pub done_ns: u64,
+}
+
+/// One GPU's part of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GpuResult {
+    /// The driver's index.
+    pub index: u32,
+    /// Bytes moved by the workers of this GPU, both directions.
+    pub bytes: u64,
+    /// I/Os of theirs that landed.
+    pub ios: u64,
+}
+
+/// The way through another GPU, by gpuio's own counters. They begin with the first I/O of the job,
+/// ramp included, and count what the driver took, also of I/Os that failed later.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ViaResult {
+    /// The near GPU's index.
+    pub gpu: u32,
+    /// Whether the driver copied between the GPUs through host memory, because they can't reach
+    /// one another.
+    pub through_host: bool,
+    /// Bytes on their way from files.
+    pub read: HopBytes,
+    /// Bytes on their way to files.
+    pub write: HopBytes,
+}
+
+/// Bytes of one direction, leg by leg.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HopBytes {
+    /// Between host memory and the near GPU.
+    pub host_near_bytes: u64,
+    /// Between the near GPU and the far one.
+    pub near_far_bytes: u64,
 }
 
 /// All jobs of one group together.

@@ -16,13 +16,16 @@ pub(crate) const NOT_INITIALIZED: Code = Code(3);
 pub(crate) const INVALID_DEVICE: Code = Code(101);
 pub(crate) const INVALID_CONTEXT: Code = Code(201);
 pub(crate) const INVALID_PTX: Code = Code(218);
+pub(crate) const PEER_ACCESS_UNSUPPORTED: Code = Code(217);
 pub(crate) const INVALID_HANDLE: Code = Code(400);
 pub(crate) const NOT_FOUND: Code = Code(500);
 pub(crate) const NOT_READY: Code = Code(600);
 pub(crate) const ILLEGAL_ADDRESS: Code = Code(700);
+pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Code = Code(704);
 pub(crate) const ALREADY_REGISTERED: Code = Code(712);
 pub(crate) const NOT_REGISTERED: Code = Code(713);
 pub(crate) const MISALIGNED_ADDRESS: Code = Code(716);
+pub(crate) const NOT_SUPPORTED: Code = Code(801);
 pub(crate) const UNKNOWN: Code = Code(999);
 
 impl Code {
@@ -41,6 +44,7 @@ const NAMES: &[(i32, &CStr, &CStr)] = &[
     (100, c"CUDA_ERROR_NO_DEVICE", c"there is no GPU that this process may see"),
     (101, c"CUDA_ERROR_INVALID_DEVICE", c"there is no device of this number"),
     (201, c"CUDA_ERROR_INVALID_CONTEXT", c"no live context is current on this thread"),
+    (217, c"CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", c"the devices can't reach each other"),
     (218, c"CUDA_ERROR_INVALID_PTX", c"the text is no PTX that this driver can load"),
     (400, c"CUDA_ERROR_INVALID_HANDLE", c"the handle is of nothing that lives"),
     (500, c"CUDA_ERROR_NOT_FOUND", c"nothing has this name"),
@@ -48,6 +52,7 @@ const NAMES: &[(i32, &CStr, &CStr)] = &[
     (700, c"CUDA_ERROR_ILLEGAL_ADDRESS", c"a kernel or copy reached memory that is not there"),
     (701, c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"the launch asks for too much"),
     (702, c"CUDA_ERROR_LAUNCH_TIMEOUT", c"the kernel ran for too long"),
+    (704, c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"peer access was enabled before"),
     (712, c"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", c"the memory is registered already"),
     (713, c"CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", c"the memory is not registered"),
     (716, c"CUDA_ERROR_MISALIGNED_ADDRESS", c"a kernel used an address that is not aligned"),

@@ -15,6 +15,10 @@ pub(crate) struct Config {
     pub(crate) devices: u32,
     /// Memory of each device in bytes.
     pub(crate) memory: u64,
+    /// Whether devices can be given access to each other's memory.
+    pub(crate) peer: bool,
+    /// Whether managed memory takes hints (concurrent managed access).
+    pub(crate) managed: bool,
     /// The wait of each copy and kernel before it touches memory.
     pub(crate) delay: Duration,
     faults: Vec<Fault>,
@@ -53,11 +57,18 @@ impl Config {
             u32::try_from(devices).ok().filter(|&n| n <= MOST_DEVICES).ok_or_else(|| {
                 format!("GPUIO_SOFT_GPUS={devices}: {MOST_DEVICES} devices are the most")
             })?;
+        let switch = |name: &str| match number(name, 1)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(format!("{name}={other}: 0 is off and 1 is on")),
+        };
         let faults = get("GPUIO_SOFT_FAIL").unwrap_or_default();
         let spoils = get("GPUIO_SOFT_CORRUPT").unwrap_or_default();
         Ok(Self {
             devices,
             memory: number("GPUIO_SOFT_MEM", 4 << 30)?,
+            peer: switch("GPUIO_SOFT_PEER")?,
+            managed: switch("GPUIO_SOFT_MANAGED")?,
             delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
             faults: faults
                 .split(',')
@@ -139,6 +150,7 @@ mod tests {
     fn nothing_set_is_one_device_of_four_gib() {
         let config = with(&[]).unwrap();
         assert_eq!((config.devices, config.memory), (1, 4 << 30));
+        assert!(config.peer && config.managed);
         assert_eq!(config.delay, Duration::ZERO);
         assert_eq!(config.fault("cuInit"), None);
     }
@@ -176,6 +188,8 @@ mod tests {
             ("GPUIO_SOFT_GPUS", "two"),
             ("GPUIO_SOFT_GPUS", "65"),
             ("GPUIO_SOFT_MEM", "-1"),
+            ("GPUIO_SOFT_PEER", "2"),
+            ("GPUIO_SOFT_MANAGED", "off"),
             ("GPUIO_SOFT_DELAY_US", "1ms"),
             ("GPUIO_SOFT_FAIL", "cuInit"),
             ("GPUIO_SOFT_FAIL", "cuInit:0"),

@@ -9,12 +9,19 @@
 //!   past the end of an allocation are refused. Fresh device memory holds the byte `0xA5`.
 //! - Each stream is a thread that runs copies and kernels in order, later than the call returns. A
 //!   missing wait shows as wrong bytes.
+//! - A page of managed memory is on the host or on a device, and only a prefetch moves it: who
+//!   touches it elsewhere is caught (module `managed`).
+//! - A kernel reaches another device's memory only where peer access was enabled.
 //! - Kernels are Rust functions that are found by the names of the entries in the PTX.
 //!
 //! The environment is read at the first `cuInit`:
 //!
 //! - `GPUIO_SOFT_GPUS=n`: how many devices, 0 to 64 (1).
 //! - `GPUIO_SOFT_MEM=bytes`: memory of each (4 GiB).
+//! - `GPUIO_SOFT_PEER=0`: no device can be given access to another's memory (1). Copies between
+//!   devices work all the same, as with hardware, where the driver takes them through the host.
+//! - `GPUIO_SOFT_MANAGED=0`: managed memory takes no hints, as on GPUs without concurrent managed
+//!   access (1).
 //! - `GPUIO_SOFT_DELAY_US=n`: wait of each copy and kernel before it touches memory (0).
 //! - `GPUIO_SOFT_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each such
 //!   call, or so many of them, answers `code`. A copy or a launch fails later, as with hardware:
@@ -36,8 +43,11 @@ mod event;
 mod handles;
 mod kernel;
 mod machine;
+mod managed;
 mod memory;
 mod module;
+mod peer;
 mod place;
+mod reach;
 mod stream;
 mod vmm;

@@ -12,6 +12,7 @@ use crate::event::Event;
 use crate::handles::Handles;
 use crate::memory::Memory;
 use crate::module::{Function, Module};
+use crate::peer::Peers;
 use crate::place::Budget;
 use crate::stream::Stream;
 use crate::vmm::Physical;
@@ -34,6 +35,7 @@ pub(crate) struct Machine {
     pub(crate) config: Config,
     pub(crate) devices: Vec<Device>,
     pub(crate) memory: Memory,
+    pub(crate) peers: Peers,
     pub(crate) streams: Handles<Stream>,
     pub(crate) events: Handles<Event>,
     pub(crate) modules: Handles<Module>,
@@ -76,10 +78,12 @@ impl Machine {
                 sticky: AtomicI32::new(0),
             })
             .collect();
+        let peers = Peers::new(config.peer);
         Self {
             config,
             devices,
             memory: Memory::new(),
+            peers,
             streams: Handles::from(0x0100_0000),
             events: Handles::from(0x0200_0000_0000),
             modules: Handles::from(0x0300_0000_0000),
@@ -95,7 +99,7 @@ impl Machine {
     }
 
     /// The device whose primary context has this handle.
-    fn owner(&self, context: *mut c_void) -> Answer<&Device> {
+    pub(crate) fn owner(&self, context: *mut c_void) -> Answer<&Device> {
         let past = context.addr().checked_sub(FIRST_CONTEXT).ok_or(INVALID_CONTEXT)?;
         if past % 16 != 0 {
             return Err(INVALID_CONTEXT);

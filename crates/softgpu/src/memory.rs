@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::code::{ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY};
 use crate::machine::Device;
+use crate::managed::Managed;
 use crate::place::{Pages, Place};
 
 /// Where the addresses of devices begin. Linux puts nothing of a 64-bit program there: executables
@@ -30,6 +31,8 @@ pub(crate) enum Kind {
     Pinned,
     /// Registered by `cuMemHostRegister`.
     Registered,
+    /// From `cuMemAllocManaged`.
+    Managed,
 }
 
 #[derive(Debug, Clone)]
@@ -39,12 +42,19 @@ struct Range {
     /// Where the first byte lies in this process.
     at: *mut u8,
     pages: Option<Arc<Pages>>,
+    managed: Option<Arc<Managed>>,
 }
 
 // SAFETY: it names memory and owns a share of pages, both free to cross threads.
 unsafe impl Send for Range {}
 // SAFETY: as for Send; nothing in it changes through a shared reference.
 unsafe impl Sync for Range {}
+
+/// The device to which an address belongs, if to any.
+pub(crate) fn owner(start: u64) -> Option<u32> {
+    let inside = (FIRST..END).contains(&start).then(|| (start - FIRST) / SPAN)?;
+    u32::try_from(inside).ok()
+}
 
 /// Every range that the driver knows, and where each device's next one goes.
 #[derive(Debug)]
@@ -70,7 +80,8 @@ impl Memory {
         let taken = ranges.range(base..base + SPAN / 2).map(|(&start, range)| (start, range.len));
         let start = gap(taken, base, base + SPAN / 2, len as u64, ALIGN).ok_or(OUT_OF_MEMORY)?;
         let at = pages.start();
-        let range = Range { len: len as u64, kind: Kind::Device, at, pages: Some(pages) };
+        let range =
+            Range { len: len as u64, kind: Kind::Device, at, pages: Some(pages), managed: None };
         ranges.insert(start, range);
         Ok(start)
     }
@@ -89,9 +100,46 @@ impl Memory {
         let whole = len.checked_add(off).ok_or(OUT_OF_MEMORY)?;
         let pages = Arc::new(Pages::of_host(whole)?);
         let at = pages.start().wrapping_add(off);
-        let range = Range { len: len as u64, kind: Kind::Pinned, at, pages: Some(pages) };
+        let range =
+            Range { len: len as u64, kind: Kind::Pinned, at, pages: Some(pages), managed: None };
         self.insert(at as u64, range)?;
         Ok(at)
+    }
+
+    /// Allocates managed memory.
+    pub(crate) fn manage(&self, device: &Device, len: usize) -> Answer<u64> {
+        if len == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let managed = Managed::new(device, len)?;
+        let at = managed.start();
+        let (kind, managed) = (Kind::Managed, Some(Arc::new(managed)));
+        self.insert(at as u64, Range { len: len as u64, kind, at, pages: None, managed })?;
+        Ok(at as u64)
+    }
+
+    /// The managed memory that holds a range, and where in it that begins.
+    pub(crate) fn managed(&self, start: u64, len: u64) -> Answer<(Arc<Managed>, usize)> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let (&first, range) = ranges.range(..=start).next_back().ok_or(INVALID_VALUE)?;
+        let skip = start - first;
+        let managed = range.managed.as_ref().ok_or(INVALID_VALUE)?;
+        if len == 0 || skip.checked_add(len).is_none_or(|end| end > range.len) {
+            return Err(INVALID_VALUE);
+        }
+        Ok((Arc::clone(managed), usize::try_from(skip).map_err(|_| INVALID_VALUE)?))
+    }
+
+    /// A range of managed memory as a kernel of `device` reaches it; `None` for other memory.
+    pub(crate) fn managed_by_kernel(
+        &self,
+        device: u32,
+        start: u64,
+        len: u64,
+    ) -> Option<Answer<Place>> {
+        let (managed, skip) = self.managed(start, len).ok()?;
+        let len = usize::try_from(len).map_err(|_| INVALID_VALUE);
+        Some(len.and_then(|len| managed.by_kernel(device, skip, len)))
     }
 
     /// Takes host memory of the caller's as pinned.
@@ -101,7 +149,8 @@ impl Memory {
         if at.is_null() || len == 0 || inside {
             return Err(INVALID_VALUE);
         }
-        let range = Range { len: len as u64, kind: Kind::Registered, at, pages: None };
+        let range =
+            Range { len: len as u64, kind: Kind::Registered, at, pages: None, managed: None };
         self.insert(start, range).map_err(|_| ALREADY_REGISTERED)
     }
 
@@ -145,7 +194,7 @@ impl Memory {
         let skip = usize::try_from(offset).map_err(|_| INVALID_VALUE)?;
         let at = pages.start().wrapping_add(skip);
         let pages = Some(Arc::clone(pages));
-        self.insert(start, Range { len, kind: Kind::Mapped(false), at, pages })
+        self.insert(start, Range { len, kind: Kind::Mapped(false), at, pages, managed: None })
     }
 
     /// Grants or takes access to a whole mapping.
@@ -220,7 +269,7 @@ impl Memory {
             None => {
                 let address = usize::try_from(start).map_err(|_| INVALID_VALUE)?;
                 let at = std::ptr::with_exposed_provenance_mut(address);
-                Ok(Place { at, _share: None })
+                Ok(Place { at, _share: None, managed: None })
             }
         }
     }
@@ -241,7 +290,8 @@ impl Memory {
             return Some(Err(INVALID_VALUE));
         };
         let at = range.at.wrapping_add(skip);
-        Some(Ok(Place { at, _share: range.pages.clone() }))
+        let managed = range.managed.clone().map(|managed| (managed, skip));
+        Some(Ok(Place { at, _share: range.pages.clone(), managed }))
     }
 }
 

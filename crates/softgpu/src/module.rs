@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use crate::code::{Answer, INVALID_PTX, INVALID_VALUE, NOT_FOUND};
 use crate::kernel::{self, Kernel};
-use crate::memory::Memory;
+use crate::reach::Reach;
 
 /// A loaded text.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Launch {
     }
 
     /// Runs the twin.
-    pub(crate) fn run(&self, memory: &Memory) -> Answer<()> {
+    pub(crate) fn run(&self, memory: &Reach<'_>) -> Answer<()> {
         (self.kernel.run)(memory, &self.args)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::code::{Answer, OUT_OF_MEMORY};
+use crate::managed::Managed;
 
 /// What fresh device memory holds: no program should read it before it was written.
 const POISON: u8 = 0xA5;
@@ -102,6 +103,19 @@ impl Drop for Pages {
 pub(crate) struct Place {
     pub(crate) at: *mut u8,
     pub(crate) _share: Option<Arc<Pages>>,
+    /// Managed memory and the first byte in it: where these bytes are is known when they are
+    /// touched.
+    pub(crate) managed: Option<(Arc<Managed>, usize)>,
+}
+
+impl Place {
+    /// Where `len` bytes of the place are now.
+    pub(crate) fn now(&self, len: usize) -> Answer<*mut u8> {
+        match &self.managed {
+            None => Ok(self.at),
+            Some((managed, skip)) => managed.now(*skip, len),
+        }
+    }
 }
 
 // SAFETY: it stands for memory that the caller of the driver promised to keep live until the stream

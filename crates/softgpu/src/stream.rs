@@ -10,14 +10,18 @@ use std::time::Duration;
 use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, UNKNOWN};
 use crate::event::{Event, Failure, tell};
 use crate::machine::{Device, Machine};
+use crate::managed::{Managed, Residence};
 use crate::module::Launch;
 use crate::place::Place;
+use crate::reach::Reach;
 
 /// What a stream does.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Copy `len` bytes; with `spoil`, get one bit of them wrong.
     Copy { to: Place, from: Place, len: usize, spoil: bool },
+    /// Move the pages of managed memory.
+    Migrate { memory: Arc<Managed>, skip: usize, len: usize, to: Residence },
     /// Run a kernel.
     Launch(Launch),
     /// Call a function of the host's.
@@ -162,12 +166,13 @@ impl Shared {
         match work {
             Work::Copy { to, from, len, spoil } => {
                 self.dawdle();
+                let (to_now, from_now) = (to.now(len)?, from.now(len)?);
                 // SAFETY: both ranges were looked up in full when the copy was put here; what is
                 // ours lives in the shares that `to` and `from` hold, the rest is memory that the
                 // caller of the driver must keep. The ranges may overlap.
-                unsafe { std::ptr::copy(from.at, to.at, len) };
+                unsafe { std::ptr::copy(from_now, to_now, len) };
                 if spoil {
-                    let middle = to.at.wrapping_add(len / 2);
+                    let middle = to_now.wrapping_add(len / 2);
                     // SAFETY: within the range, for no copy of 0 bytes is put here.
                     let byte = unsafe { middle.read() };
                     // SAFETY: as above.
@@ -175,9 +180,13 @@ impl Shared {
                 }
                 Ok(())
             }
+            Work::Migrate { memory, skip, len, to } => {
+                self.dawdle();
+                memory.migrate(skip, len, to)
+            }
             Work::Launch(launch) => {
                 self.dawdle();
-                launch.run(&self.machine.memory)
+                launch.run(&Reach { machine: self.machine, device: self.device })
             }
             Work::Call(HostCall { function, data }) => {
                 // SAFETY: whoever put it here promised that it may be called once, by the manual.

@@ -129,6 +129,10 @@ pub struct JobSpec {
     pub gather_batch: Option<u32>,
     /// On path `gather`: blocks get places in the destination that are apart from one another.
     pub gather_scatter: Option<bool>,
+    /// On path `routed`: the GPU near the drive, through which the bytes go.
+    pub via_gpu: Option<u32>,
+    /// On path `routed`: which way copies between the GPUs may take.
+    pub via_peer: Option<ViaPeer>,
     /// Do not register buffers with the path's library.
     pub skip_bufregister: Option<bool>,
     /// gdsio's `-p`: let cuFile copy between GPUs over NVLink.
@@ -284,6 +288,17 @@ pub enum MemoryAsk {
     Malloc,
     /// Anonymous `mmap`.
     Mmap,
+    /// Managed memory, whose pages the driver moves.
+    Managed,
+}
+
+/// Which way copies between two GPUs may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViaPeer {
+    /// From one to the other only.
+    Peer,
+    /// Through host memory too, where they can't reach one another.
+    Any,
 }
 
 /// What written blocks contain.

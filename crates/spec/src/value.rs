@@ -6,7 +6,7 @@ mod number;
 
 pub(crate) use choice::{
     arrivals, ceilings, distribution, engine, fill, fio_engine, fio_memory, gpu, memory, on_or_off,
-    rw, sync, verify,
+    rw, sync, verify, via_peer,
 };
 pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
 pub(crate) use number::{

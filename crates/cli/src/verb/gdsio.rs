@@ -49,8 +49,13 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     };
     for job in &mut spec.jobs {
         job.dialect = Some(Dialect::Gdsio);
-        // gdsio opens with O_DIRECT whatever the file system, except for -x 4 and -O 1.
-        if job.direct.is_none() && !job.paths.iter().flatten().any(|path| path == "cached") {
+        // gdsio opens with O_DIRECT whatever the file system, except for -x 4 and -O 1; into the
+        // managed memory of -x 3 the kernel may refuse it, so that there it must be asked for.
+        let buffered = |path: &String| {
+            let row = gpuio_io::path::find(path);
+            row.is_some_and(|row| row.buffered_only || row.buffered_because.is_some())
+        };
+        if job.direct.is_none() && !job.paths.iter().flatten().any(buffered) {
             job.direct = Some(true);
         }
     }

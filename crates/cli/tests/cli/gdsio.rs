@@ -237,9 +237,6 @@ fn mixes_of_batches() {
 fn refusals() {
     let dir = scratch();
     let base = "-w 1 -s 1M -i 64K -I 1";
-    let line = format!("-D . {base} -x 3 --gpu software");
-    let words = ["transfer type 3", "'managed'", "gds-batch (-x 6)"];
-    assert_eq!(gdsio(dir.path(), &line).exits(3).says(&words).out, "");
     for (line, code, says) in [
         ("-D . -f x -x 1", 2, &["-f and -D exclude each other"][..]),
         ("-x 1", 2, &["-D"]),

@@ -68,11 +68,42 @@ matrix! {
     cached_libaio: "cached" "libaio" true;
     cached_mmap: "cached" "mmap" true;
     cached_pool: "cached" "pool" true;
+    managed_psync: "managed" "psync" true;
+    managed_io_uring: "managed" "io_uring" true;
+    managed_pool: "managed" "pool" true;
     gather_psync: "gather" "psync" true;
     gather_io_uring: "gather" "io_uring" true;
     gather_libaio: "gather" "libaio" true;
     gather_mmap: "gather" "mmap" true;
     gather_pool: "gather" "pool" true;
+}
+
+/// A GPU near the drive, through which the bytes go to two others.
+#[test]
+fn routed_through_a_gpu() {
+    let dir = scratch();
+    let line = "bench --path routed --gpu software:0,2 --via-gpu 1 --rw randrw --bs 64k --size 1m \
+                --threads 2 --runtime 100ms --verify --directory d --keep";
+    let run = |more: &str| {
+        let mut gpuio = command(dir.path());
+        gpuio.env("GPUIO_SOFT_GPUS", "3");
+        finish(gpuio.args(crate::tool::words(&format!("{line} {more}"))))
+    };
+    let record = run("--format json").exits(0).json();
+    check_clean(&record);
+    let (plan, job) = jobs(&record)[0];
+    assert_eq!(plan["via"]["gpu"]["index"], 1);
+    let (gpus, via) = (&job["gpus"], &job["via"]);
+    assert_eq!((&gpus[0]["index"], &gpus[1]["index"]), (&0.into(), &2.into()));
+    let landed = n(&job["read"]["bytes"]) + n(&job["write"]["bytes"]);
+    assert_eq!(n(&gpus[0]["bytes"]) + n(&gpus[1]["bytes"]), landed);
+    assert_eq!((&via["gpu"], &via["through_host"]), (&1.into(), &false.into()));
+    assert_eq!(via["read"]["host_near_bytes"], via["read"]["near_far_bytes"]);
+    assert_eq!(n(&via["write"]["near_far_bytes"]), n(&job["write"]["bytes"]));
+    let text = run("").exits(0).out;
+    for part in ["by GPU:", "by way of another GPU", "on the way to the others"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
 }
 
 /// Every kind of memory that bytes can end in.
@@ -183,18 +214,21 @@ fn all_paths_without_a_gpu() {
     let out = record["plan"]["left_out"].as_array().unwrap();
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    assert_eq!(names, [["staged", "cached", "gather"].as_slice(), &cufile].concat());
+    let ours = ["staged", "cached", "managed", "gather", "routed"];
+    assert_eq!(names, [ours.as_slice(), &cufile].concat());
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
     no_driver(dir.path(), load)
         .exits(0)
-        .says(&["staged, cached, gather, gds, gds-stream", "libcuda"]);
+        .says(&["staged, cached, managed, gather, routed, gds, gds-stream", "libcuda"]);
 }
 
 /// A path that was named never falls back.
 #[test]
 fn a_named_path_without_a_gpu() {
     let dir = scratch();
-    for path in ["staged", "cached", "gather", "gds", "gds-batch", "host,staged"] {
+    let all =
+        ["staged", "cached", "managed", "gather", "routed", "gds", "gds-batch", "host,staged"];
+    for path in all {
         let line = format!("--path {path} --rw read --bs 64k --size 1m --directory d");
         let ran = no_driver(dir.path(), &line).exits(3).says(&["needs a GPU", "--gpu software"]);
         assert_eq!(ran.out, "");
@@ -246,7 +280,9 @@ fn list_names_all() {
         "host",
         "staged",
         "cached",
+        "managed",
         "gather",
+        "routed",
         "gds",
         "gds-stream",
         "gds-batch",

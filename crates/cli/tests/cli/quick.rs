@@ -41,8 +41,9 @@ fn only_the_record_stays() {
     paths.sort_unstable();
     paths.dedup();
     let cufile = ["gds", "gds-batch", "gds-batch-stream", "gds-stream"];
-    assert_eq!(paths, [&["cached", "gather"], cufile.as_slice(), &["host", "staged"]].concat());
-    assert_eq!(jobs(&record).len(), 32);
+    let ours = [["cached", "gather"].as_slice(), &cufile, &["host", "managed", "staged"]].concat();
+    assert_eq!(paths, ours);
+    assert_eq!(jobs(&record).len(), 36);
     for (plan, job) in jobs(&record) {
         assert_eq!(plan["verify"], "pass");
         assert_eq!(job["verify"]["bad_blocks"], 0);

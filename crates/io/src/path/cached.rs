@@ -3,7 +3,7 @@
 //! The ring is that of `staged`; what differs is that files are never open with O_DIRECT, so the
 //! kernel's page cache stands between storage and the ring and adds a copy.
 
-use super::{Config, Mover, Opened, PathError, Row, ring};
+use super::{ANY_MEMORY, Config, Mover, Opened, PathError, Row, ring};
 
 const NAME: &str = "cached";
 
@@ -13,9 +13,12 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "CPU_CACHED_GPU",
     summary: "file through the page cache to a pinned ring, then copies to GPU memory",
     needs_gpu: true,
+    via_gpu: false,
     buffered_only: true,
+    buffered_because: None,
     mover: Mover::Engine,
     batches: false,
+    memory: ANY_MEMORY,
     open,
 };
 
@@ -28,5 +31,5 @@ fn open(config: Config) -> Result<Opened, PathError> {
                 .into(),
         });
     }
-    ring::open(NAME, config)
+    ring::open(NAME, &config)
 }

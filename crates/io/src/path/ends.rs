@@ -79,6 +79,11 @@ impl Ends {
         DevPtr(self.memory.slot(slot).as_ptr() as u64)
     }
 
+    /// Where the slot itself begins, as the host sees it.
+    pub(super) fn slot(&self, slot: u32) -> *mut u8 {
+        self.memory.slot(slot).as_ptr()
+    }
+
     /// The first `len` bytes of an idle slot.
     pub(super) fn bytes_of(&self, slot: u32, len: u32) -> &[u8] {
         self.memory.bytes_of(slot, len)

@@ -1,4 +1,4 @@
-//! The file leg of a path with two: an engine, and the writes that it had no room for.
+//! The file leg of a path with two: an engine, and the I/Os that wait for room in it.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use crate::engine::{Done, Engine, EngineError, Io, Push};
 
 pub(super) struct FileLeg {
     engine: Box<dyn Engine>,
-    /// Writes that the engine had no room for, oldest first.
+    /// I/Os whose slot is ready and that the engine has not taken yet, oldest first.
     held: VecDeque<Io>,
     /// The engine had no room for a read, and nothing has come back of it since.
     refused: bool,
@@ -24,12 +24,13 @@ impl FileLeg {
         push
     }
 
-    /// Puts a write behind those that wait for the engine; [`FileLeg::offer`] pushes it.
+    /// Puts an I/O whose GPU leg is over behind those that wait for the engine;
+    /// [`FileLeg::offer`] pushes it.
     pub(super) fn hold(&mut self, io: Io) {
         self.held.push_back(io);
     }
 
-    /// Pushes the writes that are held, in their order, as far as the engine has room, up to one
+    /// Pushes the I/Os that are held, in their order, as far as the engine has room, up to one
     /// that is done at once: the caller takes it and offers again.
     pub(super) fn offer(&mut self) -> Option<Done> {
         while let Some(io) = self.held.pop_front() {

@@ -26,12 +26,16 @@ mod spread;
 
 use gpuio_gpu::GpuError;
 
+use super::crossing::Refused;
 use super::ends::{self, Ends};
 use super::file_leg::FileLeg;
 use super::judge::{self, Judge};
 use super::lanes::{Ended, Lanes};
 use super::requests::Requests;
-use super::{Config, Fault, Landed, Mismatch, Mover, Opened, Path, PathError, Request, Row, Start};
+use super::{
+    ANY_MEMORY, Config, Fault, Landed, Mismatch, Mover, Opened, Path, PathError, Request, Row,
+    Start,
+};
 use crate::clock::{Clock, Nanos};
 use crate::engine::{Done, Op, Push};
 use batch::Batch;
@@ -45,9 +49,12 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "GATHER",
     summary: "file to a pinned ring, then one launch for many blocks to GPU memory; both overlap",
     needs_gpu: true,
+    via_gpu: false,
     buffered_only: false,
+    buffered_because: None,
     mover: Mover::Engine,
     batches: true,
+    memory: ANY_MEMORY,
     open,
 };
 
@@ -78,7 +85,7 @@ fn open(config: Config) -> Result<Opened, PathError> {
     gpu.context.make_current().map_err(gpu_error)?;
     let places = gpu.scatter.then(|| spread::places(config.slots));
     let ends = Ends::new(NAME, &config, &gpu, places)?;
-    let engine = super::open_engine(&config, ends.area())?;
+    let engine = super::open_engine(&config, Some(ends.area()))?;
     let parts = gpu.batch.clamp(1, config.slots);
     // Full batches hold all slots at most; beside them are the open one and one that was launched
     // before it was full, which happens only while no other is under way.
@@ -143,9 +150,9 @@ impl Gather {
         let put = unsafe { self.carry.put(self.lanes.stream(at), &self.ends, batch, number) };
         let marked = put.and_then(|()| {
             let marked = self.lanes.mark(at, number);
-            marked.map_err(|error| carry::Refused { error, begun: true })
+            marked.map_err(|error| Refused { error, begun: true })
         });
-        if let Err(carry::Refused { error, begun }) = marked {
+        if let Err(Refused { error, begun }) = marked {
             if begun {
                 // Something is under way without a mark. Batches before it are taken by their own
                 // marks first, so that the stream's answer is about this one, which failed anyway.
@@ -340,6 +347,6 @@ impl Path for Gather {
         // SAFETY: the slot's own part of the destination; its read has landed.
         let found = unsafe { self.judge.check(place, key, offset) };
         let found = found.map_err(gpu_error)?;
-        Ok(found.map(|m| judge::blame(m, self.ends.bytes_of(slot, len), key, offset)))
+        Ok(found.map(|m| judge::blame(m, Some(self.ends.bytes_of(slot, len)), key, offset)))
     }
 }

@@ -11,7 +11,10 @@ pub(super) mod streamed;
 
 use gpuio_cufile::{IoError, Piece};
 
-use super::{Calls, Config, Landed, Mismatch, Mover, Opened, Path, PathError, Request, Row, Start};
+use super::{
+    ANY_MEMORY, Calls, Config, Landed, Mismatch, Mover, Opened, Path, PathError, Request, Row,
+    Start,
+};
 use crate::clock::Clock;
 use crate::engine::Op;
 use ends::GdsEnds;
@@ -25,9 +28,12 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "GPUD",
     summary: "NVIDIA's cuFile library moves the bytes between file and GPU memory",
     needs_gpu: true,
+    via_gpu: false,
     buffered_only: false,
+    buffered_because: None,
     mover: Mover::Cufile(Calls::Blocking),
     batches: false,
+    memory: ANY_MEMORY,
     open,
 };
 

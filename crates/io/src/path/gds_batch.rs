@@ -16,8 +16,8 @@ use super::gds::ends::{GdsEnds, fault, setup, sides, way};
 use super::gds::progress::Progress;
 use super::gds::silence::{Settle, Settled, Silence};
 use super::{
-    Calls, Config, Fault, Landed, Mismatch, Mover, Opened, Path, PathError, Request, Row, Start,
-    cufile_words,
+    ANY_MEMORY, Calls, Config, Fault, Landed, Mismatch, Mover, Opened, Path, PathError, Request,
+    Row, Start, cufile_words,
 };
 use crate::clock::Clock;
 
@@ -29,9 +29,12 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "GPU_BATCH",
     summary: "cuFile's batches: many blocks in one submit, each with an event of its own",
     needs_gpu: true,
+    via_gpu: false,
     buffered_only: false,
+    buffered_because: None,
     mover: Mover::Cufile(Calls::Batch),
     batches: true,
+    memory: ANY_MEMORY,
     open,
 };
 

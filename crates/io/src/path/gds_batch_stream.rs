@@ -8,7 +8,7 @@
 //! [`GpuSide::batch`]: super::GpuSide::batch
 
 use super::gds::streamed;
-use super::{Calls, Config, Mover, Opened, PathError, Row};
+use super::{ANY_MEMORY, Calls, Config, Mover, Opened, PathError, Row};
 
 const NAME: &str = "gds-batch-stream";
 
@@ -18,9 +18,12 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "GPU_BATCH_STREAM",
     summary: "batches of cuFile's asynchronous calls in CUDA streams, one event for each batch",
     needs_gpu: true,
+    via_gpu: false,
     buffered_only: false,
+    buffered_because: None,
     mover: Mover::Cufile(Calls::Streams),
     batches: true,
+    memory: ANY_MEMORY,
     open,
 };
 

@@ -5,7 +5,7 @@
 //! there are slots and streams for them.
 
 use super::gds::streamed;
-use super::{Calls, Mover, Row};
+use super::{ANY_MEMORY, Calls, Mover, Row};
 
 const NAME: &str = "gds-stream";
 
@@ -15,8 +15,11 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "ASYNC",
     summary: "cuFile's asynchronous calls in CUDA streams, one event for each block",
     needs_gpu: true,
+    via_gpu: false,
     buffered_only: false,
+    buffered_because: None,
     mover: Mover::Cufile(Calls::Streams),
     batches: false,
+    memory: ANY_MEMORY,
     open: |config| streamed::open(NAME, &config, 1),
 };

@@ -1,6 +1,6 @@
 //! `host`: the bytes end in host memory. gdsio's `-x 1`, and the ceiling of every other path.
 
-use gpuio_gpu::pattern;
+use gpuio_gpu::{MemKind, pattern};
 
 use super::memory::SlotMemory;
 use super::{
@@ -17,9 +17,12 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "CPUONLY",
     summary: "file to host memory and back; no GPU",
     needs_gpu: false,
+    via_gpu: false,
     buffered_only: false,
+    buffered_because: None,
     mover: Mover::Engine,
     batches: false,
+    memory: &[MemKind::Malloc, MemKind::Mmap, MemKind::Pinned],
     open,
 };
 
@@ -37,7 +40,7 @@ struct Host {
 
 fn open(config: Config) -> Result<Opened, PathError> {
     let memory = SlotMemory::for_host(NAME, &config)?;
-    let engine = super::open_engine(&config, memory.area())?;
+    let engine = super::open_engine(&config, Some(memory.area()))?;
     let slots = config.slots as usize;
     let host_bytes = memory.bytes();
     let path = Host {

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 
 use gpuio_gpu::pattern;
-use gpuio_gpu::{Checker, DevPtr, DeviceBuf, GpuError, PatternKernels, Stream};
+use gpuio_gpu::{Checker, Context, DevPtr, DeviceBuf, GpuError, PatternKernels, Stream};
 
 use super::{GpuSide, Leg, Mismatch};
 
@@ -34,10 +34,14 @@ impl Judge {
         if let Some(base) = destination.host_ptr() {
             return Ok(Judge::Cpu { base });
         }
-        let kernels = PatternKernels::load(&gpu.context)?;
-        let checker = Checker::new(&gpu.context, &kernels)?;
-        let stream = Stream::new(&gpu.context)?;
-        let base = destination.ptr();
+        Judge::on_gpu(&gpu.context, destination.ptr())
+    }
+
+    /// For a destination that begins at `base` and that kernels of the context reach.
+    pub(super) fn on_gpu(context: &Context, base: DevPtr) -> Result<Judge, GpuError> {
+        let kernels = PatternKernels::load(context)?;
+        let checker = Checker::new(context, &kernels)?;
+        let stream = Stream::new(context)?;
         Ok(Judge::Gpu { base, kernels, checker, stream })
     }
 
@@ -94,15 +98,20 @@ impl Judge {
     }
 }
 
-/// A mismatch in the destination, with the leg in which it came about: `from_file`, the block's
-/// place in pinned memory, still holds what came from the file.
-pub(super) fn blame(m: pattern::Mismatch, from_file: &[u8], key: u64, offset: u64) -> Mismatch {
-    let in_file = pattern::check(from_file, key, offset).is_some();
+/// A mismatch in the destination, with the leg in which it came about where `from_file`, the
+/// block's place in pinned memory, still holds what came from the file.
+pub(super) fn blame(
+    m: pattern::Mismatch,
+    from_file: Option<&[u8]>,
+    key: u64,
+    offset: u64,
+) -> Mismatch {
+    let in_file = from_file.map(|bytes| pattern::check(bytes, key, offset).is_some());
     Mismatch {
         offset: m.first_offset,
         expected: m.expected,
         found: m.found,
         bad_words: m.bad_words,
-        leg: Some(if in_file { Leg::File } else { Leg::Gpu }),
+        leg: in_file.map(|in_file| if in_file { Leg::File } else { Leg::Gpu }),
     }
 }

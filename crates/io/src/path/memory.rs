@@ -97,11 +97,11 @@ impl SlotMemory {
             }
             MemKind::Pinned => return SlotMemory::pinned(path, config),
             MemKind::Malloc => Holder::Heap(Heap::new(len).ok_or_else(no_memory)?),
-            MemKind::Device | MemKind::Vmm => {
+            MemKind::Device | MemKind::Vmm | MemKind::Managed => {
                 return Err(PathError::Setup {
                     path,
                     what: format!(
-                        "{} memory is GPU memory and this path ends in host memory; \
+                        "{} memory is not host memory, in which this path ends; \
                          use --memory malloc, mmap or pinned",
                         config.memory
                     ),

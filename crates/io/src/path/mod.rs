@@ -6,6 +6,7 @@
 //! in [`PATHS`].
 
 mod cached;
+mod crossing;
 mod ends;
 mod file_leg;
 mod gather;
@@ -16,9 +17,11 @@ mod gds_stream;
 mod host;
 mod judge;
 mod lanes;
+mod managed;
 mod memory;
 mod requests;
 mod ring;
+mod routed;
 mod staged;
 
 use std::sync::Arc;
@@ -26,6 +29,7 @@ use std::time::Duration;
 
 pub use gpuio_cufile::{Calls, Driver as CufileDriver};
 use gpuio_gpu::{Context, GpuError, MemKind};
+pub use routed::{HopCounters, Hops, Via};
 
 use crate::clock::{Clock, Nanos};
 use crate::engine::fault::Inject;
@@ -231,6 +235,8 @@ pub struct GpuSide {
     /// Whether the `gather` path spreads blocks over the destination, so that no launch could be
     /// one plain copy instead. Other paths do not read it.
     pub scatter: bool,
+    /// The way of the `routed` path, whose far GPU is this one. Other paths do not read it.
+    pub via: Option<Via>,
 }
 
 /// The cuFile side of a path, resolved by the plan.
@@ -317,12 +323,19 @@ pub struct Row {
     pub summary: &'static str,
     /// Whether it needs a GPU (a software one counts).
     pub needs_gpu: bool,
+    /// Whether its bytes go by way of a second GPU, [`GpuSide::via`].
+    pub via_gpu: bool,
     /// Whether it must not open its files with O_DIRECT.
     pub buffered_only: bool,
+    /// Why it opens them without O_DIRECT unless that is asked for; absent where O_DIRECT is what
+    /// the path is for.
+    pub buffered_because: Option<&'static str>,
     /// What moves its bytes.
     pub mover: Mover,
     /// Whether it moves blocks in batches, so that [`GpuSide::batch`] says something.
     pub batches: bool,
+    /// What memory its bytes may end in; the first is the one that nobody asked for.
+    pub memory: &'static [MemKind],
     /// Opens it on the calling thread, which will drive it.
     pub open: fn(Config) -> Result<Opened, PathError>,
 }
@@ -359,12 +372,17 @@ pub fn cufile_words(code: i32) -> String {
     gpuio_cufile::meaning(code)
 }
 
-/// Opens the configured engine, decorators and all, for the path's memory.
-fn open_engine(config: &Config, area: Area) -> Result<engine::Opened, EngineError> {
+/// Every memory that a copy can end in.
+const ANY_MEMORY: &[MemKind] =
+    &[MemKind::Device, MemKind::Vmm, MemKind::Pinned, MemKind::Malloc, MemKind::Mmap];
+
+/// Opens the configured engine, decorators and all; `area` is the path's memory, where the engine
+/// may keep it registered.
+fn open_engine(config: &Config, area: Option<Area>) -> Result<engine::Opened, EngineError> {
     let engine_config = engine::Config {
         depth: config.slots,
         files: config.files.clone(),
-        area: Some(area),
+        area,
         direct: config.direct,
     };
     let counters = Arc::clone(&config.counters);
@@ -382,7 +400,9 @@ pub const PATHS: &[Row] = &[
     host::ROW,
     staged::ROW,
     cached::ROW,
+    managed::ROW,
     gather::ROW,
+    routed::ROW,
     gds::ROW,
     gds_stream::ROW,
     gds_batch::ROW,

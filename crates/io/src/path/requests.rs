@@ -9,6 +9,8 @@ struct Held {
     request: Request,
     /// When the first of its two legs ended.
     handed: Nanos,
+    /// When the file leg of a read began, if something of the GPU leg came before it.
+    readied: Option<Nanos>,
 }
 
 pub(super) struct Requests {
@@ -25,7 +27,8 @@ impl Requests {
 
     /// Notes a request that starts.
     pub(super) fn take(&mut self, request: Request) {
-        self.slots[request.slot as usize] = Some(Held { request, handed: request.started });
+        self.slots[request.slot as usize] =
+            Some(Held { request, handed: request.started, readied: None });
         self.out += 1;
     }
 
@@ -47,16 +50,25 @@ impl Requests {
         Some(held.request)
     }
 
+    /// Notes that the file leg of a slot's read begins only now: what was until then belongs to the
+    /// GPU leg.
+    pub(super) fn readied(&mut self, slot: u32, now: Nanos) {
+        if let Some(held) = self.slots[slot as usize].as_mut() {
+            (held.handed, held.readied) = (now, Some(now));
+        }
+    }
+
     /// Ends a request and frees its slot.
     pub(super) fn land(&mut self, slot: u32, now: Nanos, result: Result<(), Fault>) {
         let Some(held) = self.slots[slot as usize].take() else {
             return;
         };
         let request = held.request;
-        let first = held.handed.saturating_sub(request.started);
+        let before = held.readied.map_or(0, |at| at.saturating_sub(request.started));
+        let first = held.handed.saturating_sub(request.started) - before;
         let second = now.saturating_sub(held.handed);
         let (file_ns, gpu_ns) = match request.op {
-            Op::Read => (first, second),
+            Op::Read => (first, before + second),
             Op::Write => (second, first),
         };
         self.ready.push(Landed { request, result, ended: now, file_ns, gpu_ns });

@@ -1,11 +1,12 @@
-//! The pinned ring between an engine and a GPU: what `staged` and `cached` have in common.
+//! The ring between an engine and a GPU: what `staged`, `cached`, `managed` and `routed` have in
+//! common. How bytes cross between a slot and its place on the GPU is a [`Crossing`].
 //!
-//! Slot `n` is a place in page-locked host memory and its twin in the destination memory. A read
-//! runs file → pinned slot, then an asynchronous copy on stream `n mod streams`; a write runs the
-//! other way. Slots are independent, so the file leg of one overlaps the copies of the others.
+//! A read runs file → slot, then an asynchronous GPU leg on stream `n mod streams`; a write runs
+//! the other way. Slots are independent, so the file leg of one overlaps the copies of the others.
 
-use gpuio_gpu::GpuError;
+use gpuio_gpu::{Context, GpuError};
 
+use super::crossing::{Crossing, Refused};
 use super::ends::{self, Ends};
 use super::file_leg::FileLeg;
 use super::judge::{self, Judge};
@@ -15,6 +16,16 @@ use super::{Config, Fault, Landed, Mismatch, Opened, Path, PathError, Request, S
 use crate::clock::{Clock, Nanos};
 use crate::engine::{Done, Op, Push};
 
+/// What a path brings to its ring.
+pub(super) struct Parts {
+    pub(super) crossing: Box<dyn Crossing>,
+    pub(super) judge: Judge,
+    /// Context and number of the streams.
+    pub(super) lanes: (Context, u32),
+    pub(super) host_bytes: u64,
+    pub(super) device_bytes: u64,
+}
+
 struct Ring {
     name: &'static str,
     // Drop order: the streams are waited for, then the engine waits for its I/Os, and only then
@@ -22,28 +33,53 @@ struct Ring {
     lanes: Lanes,
     files: FileLeg,
     judge: Judge,
-    ends: Ends,
+    crossing: Box<dyn Crossing>,
     requests: Requests,
+    /// By slot: whether what is under way for it comes before the file leg of its read.
+    readying: Vec<bool>,
     dones: Vec<Done>,
 }
 
-/// Opens a ring. Called on the worker's thread, which from then on has the GPU's context current.
-pub(super) fn open(name: &'static str, config: Config) -> Result<Opened, PathError> {
-    let gpu = ends::gpu(name, &config)?;
+/// What is put into a stream for a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// What comes before the file leg of a read.
+    Ready,
+    /// The GPU leg.
+    Cross,
+}
+
+/// Opens a ring with one copy per block. Called on the worker's thread, which from then on has the
+/// GPU's context current.
+pub(super) fn open(name: &'static str, config: &Config) -> Result<Opened, PathError> {
+    let gpu = ends::gpu(name, config)?;
     let driver = |source| PathError::Gpu { path: name, source };
     gpu.context.make_current().map_err(driver)?;
-    let ends = Ends::new(name, &config, &gpu, None)?;
-    let engine = super::open_engine(&config, ends.area())?;
-    let lanes = Lanes::new(&gpu.context, gpu.streams, config.slots).map_err(driver)?;
+    let ends = Ends::new(name, config, &gpu, None)?;
     let judge = Judge::new(&gpu, ends.destination()).map_err(driver)?;
     let (host_bytes, device_bytes) = ends.bytes();
+    let lanes = (gpu.context, gpu.streams);
+    let crossing = Box::new(ends);
+    assemble(name, config, Parts { crossing, judge, lanes, host_bytes, device_bytes })
+}
+
+/// Opens the engine and the streams around a path's parts.
+pub(super) fn assemble(
+    name: &'static str,
+    config: &Config,
+    parts: Parts,
+) -> Result<Opened, PathError> {
+    let Parts { crossing, judge, lanes: (context, streams), host_bytes, device_bytes } = parts;
+    let engine = super::open_engine(config, crossing.area())?;
+    let lanes = Lanes::new(&context, streams, config.slots);
     let ring = Ring {
         name,
-        lanes,
+        lanes: lanes.map_err(|source| PathError::Gpu { path: name, source })?,
         files: FileLeg::new(engine.engine, config.slots),
         judge,
-        ends,
+        crossing,
         requests: Requests::new(config.slots),
+        readying: vec![false; config.slots as usize],
         dones: Vec::with_capacity(config.slots as usize),
     };
     Ok(Opened {
@@ -60,29 +96,43 @@ impl Ring {
         PathError::Gpu { path: self.name, source }
     }
 
-    /// Queues the copy of a slot in the request's direction and the event behind it. After an
-    /// error nothing of it is under way.
-    fn copy(&mut self, clock: &Clock, request: &Request) -> Result<(), GpuError> {
+    /// Queues the GPU leg of a slot in the request's direction, or what has to come before the
+    /// file leg of a read, and the event behind it. Answers whether anything is under way; after an
+    /// error nothing of it is.
+    fn queue(&mut self, clock: &Clock, request: &Request, what: Step) -> Result<bool, GpuError> {
         let at = request.slot as usize % self.lanes.count();
-        let (slot, len) = (request.slot, self.ends.place(request.slot, request.len).len as usize);
-        // SAFETY: `place` checked the length; the slot is this request's alone until the event
-        // behind is done, and its memory is dropped after the streams were waited for.
-        unsafe { self.ends.copy(self.lanes.stream(at), request.op, slot, len) }?;
-        if let Err(error) = self.lanes.mark(at, slot) {
-            // The copy is under way without a mark. Those before it are taken by their own marks
+        let (stream, slot, len) = (self.lanes.stream(at), request.slot, request.len);
+        let put = match what {
+            Step::Ready => self.crossing.ready(stream, slot, len),
+            Step::Cross => {
+                // SAFETY: the slot is this request's alone until the event behind is done, and its
+                // memory is dropped after the streams were waited for.
+                let put = unsafe { self.crossing.cross(stream, request.op, slot, len) };
+                put.map(|()| true)
+            }
+        };
+        let marked = match put {
+            Ok(false) => return Ok(false),
+            Ok(true) => self.lanes.mark(at, slot).map_err(|error| Refused { error, begun: true }),
+            Err(refused) => Err(refused),
+        };
+        let Err(Refused { error, begun }) = marked else {
+            return Ok(true);
+        };
+        if begun {
+            // Something is under way without a mark. What was before it is taken by its own marks
             // first, so that the stream's answer is about this one, which failed anyway.
             while let Some(ended) = self.lanes.oldest(at) {
                 self.copy_done(clock, ended);
             }
             self.lanes.quiet(at);
-            return Err(error);
         }
-        Ok(())
+        Err(error)
     }
 
-    /// Starts the copy of a request, or lands it.
+    /// Starts the GPU leg of a request, or lands it.
     fn start_copy(&mut self, clock: &Clock, request: &Request) {
-        if let Err(error) = self.copy(clock, request) {
+        if let Err(error) = self.queue(clock, request, Step::Cross) {
             let now = clock.now();
             if request.op == Op::Write {
                 self.requests.hand(request.slot, now);
@@ -107,20 +157,25 @@ impl Ring {
         }
     }
 
-    /// A copy ended: a read has landed, a write goes on to its file.
+    /// A GPU leg ended: a read has landed, a write goes on to its file; or a slot is ready for the
+    /// file of its read.
     fn copy_done(&mut self, clock: &Clock, (slot, result): Ended) {
         let now = clock.now();
         let Some(request) = self.requests.of(slot) else {
             return;
         };
+        let readying = std::mem::take(&mut self.readying[slot as usize]);
         if request.op == Op::Write {
             self.requests.hand(slot, now);
         }
         match (result, request.op) {
             (Err(error), _) => self.requests.land(slot, now, Err(Fault::Gpu(error.code))),
-            (Ok(()), Op::Read) => self.requests.land(slot, now, Ok(())),
-            (Ok(()), Op::Write) => {
-                self.files.hold(self.ends.io(&request));
+            (Ok(()), Op::Read) if !readying => self.requests.land(slot, now, Ok(())),
+            (Ok(()), op) => {
+                if op == Op::Read {
+                    self.requests.readied(slot, now);
+                }
+                self.files.hold(self.crossing.io(&request));
                 self.offer(clock);
             }
         }
@@ -163,6 +218,39 @@ impl Ring {
         }
     }
 
+    fn start_read(&mut self, clock: &Clock, request: &Request) -> Start {
+        self.readying[request.slot as usize] = true;
+        match self.queue(clock, request, Step::Ready) {
+            Ok(true) => return Start::Taken,
+            Ok(false) => self.readying[request.slot as usize] = false,
+            Err(error) => {
+                self.readying[request.slot as usize] = false;
+                self.requests.land(request.slot, clock.now(), Err(Fault::Gpu(error.code)));
+                return Start::Taken;
+            }
+        }
+        match self.files.push(self.crossing.io(request)) {
+            Push::Taken => {}
+            Push::Full(_) => {
+                self.requests.give_back(request.slot);
+                return Start::Full;
+            }
+            Push::Done(done) => self.file_done(clock, clock.now(), done),
+        }
+        Start::Taken
+    }
+
+    /// Runs the judge where its kernels can run.
+    fn judging<T>(
+        &mut self,
+        work: impl FnOnce(&dyn Crossing, &mut Judge) -> Result<T, GpuError>,
+    ) -> Result<T, PathError> {
+        let Ring { crossing, judge, .. } = self;
+        let found = crossing.judge().and_then(|()| work(crossing.as_ref(), judge));
+        let over = self.crossing.judged();
+        found.and_then(|found| over.map(|()| found)).map_err(|source| self.gpu_error(source))
+    }
+
     /// Moves requests on until one has landed; without `wait`, as far as they are.
     fn drive(&mut self, clock: &Clock, wait: bool) -> Result<(), PathError> {
         while self.requests.none_ready() {
@@ -188,14 +276,7 @@ impl Path for Ring {
     fn start(&mut self, clock: &Clock, request: Request) -> Start {
         self.requests.take(request);
         match request.op {
-            Op::Read => match self.files.push(self.ends.io(&request)) {
-                Push::Taken => {}
-                Push::Full(_) => {
-                    self.requests.give_back(request.slot);
-                    return Start::Full;
-                }
-                Push::Done(done) => self.file_done(clock, clock.now(), done),
-            },
+            Op::Read => return self.start_read(clock, &request),
             Op::Write => self.start_copy(clock, &request),
         }
         Start::Taken
@@ -228,10 +309,12 @@ impl Path for Ring {
     }
 
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
-        let place = self.ends.place(slot, len);
-        // SAFETY: the slot's own part of the destination; the slot is idle.
-        let filled = unsafe { self.judge.fill(place, key, offset) };
-        filled.map_err(|source| self.gpu_error(source))
+        let place = self.crossing.place(slot, len);
+        self.judging(|crossing, judge| {
+            crossing.fillable(slot, len)?;
+            // SAFETY: the slot's own part of the destination; the slot is idle.
+            unsafe { judge.fill(place, key, offset) }
+        })
     }
 
     fn check(
@@ -241,10 +324,9 @@ impl Path for Ring {
         offset: u64,
         len: u32,
     ) -> Result<Option<Mismatch>, PathError> {
-        let place = self.ends.place(slot, len);
+        let place = self.crossing.place(slot, len);
         // SAFETY: the slot's own part of the destination; its read has landed.
-        let found = unsafe { self.judge.check(place, key, offset) };
-        let found = found.map_err(|source| self.gpu_error(source))?;
-        Ok(found.map(|m| judge::blame(m, self.ends.bytes_of(slot, len), key, offset)))
+        let found = self.judging(|_, judge| unsafe { judge.check(place, key, offset) })?;
+        Ok(found.map(|m| judge::blame(m, self.crossing.held_from_file(slot, len), key, offset)))
     }
 }

@@ -1,6 +1,6 @@
 //! `staged`: file → pinned ring → GPU memory, the legs overlapping. gdsio's `-x 2`.
 
-use super::{Mover, Row, ring};
+use super::{ANY_MEMORY, Mover, Row, ring};
 
 const NAME: &str = "staged";
 
@@ -10,8 +10,11 @@ pub(super) const ROW: Row = Row {
     gdsio_name: "CPU_GPU",
     summary: "file to a pinned ring, then asynchronous copies to GPU memory; both overlap",
     needs_gpu: true,
+    via_gpu: false,
     buffered_only: false,
+    buffered_because: None,
     mover: Mover::Engine,
     batches: false,
-    open: |config| ring::open(NAME, config),
+    memory: ANY_MEMORY,
+    open: |config| ring::open(NAME, &config),
 };

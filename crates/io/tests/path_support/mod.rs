@@ -16,7 +16,7 @@ use std::time::Duration;
 use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Context, Driver, MemKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
-use gpuio_io::path::{Config, CufileSide, GpuSide, Opened, PathError, Row};
+use gpuio_io::path::{Config, CufileSide, GpuSide, HopCounters, Opened, PathError, Row, Via};
 use tempfile::TempDir;
 
 use crate::engine_support::open_direct;
@@ -31,10 +31,20 @@ pub(crate) const LARGEST: u32 = LARGEST_DIRECT + 3;
 /// How long cuFile may end nothing: far above what the stand-in takes, even on a loaded machine.
 pub(crate) const SILENCE: Duration = Duration::from_secs(8);
 
-/// Every memory kind in which bytes may end on this path.
+/// Every memory kind in which bytes may end on this path; none, and said so, where the machine
+/// has too few GPUs for it.
 pub(crate) fn kinds(row: &Row) -> Vec<MemKind> {
-    let all = MemKind::ALL.into_iter();
-    all.filter(|kind| row.needs_gpu || kind.is_host()).collect()
+    if row.via_gpu && driver().device_count() < 2 {
+        eprintln!("skipped: {}: it needs two GPUs", row.name);
+        return Vec::new();
+    }
+    row.memory.to_vec()
+}
+
+/// Whether the path moves a slot's own pages, so that a failed read leaves what it holds open, and
+/// no second copy tells in which leg bytes went wrong.
+pub(crate) fn moves_pages(row: &Row) -> bool {
+    row.memory == [MemKind::Managed]
 }
 
 pub(crate) fn on_system() -> bool {
@@ -50,9 +60,24 @@ pub(crate) fn skipped(case: &str) -> bool {
 }
 
 pub(crate) fn context() -> Context {
-    let which = if on_system() { Which::System } else { Which::Software };
-    let driver = Driver::load(&which).unwrap();
-    Context::new(&driver, 0).unwrap()
+    Context::new(&driver(), 0).unwrap()
+}
+
+/// The driver; the software GPU has two devices.
+fn driver() -> Driver {
+    static DRIVER: OnceLock<Driver> = OnceLock::new();
+    let load = || {
+        if on_system() {
+            return Driver::load(&Which::System).unwrap();
+        }
+        if std::env::var_os("GPUIO_SOFT_GPUS").is_none() {
+            // SAFETY: nothing here reads the environment past the standard library, whose lock
+            // this call takes, and the software GPU, which reads it in the call below.
+            unsafe { std::env::set_var("GPUIO_SOFT_GPUS", "2") };
+        }
+        Driver::load(&Which::Software).unwrap()
+    };
+    DRIVER.get_or_init(load).clone()
 }
 
 /// cuFile, once per process as the library has it: the stand-in beside the software GPU.
@@ -135,6 +160,8 @@ pub(crate) struct Setup {
     pub(crate) scatter: bool,
     /// Of the paths of cuFile.
     pub(crate) register: bool,
+    /// Of the `routed` path.
+    pub(crate) any_peer: bool,
     pub(crate) inject: Option<Inject>,
 }
 
@@ -149,6 +176,7 @@ impl Setup {
             batch: 2,
             scatter: true,
             register: true,
+            any_peer: false,
             inject: None,
         }
     }
@@ -189,6 +217,11 @@ impl Setup {
                 streams: self.streams,
                 batch: self.batch,
                 scatter: self.scatter,
+                via: self.path.via_gpu.then(|| Via {
+                    near: Context::new(context.driver(), 1).unwrap(),
+                    any: self.any_peer,
+                    counters: Arc::new(HopCounters::default()),
+                }),
             }),
             cufile: (!self.path.uses_engine()).then(|| self.cufile()),
             inject: self.inject.clone(),

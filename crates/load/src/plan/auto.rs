@@ -110,7 +110,7 @@ fn no_gpu(asked: &JobSpec, machine: &Machine<'_>) -> Option<String> {
     let which = asked.gpu.as_ref().map(|gpu| &gpu.which);
     match (which, asked.memory, machine.gpus) {
         (Some(GpuWhich::None), ..) => Some("--gpu none was asked for".to_owned()),
-        (Some(_), ..) | (None, Some(MemoryAsk::Device | MemoryAsk::Vmm), _) => None,
+        (Some(_), ..) | (None, Some(MemoryAsk::Device | MemoryAsk::Vmm | MemoryAsk::Managed), _) => None,
         (None, Some(MemoryAsk::Malloc | MemoryAsk::Mmap | MemoryAsk::Pinned), _) => {
             Some("host memory was asked for".to_owned())
         }

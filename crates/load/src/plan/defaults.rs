@@ -185,7 +185,7 @@ pub(super) fn cufile(job: &JobSpec, path: &path::Row, calls: path::Calls) -> Cuf
 /// O_DIRECT or page cache, and why, and the grain of offsets and lengths in bytes.
 pub(super) fn direct(
     job: &JobSpec,
-    buffered_only: bool,
+    path: &path::Row,
     places: &[Place],
 ) -> (DirectMode, Option<String>, u64) {
     let grain = places
@@ -197,7 +197,7 @@ pub(super) fn direct(
         .max()
         .unwrap_or(4096);
     let buffered = |why: String| (DirectMode::Buffered, Some(why), 1);
-    if buffered_only {
+    if path.buffered_only {
         return buffered("this path is the one through the page cache".into());
     }
     let refused = places.iter().find(|place| place.direct == DirectAnswer::Refused);
@@ -208,6 +208,7 @@ pub(super) fn direct(
         None if job.engine.as_deref() == Some("mmap") => {
             buffered("a mapping is always the page cache".into())
         }
+        None if let Some(why) = path.buffered_because => buffered(why.into()),
         None => match refused {
             Some(place) => {
                 let filesystem = place.filesystem.as_deref().unwrap_or("the file system");

@@ -3,14 +3,13 @@
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path;
 use gpuio_record::{
-    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Order, Pacing, PathChoice,
-    VerifyMode,
+    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice, VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
 use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
-use super::{Picked, PlanError, place, regions, vet};
+use super::{Picked, PlanError, memory, place, regions, vet, via};
 
 /// Streams per thread on a GPU path when nobody said. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -28,22 +27,23 @@ pub(super) fn resolve(
 ) -> Result<JobPlan, PlanError> {
     let path = picked.row;
     vet::keys(asked, path)?;
-    let gpus = gpus(asked, path, machine)?;
+    let gpus = hinted(asked, path, machine)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
     let blocks = defaults::blocks(asked, &order);
     let threads = asked.threads.unwrap_or(1);
     let ground = regions::ground(asked, threads, machine)?;
-    let (direct, direct_why, grain) = defaults::direct(asked, path.buffered_only, &ground.places);
+    let (direct, direct_why, grain) = defaults::direct(asked, path, &ground.places);
     let (engine, asynchronous) = engine(asked, path, direct, machine)?;
     let block_max = blocks.iter().map(|b| b.max_bytes).max().unwrap_or(0);
     let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
     let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
     let slots = slots(asked, path, asynchronous, &order, block_max);
-    let name = if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() };
     let seed = asked.seed.unwrap_or(1);
-    let workers = place::workers(asked, threads, seed, &gpus, laid.regions, machine)?;
+    let via = via::resolve(asked, path, &gpus, &ground, machine)?;
+    let workers =
+        place::workers(asked, (threads, seed), (&gpus, via.as_ref()), laid.regions, machine)?;
     let plan = JobPlan {
-        name,
+        name: name(asked, path, many),
         group,
         path: path_choice(picked),
         engine,
@@ -66,10 +66,11 @@ pub(super) fn resolve(
         salt: defaults::SALT,
         fill: fill(asked),
         refill: asked.refill.unwrap_or(false),
-        memory: memory(asked, path.needs_gpu),
+        memory: memory::resolve(asked, path)?,
         streams: slots.streams,
         gather_batch: slots.batch,
         gather_scatter: slots.scatter,
+        via,
         register_buffer: (!path.uses_engine()).then_some(asked.skip_bufregister != Some(true)),
         shared_fd: asked.shared_fd.unwrap_or(false),
         keep: asked.keep.unwrap_or(!ground.scratch),
@@ -87,6 +88,19 @@ pub(super) fn resolve(
     };
     vet::plan(asked, &plan, grain)?;
     Ok(plan)
+}
+
+fn name(asked: &JobSpec, path: &path::Row, many: bool) -> String {
+    if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() }
+}
+
+/// The GPUs, if they take the hints that the path may need.
+fn hinted(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<Gpu>, PlanError> {
+    let gpus = gpus(asked, path, machine)?;
+    match memory::no_hints(path, &gpus) {
+        Some(why) => Err(PlanError::unavailable(asked, "paths", why)),
+        None => Ok(gpus),
+    }
 }
 
 /// How many blocks are under way, and how they cross to the GPU.
@@ -158,7 +172,11 @@ fn engine(
 }
 
 /// The GPUs whose memory a job uses; empty on the host path.
-fn gpus(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<Gpu>, PlanError> {
+pub(super) fn gpus(
+    asked: &JobSpec,
+    path: &path::Row,
+    machine: &Machine<'_>,
+) -> Result<Vec<Gpu>, PlanError> {
     let which = asked.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
     let pinned = asked.memory == Some(MemoryAsk::Pinned);
     if !path.needs_gpu && !pinned {
@@ -224,18 +242,6 @@ fn fill(asked: &JobSpec) -> Fill {
     }
 }
 
-fn memory(asked: &JobSpec, gpu_path: bool) -> MemoryKind {
-    match asked.memory {
-        Some(MemoryAsk::Device) => MemoryKind::Device,
-        Some(MemoryAsk::Vmm) => MemoryKind::Vmm,
-        Some(MemoryAsk::Pinned) => MemoryKind::Pinned,
-        Some(MemoryAsk::Malloc) => MemoryKind::Malloc,
-        Some(MemoryAsk::Mmap) => MemoryKind::Mmap,
-        None if gpu_path => MemoryKind::Device,
-        None => MemoryKind::Malloc,
-    }
-}
-
 /// Accepted settings that change nothing here, each with the reason.
 fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
     let mut notes = asked.notes.clone();
@@ -248,9 +254,16 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
         asked.skip_bufregister == Some(true) && path.uses_engine(),
         "skip_bufregister: this path registers no buffer with cuFile, so there is none to skip",
     );
+    let nvlinks = if path.via_gpu {
+        "enable_nvlinks: the driver takes NVLink between GPUs that have it; via_peer says whether \
+         it may take host memory instead"
+    } else {
+        "enable_nvlinks: concerns cuFile's copies between GPUs; this path makes none"
+    };
+    note(asked.nvlinks == Some(true), nvlinks);
     note(
-        asked.nvlinks == Some(true),
-        "enable_nvlinks: concerns cuFile's copies between GPUs; this path makes none",
+        (asked.via_gpu.is_some() || asked.via_peer.is_some()) && !path.via_gpu,
+        "via_gpu, via_peer: concern path routed; this path goes through no other GPU",
     );
     note(
         asked.gather_batch.is_some() && !path.batches,

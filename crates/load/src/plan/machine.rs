@@ -44,6 +44,9 @@ impl std::fmt::Debug for Machine<'_> {
 pub trait Places {
     /// What is at `path`, or, when nothing is there, about the directory that it would be in.
     fn look(&self, path: &str) -> Place;
+
+    /// The NUMA node of the drive beneath `path`, where the machine tells.
+    fn drive_node(&self, path: &str) -> Option<u32>;
 }
 
 /// A file, device or future file.

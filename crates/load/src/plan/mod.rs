@@ -8,12 +8,14 @@ pub(crate) mod blocks;
 pub(crate) mod defaults;
 mod job;
 mod machine;
+mod memory;
 mod place;
 mod quick;
 mod regions;
 #[cfg(test)]
 mod tests;
 mod vet;
+mod via;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -197,8 +199,15 @@ fn lacks(job: &JobSpec, row: &path::Row, machine: &Machine<'_>) -> Option<String
     {
         return Some(why.clone());
     }
+    if row.via_gpu {
+        return Some("it goes through a second GPU and runs only where it is named".to_owned());
+    }
+    if let Some(why) = memory::lacks(job, row) {
+        return Some(why);
+    }
     let path::Mover::Cufile(calls) = row.mover else {
-        return None;
+        let gpus = job::gpus(job, row, machine).unwrap_or_default();
+        return memory::no_hints(row, &gpus);
     };
     if job.engine.is_some() || job.inject.is_some() {
         return Some(format!("it has no engine, and the job asks for one: {NO_ENGINE}"));

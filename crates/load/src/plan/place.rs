@@ -1,6 +1,6 @@
 //! Where each thread runs.
 
-use gpuio_record::{Gpu, Region, WorkerPlan};
+use gpuio_record::{Gpu, Region, Via, WorkerPlan};
 use gpuio_spec::{GpuWhich, JobSpec};
 use gpuio_units::format_cpu_list;
 
@@ -9,18 +9,22 @@ use super::machine::{Gpus, Machine};
 
 pub(super) fn workers(
     asked: &JobSpec,
-    threads: u32,
-    seed: u64,
-    gpus: &[Gpu],
+    (threads, seed): (u32, u64),
+    (gpus, via): (&[Gpu], Option<&Via>),
     regions: Vec<Vec<Region>>,
     machine: &Machine<'_>,
 ) -> Result<Vec<WorkerPlan>, PlanError> {
-    let near = near_gpus(asked, gpus, machine);
+    // What the bytes meet first is to be near: the thread's own GPU, or the one on the way there.
+    let (near, why) = match via {
+        Some(via) => (std::slice::from_ref(&via.gpu), "the near GPU is on this node"),
+        None => (gpus, "its GPU is on this node"),
+    };
+    let near = near_gpus(asked, near, machine);
     let mut workers = Vec::with_capacity(regions.len());
     for (thread, regions) in (0..threads).zip(regions) {
         let turn = |n: usize| (n > 0).then(|| thread as usize % n);
         let node = turn(near.len()).and_then(|at| near[at].numa_node);
-        let (cpus, numa_node, placed_by) = seat(asked, node, machine)?;
+        let (cpus, numa_node, placed_by) = seat(asked, (node, why), machine)?;
         let gpu = turn(gpus.len()).and_then(|at| u32::try_from(at).ok());
         workers.push(WorkerPlan {
             thread,
@@ -56,7 +60,11 @@ fn near_gpus(asked: &JobSpec, gpus: &[Gpu], machine: &Machine<'_>) -> Vec<Gpu> {
 type Seat = (Vec<u32>, Option<u32>, Option<String>);
 
 /// CPUs of a thread: those asked for, else those of the node asked for, else those of its GPU's.
-fn seat(asked: &JobSpec, gpu_node: Option<u32>, machine: &Machine<'_>) -> Result<Seat, PlanError> {
+fn seat(
+    asked: &JobSpec,
+    (gpu_node, why): (Option<u32>, &'static str),
+    machine: &Machine<'_>,
+) -> Result<Seat, PlanError> {
     let allowed = machine.host.cpu.allowed.as_deref();
     let usable = |cpus: &[u32]| -> Vec<u32> {
         let ok = |cpu: &&u32| allowed.is_none_or(|allowed| allowed.contains(cpu));
@@ -98,7 +106,7 @@ fn seat(asked: &JobSpec, gpu_node: Option<u32>, machine: &Machine<'_>) -> Result
     if let Some(node) = gpu_node
         && let Some(cpus) = node_cpus(node).filter(|cpus| !cpus.is_empty())
     {
-        return Ok((cpus, Some(node), Some("its GPU is on this node".into())));
+        return Ok((cpus, Some(node), Some(why.into())));
     }
     Ok((Vec::new(), None, None))
 }

@@ -20,6 +20,7 @@ mod invariants;
 mod machines;
 mod regions;
 mod round_trip;
+mod routes;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -50,6 +51,10 @@ impl Places for Disk {
             },
             filesystem: Some(if says("refuses") { "tmpfs" } else { "xfs" }.into()),
         }
+    }
+
+    fn drive_node(&self, path: &str) -> Option<u32> {
+        path.contains("node1").then_some(1).or(path.contains("node0").then_some(0))
     }
 }
 
@@ -83,6 +88,7 @@ fn gpus() -> Gpus {
         numa_node: (index < 2).then_some(index),
         memory_bytes: 80 * GIB,
         software: false,
+        managed_hints: Some(index != 2),
     };
     Gpus::Present((0..3).map(gpu).collect())
 }

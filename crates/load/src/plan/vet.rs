@@ -2,7 +2,7 @@
 
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::path;
-use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, MemoryKind, VerifyMode};
+use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 use gpuio_spec::JobSpec;
 
 use super::defaults::is_gdsio;
@@ -97,7 +97,6 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
         }
     }
     direct(asked, plan, grain)?;
-    slots(asked, plan)?;
     if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {
         return wrong("inject", error.to_string());
     }
@@ -184,15 +183,6 @@ fn patterns(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
         if let Err(error) = Pattern::new(&config) {
             return Err(PlanError::usage(asked, "size", error.to_string()));
         }
-    }
-    Ok(())
-}
-
-fn slots(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
-    let gpu_memory = matches!(plan.memory, MemoryKind::Device | MemoryKind::Vmm);
-    if plan.path.choice.got == "host" && gpu_memory {
-        let what = "the host path ends in host memory: --memory malloc, mmap or pinned";
-        return Err(PlanError::usage(asked, "memory", what));
     }
     Ok(())
 }

@@ -112,6 +112,10 @@ fn words(fault: Fault, length: u64) -> String {
 /// What an errno means for a load, where the kernel's own words leave it open.
 fn meaning(errno: i32) -> &'static str {
     match errno {
+        libc::EFAULT => {
+            ": the kernel could not use the memory of the I/O; with O_DIRECT into managed memory \
+             it can't pin pages that the GPU's driver moves: use --buffered"
+        }
         libc::EIO => ": the device or its driver failed; see dmesg",
         libc::ENOSPC => ": the file system or thin device is full",
         libc::EDQUOT => ": this user's quota is used up",

@@ -23,6 +23,10 @@ impl Places for Disk {
             ..Place::default()
         }
     }
+
+    fn drive_node(&self, _path: &str) -> Option<u32> {
+        None
+    }
 }
 
 /// Four CPUs and 16 GiB.
@@ -46,6 +50,7 @@ pub(crate) fn job(lines: &str) -> JobPlan {
         numa_node: Some(1),
         memory_bytes: 1 << 30,
         software: false,
+        managed_hints: Some(true),
     };
     let gpus = Gpus::Present(vec![gpu]);
     let host = host();
@@ -90,7 +95,6 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
             process_write_bytes: Some(writes * 4096),
             ..CacheReading::default()
         },
-        via: None,
         proof: None,
         failures: Vec::new(),
         failed: 0,
@@ -98,5 +102,7 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         between_ios_ns: 0,
         series: Vec::new(),
         workers: Vec::new(),
+        gpus: Vec::new(),
+        via: None,
     }
 }

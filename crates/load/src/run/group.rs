@@ -8,7 +8,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use gpuio_gpu::Context;
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_record::{JobPlan, Point};
+use gpuio_record::{Gpu, JobPlan, Point};
 
 use super::around::{self, Before};
 use super::files::Files;
@@ -68,7 +68,8 @@ impl Group<'_> {
                         gate: &gate,
                         first_done: &firsts[at],
                         job_pages: pages[at].clone(),
-                        context: gpu.and_then(|gpu| self.contexts.get(&gpu.index)).cloned(),
+                        context: gpu.and_then(|gpu| self.context(gpu)),
+                        near: job.via.as_ref().and_then(|via| self.context(&via.gpu)),
                         cufile: self.means.cufile.clone(),
                         shared_files: shared[at].clone(),
                     };
@@ -91,6 +92,10 @@ impl Group<'_> {
             Ok((join(self.jobs, handles)?, readies, measured))
         })?;
         self.conclude(homes, readies, measured, &firsts, watch, ran)
+    }
+
+    fn context(&self, gpu: &Gpu) -> Option<Context> {
+        self.contexts.get(&gpu.index).cloned()
     }
 
     /// The pages of each job's workers.

@@ -177,10 +177,12 @@ fn overall(ran: &Ran, stopped: bool) -> EndedHow {
     }
 }
 
-/// One context per GPU of the plan, shared by all of its workers.
+/// One context per GPU of the plan, those on the way included, shared by all of its workers.
 fn contexts(plan: &Plan, means: &Means<'_>) -> Result<BTreeMap<u32, Context>, RunError> {
     let mut contexts = BTreeMap::new();
-    for gpu in plan.jobs.iter().flat_map(|job| &job.gpus) {
+    let on_the_way = |job: &JobPlan| job.via.as_ref().map(|via| via.gpu.clone());
+    let all = plan.jobs.iter().flat_map(|job| job.gpus.iter().cloned().chain(on_the_way(job)));
+    for gpu in all {
         if contexts.contains_key(&gpu.index) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use gpuio_record::{
     CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, EngineGot, FileLegCounters,
-    JobPlan, JobResult, Latency, Point, RunTotals, WorkerResult,
+    GpuResult, JobPlan, JobResult, Latency, Point, RunTotals, ViaResult, WorkerResult,
 };
 use gpuio_stat::{Histogram, Tally};
 
@@ -37,9 +37,11 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
     let mut file_leg = FileLegCounters::default();
     let mut between_ios_ns = 0;
     let mut workers = Vec::with_capacity(outcomes.len());
-    for (thread, outcome) in (0u32..).zip(outcomes) {
+    let mut via: Option<ViaResult> = None;
+    for outcome in outcomes {
+        add_via(&mut via, outcome.via.as_ref());
         workers.push(WorkerResult {
-            thread,
+            thread: outcome.thread,
             bytes: outcome.reads.bytes + outcome.writes.bytes,
             ios: outcome.reads.ios + outcome.writes.ios,
             done_ns: outcome.done_ns,
@@ -71,14 +73,15 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         file_leg,
         direct_got: direct(&ready),
         cache,
-        via: None,
         proof: None,
         failures: failures.into_record(job),
         failed,
         verify: findings.map(|findings| findings.into_record(job)),
         between_ios_ns,
         series,
+        gpus: gpus(job, &workers),
         workers,
+        via,
     }
 }
 
@@ -89,6 +92,39 @@ fn ended(outcomes: &[Outcome], lost: bool) -> EndedHow {
         EndedHow::Interrupted
     } else {
         EndedHow::Complete
+    }
+}
+
+/// What the workers of each GPU moved, in the plan's order, each GPU once.
+fn gpus(job: &JobPlan, workers: &[WorkerResult]) -> Vec<GpuResult> {
+    let mut all: Vec<GpuResult> = Vec::new();
+    for gpu in &job.gpus {
+        if all.iter().all(|one| one.index != gpu.index) {
+            all.push(GpuResult { index: gpu.index, bytes: 0, ios: 0 });
+        }
+    }
+    for worker in workers {
+        let plan = job.workers.iter().find(|plan| plan.thread == worker.thread);
+        let gpu = plan.and_then(|plan| job.gpus.get(plan.gpu? as usize));
+        let mine = gpu.and_then(|gpu| all.iter_mut().find(|one| one.index == gpu.index));
+        if let Some(mine) = mine {
+            mine.bytes += worker.bytes;
+            mine.ios += worker.ios;
+        }
+    }
+    all
+}
+
+fn add_via(sum: &mut Option<ViaResult>, from: Option<&ViaResult>) {
+    let Some(from) = from else { return };
+    let Some(sum) = sum else {
+        *sum = Some(from.clone());
+        return;
+    };
+    sum.through_host |= from.through_host;
+    for (sum, from) in [(&mut sum.read, &from.read), (&mut sum.write, &from.write)] {
+        sum.host_near_bytes += from.host_near_bytes;
+        sum.near_far_bytes += from.near_far_bytes;
     }
 }
 

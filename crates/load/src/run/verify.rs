@@ -48,8 +48,8 @@ impl Findings {
 
     pub(super) fn into_record(self, job: &JobPlan) -> VerifyOutcome {
         // The plan has GPU memory on paths with a GPU only.
-        let on_gpu =
-            matches!(job.memory, gpuio_record::MemoryKind::Device | gpuio_record::MemoryKind::Vmm);
+        use gpuio_record::MemoryKind::{Device, Managed, Vmm};
+        let on_gpu = matches!(job.memory, Device | Vmm | Managed);
         let software = job.gpus.iter().any(|gpu| gpu.software);
         let checked_in = match (on_gpu, software) {
             (true, false) => "GPU memory, by a kernel",

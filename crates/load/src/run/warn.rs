@@ -45,7 +45,9 @@ fn one(
     engine(job, result, &mut kinds);
     load(job, result, &mut kinds);
     for worker in &job.workers {
-        let gpu = worker.gpu.and_then(|at| job.gpus.get(at as usize));
+        // Near is to be what the bytes meet first.
+        let own = || worker.gpu.and_then(|at| job.gpus.get(at as usize));
+        let gpu = job.via.as_ref().map(|via| &via.gpu).or_else(own);
         if let (Some(gpu), Some(worker_node)) = (gpu, worker.numa_node)
             && let Some(gpu_node) = gpu.numa_node.filter(|node| *node != worker_node)
         {

@@ -9,8 +9,10 @@ use gpuio_io::clock::Nanos;
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
-use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide};
-use gpuio_record::{DirectMode, FileLegCounters, JobPlan, MemoryKind, VerifyMode, WorkerPlan};
+use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, HopCounters, Via};
+use gpuio_record::{
+    DirectMode, FileLegCounters, HopBytes, JobPlan, MemoryKind, VerifyMode, ViaResult, WorkerPlan,
+};
 use gpuio_stat::Tally;
 
 use super::RunError;
@@ -34,6 +36,8 @@ pub(super) struct Task<'a> {
     pub(super) job_pages: std::ops::Range<usize>,
     /// The GPU's context, for workers of GPU paths.
     pub(super) context: Option<Context>,
+    /// The context of the GPU on the way, for workers of paths that have one.
+    pub(super) near: Option<Context>,
     /// cuFile, for workers of paths that need it.
     pub(super) cufile: Option<CufileDriver>,
     /// Descriptors shared by all threads of the job, where asked for.
@@ -60,6 +64,10 @@ pub(super) struct Outcome {
     pub(super) usage: Usage,
     /// The file leg as counted when the clock stopped.
     pub(super) file_leg: FileLegCounters,
+    /// The legs by way of another GPU, at the same moment.
+    pub(super) via: Option<ViaResult>,
+    /// Number within the job.
+    pub(super) thread: u32,
     pub(super) failures: Failures,
     pub(super) findings: Option<Findings>,
     pub(super) between_ns: u64,
@@ -74,6 +82,7 @@ pub(super) struct Tools {
     pub(super) path: Box<dyn path::Path>,
     pub(super) files: Files,
     pub(super) counters: Arc<LegCounters>,
+    hops: Arc<HopCounters>,
     ready: Ready,
 }
 
@@ -99,10 +108,10 @@ pub(super) fn work(
     let before = Usage::of_thread();
     let timed = timed::run(task, &mut tools, start);
     let usage = before.until(&Usage::of_thread());
-    let file_leg = file_leg(&tools.counters);
+    let legs = (file_leg(&tools.counters), via(task.job, &tools.hops));
     drop(running);
     task.gate.await_after();
-    Some(timed.and_then(|timed| finish(task, &mut tools, timed, usage, file_leg)))
+    Some(timed.and_then(|timed| finish(task, &mut tools, timed, usage, legs)))
 }
 
 /// A reading of the counters at the engine's door.
@@ -118,12 +127,27 @@ fn file_leg(counters: &LegCounters) -> FileLegCounters {
     }
 }
 
+/// A reading of the counters of the legs by way of another GPU.
+fn via(job: &JobPlan, hops: &HopCounters) -> Option<ViaResult> {
+    let via = job.via.as_ref()?;
+    let bytes = |hops: &path::Hops| HopBytes {
+        host_near_bytes: hops.host_near.load(Ordering::Relaxed),
+        near_far_bytes: hops.near_far.load(Ordering::Relaxed),
+    };
+    Some(ViaResult {
+        gpu: via.gpu.index,
+        through_host: hops.through_host.load(Ordering::Relaxed),
+        read: bytes(&hops.read),
+        write: bytes(&hops.write),
+    })
+}
+
 fn finish(
     task: &Task<'_>,
     tools: &mut Tools,
     timed: Timed,
     usage: Usage,
-    file_leg: FileLegCounters,
+    (file_leg, via): (FileLegCounters, Option<ViaResult>),
 ) -> Result<Outcome, RunError> {
     let findings = match task.job.verify {
         VerifyMode::Off => None,
@@ -136,6 +160,8 @@ fn finish(
         done_ns: timed.done_ns,
         usage,
         file_leg,
+        via,
+        thread: task.plan.thread,
         failures: timed.failures,
         findings,
         between_ns: timed.between_ns,
@@ -151,7 +177,8 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
         None => Files::open(task.job, &own_targets(task.plan))?,
     };
     let counters = Arc::new(LegCounters::default());
-    let config = path_config(task, &files, &counters)?;
+    let hops = Arc::new(HopCounters::default());
+    let config = path_config(task, &files, (&counters, &hops))?;
     let row = path::find(&task.job.path.choice.got).ok_or_else(|| broken(task, "path"))?;
     let path_error = |source| RunError::Path {
         job: task.job.name.clone(),
@@ -168,7 +195,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
         steps_down: opened.steps_down,
         direct: files.mode(),
     };
-    Ok(Tools { path: opened.path, files, counters, ready })
+    Ok(Tools { path: opened.path, files, counters, hops, ready })
 }
 
 /// Targets of a worker, each once, in order.
@@ -189,7 +216,7 @@ fn broken(task: &Task<'_>, what: &str) -> RunError {
 fn path_config(
     task: &Task<'_>,
     files: &Files,
-    counters: &Arc<LegCounters>,
+    (counters, hops): (&Arc<LegCounters>, &Arc<HopCounters>),
 ) -> Result<path::Config, RunError> {
     let job = task.job;
     let memory = mem_kind(job.memory);
@@ -219,6 +246,11 @@ fn path_config(
             streams: job.streams.max(1),
             batch: job.gather_batch.unwrap_or(1),
             scatter: job.gather_scatter.unwrap_or(false),
+            via: task.near.clone().map(|near| Via {
+                near,
+                any: job.via.as_ref().is_some_and(|via| via.any),
+                counters: Arc::clone(hops),
+            }),
         }),
         cufile: task.cufile.clone().map(|driver| CufileSide {
             driver,
@@ -237,6 +269,7 @@ fn mem_kind(kind: MemoryKind) -> MemKind {
         MemoryKind::Pinned => MemKind::Pinned,
         MemoryKind::Malloc => MemKind::Malloc,
         MemoryKind::Mmap => MemKind::Mmap,
+        MemoryKind::Managed => MemKind::Managed,
     }
 }
 

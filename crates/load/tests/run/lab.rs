@@ -135,6 +135,7 @@ impl Lab {
             numa_node: None,
             memory_bytes: device.total_memory,
             software: true,
+            managed_hints: Some(device.managed_hints),
         };
         let gpus = Gpus::Present(driver.devices().unwrap().iter().map(gpu).collect());
         Lab { driver: Some(driver), gpus, ..Lab::stopping(stop) }

@@ -7,6 +7,7 @@
 
 mod ceilings;
 mod ends;
+mod gpus;
 mod groups;
 mod lab;
 mod latencies;

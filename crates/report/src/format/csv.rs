@@ -158,7 +158,8 @@ pub const COLUMNS: &[Column] = &[
     column("group", "group of jobs that ran together, from 0", |l| l.plan.group.to_string()),
     column(
         "path",
-        "path that ran: `host`, `staged`, `cached`, `gather`, `gds` or another of cuFile's",
+        "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, \
+         `gds` or another of cuFile's",
         |l| l.plan.path.choice.got.clone(),
     ),
     column(

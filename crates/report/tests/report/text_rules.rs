@@ -2,7 +2,7 @@
 
 use crate::records;
 
-use gpuio_record::{EndedHow, Record, Warning, WarningKind};
+use gpuio_record::{EndedHow, GpuResult, HopBytes, Record, ViaResult, Warning, WarningKind};
 use gpuio_report::{plan_text, render_text};
 
 /// Lines that hold results: rows of tables that name a job or a total, and the workers' line.
@@ -79,6 +79,27 @@ fn choices_of_auto_stand_with_their_reason() {
     record.plan.jobs[1].path.choice.got = "staged".to_owned();
     let text = render_text(&record, 120);
     assert!(text.lines().any(|said| said == "path:    auto → staged: of its blocks"), "{text}");
+}
+
+#[test]
+fn bytes_of_several_gpus_and_by_way_of_one_are_told_and_marked() {
+    let mut record = records::software();
+    let alone = render_text(&record, 100);
+    assert!(!alone.contains("by GPU:") && !alone.contains("by way of"), "{alone}");
+    let part = |index, bytes, ios| GpuResult { index, bytes, ios };
+    record.jobs[0].gpus = vec![part(0, 3 << 20, 48), part(2, 1 << 20, 16)];
+    let read = HopBytes { host_near_bytes: 4 << 20, near_far_bytes: 3 << 20 };
+    record.jobs[0].via =
+        Some(ViaResult { gpu: 1, through_host: true, read, write: HopBytes::default() });
+    let text = render_text(&record, 200);
+    for line in [
+        "GPU 0 3.00 MiB in 48 I/Os, GPU 2 1.00 MiB in 16 I/Os",
+        "4.00 MiB from the host to GPU 1, 3.00 MiB on from there; copies between the GPUs went \
+         through host memory",
+    ] {
+        let line = text.lines().find(|found| found.contains(line)).expect(line);
+        assert!(is_marked(line), "{line}");
+    }
 }
 
 #[test]

@@ -85,6 +85,7 @@ pub(crate) unsafe extern "C" fn cuDeviceGetAttribute(
 ) -> c_int {
     call("cuDeviceGetAttribute", |machine| {
         let index = machine.device(device)?.index.cast_signed();
+        let managed = c_int::from(machine.config.managed);
         let answer = match attribute {
             16 => 1,         // MULTIPROCESSOR_COUNT: one thread runs a kernel
             33 => index + 1, // PCI_BUS_ID
@@ -93,6 +94,8 @@ pub(crate) unsafe extern "C" fn cuDeviceGetAttribute(
             50 => 0xF5F7,    // PCI_DOMAIN_ID
             75 => 7,         // COMPUTE_CAPABILITY_MAJOR: what the kernels' PTX is for
             76 => 0,         // COMPUTE_CAPABILITY_MINOR
+            83 => 1,         // MANAGED_MEMORY
+            89 => managed,   // CONCURRENT_MANAGED_ACCESS
             102 => 1,        // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
             110 | 116 => 0,  // GPU_DIRECT_RDMA_*: no other device reaches this memory
             _ => return Err(INVALID_VALUE),

@@ -35,7 +35,10 @@ pub(crate) unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, len: usize) -> 
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemFree_v2(address: u64) -> c_int {
-    call("cuMemFree_v2", |machine| machine.memory.free(address, Kind::Device))
+    call("cuMemFree_v2", |machine| {
+        let freed = machine.memory.free(address, Kind::Device);
+        freed.or_else(|_| machine.memory.free(address, Kind::Managed))
+    })
 }
 
 #[unsafe(no_mangle)]

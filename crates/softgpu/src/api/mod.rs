@@ -6,7 +6,9 @@
 mod context;
 mod device;
 mod init;
+mod managed;
 mod memory;
 mod module;
+mod peer;
 mod stream;
 mod vmm;

@@ -12,7 +12,7 @@ use crate::vmm::{GRANULARITY, Physical};
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Location {
-    kind: c_int,
+    pub(crate) kind: c_int,
     id: c_int,
 }
 
@@ -36,9 +36,14 @@ pub(crate) struct Access {
 }
 
 impl Location {
+    /// The number of the device it names.
+    pub(crate) fn device_number(self) -> Answer<c_int> {
+        if self.kind == 1 { Ok(self.id) } else { Err(INVALID_DEVICE) }
+    }
+
     /// The device it names; 1 is the kind for devices.
     fn device(self, machine: &Machine) -> Answer<&Device> {
-        if self.kind == 1 { machine.device(self.id) } else { Err(INVALID_DEVICE) }
+        machine.device(self.device_number()?)
     }
 }
 

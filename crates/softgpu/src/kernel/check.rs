@@ -4,11 +4,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::code::{Answer, ILLEGAL_ADDRESS, MISALIGNED_ADDRESS};
-use crate::memory::Memory;
+use crate::reach::Reach;
 
 use super::{word, words};
 
-pub(super) fn run(memory: &Memory, args: &[u64]) -> Answer<()> {
+pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let &[src, len, key, offset, report] = args else {
         return Err(ILLEGAL_ADDRESS);
     };

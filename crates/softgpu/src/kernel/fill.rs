@@ -1,11 +1,11 @@
 //! `gpuio_fill(dst, len, key, offset)`: writes the data rule.
 
 use crate::code::{Answer, ILLEGAL_ADDRESS};
-use crate::memory::Memory;
+use crate::reach::Reach;
 
 use super::{word, words};
 
-pub(super) fn run(memory: &Memory, args: &[u64]) -> Answer<()> {
+pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let &[dst, len, key, offset] = args else {
         return Err(ILLEGAL_ADDRESS);
     };

@@ -5,12 +5,12 @@
 //! program that counts on the list's order is to see wrong bytes here.
 
 use crate::code::{Answer, ILLEGAL_ADDRESS, MISALIGNED_ADDRESS};
-use crate::memory::Memory;
+use crate::reach::Reach;
 
 /// The length of an entry in bytes.
 const ENTRY: u64 = 32;
 
-pub(super) fn run(memory: &Memory, args: &[u64]) -> Answer<()> {
+pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let &[list, count] = args else {
         return Err(ILLEGAL_ADDRESS);
     };
@@ -35,7 +35,7 @@ pub(super) fn run(memory: &Memory, args: &[u64]) -> Answer<()> {
 }
 
 /// Copies one piece, between addresses that the device reaches.
-fn copy(memory: &Memory, src: u64, dst: u64, len: u64) -> Answer<()> {
+fn copy(memory: &Reach<'_>, src: u64, dst: u64, len: u64) -> Answer<()> {
     if len == 0 {
         return Ok(());
     }

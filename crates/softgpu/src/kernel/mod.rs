@@ -8,14 +8,14 @@ mod fill;
 mod gather;
 
 use crate::code::Answer;
-use crate::memory::Memory;
+use crate::reach::Reach;
 
 /// A kernel's twin. All arguments are `u64`, in the order of the PTX entry.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     pub(crate) args: usize,
-    pub(crate) run: fn(&Memory, &[u64]) -> Answer<()>,
+    pub(crate) run: fn(&Reach<'_>, &[u64]) -> Answer<()>,
 }
 
 static KERNELS: [Kernel; 3] = [

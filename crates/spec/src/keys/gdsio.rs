@@ -13,8 +13,8 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Gdsio,
         set::XFER_TYPE,
-        "1 `path=host`, 2 `staged`, 4 `cached`; cuFile's 0 `gds`, 5 `gds-stream`, 6 `gds-batch`, \
-         7 `gds-batch-stream`; 3 `managed`",
+        "0 `path=gds`, 1 `host`, 2 `staged`, 3 `managed`, 4 `cached`, 5 `gds-stream`, \
+         6 `gds-batch`, 7 `gds-batch-stream`",
     ),
     key("gpu_dev_id", &[], Gdsio, set::GPU_DEV_ID, "one GPU number"),
     key("numa_node", &[], Gdsio, set::NUMA, "NUMA node of threads and host memory"),

@@ -6,6 +6,7 @@ use super::number::integer;
 use super::{Read, ValueError};
 use crate::job::{
     Arrivals, Ceilings, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, MemoryAsk, Rw, Verify,
+    ViaPeer,
 };
 use crate::nearest::nearest;
 
@@ -305,6 +306,7 @@ pub(crate) fn memory(value: &str) -> Read<MemoryAsk> {
             ("pinned", MemoryAsk::Pinned),
             ("malloc", MemoryAsk::Malloc),
             ("mmap", MemoryAsk::Mmap),
+            ("managed", MemoryAsk::Managed),
         ],
         &[],
     )
@@ -324,6 +326,11 @@ pub(crate) fn fio_memory(value: &str) -> Read<MemoryAsk> {
         ],
         &[("shm", SHARED), ("shmhuge", SHARED), ("mmapshared", SHARED), ("mmaphuge", HUGE)],
     )
+}
+
+/// Which way copies between two GPUs may take.
+pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
+    choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], &[])
 }
 
 /// What written blocks contain.

@@ -122,7 +122,8 @@ pub(crate) fn xfer_type(value: &str) -> Read<u8> {
         _ => Err(ValueError::new(
             0,
             "expected a transfer type from 0 to 7 (1 is host memory, 2 staged to the GPU, \
-             4 staged through the page cache); gpuio's own way to say it is path=",
+             3 managed memory, 4 staged through the page cache); gpuio's own way to say it is \
+             path=",
         )),
     }
 }

@@ -144,10 +144,11 @@ fn words() {
         linear
     a.fio:16:5: value 'shm' of 'mem': shared memory segments serve fio's processes; gpuio
         has threads only; use malloc or mmap
-    a.fio:17:8: value 'gpu' of 'memory': expected one of device, vmm, pinned, malloc, mmap
+    a.fio:17:8: value 'gpu' of 'memory': expected one of device, vmm, pinned, malloc, mmap,
+        managed
     a.fio:18:11: value '8' of 'xfer_type': expected a transfer type from 0 to 7 (1 is host
-        memory, 2 staged to the GPU, 4 staged through the page cache); gpuio's own way to
-        say it is path=
+        memory, 2 staged to the GPU, 3 managed memory, 4 staged through the page cache);
+        gpuio's own way to say it is path=
     ");
 }
 

@@ -116,8 +116,8 @@ fn wrong_values_are_told_with_what_fits() {
         memory calls), 2 (pinned), 3 (malloc) or 4 (mmap)
     gdsio -D /d -O 2: -O: value '2' of 'direct': expected 0 (O_DIRECT) or 1 (page cache)
     gdsio -D /d -x 9: -x: value '9' of 'xfer_type': expected a transfer type from 0 to 7 (1
-        is host memory, 2 staged to the GPU, 4 staged through the page cache); gpuio's own
-        way to say it is path=
+        is host memory, 2 staged to the GPU, 3 managed memory, 4 staged through the page
+        cache); gpuio's own way to say it is path=
     gdsio -D /d -i 1M:4M: -i: value '1M:4M' of 'bs', at its end: expected one size (4k), a
         range (4k-64k) or min:max:step (1M:4M:1M)
     gdsio -D /d -d 0,1: -d: value '0,1' of 'gpu_dev_id', at ',1': expected one GPU number,

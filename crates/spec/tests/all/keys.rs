@@ -41,9 +41,9 @@ fn at_least_sixty_keys_of_fio_are_refused_with_advice() {
 /// Every supported key sets exactly the fields it names, with a value that it accepts.
 #[test]
 fn every_supported_key_records_who_asked() {
-    const VALUES: [&str; 14] = [
+    const VALUES: [&str; 15] = [
         "1", "4k", "read", "off", "steady", "random", "psync", "4k-8k", "4k/100", "malloc",
-        "pattern", "0", "software", "linear",
+        "pattern", "0", "software", "linear", "any",
     ];
     for key in keys() {
         let Status::Supported(setter) = key.status else {

@@ -6,6 +6,7 @@ use gpuio_gpu::{
 
 use super::batch::{Batch, Part};
 use crate::engine::Op;
+use crate::path::crossing::Refused;
 use crate::path::ends::Ends;
 
 /// Blocks of at least this many bytes get a plain copy each, also in a batch: the copy engine
@@ -29,13 +30,6 @@ pub(super) struct Carry {
     launcher: Option<Launcher>,
     /// Whether neighbouring slots are neighbours in the destination.
     in_order: bool,
-}
-
-/// A batch that could not be put into its stream.
-pub(super) struct Refused {
-    pub(super) error: GpuError,
-    /// Whether a part of it is under way.
-    pub(super) begun: bool,
 }
 
 /// How many batches there are, of how many parts, of at most how many bytes each.

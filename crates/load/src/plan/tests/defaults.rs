@@ -238,9 +238,9 @@ fn the_quick_run_does_everything_one_after_another_and_verifies() {
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));
     assert_eq!(plan.jobs[3].blocks, sizes(4 * KIB));
-    assert_eq!(plan.left_out.len(), 7);
+    assert_eq!(plan.left_out.len(), 9);
     let all = Bench::default().plan(&quick_spec(size)).unwrap();
-    assert_eq!(all.jobs.len(), 32, "eight paths each");
+    assert_eq!(all.jobs.len(), 36, "nine paths each");
 }
 
 #[test]

@@ -41,9 +41,10 @@ fn all_paths_are_those_that_this_machine_has() {
     let plan = Bench::default().plan(&spec).unwrap();
     let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.got.as_str()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    let all = [["host", "staged", "cached", "gather"], cufile].concat();
+    let all = [["host", "staged", "cached", "managed", "gather"].as_slice(), &cufile].concat();
     assert_eq!(got, [all.clone(), all.clone()].concat());
-    assert!(plan.left_out.is_empty());
+    let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
+    assert_eq!(left, ["routed"], "it runs where it is named");
     for job in &plan.jobs {
         assert_eq!(job.path.choice.asked, "all");
         assert_eq!(job.path.choice.why.as_deref(), Some("all paths were asked for"));
@@ -55,20 +56,22 @@ fn all_paths_are_those_that_this_machine_has() {
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";
-    let gpu_paths: Vec<(&str, &str)> = all[1..].iter().map(|path| (*path, why)).collect();
+    let ours = ["staged", "cached", "managed", "gather", "routed"];
+    let gpu_paths: Vec<(&str, &str)> =
+        ours.iter().chain(&cufile).map(|path| (*path, why)).collect();
     assert_eq!(left, gpu_paths, "each once");
 
     let bench = Bench { cufile: Some("no libcufile"), ..Bench::default() };
     let plan = bench.plan(&spec).unwrap();
-    assert_eq!(plan.jobs.len(), 8);
+    assert_eq!(plan.jobs.len(), 10);
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
-    assert_eq!(left, cufile.map(|path| (path, "no libcufile")));
+    assert_eq!(left[1..], cufile.map(|path| (path, "no libcufile")));
     // An engine that was named leaves out the path that has none.
     let spec = parsed("[a]\npath=all\nengine=psync\n");
     let plan = Bench::default().plan(&spec).unwrap();
-    assert_eq!((plan.jobs.len(), plan.left_out[0].path.as_str()), (4, "gds"));
-    assert!(plan.left_out[0].why.contains("no engine"), "{:?}", plan.left_out);
+    assert_eq!((plan.jobs.len(), plan.left_out[1].path.as_str()), (5, "gds"));
+    assert!(plan.left_out[1].why.contains("no engine"), "{:?}", plan.left_out);
 }
 
 #[test]

@@ -10,6 +10,7 @@ fn stripped(mut plan: Plan) -> Plan {
             choice.why = None;
         }
         job.direct_why = None;
+        job.via.iter_mut().for_each(|via| via.why = None);
         job.notes.clear();
         job.workers.iter_mut().for_each(|worker| worker.placed_by = None);
     }
@@ -68,6 +69,8 @@ const CASES: &[&str] = &[
      gather_batch=5\ngather_scatter=1\n[d]\npath=gather\nrw=randwrite\ngather_scatter=0\ndepth=2\n",
     "[a]\npath=gds-stream\nrw=randrw\n[b]\npath=gds-batch\nbatch=6\ndepth=13\n[c]\nxfer_type=6\n\
      batch=8\nmix_percent=30\nsize=1g\n[d]\npath=gds-batch-stream\ndepth=40\nstreams=2\n",
+    "[a]\npath=managed\ngpu=1\n[b]\npath=routed\ngpu=0,2\nvia_gpu=1\nvia_peer=any\nthreads=2\n\
+     [c]\npath=routed\ngpu=0\ndirectory=/node1\n",
     "[a]\nrw=randread\nrandom_distribution=normal:12.5\nbs=8k\n[b]\nrw=randread\n\
      random_distribution=pareto:0.3\nbs=512\n",
 ];

@@ -49,6 +49,10 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     if let Some(scatter) = job.gather_scatter {
         switch(out, "gather_scatter", scatter);
     }
+    if let Some(via) = &job.via {
+        set(out, "via_gpu", &via.gpu.index.to_string());
+        set(out, "via_peer", if via.any { "any" } else { "peer" });
+    }
     if let Some(register) = job.register_buffer {
         switch(out, "skip_bufregister", !register);
     }
@@ -102,6 +106,7 @@ fn memory_word(memory: MemoryKind) -> &'static str {
         MemoryKind::Pinned => "pinned",
         MemoryKind::Malloc => "malloc",
         MemoryKind::Mmap => "mmap",
+        MemoryKind::Managed => "managed",
     }
 }
 

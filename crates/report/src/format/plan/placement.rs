@@ -10,6 +10,10 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     for gpu in &job.gpus {
         comment(out, &gpu_words(gpu));
     }
+    if let Some(via) = &job.via {
+        let why = via.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        comment(out, &format!("by way of {}{why}", gpu_words(&via.gpu)));
+    }
     for target in &job.targets {
         comment(out, &target_words(target));
     }

@@ -11,12 +11,12 @@ use crate::workload::{directions, jobs, rw_of};
 use crate::wrap::paragraph;
 
 /// What a line of results begins with, after its job: a wrapped line must keep it.
-fn mark(record: &Record) -> String {
+pub(super) fn mark(record: &Record) -> String {
     if record.plan.software_gpu { format!("[{SOFTWARE_GPU}]  ") } else { String::new() }
 }
 
 /// Widest name of a job, for lines that begin with it.
-fn name_width(record: &Record) -> usize {
+pub(super) fn name_width(record: &Record) -> usize {
     jobs(record).map(|(plan, _)| plan.name.chars().count()).max().unwrap_or(0)
 }
 
@@ -83,7 +83,7 @@ fn pair(summary: Option<&Summary>) -> String {
 }
 
 /// `first` and `rest` on one line with their columns, or wrapped when that is too long.
-fn line(first: &str, rest: &str, width: u16) -> String {
+pub(super) fn line(first: &str, rest: &str, width: u16) -> String {
     let whole = format!("{first}{rest}");
     let whole = whole.trim_end();
     if whole.chars().count() <= usize::from(width) {

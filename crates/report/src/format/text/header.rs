@@ -135,7 +135,8 @@ fn direct_modes(record: &Record) -> Option<String> {
 fn gpus(record: &Record) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (plan, _) in jobs(record) {
-        for gpu in &plan.gpus {
+        let near = plan.via.as_ref().map(|via| (&via.gpu, ", on the way to the others"));
+        for (gpu, role) in plan.gpus.iter().map(|gpu| (gpu, "")).chain(near) {
             let unsaid = gpu.software && !gpu.name.contains(SOFTWARE_GPU);
             let kind = if unsaid { format!(" ({SOFTWARE_GPU})") } else { String::new() };
             let node = gpu.numa_node.map(|node| format!(", NUMA node {node}")).unwrap_or_default();
@@ -144,8 +145,8 @@ fn gpus(record: &Record) -> Vec<String> {
                 .map(|(major, minor)| format!(", CUDA {major}.{minor}"))
                 .unwrap_or_default();
             let memory = bytes(gpu.memory_bytes);
-            let line =
-                format!("{} {}{kind}, {memory}, {}{node}{driver}", gpu.index, gpu.name, gpu.pci);
+            let (index, name, pci) = (gpu.index, &gpu.name, &gpu.pci);
+            let line = format!("{index} {name}{kind}, {memory}, {pci}{node}{driver}{role}");
             if !lines.contains(&line) {
                 lines.push(line);
             }

@@ -3,6 +3,7 @@
 mod cache;
 mod ceilings;
 mod detail;
+mod gpus;
 mod grid;
 mod header;
 mod proof;
@@ -25,7 +26,8 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// direction, a total per group of several jobs and a row per path that this machine can't take
 /// (latencies in a table of their own where one does not fit), and what its words stand for;
 /// failures and verification; ceilings, where they were asked for; witnesses of jobs whose bytes
-/// took another way than asked; the legs of paths that have more than one, and when workers were
+/// took another way than asked; the legs of paths that have more than one, the bytes of each GPU
+/// and by way of one, when workers were
 /// done; page cache and storage; times outside the clock; warnings, the most severe first. Reads
 /// from the record alone; ends in a line feed. No colours and no control characters but the line
 /// feed.
@@ -51,6 +53,8 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         ceilings::render(record, width),
         proof::render(record, width, evidence),
         detail::legs(record, width),
+        gpus::parts(record, width),
+        gpus::ways(record, width),
         detail::workers(record, width),
         cache::render(record, width),
         detail::outside_the_clock(record, width),

@@ -47,6 +47,7 @@ pub(crate) fn gpu(index: u32, software: bool) -> Gpu {
         numa_node: (!software).then_some(index),
         memory_bytes: if software { 1 << 30 } else { 80 << 30 },
         software,
+        managed_hints: Some(true),
     }
 }
 
@@ -97,6 +98,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         streams: 0,
         gather_batch: None,
         gather_scatter: None,
+        via: None,
         register_buffer: None,
         shared_fd: false,
         keep: true,
@@ -209,7 +211,6 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         },
         direct_got: plan.direct,
         cache: CacheReading::default(),
-        via: None,
         proof: Some(proof(plan)),
         failures: Vec::new(),
         failed: 0,
@@ -227,6 +228,8 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
             max_ns: None,
         }],
         workers: (0..2).map(worker).collect(),
+        gpus: Vec::new(),
+        via: None,
         read,
         write: DirectionResult::default(),
     }

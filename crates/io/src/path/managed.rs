@@ -1,0 +1,139 @@
+//! `managed`: the file is read into managed memory, whose pages then go to the GPU by a hint.
+//! gdsio's `-x 3`.
+//!
+//! A slot is whole pages of one managed allocation: the same address on both sides, and no second
+//! buffer. A read asks the pages back to the host (`cuMemPrefetchAsync` to the CPU), waits for
+//! them, reads the file into them and sends them to the GPU with an event behind. A write begins in
+//! GPU memory like on every GPU path: its pages, which the write before left on the host, are sent
+//! to the GPU, asked back, waited for and written to the file.
+//!
+//! **Times.** Every hint and the wait for it belong to the GPU leg, the one before the file and the
+//! one behind it; the file leg is the file alone.
+//!
+//! Engines do not register this memory: a registration pins the physical pages that are under it
+//! at that moment, and these move. With O_DIRECT the kernel pins them for one I/O, in which no hint
+//! is under way for the slot; a driver whose pages the kernel can't pin makes it answer EFAULT.
+
+use std::ptr::NonNull;
+
+use gpuio_gpu::{GpuError, Managed, MemKind, Side, Stream};
+
+use super::crossing::{Crossing, Refused};
+use super::ends;
+use super::judge::{Judge, Place};
+use super::memory::{refused, stride};
+use super::ring::{self, Parts};
+use super::{Config, Mover, Opened, PathError, Request, Row};
+use crate::engine::{Area, Io, Op, Span};
+
+const NAME: &str = "managed";
+
+pub(super) const ROW: Row = Row {
+    name: NAME,
+    gdsio: Some(3),
+    gdsio_name: "CPU_ASYNC_GPU",
+    summary: "file to managed memory, whose pages the driver then moves to the GPU by a hint",
+    needs_gpu: true,
+    via_gpu: false,
+    buffered_only: false,
+    buffered_because: Some(
+        "the kernel may refuse O_DIRECT into managed memory (EFAULT); direct tries it",
+    ),
+    mover: Mover::Engine,
+    batches: false,
+    memory: &[MemKind::Managed],
+    open,
+};
+
+struct Pages {
+    memory: Managed,
+    stride: usize,
+    /// Its own: waiting for the hint before a kernel waits for no other slot's, and takes no other
+    /// slot's failure.
+    stream: Stream,
+}
+
+/// Opened on the worker's thread, which from then on has the GPU's context current.
+fn open(config: Config) -> Result<Opened, PathError> {
+    let gpu = ends::gpu(NAME, &config)?;
+    let broken = |source| PathError::Gpu { path: NAME, source };
+    gpu.context.make_current().map_err(broken)?;
+    // Pages are what moves: slots share none, also where they are larger than 4 KiB.
+    let stride = stride(config.block_max).next_multiple_of(rustix::param::page_size());
+    let len = stride * config.slots as usize;
+    let memory = Managed::alloc(&gpu.context, len)
+        .map_err(|source| refused(NAME, &config, MemKind::Managed, source))?;
+    let judge = Judge::on_gpu(&gpu.context, memory.ptr()).map_err(broken)?;
+    let stream = Stream::new(&gpu.context).map_err(broken)?;
+    let lanes = (gpu.context, gpu.streams);
+    let crossing = Box::new(Pages { memory, stride, stream });
+    // Each page is on one side at a time and may be on either: both are needed in full.
+    let (host_bytes, device_bytes) = (len as u64, len as u64);
+    ring::assemble(NAME, &config, Parts { crossing, judge, lanes, host_bytes, device_bytes })
+}
+
+impl Pages {
+    fn start(&self, slot: u32, len: u32) -> usize {
+        let at = slot as usize * self.stride;
+        let inside = len as usize <= self.stride && at + self.stride <= self.memory.len();
+        assert!(inside, "a block of {len} bytes does not fit slot {slot}");
+        at
+    }
+
+    fn hint(&self, stream: &Stream, slot: u32, len: u32, to: Side) -> Result<(), GpuError> {
+        self.memory.prefetch(stream, self.start(slot, len), len as usize, to)
+    }
+
+    fn host(&self, slot: u32, len: u32) -> NonNull<u8> {
+        // SAFETY: `start` checked that it lies inside the one allocation.
+        unsafe { self.memory.as_ptr().add(self.start(slot, len)) }
+    }
+}
+
+impl Crossing for Pages {
+    fn area(&self) -> Option<Area> {
+        None
+    }
+
+    fn io(&self, request: &Request) -> Io {
+        let start = self.host(request.slot, request.len);
+        Io {
+            op: request.op,
+            file: request.file,
+            offset: request.offset,
+            // SAFETY: inside the allocation, which the ring drops after its engine; a slot has one
+            // I/O at a time, and no reference to its bytes is ever made.
+            span: unsafe { Span::new(start, request.len) },
+            token: request.slot,
+        }
+    }
+
+    fn place(&self, slot: u32, len: u32) -> Place {
+        Place { at: self.start(slot, len), len }
+    }
+
+    fn ready(&self, stream: &Stream, slot: u32, len: u32) -> Result<bool, Refused> {
+        let asked = self.hint(stream, slot, len, Side::Host);
+        asked.map(|()| true).map_err(|error| Refused { error, begun: false })
+    }
+
+    unsafe fn cross(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
+        let there = self.hint(stream, slot, len, Side::Device);
+        there.map_err(|error| Refused { error, begun: false })?;
+        if op == Op::Read {
+            return Ok(());
+        }
+        let back = self.hint(stream, slot, len, Side::Host);
+        back.map_err(|error| Refused { error, begun: true })
+    }
+
+    fn fillable(&self, slot: u32, len: u32) -> Result<(), GpuError> {
+        self.hint(&self.stream, slot, len, Side::Device)?;
+        self.stream.sync()
+    }
+
+    /// The pages went on to the GPU: no second copy tells what came from the file.
+    fn held_from_file(&self, _slot: u32, _len: u32) -> Option<&[u8]> {
+        None
+    }
+}

@@ -1,0 +1,68 @@
+//! The memory in which a job's bytes end.
+
+use gpuio_gpu::MemKind;
+use gpuio_io::path;
+use gpuio_record::{Gpu, MemoryKind};
+use gpuio_spec::{JobSpec, MemoryAsk};
+
+use super::PlanError;
+
+fn kind_of(ask: MemoryAsk) -> MemKind {
+    match ask {
+        MemoryAsk::Device => MemKind::Device,
+        MemoryAsk::Vmm => MemKind::Vmm,
+        MemoryAsk::Pinned => MemKind::Pinned,
+        MemoryAsk::Malloc => MemKind::Malloc,
+        MemoryAsk::Mmap => MemKind::Mmap,
+        MemoryAsk::Managed => MemKind::Managed,
+    }
+}
+
+/// What was asked for, else the path's own.
+pub(super) fn resolve(asked: &JobSpec, path: &path::Row) -> Result<MemoryKind, PlanError> {
+    if let Some(why) = lacks(asked, path) {
+        return Err(PlanError::usage(asked, "memory", why));
+    }
+    let asked = asked.memory.map(kind_of);
+    Ok(recorded(asked.or(path.memory.first().copied()).unwrap_or_default()))
+}
+
+/// Why a path's bytes can't end in the memory that was asked for.
+pub(super) fn lacks(asked: &JobSpec, path: &path::Row) -> Option<String> {
+    let kind = kind_of(asked.memory?);
+    if path.memory.contains(&kind) {
+        return None;
+    }
+    let names: Vec<String> = path.memory.iter().map(ToString::to_string).collect();
+    let (last, others) = names.split_last()?;
+    let or = if others.is_empty() { "" } else { " or " };
+    let names = format!("{}{or}{last}", others.join(", "));
+    let name = path.name;
+    Some(if path.needs_gpu {
+        format!("path {name} ends in {names} memory, not in {kind}; leave out --memory")
+    } else {
+        format!("the {name} path ends in host memory: --memory {names}")
+    })
+}
+
+/// Why a job of managed memory can't run on these GPUs.
+pub(super) fn no_hints(path: &path::Row, gpus: &[Gpu]) -> Option<String> {
+    let managed = path.memory == [MemKind::Managed];
+    let gpu = gpus.iter().find(|gpu| managed && gpu.managed_hints == Some(false))?;
+    Some(format!(
+        "path {} moves managed memory by hints, and GPU {} takes none (its attribute \
+         CONCURRENT_MANAGED_ACCESS is 0, as under WSL and in some virtual machines)",
+        path.name, gpu.index
+    ))
+}
+
+fn recorded(kind: MemKind) -> MemoryKind {
+    match kind {
+        MemKind::Device => MemoryKind::Device,
+        MemKind::Vmm => MemoryKind::Vmm,
+        MemKind::Pinned => MemoryKind::Pinned,
+        MemKind::Malloc => MemoryKind::Malloc,
+        MemKind::Mmap => MemoryKind::Mmap,
+        MemKind::Managed => MemoryKind::Managed,
+    }
+}

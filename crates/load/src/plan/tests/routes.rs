@@ -1,0 +1,99 @@
+//! Paths that need more of GPUs than that one is there: `managed` and `routed`.
+
+use gpuio_record::MemoryKind;
+
+use super::*;
+
+fn refusal(lines: &str) -> PlanError {
+    Bench::default().refusal(&parsed(&format!("[a]\n{lines}")))
+}
+
+fn usage(lines: &str) -> String {
+    let error = refusal(lines);
+    assert!(matches!(error, PlanError::Usage { .. }), "{error:?}");
+    error.to_string()
+}
+
+fn unavailable(lines: &str) -> String {
+    let error = refusal(lines);
+    assert!(matches!(error, PlanError::Unavailable { .. }), "{error:?}");
+    error.to_string()
+}
+
+#[test]
+fn a_named_gpu_is_the_way() {
+    let routed = job("path=routed\ngpu=0\nvia_gpu=1\nthreads=2");
+    let via = routed.via.clone().unwrap();
+    assert_eq!((via.gpu.index, via.why, via.any), (1, None, false));
+    assert_eq!(routed.gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>(), [0]);
+    assert_eq!((routed.memory, routed.notes.len()), (MemoryKind::Device, 0));
+    // Threads sit where the bytes come by first.
+    for worker in &routed.workers {
+        assert_eq!((worker.numa_node, worker.gpu), (Some(1), Some(0)));
+        assert_eq!(worker.placed_by.as_deref(), Some("the near GPU is on this node"));
+    }
+    assert!(job("path=routed\ngpu=0\nvia_gpu=1\nvia_peer=any").via.unwrap().any);
+    let several = job("path=routed\ngpu=0,2\nvia_gpu=1\nthreads=2");
+    assert_eq!(several.workers.iter().map(|w| w.gpu).collect::<Vec<_>>(), [Some(0), Some(1)]);
+}
+
+#[test]
+fn else_it_is_the_one_on_the_drives_node() {
+    for lines in ["filename=/node1/have8g", "directory=/node1"] {
+        let via = job(&format!("path=routed\ngpu=0\n{lines}")).via.unwrap();
+        assert_eq!(via.gpu.index, 1);
+        assert_eq!(via.why.as_deref(), Some("it is on the drive's NUMA node 1"));
+    }
+    let silent = usage("path=routed\ngpu=0");
+    assert!(silent.contains("does not tell the drive's NUMA node"), "{silent}");
+    assert!(silent.contains("--via-gpu"), "{silent}");
+    let near = usage("path=routed\ngpu=0\ndirectory=/node0");
+    assert!(near.contains("through GPU 0 (it is on the drive's NUMA node 0)"), "{near}");
+}
+
+#[test]
+fn a_route_that_is_none_is_refused() {
+    let same = usage("path=routed\ngpu=0,1\nvia_gpu=1");
+    assert!(same.contains("through GPU 1 to another GPU"), "{same}");
+    assert!(same.contains("on GPU 1: that is path staged"), "{same}");
+    let absent = unavailable("path=routed\ngpu=0\nvia_gpu=7");
+    assert!(absent.contains("there is no GPU 7; this machine has 0, 1, 2"), "{absent}");
+    let pinned = usage("path=routed\ngpu=0\nvia_gpu=1\nmemory=pinned");
+    assert!(pinned.contains("path routed ends in device memory, not in pinned"), "{pinned}");
+}
+
+#[test]
+fn other_paths_go_through_no_gpu() {
+    let staged = job("path=staged\ngpu=0\nvia_gpu=1");
+    assert_eq!(staged.via, None);
+    assert!(staged.notes[0].starts_with("via_gpu, via_peer: concern path routed"));
+    let nvlink =
+        |path: &str| job(&format!("{path}\nenable_nvlinks=1\nsize=1g\nrw=write")).notes.remove(0);
+    assert!(nvlink("path=staged\ngpu=0").ends_with("this path makes none"));
+    assert!(nvlink("path=routed\ngpu=0\nvia_gpu=1").contains("via_peer says"));
+}
+
+#[test]
+fn managed_memory_is_buffered_unless_direct_is_named() {
+    let managed = job("path=managed\ngpu=0");
+    assert_eq!((managed.memory, managed.direct), (MemoryKind::Managed, DirectMode::Buffered));
+    assert!(managed.direct_why.unwrap().contains("EFAULT"));
+    assert_eq!(job("path=managed\ngpu=0\ndirect=1").direct, DirectMode::Direct);
+    assert_eq!(job("xfer_type=3\ngpu_dev_id=0\nsize=1m\nrw=write").path.choice.got, "managed");
+    let device = usage("path=managed\nmemory=device");
+    assert!(device.contains("path managed ends in managed memory, not in device"), "{device}");
+    let host = usage("path=host\nmemory=managed");
+    assert!(host.contains("ends in host memory: --memory malloc, mmap or pinned"), "{host}");
+}
+
+#[test]
+fn a_gpu_without_hints_is_told() {
+    let error = unavailable("path=managed\ngpu=2");
+    assert!(error.contains("GPU 2 takes none"), "{error}");
+    let bench = Bench { cufile: Some("no cuFile"), ..Bench::default() };
+    let plan = bench.plan(&parsed("[a]\npath=all\ngpu=2")).unwrap();
+    let out: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
+    assert_eq!(out, ["managed", "routed", "gds"]);
+    assert!(plan.left_out[0].why.contains("CONCURRENT_MANAGED_ACCESS"));
+    assert!(plan.left_out[1].why.contains("only where it is named"));
+}

@@ -1,0 +1,70 @@
+//! The GPU through which the bytes of path `routed` go.
+
+use gpuio_io::path;
+use gpuio_record::{Gpu, Via};
+use gpuio_spec::{JobSpec, ViaPeer};
+
+use super::PlanError;
+use super::machine::{Gpus, Machine};
+use super::regions::Ground;
+
+/// The near GPU: the one that was named, else one on the drive's NUMA node.
+pub(super) fn resolve(
+    asked: &JobSpec,
+    path: &path::Row,
+    far: &[Gpu],
+    ground: &Ground,
+    machine: &Machine<'_>,
+) -> Result<Option<Via>, PlanError> {
+    let (true, Gpus::Present(present)) = (path.via_gpu, machine.gpus) else {
+        return Ok(None);
+    };
+    let (gpu, why) = match asked.via_gpu {
+        Some(index) => (named(asked, index, present)?, None),
+        None => by_node(asked, ground, present, machine)?,
+    };
+    if far.iter().any(|far| far.index == gpu.index) {
+        let found = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let what = format!(
+            "path {} takes the bytes through GPU {}{found} to another GPU, and the job's bytes end \
+             on GPU {}: that is path staged. Name the far GPU with --gpu, or another near one \
+             with --via-gpu",
+            path.name, gpu.index, gpu.index
+        );
+        return Err(PlanError::usage(asked, "via_gpu", what));
+    }
+    Ok(Some(Via { gpu, why, any: asked.via_peer == Some(ViaPeer::Any) }))
+}
+
+fn named(asked: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
+    present.iter().find(|gpu| gpu.index == index).cloned().ok_or_else(|| {
+        let have: Vec<String> = present.iter().map(|gpu| gpu.index.to_string()).collect();
+        let what = format!("there is no GPU {index}; this machine has {}", have.join(", "));
+        PlanError::unavailable(asked, "via_gpu", what)
+    })
+}
+
+/// The first GPU on the node of the drive, and the reason.
+fn by_node(
+    asked: &JobSpec,
+    ground: &Ground,
+    present: &[Gpu],
+    machine: &Machine<'_>,
+) -> Result<(Gpu, Option<String>), PlanError> {
+    // All files of a job lie beneath one directory, or the first that was named stands for them.
+    let place = ground.directory.as_ref().or(ground.paths.first());
+    let node = place.and_then(|place| machine.places.drive_node(place));
+    let near = present.iter().find(|gpu| node.is_some() && gpu.numa_node == node);
+    let (Some(gpu), Some(node)) = (near, node) else {
+        let why = match node {
+            Some(node) => format!("no GPU says that it is on the drive's NUMA node {node}"),
+            None => "this machine does not tell the drive's NUMA node".to_owned(),
+        };
+        let what = format!(
+            "path routed needs a GPU near the drive, and {why}; name it with --via-gpu N (job \
+             file: via_gpu=N)"
+        );
+        return Err(PlanError::usage(asked, "paths", what));
+    };
+    Ok((gpu.clone(), Some(format!("it is on the drive's NUMA node {node}"))))
+}

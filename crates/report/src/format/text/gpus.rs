@@ -1,0 +1,64 @@
+//! Lines about jobs with more than one GPU: what each moved, and what went through another.
+
+use gpuio_record::{GpuResult, HopBytes, Record, ViaResult};
+
+use super::detail::{line, mark, name_width};
+use crate::number::bytes;
+use crate::workload::jobs;
+
+/// A line per job whose threads were spread over several GPUs.
+pub(super) fn parts(record: &Record, width: u16) -> String {
+    let part =
+        |gpu: &GpuResult| format!("GPU {} {} in {} I/Os", gpu.index, bytes(gpu.bytes), gpu.ios);
+    let many = jobs(record).filter(|(_, job)| job.gpus.len() > 1);
+    let rows = many.map(|(plan, job)| {
+        let parts: Vec<String> = job.gpus.iter().map(part).collect();
+        (plan.name.as_str(), parts.join(", "))
+    });
+    headed(record, "by GPU:", rows, width)
+}
+
+/// A line per job whose bytes went by way of another GPU.
+pub(super) fn ways(record: &Record, width: u16) -> String {
+    let rows = jobs(record).filter_map(|(plan, job)| {
+        let via = job.via.as_ref()?;
+        Some((plan.name.as_str(), way(via)))
+    });
+    headed(record, "by way of another GPU, ramp included:", rows, width)
+}
+
+fn way(via: &ViaResult) -> String {
+    let gpu = via.gpu;
+    let mut words = Vec::new();
+    let moved = |hop: &HopBytes| hop.host_near_bytes + hop.near_far_bytes > 0;
+    if moved(&via.read) {
+        let HopBytes { host_near_bytes, near_far_bytes } = via.read;
+        let (first, second) = (bytes(host_near_bytes), bytes(near_far_bytes));
+        words.push(format!("{first} from the host to GPU {gpu}, {second} on from there"));
+    }
+    if moved(&via.write) {
+        let HopBytes { host_near_bytes, near_far_bytes } = via.write;
+        let (first, second) = (bytes(near_far_bytes), bytes(host_near_bytes));
+        words.push(format!("{first} to GPU {gpu}, {second} from there to the host"));
+    }
+    if words.is_empty() {
+        words.push(format!("nothing went through GPU {gpu}"));
+    }
+    if via.through_host {
+        words.push("copies between the GPUs went through host memory".to_owned());
+    }
+    words.join("; ")
+}
+
+fn headed<'a>(
+    record: &Record,
+    head: &str,
+    rows: impl Iterator<Item = (&'a str, String)>,
+    width: u16,
+) -> String {
+    let name = name_width(record);
+    let lines: String = rows
+        .map(|(job, words)| line(&format!("  {job:name$}  {}", mark(record)), &words, width))
+        .collect();
+    if lines.is_empty() { lines } else { format!("{head}\n{lines}") }
+}

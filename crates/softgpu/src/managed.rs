@@ -1,0 +1,111 @@
+//! Managed memory: one address for host and device, and pages that are at one of the two.
+//!
+//! Hardware moves a page to whoever touches it. Here nobody's touch moves one: a page that is on a
+//! device has no access right on the host (read(2) into it answers EFAULT, an instruction ends the
+//! program), and a kernel that reaches a page that is not on its device fails with an illegal
+//! address. So a program that forgets a prefetch, or to wait for one, is caught where hardware
+//! would only be slow.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::code::{Answer, ILLEGAL_ADDRESS, UNKNOWN};
+use crate::machine::Device;
+use crate::place::{Pages, Place};
+
+/// The grain at which pages move, in bytes.
+pub(crate) const PAGE: usize = 4096;
+
+/// Where a page is, and where one may be asked to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Residence {
+    Host,
+    Device(u32),
+}
+
+/// One allocation: pages at the address that the program knows, and their twins that stand for a
+/// device's memory.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    host: Pages,
+    device: Arc<Pages>,
+    /// By page. Held while pages move.
+    at: Mutex<Vec<Residence>>,
+}
+
+impl Managed {
+    /// `len` bytes, all on the host. The twins are charged to `device` from the beginning, which
+    /// is simpler than hardware, where only what is there counts.
+    pub(crate) fn new(device: &Device, len: usize) -> Answer<Self> {
+        let whole = len.next_multiple_of(PAGE);
+        let twins = Arc::new(Pages::of_device(&device.budget, whole)?);
+        let at = Mutex::new(vec![Residence::Host; whole / PAGE]);
+        Ok(Self { host: Pages::of_host(whole)?, device: twins, at })
+    }
+
+    /// The address for host and device.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.host.start()
+    }
+
+    /// The bytes from `skip` on as a kernel of `device` reaches them: all of their pages must be
+    /// there.
+    pub(crate) fn by_kernel(&self, device: u32, skip: usize, len: usize) -> Answer<Place> {
+        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = &at[skip / PAGE..(skip + len).div_ceil(PAGE)];
+        if pages.iter().any(|page| *page != Residence::Device(device)) {
+            return Err(ILLEGAL_ADDRESS);
+        }
+        let at = self.device.start().wrapping_add(skip);
+        Ok(Place { at, _share: Some(Arc::clone(&self.device)), managed: None })
+    }
+
+    /// The bytes from `skip` on as a copy reaches them, wherever they are, if they are all at one
+    /// place.
+    pub(crate) fn now(&self, skip: usize, len: usize) -> Answer<*mut u8> {
+        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = &at[skip / PAGE..(skip + len).div_ceil(PAGE)];
+        let first = pages.first().copied().ok_or(ILLEGAL_ADDRESS)?;
+        if pages.iter().any(|page| *page != first) {
+            return Err(ILLEGAL_ADDRESS);
+        }
+        let base = match first {
+            Residence::Host => &self.host,
+            Residence::Device(_) => &*self.device,
+        };
+        Ok(base.start().wrapping_add(skip))
+    }
+
+    /// Moves the pages that hold a range; those that are there already stay.
+    pub(crate) fn migrate(&self, skip: usize, len: usize, to: Residence) -> Answer<()> {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        for page in skip / PAGE..(skip + len).div_ceil(PAGE) {
+            let from = std::mem::replace(&mut at[page], to);
+            let host = self.host.start().wrapping_add(page * PAGE);
+            let device = self.device.start().wrapping_add(page * PAGE);
+            match (from, to) {
+                (Residence::Host, Residence::Device(_)) => {
+                    // SAFETY: a page of each of two mappings that live and do not overlap.
+                    unsafe { device.copy_from_nonoverlapping(host, PAGE) };
+                    protect(host, libc::PROT_NONE)?;
+                }
+                (Residence::Device(_), Residence::Host) => {
+                    protect(host, libc::PROT_READ | libc::PROT_WRITE)?;
+                    // SAFETY: as above.
+                    unsafe { host.copy_from_nonoverlapping(device, PAGE) };
+                }
+                // Between devices nothing moves: the twins stand for all of them.
+                (Residence::Host, Residence::Host)
+                | (Residence::Device(_), Residence::Device(_)) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sets the access right of one host page.
+fn protect(page: *mut u8, right: libc::c_int) -> Answer<()> {
+    // SAFETY: a whole page of a mapping of ours; whoever touches it without the right is a program
+    // that this driver is there to catch.
+    let answer = unsafe { libc::mprotect(page.cast(), PAGE, right) };
+    if answer == 0 { Ok(()) } else { Err(UNKNOWN) }
+}

@@ -1,0 +1,30 @@
+//! What the kernels of one device reach.
+
+use crate::code::{Answer, ILLEGAL_ADDRESS};
+use crate::machine::Machine;
+use crate::place::Place;
+
+/// The memory as a kernel of a device sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reach<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) device: u32,
+}
+
+impl Reach<'_> {
+    /// Memory of the kernel's own device, of a device to which its context has peer access,
+    /// pinned or registered memory, and managed memory whose pages are there.
+    pub(crate) fn on_device(&self, start: u64, len: u64) -> Answer<Place> {
+        let memory = &self.machine.memory;
+        if let Some(place) = memory.managed_by_kernel(self.device, start, len) {
+            return place;
+        }
+        if let Some(owner) = crate::memory::owner(start)
+            && owner != self.device
+            && !self.machine.peers.granted(self.device, owner)
+        {
+            return Err(ILLEGAL_ADDRESS);
+        }
+        memory.on_device(start, len).map_err(|_| ILLEGAL_ADDRESS)
+    }
+}
