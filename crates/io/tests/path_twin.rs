@@ -99,7 +99,7 @@ fn every_engine(path: &str) {
 #[test]
 fn every_path_of_the_table_has_a_twin_test() {
     let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
-    assert_eq!(names, ["host", "staged", "cached", "managed", "gather", "routed", "gds"]);
+    assert_eq!(names, ["host", "staged", "cached", "managed", "gather", "resident", "routed", "gds"]);
 }
 
 #[test]
@@ -130,6 +130,11 @@ fn routed() {
 #[test]
 fn gather() {
     every_engine("gather");
+}
+
+#[test]
+fn resident() {
+    every_engine("resident");
 }
 
 /// cuFile moves the bytes: which engine a setup names is all one.

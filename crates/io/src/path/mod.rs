@@ -17,9 +17,11 @@ mod lanes;
 mod managed;
 mod memory;
 mod requests;
+mod resident;
 mod ring;
 mod routed;
 mod staged;
+mod two_legs;
 
 use std::sync::Arc;
 
@@ -352,8 +354,16 @@ fn open_engine(config: &Config, area: Option<Area>) -> Result<engine::Opened, En
 }
 
 /// All paths, in the order in which they are shown.
-pub const PATHS: &[Row] =
-    &[host::ROW, staged::ROW, cached::ROW, managed::ROW, gather::ROW, routed::ROW, gds::ROW];
+pub const PATHS: &[Row] = &[
+    host::ROW,
+    staged::ROW,
+    cached::ROW,
+    managed::ROW,
+    gather::ROW,
+    resident::ROW,
+    routed::ROW,
+    gds::ROW,
+];
 
 /// The path of this name.
 #[must_use]
