@@ -117,7 +117,7 @@ DEVICE void copy(u64 dst, u64 src, u64 len, u64 me, u64 all) {
 //
 // `letters`: mask + 1 words, a power of two of at most 32768; letter n lies in word n & mask.
 // `answers`: two words in pinned memory at least 128 bytes apart; the number of the last letter
-// that was worked off goes to the first, and `launch` to the second when the kernel goes by itself.
+// that was worked off goes to the first, and `launch` to the second as the kernel's last access.
 // `host`, `device`: where slot 0 lies on either side, multiples of 16, slots `stride` bytes apart,
 // a multiple of 16. `first`: the number of the letter to begin with. `idle`, `stay`: nanoseconds
 // without a letter, and altogether, after which it goes.
@@ -141,7 +141,6 @@ KERNEL gpuio_resident(u64 letters, u64 mask, u64 answers, u64 host, u64 device, 
                 if (now - since > idle || now - began > stay) {
                     // A letter of length 0 ends the kernel for all threads.
                     letter = 0;
-                    release(answers + 128, launch);
                     break;
                 }
                 letter = acquire(at);
@@ -152,6 +151,10 @@ KERNEL gpuio_resident(u64 letters, u64 mask, u64 answers, u64 host, u64 device, 
         const u64 letter = shared_letter;
         const u64 len = letter & 0xffffffff;
         if (len == 0) {
+            // No thread touches the host's memory or the device's from here on.
+            if (me == 0) {
+                release(answers + 128, launch);
+            }
             return;
         }
         const u64 offset = (letter >> 32 & 0x7fff) * stride;

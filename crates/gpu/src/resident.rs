@@ -11,7 +11,7 @@
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::DevPtr;
 use crate::context::Context;
@@ -35,6 +35,8 @@ pub const SLOTS_MOST: u32 = 1 << 15;
 const THREADS: u32 = 256;
 /// Bytes between the two answers, so that each has cache lines of its own.
 const APART: usize = 128;
+/// How long a kernel's last word is waited for when the driver does not tell whether it ended.
+const LAST_WORD: Duration = STAY.saturating_mul(3);
 /// Answers that did not come, after which the driver is asked whether the kernel failed. A look at
 /// memory takes nanoseconds, a question to the driver about a microsecond.
 const PATIENCE: u32 = 20_000;
@@ -210,7 +212,7 @@ impl Resident {
             Err(error) => Err(error),
         };
         outcome.inspect_err(|_| {
-            self.there = false;
+            self.see_off();
             self.taken = self.posted;
             // The next answers are counted from here.
             self.answer(0).store(self.posted, Ordering::Release);
@@ -230,15 +232,23 @@ impl Resident {
     }
 
     /// Ends the kernel when it has worked off all letters, and waits for that.
-    fn finish(&mut self) -> Result<(), GpuError> {
+    fn see_off(&mut self) {
         if !self.there {
-            return Ok(());
+            return;
         }
+        self.there = false;
         let number = self.posted + 1;
         self.letter(number).store(number << 48, Ordering::Release);
-        let ended = self.stream.sync();
-        self.there = false;
-        ended
+        if self.stream.sync().is_ok() {
+            return;
+        }
+        // The answer may be the kernel's failure, which is its end, or a refusal to wait: then the
+        // kernel's last word tells. A device that is lost says no more.
+        let began = Instant::now();
+        while self.answer(1).load(Ordering::Acquire) != self.launches && began.elapsed() < LAST_WORD
+        {
+            std::thread::sleep(Duration::from_micros(50));
+        }
     }
 
     fn launch(&mut self, first: u64) -> Result<(), GpuError> {
@@ -286,7 +296,6 @@ impl Resident {
 
 impl Drop for Resident {
     fn drop(&mut self) {
-        // A kernel that failed has stopped its work as well; there is nobody left to tell.
-        let _ = self.finish();
+        self.see_off();
     }
 }

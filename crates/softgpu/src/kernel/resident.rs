@@ -3,8 +3,9 @@
 //!
 //! A letter is one word: bits 0 to 31 the length in bytes (0 ends the kernel), 32 to 46 the slot,
 //! 47 the direction, 48 to 63 the low bits of its number. Letter `n` lies in word `n & mask`. The
-//! number of the last letter worked off goes to `answers`, `launch` to 128 bytes behind it when the
-//! kernel goes by itself: after `idle` nanoseconds without a letter, or `stay` altogether.
+//! number of the last letter worked off goes to `answers`, `launch` to 128 bytes behind it as the
+//! kernel's last access. It also goes by itself: after `idle` nanoseconds without a letter, or `stay`
+//! altogether.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -32,14 +33,14 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
             let since = *since.get_or_insert_with(Instant::now);
             let is_over = |from: Instant, most| from.elapsed() > Duration::from_nanos(most);
             if is_over(since, idle) || is_over(began, stay) {
-                let gone = answers.wrapping_add(128);
-                return word(memory, gone, |word| word.store(launch, Ordering::Release));
+                break 0;
             }
             std::thread::sleep(Duration::from_micros(1));
         };
         let len = letter & 0xffff_ffff;
         if len == 0 {
-            return Ok(());
+            let gone = answers.wrapping_add(128);
+            return word(memory, gone, |word| word.store(launch, Ordering::Release));
         }
         let at = (letter >> 32 & 0x7fff).wrapping_mul(stride);
         let (near, far) = (device.wrapping_add(at), host.wrapping_add(at));
