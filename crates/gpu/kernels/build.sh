@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes pattern.ptx and gather.ptx from their sources with clang and no CUDA SDK; see README.md.
+# Makes the PTX of each kernel from its source with clang and no CUDA SDK; see README.md.
 # usage: build.sh [clang]          (default: clang-14)
 set -eu
 cd "$(dirname "$0")"
@@ -17,7 +17,7 @@ fnv1a64() {
     }
 }
 
-for name in pattern gather; do
+for name in pattern gather resident; do
     "$clang" -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib \
         -Xclang -target-feature -Xclang +ptx60 -Wno-unknown-cuda-version \
         -std=c++17 -O3 -ffp-contract=off -fno-ident -S "$name.cu" -o "$name.ptx.new"

@@ -26,6 +26,7 @@ mod module;
 pub mod pattern;
 mod peer;
 mod pinned;
+pub mod resident;
 mod stream;
 mod table;
 mod vmm;

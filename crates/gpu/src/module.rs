@@ -9,7 +9,7 @@ use crate::error::GpuError;
 use crate::stream::Stream;
 use crate::table::{self, CUfunction, CUmodule};
 
-/// The most arguments a launch takes here; the kernels in this crate have five.
+/// The most arguments a launch takes here; the kernels in this crate have up to ten.
 const MAX_ARGS: usize = 16;
 
 /// Loaded device code. Cloning is cheap; kernels keep it loaded.

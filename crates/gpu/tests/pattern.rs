@@ -58,6 +58,11 @@ fn the_ptx_is_of_this_source() {
         include_bytes!("../kernels/gather.cu"),
         include_str!("../kernels/gather.ptx"),
     );
+    is_of_source(
+        "resident",
+        include_bytes!("../kernels/resident.cu"),
+        include_str!("../kernels/resident.ptx"),
+    );
 }
 
 /// The rule, byte by byte, as it reads.

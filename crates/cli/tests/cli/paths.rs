@@ -214,20 +214,29 @@ fn all_paths_without_a_gpu() {
     let out = record["plan"]["left_out"].as_array().unwrap();
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    let ours = ["staged", "cached", "managed", "gather", "routed"];
+    let ours = ["staged", "cached", "managed", "gather", "resident", "routed"];
     assert_eq!(names, [ours.as_slice(), &cufile].concat());
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
     no_driver(dir.path(), load)
         .exits(0)
-        .says(&["staged, cached, managed, gather, routed, gds, gds-stream", "libcuda"]);
+        .says(&["staged, cached, managed, gather, resident, routed, gds", "libcuda"]);
 }
 
 /// A path that was named never falls back.
 #[test]
 fn a_named_path_without_a_gpu() {
     let dir = scratch();
-    let all =
-        ["staged", "cached", "managed", "gather", "routed", "gds", "gds-batch", "host,staged"];
+    let all = [
+        "staged",
+        "cached",
+        "managed",
+        "gather",
+        "resident",
+        "routed",
+        "gds",
+        "gds-batch",
+        "host,staged",
+    ];
     for path in all {
         let line = format!("--path {path} --rw read --bs 64k --size 1m --directory d");
         let ran = no_driver(dir.path(), &line).exits(3).says(&["needs a GPU", "--gpu software"]);

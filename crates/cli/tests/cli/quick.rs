@@ -41,9 +41,11 @@ fn only_the_record_stays() {
     paths.sort_unstable();
     paths.dedup();
     let cufile = ["gds", "gds-batch", "gds-batch-stream", "gds-stream"];
-    let ours = [["cached", "gather"].as_slice(), &cufile, &["host", "managed", "staged"]].concat();
+    let ours =
+        [["cached", "gather"].as_slice(), &cufile, &["host", "managed", "resident", "staged"]]
+            .concat();
     assert_eq!(paths, ours);
-    assert_eq!(jobs(&record).len(), 36);
+    assert_eq!(jobs(&record).len(), 40);
     for (plan, job) in jobs(&record) {
         assert_eq!(plan["verify"], "pass");
         assert_eq!(job["verify"]["bad_blocks"], 0);

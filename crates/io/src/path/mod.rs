@@ -20,9 +20,11 @@ mod lanes;
 mod managed;
 mod memory;
 mod requests;
+mod resident;
 mod ring;
 mod routed;
 mod staged;
+mod two_legs;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -402,6 +404,7 @@ pub const PATHS: &[Row] = &[
     cached::ROW,
     managed::ROW,
     gather::ROW,
+    resident::ROW,
     routed::ROW,
     gds::ROW,
     gds_stream::ROW,

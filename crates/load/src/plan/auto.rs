@@ -4,7 +4,7 @@
 //! replaced by it.
 
 use gpuio_record::BlockShare;
-use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk, Rw};
+use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 use gpuio_units::format_bytes;
 
 use super::defaults;
@@ -15,8 +15,10 @@ use super::machine::{Gpus, Machine};
 pub(super) struct Sight {
     /// The largest block in bytes: slots, and with them the blocks of a launch, are made for it.
     pub(super) block: u64,
-    /// Whether every I/O is a write.
-    pub(super) writes_only: bool,
+    /// Whether managed memory was asked for.
+    pub(super) managed: bool,
+    /// Whether a kernel reaches the memory in which bytes end.
+    pub(super) kernel_reach: bool,
     /// Blocks that one launch of path `gather` would carry.
     pub(super) launch: u32,
     /// Why bytes can't end in GPU memory; absent if they can, or were asked to.
@@ -32,59 +34,78 @@ struct Row {
     /// Blocks below this many bytes.
     below: u64,
     path: &'static str,
-    /// For loads that read at all, and for those that only write.
-    read: &'static str,
-    write: &'static str,
+    why: &'static str,
 }
 
-/// Smallest size first. Measured on an H100 with a warm file and 16 threads (BENCHMARKS.md): at
-/// 64 KiB `gather` made 4 times what `staged` did, at 1 MiB 0.8 times. `staged` pays for calls of
-/// the driver by the block: 170,000 a second at 64 KiB, which fill the link from about 256 KiB on,
-/// and a launch of `gather` carries ever fewer: two of 512 KiB. So the border lies between; 512 KiB
-/// is where a launch has almost nothing left to save.
-const TABLE: [Row; 2] = [
+/// Where blocks come one by one (a launch would carry a single one), smallest size first. Measured
+/// on an H100 at depth 1 (BENCHMARKS.md): a kernel that stays takes 5.5 µs for 4 KiB where a copy by
+/// the driver takes 8.2; from 16 KiB on the copy engine is as fast.
+const ALONE: [Row; 2] = [
+    Row {
+        below: 16 << 10,
+        path: "resident",
+        why: "one by one, and a kernel that stays answers sooner than a copy by the driver (on an \
+              H100 5.5 to 8.2 µs at 4K)",
+    },
+    Row { below: u64::MAX, path: "staged", why: "one by one, and a copy each is all it takes" },
+];
+
+/// The same for blocks that a launch carries together. Measured on an H100 with a warm file and 12
+/// to 16 threads: at 4 KiB `gather` moved 15 times what `staged` did, at 64 KiB 4.5 times, at 1 MiB,
+/// four blocks to a copy, 1.1 times. From 4 MiB on a batch is one block.
+const TOGETHER: [Row; 2] = [
     Row {
         below: 512 << 10,
         path: "gather",
-        read: "a copy each costs a driver call per block (on an H100 a 4th of the rate at 64K)",
-        write: "a copy each costs a driver call per block (measured on reads)",
+        why: "a copy each costs a driver call per block (on an H100 a 4th of the rate at 64K)",
     },
     Row {
         below: u64::MAX,
-        path: "staged",
-        read: "a copy each fills the link (on an H100 1.2 times gather's rate at 1M)",
-        write: "a copy each fills the link (measured on reads)",
+        path: "gather",
+        why: "copies of several blocks keep the link fuller (on an H100 1.1 times staged's rate at \
+              1M)",
     },
 ];
+
+/// Blocks from here on are large enough that a call of cuFile for each costs little.
+const CUFILE_FROM: u64 = 512 << 10;
 
 /// The path, and why.
 pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
     let blocks = format!("{} blocks", format_bytes(sight.block));
+    if sight.managed {
+        return ("managed", "managed memory was asked for".to_owned());
+    }
     if let Some(why) = &sight.no_gpu {
         return ("host", format!("no GPU memory to end in: {why}"));
     }
-    // A lone block of `gather` is one plain copy too, behind more steps: 8.4 to 9.4 µs at 4 KiB
-    // where `staged` takes 8.2.
-    if sight.launch < 2 && sight.block < TABLE[0].below {
-        return ("staged", format!("{blocks} that a launch would carry one by one"));
-    }
-    let row = TABLE.iter().find(|row| sight.block < row.below).unwrap_or(&TABLE[1]);
-    let measured = if sight.writes_only { row.write } else { row.read };
-    if row.path == "gather" {
-        return ("gather", format!("{blocks}, one launch carries {}; {measured}", sight.launch));
-    }
-    match &sight.cufile {
-        Ok(proof) => ("gds", format!("{blocks} go past host memory: {proof}")),
-        Err(why) => (row.path, format!("{blocks}: {measured}; not gds: {why}")),
-    }
+    let not_cufile = match &sight.cufile {
+        Ok(proof) if sight.block >= CUFILE_FROM => {
+            return ("gds", format!("{blocks} go past host memory: {proof}"));
+        }
+        Err(why) if sight.block >= CUFILE_FROM => format!("; not gds: {why}"),
+        _ => String::new(),
+    };
+    let table = if sight.launch < 2 { &ALONE } else { &TOGETHER };
+    let fits = |row: &&Row| {
+        let takes = sight.kernel_reach || row.path != "resident";
+        sight.block < row.below && takes
+    };
+    let row = table.iter().find(fits).unwrap_or(&table[1]);
+    let carried = if row.path == "gather" {
+        format!(", one launch carries {}", sight.launch)
+    } else {
+        String::new()
+    };
+    (row.path, format!("{blocks}{carried}: {}{not_cufile}", row.why))
 }
 
 /// What path `auto` takes on a machine with a GPU, in words.
 #[must_use]
 pub fn auto_in_words() -> String {
-    let [small, large] = TABLE;
-    let border = format_bytes(small.below);
-    format!("{} for blocks below {border}, {} from there on", small.path, large.path)
+    "gather for blocks that a launch can carry together; for those that come one by one resident \
+     below 16K, else staged"
+        .to_owned()
 }
 
 /// What the rule sees of a job.
@@ -94,7 +115,8 @@ pub(super) fn sight(asked: &JobSpec, machine: &Machine<'_>) -> Sight {
     let block = blocks.iter().map(|share: &BlockShare| share.max_bytes).max().unwrap_or(0);
     Sight {
         block,
-        writes_only: matches!(asked.rw, Some(Rw::Write | Rw::RandWrite)),
+        managed: asked.memory == Some(MemoryAsk::Managed),
+        kernel_reach: !matches!(asked.memory, Some(MemoryAsk::Malloc | MemoryAsk::Mmap)),
         launch: defaults::gather(asked, &order, block).batch,
         no_gpu: no_gpu(asked, machine),
         cufile: match job_keeps_from_cufile(asked) {
@@ -110,7 +132,8 @@ fn no_gpu(asked: &JobSpec, machine: &Machine<'_>) -> Option<String> {
     let which = asked.gpu.as_ref().map(|gpu| &gpu.which);
     match (which, asked.memory, machine.gpus) {
         (Some(GpuWhich::None), ..) => Some("--gpu none was asked for".to_owned()),
-        (Some(_), ..) | (None, Some(MemoryAsk::Device | MemoryAsk::Vmm | MemoryAsk::Managed), _) => None,
+        (Some(_), ..)
+        | (None, Some(MemoryAsk::Device | MemoryAsk::Vmm | MemoryAsk::Managed), _) => None,
         (None, Some(MemoryAsk::Malloc | MemoryAsk::Mmap | MemoryAsk::Pinned), _) => {
             Some("host memory was asked for".to_owned())
         }
@@ -138,7 +161,8 @@ mod tests {
     fn sight(block: u64, launch: u32) -> Sight {
         Sight {
             block,
-            writes_only: false,
+            managed: false,
+            kernel_reach: true,
             launch,
             no_gpu: None,
             cufile: Err("nvidia-fs is not loaded".into()),
@@ -150,57 +174,56 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_whole_and_in_order() {
-        assert!(TABLE.is_sorted_by(|a, b| a.below < b.below));
-        assert_eq!(TABLE.last().map(|row| row.below), Some(u64::MAX));
-        for row in &TABLE {
-            assert!(gpuio_io::path::find(row.path).is_some_and(|path| path.needs_gpu), "{row:?}");
+    fn the_tables_are_whole_and_in_order() {
+        for table in [&ALONE, &TOGETHER] {
+            assert!(table.is_sorted_by(|a, b| a.below < b.below));
+            assert_eq!(table.last().map(|row| row.below), Some(u64::MAX));
+            for row in table {
+                let path = gpuio_io::path::find(row.path);
+                assert!(path.is_some_and(|path| path.needs_gpu), "{row:?}");
+            }
         }
     }
 
     #[test]
-    fn small_blocks_gather_and_large_ones_are_staged() {
-        for (block, launch, want) in [
-            (512, 128, "gather"),
-            (4 * KIB, 128, "gather"),
-            (64 * KIB, 16, "gather"),
-            (512 * KIB - 512, 2, "gather"),
-            (512 * KIB, 2, "staged"),
-            (1024 * KIB, 1, "staged"),
-            (2 << 30, 1, "staged"),
-        ] {
-            let seen = sight(block, launch);
-            assert_eq!(path(&seen), want, "{block}");
-            assert_eq!(path(&Sight { writes_only: true, ..seen }), want, "{block}, written");
+    fn blocks_that_come_together_gather() {
+        for (block, launch) in [(512, 128), (4 * KIB, 128), (64 * KIB, 32), (1024 * KIB, 4)] {
+            assert_eq!(path(&sight(block, launch)), "gather", "{block}");
         }
+    }
+
+    #[test]
+    fn blocks_that_come_alone_are_resident_or_staged() {
+        for (block, want) in
+            [(512, "resident"), (4 * KIB, "resident"), (16 * KIB, "staged"), (2 << 30, "staged")]
+        {
+            assert_eq!(path(&sight(block, 1)), want, "{block}");
+        }
+        let out_of_reach = Sight { kernel_reach: false, ..sight(4 * KIB, 1) };
+        assert_eq!(path(&out_of_reach), "staged");
     }
 
     #[test]
     fn the_reason_has_the_figures() {
         let (_, why) = choose(&sight(4 * KIB, 128));
-        assert!(why.starts_with("4K blocks, one launch carries 128; "), "{why}");
-        let (_, why) = choose(&sight(1024 * KIB, 1));
-        assert!(why.starts_with("1M blocks: a copy each fills the link"), "{why}");
+        assert!(why.starts_with("4K blocks, one launch carries 128: "), "{why}");
+        let (_, why) = choose(&sight(4096 * KIB, 1));
+        assert!(why.starts_with("4M blocks: one by one"), "{why}");
         assert!(why.ends_with("; not gds: nvidia-fs is not loaded"), "{why}");
-    }
-
-    #[test]
-    fn a_lone_block_is_staged_whatever_its_size() {
-        let (path, why) = choose(&sight(4 * KIB, 1));
-        assert_eq!(path, "staged");
-        assert!(why.contains("one by one"), "{why}");
     }
 
     #[test]
     fn cufile_takes_large_blocks_and_only_with_proof() {
         let proven = |block, launch| Sight { cufile: Ok("it does".into()), ..sight(block, launch) };
-        let (path, why) = choose(&proven(1024 * KIB, 1));
+        let (path, why) = choose(&proven(1024 * KIB, 4));
         assert_eq!((path, why.as_str()), ("gds", "1M blocks go past host memory: it does"));
         assert_eq!(choose(&proven(4 * KIB, 128)).0, "gather", "cuFile takes a call per block");
     }
 
     #[test]
-    fn without_a_gpu_everything_is_host() {
+    fn memory_that_was_asked_for_decides() {
+        let managed = Sight { managed: true, ..sight(4 * KIB, 128) };
+        assert_eq!(path(&managed), "managed");
         for block in [512, 1 << 30] {
             let (path, why) =
                 choose(&Sight { no_gpu: Some("no libcuda".into()), ..sight(block, 1) });

@@ -14,14 +14,16 @@ const DEPTH_LARGE: u32 = 8;
 const LARGE_BYTES: u64 = 128 << 10;
 /// Slots of a GPU path's ring on a synchronous engine: one is filled while others are copied.
 const DEPTH_RING: u32 = 4;
-/// Path `gather`: bytes that a launch moves, so that a thread's ring of [`BATCHES`] stays near the
-/// 1 to 2 MiB of L2 cache that are its share, and the most blocks of one. Measured on an H100 with
-/// a warm file: from 128 blocks of 4 KiB on a larger batch gained nothing, and from 512 on it
-/// lost, because the ring had left the cache.
+/// Path `gather`: bytes that a launch moves, by block size. Measured on an H100 with a warm file and
+/// 12 to 16 threads: at 4 KiB, from 128 blocks on a larger batch gained nothing, and from 512 on it
+/// lost, because the ring had left the cache; at 16 KiB, 0.5, 1 and 2 MiB made 40.7, 42.3 and
+/// 47.0 GiB/s; at 64 KiB, 1 and 2 MiB made 43.0 and 47.2; at 1 MiB, 2 and 4 MiB in two batches on one
+/// stream made 45.8 and 48.8 (0.96 of the link), and three batches of 4 MiB 43.4.
 const BATCH_BYTES: u64 = 512 << 10;
-/// The same for blocks from 64 KiB on: 16 of them to a launch made 41 GiB/s where 8 made 37, and
-/// 32 made 44 at twice the latency.
-const BATCH_BYTES_LARGE: u64 = 1 << 20;
+const BATCH_BYTES_MIDDLE: u64 = 2 << 20;
+const BATCH_BYTES_LARGE: u64 = 4 << 20;
+/// Blocks from here on, in bytes, are moved in batches of the middle size.
+const BATCH_MIDDLE_FROM: u64 = 16 << 10;
 const BATCH_MOST: u64 = 128;
 /// Slots, and as many streams, of path `gds-stream`; slots and I/Os per batch of cuFile's batch
 /// paths: 4 threads stay within the 64 buffers that cuFile's pool has in compatibility mode.
@@ -32,6 +34,11 @@ const STREAMS_MOST: u32 = 16;
 /// Batches of path `gather`: one is filled while two are under way. Each has a stream of its own,
 /// so that the launch of one waits for no other.
 const BATCHES: u32 = 3;
+/// The same for blocks that get a plain copy each: one is filled while the other crosses, on one
+/// stream, since one copy engine serves them all.
+const BATCHES_LARGE: u32 = 2;
+/// Blocks from here on get a plain copy each (`io::path::gather`).
+const PLAIN_BYTES: u64 = 512 << 10;
 /// How long a native job runs when nobody said.
 pub(super) const RUNTIME_NS: u64 = 10_000_000_000;
 /// Bytes per thread of a data set that gpuio makes, when nobody said.
@@ -127,22 +134,26 @@ pub(super) struct Gather {
     pub(super) scatter: bool,
 }
 
-/// Depth is that of three batches, for any engine: a batch waits for its last block. A depth that
-/// was given is cut into three batches in turn.
+/// Depth is that of all batches, for any engine: a batch waits for its last block. A depth that was
+/// given is cut into as many batches in turn.
 pub(super) fn gather(job: &JobSpec, order: &Order, block_max: u64) -> Gather {
-    let bytes = if block_max < 64 << 10 { BATCH_BYTES } else { BATCH_BYTES_LARGE };
+    let (bytes, batches, streams) = match block_max {
+        PLAIN_BYTES.. => (BATCH_BYTES_LARGE, BATCHES_LARGE, 1),
+        BATCH_MIDDLE_FROM.. => (BATCH_BYTES_MIDDLE, BATCHES, BATCHES),
+        _ => (BATCH_BYTES, BATCHES, BATCHES),
+    };
     let fits = (bytes / block_max.max(1)).clamp(1, BATCH_MOST);
     // At most BATCH_MOST after the line above.
     let fits = u32::try_from(fits).unwrap_or(1);
     let dialect = (is_fio(job) || is_gdsio(job)).then_some(1);
     let depth = job.depth.or(dialect);
-    let batch = job.gather_batch.unwrap_or(depth.map_or(fits, |d| fits.min(d.div_ceil(BATCHES))));
-    let depth = depth.unwrap_or(batch.saturating_mul(BATCHES));
+    let batch = job.gather_batch.unwrap_or(depth.map_or(fits, |d| fits.min(d.div_ceil(batches))));
+    let depth = depth.unwrap_or(batch.saturating_mul(batches));
     let batch = batch.clamp(1, depth.max(1));
     Gather {
         depth,
         batch,
-        streams: job.streams.unwrap_or(BATCHES).min(depth.div_ceil(batch)),
+        streams: job.streams.unwrap_or(streams).min(depth.div_ceil(batch)),
         // Blocks that come from anywhere go anywhere; those that follow one another end in one
         // buffer, one behind the other.
         scatter: job.gather_scatter.unwrap_or(matches!(order, Order::Random { .. })),

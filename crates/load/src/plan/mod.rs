@@ -221,19 +221,6 @@ const NO_ENGINE: &str = "cuFile itself moves the bytes between file and GPU memo
 fn unknown_path(job: &JobSpec, name: &str) -> PlanError {
     let known: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
     let known = known.join(", ");
-    if let Some(xfer) = job.xfer_type {
-        let numbered = PATHS.iter().filter_map(|row| Some((row.name, row.gdsio?)));
-        let built: Vec<String> = numbered.map(|(name, n)| format!("{name} (-x {n})")).collect();
-        let built = built.join(", ");
-        return PlanError::unavailable(
-            job,
-            "xfer_type",
-            format!(
-                "transfer type {xfer} (path '{name}') is not built into this gpuio; \
-                 it never falls back to another. Built in: {built}"
-            ),
-        );
-    }
     let near = nearest(name, PATHS.iter().map(|row| row.name).chain([AUTO, "all"]));
     let what = format!("there is no path '{name}'{near}; paths are {known}, or auto, or all");
     PlanError::usage(job, "paths", what)

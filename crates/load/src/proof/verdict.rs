@@ -41,7 +41,7 @@ impl Way {
     pub(super) fn of(path: &str) -> Way {
         match path {
             "host" => Way::User,
-            "staged" | "cached" | "gather" | "managed" => Way::Ring,
+            "staged" | "cached" | "gather" | "resident" | "managed" => Way::Ring,
             "routed" => Way::Relay,
             _ => Way::Library,
         }

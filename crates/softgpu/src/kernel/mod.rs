@@ -6,6 +6,7 @@
 mod check;
 mod fill;
 mod gather;
+mod resident;
 
 use crate::code::Answer;
 use crate::reach::Reach;
@@ -18,10 +19,11 @@ pub(crate) struct Kernel {
     pub(crate) run: fn(&Reach<'_>, &[u64]) -> Answer<()>,
 }
 
-static KERNELS: [Kernel; 3] = [
+static KERNELS: [Kernel; 4] = [
     Kernel { name: "gpuio_fill", args: 4, run: fill::run },
     Kernel { name: "gpuio_check", args: 5, run: check::run },
     Kernel { name: "gpuio_gather", args: 2, run: gather::run },
+    Kernel { name: "gpuio_resident", args: 10, run: resident::run },
 ];
 
 /// The twin of the entry with this name.

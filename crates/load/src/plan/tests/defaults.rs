@@ -238,27 +238,29 @@ fn the_quick_run_does_everything_one_after_another_and_verifies() {
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));
     assert_eq!(plan.jobs[3].blocks, sizes(4 * KIB));
-    assert_eq!(plan.left_out.len(), 9);
+    assert_eq!(plan.left_out.len(), 10);
     let all = Bench::default().plan(&quick_spec(size)).unwrap();
-    assert_eq!(all.jobs.len(), 36, "nine paths each");
+    assert_eq!(all.jobs.len(), 40, "ten paths each");
 }
 
 #[test]
-fn gather_has_three_batches_that_stay_in_cache() {
+fn gather_has_batches_by_block_size_that_stay_in_cache() {
     let gather = |text: &str| {
         let job = job(&format!("path=gather\n{text}"));
         (job.depth, job.gather_batch.unwrap(), job.streams, job.gather_scatter.unwrap())
     };
     assert_eq!(gather("rw=randread\nbs=4k"), (384, 128, 3, true));
     assert_eq!(gather("rw=read\nbs=512"), (384, 128, 3, false));
-    assert_eq!(gather("rw=read\nbs=64k\nengine=psync"), (48, 16, 3, false));
-    assert_eq!(gather("rw=randwrite\nbs=16m"), (3, 1, 3, true));
+    assert_eq!(gather("rw=read\nbs=64k\nengine=psync"), (96, 32, 3, false));
+    assert_eq!(gather("rw=randread\nbs=16k"), (384, 128, 3, true));
+    assert_eq!(gather("rw=read\nbs=1m"), (8, 4, 1, false));
+    assert_eq!(gather("rw=randwrite\nbs=16m"), (2, 1, 1, true));
     // What was given is kept, and cut into batches.
     assert_eq!(gather("rw=randread\nbs=4k\ndepth=32"), (32, 11, 3, true));
     assert_eq!(gather("rw=randread\nbs=4k\ndepth=1"), (1, 1, 1, true));
     assert_eq!(gather("rw=randread\nbs=4k\ngather_batch=16"), (48, 16, 3, true));
     assert_eq!(gather("rw=read\ndepth=4\ngather_batch=9\nstreams=8"), (4, 4, 1, false));
-    assert_eq!(gather("rw=read\ngather_scatter"), (3, 1, 3, true));
+    assert_eq!(gather("rw=read\ngather_scatter"), (8, 4, 1, true));
     assert_eq!(gather("ioengine=sync\nrw=read\nbs=4k"), (1, 1, 1, false));
     let other = job("path=staged\ngather_batch=8");
     assert_eq!((other.gather_batch, other.gather_scatter), (None, None));

@@ -31,12 +31,9 @@ fn paths_that_do_not_exist() {
     assert_eq!(
         usage(refused("path=warp")),
         "job 'a', path=warp (f:2:1): there is no path 'warp'; paths are host, staged, cached, \
-         managed, gather, routed, gds, gds-stream, gds-batch, gds-batch-stream, or auto, or all"
+         managed, gather, resident, routed, gds, gds-stream, gds-batch, gds-batch-stream, or \
+         auto, or all"
     );
-    assert_eq!(
-        unavailable(refused("xfer_type=5")),
-        "job 'a', xfer_type=5 (f:2:1): transfer type 5 (path 'gds-async') is not built into this \
-         gpuio; it never falls back to another. Built in: host (-x 1), staged (-x 2), \
 }
 
 #[test]

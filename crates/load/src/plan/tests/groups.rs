@@ -41,7 +41,8 @@ fn all_paths_are_those_that_this_machine_has() {
     let plan = Bench::default().plan(&spec).unwrap();
     let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.got.as_str()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    let all = [["host", "staged", "cached", "managed", "gather"].as_slice(), &cufile].concat();
+    let all = [["host", "staged", "cached", "managed", "gather", "resident"].as_slice(), &cufile]
+        .concat();
     assert_eq!(got, [all.clone(), all.clone()].concat());
     let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
     assert_eq!(left, ["routed"], "it runs where it is named");
@@ -56,7 +57,7 @@ fn all_paths_are_those_that_this_machine_has() {
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";
-    let ours = ["staged", "cached", "managed", "gather", "routed"];
+    let ours = ["staged", "cached", "managed", "gather", "resident", "routed"];
     let gpu_paths: Vec<(&str, &str)> =
         ours.iter().chain(&cufile).map(|path| (*path, why)).collect();
     assert_eq!(left, gpu_paths, "each once");

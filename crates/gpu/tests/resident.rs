@@ -1,0 +1,162 @@
+//! The resident kernel against copies by the CPU, on gpuio's software GPU, or with
+//! `GPUIO_TEST_GPU=system` on the system's.
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+#![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
+
+use std::time::{Duration, Instant};
+
+use gpuio_gpu::resident::{Direction, IDLE, Resident, STAY, Sides};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemKind, Pinned, Stream, Which};
+
+const STRIDE: usize = 64 << 10;
+
+struct Bench {
+    resident: Resident,
+    host: Pinned,
+    device: DeviceBuf,
+    stream: Stream,
+    slots: u32,
+}
+
+fn bench(slots: u32) -> Bench {
+    let system = std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system");
+    let driver = Driver::load(if system { &Which::System } else { &Which::Software }).unwrap();
+    let context = Context::new(&driver, 0).unwrap();
+    context.make_current().unwrap();
+    let len = STRIDE * slots as usize;
+    let host = Pinned::alloc(&context, len).unwrap();
+    let device = DeviceBuf::alloc(&context, MemKind::Device, len).unwrap();
+    let sides = Sides { host: host.ptr(), device: device.ptr(), stride: STRIDE as u64, slots };
+    let resident = Resident::new(&context, sides).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    Bench { resident, host, device, stream, slots }
+}
+
+impl Bench {
+    fn slot(&mut self, slot: u32) -> &mut [u8] {
+        // SAFETY: inside the pinned memory.
+        let start = unsafe { self.host.as_ptr().add(slot as usize * STRIDE) };
+        // SAFETY: the slot is idle when the test asks for it.
+        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), STRIDE) }
+    }
+
+    fn on_device(&self, slot: u32) -> Vec<u8> {
+        let mut bytes = vec![0; STRIDE];
+        let from = self.device.ptr().byte_add(u64::from(slot) * STRIDE as u64);
+        // SAFETY: ranges of the test's own; the wait follows.
+        unsafe { self.stream.copy(DevPtr(bytes.as_mut_ptr() as u64), from, STRIDE).unwrap() };
+        self.stream.sync().unwrap();
+        bytes
+    }
+
+    fn post(&mut self, slot: u32, len: u32, direction: Direction) {
+        // SAFETY: the test uses no slot that is under way.
+        unsafe { self.resident.post(slot, len, direction) }.unwrap();
+    }
+
+    fn wait(&mut self) {
+        let began = Instant::now();
+        while self.resident.under_way() > 0 {
+            self.resident.take().unwrap();
+            assert!(began.elapsed() < Duration::from_secs(20), "no answer");
+        }
+    }
+}
+
+fn data(seed: u32) -> Vec<u8> {
+    (0..STRIDE as u64)
+        .map(|at| at.wrapping_mul(u64::from(seed) * 2 + 0x9E37).to_le_bytes()[1])
+        .collect()
+}
+
+#[test]
+fn blocks_of_any_length_cross_in_both_directions() {
+    let mut bench = bench(8);
+    let lens = [1, 15, 16, 17, 4095, 4096, 4097, 16384, 65535, 65536];
+    for (round, &len) in lens.iter().enumerate() {
+        let seed = u32::try_from(round).unwrap();
+        let slot = seed % bench.slots;
+        let old = bench.on_device(slot);
+        let new = data(seed);
+        bench.slot(slot).copy_from_slice(&new);
+        bench.post(slot, len, Direction::In);
+        bench.wait();
+        let len = len as usize;
+        let there = bench.on_device(slot);
+        assert_eq!(there[..len], new[..len], "{len} bytes in");
+        assert_eq!(there[len..], old[len..], "past {len} bytes in");
+        bench.slot(slot).fill(0);
+        bench.post(slot, u32::try_from(len).unwrap(), Direction::Out);
+        bench.wait();
+        assert_eq!(bench.slot(slot)[..len], new[..len], "{len} bytes out");
+        assert!(bench.slot(slot)[len..].iter().all(|&byte| byte == 0), "past {len} bytes out");
+    }
+}
+
+#[test]
+fn letters_are_answered_in_order_also_more_than_the_mailbox_has_words() {
+    // Three slots, so the mailbox has four words, and is gone round many times.
+    let mut bench = bench(3);
+    let mut posted = 0_u32;
+    let mut taken = 0_u32;
+    while taken < 300 {
+        if posted < 300 && posted - taken < 3 {
+            let slot = posted % 3;
+            let new = data(posted);
+            bench.slot(slot).copy_from_slice(&new);
+            bench.post(slot, 4096, Direction::In);
+            posted += 1;
+            continue;
+        }
+        let count = u32::try_from(bench.resident.take().unwrap()).unwrap();
+        for done in taken..taken + count {
+            assert_eq!(bench.on_device(done % 3)[..4096], data(done)[..4096], "letter {done}");
+        }
+        taken += count;
+    }
+}
+
+#[test]
+fn a_kernel_that_went_is_launched_again() {
+    let mut bench = bench(2);
+    for (round, pause) in [IDLE * 4, Duration::ZERO, IDLE, IDLE / 2, IDLE * 2].iter().enumerate() {
+        let seed = u32::try_from(round).unwrap();
+        let new = data(seed);
+        bench.slot(1).copy_from_slice(&new);
+        bench.post(1, 4096, Direction::In);
+        bench.wait();
+        assert_eq!(bench.on_device(1)[..4096], new[..4096], "round {round}");
+        std::thread::sleep(*pause);
+    }
+    // Also one that always has work goes in the end, and nothing is lost.
+    let began = Instant::now();
+    let mut rounds = 0_u32;
+    while began.elapsed() < STAY * 2 {
+        let new = data(rounds);
+        bench.slot(0).copy_from_slice(&new);
+        bench.post(0, 4096, Direction::In);
+        bench.wait();
+        rounds += 1;
+        if rounds.is_multiple_of(64) {
+            assert_eq!(bench.on_device(0)[..4096], new[..4096], "round {rounds}");
+        }
+    }
+    assert!(rounds > 100, "{rounds} rounds");
+}
+
+#[test]
+fn sides_that_do_not_suit_are_refused() {
+    let bench = bench(1);
+    let context = bench.stream.context();
+    let good = Sides { host: bench.host.ptr(), device: bench.device.ptr(), stride: 4096, slots: 1 };
+    for sides in [
+        Sides { stride: 4097, ..good },
+        Sides { host: good.host.byte_add(8), ..good },
+        Sides { device: good.device.byte_add(1), ..good },
+        Sides { slots: 0, ..good },
+        Sides { slots: (1 << 15) + 1, ..good },
+    ] {
+        let error = Resident::new(context, sides).unwrap_err();
+        assert!(error.to_string().contains("resident kernel takes 1 to 32768 slots"), "{error}");
+    }
+}

@@ -1,0 +1,129 @@
+//! `resident`: a kernel that stays on the GPU moves each block as soon as it is asked to.
+//!
+//! File to pinned slot, then a letter in pinned memory that the kernel polls, and its answer the
+//! same way: no call of the driver for a block. This is the path of the shortest latency for small
+//! blocks at low depth. Blocks go one after the other, so that at high depth `gather` moves more,
+//! and above some 16 KiB the copy engine is faster. The kernel takes one multiprocessor's place for
+//! each worker while it stays, and goes when nothing is asked for 2 ms.
+
+use std::collections::VecDeque;
+
+use gpuio_gpu::MemKind;
+use gpuio_gpu::resident::{Direction, Resident, SLOTS_MOST, Sides};
+
+use super::ends::{self, Ends};
+use super::lanes::Ended;
+use super::two_legs::{self, Mover};
+use super::{Config, Mover as Moves, Opened, PathError, Request, Row};
+use crate::engine::Op;
+
+const NAME: &str = "resident";
+
+pub(super) const ROW: Row = Row {
+    name: NAME,
+    gdsio: None,
+    gdsio_name: "RESIDENT",
+    summary: "file to a pinned ring, then a kernel that stays on the GPU; shortest latency",
+    needs_gpu: true,
+    via_gpu: false,
+    buffered_only: false,
+    buffered_because: None,
+    mover: Moves::Engine,
+    batches: false,
+    memory: &[MemKind::Device, MemKind::Vmm, MemKind::Pinned],
+    open,
+};
+
+struct Letters {
+    // Its drop waits for the kernel's end.
+    resident: Resident,
+    /// Slots under way, oldest first: answers come in the letters' order.
+    slots: VecDeque<u32>,
+}
+
+fn open(config: Config) -> Result<Opened, PathError> {
+    let gpu = ends::gpu(NAME, &config)?;
+    let setup = |what: String| PathError::Setup { path: NAME, what };
+    if !gpu.memory.is_reachable_by_kernels() {
+        return Err(setup(format!(
+            "no kernel reaches {} memory; use --memory device, vmm or pinned, or another path",
+            gpu.memory
+        )));
+    }
+    if config.slots > SLOTS_MOST {
+        return Err(setup(format!(
+            "{} slots: a letter names one of at most {SLOTS_MOST}; lower --depth",
+            config.slots
+        )));
+    }
+    let driver = |source| PathError::Gpu { path: NAME, source };
+    gpu.context.make_current().map_err(driver)?;
+    let ends = Ends::new(NAME, &config, &gpu, None)?;
+    let sides = Sides {
+        host: ends.host(0),
+        device: ends.device(0),
+        stride: ends.stride() as u64,
+        slots: config.slots,
+    };
+    let resident = Resident::new(&gpu.context, sides).map_err(driver)?;
+    let slots = VecDeque::with_capacity(config.slots as usize);
+    two_legs::open(NAME, &config, &gpu, ends, Letters { resident, slots })
+}
+
+impl Letters {
+    /// Looks for answers; whether anything came back.
+    fn look(&mut self, ended: &mut Vec<Ended>) -> bool {
+        match self.resident.take() {
+            Ok(0) => false,
+            Ok(count) => {
+                // Letters under way are as many as the slots here.
+                let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.slots.len());
+                ended.extend(self.slots.drain(..count).map(|slot| (slot, Ok(()))));
+                true
+            }
+            Err(error) => {
+                ended.extend(self.slots.drain(..).map(|slot| (slot, Err(error.clone()))));
+                true
+            }
+        }
+    }
+}
+
+impl Mover for Letters {
+    fn put(&mut self, ends: &Ends, request: &Request, ended: &mut Vec<Ended>) {
+        let (slot, len) = (request.slot, ends.place(request.slot, request.len).len);
+        if len == 0 {
+            return ended.push((slot, Ok(())));
+        }
+        let direction = match request.op {
+            Op::Read => Direction::In,
+            Op::Write => Direction::Out,
+        };
+        // SAFETY: the sides are those of `ends`, which is dropped after the mover; a slot is its
+        // request's alone until it comes back.
+        match unsafe { self.resident.post(slot, len, direction) } {
+            Ok(()) => self.slots.push_back(slot),
+            Err(error) => ended.push((slot, Err(error))),
+        }
+    }
+
+    fn poll(&mut self, ended: &mut Vec<Ended>) {
+        self.look(ended);
+    }
+
+    fn nudge(&mut self, _ends: &Ends, _ended: &mut Vec<Ended>) {}
+
+    fn wait(&mut self, ended: &mut Vec<Ended>) -> bool {
+        while !self.slots.is_empty() {
+            if self.look(ended) {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
+    }
+
+    fn bytes(&self) -> u64 {
+        self.resident.bytes()
+    }
+}

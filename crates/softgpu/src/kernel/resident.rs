@@ -1,0 +1,79 @@
+//! `gpuio_resident(letters, mask, answers, host, device, stride, first, launch, idle, stay)`: moves
+//! a block for each letter that the host writes while the kernel runs, and answers.
+//!
+//! A letter is one word: bits 0 to 31 the length in bytes (0 ends the kernel), 32 to 46 the slot,
+//! 47 the direction, 48 to 63 the low bits of its number. Letter `n` lies in word `n & mask`. The
+//! number of the last letter worked off goes to `answers`, `launch` to 128 bytes behind it as the
+//! kernel's last access. It also goes by itself: after `idle` nanoseconds without a letter, or `stay`
+//! altogether.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::code::{Answer, ILLEGAL_ADDRESS, MISALIGNED_ADDRESS};
+use crate::reach::Reach;
+
+/// From letter to copy: a program that does not wait for the answer is to see old bytes.
+const LATE: Duration = Duration::from_micros(20);
+
+pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
+    let &[letters, mask, answers, host, device, stride, first, launch, idle, stay] = args else {
+        return Err(ILLEGAL_ADDRESS);
+    };
+    let began = Instant::now();
+    let mut number = first;
+    loop {
+        let place = letters.wrapping_add((number & mask).wrapping_mul(8));
+        let mut since = None;
+        let letter = loop {
+            let letter = word(memory, place, |word| word.load(Ordering::Acquire))?;
+            if letter >> 48 == number & 0xffff {
+                break letter;
+            }
+            let since = *since.get_or_insert_with(Instant::now);
+            let is_over = |from: Instant, most| from.elapsed() > Duration::from_nanos(most);
+            if is_over(since, idle) || is_over(began, stay) {
+                break 0;
+            }
+            std::thread::sleep(Duration::from_micros(1));
+        };
+        let len = letter & 0xffff_ffff;
+        if len == 0 {
+            let gone = answers.wrapping_add(128);
+            return word(memory, gone, |word| word.store(launch, Ordering::Release));
+        }
+        let at = (letter >> 32 & 0x7fff).wrapping_mul(stride);
+        let (near, far) = (device.wrapping_add(at), host.wrapping_add(at));
+        let out = letter >> 47 & 1 == 1;
+        std::thread::sleep(LATE);
+        let (to, from) = if out { (far, near) } else { (near, far) };
+        copy(memory, to, from, len)?;
+        word(memory, answers, |word| word.store(number, Ordering::Release))?;
+        number += 1;
+    }
+}
+
+/// Works on the word at an address that the device reaches.
+fn word<T>(memory: &Reach<'_>, at: u64, work: impl FnOnce(&AtomicU64) -> T) -> Answer<T> {
+    if !at.is_multiple_of(8) {
+        return Err(MISALIGNED_ADDRESS);
+    }
+    let place = memory.on_device(at, 8).map_err(|_| ILLEGAL_ADDRESS)?;
+    // SAFETY: 8 bytes that were just looked up, kept by the share in `place` or by the caller of
+    // the driver; aligned, since a place has its address's alignment up to 512. The host's accesses
+    // are atomic by the kernel's contract.
+    let word = unsafe { AtomicU64::from_ptr(place.at.cast()) };
+    Ok(work(word))
+}
+
+/// Copies one block, between addresses that the device reaches.
+fn copy(memory: &Reach<'_>, to: u64, from: u64, len: u64) -> Answer<()> {
+    let from = memory.on_device(from, len).map_err(|_| ILLEGAL_ADDRESS)?;
+    let to = memory.on_device(to, len).map_err(|_| ILLEGAL_ADDRESS)?;
+    let len = usize::try_from(len).map_err(|_| ILLEGAL_ADDRESS)?;
+    // SAFETY: both ranges were just looked up in full; what is ours lives in the shares that `from`
+    // and `to` hold, the rest is memory that the caller of the driver must keep. They may overlap,
+    // which is the caller's mistake but not to be the end of the process.
+    unsafe { std::ptr::copy(from.at, to.at, len) };
+    Ok(())
+}
