@@ -1,11 +1,12 @@
-// The comparison partner of gpuio's GPU paths: reads a file into GPU memory through NVIDIA's
-// libcufile, whatever mode it picks on this machine, with one handle and one registered buffer per
-// thread. Needs the CUDA toolkit; see BENCHMARKS.md.
+// The comparison partner of gpuio's GPU paths: moves blocks between a file and GPU memory through
+// NVIDIA's libcufile, whatever mode it picks on this machine, with one handle and one registered
+// buffer per thread. Needs the CUDA toolkit; see BENCHMARKS.md.
 //
-//   g++ -O2 -std=c++17 cufile_read.cpp -o cufile_read -lcuda -lcufile -lpthread
-//   cufile_read FILE THREADS BLOCK SECONDS [random 0|1] [O_DIRECT 0|1]
+//   g++ -O2 -std=c++17 cufile_peer.cpp -o cufile_peer -lcuda -lcufile -lpthread
+//   cufile_peer FILE THREADS BLOCK SECONDS [random 0|1] [O_DIRECT 0|1] [write 0|1]
 //
-// Prints one line: GiB/s, IOPS, median and 99th percentile latency, CPU cost.
+// A read goes over FILE, a write over a file of its own per thread: FILE.0, FILE.1 and so on, which
+// must be there. Prints one line: GiB/s, IOPS, median and 99th percentile latency, CPU cost.
 #include <cuda.h>
 #include <cufile.h>
 #include <fcntl.h>
@@ -51,6 +52,7 @@ struct Load {
   double seconds;
   bool random;
   bool direct;
+  bool write;
   size_t blocks;
 };
 
@@ -63,7 +65,8 @@ struct Shared {
 void worker(const Load& load, int thread, CUcontext context, Shared& shared,
             std::vector<float>& latencies) {
   need(cuCtxSetCurrent(context) == CUDA_SUCCESS, "cuCtxSetCurrent", 0);
-  int fd = open(load.path.c_str(), O_RDONLY | (load.direct ? O_DIRECT : 0));
+  const std::string path = load.write ? load.path + "." + std::to_string(thread) : load.path;
+  int fd = open(path.c_str(), (load.write ? O_RDWR : O_RDONLY) | (load.direct ? O_DIRECT : 0));
   need(fd >= 0, "open", fd);
   CUdeviceptr memory;
   need(cuMemAlloc(&memory, std::max<size_t>(load.block, 65536)) == CUDA_SUCCESS, "cuMemAlloc", 0);
@@ -77,7 +80,7 @@ void worker(const Load& load, int thread, CUcontext context, Shared& shared,
   error = cuFileBufRegister(reinterpret_cast<void*>(memory), load.block, 0);
   need(error.err == CU_FILE_SUCCESS, "cuFileBufRegister", error.err);
   std::mt19937_64 dice(thread + 1);
-  const size_t each = load.blocks / load.threads;
+  const size_t each = load.write ? load.blocks : load.blocks / load.threads;
   latencies.reserve(1 << 20);
   shared.ready++;
   while (!shared.go) std::this_thread::yield();
@@ -85,10 +88,13 @@ void worker(const Load& load, int thread, CUcontext context, Shared& shared,
   for (size_t n = 0;; n++) {
     const double before = now();
     if (before >= end) break;
-    const size_t at = load.random ? dice() % load.blocks : thread * each + n % each;
-    const ssize_t got =
-        cuFileRead(handle, reinterpret_cast<void*>(memory), load.block, at * load.block, 0);
-    need(got == static_cast<ssize_t>(load.block), "cuFileRead", got);
+    const size_t first = load.write ? 0 : thread * each;
+    const size_t at = load.random ? dice() % load.blocks : first + n % each;
+    void* base = reinterpret_cast<void*>(memory);
+    const off_t offset = at * load.block;
+    const ssize_t got = load.write ? cuFileWrite(handle, base, load.block, offset, 0)
+                                   : cuFileRead(handle, base, load.block, offset, 0);
+    need(got == static_cast<ssize_t>(load.block), load.write ? "cuFileWrite" : "cuFileRead", got);
     latencies.push_back((now() - before) * 1e6);
   }
 }
@@ -97,13 +103,15 @@ void worker(const Load& load, int thread, CUcontext context, Shared& shared,
 
 int main(int argc, char** argv) {
   if (argc < 5) {
-    std::fprintf(stderr, "cufile_read FILE THREADS BLOCK SECONDS [random] [direct]\n");
+    std::fprintf(stderr, "cufile_peer FILE THREADS BLOCK SECONDS [random] [direct] [write]\n");
     return 2;
   }
   Load load{argv[1], std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 0), std::atof(argv[4]),
-            argc > 5 && std::atoi(argv[5]) != 0, argc > 6 && std::atoi(argv[6]) != 0, 0};
+            argc > 5 && std::atoi(argv[5]) != 0, argc > 6 && std::atoi(argv[6]) != 0,
+            argc > 7 && std::atoi(argv[7]) != 0, 0};
   struct stat about;
-  need(stat(load.path.c_str(), &about) == 0, "stat", 0);
+  const std::string first = load.write ? load.path + ".0" : load.path;
+  need(stat(first.c_str(), &about) == 0, "stat", 0);
   load.blocks = about.st_size / load.block;
   CUdevice device;
   CUcontext context;
