@@ -219,6 +219,7 @@ pub(crate) fn find_all(
     for plan in plans {
         let job = jobs.iter().find(|job| plan.jobs.first() == Some(&job.name));
         let row = CEILINGS.iter().find(|row| row.kind == plan.kind);
+        let plan = &at_its_time(plan, job, results);
         let reading = match (&plan.source, job, row) {
             (CeilingSource::Absent { why }, ..) => Err(why.clone()),
             (CeilingSource::Result { job }, ..) => of_result(job, plan.direction, results),
@@ -245,6 +246,29 @@ fn ceiling(plan: &CeilingPlan, reading: Result<Reading, String>) -> Ceiling {
         }
         Err(why) => Ceiling { plan, bytes_per_s: None, iops: None, detail: None, why: Some(why) },
     }
+}
+
+/// Shares of files in the page cache that differ by more than this make two loads of one.
+const CACHE_ALIKE: f64 = 0.05;
+
+/// The plan of a ceiling once results are known: another job's result stands for it only if that
+/// job found as much of its files in the page cache as those that the ceiling bounds. Else it is
+/// measured.
+fn at_its_time(plan: &CeilingPlan, job: Option<&JobPlan>, results: &[JobResult]) -> CeilingPlan {
+    let cached = |name: &String| {
+        let result = results.iter().find(|result| result.name == *name)?;
+        result.cache.resident_before
+    };
+    let (CeilingSource::Result { job: other }, Some(job)) = (&plan.source, job) else {
+        return plan.clone();
+    };
+    let there = cached(other);
+    let alike = |here: f64| there.is_none_or(|there| (here - there).abs() <= CACHE_ALIKE);
+    if plan.jobs.iter().filter_map(cached).all(alike) {
+        return plan.clone();
+    }
+    let runtime_ns = job.ceilings_ns.unwrap_or(0);
+    CeilingPlan { source: CeilingSource::Measured { runtime_ns }, ..plan.clone() }
 }
 
 /// The figure of a job that did what the ceiling would.

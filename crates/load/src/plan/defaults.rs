@@ -29,6 +29,9 @@ const BATCH_MOST: u64 = 128;
 /// paths: 4 threads stay within the 64 buffers that cuFile's pool has in compatibility mode.
 const DEPTH_CUFILE: u32 = 8;
 const BATCH_CUFILE: u32 = 16;
+/// I/Os in batches of all threads together: without nvidia-fs each takes a buffer of cuFile's pool,
+/// which has 64 for blocks above 4 KiB unless it is configured otherwise.
+const POOL_CUFILE: u32 = 64;
 /// Streams per thread that nobody asked for, at most: each takes a channel of the GPU.
 const STREAMS_MOST: u32 = 16;
 /// Batches of path `gather`: one is filled while two are under way. Each has a stream of its own,
@@ -177,6 +180,9 @@ pub(super) fn cufile(job: &JobSpec, path: &path::Row, calls: path::Calls) -> Cuf
             (Some(depth), true) => depth,
             (None, true) => 1,
             (Some(depth), false) => depth.min(BATCH_CUFILE),
+            (None, false) if calls == path::Calls::Batch => {
+                BATCH_CUFILE.min(POOL_CUFILE / job.threads.unwrap_or(1).max(1)).max(1)
+            }
             (None, false) => BATCH_CUFILE,
         });
         let depth = job.depth.unwrap_or(batch);

@@ -28,7 +28,9 @@ use gpuio_host::Root;
 use gpuio_io::clock::Clock;
 use gpuio_io::path::CufileDriver;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{Ceiling, EndedHow, JobPlan, JobResult, Plan, RunTotals, SetupTimes, Warning};
+use gpuio_record::{
+    Ceiling, EndedHow, JobPlan, JobResult, LeftOut, Plan, RunTotals, SetupTimes, Warning,
+};
 
 use crate::dataset::MakeError;
 pub use crate::dataset::judge::Permit;
@@ -118,6 +120,8 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;
     let interval_ns = plan.interval_ns;
+    let mut unable = Vec::new();
+    let mut why = None;
     for jobs in plan.jobs.chunk_by(|a, b| a.group == b.group) {
         if means.stop.load(Ordering::Relaxed) {
             ran.ended = EndedHow::Interrupted;
@@ -137,6 +141,10 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         }
         match outcome.and(wrote.map_err(RunError::from)) {
             Ok(()) => {}
+            Err(error) if ran.totals.len() == known && one_of_all(jobs, &error) => {
+                unable.extend(jobs.iter().map(|job| (job.name.clone(), left_out(job, &error))));
+                why.get_or_insert(error);
+            }
             Err(error) if ran.jobs.is_empty() => {
                 // The first error says more than one of clean-up after it.
                 let _ = data.finish();
@@ -154,6 +162,14 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
             }
         }
     }
+    if let Some(error) = why.filter(|_| ran.jobs.is_empty()) {
+        let _ = data.finish();
+        return Err(error);
+    }
+    for (name, out) in unable {
+        plan.jobs.retain(|job| job.name != name);
+        plan.left_out.push(out);
+    }
     let began = clock.now();
     ceilings::find(plan, means, clock, &contexts, &mut data, watch, &mut ran);
     ran.setup.ceilings_ns = clock.now() - began;
@@ -164,6 +180,17 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     ran.setup.close_ns = clock.now() - began;
     ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
     Ok(ran)
+}
+
+/// Whether a path that was not named, one of all, could not be opened: then it is left out with its
+/// reason like those that the plan left out.
+fn one_of_all(jobs: &[JobPlan], error: &RunError) -> bool {
+    let all = jobs.iter().all(|job| job.path.choice.asked == "all");
+    all && matches!(error, RunError::Path { .. })
+}
+
+fn left_out(job: &JobPlan, error: &RunError) -> LeftOut {
+    LeftOut { path: job.path.choice.got.clone(), why: error.to_string() }
 }
 
 fn overall(ran: &Ran, stopped: bool) -> EndedHow {
