@@ -98,8 +98,8 @@ fn a_batch_that_can_not_be_set_up_is_told_and_left_out_of_all_paths() {
     let all = LOAD.replace("--path gds", "--path all");
     let record = run(dir.path(), &format!("{all} --format json"), &fail).exits(0).json();
     let left = record["plan"]["left_out"].as_array().unwrap();
-    assert_eq!((left.len(), &left[0]["path"]), (1, &"gds-batch".into()));
-    assert!(left[0]["why"].as_str().unwrap().contains("5049"), "{left:?}");
+    assert_eq!((left.len(), &left[1]["path"]), (2, &"gds-batch".into()), "after routed");
+    assert!(left[1]["why"].as_str().unwrap().contains("5049"), "{left:?}");
 }
 
 #[test]
@@ -143,8 +143,9 @@ fn a_file_that_cufile_refuses_is_told_and_left_out_of_all_paths() {
     }
     let all = LOAD.replace("--path gds", "--path all");
     let record = run(dir.path(), &format!("{all} --format json"), &fail).exits(0).json();
-    assert_eq!(record["plan"]["left_out"][0]["path"], "gds");
-    assert!(record["plan"]["left_out"][0]["why"].as_str().unwrap().contains("5030"));
+    let left = &record["plan"]["left_out"];
+    assert_eq!((&left[0]["path"], &left[1]["path"]), (&"routed".into(), &"gds".into()));
+    assert!(left[1]["why"].as_str().unwrap().contains("5030"));
     assert!(record["cufile"].is_null());
 }
 

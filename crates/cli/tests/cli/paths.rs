@@ -253,7 +253,8 @@ fn auto_says_why() {
     let load = "--path auto --size 4m --runtime 100ms --directory d";
     for (bs, want, reason) in [
         ("4k", "gather", "4K blocks, one launch carries 128"),
-        ("1m", "staged", "1M blocks: a copy each"),
+        ("1m", "gather", "1M blocks, one launch carries 4"),
+        ("4m", "staged", "4M blocks: one by one"),
     ] {
         let line = format!("{load} --gpu software --bs {bs}");
         let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();

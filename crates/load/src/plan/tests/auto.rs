@@ -75,7 +75,8 @@ fn cufile_needs_proof_and_a_job_that_it_can_do() {
 #[test]
 fn a_path_that_was_named_is_that_path() {
     for row in PATHS {
-        let job = job(&format!("path={}", row.name));
+        let via = if row.via_gpu { "\ngpu=1\nvia_gpu=0" } else { "" };
+        let job = job(&format!("path={}{via}", row.name));
         let choice = job.path.choice;
         assert_eq!((choice.asked.as_str(), choice.got.as_str()), (row.name, row.name));
         assert_eq!(choice.why, None);
@@ -87,7 +88,8 @@ fn a_path_that_was_named_and_can_not_run_is_refused_with_its_reason() {
     let no_gpu = Bench { gpus: no_gpus(), ..Bench::default() };
     let no_cufile = Bench { cufile: Some("libcufile.so.0: not found"), ..Bench::default() };
     for row in PATHS {
-        let spec = parsed(&format!("[a]\npath={}\n", row.name));
+        let via = if row.via_gpu { "gpu=1\nvia_gpu=0\n" } else { "" };
+        let spec = parsed(&format!("[a]\npath={}\n{via}", row.name));
         for (bench, needs, reason) in [
             (&no_gpu, row.needs_gpu, "libcuda.so.1: not found"),
             (&no_cufile, !row.uses_engine(), "libcufile.so.0: not found"),
@@ -112,5 +114,6 @@ fn all_runs_the_paths_of_cufile_last() {
     let plan = Bench::default().plan(&parsed("[a]\npath=all\n")).unwrap();
     let engines: Vec<bool> = plan.jobs.iter().map(|job| job.register_buffer.is_none()).collect();
     assert!(engines.is_sorted_by(|a, b| a >= b), "{engines:?}");
-    assert_eq!(engines.len(), PATHS.len());
+    let by_name_only = PATHS.iter().filter(|row| row.via_gpu).count();
+    assert_eq!(engines.len(), PATHS.len() - by_name_only);
 }

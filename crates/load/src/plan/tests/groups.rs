@@ -64,14 +64,14 @@ fn all_paths_are_those_that_this_machine_has() {
 
     let bench = Bench { cufile: Some("no libcufile"), ..Bench::default() };
     let plan = bench.plan(&spec).unwrap();
-    assert_eq!(plan.jobs.len(), 10);
+    assert_eq!(plan.jobs.len(), 12);
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     assert_eq!(left[1..], cufile.map(|path| (path, "no libcufile")));
     // An engine that was named leaves out the path that has none.
     let spec = parsed("[a]\npath=all\nengine=psync\n");
     let plan = Bench::default().plan(&spec).unwrap();
-    assert_eq!((plan.jobs.len(), plan.left_out[1].path.as_str()), (5, "gds"));
+    assert_eq!((plan.jobs.len(), plan.left_out[1].path.as_str()), (6, "gds"));
     assert!(plan.left_out[1].why.contains("no engine"), "{:?}", plan.left_out);
 }
 

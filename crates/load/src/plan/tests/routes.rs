@@ -93,7 +93,7 @@ fn a_gpu_without_hints_is_told() {
     let bench = Bench { cufile: Some("no cuFile"), ..Bench::default() };
     let plan = bench.plan(&parsed("[a]\npath=all\ngpu=2")).unwrap();
     let out: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
-    assert_eq!(out, ["managed", "routed", "gds"]);
+    assert_eq!(out, ["managed", "routed", "gds", "gds-stream", "gds-batch", "gds-batch-stream"]);
     assert!(plan.left_out[0].why.contains("CONCURRENT_MANAGED_ACCESS"));
     assert!(plan.left_out[1].why.contains("only where it is named"));
 }
