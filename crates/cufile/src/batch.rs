@@ -62,6 +62,11 @@ const INVALID: c_int = 0x04;
 const CANCELED: c_int = 0x08;
 const COMPLETE: c_int = 0x10;
 const TIMEOUT: c_int = 0x20;
+const FAILED: c_int = 0x40;
+/// An I/O with one of these has ended; one that waits or is under way has another.
+const FINAL: c_int = INVALID | CANCELED | COMPLETE | TIMEOUT | FAILED;
+/// An event that the library has not written.
+const NOTHING: Event = Event { cookie: 0, status: 0, _gap: 0, returned: 0 };
 /// cuFile's code for an argument that is out of range.
 const INVALID_VALUE: i32 = 5022;
 
@@ -110,8 +115,7 @@ impl Batch {
         let room = driver.room(capacity, block)?;
         let raw = set_up(driver, capacity)?;
         let entries = Vec::with_capacity(capacity as usize);
-        let none = Event { cookie: 0, status: 0, _gap: 0, returned: 0 };
-        let events = vec![none; capacity as usize];
+        let events = vec![NOTHING; capacity as usize];
         Ok(Batch { driver: driver.clone(), raw, entries, events, out: 0, _room: room })
     }
 
@@ -196,6 +200,9 @@ impl Batch {
             tv_sec: patience.as_secs().try_into().unwrap_or(libc::time_t::MAX),
             tv_nsec: patience.subsec_nanos().into(),
         };
+        // Release 1.15 leaves the count as it was when the time is over: what has no final status was
+        // not told of.
+        self.events.fill(NOTHING);
         let events = self.events.as_mut_ptr();
         // SAFETY: the batch is set up; `events` has room for `count`, no more than the capacity,
         // and all pointers are valid during the call.
@@ -203,9 +210,11 @@ impl Batch {
         if answer.code != 0 {
             return Err(answer.code);
         }
-        let got = (count as usize).min(self.out);
-        self.out -= got;
-        ended.extend(self.events[..got].iter().map(|event| (event.cookie, outcome(event))));
+        let told = &self.events[..(count as usize).min(self.out)];
+        let before = ended.len();
+        let finals = told.iter().filter(|event| event.status & FINAL != 0);
+        ended.extend(finals.map(|event| (event.cookie, outcome(event))));
+        self.out -= ended.len() - before;
         if self.out == 0 {
             self.entries.clear();
         }
@@ -292,10 +301,9 @@ mod tests {
         };
         assert_eq!(told(COMPLETE, 4096), Ok(4096));
         assert_eq!(told(COMPLETE, -5011), Err(IoError::Code(5011)));
-        let failed = 0x40;
-        assert_eq!(told(failed, -5008), Err(IoError::Code(5008)));
-        assert_eq!(told(failed, -28), Err(IoError::Errno(libc::ENOSPC)));
-        assert_eq!(told(failed, 4096), Err(IoError::Errno(libc::EIO)));
+        assert_eq!(told(FAILED, -5008), Err(IoError::Code(5008)));
+        assert_eq!(told(FAILED, -28), Err(IoError::Errno(libc::ENOSPC)));
+        assert_eq!(told(FAILED, 4096), Err(IoError::Errno(libc::EIO)));
         assert_eq!(told(INVALID, 0), Err(IoError::Code(5022)));
         assert_eq!(told(CANCELED, 0), Err(IoError::Errno(libc::ECANCELED)));
         assert_eq!(told(TIMEOUT, 0), Err(IoError::Errno(libc::ETIMEDOUT)));

@@ -246,8 +246,11 @@ pub(crate) unsafe extern "C" fn cuFileBatchIOGetStatus(
             unsafe { place.write(event) };
             got += 1;
         }
-        // SAFETY: as above.
-        unsafe { count.write(got) };
+        // As NVIDIA's release 1.15: with nothing to tell, the count stays as the caller had it.
+        if got > 0 {
+            // SAFETY: as above.
+            unsafe { count.write(got) };
+        }
         Ok(())
     })
 }

@@ -254,7 +254,7 @@ fn auto_says_why() {
     for (bs, want, reason) in [
         ("4k", "gather", "4K blocks, one launch carries 128"),
         ("1m", "gather", "1M blocks, one launch carries 4"),
-        ("4m", "staged", "4M blocks: one by one"),
+        ("4m", "gather", "4M blocks: few large copies"),
     ] {
         let line = format!("{load} --gpu software --bs {bs}");
         let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();

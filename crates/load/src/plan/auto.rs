@@ -4,7 +4,7 @@
 //! replaced by it.
 
 use gpuio_record::BlockShare;
-use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
+use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk, Rw};
 use gpuio_units::format_bytes;
 
 use super::defaults;
@@ -15,6 +15,8 @@ use super::machine::{Gpus, Machine};
 pub(super) struct Sight {
     /// The largest block in bytes: slots, and with them the blocks of a launch, are made for it.
     pub(super) block: u64,
+    /// Whether every I/O is a write.
+    pub(super) writes_only: bool,
     /// Whether managed memory was asked for.
     pub(super) managed: bool,
     /// Whether a kernel reaches the memory in which bytes end.
@@ -38,34 +40,53 @@ struct Row {
 }
 
 /// Where blocks come one by one (a launch would carry a single one), smallest size first. Measured
-/// on an H100 at depth 1 (BENCHMARKS.md): a kernel that stays takes 5.5 µs for 4 KiB where a copy by
-/// the driver takes 8.2; from 16 KiB on the copy engine is as fast.
+/// on an H100 at depth 1 (BENCHMARKS.md): a kernel that stays takes 6.0 µs for 4 KiB and 8.8 µs for
+/// 16 KiB where a copy by the driver takes 8.9 and 12.5. Blocks from 512 KiB on are never "one by
+/// one": copies are what `gather` does with them too.
 const ALONE: [Row; 2] = [
     Row {
-        below: 16 << 10,
+        below: 32 << 10,
         path: "resident",
         why: "one by one, and a kernel that stays answers sooner than a copy by the driver (on an \
-              H100 5.5 to 8.2 µs at 4K)",
+              H100 6.0 to 8.9 µs at 4K)",
     },
     Row { below: u64::MAX, path: "staged", why: "one by one, and a copy each is all it takes" },
 ];
 
 /// The same for blocks that a launch carries together. Measured on an H100 with a warm file and 12
 /// to 16 threads: at 4 KiB `gather` moved 15 times what `staged` did, at 64 KiB 4.5 times, at 1 MiB,
-/// four blocks to a copy, 1.1 times. From 4 MiB on a batch is one block.
-const TOGETHER: [Row; 2] = [
+/// four blocks to a copy, 1.1 times, at 4 MiB with two blocks under way as much as `staged` so.
+const READS: [Row; 2] = [
     Row {
-        below: 512 << 10,
+        below: COPIES_FROM,
         path: "gather",
         why: "a copy each costs a driver call per block (on an H100 a 4th of the rate at 64K)",
     },
     Row {
         below: u64::MAX,
         path: "gather",
-        why: "copies of several blocks keep the link fuller (on an H100 1.1 times staged's rate at \
-              1M)",
+        why: "few large copies under way keep the link fuller (on an H100 1.1 times staged's rate \
+              at 1M and 4M)",
     },
 ];
+
+/// Writes alone: at 4 KiB 12 times, at 1 MiB 0.93 times.
+const WRITES: [Row; 2] = [
+    Row {
+        below: COPIES_FROM,
+        path: "gather",
+        why: "a copy each costs a driver call per block (on an H100 a 12th of the rate at 4K)",
+    },
+    Row {
+        below: u64::MAX,
+        path: "staged",
+        why: "a block goes to its file as soon as it is across (on an H100 1.08 times gather's \
+              rate at 1M)",
+    },
+];
+
+/// Blocks from here on get a copy each (`io::path::gather`).
+const COPIES_FROM: u64 = 512 << 10;
 
 /// Blocks from here on are large enough that a call of cuFile for each costs little.
 const CUFILE_FROM: u64 = 512 << 10;
@@ -86,13 +107,17 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
         Err(why) if sight.block >= CUFILE_FROM => format!("; not gds: {why}"),
         _ => String::new(),
     };
-    let table = if sight.launch < 2 { &ALONE } else { &TOGETHER };
+    let table = match sight {
+        Sight { launch: ..2, block: ..COPIES_FROM, .. } => &ALONE,
+        Sight { writes_only: true, .. } => &WRITES,
+        _ => &READS,
+    };
     let fits = |row: &&Row| {
         let takes = sight.kernel_reach || row.path != "resident";
         sight.block < row.below && takes
     };
     let row = table.iter().find(fits).unwrap_or(&table[1]);
-    let carried = if row.path == "gather" {
+    let carried = if row.path == "gather" && sight.launch > 1 {
         format!(", one launch carries {}", sight.launch)
     } else {
         String::new()
@@ -103,8 +128,8 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
 /// What path `auto` takes on a machine with a GPU, in words.
 #[must_use]
 pub fn auto_in_words() -> String {
-    "gather for blocks that a launch can carry together; for those that come one by one resident \
-     below 16K, else staged"
+    "gather; for blocks that come one by one resident below 32K and staged from there on, and \
+     staged for writes from 512K on"
         .to_owned()
 }
 
@@ -115,6 +140,7 @@ pub(super) fn sight(asked: &JobSpec, machine: &Machine<'_>) -> Sight {
     let block = blocks.iter().map(|share: &BlockShare| share.max_bytes).max().unwrap_or(0);
     Sight {
         block,
+        writes_only: matches!(asked.rw, Some(Rw::Write | Rw::RandWrite)),
         managed: asked.memory == Some(MemoryAsk::Managed),
         kernel_reach: !matches!(asked.memory, Some(MemoryAsk::Malloc | MemoryAsk::Mmap)),
         launch: defaults::gather(asked, &order, block).batch,
@@ -161,6 +187,7 @@ mod tests {
     fn sight(block: u64, launch: u32) -> Sight {
         Sight {
             block,
+            writes_only: false,
             managed: false,
             kernel_reach: true,
             launch,
@@ -175,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_whole_and_in_order() {
-        for table in [&ALONE, &TOGETHER] {
+        for table in [&ALONE, &READS, &WRITES] {
             assert!(table.is_sorted_by(|a, b| a.below < b.below));
             assert_eq!(table.last().map(|row| row.below), Some(u64::MAX));
             for row in table {
@@ -190,12 +217,15 @@ mod tests {
         for (block, launch) in [(512, 128), (4 * KIB, 128), (64 * KIB, 32), (1024 * KIB, 4)] {
             assert_eq!(path(&sight(block, launch)), "gather", "{block}");
         }
+        assert_eq!(path(&sight(16 << 20, 1)), "gather");
+        let write = |block, launch| path(&Sight { writes_only: true, ..sight(block, launch) });
+        assert_eq!((write(4 * KIB, 128), write(1024 * KIB, 4)), ("gather", "staged"));
     }
 
     #[test]
     fn blocks_that_come_alone_are_resident_or_staged() {
         for (block, want) in
-            [(512, "resident"), (4 * KIB, "resident"), (16 * KIB, "staged"), (2 << 30, "staged")]
+            [(512, "resident"), (16 * KIB, "resident"), (32 * KIB, "staged"), (256 * KIB, "staged")]
         {
             assert_eq!(path(&sight(block, 1)), want, "{block}");
         }
@@ -208,7 +238,7 @@ mod tests {
         let (_, why) = choose(&sight(4 * KIB, 128));
         assert!(why.starts_with("4K blocks, one launch carries 128: "), "{why}");
         let (_, why) = choose(&sight(4096 * KIB, 1));
-        assert!(why.starts_with("4M blocks: one by one"), "{why}");
+        assert!(why.starts_with("4M blocks: few large copies"), "{why}");
         assert!(why.ends_with("; not gds: nvidia-fs is not loaded"), "{why}");
     }
 

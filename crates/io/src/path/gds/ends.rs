@@ -10,10 +10,17 @@ use crate::path::judge::{Judge, Place};
 use crate::path::memory::{refused, stride};
 use crate::path::{Config, CufileSide, Fault, GpuSide, Mismatch, Opened, Path, PathError, Request};
 
+/// Slots begin at multiples of this: the pages that a GPU maps for others (GPUDirect RDMA, "BAR
+/// sizes"), so that no page is registered twice.
+const GPU_PAGE: usize = 64 << 10;
+
+/// Each slot is a buffer of its own to the library. With one buffer for all, I/Os under way at
+/// once in several streams get one another's bytes: seen with release 1.15 in compatibility mode
+/// (BENCHMARKS.md), where a base that is not registered must also be the place itself.
 pub(in crate::path) struct GdsEnds {
-    // Drop order: handles and registration go before the memory, which cuFile must not lose.
+    // Drop order: handles and registrations go before the memory, which cuFile must not lose.
     handles: Vec<Handle>,
-    _registered: Option<Buffer>,
+    _registered: Vec<Buffer>,
     judge: Judge,
     destination: DeviceBuf,
     stride: usize,
@@ -106,18 +113,21 @@ impl GdsEnds {
         let (gpu, cufile) = sides(path, config)?;
         let broken = |source: GpuError| PathError::Gpu { path, source };
         gpu.context.make_current().map_err(broken)?;
-        let stride = stride(config.block_max);
+        let stride = stride(config.block_max).next_multiple_of(GPU_PAGE);
         let len = stride * config.slots as usize;
         let destination = DeviceBuf::alloc(&gpu.context, gpu.memory, len)
             .map_err(|source| refused(path, config, gpu.memory, source))?;
         let judge = Judge::new(gpu, &destination).map_err(broken)?;
         // Host memory has nothing to register: the library reads and writes it as it is.
         let register = cufile.register && !destination.is_host();
-        let registered = register.then(|| {
-            // SAFETY: one allocation, which `GdsEnds` drops after the registration.
-            unsafe { Buffer::register(&cufile.driver, destination.ptr().0, len) }
+        let slots = if register { config.slots } else { 0 };
+        let registered = (0..slots).map(|slot| {
+            let base = destination.ptr().byte_add(u64::from(slot) * stride as u64);
+            // SAFETY: a part of one allocation, which `GdsEnds` drops after the registration.
+            unsafe { Buffer::register(&cufile.driver, base.0, stride) }
         });
-        let registered = registered.transpose().map_err(|error| setup(path, error.to_string()))?;
+        let registered = registered.collect::<Result<Vec<Buffer>, _>>();
+        let registered = registered.map_err(|error| setup(path, error.to_string()))?;
         let handles = config.files.iter().map(|file| handle(path, &cufile.driver, file));
         let handles = handles.collect::<Result<Vec<Handle>, PathError>>()?;
         Ok(GdsEnds { handles, _registered: registered, judge, destination, stride, path })
@@ -143,8 +153,8 @@ impl GdsEnds {
     pub(in crate::path) fn rest(&self, request: &Request, done: u32) -> Piece {
         let place = self.place(request.slot, request.len);
         Piece {
-            base: self.destination.ptr().0,
-            at: place.at as u64 + u64::from(done),
+            base: self.destination.ptr().byte_add(place.at as u64).0,
+            at: u64::from(done),
             len: (request.len - done) as usize,
             offset: request.offset + u64::from(done),
         }

@@ -21,7 +21,11 @@ fn it_goes_by_the_size_of_blocks() {
     assert_eq!(got("rw=randwrite\nbs=64k"), "gather");
     assert_eq!(got(""), "gather");
     assert_eq!(got("rw=write\nbs=4m"), "staged");
-    assert_eq!(got("bssplit=4k/90:4m/10"), "staged", "slots are made for the largest block");
+    assert_eq!(
+        got("rw=write\nbssplit=4k/90:4m/10"),
+        "staged",
+        "slots are made for the largest block"
+    );
     assert_eq!(got("rw=randread\ndepth=1"), "resident");
     assert_eq!(got("rw=randread\ndepth=1\nmemory=malloc\ngpu=0"), "staged");
     assert_eq!(got("ioengine=psync\nbs=4k"), "resident", "fio's depth is 1");
