@@ -250,7 +250,9 @@ def plot(directory, file, title, lines):
     def y(value):
         return lower - (lower - upper) * value / most
 
-    colours = ["#0072b2", "#d55e00", "#009e73", "#7b3294"]
+    # One colour for a path in all plots; other lines take what is left.
+    colours = {"host": "#0072b2", "staged": "#d55e00", "gather": "#009e73", "libcufile": "#7b3294"}
+    spare = iter(["#009e73", "#e69f00", "#56b4e9"])
     out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 360" role="img" '
            'font-family="sans-serif" font-size="13">',
            f"<title>{title}</title>", '<rect width="720" height="360" fill="#ffffff"/>',
@@ -263,7 +265,8 @@ def plot(directory, file, title, lines):
     for step in steps:
         out.append(f'<text x="{x(step):.1f}" y="{lower + 22}" text-anchor="middle">{step}</text>')
     ends = []
-    for (label, points), colour in zip(lines, colours):
+    for label, points in lines:
+        colour = colours.get(label) or next(spare, "#333333")
         if not points:
             continue
         way = " ".join(f"{x(step):.1f},{y(value):.1f}" for step, value in points)

@@ -5,8 +5,8 @@
 #
 #   benches/h100.sh GPUIO DIRECTORY [ROUNDS]
 #
-# GPUIO is the release binary; DIRECTORY, on the disk to measure, needs 9 GiB. CUFILE_READ may name
-# a binary built from benches/cufile_read.cpp; without it the comparison is left out.
+# GPUIO is the release binary; DIRECTORY, on the disk to measure, needs 9 GiB. CUFILE_PEER may name
+# a binary built from benches/cufile_peer.cpp; without it the comparison is left out.
 set -euo pipefail
 gpuio=$(realpath "$1")
 dir=$2
@@ -29,10 +29,10 @@ measure() {
 }
 
 for round in $(seq "$rounds"); do
-  if [ -n "${CUFILE_READ:-}" ]; then
-    "$CUFILE_READ" "$file" 16 1048576 2 0 0 >>"$work/cufile.1M"
-    "$CUFILE_READ" "$file" 16 65536 2 1 0 >>"$work/cufile.64K"
-    "$CUFILE_READ" "$file" 16 4096 2 1 0 >>"$work/cufile.4K"
+  if [ -n "${CUFILE_PEER:-}" ]; then
+    "$CUFILE_PEER" "$file" 16 1048576 2 0 0 >>"$work/cufile.1M"
+    "$CUFILE_PEER" "$file" 16 65536 2 1 0 >>"$work/cufile.64K"
+    "$CUFILE_PEER" "$file" 16 4096 2 1 0 >>"$work/cufile.4K"
   fi
   warm=(--filename "$file" --buffered --runtime 2)
   measure host16-1M "${warm[@]}" --path host --threads 16 --bs 1M

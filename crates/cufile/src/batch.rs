@@ -200,8 +200,8 @@ impl Batch {
             tv_sec: patience.as_secs().try_into().unwrap_or(libc::time_t::MAX),
             tv_nsec: patience.subsec_nanos().into(),
         };
-        // Release 1.15 leaves the count as it was when the time is over: what has no final status was
-        // not told of.
+        // Release 1.15 leaves the count as it was when the time is over: what has no final status
+        // was not told of.
         self.events.fill(NOTHING);
         let events = self.events.as_mut_ptr();
         // SAFETY: the batch is set up; `events` has room for `count`, no more than the capacity,

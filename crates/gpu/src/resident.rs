@@ -11,7 +11,7 @@
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::DevPtr;
 use crate::context::Context;
@@ -35,8 +35,10 @@ pub const SLOTS_MOST: u32 = 1 << 15;
 const THREADS: u32 = 256;
 /// Bytes between the two answers, so that each has cache lines of its own.
 const APART: usize = 128;
-/// How long a kernel's last word is waited for when the driver does not tell whether it ended.
-const LAST_WORD: Duration = STAY.saturating_mul(3);
+/// How often, and with what pauses, a kernel's last word is looked for when the driver does not
+/// tell whether it ended: three times [`STAY`] and more.
+const LAST_LOOKS: u32 = 30_000;
+const LAST_PAUSE: Duration = Duration::from_micros(50);
 /// Answers that did not come, after which the driver is asked whether the kernel failed. A look at
 /// memory takes nanoseconds, a question to the driver about a microsecond.
 const PATIENCE: u32 = 20_000;
@@ -244,10 +246,11 @@ impl Resident {
         }
         // The answer may be the kernel's failure, which is its end, or a refusal to wait: then the
         // kernel's last word tells. A device that is lost says no more.
-        let began = Instant::now();
-        while self.answer(1).load(Ordering::Acquire) != self.launches && began.elapsed() < LAST_WORD
-        {
-            std::thread::sleep(Duration::from_micros(50));
+        for _ in 0..LAST_LOOKS {
+            if self.answer(1).load(Ordering::Acquire) == self.launches {
+                return;
+            }
+            std::thread::sleep(LAST_PAUSE);
         }
     }
 

@@ -54,8 +54,8 @@ const ALONE: [Row; 2] = [
 ];
 
 /// The same for blocks that a launch carries together. Measured on an H100 with a warm file and 12
-/// to 16 threads: at 4 KiB `gather` moved 15 times what `staged` did, at 64 KiB 4.5 times, at 1 MiB,
-/// four blocks to a copy, 1.1 times, at 4 MiB with two blocks under way as much as `staged` so.
+/// to 16 threads: at 4 KiB `gather` moved 15 times what `staged` did, at 64 KiB 4.5 times, at
+/// 1 MiB, four blocks to a copy, 1.1 times, and so at 4 MiB with two blocks under way.
 const READS: [Row; 2] = [
     Row {
         below: COPIES_FROM,

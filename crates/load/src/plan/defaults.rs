@@ -14,11 +14,11 @@ const DEPTH_LARGE: u32 = 8;
 const LARGE_BYTES: u64 = 128 << 10;
 /// Slots of a GPU path's ring on a synchronous engine: one is filled while others are copied.
 const DEPTH_RING: u32 = 4;
-/// Path `gather`: bytes that a launch moves, by block size. Measured on an H100 with a warm file and
-/// 12 to 16 threads: at 4 KiB, from 128 blocks on a larger batch gained nothing, and from 512 on it
-/// lost, because the ring had left the cache; at 16 KiB, 0.5, 1 and 2 MiB made 40.7, 42.3 and
-/// 47.0 GiB/s; at 64 KiB, 1 and 2 MiB made 43.0 and 47.2; at 1 MiB, 2 and 4 MiB in two batches on one
-/// stream made 45.8 and 48.8 (0.96 of the link), and three batches of 4 MiB 43.4.
+/// Path `gather`: bytes that a launch moves, by block size. Measured on an H100 with a warm file
+/// and 12 to 16 threads: at 4 KiB, from 128 blocks on a larger batch gained nothing, and from 512
+/// on it lost, because the ring had left the cache; at 16 KiB, 0.5, 1 and 2 MiB made 40.7, 42.3
+/// and 47.0 GiB/s; at 64 KiB, 1 and 2 MiB made 43.0 and 47.2; at 1 MiB, 2 and 4 MiB in two batches
+/// on one stream made 45.8 and 48.8 (0.96 of the link), and three batches of 4 MiB 43.4.
 const BATCH_BYTES: u64 = 512 << 10;
 const BATCH_BYTES_MIDDLE: u64 = 2 << 20;
 const BATCH_BYTES_LARGE: u64 = 4 << 20;

@@ -40,8 +40,8 @@ pub(super) fn resolve(
     let slots = slots(asked, path, asynchronous, &order, block_max);
     let seed = asked.seed.unwrap_or(1);
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
-    let workers =
-        place::workers(asked, (threads, seed), (&gpus, via.as_ref()), laid.regions, machine)?;
+    let on = (&gpus[..], via.as_ref());
+    let workers = place::workers(asked, (threads, seed), on, laid.regions, machine)?;
     let plan = JobPlan {
         name: name(asked, path, many),
         group,
@@ -86,8 +86,7 @@ pub(super) fn resolve(
         workers,
         notes: notes(asked, path),
     };
-    vet::plan(asked, &plan, grain)?;
-    Ok(plan)
+    vet::plan(asked, &plan, grain).map(|()| plan)
 }
 
 fn name(asked: &JobSpec, path: &path::Row, many: bool) -> String {

@@ -4,8 +4,8 @@
 //! A letter is one word: bits 0 to 31 the length in bytes (0 ends the kernel), 32 to 46 the slot,
 //! 47 the direction, 48 to 63 the low bits of its number. Letter `n` lies in word `n & mask`. The
 //! number of the last letter worked off goes to `answers`, `launch` to 128 bytes behind it as the
-//! kernel's last access. It also goes by itself: after `idle` nanoseconds without a letter, or `stay`
-//! altogether.
+//! kernel's last access. It also goes by itself: after `idle` nanoseconds without a letter, or
+//! `stay` altogether.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
