@@ -69,13 +69,16 @@ class Bench:
         flags += [] if path == "host" else ["--gpu", self.args.gpu]
 
         def measure():
-            job = self.gpuio(flags + list(extra))["jobs"][0]
+            record = self.gpuio(flags + list(extra))
+            # The whole process, as the peers count theirs: NVML's reader and the sampler too.
+            cpu = record["totals"][0]["cpu"]["us_per_mib"]
+            job = record["jobs"][0]
             side = job["write"] if "write" in rw else job["read"]
             total = side["latency"]["total"]
             legs = [(side["latency"].get(leg) or {}).get("p50_ns", 0) / 1e3
                     for leg in ("file", "gpu")]
             return [side["bytes_per_s"] / 2**30, side["iops"], total["p50_ns"] / 1e3,
-                    total["p99_ns"] / 1e3, job["cpu"]["us_per_mib"], *legs]
+                    total["p99_ns"] / 1e3, cpu, *legs]
 
         self.rows[row] = (measure, [])
 
@@ -105,12 +108,16 @@ class Bench:
             for row, (measure, results) in self.rows.items():
                 try:
                     results.append(measure())
-                except (RuntimeError, KeyError, subprocess.TimeoutExpired) as error:
+                except (RuntimeError, LookupError, TypeError, ValueError,
+                        subprocess.TimeoutExpired) as error:
+                    # The round keeps its place, so that ratios are of one round.
+                    results.append(None)
                     print(f"{row}: {error}", file=sys.stderr)
         print(f"\n### {title}\n")
         print("| load | GiB/s (min–max) | M/s | p50 µs | p99 µs | CPU µs/MiB | file, GPU leg p50 µs |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         for row, (_, results) in self.rows.items():
+            results = [result for result in results if result]
             if not results:
                 print(f"| {row} | did not run | | | | | |")
                 continue
@@ -124,7 +131,8 @@ class Bench:
 
 
 def ratio(found, ours, theirs, column=0):
-    pairs = [a[column] / b[column] for a, b in zip(found.get(ours, []), found.get(theirs, []))]
+    rounds = zip(found.get(ours, []), found.get(theirs, []))
+    pairs = [a[column] / b[column] for a, b in rounds if a and b]
     if pairs:
         print(f"- {ours} / {theirs}{' (CPU)' if column == 4 else ''}: "
               f"{statistics.median(pairs):.2f} ({min(pairs):.2f}–{max(pairs):.2f})")
@@ -217,8 +225,8 @@ def growth(bench, rounds):
 
     def series(label, keys):
         points = [(x, found.get(key)) for x, key in keys]
-        return label, [(x, statistics.median(r[0] for r in results)) for x, results in points
-                       if results]
+        ran = [(x, [r[0] for r in results if r]) for x, results in points if results]
+        return label, [(x, statistics.median(rates)) for x, rates in ran if rates]
 
     for block in ("4K", "64K", "1M"):
         plot(bench.args.plots, f"threads-{block}", f"{block} random reads of a warm file: GiB/s by threads",

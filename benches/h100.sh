@@ -68,7 +68,7 @@ for path in sorted(glob.glob(work + "/*.json")):
         read = job["read"] if job["read"]["ios"] else job["write"]
         total = read["latency"]["total"]
         add(path.split("/")[-1].split(".")[0], read["bytes_per_s"] / 2**30, read["iops"],
-            total["p50_ns"] / 1e3, total["p99_ns"] / 1e3, job["cpu"]["us_per_mib"])
+            total["p50_ns"] / 1e3, total["p99_ns"] / 1e3, record["totals"][0]["cpu"]["us_per_mib"])
 for path in glob.glob(work + "/cufile.*"):
     for line in open(path):
         numbers = [float(n) for n in re.findall(r"([0-9.]+) (?:GiB/s|IOPS|us/MiB|us)", line)]

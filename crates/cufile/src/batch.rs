@@ -150,6 +150,12 @@ impl Batch {
         Ok(())
     }
 
+    /// The most entries of one submit.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.events.len()
+    }
+
     /// Entries pushed and not submitted.
     #[must_use]
     pub fn pushed(&self) -> usize {

@@ -135,11 +135,15 @@ KERNEL gpuio_resident(u64 letters, u64 mask, u64 answers, u64 host, u64 device, 
             const u64 mark = number & 0xffff;
             u64 letter = acquire(at);
             u64 since = 0;
+            // Also where a letter always waits: once in a while is often enough.
+            if ((number & 63) == 0 && nanoseconds() - began > stay) {
+                // A letter of length 0 ends the kernel for all threads.
+                letter = mark << 48;
+            }
             while (letter >> 48 != mark) {
                 const u64 now = nanoseconds();
                 since = since == 0 ? now : since;
                 if (now - since > idle || now - began > stay) {
-                    // A letter of length 0 ends the kernel for all threads.
                     letter = 0;
                     break;
                 }

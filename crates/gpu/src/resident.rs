@@ -28,8 +28,9 @@ pub const IDLE: Duration = Duration::from_millis(2);
 /// After so long the kernel goes in any case: a GPU that drives a display ends kernels after some
 /// seconds.
 pub const STAY: Duration = Duration::from_millis(500);
-/// The most slots: a letter has 15 bits for one.
-pub const SLOTS_MOST: u32 = 1 << 15;
+/// The most slots: a letter has 15 bits for one, and the mailbox, of at most 2^15 letters, has one
+/// letter more than slots.
+pub const SLOTS_MOST: u32 = (1 << 15) - 1;
 
 /// Threads of the kernel's one block: a page takes one load of 16 bytes in each.
 const THREADS: u32 = 256;
@@ -110,7 +111,8 @@ impl Resident {
             return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
         };
         let kernel = Module::load(context, &ptx)?.kernel(c"gpuio_resident")?;
-        let letters = sides.slots.next_power_of_two() as usize;
+        // One more than can be under way, for the letter that ends the kernel.
+        let letters = (sides.slots + 1).next_power_of_two() as usize;
         let answers = (letters * size_of::<u64>()).next_multiple_of(APART);
         let page = Pinned::alloc(context, answers + 2 * APART)?;
         // SAFETY: the page's own bytes, which nobody else knows yet.
@@ -134,6 +136,12 @@ impl Resident {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.page.len() as u64
+    }
+
+    /// How often the kernel was launched.
+    #[must_use]
+    pub fn launches(&self) -> u64 {
+        self.launches
     }
 
     /// Letters posted whose answers were not taken yet.

@@ -115,7 +115,7 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
     })
 }
 
-/// The quick run's size: about a minute with a GPU's five paths, verification included, on a data
+/// The quick run's size: about a minute without a GPU, a few with all paths, on a data
 /// set that suits this disk and memory.
 fn quick_run(bench: &Bench) -> Spec {
     const MIB: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 //!
 //! Each `cuFileRead` and `cuFileWrite` blocks, and inside the library the way through host memory
 //! (compatibility mode), if it is taken, can't be told from the way past it: the whole time is the
-//! file leg's and there is no GPU leg. One handle per file and one registered buffer per worker.
+//! file leg's and there is no GPU leg. One handle per file, and each slot a registered buffer.
 
 pub(super) mod ends;
 pub(super) mod progress;

@@ -72,8 +72,10 @@ fn open(config: Config) -> Result<Opened, PathError> {
     let (gpu, cufile) = sides(NAME, &config)?;
     let full = gpu.batch.clamp(1, config.slots);
     let block = config.block_max as usize;
-    let submit = |_| {
-        let batch = Batch::set_up(&cufile.driver, full, block);
+    let submit = |number: u32| {
+        // The last handle takes what is left, so that no buffer is counted that nobody can use.
+        let capacity = full.min(config.slots - number * full);
+        let batch = Batch::set_up(&cufile.driver, capacity, block);
         let batch = batch.map_err(|error| setup(NAME, error.to_string()))?;
         Ok(Submit { batch, slots: Vec::with_capacity(full as usize) })
     };
@@ -115,7 +117,7 @@ impl Parts {
             return false;
         };
         let Submit { batch, slots } = &mut self.submits[number];
-        let count = self.open.len().min(self.full);
+        let count = self.open.len().min(batch.capacity());
         for slot in self.open.drain(..count) {
             let Some((request, done)) = self.progress.of(slot) else { continue };
             let (piece, handle) = (self.ends.rest(&request, done), self.ends.handle(&request));
@@ -169,6 +171,8 @@ impl Parts {
                     "cuFile told of an I/O (cookie {cookie:#x}) that is not under way, or twice of \
                      one: its batches can't be counted"
                 )));
+                // One of the others may be under way though the library no longer says so.
+                self.stuck = true;
                 continue;
             };
             let slot = slots.swap_remove(at);

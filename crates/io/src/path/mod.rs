@@ -138,9 +138,9 @@ pub enum PathError {
     },
     /// The library that moves the bytes ended nothing for too long.
     #[error(
-        "path {path}: cuFile has ended none of {out} I/Os for {seconds} s, and may never do. Its \
-         batches wait for ever where they hold more I/Os than its pool has buffers \
-         (properties.posix_pool_slab_count): lower --depth or --threads, or look at the storage"
+        "path {path}: cuFile has ended none of {out} I/Os for {seconds} s, and may never do. Look \
+         at the storage; batches wait for ever where they hold more I/Os than cuFile's pool has \
+         buffers (properties.posix_pool_slab_count): lower --depth or --threads"
     )]
     Silent {
         /// Path name.

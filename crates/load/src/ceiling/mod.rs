@@ -114,10 +114,11 @@ impl Seen<'_> {
         }
     }
 
-    /// Whether the job's bytes end in GPU memory, over a path of this row's.
+    /// Whether the job's bytes end in GPU memory over that GPU's own PCIe link: those that come by
+    /// way of another GPU do not.
     fn ends_in_gpu_memory(&self) -> bool {
         use gpuio_record::MemoryKind::{Device, Vmm};
-        self.path.needs_gpu && matches!(self.job.memory, Device | Vmm)
+        self.path.needs_gpu && self.job.via.is_none() && matches!(self.job.memory, Device | Vmm)
     }
 }
 
@@ -182,9 +183,14 @@ fn restore(plans: &mut [CeilingPlan], jobs: &[JobPlan]) {
         if job.read_percent == 100 || !held {
             continue;
         }
-        // Reads of a mixed load are verified too: they must find the pattern each time.
+        // Reads of a mixed load are verified too: they must find the pattern each time. It may be
+        // refused where they would not, so that no other load counts on it.
         let mixed = job.read_percent > 0;
-        if mixed || restoring.contains(&job.name) || !done.contains(&parts(job)) {
+        if mixed {
+            plan.restores = true;
+            continue;
+        }
+        if restoring.contains(&job.name) || !done.contains(&parts(job)) {
             done.push(parts(job));
             restoring.push(job.name.clone());
             plan.restores = true;
@@ -262,6 +268,10 @@ fn at_its_time(plan: &CeilingPlan, job: Option<&JobPlan>, results: &[JobResult])
     let (CeilingSource::Result { job: other }, Some(job)) = (&plan.source, job) else {
         return plan.clone();
     };
+    // A load that writes leaves other data than it found, which nothing planned to put right.
+    if job.read_percent < 100 {
+        return plan.clone();
+    }
     let there = cached(other);
     let alike = |here: f64| there.is_none_or(|there| (here - there).abs() <= CACHE_ALIKE);
     if plan.jobs.iter().filter_map(cached).all(alike) {

@@ -32,6 +32,8 @@ const BATCH_CUFILE: u32 = 16;
 /// I/Os in batches of all threads together: without nvidia-fs each takes a buffer of cuFile's pool,
 /// which has 64 for blocks above 4 KiB unless it is configured otherwise.
 const POOL_CUFILE: u32 = 64;
+/// The same for blocks above 1 MiB.
+const POOL_CUFILE_LARGE: u32 = 32;
 /// Streams per thread that nobody asked for, at most: each takes a channel of the GPU.
 const STREAMS_MOST: u32 = 16;
 /// Batches of path `gather`: one is filled while two are under way. Each has a stream of its own,
@@ -172,7 +174,12 @@ pub(super) struct Cufile {
 
 /// A batch is as deep as it has I/Os, and gdsio's `-B` is both. A stream runs one I/O after
 /// another, so without a word about streams each slot, or each batch, has one.
-pub(super) fn cufile(job: &JobSpec, path: &path::Row, calls: path::Calls) -> Cufile {
+pub(super) fn cufile(
+    job: &JobSpec,
+    path: &path::Row,
+    calls: path::Calls,
+    block_max: u64,
+) -> Cufile {
     let theirs = is_fio(job) || is_gdsio(job);
     let (depth, batch) = if path.batches {
         let asked = job.batch.or(job.gather_batch);
@@ -181,7 +188,8 @@ pub(super) fn cufile(job: &JobSpec, path: &path::Row, calls: path::Calls) -> Cuf
             (None, true) => 1,
             (Some(depth), false) => depth.min(BATCH_CUFILE),
             (None, false) if calls == path::Calls::Batch => {
-                BATCH_CUFILE.min(POOL_CUFILE / job.threads.unwrap_or(1).max(1)).max(1)
+                let pool = if block_max > 1 << 20 { POOL_CUFILE_LARGE } else { POOL_CUFILE };
+                BATCH_CUFILE.min(pool / job.threads.unwrap_or(1).max(1)).max(1)
             }
             (None, false) => BATCH_CUFILE,
         });

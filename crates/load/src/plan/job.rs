@@ -118,7 +118,8 @@ fn slots(
     block_max: u64,
 ) -> Slots {
     if let path::Mover::Cufile(calls) = path.mover {
-        let defaults::Cufile { depth, streams, batch } = defaults::cufile(asked, path, calls);
+        let defaults::Cufile { depth, streams, batch } =
+            defaults::cufile(asked, path, calls, block_max);
         return Slots { depth, streams, batch, scatter: None };
     }
     if path.batches {

@@ -39,6 +39,10 @@ pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
         let what = "batch and gather_batch say the same of this path, and differ; leave one out";
         return Err(PlanError::usage(asked, "batch", what));
     }
+    if batch_path && asked.batch.is_some_and(|batch| asked.depth.is_some_and(|d| d < batch)) {
+        let what = "a batch holds no more I/Os than the depth has; raise depth, or lower batch";
+        return Err(PlanError::usage(asked, "batch", what));
+    }
     if asked.rdma_url.is_some() {
         let what = "an RDMA URL needs cuFile's user-space path, which is not built into this gpuio";
         return Err(PlanError::unavailable(asked, "rdma_url", what));

@@ -29,7 +29,8 @@ use gpuio_io::clock::Clock;
 use gpuio_io::path::CufileDriver;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
-    Ceiling, EndedHow, JobPlan, JobResult, LeftOut, Plan, RunTotals, SetupTimes, Warning,
+    Ceiling, CeilingSource, EndedHow, JobPlan, JobResult, LeftOut, Plan, RunTotals, SetupTimes,
+    Warning,
 };
 
 use crate::dataset::MakeError;
@@ -120,9 +121,10 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;
     let interval_ns = plan.interval_ns;
-    let mut unable = Vec::new();
     let mut why = None;
-    for jobs in plan.jobs.chunk_by(|a, b| a.group == b.group) {
+    let groups: Vec<Vec<JobPlan>> =
+        plan.jobs.chunk_by(|a, b| a.group == b.group).map(<[JobPlan]>::to_vec).collect();
+    for jobs in groups.iter().map(Vec::as_slice) {
         if means.stop.load(Ordering::Relaxed) {
             ran.ended = EndedHow::Interrupted;
             break;
@@ -142,7 +144,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         match outcome.and(wrote.map_err(RunError::from)) {
             Ok(()) => {}
             Err(error) if ran.totals.len() == known && one_of_all(jobs, &error) => {
-                unable.extend(jobs.iter().map(|job| (job.name.clone(), left_out(job, &error))));
+                leave_out(plan, jobs, &error);
                 why.get_or_insert(error);
             }
             Err(error) if ran.jobs.is_empty() => {
@@ -166,10 +168,6 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         let _ = data.finish();
         return Err(error);
     }
-    for (name, out) in unable {
-        plan.jobs.retain(|job| job.name != name);
-        plan.left_out.push(out);
-    }
     let began = clock.now();
     ceilings::find(plan, means, clock, &contexts, &mut data, watch, &mut ran);
     ran.setup.ceilings_ns = clock.now() - began;
@@ -189,8 +187,21 @@ fn one_of_all(jobs: &[JobPlan], error: &RunError) -> bool {
     all && matches!(error, RunError::Path { .. })
 }
 
-fn left_out(job: &JobPlan, error: &RunError) -> LeftOut {
-    LeftOut { path: job.path.choice.got.clone(), why: error.to_string() }
+/// Takes jobs out of the plan, and out of the ceilings that were planned for them.
+fn leave_out(plan: &mut Plan, jobs: &[JobPlan], error: &RunError) {
+    let gone = |name: &String| jobs.iter().any(|job| job.name == *name);
+    let runtime_ns = jobs.iter().find_map(|job| job.ceilings_ns).unwrap_or(0);
+    for ceiling in &mut plan.ceilings {
+        ceiling.jobs.retain(|name| !gone(name));
+        if matches!(&ceiling.source, CeilingSource::Result { job } if gone(job)) {
+            ceiling.source = CeilingSource::Measured { runtime_ns };
+        }
+    }
+    plan.ceilings.retain(|ceiling| !ceiling.jobs.is_empty());
+    plan.jobs.retain(|job| !gone(&job.name));
+    let why = error.to_string();
+    let out = |job: &JobPlan| LeftOut { path: job.path.choice.got.clone(), why: why.clone() };
+    plan.left_out.extend(jobs.iter().map(out));
 }
 
 fn overall(ran: &Ran, stopped: bool) -> EndedHow {

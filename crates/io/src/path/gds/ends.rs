@@ -20,7 +20,7 @@ const GPU_PAGE: usize = 64 << 10;
 pub(in crate::path) struct GdsEnds {
     // Drop order: handles and registrations go before the memory, which cuFile must not lose.
     handles: Vec<Handle>,
-    _registered: Vec<Buffer>,
+    registered: Vec<Buffer>,
     judge: Judge,
     destination: DeviceBuf,
     stride: usize,
@@ -130,7 +130,7 @@ impl GdsEnds {
         let registered = registered.map_err(|error| setup(path, error.to_string()))?;
         let handles = config.files.iter().map(|file| handle(path, &cufile.driver, file));
         let handles = handles.collect::<Result<Vec<Handle>, PathError>>()?;
-        Ok(GdsEnds { handles, _registered: registered, judge, destination, stride, path })
+        Ok(GdsEnds { handles, registered, judge, destination, stride, path })
     }
 
     /// What the record is told: which library moves the bytes, and where the memory is.
@@ -152,12 +152,12 @@ impl GdsEnds {
     /// of the destination.
     pub(in crate::path) fn rest(&self, request: &Request, done: u32) -> Piece {
         let place = self.place(request.slot, request.len);
-        Piece {
-            base: self.destination.ptr().byte_add(place.at as u64).0,
-            at: u64::from(done),
-            len: (request.len - done) as usize,
-            offset: request.offset + u64::from(done),
-        }
+        let base = self.destination.ptr().byte_add(place.at as u64);
+        let left = (request.len - done) as usize;
+        let done = u64::from(done);
+        let (base, at) =
+            if self.registered.is_empty() { (base.byte_add(done), 0) } else { (base, done) };
+        Piece { base: base.0, at, len: left, offset: request.offset + done }
     }
 
     pub(in crate::path) fn handle(&self, request: &Request) -> &Handle {

@@ -279,6 +279,7 @@ fn cufiles_batches_and_streams() {
     assert_eq!(shape("path=gds-batch"), (16, Some(16), 0, None));
     assert_eq!(shape("path=gds-batch\nthreads=8"), (8, Some(8), 0, None));
     assert_eq!(shape("path=gds-batch\nthreads=100"), (1, Some(1), 0, None));
+    assert_eq!(shape("path=gds-batch\nthreads=4\nbs=4m"), (8, Some(8), 0, None));
     assert_eq!(shape("path=gds-batch\ndepth=40"), (40, Some(16), 0, None));
     assert_eq!(shape("path=gds-batch\ndepth=4\ngather_batch=9"), (4, Some(4), 0, None));
     assert_eq!(shape("path=gds-batch-stream\ndepth=40"), (40, Some(16), 3, None));
