@@ -176,5 +176,9 @@ fn controls(register: u16) -> Vec<AcsControl> {
         AcsControl::EgressControl,
         AcsControl::DirectTranslated,
     ];
-    all.into_iter().enumerate().filter(|(bit, _)| register >> bit & 1 != 0).map(|(_, c)| c).collect()
+    all.into_iter()
+        .enumerate()
+        .filter(|(bit, _)| register >> bit & 1 != 0)
+        .map(|(_, c)| c)
+        .collect()
 }

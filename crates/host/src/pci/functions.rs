@@ -153,7 +153,8 @@ fn way(dir: &Path) -> Way {
     let parts: Vec<&str> = dir.iter().filter_map(|part| part.to_str()).collect();
     let above = &parts[..parts.len().saturating_sub(1)];
     let is_function = |part: &&&str| normalize_pci(part).as_deref() == Some(**part);
-    let bridge = |part: &&str| part.strip_prefix("pci").filter(|bus| is_bus(bus)).map(str::to_owned);
+    let bridge =
+        |part: &&str| part.strip_prefix("pci").filter(|bus| is_bus(bus)).map(str::to_owned);
     Way {
         parent: above.iter().rfind(is_function).map(|part| (*part).to_owned()),
         host_bridge: above.iter().find_map(bridge),
