@@ -15,9 +15,6 @@ use crate::mount::{self, Mount};
 use crate::parse::keep;
 use crate::{HostError, Root};
 
-/// Devices stacked deeper than this are a loop in a broken tree.
-const MAX_DEPTH: usize = 8;
-
 /// Reads every block device, loop devices and such without anything behind them left out.
 /// `mounts` tell which device holds a loop device's file. What cannot be understood goes to
 /// `problems`.
@@ -112,28 +109,21 @@ fn mark(serial: &str) -> String {
     format!("{hash:08x}")
 }
 
-/// Gives each device the PCI functions of what it is made of.
-fn settle(all: &mut [BlockDevice]) {
+/// Gives each device the PCI functions of what it is made of, beside its own.
+pub fn settle(all: &mut [BlockDevice]) {
     let index: BTreeMap<String, usize> =
         all.iter().enumerate().map(|(at, device)| (device.facts.name.clone(), at)).collect();
     for at in 0..all.len() {
         let mut found = BTreeSet::new();
-        functions(all, &index, at, MAX_DEPTH, &mut found);
+        // A device may be reached by several ways, and by a broken tree from itself.
+        let mut seen = BTreeSet::from([at]);
+        let mut left = vec![at];
+        while let Some(at) = left.pop() {
+            found.extend(all[at].pci.iter().cloned());
+            let below = all[at].made_of.iter().filter_map(|name| index.get(name));
+            left.extend(below.filter(|below| seen.insert(**below)));
+        }
         all[at].pci = found.into_iter().collect();
-    }
-}
-
-fn functions(
-    all: &[BlockDevice],
-    index: &BTreeMap<String, usize>,
-    at: usize,
-    depth: usize,
-    found: &mut BTreeSet<String>,
-) {
-    found.extend(all[at].pci.iter().cloned());
-    let Some(depth) = depth.checked_sub(1) else { return };
-    for below in all[at].made_of.iter().filter_map(|name| index.get(name)) {
-        functions(all, index, *below, depth, found);
     }
 }
 

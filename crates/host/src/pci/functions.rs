@@ -74,6 +74,7 @@ fn function(
         port: config.port,
         link_now: lanes(&mut files, "current"),
         link_most: lanes(&mut files, "max"),
+        link_bytes_per_second: None,
         acs: config.acs,
         iommu_group: group,
         iommu_domain: group.and_then(|group| files.domain(group, domains)),

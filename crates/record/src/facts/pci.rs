@@ -52,6 +52,9 @@ pub struct PciFacts {
     pub link_now: Lanes,
     /// The most that this end of the link can do; the other end may do less.
     pub link_most: Lanes,
+    /// What the link carries in one direction, in bytes per second, where a capture tells that
+    /// product (`lstopo`) and not speed and width.
+    pub link_bytes_per_second: Option<u64>,
     /// Access Control Services.
     pub acs: Fact<Acs>,
     /// IOMMU group; `null` without an IOMMU that is on.
