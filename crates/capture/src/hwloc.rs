@@ -140,7 +140,11 @@ impl Reader {
             self.found.push(facts);
             known
         };
-        self.above.insert((domain, first), Above { bridge: bridge.clone(), root, node });
+        // Buses ascend on the way down.
+        let own = bridge.as_deref().and_then(place);
+        if own.is_none_or(|own| own.0 == domain && own.1 < first) {
+            self.above.insert((domain, first), Above { bridge: bridge.clone(), root, node });
+        }
         Ok(bridge)
     }
 

@@ -187,6 +187,7 @@ impl Line<'_> {
             let mut one = function(address.clone(), WHY);
             one.parent.clone_from(&bus.bridge);
             one.host_bridge.clone_from(&bus.root);
+            let below = below.filter(|(_, first, _)| *first > bus.first);
             one.secondary_bus = below.map(|(_, first, _)| first);
             one.subordinate_bus = below.map(|(_, _, last)| last);
             one.name = self.name();
@@ -195,6 +196,8 @@ impl Line<'_> {
         let Some((domain, first, last)) = below else { return self.end().map(|()| None) };
         let domain = domain.or(known.map(|bus| bus.domain)).unwrap_or(tree.domain);
         let root = known.and_then(|bus| bus.root.clone());
+        // A bridge that nobody set up has bus 0 below it, which is no way down.
+        let address = address.filter(|_| known.is_some_and(|bus| first > bus.first));
         let bus = Bus::Known(KnownBus { domain, first, last, bridge: address, root });
         let rest = self.rest();
         if rest.trim_end_matches('-').is_empty() || rest.starts_with("  ") {

@@ -285,7 +285,10 @@ fn adopt(all: &mut [PciFacts]) {
     };
     let mut below = std::collections::BTreeMap::new();
     for one in all.iter() {
-        if let (Some(bus), Some((domain, _))) = (one.secondary_bus, place(&one.address)) {
+        // A bridge that nobody set up has bus 0 below it, which is no way down.
+        if let (Some(bus), Some((domain, own))) = (one.secondary_bus, place(&one.address))
+            && bus > own
+        {
             below.insert((domain, bus), one.address.clone());
         }
     }
@@ -298,7 +301,7 @@ fn adopt(all: &mut [PciFacts]) {
         all.iter().map(|one| (one.address.clone(), one.parent.clone())).collect();
     for one in all.iter_mut().filter(|one| one.host_bridge.is_none() && way_is_known) {
         let mut top = one.address.clone();
-        // Buses ascend on the way down; a capture in which they don't ends here.
+        // Buses ascend on the way down, and there are 256.
         for _ in 0..256 {
             match parents.get(&top).cloned().flatten() {
                 Some(parent) => top = parent,

@@ -138,7 +138,9 @@ fn unescape(text: &str) -> Cow<'_, str> {
 
 /// An error at a byte of the whole text.
 pub(crate) fn error(text: &str, at: usize, wanted: &'static str) -> CaptureError {
-    let before = &text.as_bytes()[..at.min(text.len())];
+    // Where it ends too early is behind its last character, not on a line that is not there.
+    let at = at.min(text.trim_end().len());
+    let before = &text.as_bytes()[..at];
     let index = before.iter().filter(|byte| **byte == b'\n').count();
     let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let line = text[start..].lines().next().unwrap_or_default();

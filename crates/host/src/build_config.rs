@@ -70,7 +70,8 @@ pub fn read(root: &Root, release: Option<&str>, problems: &mut Vec<HostError>) -
             Err(why) => none(format!("/{packed} can't be unpacked: {why}")),
         },
         None => none(format!(
-            "neither /boot/config-{release} nor /lib/modules/{release}/config nor /{packed} is there"
+            "neither /boot/config-{release} nor /lib/modules/{release}/config nor /{packed} is \
+             there"
         )),
     }
 }

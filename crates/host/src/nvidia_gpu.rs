@@ -123,7 +123,7 @@ fn same(gpu: &GpuFacts, reading: &GpuFacts) -> bool {
     if let (Some(ours), Some(theirs)) = (gpu.uuid.known(), reading.uuid.known()) {
         return ours == theirs;
     }
-    matches!((gpu.index.known(), reading.index.known()), (Some(ours), Some(theirs)) if ours == theirs)
+    gpu.index.known().is_some() && gpu.index.known() == reading.index.known()
 }
 
 fn take(gpu: &mut GpuFacts, reading: GpuFacts) {

@@ -70,8 +70,8 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
     }
 }
 
-/// A rate in Gbit/s as drivers print it, in Mbit/s: `6.0 Gbps` (libata), `12.0 Gbit` (SAS), `100 Gb/sec (4X EDR)` (InfiniBand).
-/// `None` for `<unknown>` and whatever else is no such rate.
+/// A rate in Gbit/s as drivers print it, in Mbit/s: `6.0 Gbps` (libata), `12.0 Gbit` (SAS),
+/// `100 Gb/sec (4X EDR)` (InfiniBand). `None` for `<unknown>` and whatever else is no such rate.
 pub(crate) fn gigabits(text: &str) -> Option<u64> {
     let (figure, unit) = text.trim().split_once(' ')?;
     if !unit.starts_with('G') {
