@@ -24,6 +24,8 @@ pub(crate) const KIND: Kind = Kind {
 
 const WHY: &str = "lstopo does not tell";
 const NVIDIA: u16 = 0x10de;
+/// Class of an InfiniBand controller.
+const INFINIBAND: u32 = 0x02_0700;
 /// hwloc's own objects are nested about 30 deep.
 const MOST_DEEP: usize = 1000;
 
@@ -219,6 +221,8 @@ impl Reader {
             ..GpuFacts::default()
         });
         gpuio_host::nvidia_gpu::merge(&mut machine.gpus, gpus.collect());
+        let infiniband = self.found.iter().filter(|one| one.class == Some(INFINIBAND));
+        let infiniband: Vec<String> = infiniband.map(|one| one.address.clone()).collect();
         merge::functions(machine, self.found);
         if !self.nodes.is_empty() {
             machine.host.numa.nodes = self.nodes;
@@ -235,7 +239,8 @@ impl Reader {
                 Named::Network => {
                     let card = merge::card(machine, Some(&pci), None, Some(&name));
                     if !card.interfaces.iter().any(|one| one.name == name) {
-                        let carries = name.starts_with("ib").then_some(LinkLayer::Infiniband);
+                        // A card for both has the class of what it was set up for.
+                        let carries = infiniband.contains(&pci).then_some(LinkLayer::Infiniband);
                         let new = InterfaceFacts { name, carries, ..InterfaceFacts::default() };
                         card.interfaces.push(new);
                     }
