@@ -6,7 +6,9 @@ mod topology;
 use gpuio_record::facts::{BlockFacts, BlockKind, DeviceNumber};
 
 pub use sample::{BlockSample, parse_stat, sample};
-pub(crate) use topology::{Place, place_of, place_of_name};
+pub(crate) use topology::{
+    Place, is_nvme_controller, last_pci_address, place_of, place_of_name, relative,
+};
 
 use crate::parse::{chosen, keep};
 use crate::{HostError, Root, numa, statx};
@@ -28,6 +30,11 @@ pub fn read(
 /// As [`read`], by kernel name (`nvme0n1p1`, `dm-0`).
 pub fn read_name(root: &Root, name: &str, problems: &mut Vec<HostError>) -> Option<BlockFacts> {
     place_of_name(root, name).map(|place| describe(root, &place, problems, MAX_DEPTH))
+}
+
+/// The device at `place` without its members.
+pub(crate) fn shallow(root: &Root, place: &Place, problems: &mut Vec<HostError>) -> BlockFacts {
+    describe(root, place, problems, 0)
 }
 
 fn describe(root: &Root, place: &Place, problems: &mut Vec<HostError>, depth: usize) -> BlockFacts {

@@ -1,8 +1,11 @@
-//! What NFS mounts moved: `/proc/self/mountstats` (Linux 2.6.17, `fs/nfs/super.c`).
+//! NFS mounts: what their options say, and what they moved: `/proc/self/mountstats` (Linux 2.6.17,
+//! `fs/nfs/super.c`).
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+
+use gpuio_record::facts::NfsFacts;
 
 use crate::parse::unescape_octal;
 use crate::{HostError, Malformed, Root};
@@ -91,4 +94,42 @@ fn nfs_mount(line: &[u8]) -> Option<PathBuf> {
         return None;
     };
     matches!(*kind, b"nfs" | b"nfs4").then(|| PathBuf::from(OsString::from_vec(unescape_octal(at))))
+}
+
+/// What a mount's source (`SERVER:EXPORT`) and options say (nfs(5)). The interface stays unknown:
+/// routes tell it.
+#[must_use]
+pub fn of_options<'o>(source: &str, options: impl Iterator<Item = &'o str>) -> NfsFacts {
+    let (server, export) = split_source(source);
+    let mut facts = NfsFacts {
+        server: server.to_owned(),
+        export: export.to_owned(),
+        connections: 1,
+        ..NfsFacts::default()
+    };
+    for (key, value) in options.filter_map(|option| option.split_once('=')) {
+        match key {
+            "vers" | "nfsvers" => facts.version = Some(value.to_owned()),
+            "proto" => facts.transport = Some(value.to_owned()),
+            "addr" => facts.address = Some(value.to_owned()),
+            "port" => facts.port = value.parse().ok(),
+            "rsize" => facts.read_bytes = value.parse().ok(),
+            "wsize" => facts.write_bytes = value.parse().ok(),
+            "nconnect" => facts.connections = value.parse().unwrap_or(1),
+            _ => {}
+        }
+    }
+    facts
+}
+
+/// `server:/export` or `[fd00::7]:/export`; the brackets go.
+fn split_source(source: &str) -> (&str, &str) {
+    if let Some((server, export)) = source.strip_prefix('[').and_then(|rest| rest.split_once("]:"))
+    {
+        return (server, export);
+    }
+    source.split_once(":/").map_or_else(
+        || source.split_once(':').unwrap_or((source, "")),
+        |(server, _)| (server, &source[server.len() + 1..]),
+    )
 }

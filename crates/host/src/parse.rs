@@ -70,6 +70,23 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
     }
 }
 
+/// A rate in Gbit/s as drivers print it, in Mbit/s: `6.0 Gbps` (libata), `12.0 Gbit` (SAS),
+/// `100 Gb/sec (4X EDR)` (InfiniBand). `None` for `<unknown>` and whatever else is no such rate.
+pub(crate) fn gigabits(text: &str) -> Option<u64> {
+    let (figure, unit) = text.trim().split_once(' ')?;
+    if !unit.starts_with('G') {
+        return None;
+    }
+    let (whole, part) = figure.split_once('.').unwrap_or((figure, "0"));
+    if part.is_empty() || part.len() > 3 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok()?;
+    let thousandths: u64 = format!("{part:0<3}").parse().ok()?;
+    let megabits = whole.checked_mul(1000)?.checked_add(thousandths)?;
+    (megabits > 0).then_some(megabits)
+}
+
 /// Undoes the escapes of `/proc` tables: space, tab, newline, backslash and `#` as `\ooo`
 /// (proc_pid_mountinfo(5), Linux `mangle_path`). A backslash not followed by three octal
 /// digits below 256 stands for itself.

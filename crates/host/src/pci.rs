@@ -1,17 +1,16 @@
 //! PCIe links: `/sys/bus/pci/devices/ADDRESS/{current,max}_link_{speed,width}`
-//! (Documentation/PCI/sysfs-pci.rst, Linux 4.13) of a device and of all bridges above it.
+//! (Documentation/PCI/sysfs-pci.rst, Linux 4.13) of a device and of all bridges above it, and the
+//! list of all functions.
+
+mod config_space;
+mod functions;
+
+pub use config_space::{Config, parse_config};
+pub use functions::read;
+pub use gpuio_record::facts::Lanes;
 
 use crate::numa::normalize_pci;
 use crate::{HostError, Malformed, Root};
-
-/// Speed and width of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lanes {
-    /// Transfers per second of one lane, in millions; `None` when the kernel does not say.
-    pub mega_transfers: Option<u64>,
-    /// Lanes; `None` when the kernel does not say.
-    pub width: Option<u64>,
-}
 
 /// A PCI function on the way from a device to the processor.
 #[derive(Debug, Clone, PartialEq, Eq)]

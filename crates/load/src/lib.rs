@@ -6,6 +6,7 @@
 
 pub(crate) mod ceiling;
 pub mod dataset;
+pub mod machine;
 pub mod pace;
 pub mod pattern;
 pub mod places;

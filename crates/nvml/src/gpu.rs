@@ -67,6 +67,10 @@ impl Link {
 /// Everything of a GPU that does not move while a load runs, each reading on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings {
+    /// Number by which the driver and nvidia-smi call it.
+    pub index: Result<u32, Unread>,
+    /// Number of its node `/dev/nvidiaN`.
+    pub minor: Result<u32, Unread>,
     /// Its product's name.
     pub name: Result<String, Unread>,
     /// Its UUID (`GPU-…`).
@@ -89,6 +93,8 @@ impl Gpu<'_> {
     pub fn readings(&self) -> Readings {
         let device = &self.0;
         Readings {
+            index: read("index", device.index()),
+            minor: read("minor number", device.minor_number()),
             name: read("name", device.name()),
             uuid: read("UUID", device.uuid()),
             pci: read("PCI address", device.pci_info()).map(|info| address(&info.bus_id)),
@@ -147,7 +153,7 @@ impl Gpu<'_> {
     }
 }
 
-fn read<T>(what: &'static str, answer: Result<T, NvmlError>) -> Result<T, Unread> {
+pub(crate) fn read<T>(what: &'static str, answer: Result<T, NvmlError>) -> Result<T, Unread> {
     answer.map_err(|error| Unread::new(what, &error))
 }
 
@@ -157,7 +163,7 @@ fn link(generation: Result<u32, NvmlError>, lanes: Result<u32, NvmlError>) -> Re
 }
 
 /// NVML prints a domain of 8 digits in upper case (`00000000:3B:00.0`), sysfs of 4 in lower.
-fn address(nvml: &str) -> String {
+pub(crate) fn address(nvml: &str) -> String {
     let lower = nvml.to_ascii_lowercase();
     match lower.split_once(':') {
         Some((domain, rest)) => {

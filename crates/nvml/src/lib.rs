@@ -11,6 +11,7 @@
 
 mod counter;
 mod gpu;
+mod nvlink;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -19,6 +20,7 @@ use nvml_wrapper::error::NvmlError;
 
 pub use counter::{Counter, Width};
 pub use gpu::{Bar1, Gpu, Link, Readings};
+pub use nvlink::{NvLink, NvLinkEnd, NvLinks};
 
 /// The library by the name that the driver installs; the one without a number comes with
 /// development packages only.

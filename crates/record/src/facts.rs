@@ -5,18 +5,32 @@
 //! hidden from this process, or because the thing does not exist. A unit is the last word of a
 //! field's name: `_bytes`, `_ns`, `_kib`; a field without one is a count or a name.
 
+mod drive;
+mod gpu;
+mod known;
 mod machine;
+mod mounted;
+mod nic;
+mod pci;
 mod storage;
+mod system;
 mod target;
 
+pub use drive::{ArrayFacts, BlockDevice, DriveLink, NvmeController, NvmeFacts};
+pub use gpu::{Bar1Facts, GpuFacts, NvLinkEnd, NvLinkPeer, PcieGeneration};
+pub use known::Fact;
 pub use machine::{
     CgroupLimit, Containment, CpuFacts, HostFacts, HugePages, KernelFacts, MemoryFacts, NumaFacts,
     NumaNode, PciLocality, ReadProblem, ResourceLimit,
 };
+pub use mounted::{MountKind, MountedStorage, NfsFacts};
+pub use nic::{InterfaceFacts, LinkLayer, NicFacts, RdmaFacts, RdmaPort};
+pub use pci::{Acs, AcsControl, Lanes, PciFacts, PciPort};
 pub use storage::{
     BlockCounters, BlockFacts, BlockKind, DeviceNumber, DirectAlignment, FileFacts, MountFacts,
     ProcessIo, Residency, ResidencyMethod, TargetStorage,
 };
+pub use system::{KernelConfig, Machine, ModuleFacts, Settings};
 pub use target::{
     BlockTarget, Holder, MountedAt, OtherKind, Signature, TargetFacts, TargetKind, Unchecked,
 };

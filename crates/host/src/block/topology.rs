@@ -49,7 +49,7 @@ fn resolve(root: &Root, link: &str) -> Option<Place> {
 }
 
 /// A path with its links resolved, relative to the root.
-fn relative(root: &Root, path: &Path) -> Option<PathBuf> {
+pub(crate) fn relative(root: &Root, path: &Path) -> Option<PathBuf> {
     let base = root.join("").canonicalize().ok()?;
     let full = path.canonicalize().ok()?;
     full.strip_prefix(base).ok().map(Path::to_owned)
@@ -59,6 +59,11 @@ impl Place {
     /// A file in the device's directory, relative to the root.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
+    }
+
+    /// The device's directory, relative to the root.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Whether the directory holds an entry `name`.
@@ -144,7 +149,8 @@ impl Place {
     }
 }
 
-fn last_pci_address(dir: &Path) -> Option<String> {
+/// The last PCI address among a path's names.
+pub(crate) fn last_pci_address(dir: &Path) -> Option<String> {
     let parts = dir.iter().rev().filter_map(|part| part.to_str());
     parts.filter_map(|part| numa::normalize_pci(part).filter(|address| address == part)).next()
 }
@@ -156,7 +162,7 @@ fn is_nvme_subsystem(dir: &Path) -> bool {
 }
 
 /// `nvme0`, and not `nvme0n1` or `nvme0c0n1`.
-fn is_nvme_controller(name: &str) -> bool {
+pub(crate) fn is_nvme_controller(name: &str) -> bool {
     name.strip_prefix("nvme")
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }

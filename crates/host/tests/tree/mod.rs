@@ -1,5 +1,9 @@
 //! A small tree that looks like a system.
 
+#![allow(dead_code, reason = "each test file that shares this uses a part of it")]
+
+pub(crate) mod table;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -45,7 +49,6 @@ impl Tree {
     }
 
     /// A block device: its directory, its links, its number and size.
-    #[allow(dead_code, reason = "not every test file that shares this makes devices")]
     pub(crate) fn device(&self, dir: &str, number: &str, sectors: u64) -> &Self {
         let name = Path::new(dir).file_name().unwrap().to_str().unwrap();
         fs::create_dir_all(self.path(&format!("{dir}/holders"))).unwrap();
@@ -58,7 +61,6 @@ impl Tree {
     }
 }
 
-#[allow(dead_code, reason = "not every test file that shares this makes devices")]
 pub(crate) fn number(major: u32, minor: u32) -> DeviceNumber {
     DeviceNumber { major, minor }
 }

@@ -1,0 +1,50 @@
+//! `ls -l /dev/disk/by-path`: links that udev names by PCI address (systemd's `path_id`).
+
+use gpuio_host::numa::normalize_pci;
+
+use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "ls -l /dev/disk/by-path",
+    most_bytes: crate::SHORT,
+    looks_like: |text| {
+        text.lines().any(|line| line.contains("pci-") && line.contains(" -> ../../"))
+    },
+    add,
+};
+
+fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    for (index, line) in lines(text, "ls -l") {
+        let total = line.trim_start().strip_prefix("total ").map(str::trim);
+        if total.is_some_and(|blocks| blocks.parse::<u64>().is_ok()) {
+            continue;
+        }
+        let Some((left, target)) = line.split_once(" -> ") else {
+            return Err(CaptureError::new(index, line, 0, "a link, like pci-… -> ../../nvme0n1"));
+        };
+        let device = target.trim().rsplit('/').next().unwrap_or_default();
+        if captured.machine.block.len() > MOST_DEVICES {
+            return Err(CaptureError::new(index, line, 0, "fewer devices"));
+        }
+        if device.is_empty() || device.contains(char::is_whitespace) {
+            return Err(CaptureError::at(index, line, target, "a device, like ../../nvme0n1"));
+        }
+        let name = left.rsplit(' ').next().unwrap_or_default();
+        let Some((_, after)) = name.rsplit_once("pci-") else {
+            // Disks of other buses have no address here.
+            merge::disk_or_partition(&mut captured.machine, device);
+            continue;
+        };
+        // `0000:2e:00.0-nvme-1`: the address ends at the dash.
+        let address = after.split('-').next().unwrap_or_default();
+        let Some(address) = normalize_pci(address) else {
+            return Err(CaptureError::at(index, line, after, "a PCI address, like 0000:2e:00.0"));
+        };
+        let block = merge::disk_or_partition(&mut captured.machine, device);
+        if block.facts.disk.is_none() {
+            block.facts.pci_address = Some(address.clone());
+            block.pci = vec![address];
+        }
+    }
+    Ok(())
+}

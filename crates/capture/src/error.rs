@@ -1,0 +1,49 @@
+//! What can be wrong with a text.
+
+use thiserror::Error;
+
+/// A place in a text that is not what its tool prints.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "line {line}, column {column}: {wanted} was expected, and {text:?} stands there; send the \
+     text whole, as the tool printed it"
+)]
+pub struct CaptureError {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// What stands there, cut to 60 characters.
+    pub text: String,
+    /// What was expected.
+    pub wanted: &'static str,
+}
+
+impl CaptureError {
+    /// At byte `at` of the line at `index`, counted from 0.
+    pub(crate) fn new(index: usize, line: &str, at: usize, wanted: &'static str) -> Self {
+        let before = line.char_indices().take_while(|(byte, _)| *byte < at).count();
+        CaptureError {
+            line: index + 1,
+            column: before + 1,
+            text: line.chars().skip(before).take(60).collect(),
+            wanted,
+        }
+    }
+
+    /// Where `part`, a slice of `line`, begins.
+    pub(crate) fn at(index: usize, line: &str, part: &str, wanted: &'static str) -> Self {
+        let start = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
+        let inside = start <= line.len();
+        CaptureError::new(index, line, if inside { start } else { 0 }, wanted)
+    }
+
+    pub(crate) fn too_long(bytes: usize) -> Self {
+        CaptureError {
+            line: 1,
+            column: 1,
+            text: format!("{bytes} bytes"),
+            wanted: "a text of 1 MiB at most (32 MiB of lspci -vv and of lstopo)",
+        }
+    }
+}

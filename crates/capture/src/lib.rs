@@ -1,0 +1,106 @@
+//! A machine from text, as support engineers send it: what `lspci`, `nvidia-smi`, `mount` and
+//! others printed, into the same types that `host` reads from the kernel.
+//!
+//! Each text knows a part. [`add`] puts one into a [`Captured`], in any order: functions are told
+//! by PCI address, devices by kernel name, and what one text knows stays when another does not.
+//! Lines of a prompt with the command, blank lines and lines of dots are passed over; anything
+//! else that a tool does not print is a [`CaptureError`] with line and column. Nothing here reads
+//! the system. A text may be 1 MiB long, of `lspci -vv` and `lstopo` 32 MiB, and hold no more
+//! devices than a machine can have.
+
+mod by_path;
+mod error;
+mod hwloc;
+mod ibdev2netdev;
+mod lspci_tree;
+mod lspci_verbose;
+mod mdstat;
+mod merge;
+mod mounts;
+mod nvidia_query;
+mod nvidia_topo;
+mod xml;
+
+pub use error::CaptureError;
+pub use nvidia_topo::Matrix;
+
+use gpuio_record::facts::Machine;
+
+/// The longest text of the wordy kinds, in bytes. `lspci -vv` of a server of 200 functions has
+/// 600 kB, `lstopo`'s XML with all caches 2 MB.
+const LONG: usize = 32 << 20;
+/// The longest text of the others, in bytes.
+const SHORT: usize = 1 << 20;
+/// More of each than any machine has: what goes beyond is an error, so that a hostile text costs
+/// seconds at most.
+const MOST_FUNCTIONS: usize = 16_384;
+const MOST_DEVICES: usize = 4096;
+const MOST_GPUS: usize = 1024;
+
+/// What captures told.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Captured {
+    /// The machine, as far as it is known.
+    pub machine: Machine,
+    /// `nvidia-smi topo`'s matrix as printed: what the tool makes of the machine, to be held
+    /// against it.
+    pub matrix: Option<Matrix>,
+}
+
+/// A kind of text.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// The command that prints it.
+    pub command: &'static str,
+    /// The longest text that is read, in bytes.
+    pub most_bytes: usize,
+    /// Whether a text looks like it: a guess by its first marks.
+    looks_like: fn(&str) -> bool,
+    add: fn(&str, &mut Captured) -> Result<(), CaptureError>,
+}
+
+/// Every kind of text, the more certain marks first.
+pub const KINDS: [Kind; 9] = [
+    hwloc::KIND,
+    lspci_tree::KIND,
+    lspci_verbose::KIND,
+    nvidia_query::KIND,
+    nvidia_topo::KIND,
+    ibdev2netdev::KIND,
+    by_path::KIND,
+    mdstat::KIND,
+    mounts::KIND,
+];
+
+/// The kind that a text looks like; `None` when it looks like none.
+#[must_use]
+pub fn kind_of(text: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| (kind.looks_like)(text))
+}
+
+/// Puts what a text says into `captured`. On an error nothing of it is in.
+///
+/// # Errors
+/// [`CaptureError`] with the first line and column that is not understood.
+pub fn add(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    if text.len() > kind.most_bytes {
+        return Err(CaptureError::too_long(text.len()));
+    }
+    let mut with = captured.clone();
+    (kind.add)(text, &mut with)?;
+    merge::settle(&mut with.machine);
+    *captured = with;
+    Ok(())
+}
+
+/// Lines with their index, without prompts that carry `command`, blank lines and lines of dots,
+/// which people put for what they cut.
+fn lines<'t>(text: &'t str, command: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
+    let all = text.lines().enumerate().map(|(index, line)| (index, line.trim_end()));
+    all.filter(move |(_, line)| {
+        let dots = line.bytes().all(|byte| byte == b'.' || byte == b' ');
+        let asked = line.contains(command) && line.contains(['$', '#', '>']);
+        let prompt = asked || line.ends_with(['$', '#']);
+        !dots && !prompt
+    })
+}

@@ -1,0 +1,298 @@
+//! `lspci -tv` (pciutils): the tree of buses, drawn with characters.
+//!
+//! A line holds a way down: `+-04.0-[32-36]----00.0-[33-36]--+-00.0-[34]----00.0  NVIDIA …`, that
+//! is a device, the range of buses below it, the one device there and so on. A `+` opens a bus
+//! with several devices, and lines that begin with `+` or `\` in its column are on that bus.
+//! People send the tree through grep: where the line that opens a column is gone, the range of
+//! buses still says which bridge is above, though not through which ports in between; a device
+//! whose own bus can't be told is left out.
+
+use std::collections::BTreeMap;
+
+use gpuio_record::facts::PciFacts;
+
+use crate::merge::function;
+use crate::{CaptureError, Kind, MOST_FUNCTIONS, lines, merge};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "lspci -tv",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| line.contains("]----") || line.contains("-[0000:")),
+    add: |text, captured| {
+        merge::functions(&mut captured.machine, parse(text)?);
+        Ok(())
+    },
+};
+
+const WHY: &str = "lspci -tv does not tell";
+
+/// What a column of the drawing stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Bus {
+    /// All root buses hang here.
+    Top,
+    /// A known bus.
+    Known(KnownBus),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KnownBus {
+    domain: u32,
+    first: u8,
+    last: u8,
+    /// The bridge above; `None` for a root bus, and where that line was cut.
+    bridge: Option<String>,
+    /// The root bus at the top of the way, where it is seen.
+    root: Option<String>,
+}
+
+#[derive(Default)]
+struct Tree {
+    found: Vec<PciFacts>,
+    /// Open buses by the column of their `+`.
+    open: BTreeMap<usize, Open>,
+    /// The domain of the last root bus: the listing has no other mark of it.
+    domain: u32,
+}
+
+/// A bus that a column stands for.
+#[derive(Debug, Clone)]
+struct Open {
+    bus: Bus,
+    /// The last device and function on it: they ascend.
+    last: Option<(u8, u8)>,
+}
+
+/// The functions of the tree, with the bridge above each.
+pub(crate) fn parse(text: &str) -> Result<Vec<PciFacts>, CaptureError> {
+    let mut tree = Tree::default();
+    for (index, line) in lines(text, "lspci") {
+        Line { index, text: line, at: 0 }.read(&mut tree)?;
+        if tree.found.len() > MOST_FUNCTIONS {
+            return Err(CaptureError::new(index, line, 0, "fewer devices"));
+        }
+    }
+    adopt(&mut tree.found);
+    Ok(tree.found)
+}
+
+/// Functions whose way was cut get the nearest bridge whose buses hold them.
+fn adopt(found: &mut [PciFacts]) {
+    let mut bridges: Vec<(u32, u8, u8, String, Option<String>)> = Vec::new();
+    for one in found.iter() {
+        if let (Some(first), Some(last), Some((domain, _))) =
+            (one.secondary_bus, one.subordinate_bus, place(&one.address))
+        {
+            bridges.push((domain, first, last, one.address.clone(), one.host_bridge.clone()));
+        }
+    }
+    // The smallest range first.
+    bridges.sort_by_key(|(_, first, last, ..)| last - first);
+    for one in found.iter_mut().filter(|one| one.parent.is_none() && one.host_bridge.is_none()) {
+        let Some((domain, bus)) = place(&one.address) else { continue };
+        let holds = |(of, first, last, address, _): &&(u32, u8, u8, String, Option<String>)| {
+            *of == domain && (*first..=*last).contains(&bus) && *address != one.address
+        };
+        if let Some((.., address, root)) = bridges.iter().find(holds) {
+            one.parent = Some(address.clone());
+            one.host_bridge.clone_from(root);
+        }
+    }
+}
+
+/// Domain and bus of an address.
+fn place(address: &str) -> Option<(u32, u8)> {
+    let mut parts = address.split(':');
+    let domain = u32::from_str_radix(parts.next()?, 16).ok()?;
+    Some((domain, u8::from_str_radix(parts.next()?, 16).ok()?))
+}
+
+struct Line<'t> {
+    index: usize,
+    text: &'t str,
+    /// The next byte.
+    at: usize,
+}
+
+impl Line<'_> {
+    fn read(mut self, tree: &mut Tree) -> Result<(), CaptureError> {
+        let indent = self.text.bytes().take_while(|byte| matches!(byte, b' ' | b'|')).count();
+        self.at = indent + 1;
+        let mark = self.text.as_bytes().get(indent);
+        let mut column = match mark {
+            // The first line has its dash where later ones have blanks.
+            Some(b'-') => {
+                tree.open.clear();
+                self.branch(tree, Some(&Bus::Top))
+            }
+            Some(b'+' | b'\\') => {
+                tree.open.retain(|column, _| *column <= indent);
+                self.branch(tree, None);
+                Some(indent)
+            }
+            _ => {
+                return Err(CaptureError::new(self.index, self.text, indent, "`+-`, `\\-` or `-`"));
+            }
+        };
+        let mut bus = column.and_then(|column| tree.open.get(&column)).map(|open| open.bus.clone());
+        if mark == Some(&b'\\') {
+            // The last of its bus: nothing comes in this column any more.
+            tree.open.get_mut(&indent).into_iter().for_each(|open| open.bus = Bus::Top);
+        }
+        if self.rest().starts_with('[') {
+            let (domain, first, last) = self.range()?;
+            tree.domain = domain.unwrap_or(0);
+            let root = Some(format!("{:04x}:{first:02x}", tree.domain));
+            let known = KnownBus { domain: tree.domain, first, last, bridge: None, root };
+            bus = Some(Bus::Known(known));
+            if !self.rest().starts_with('-') {
+                return self.end();
+            }
+            column = self.branch(tree, bus.as_ref());
+        }
+        while let Some((below, next)) = self.one(tree, bus.as_ref(), column)? {
+            bus = Some(below);
+            column = next;
+        }
+        Ok(())
+    }
+
+    /// One device and what is drawn behind it: the bus below and its column, where more follows.
+    fn one(
+        &mut self,
+        tree: &mut Tree,
+        bus: Option<&Bus>,
+        column: Option<usize>,
+    ) -> Result<Option<(Bus, Option<usize>)>, CaptureError> {
+        let device = self.device()?;
+        let below = if self.rest().starts_with("-[") {
+            self.at += 1;
+            Some(self.range()?)
+        } else {
+            None
+        };
+        let known = match bus {
+            Some(Bus::Known(known)) => Some(known),
+            _ => None,
+        };
+        // A device that claims buses which its column does not have, or that does not ascend: the
+        // line that opened the column anew was cut.
+        let open = column.and_then(|column| tree.open.get_mut(&column));
+        let ascends = open.is_none_or(|open| open.last.replace(device) < Some(device));
+        let known = known.filter(|bus| ascends && below.is_none_or(|range| bus.holds(range)));
+        let address = known.map(|bus| {
+            format!("{:04x}:{:02x}:{:02x}.{:x}", bus.domain, bus.first, device.0, device.1)
+        });
+        if let (Some(address), Some(bus)) = (&address, known) {
+            let mut one = function(address.clone(), WHY);
+            one.parent.clone_from(&bus.bridge);
+            one.host_bridge.clone_from(&bus.root);
+            let below = below.filter(|(_, first, _)| *first > bus.first);
+            one.secondary_bus = below.map(|(_, first, _)| first);
+            one.subordinate_bus = below.map(|(_, _, last)| last);
+            one.name = self.name();
+            tree.found.push(one);
+        }
+        let Some((domain, first, last)) = below else { return self.end().map(|()| None) };
+        let domain = domain.or(known.map(|bus| bus.domain)).unwrap_or(tree.domain);
+        let root = known.and_then(|bus| bus.root.clone());
+        // A bridge that nobody set up has bus 0 below it, which is no way down.
+        let address = address.filter(|_| known.is_some_and(|bus| first > bus.first));
+        let bus = Bus::Known(KnownBus { domain, first, last, bridge: address, root });
+        let rest = self.rest();
+        if rest.trim_end_matches('-').is_empty() || rest.starts_with("  ") {
+            return Ok(None);
+        }
+        let column = self.branch(tree, Some(&bus));
+        Ok(Some((bus, column)))
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn wanted(&self, what: &'static str) -> CaptureError {
+        CaptureError::new(self.index, self.text, self.at, what)
+    }
+
+    fn eat(&mut self, mark: &str) -> bool {
+        let there = self.rest().starts_with(mark);
+        self.at += if there { mark.len() } else { 0 };
+        there
+    }
+
+    /// `----`, or `--+-` which opens a column for `bus`: that column.
+    fn branch(&mut self, tree: &mut Tree, bus: Option<&Bus>) -> Option<usize> {
+        while self.eat("-") {}
+        let column = self.at;
+        if !self.eat("+") {
+            return None;
+        }
+        while self.eat("-") {}
+        // A cut tree may open the same column anew.
+        tree.open.retain(|open, _| *open < column);
+        tree.open.extend(bus.cloned().map(|bus| (column, Open { bus, last: None })));
+        Some(column)
+    }
+
+    /// `[da]`, `[d8-e7]`, `[0000:d7]`, and `[0000:d8-0000:e7]` of old versions.
+    fn range(&mut self) -> Result<(Option<u32>, u8, u8), CaptureError> {
+        let wrong = self.wanted("buses in brackets, like [d8-e7]");
+        let inside = self.rest().strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let Some((inside, _)) = inside else { return Err(wrong) };
+        let length = inside.len() + 2;
+        let (first, last) = inside.split_once('-').unwrap_or((inside, inside));
+        let bus = |text: &str| -> Option<(Option<u32>, u8)> {
+            let (domain, bus) = match text.rsplit_once(':') {
+                Some((domain, bus)) => (Some(u32::from_str_radix(domain, 16).ok()?), bus),
+                None => (None, text),
+            };
+            Some((domain, u8::from_str_radix(bus, 16).ok()?))
+        };
+        let (Some((domain, first)), Some((_, last))) = (bus(first), bus(last)) else {
+            return Err(wrong);
+        };
+        if first > last {
+            return Err(wrong);
+        }
+        self.at += length;
+        Ok((domain, first, last))
+    }
+
+    /// `0c.0`.
+    fn device(&mut self) -> Result<(u8, u8), CaptureError> {
+        let wrong = self.wanted("a device and function, like 0c.0");
+        let text = self.rest().get(..4).ok_or_else(|| wrong.clone())?;
+        let parts = text.split_once('.').and_then(|(device, function)| {
+            let device = u8::from_str_radix(device, 16).ok().filter(|device| *device < 32)?;
+            let function =
+                u8::from_str_radix(function, 16).ok().filter(|function| *function < 8)?;
+            Some((device, function))
+        });
+        let parts = parts.filter(|_| text.as_bytes()[2] == b'.').ok_or(wrong)?;
+        self.at += 4;
+        Ok(parts)
+    }
+
+    /// The name behind a device at the end of the line.
+    fn name(&self) -> Option<String> {
+        let name = self.rest().strip_prefix(' ')?.trim();
+        (!name.is_empty()).then(|| name.to_owned())
+    }
+
+    fn end(&self) -> Result<(), CaptureError> {
+        let rest = self.rest();
+        if rest.is_empty() || rest.starts_with(' ') {
+            return Ok(());
+        }
+        Err(self.wanted("a name after a blank, or the end of the line"))
+    }
+}
+
+impl KnownBus {
+    fn holds(&self, (_, first, last): (Option<u32>, u8, u8)) -> bool {
+        // A root bus is printed without its last one.
+        let root = self.bridge.is_none() && self.first == self.last;
+        root || self.first <= first && last <= self.last
+    }
+}

@@ -1,0 +1,313 @@
+//! `lspci -vv` (pciutils), also with `-nn`, `-k` and `-D`: a block of lines per function, the
+//! first one with its address, the others indented.
+//!
+//! Bridges tell their buses, so functions find the bridge above by their own bus. Without root
+//! `lspci` prints `<access denied>` for capabilities, and those facts stay unknown.
+
+use gpuio_host::{numa::normalize_pci, nvidia_gpu, pci::parse_speed};
+use gpuio_record::facts::{
+    Acs, AcsControl, Bar1Facts, Fact, GpuFacts, Lanes, Machine, PciFacts, PciPort,
+};
+
+use crate::merge::function;
+use crate::{CaptureError, Captured, Kind, MOST_FUNCTIONS, MOST_GPUS, lines, merge};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "lspci -vv",
+    most_bytes: crate::LONG,
+    looks_like: |text| {
+        let indented = |line: &str| line.starts_with(['\t', ' ']);
+        let mut heads = text.lines().filter(|line| !indented(line)).filter_map(head);
+        heads.next().is_some() && text.lines().any(|line| indented(line) && line.contains(": "))
+    },
+    add,
+};
+
+const WHY: &str = "lspci -vv did not print it";
+const DENIED: &str = "lspci was not run as root";
+
+/// Class names as pci.ids spells them, and their codes with the usual programming interface.
+const CLASSES: [(&str, u32); 15] = [
+    ("SATA controller", 0x01_0601),
+    ("Serial Attached SCSI controller", 0x01_0700),
+    ("RAID bus controller", 0x01_0400),
+    ("Non-Volatile memory controller", 0x01_0802),
+    ("SCSI storage controller", 0x01_0000),
+    ("Mass storage controller", 0x01_8000),
+    ("Ethernet controller", 0x02_0000),
+    ("Infiniband controller", 0x02_0700),
+    ("VGA compatible controller", 0x03_0000),
+    ("3D controller", 0x03_0200),
+    ("Display controller", 0x03_8000),
+    ("Host bridge", 0x06_0000),
+    ("PCI bridge", 0x06_0400),
+    ("Bridge", 0x06_8000),
+    ("Processing accelerators", 0x12_0000),
+];
+
+/// What is found of one function.
+struct Block {
+    facts: PciFacts,
+    is_gpu: bool,
+    largest_region: Option<u64>,
+}
+
+fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut gpus = 0;
+    for (index, line) in lines(text, "lspci") {
+        if line.starts_with(['\t', ' ']) {
+            let Some(block) = blocks.last_mut() else {
+                return Err(CaptureError::new(index, line, 0, "a function's address first"));
+            };
+            detail(index, line, block)?;
+        } else {
+            let Some((address, rest)) = head(line) else {
+                return Err(CaptureError::new(index, line, 0, "an address, like 36:00.0"));
+            };
+            blocks.push(begin(address, rest));
+            gpus += usize::from(blocks.last().is_some_and(|block| block.is_gpu));
+            if blocks.len() > MOST_FUNCTIONS || gpus > MOST_GPUS {
+                return Err(CaptureError::new(index, line, 0, "fewer devices"));
+            }
+        }
+    }
+    let gpus = blocks.iter().filter(|block| block.is_gpu).map(gpu).collect();
+    nvidia_gpu::merge(&mut captured.machine.gpus, gpus);
+    let machine: &mut Machine = &mut captured.machine;
+    merge::functions(machine, blocks.into_iter().map(|block| block.facts).collect());
+    adopt(&mut machine.pci);
+    Ok(())
+}
+
+/// `36:00.0 3D controller: …`: the address and the rest.
+fn head(line: &str) -> Option<(String, &str)> {
+    let (address, rest) = line.split_once(' ')?;
+    Some((normalize_pci(address)?, rest))
+}
+
+/// `3D controller [0302]: NVIDIA Corporation GA100 [A100] [10de:20b0] (rev a1) (prog-if 00 [x])`.
+fn begin(address: String, rest: &str) -> Block {
+    let mut facts = function(address, WHY);
+    let (class, name) = rest.split_once(": ").unwrap_or((rest, ""));
+    let (class_name, number) = match class.rsplit_once(" [") {
+        Some((name, code)) => (name, u32::from_str_radix(code.trim_end_matches(']'), 16).ok()),
+        None => (class, None),
+    };
+    let named = CLASSES.iter().find(|(name, _)| *name == class_name).map(|(_, code)| *code);
+    let interface = name
+        .split_once("(prog-if ")
+        .and_then(|(_, rest)| u32::from_str_radix(rest.get(..2)?, 16).ok());
+    let code = number.map(|number| number << 8 | named.map_or(0, |code| code & 0xff)).or(named);
+    facts.class = match (code, interface) {
+        (Some(code), Some(interface)) => Some(code & 0xff_ff00 | interface),
+        (code, _) => code,
+    };
+    let plain = name.split(" (rev ").next().unwrap_or(name);
+    let plain = plain.split(" (prog-if ").next().unwrap_or(plain);
+    if let Some((vendor, device)) = ids(plain) {
+        (facts.vendor, facts.device) = (Some(vendor), Some(device));
+    }
+    facts.name = Some(plain.to_owned()).filter(|name| !name.is_empty());
+    let nvidia = facts.vendor.map_or(plain.contains("NVIDIA"), |vendor| vendor == 0x10de);
+    let is_gpu = nvidia && facts.class.is_some_and(|class| class >> 16 == 3);
+    if nvidia {
+        facts.vendor = Some(0x10de);
+    }
+    Block { facts, is_gpu, largest_region: None }
+}
+
+/// The last `[10de:20b0]` of a name.
+fn ids(name: &str) -> Option<(u16, u16)> {
+    let (_, last) = name.trim_end().rsplit_once('[')?;
+    let (vendor, device) = last.strip_suffix(']')?.split_once(':')?;
+    let whole = vendor.len() == 4 && device.len() == 4;
+    let hex = |text: &str| u16::from_str_radix(text, 16).ok();
+    whole.then_some(())?;
+    Some((hex(vendor)?, hex(device)?))
+}
+
+fn detail(index: usize, line: &str, block: &mut Block) -> Result<(), CaptureError> {
+    let Block { facts, largest_region, .. } = block;
+    let body = line.trim();
+    let wrong = |part: &str, wanted| CaptureError::at(index, line, part, wanted);
+    if body.contains("<access denied>") {
+        denied(facts);
+    } else if let Some(rest) = body.strip_prefix("Subsystem: ") {
+        if let Some((vendor, device)) = ids(rest) {
+            (facts.subsystem_vendor, facts.subsystem_device) = (Some(vendor), Some(device));
+        }
+    } else if let Some(rest) = body.strip_prefix("NUMA node: ") {
+        // -1 where the firmware does not say.
+        let node: i64 = rest.parse().map_err(|_| wrong(rest, "a node's number"))?;
+        facts.node = u32::try_from(node).ok();
+    } else if let Some(rest) = body.strip_prefix("IOMMU group: ") {
+        facts.iommu_group = Some(rest.parse().map_err(|_| wrong(rest, "a group's number"))?);
+    } else if let Some(rest) = body.strip_prefix("Kernel driver in use: ") {
+        facts.driver = Some(rest.to_owned());
+    } else if let Some(rest) = body.strip_prefix("Bus: ") {
+        facts.secondary_bus = bus(rest, "secondary=");
+        facts.subordinate_bus = bus(rest, "subordinate=");
+        if facts.secondary_bus.is_none() || facts.subordinate_bus.is_none() {
+            return Err(wrong(rest, "primary=, secondary= and subordinate= in hexadecimal"));
+        }
+    } else if let Some(rest) = body.strip_prefix("Region ") {
+        *largest_region = (*largest_region).max(region(rest));
+    } else if body.starts_with("Capabilities: ") {
+        if let Some((_, kind)) = body.split_once("] Express ") {
+            facts.port = port(kind);
+            // The list is there: what it does not hold, the function does not have.
+            facts.acs = Fact::Known(Acs::default());
+        }
+    } else if let Some(rest) = body.strip_prefix("LnkCap:") {
+        facts.link_most = lanes(rest).ok_or_else(|| wrong(rest, "Speed …GT/s, Width x…"))?;
+    } else if let Some(rest) = body.strip_prefix("LnkSta:") {
+        facts.link_now = lanes(rest).ok_or_else(|| wrong(rest, "Speed …GT/s, Width x…"))?;
+    } else if let Some(rest) = body.strip_prefix("DevCap:") {
+        set(&mut facts.max_payload_supported_bytes, number_after(rest, "MaxPayload "));
+    } else if let Some(rest) = body.strip_prefix("ACSCtl:") {
+        facts.acs = Fact::Known(Acs { present: true, enabled: controls(rest) });
+    } else {
+        if body.starts_with("MaxPayload ") {
+            set(&mut facts.max_payload_bytes, number_after(body, "MaxPayload "));
+            set(&mut facts.max_read_request_bytes, number_after(body, "MaxReadReq "));
+        }
+        if let Some(at) = body.find("RlxdOrd") {
+            let on = body[at + "RlxdOrd".len()..].starts_with('+');
+            facts.relaxed_ordering = Fact::Known(on);
+        }
+    }
+    Ok(())
+}
+
+fn denied(facts: &mut PciFacts) {
+    facts.port = Fact::unknown(DENIED);
+    facts.acs = Fact::unknown(DENIED);
+    facts.max_payload_bytes = Fact::unknown(DENIED);
+    facts.max_payload_supported_bytes = Fact::unknown(DENIED);
+    facts.max_read_request_bytes = Fact::unknown(DENIED);
+    facts.relaxed_ordering = Fact::unknown(DENIED);
+}
+
+fn set(fact: &mut Fact<u32>, value: Option<u32>) {
+    if let Some(value) = value {
+        *fact = Fact::Known(value);
+    }
+}
+
+/// `(v2) Root Port (Slot+), MSI 00`.
+fn port(kind: &str) -> Fact<PciPort> {
+    let kinds = [
+        ("Root Complex Integrated Endpoint", PciPort::Integrated),
+        ("Root Complex Event Collector", PciPort::EventCollector),
+        ("Legacy Endpoint", PciPort::LegacyEndpoint),
+        ("Endpoint", PciPort::Endpoint),
+        ("Root Port", PciPort::RootPort),
+        ("Upstream Port", PciPort::SwitchUpstream),
+        ("Downstream Port", PciPort::SwitchDownstream),
+        ("PCI-Express to PCI/PCI-X Bridge", PciPort::BridgeToPci),
+        ("PCI/PCI-X to PCI-Express Bridge", PciPort::BridgeFromPci),
+    ];
+    let found = kinds.iter().find(|(name, _)| kind.contains(name)).map(|(_, port)| *port);
+    Fact::or_unknown(found, "lspci names a kind of port that is not known here")
+}
+
+/// `… Speed 16GT/s (ok), Width x16 (downgraded)`; `unknown` for either is none.
+fn lanes(text: &str) -> Option<Lanes> {
+    let (_, speed) = text.split_once("Speed ")?;
+    let (_, width) = text.split_once("Width ")?;
+    let speed = speed.split([',', ' ']).next()?;
+    let width = width.split([',', ' ']).next()?;
+    Some(Lanes {
+        mega_transfers: parse_speed(speed).ok()?,
+        width: width.strip_prefix('x')?.parse().ok().filter(|width| *width > 0),
+    })
+}
+
+fn number_after(text: &str, mark: &str) -> Option<u32> {
+    let (_, rest) = text.split_once(mark)?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+fn bus(text: &str, mark: &str) -> Option<u8> {
+    let (_, rest) = text.split_once(mark)?;
+    u8::from_str_radix(rest.get(..2)?, 16).ok()
+}
+
+/// The size of a memory region: `1: Memory at 38000000000 (64-bit, prefetchable) [size=64G]`.
+fn region(text: &str) -> Option<u64> {
+    let (_, size) = text.split_once("Memory at ")?.1.split_once("[size=")?;
+    let size = size.split(']').next()?;
+    let digits = size.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let power = match &size[digits.len()..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << power)
+}
+
+fn controls(text: &str) -> Vec<AcsControl> {
+    let all = [
+        ("SrcValid+", AcsControl::SourceValidation),
+        ("TransBlk+", AcsControl::TranslationBlocking),
+        ("ReqRedir+", AcsControl::RequestRedirect),
+        ("CmpltRedir+", AcsControl::CompletionRedirect),
+        ("UpstreamFwd+", AcsControl::UpstreamForwarding),
+        ("EgressCtrl+", AcsControl::EgressControl),
+        ("DirectTrans+", AcsControl::DirectTranslated),
+    ];
+    let on = |mark: &str| text.split_whitespace().any(|word| word == mark);
+    all.into_iter().filter(|(mark, _)| on(mark)).map(|(_, control)| control).collect()
+}
+
+fn gpu(block: &Block) -> GpuFacts {
+    let bar1 = block.largest_region.map(|total_bytes| Bar1Facts { total_bytes, used_bytes: None });
+    GpuFacts {
+        pci: Some(block.facts.address.clone()),
+        node: block.facts.node,
+        name: Fact::unknown("lspci knows the chip's name only"),
+        bar1: Fact::or_unknown(bar1, WHY),
+        ..GpuFacts::default()
+    }
+}
+
+/// Finds the bridge above each function that has none: the one whose next bus is the function's.
+/// A bus below no bridge that is listed is a root bus, where all bridges are.
+fn adopt(all: &mut [PciFacts]) {
+    let place = |address: &str| {
+        let mut parts = address.split(':');
+        let domain = parts.next()?.to_owned();
+        Some((domain, u8::from_str_radix(parts.next()?, 16).ok()?))
+    };
+    let mut below = std::collections::BTreeMap::new();
+    for one in all.iter() {
+        // A bridge that nobody set up has bus 0 below it, which is no way down.
+        if let (Some(bus), Some((domain, own))) = (one.secondary_bus, place(&one.address))
+            && bus > own
+        {
+            below.insert((domain, bus), one.address.clone());
+        }
+    }
+    let way_is_known = !below.is_empty();
+    for one in all.iter_mut().filter(|one| one.parent.is_none()) {
+        let Some(at) = place(&one.address) else { continue };
+        one.parent = below.get(&at).filter(|bridge| **bridge != one.address).cloned();
+    }
+    let parents: std::collections::BTreeMap<String, Option<String>> =
+        all.iter().map(|one| (one.address.clone(), one.parent.clone())).collect();
+    for one in all.iter_mut().filter(|one| one.host_bridge.is_none() && way_is_known) {
+        let mut top = one.address.clone();
+        // Buses ascend on the way down, and there are 256.
+        for _ in 0..256 {
+            match parents.get(&top).cloned().flatten() {
+                Some(parent) => top = parent,
+                None => break,
+            }
+        }
+        one.host_bridge = place(&top).map(|(domain, bus)| format!("{domain}:{bus:02x}"));
+    }
+}

@@ -1,0 +1,53 @@
+//! `mount` without arguments: `SOURCE on PLACE type KIND (OPTIONS)`.
+
+use gpuio_host::{mounted, nfs};
+use gpuio_record::facts::{Fact, MountFacts, MountKind, MountedStorage, NfsFacts};
+
+use crate::{CaptureError, Captured, Kind, lines};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "mount",
+    most_bytes: crate::SHORT,
+    looks_like: |text| {
+        text.lines()
+            .any(|line| line.contains(" on /") && line.contains(" type ") && line.contains(" ("))
+    },
+    add,
+};
+
+fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    for (index, line) in lines(text, "mount |") {
+        let wanted = |part: &str, what| CaptureError::at(index, line, part, what);
+        let Some((rest, options)) = line.rsplit_once(" (") else {
+            return Err(wanted(line, "SOURCE on PLACE type KIND (OPTIONS)"));
+        };
+        let options =
+            options.strip_suffix(')').ok_or_else(|| wanted(options, "options and `)`"))?;
+        // Places may hold blanks, kinds don't, so the last ` type ` is the one.
+        let Some((rest, fs_type)) = rest.rsplit_once(" type ") else {
+            return Err(wanted(rest, "` type ` and a file system"));
+        };
+        let Some((source, place)) = rest.split_once(" on ") else {
+            return Err(wanted(rest, "a source, ` on ` and a place"));
+        };
+        if mounted::is_kernels_own(fs_type) {
+            continue;
+        }
+        let mount = MountFacts {
+            mount_point: place.to_owned(),
+            fs_type: fs_type.to_owned(),
+            source: source.to_owned(),
+            fs_root: "/".to_owned(),
+            options: options.split(',').map(str::to_owned).collect(),
+            ..MountFacts::default()
+        };
+        let kind = mounted::kind(fs_type, false);
+        let nfs = (kind == MountKind::Nfs).then(|| NfsFacts {
+            interface: Fact::unknown("mount does not tell the route"),
+            ..nfs::of_options(source, options.split(','))
+        });
+        let one = MountedStorage { mount, kind, nfs, ..MountedStorage::default() };
+        captured.machine.mounts.push(one);
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! `nvidia-smi --query-gpu=… --format=csv`: a heading of property names, a line per GPU.
+
+use gpuio_host::{numa::normalize_pci, nvidia_gpu};
+use gpuio_record::facts::{Fact, GpuFacts, PcieGeneration};
+
+use crate::{CaptureError, Kind, MOST_GPUS, lines};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "nvidia-smi --query-gpu=… --format=csv",
+    most_bytes: crate::SHORT,
+    looks_like: |text| {
+        let heading = text.lines().map(str::trim_start).find(|line| line.starts_with("index, "));
+        heading.is_some()
+            || text.lines().any(|line| line.contains("pci.bus") && line.contains(", "))
+    },
+    add: |text, captured| {
+        nvidia_gpu::merge(&mut captured.machine.gpus, parse(text)?);
+        Ok(())
+    },
+};
+
+const NOT_ASKED: &str = "nvidia-smi was not asked for it";
+const NOT_TOLD: &str = "nvidia-smi does not tell";
+
+/// The GPUs of the table. Properties that are not known here are passed over.
+pub(crate) fn parse(text: &str) -> Result<Vec<GpuFacts>, CaptureError> {
+    let mut all = lines(text, "nvidia-smi");
+    let Some((_, heading)) = all.next() else { return Ok(Vec::new()) };
+    // A unit may stand behind a property: `power.draw [W]`.
+    let name = |word: &str| word.split_whitespace().next().unwrap_or_default().to_owned();
+    let columns: Vec<String> = fields(heading).map(name).collect();
+    let mut gpus = Vec::new();
+    for (index, line) in all {
+        let row = Row { index, line, columns: &columns, values: fields(line).collect() };
+        if row.values.len() != columns.iter().filter(|column| !column.is_empty()).count() {
+            return Err(CaptureError::new(
+                index,
+                line,
+                0,
+                "as many values as the heading has names",
+            ));
+        }
+        if gpus.len() == MOST_GPUS {
+            return Err(CaptureError::new(index, line, 0, "fewer GPUs"));
+        }
+        gpus.push(row.gpu()?);
+    }
+    Ok(gpus)
+}
+
+fn fields(line: &str) -> impl Iterator<Item = &str> {
+    // The guide's own heading ends in a comma: its last name is empty.
+    line.trim().trim_end_matches(',').split(',').map(str::trim)
+}
+
+struct Row<'t> {
+    index: usize,
+    line: &'t str,
+    columns: &'t [String],
+    values: Vec<&'t str>,
+}
+
+impl<'t> Row<'t> {
+    /// A property's value; unknown where it was not asked for or not told.
+    fn value(&self, name: &str) -> Fact<&'t str> {
+        let at = self.columns.iter().position(|column| column == name);
+        let Some(value) = at.and_then(|at| self.values.get(at)) else {
+            return Fact::unknown(NOT_ASKED);
+        };
+        // `[N/A]`, `[Not Supported]`, `N/A`, `[Unknown Error]`.
+        if value.is_empty() || value.starts_with('[') || *value == "N/A" {
+            return Fact::unknown(NOT_TOLD);
+        }
+        Fact::Known(value)
+    }
+
+    fn parsed<T>(
+        &self,
+        name: &str,
+        wanted: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Fact<T>, CaptureError> {
+        match self.value(name) {
+            Fact::Unknown(why) => Ok(Fact::Unknown(why)),
+            Fact::Known(value) => parse(value)
+                .map(Fact::Known)
+                .ok_or_else(|| CaptureError::at(self.index, self.line, value, wanted)),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Fact<u32>, CaptureError> {
+        self.parsed(name, "a number", |value| value.parse().ok())
+    }
+
+    fn text(&self, name: &str) -> Fact<String> {
+        match self.value(name) {
+            Fact::Known(value) => Fact::Known(value.to_owned()),
+            Fact::Unknown(why) => Fact::Unknown(why),
+        }
+    }
+
+    fn pci(&self) -> Result<Option<String>, CaptureError> {
+        let whole = self.parsed("pci.bus_id", "a PCI address", normalize_pci)?;
+        if let Fact::Known(address) = whole {
+            return Ok(Some(address));
+        }
+        let hex = |value: &str| u32::from_str_radix(value.strip_prefix("0x")?, 16).ok();
+        let part = |name: &str| self.parsed(name, "a number like 0x34", hex);
+        let (domain, bus) = (part("pci.domain")?, part("pci.bus")?);
+        let device = part("pci.device")?.known().copied().unwrap_or(0);
+        let Fact::Known(bus) = bus else { return Ok(None) };
+        let domain = domain.known().copied().unwrap_or(0);
+        let address = normalize_pci(&format!("{domain:x}:{bus:x}:{device:x}.0"));
+        let wrong = || CaptureError::new(self.index, self.line, 0, "a bus and device that PCI has");
+        address.map(Some).ok_or_else(wrong)
+    }
+
+    fn link(&self, generation: &str, lanes: &str) -> Result<Fact<PcieGeneration>, CaptureError> {
+        Ok(match (self.number(generation)?, self.number(lanes)?) {
+            (Fact::Known(generation), Fact::Known(lanes)) => {
+                Fact::Known(PcieGeneration { generation, lanes })
+            }
+            (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => Fact::Unknown(why),
+        })
+    }
+
+    fn gpu(&self) -> Result<GpuFacts, CaptureError> {
+        let enabled = |value: &str| match value {
+            "Enabled" => Some(true),
+            "Disabled" => Some(false),
+            _ => None,
+        };
+        Ok(GpuFacts {
+            pci: self.pci()?,
+            index: self.number("index")?,
+            minor: None,
+            name: self.text("name"),
+            uuid: self.text("uuid"),
+            node: None,
+            bar1: Fact::unknown(NOT_ASKED),
+            nvlinks: Fact::unknown(NOT_ASKED),
+            persistence: self.parsed("persistence_mode", "Enabled or Disabled", enabled)?,
+            pcie_now: self.link("pcie.link.gen.current", "pcie.link.width.current")?,
+            pcie_most: self.link("pcie.link.gen.max", "pcie.link.width.max")?,
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! The whole machine that runs the tests, against other ways of asking.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests: what fails there fails the test"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gpuio_host::{Root, machine};
+
+#[test]
+fn functions_hang_where_sysfs_has_them() {
+    let machine = machine::read(&Root::live());
+    let listed = fs::read_dir("/sys/bus/pci/devices").map_or(0, Iterator::count);
+    assert_eq!(machine.pci.len(), listed);
+    for function in &machine.pci {
+        let dir = Path::new("/sys/bus/pci/devices").join(&function.address);
+        let dir = dir.canonicalize().unwrap();
+        let above = dir.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        match &function.parent {
+            Some(parent) if !above.starts_with("pci") => assert_eq!(parent, above),
+            // Behind a host bridge that a function makes up, or right below the machine's own.
+            _ => assert!(above.starts_with("pci"), "{function:?}"),
+        }
+        assert!(function.vendor.is_some() && function.class.is_some(), "{function:?}");
+    }
+}
+
+#[test]
+fn block_devices_are_those_of_partitions() {
+    let machine = machine::read(&Root::live());
+    let names: BTreeSet<&str> =
+        machine.block.iter().map(|device| device.facts.name.as_str()).collect();
+    let table = fs::read_to_string("/proc/partitions").unwrap_or_default();
+    for line in table.lines().skip(2) {
+        let [_, _, blocks, name] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let hollow = blocks == "0";
+        assert!(hollow || names.contains(name.replace('/', "!").as_str()), "{name} in {names:?}");
+    }
+    for device in &machine.block {
+        for below in &device.made_of {
+            assert!(names.contains(below.as_str()), "{below} below {}", device.facts.name);
+        }
+        for address in &device.pci {
+            assert!(machine.pci.iter().any(|function| function.address == *address), "{address}");
+        }
+    }
+}
+
+#[test]
+fn the_root_is_mounted_and_the_kernel_is_not() {
+    let machine = machine::read(&Root::live());
+    let places: Vec<&str> =
+        machine.mounts.iter().map(|one| one.mount.mount_point.as_str()).collect();
+    assert!(places.contains(&"/"), "{places:?}");
+    assert!(!places.contains(&"/proc"), "{places:?}");
+}
+
+#[test]
+fn reading_everything_takes_less_than_300_ms() {
+    let root = Root::live();
+    // The best of five: the machine may be busy with other tests.
+    let best = (0..5).map(|_| {
+        let start = Instant::now();
+        let machine = machine::read(&root);
+        assert!(machine.host.kernel.release.is_some());
+        start.elapsed()
+    });
+    let best = best.min().unwrap();
+    println!("machine::read took {best:?}");
+    assert!(best < Duration::from_millis(300), "{best:?}");
+}

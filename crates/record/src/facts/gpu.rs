@@ -1,0 +1,81 @@
+//! GPUs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Fact;
+
+/// A GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct GpuFacts {
+    /// Its PCI function; `null` in captures that do not tell.
+    pub pci: Option<String>,
+    /// Number by which NVIDIA's driver and `nvidia-smi` call it. CUDA may count otherwise
+    /// (`CUDA_DEVICE_ORDER`, `CUDA_VISIBLE_DEVICES`).
+    pub index: Fact<u32>,
+    /// Number of its node `/dev/nvidiaN`.
+    pub minor: Option<u32>,
+    /// Product's name.
+    pub name: Fact<String>,
+    /// UUID (`GPU-…`).
+    pub uuid: Fact<String>,
+    /// NUMA node.
+    pub node: Option<u32>,
+    /// The window through which other devices reach its memory.
+    pub bar1: Fact<Bar1Facts>,
+    /// What its NVLinks lead to; empty when it has none.
+    pub nvlinks: Fact<Vec<NvLinkPeer>>,
+    /// Whether the driver stays awake without a user (persistence mode).
+    pub persistence: Fact<bool>,
+    /// PCIe link as it is now, in the driver's words: idle GPUs save power at a lower generation.
+    pub pcie_now: Fact<PcieGeneration>,
+    /// The most that GPU and slot can do together.
+    pub pcie_most: Fact<PcieGeneration>,
+}
+
+/// BAR1 of a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bar1Facts {
+    /// All of it, in bytes.
+    pub total_bytes: u64,
+    /// In use, in bytes; `null` without NVML.
+    pub used_bytes: Option<u64>,
+}
+
+/// A PCIe link by generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PcieGeneration {
+    /// Generation, from 1.
+    pub generation: u32,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+/// NVLinks from one GPU to one neighbour.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NvLinkPeer {
+    /// PCI address of the neighbour; `null` when the driver does not tell.
+    pub pci: Option<String>,
+    /// What the neighbour is.
+    pub kind: NvLinkEnd,
+    /// Links that are up.
+    pub links: u32,
+    /// Generation of NVLink; `null` when the driver does not tell.
+    pub version: Option<u32>,
+    /// Bytes per second of one link in one direction; `null` when the driver does not tell.
+    pub bytes_per_second: Option<u64>,
+}
+
+/// What is at the other end of an NVLink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NvLinkEnd {
+    /// A GPU.
+    Gpu,
+    /// An NVSwitch, which leads to all GPUs.
+    Switch,
+    /// A processor.
+    Cpu,
+    /// The driver does not tell.
+    Unknown,
+}

@@ -1,0 +1,130 @@
+//! PCI functions and their links.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Fact;
+
+/// Speed and width of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Lanes {
+    /// Transfers per second of one lane, in millions; `null` when the kernel does not say.
+    pub mega_transfers: Option<u64>,
+    /// Lanes; `null` when the kernel does not say.
+    pub width: Option<u64>,
+}
+
+/// One function of a PCI device, a bridge included.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PciFacts {
+    /// Address as sysfs spells it, lower case: `0000:3b:00.0`.
+    pub address: String,
+    /// Address of the bridge right above: a switch's port or the root port; `null` where the
+    /// host bridge is right above. Of a drive behind Intel VMD, the VMD function stands above
+    /// the root ports of its domain.
+    pub parent: Option<String>,
+    /// The host bridge by domain and root bus, `0000:d7`; `null` in captures that do not show
+    /// the way up. Behind VMD, the machine's host bridge and not the one VMD makes up.
+    pub host_bridge: Option<String>,
+    /// Class code of 24 bits: base class, sub-class, programming interface (`0x010802` is NVMe).
+    pub class: Option<u32>,
+    /// Vendor's number.
+    pub vendor: Option<u16>,
+    /// Device's number.
+    pub device: Option<u16>,
+    /// Vendor of the board.
+    pub subsystem_vendor: Option<u16>,
+    /// Board.
+    pub subsystem_device: Option<u16>,
+    /// Names of vendor and device, where a capture has them; the kernel has numbers only.
+    pub name: Option<String>,
+    /// Driver bound to it; `null` when none is.
+    pub driver: Option<String>,
+    /// NUMA node; `null` when the firmware does not say.
+    pub node: Option<u32>,
+    /// Of a bridge, the bus right below.
+    pub secondary_bus: Option<u8>,
+    /// Of a bridge, the highest bus below.
+    pub subordinate_bus: Option<u8>,
+    /// What it is to PCI Express.
+    pub port: Fact<PciPort>,
+    /// The link above as it is now. An idle link may run slower than it will under load.
+    pub link_now: Lanes,
+    /// The most that this end of the link can do; the other end may do less.
+    pub link_most: Lanes,
+    /// What the link carries in one direction, in bytes per second, where a capture tells that
+    /// product (`lstopo`) and not speed and width.
+    pub link_bytes_per_second: Option<u64>,
+    /// Access Control Services.
+    pub acs: Fact<Acs>,
+    /// IOMMU group; `null` without an IOMMU that is on.
+    pub iommu_group: Option<u32>,
+    /// Kind of that group's domain as the kernel prints it: `DMA`, `DMA-FQ`, `identity`,
+    /// `blocked` (Linux 5.11).
+    pub iommu_domain: Option<String>,
+    /// Largest payload of a packet that it may send (`MaxPayload` of Device Control), in bytes.
+    pub max_payload_bytes: Fact<u32>,
+    /// Largest payload that it could handle (Device Capabilities), in bytes.
+    pub max_payload_supported_bytes: Fact<u32>,
+    /// Most that it may ask for in one read request (`MaxReadReq`), in bytes.
+    pub max_read_request_bytes: Fact<u32>,
+    /// Whether it may mark its packets as free to pass others.
+    pub relaxed_ordering: Fact<bool>,
+    /// Memory that it offers to its peers (`p2pmem/size`, Linux 4.20), in bytes; `null` when none.
+    pub p2p_memory_bytes: Option<u64>,
+}
+
+/// What a function is to PCI Express (Device/Port Type of the PCI Express capability).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PciPort {
+    /// A device at the end of a link.
+    Endpoint,
+    /// An older device at the end of a link.
+    LegacyEndpoint,
+    /// A port of the root complex.
+    RootPort,
+    /// A switch's port towards the root.
+    SwitchUpstream,
+    /// A switch's port away from the root.
+    SwitchDownstream,
+    /// A bridge to conventional PCI.
+    BridgeToPci,
+    /// A bridge from conventional PCI.
+    BridgeFromPci,
+    /// A device inside the root complex, which has no link.
+    Integrated,
+    /// An event collector of the root complex.
+    EventCollector,
+    /// Conventional PCI: no PCI Express capability.
+    Conventional,
+}
+
+/// Access Control Services of a function (PCI Express Base Specification, section 6.12).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Acs {
+    /// Whether the function has the capability.
+    pub present: bool,
+    /// What is switched on, in the order of the register's bits; empty when nothing is.
+    pub enabled: Vec<AcsControl>,
+}
+
+/// One control of [`Acs`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AcsControl {
+    /// `SrcValid`.
+    SourceValidation,
+    /// `TransBlk`.
+    TranslationBlocking,
+    /// `ReqRedir`: requests between peers go up to the root complex.
+    RequestRedirect,
+    /// `CmpltRedir`: so do completions.
+    CompletionRedirect,
+    /// `UpstreamFwd`.
+    UpstreamForwarding,
+    /// `EgressCtrl`.
+    EgressControl,
+    /// `DirectTrans`: requests with translated addresses may go straight.
+    DirectTranslated,
+}

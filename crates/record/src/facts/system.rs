@@ -1,0 +1,81 @@
+//! A whole machine, and its kernel's modules and settings.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    BlockDevice, Fact, GpuFacts, HostFacts, MountedStorage, NicFacts, PciFacts, ReadProblem,
+};
+
+/// A machine for questions of topology: what hangs where, and how the kernel is set up.
+///
+/// Lists refer to each other by PCI address (spelled as sysfs spells it) and by kernel name, and
+/// each name stands in its list once. A name that leads nowhere is possible: captures are
+/// incomplete.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Machine {
+    /// Processors, NUMA nodes, memory, kernel, and limits of this process.
+    pub host: HostFacts,
+    /// PCI functions, by address.
+    pub pci: Vec<PciFacts>,
+    /// NVIDIA GPUs by PCI address, which is the order of `nvidia-smi`; [`GpuFacts::index`] holds
+    /// the driver's own number where it is known.
+    pub gpus: Vec<GpuFacts>,
+    /// Block devices in the order of their names with numbers as numbers (`nvme2n1` before
+    /// `nvme10n1`), without empty loop devices.
+    pub block: Vec<BlockDevice>,
+    /// Network cards by PCI address, then virtual interfaces by name; `lo` is left out.
+    pub nics: Vec<NicFacts>,
+    /// Mounts in the kernel's order, without those of the kernel's own file systems.
+    pub mounts: Vec<MountedStorage>,
+    /// The modules that matter, loaded or not.
+    pub modules: Vec<ModuleFacts>,
+    /// How the kernel was built.
+    pub config: KernelConfig,
+    /// Settings that change I/O.
+    pub settings: Settings,
+    /// What could not be read or understood, beside [`HostFacts::problems`].
+    pub problems: Vec<ReadProblem>,
+}
+
+/// A kernel module.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ModuleFacts {
+    /// Name with underscores (`nvidia_fs`).
+    pub name: String,
+    /// Whether it is there, as a module or built in with something to show (`/sys/module`).
+    pub loaded: bool,
+    /// Version; `null` for most of the kernel's own.
+    pub version: Option<String>,
+    /// Parameters as the kernel prints them; those that only root may read are missing for others.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// How the kernel was built.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct KernelConfig {
+    /// The file that tells, or why there is none.
+    pub source: Fact<String>,
+    /// Options that matter: `CONFIG_…` with `y`, `m`, `n` or a value. Empty without a source.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Settings of the kernel and the system.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Settings {
+    /// Arguments of the kernel's command line that concern PCI, the IOMMU, NUMA, huge pages, NVMe
+    /// and NVIDIA; the others are left out, as they may name things that are nobody's business.
+    pub command_line: Option<Vec<String>>,
+    /// IOMMU units that are at work, by name (`dmar0`, `ivhd0`, `smmu3.0x…`).
+    pub iommu_units: Vec<String>,
+    /// `kernel.numa_balancing`: 0 is off.
+    pub numa_balancing: Option<u64>,
+    /// `vm.zone_reclaim_mode`.
+    pub zone_reclaim_mode: Option<u64>,
+    /// Processors by frequency governor; empty where the kernel does not set frequencies.
+    pub governors: BTreeMap<String, u32>,
+    /// Whether `/run/udev` is there: libraries that ask udev about devices fail without it.
+    pub udev_runtime: bool,
+}
