@@ -1,0 +1,63 @@
+//! Whether the kernel was built for peer-to-peer DMA.
+
+use gpuio_record::facts::{Fact, Machine};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::without_gpu;
+
+pub(super) const RULE: Rule = Rule {
+    name: "p2pdma",
+    asks: "Was the kernel built with what its own peer-to-peer DMA needs?",
+    why: "With it O_DIRECT can go between a drive and GPU memory that the driver offers, without \
+          nvidia-fs (Linux 6.2, NVIDIA's open driver). Without it only nvidia-fs is direct.",
+    mend: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y.",
+    source: "Documentation/driver-api/pci/p2pdma.rst; drivers/pci/Kconfig, PCI_P2PDMA; NVIDIA, \
+             GPUDirect Storage, PCI P2PDMA mode",
+    judge,
+};
+
+const NEEDED: [&str; 2] = ["CONFIG_PCI_P2PDMA", "CONFIG_ZONE_DEVICE"];
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    if let Fact::Unknown(why) = &machine.config.source {
+        let unknown = Found::unknown(format!("the kernel's configuration is not known: {why}"));
+        return vec![unknown.mend("mount or copy /boot/config-RELEASE to where gpuio can read it")];
+    }
+    let option = |name: &&str| machine.config.options.get(*name).map(String::as_str);
+    let silent: Vec<&str> = NEEDED.into_iter().filter(|name| option(name).is_none()).collect();
+    if !silent.is_empty() {
+        return vec![Found::unknown("these options are not told").at(silent)];
+    }
+    let off: Vec<&str> = NEEDED.into_iter().filter(|name| option(name) != Some("y")).collect();
+    vec![if off.is_empty() {
+        Found::pass(format!("{} are on", NEEDED.join(" and ")))
+    } else {
+        let seen = "these options are off; nvidia-fs does not need them";
+        Found::info(seen).mend("use a kernel with these options").at(off)
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn each_answer() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        machine.config.source = Fact::Known("/boot/config-6.8.0".to_owned());
+        assert_eq!(judge(&machine)[0].places, NEEDED);
+        for (name, value) in NEEDED.into_iter().zip(["y", "n"]) {
+            machine.config.options.insert(name.to_owned(), value.to_owned());
+        }
+        let found = judge(&machine);
+        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Info, NEEDED[1]));
+        machine.config.options.insert(NEEDED[1].to_owned(), "y".to_owned());
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+}
