@@ -104,6 +104,16 @@ pub(crate) fn kernel_was_read(machine: &Machine) -> bool {
     machine.host.kernel.release.is_some() && !machine.modules.is_empty()
 }
 
+/// Whether modules were looked at: a captured tree without `sys/module` has none of them loaded,
+/// and a machine with a GPU in use has at least NVIDIA's.
+pub(crate) fn modules_were_read(machine: &Machine) -> bool {
+    kernel_was_read(machine) && machine.modules.iter().any(|module| module.loaded)
+}
+
+/// Why facts are not there where [`modules_were_read`] is false.
+pub(crate) const MODULES_NOT_READ: &str = "none of the modules that I/O to GPUs needs is loaded, not even NVIDIA's driver, or a capture \
+     left them out";
+
 /// Why facts of the kernel are not there where [`kernel_was_read`] is false.
 pub(crate) const KERNEL_NOT_READ: &str =
     "the kernel's own files are not among what was read; run it on the machine itself";

@@ -78,16 +78,33 @@ pub fn find(name: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.name == name)
 }
 
-/// What these rules find on a machine: in their order, and of each the gravest first.
+/// What these rules find on a machine: in their order, and of each the gravest first. What a rule
+/// says of several places in the same words is one finding.
 #[must_use]
 pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rule in rules {
         let mut found = (rule.judge)(machine);
         found.sort_by_key(|found| found.severity);
+        let found = joined(found);
         findings.extend(found.into_iter().map(|found| Finding::of(rule, found)));
     }
     findings
+}
+
+/// Findings that differ in their places alone are one, where the first of them was.
+fn joined(found: Vec<Found>) -> Vec<Found> {
+    let mut joined: Vec<Found> = Vec::new();
+    for next in found {
+        let same = |other: &&mut Found| {
+            (other.severity, &other.seen, &other.mend) == (next.severity, &next.seen, &next.mend)
+        };
+        match joined.iter_mut().find(same) {
+            Some(other) => other.places.extend(next.places),
+            None => joined.push(next),
+        }
+    }
+    joined
 }
 
 #[cfg(test)]
@@ -114,6 +131,13 @@ mod tests {
             let all_unknown = found.iter().all(|found| found.severity == Severity::Unknown);
             assert!(all_unknown, "{}: {found:?}", rule.name);
         }
+    }
+
+    #[test]
+    fn the_same_words_of_two_places_are_one_finding() {
+        let one = |place: &str| Found::pass("good").at([place]);
+        let found = joined(vec![one("a"), Found::pass("better"), one("b")]);
+        assert_eq!(found, [one("a").at(["b"]), Found::pass("better")]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, ModuleFacts};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{KERNEL_NOT_READ, kernel_was_read, module, without_gpu};
+use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "nvidia-fs",
@@ -23,8 +23,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
-    let Some(module) = module(machine, "nvidia_fs").filter(|_| kernel_was_read(machine)) else {
-        return vec![Found::unknown(KERNEL_NOT_READ)];
+    let Some(module) = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) else {
+        return vec![Found::unknown(MODULES_NOT_READ)];
     };
     if !module.loaded {
         let seen = "it is not loaded: cuFile works in compatibility mode or by the kernel's \

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, MountKind};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{KERNEL_NOT_READ, kernel_was_read, module, without_gpu};
+use crate::machine::{MODULES_NOT_READ, kernel_was_read, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "peermem",
@@ -31,8 +31,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
     if let Some(loaded) = modules.into_iter().flatten().find(|module| module.loaded) {
         return vec![Found::pass(format!("{} is loaded", loaded.name))];
     }
-    if !kernel_was_read(machine) || modules.iter().all(Option::is_none) {
-        return vec![Found::unknown(KERNEL_NOT_READ)];
+    if !modules_were_read(machine) || modules.iter().all(Option::is_none) {
+        return vec![Found::unknown(MODULES_NOT_READ)];
     }
     let user_space = [MountKind::Weka, MountKind::Gpfs];
     let needs: Vec<&str> = machine

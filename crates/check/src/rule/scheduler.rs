@@ -37,7 +37,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
     let sorted = |drive: &BlockDevice| {
         drive.facts.scheduler.as_deref().is_some_and(|scheduler| scheduler != "none")
     };
-    let silent = names(&|drive| drive.facts.scheduler.is_none());
+    let silent =
+        names(&|drive| drive.facts.scheduler.is_none() || drive.facts.queue_requests.is_none());
     let slow = names(&|drive| sorted(drive) && is_nvme(drive));
     let other = names(&|drive| sorted(drive) && !is_nvme(drive));
     let shallow = names(&|drive| drive.facts.queue_requests.is_some_and(|n| n < ENOUGH));
@@ -58,7 +59,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
         found.push(Found::info(seen).mend(mend).at(shallow));
     }
     if !silent.is_empty() {
-        found.push(Found::unknown("their scheduler is not told").at(silent));
+        found.push(Found::unknown("their scheduler or nr_requests is not told").at(silent));
     }
     if found.is_empty() {
         let seen = if fast.is_empty() {

@@ -4,7 +4,7 @@ use gpuio_record::facts::Machine;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{KERNEL_NOT_READ, kernel_was_read};
+use crate::machine::{KERNEL_NOT_READ, MODULES_NOT_READ, kernel_was_read, modules_were_read};
 
 pub(super) const RULE: Rule = Rule {
     name: "udev",
@@ -29,6 +29,9 @@ fn judge(machine: &Machine) -> Vec<Found> {
     let seen = "/run/udev is missing";
     if machine.gpus.is_empty() {
         return vec![Found::info(format!("{seen}; without a GPU nothing here asks for it"))];
+    }
+    if !modules_were_read(machine) {
+        return vec![Found::unknown(format!("{seen}; {MODULES_NOT_READ}"))];
     }
     let mend = match &machine.host.kernel.containment.container {
         Some(container) => {

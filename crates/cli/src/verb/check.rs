@@ -50,11 +50,8 @@ fn root(from: Option<&Path>) -> Result<Root, Failure> {
 
 /// The rules that were asked for, in the order in which they run.
 fn rules(check: &Check) -> Result<Vec<&'static Rule>, Failure> {
-    let all = |flag, names: &[String]| {
-        names.iter().map(|name| find(flag, name).map(|rule| rule.name)).collect()
-    };
-    let only: Vec<&str> = all("--only", &check.only)?;
-    let skip: Vec<&str> = all("--skip", &check.skip)?;
+    let only = names("--only", &check.only)?;
+    let skip = names("--skip", &check.skip)?;
     let wanted =
         |rule: &&Rule| (only.is_empty() || only.contains(&rule.name)) && !skip.contains(&rule.name);
     let rules: Vec<&Rule> = RULES.iter().filter(wanted).collect();
@@ -62,6 +59,11 @@ fn rules(check: &Check) -> Result<Vec<&'static Rule>, Failure> {
         return Err(Failure::Usage("--only and --skip leave no rule".to_owned()));
     }
     Ok(rules)
+}
+
+/// The names behind a flag, each one of a rule.
+fn names(flag: &str, given: &[String]) -> Result<Vec<&'static str>, Failure> {
+    given.iter().map(|name| find(flag, name).map(|rule| rule.name)).collect()
 }
 
 fn find(flag: &str, name: &str) -> Result<&'static Rule, Failure> {
