@@ -37,7 +37,9 @@ fn judge(machine: &Machine) -> Vec<Found> {
         let why = "speed and width of the link, or their maximum, are not told";
         found.push(Found::unknown(why).at(silent));
     }
-    if full > 0 || found.is_empty() {
+    if full == 0 && found.is_empty() {
+        found.push(Found::pass("no GPU, drive or network card here has a PCIe link"));
+    } else if full > 0 {
         found.push(Found::pass(format!("{} at full speed and width", count(full, "link"))));
     }
     found
