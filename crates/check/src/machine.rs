@@ -111,8 +111,8 @@ pub(crate) fn modules_were_read(machine: &Machine) -> bool {
 }
 
 /// Why facts are not there where [`modules_were_read`] is false.
-pub(crate) const MODULES_NOT_READ: &str = "none of the modules that I/O to GPUs needs is loaded, not even NVIDIA's driver, or a capture \
-     left them out";
+pub(crate) const MODULES_NOT_READ: &str =
+    "no module for I/O to GPUs is loaded, not even NVIDIA's driver, or a capture left them out";
 
 /// Why facts of the kernel are not there where [`kernel_was_read`] is false.
 pub(crate) const KERNEL_NOT_READ: &str =

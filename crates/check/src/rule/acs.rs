@@ -45,8 +45,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
         found.push(Found::warn(seen, mend).at(ports.iter().map(|port| &port.address)));
     }
     if !roots.is_empty() {
-        let seen = "root ports redirect too, which concerns only peers below different ports of \
-                    one device; NVIDIA's gdscheck names them";
+        let seen = "root ports redirect too, which concerns only peers below different root \
+                    ports; NVIDIA's gdscheck names them";
         found.push(Found::info(seen).at(roots.iter().map(|port| &port.address)));
     }
     let hidden: Vec<&&PciFacts> = bridges.iter().filter(|b| b.acs.known().is_none()).collect();

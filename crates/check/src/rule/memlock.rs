@@ -30,8 +30,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
         Some(soft) if soft >= ENOUGH => Found::pass(format!("up to {}", format_bytes(soft))),
         Some(soft) => {
             let seen = format!(
-                "this process may lock {}, unless it has CAP_IPC_LOCK; 16 threads with 16 blocks of \
-                 1 MiB take {}",
+                "this process may lock {}, unless it has CAP_IPC_LOCK; 16 threads with 16 blocks \
+                 of 1 MiB take {}",
                 format_bytes(soft),
                 format_bytes(ENOUGH)
             );

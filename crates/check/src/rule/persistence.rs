@@ -13,7 +13,8 @@ pub(super) const RULE: Rule = Rule {
     asks: "Does NVIDIA's driver stay awake without a user (persistence mode)?",
     why: "Without it the driver sets the GPU up anew for each first program: seconds of start, and \
           clocks and settings that go back to their defaults between runs.",
-    mend: "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` until the next boot.",
+    mend: "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` until the \
+           next boot.",
     source: "NVIDIA, Driver Persistence; NVML, nvmlDeviceGetPersistenceMode",
     judge,
 };
