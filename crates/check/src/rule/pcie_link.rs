@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
           below it.",
     mend: "Seat the card or drive anew, look at slot, riser and cable, and set the slot to its \
            full width and generation in the firmware; then read `lspci -s ADDRESS -vv`, LnkSta.",
-    source: "PCI Express Base Specification, Link Status; Documentation/ABI/testing/sysfs-bus-pci, \
+    source: "PCI Express Base Specification, Link Status; drivers/pci/pci-sysfs.c, \
              current_link_speed and max_link_speed",
     judge,
 };
