@@ -22,6 +22,11 @@ pub(crate) enum Verb {
     /// Without arguments: makes a scratch data set here, runs short read and write loads on every
     /// path that this machine has, verifies the bytes, prints one table and saves the record.
     Bench(Box<Bench>),
+    /// Say what is wrong with this machine for I/O between storage and GPUs, and how to mend it.
+    ///
+    /// Findings are fail, warn, unknown (the facts are absent, with the reason), info or pass. The
+    /// exit code is 1 where something failed. Changes nothing; docs/check.md lists the rules.
+    Check(Check),
     /// Show the paths, engines and formats that are built in, and which can run here.
     List,
     /// Print a saved record again, or the journal of a run that died.
@@ -33,6 +38,26 @@ pub(crate) enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+}
+
+/// What to check, and of which machine.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Only these rules: a list with commas
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Not these rules: a list with commas
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub(crate) skip: Vec<String>,
+    /// Say what this rule asks, why, what mends it, and where it is from
+    #[arg(long, value_name = "RULE")]
+    pub(crate) explain: Option<String>,
+    /// A captured tree with sys and proc in it, in place of this machine
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// text or json [text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
 }
 
 /// What to print.

@@ -60,6 +60,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     }
     match Cli::parse_from(words).verb {
         Verb::Bench(bench) => verb::bench::run(&bench),
+        Verb::Check(check) => verb::check::run(&check),
         Verb::List => verb::list::run(),
         Verb::Show(show) => verb::show::run(&show),
         Verb::Gdsio { words } => verb::gdsio::run(&words),

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod gdsio;
 pub(crate) mod list;
 pub(crate) mod show;

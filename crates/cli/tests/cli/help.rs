@@ -21,6 +21,11 @@ fn bench() {
 }
 
 #[test]
+fn check() {
+    insta::assert_snapshot!("check", help("check --help"));
+}
+
+#[test]
 fn list() {
     insta::assert_snapshot!("list", help("list --help"));
 }

@@ -11,6 +11,7 @@
 mod bad_days;
 mod bad_input;
 mod ceilings;
+mod check;
 mod corrupt;
 mod crowd;
 mod cufile;

@@ -1,0 +1,123 @@
+//! What a rule found.
+
+use serde::Serialize;
+
+use crate::Rule;
+
+/// How much a finding matters, gravest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Something can't work, or the hardware gives less than it was bought for. `gpuio check` ends
+    /// with exit code 1.
+    Fail,
+    /// It works, and costs throughput, latency or processor time.
+    Warn,
+    /// The facts that the rule needs are absent.
+    Unknown,
+    /// Worth knowing; nothing to mend.
+    Info,
+    /// As it should be, or nothing here that the rule is about.
+    Pass,
+}
+
+impl Severity {
+    /// All of them, gravest first.
+    pub const ALL: [Severity; 5] =
+        [Severity::Fail, Severity::Warn, Severity::Unknown, Severity::Info, Severity::Pass];
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Fail => "fail",
+            Severity::Warn => "warn",
+            Severity::Unknown => "unknown",
+            Severity::Info => "info",
+            Severity::Pass => "pass",
+        }
+    }
+}
+
+/// What a rule's function returns; the [`Rule`] has what does not change from machine to machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was seen; of an unknown, why it is not known.
+    pub seen: String,
+    /// Where: PCI addresses, kernel names, mount points, settings. Empty for the whole machine.
+    pub places: Vec<String>,
+    /// The command or setting that mends it, or that answers an unknown.
+    pub mend: Option<String>,
+}
+
+impl Found {
+    fn new(severity: Severity, seen: impl Into<String>) -> Self {
+        Found { severity, seen: seen.into(), places: Vec::new(), mend: None }
+    }
+
+    pub(crate) fn fail(seen: impl Into<String>, mend: impl Into<String>) -> Self {
+        Found::new(Severity::Fail, seen).mend(mend)
+    }
+
+    pub(crate) fn warn(seen: impl Into<String>, mend: impl Into<String>) -> Self {
+        Found::new(Severity::Warn, seen).mend(mend)
+    }
+
+    pub(crate) fn unknown(why: impl Into<String>) -> Self {
+        Found::new(Severity::Unknown, why)
+    }
+
+    pub(crate) fn info(seen: impl Into<String>) -> Self {
+        Found::new(Severity::Info, seen)
+    }
+
+    pub(crate) fn pass(seen: impl Into<String>) -> Self {
+        Found::new(Severity::Pass, seen)
+    }
+
+    pub(crate) fn at(mut self, places: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.places.extend(places.into_iter().map(Into::into));
+        self
+    }
+
+    pub(crate) fn mend(mut self, mend: impl Into<String>) -> Self {
+        self.mend = Some(mend.into());
+        self
+    }
+}
+
+/// A finding as it is reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was seen; of an unknown, why it is not known.
+    pub seen: String,
+    /// Where: PCI addresses, kernel names, mount points, settings.
+    pub places: Vec<String>,
+    /// Why it matters for I/O between storage and GPUs.
+    pub why: &'static str,
+    /// The command or setting that mends it, or that answers an unknown; `null` where there is
+    /// nothing to do.
+    pub mend: Option<String>,
+    /// Where the rule is from: a document, a file of the kernel, a manual page.
+    pub source: &'static str,
+}
+
+impl Finding {
+    pub(crate) fn of(rule: &Rule, found: Found) -> Self {
+        Finding {
+            rule: rule.name,
+            severity: found.severity,
+            seen: found.seen,
+            places: found.places,
+            why: rule.why,
+            mend: found.mend,
+            source: rule.source,
+        }
+    }
+}

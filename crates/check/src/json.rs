@@ -1,0 +1,38 @@
+//! Findings as JSON.
+
+use serde::Serialize;
+
+use crate::Finding;
+
+#[derive(Serialize)]
+struct Page<'f> {
+    schema: &'static str,
+    findings: &'f [Finding],
+}
+
+/// All findings in one object: `{"schema": "gpuio-check-v1", "findings": […]}`.
+#[must_use]
+pub fn render(findings: &[Finding]) -> String {
+    let page = Page { schema: "gpuio-check-v1", findings };
+    // Strings and enums only: there is nothing that could fail.
+    let mut text = serde_json::to_string_pretty(&page).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RULES, check, sample};
+
+    #[test]
+    fn every_finding_is_there_with_its_words() {
+        let rules: Vec<_> = RULES.iter().collect();
+        let findings = check(&sample::gpu_and_drive_below_a_switch(), &rules);
+        let page: serde_json::Value = serde_json::from_str(&render(&findings)).unwrap();
+        assert_eq!(page["schema"], "gpuio-check-v1");
+        assert_eq!(page["findings"].as_array().unwrap().len(), findings.len());
+        assert_eq!(page["findings"][0]["rule"], findings[0].rule);
+        assert_eq!(page["findings"][0]["severity"], findings[0].severity.word());
+    }
+}

@@ -1,0 +1,152 @@
+//! Rules: one per file, one row each in [`RULES`].
+
+mod acs;
+mod aio;
+mod array_span;
+mod bar1;
+mod governor;
+mod huge_pages;
+mod io_uring;
+mod iommu;
+mod memlock;
+mod mtu;
+mod nfs_size;
+mod nfs_transport;
+mod numa_balancing;
+mod nvidia_fs;
+mod p2pdma;
+mod pcie_link;
+mod peermem;
+mod persistence;
+mod sata_link;
+mod scheduler;
+mod shared_nic;
+mod socket;
+mod udev;
+
+use gpuio_record::facts::Machine;
+
+use crate::finding::{Finding, Found};
+
+/// A rule: what it asks, and the function that answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Name, as `--only` and `--skip` take it.
+    pub name: &'static str,
+    /// What it asks, as a question.
+    pub asks: &'static str,
+    /// Why the answer matters for I/O between storage and GPUs.
+    pub why: &'static str,
+    /// What mends it in general; a finding has it for the very device.
+    pub mend: &'static str,
+    /// Where the rule is from.
+    pub source: &'static str,
+    /// Looks at the machine; at least one finding, be it that all is well.
+    pub judge: fn(&Machine) -> Vec<Found>,
+}
+
+/// All rules, in the order in which they run: the hardware's first.
+pub static RULES: &[Rule] = &[
+    pcie_link::RULE,
+    sata_link::RULE,
+    acs::RULE,
+    iommu::RULE,
+    socket::RULE,
+    array_span::RULE,
+    nvidia_fs::RULE,
+    peermem::RULE,
+    udev::RULE,
+    io_uring::RULE,
+    memlock::RULE,
+    aio::RULE,
+    scheduler::RULE,
+    numa_balancing::RULE,
+    huge_pages::RULE,
+    governor::RULE,
+    nfs_transport::RULE,
+    nfs_size::RULE,
+    mtu::RULE,
+    shared_nic::RULE,
+    bar1::RULE,
+    persistence::RULE,
+    p2pdma::RULE,
+];
+
+/// The rule of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.name == name)
+}
+
+/// What these rules find on a machine: in their order, and of each the gravest first. What a rule
+/// says of several places in the same words is one finding.
+#[must_use]
+pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for rule in rules {
+        let mut found = (rule.judge)(machine);
+        found.sort_by_key(|found| found.severity);
+        let found = joined(found);
+        findings.extend(found.into_iter().map(|found| Finding::of(rule, found)));
+    }
+    findings
+}
+
+/// Findings that differ in their places alone are one, where the first of them was.
+fn joined(found: Vec<Found>) -> Vec<Found> {
+    let mut joined: Vec<Found> = Vec::new();
+    for next in found {
+        let same = |other: &&mut Found| {
+            (other.severity, &other.seen, &other.mend) == (next.severity, &next.seen, &next.mend)
+        };
+        match joined.iter_mut().find(same) {
+            Some(other) => other.places.extend(next.places),
+            None => joined.push(next),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn names_are_plain_and_told_apart() {
+        let mut names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+        assert!(names.iter().all(|name| {
+            name.len() <= 15 && name.bytes().all(|b| b == b'-' || b.is_ascii_alphanumeric())
+        }));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), RULES.len());
+    }
+
+    #[test]
+    fn of_a_machine_that_nobody_looked_at_no_rule_says_pass() {
+        for rule in RULES {
+            let found = (rule.judge)(&Machine::default());
+            assert!(!found.is_empty(), "{} says nothing", rule.name);
+            let all_unknown = found.iter().all(|found| found.severity == Severity::Unknown);
+            assert!(all_unknown, "{}: {found:?}", rule.name);
+        }
+    }
+
+    #[test]
+    fn the_same_words_of_two_places_are_one_finding() {
+        let one = |place: &str| Found::pass("good").at([place]);
+        let found = joined(vec![one("a"), Found::pass("better"), one("b")]);
+        assert_eq!(found, [one("a").at(["b"]), Found::pass("better")]);
+    }
+
+    #[test]
+    fn what_is_bad_has_a_mend() {
+        let machine = sample::gpu_and_drive_below_a_switch();
+        for rule in RULES {
+            for found in (rule.judge)(&machine) {
+                assert!(found.severity > Severity::Warn || found.mend.is_some(), "{found:?}");
+            }
+        }
+    }
+}

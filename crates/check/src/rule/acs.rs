@@ -1,0 +1,133 @@
+//! PCIe Access Control Services of the bridges above GPUs, drives and network cards.
+
+use gpuio_record::facts::{Acs, AcsControl, Machine, PciFacts, PciPort};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{count, data_drives, data_nics, way_up};
+
+pub(super) const RULE: Rule = Rule {
+    name: "acs",
+    asks: "Do PCIe bridges above GPUs, drives and network cards send peers' traffic up to the \
+           root complex (ACS)?",
+    why: "With ACS redirection a drive's DMA into GPU memory below the same switch goes up to the \
+          root complex and down again: it takes the shared link twice, or does not work at all.",
+    mend: "Switch ACS off in the firmware (and with it, if need be, virtualization), or until the \
+           next boot with `setpci -s BRIDGE ECAP_ACS+0x6.w=0000`. Leave it on where devices are \
+           passed to virtual machines: it isolates them.",
+    source: "NVIDIA, GPUDirect Storage Best Practices Guide, PCIe Access Control Service; PCI \
+             Express Base Specification, 6.12; setpci(8)",
+    judge,
+};
+
+const REDIRECTS: [AcsControl; 2] = [AcsControl::RequestRedirect, AcsControl::CompletionRedirect];
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if machine.pci.is_empty() {
+        return vec![Found::unknown("no PCI function is known")];
+    }
+    if machine.gpus.is_empty() {
+        return vec![Found::pass("no GPU here, so no traffic between peers")];
+    }
+    let bridges = bridges(machine);
+    let redirects = |bridge: &&&PciFacts| bridge.acs.known().is_some_and(redirects);
+    let on: Vec<&&PciFacts> = bridges.iter().filter(redirects).collect();
+    let (roots, ports): (Vec<&PciFacts>, Vec<&PciFacts>) =
+        on.into_iter().partition(|bridge| bridge.port.known() == Some(&PciPort::RootPort));
+    let mut found = Vec::new();
+    if !ports.is_empty() {
+        let seen = format!("{} redirect traffic between peers", count(ports.len(), "switch port"));
+        let mend = format!(
+            "switch ACS off in the firmware, or until the next boot: {} (not where devices are \
+             passed to virtual machines)",
+            commands(&ports)
+        );
+        found.push(Found::warn(seen, mend).at(ports.iter().map(|port| &port.address)));
+    }
+    if !roots.is_empty() {
+        let seen = "root ports redirect too, which concerns only peers below different root \
+                    ports; NVIDIA's gdscheck names them";
+        found.push(Found::info(seen).at(roots.iter().map(|port| &port.address)));
+    }
+    let hidden: Vec<&&PciFacts> = bridges.iter().filter(|b| b.acs.known().is_none()).collect();
+    if let Some(why) = hidden.first().and_then(|bridge| bridge.acs.why()) {
+        let found_hidden = Found::unknown(format!("ACS can't be seen: {why}"));
+        let mend = "run it as root, or read `lspci -vvv`, ACSCtl";
+        found.push(found_hidden.mend(mend).at(hidden.iter().map(|bridge| &bridge.address)));
+    }
+    if found.is_empty() {
+        found.push(Found::pass(format!("{} without redirection", count(bridges.len(), "bridge"))));
+    }
+    found
+}
+
+/// Bridges above the devices that may talk to each other, each once.
+fn bridges(machine: &Machine) -> Vec<&PciFacts> {
+    let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
+    let drives = data_drives(machine);
+    let drives = drives.iter().flat_map(|drive| &drive.pci).map(String::as_str);
+    let nics = data_nics(machine).into_iter().filter_map(|nic| nic.pci.as_deref());
+    let mut bridges: Vec<&PciFacts> = Vec::new();
+    for address in gpus.chain(drives).chain(nics) {
+        for bridge in way_up(machine, address).into_iter().skip(1) {
+            if !bridges.iter().any(|seen| seen.address == bridge.address) {
+                bridges.push(bridge);
+            }
+        }
+    }
+    bridges.sort_by(|a, b| a.address.cmp(&b.address));
+    bridges
+}
+
+fn redirects(acs: &Acs) -> bool {
+    acs.enabled.iter().any(|control| REDIRECTS.contains(control))
+}
+
+fn commands(ports: &[&PciFacts]) -> String {
+    let addresses: Vec<&str> = ports.iter().map(|port| port.address.as_str()).collect();
+    match addresses.as_slice() {
+        [one] => format!("`setpci -s {one} ECAP_ACS+0x6.w=0000`"),
+        many => format!("`for b in {}; do setpci -s $b ECAP_ACS+0x6.w=0000; done`", many.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::Fact;
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn with(address: &str, acs: Fact<Acs>) -> Vec<Found> {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.pci.iter_mut().find(|f| f.address == address).unwrap().acs = acs;
+        judge(&machine)
+    }
+
+    fn on(control: AcsControl) -> Fact<Acs> {
+        Fact::Known(Acs { present: true, enabled: vec![control] })
+    }
+
+    #[test]
+    fn a_switch_port_that_redirects_is_named_with_its_command() {
+        let found = with("0000:02:01.0", on(AcsControl::RequestRedirect));
+        assert_eq!(found[0].severity, Severity::Warn);
+        let mend = found[0].mend.as_ref().unwrap();
+        assert!(mend.contains("setpci -s 0000:02:01.0 ECAP_ACS+0x6.w=0000"), "{mend}");
+    }
+
+    #[test]
+    fn root_ports_are_information_and_validation_is_nothing() {
+        let found = with(sample::ROOT, on(AcsControl::CompletionRedirect));
+        assert_eq!(found[0].severity, Severity::Info);
+        let found = with("0000:02:01.0", on(AcsControl::SourceValidation));
+        assert_eq!(found, [Found::pass("4 bridges without redirection")]);
+    }
+
+    #[test]
+    fn without_root_it_is_unknown() {
+        let found = with(sample::UP, Fact::unknown("needs root"));
+        assert_eq!(found[0].severity, Severity::Unknown);
+        assert!(found[0].seen.contains("needs root"));
+    }
+}

@@ -1,0 +1,71 @@
+//! BAR1, the window to a GPU's memory.
+
+use gpuio_record::facts::{Fact, GpuFacts, Machine};
+use gpuio_units::format_bytes;
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{gpu_name, without_gpu};
+
+pub(super) const RULE: Rule = Rule {
+    name: "bar1",
+    asks: "Is the window to each GPU's memory (BAR1) large, and is there room in it?",
+    why: "Drives and cards reach GPU memory through BAR1 only: buffers registered for direct I/O \
+          take room in it, and a window of 256 MiB holds few of them.",
+    mend: "Switch on Above 4G Decoding and Resizable BAR in the firmware; data-centre GPUs then \
+           show all of their memory. Look with `nvidia-smi -q -d MEMORY`, BAR1.",
+    source: "NVIDIA, GPUDirect RDMA, BAR sizes; NVIDIA, nvidia-smi, BAR1 Memory Usage",
+    judge,
+};
+
+/// Windows up to this are those of GPUs without Resizable BAR.
+const SMALL: u64 = 256 << 20;
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    machine.gpus.iter().map(|gpu| one(gpu).at([gpu_name(gpu)])).collect()
+}
+
+fn one(gpu: &GpuFacts) -> Found {
+    let bar1 = match &gpu.bar1 {
+        Fact::Known(bar1) => bar1,
+        Fact::Unknown(why) => return Found::unknown(format!("its size is not known: {why}")),
+    };
+    let used = match bar1.used_bytes {
+        Some(used) => format!("{} in use", format_bytes(used)),
+        None => "how much is in use is not known".to_owned(),
+    };
+    let seen = format!("BAR1 has {}, {used}", format_bytes(bar1.total_bytes));
+    let full = bar1.used_bytes.is_some_and(|used| used > bar1.total_bytes / 10 * 9);
+    if full {
+        Found::warn(seen, "end the programs that hold GPU memory mapped (`nvidia-smi`)")
+    } else if bar1.total_bytes <= SMALL {
+        let mend = "switch on Above 4G Decoding and Resizable BAR in the firmware";
+        Found::warn(seen, mend)
+    } else {
+        Found::pass(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::Bar1Facts;
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn small_and_full_windows_are_warnings() {
+        let of = |total_bytes, used_bytes| {
+            let bar1 = Fact::Known(Bar1Facts { total_bytes, used_bytes });
+            one(&GpuFacts { bar1, ..sample::gpu(sample::GPU, 0) }).severity
+        };
+        assert_eq!(of(128 << 30, Some(1 << 20)), Severity::Pass);
+        assert_eq!(of(32 << 30, None), Severity::Pass);
+        assert_eq!(of(256 << 20, None), Severity::Warn);
+        assert_eq!(of(32 << 30, Some(31 << 30)), Severity::Warn);
+        assert_eq!(one(&sample::gpu(sample::GPU, 0)).severity, Severity::Unknown);
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether rings of io_uring may be made.
+
+use gpuio_record::facts::Machine;
+
+use super::Rule;
+use crate::finding::Found;
+
+pub(super) const RULE: Rule = Rule {
+    name: "io-uring",
+    asks: "May this process use io_uring?",
+    why: "It is the engine with the least processor time per I/O; without it small blocks cost \
+          more, and threads end at a lower rate.",
+    mend: "`sysctl kernel.io_uring_disabled=0`; in a container, a seccomp profile that allows \
+           io_uring_setup.",
+    source: "Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled (Linux 6.6)",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    let place = "kernel.io_uring_disabled";
+    if machine.config.options.get("CONFIG_IO_URING").map(String::as_str) == Some("n") {
+        let mend = "use a kernel with CONFIG_IO_URING=y; engine libaio works meanwhile";
+        return vec![Found::warn("the kernel was built without io_uring", mend)];
+    }
+    vec![match machine.host.kernel.io_uring_disabled {
+        Some(0) => Found::pass("the kernel lets everybody make rings").at([place]),
+        Some(1) => {
+            let seen = "only privileged processes and the group of kernel.io_uring_group may";
+            Found::warn(seen, format!("`sysctl {place}=0`, or join that group")).at([place])
+        }
+        Some(_) => Found::warn("nobody may make rings", format!("`sysctl {place}=0`")).at([place]),
+        None => Found::unknown(
+            "the kernel has no such setting (it came with Linux 6.6), or it was not read",
+        )
+        .mend("`gpuio list` tries it"),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Severity;
+
+    #[test]
+    fn each_setting_has_its_answer() {
+        let mut machine = Machine::default();
+        let answers = [0, 1, 2].map(|setting| {
+            machine.host.kernel.io_uring_disabled = Some(setting);
+            judge(&machine)[0].severity
+        });
+        assert_eq!(answers, [Severity::Pass, Severity::Warn, Severity::Warn]);
+        machine.config.options.insert("CONFIG_IO_URING".to_owned(), "n".to_owned());
+        assert!(judge(&machine)[0].seen.contains("built without"));
+    }
+}

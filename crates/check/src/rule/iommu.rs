@@ -1,0 +1,126 @@
+//! The IOMMU.
+
+use gpuio_record::facts::{Machine, PciFacts};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{KERNEL_NOT_READ, data_drives, function, kernel_was_read};
+
+pub(super) const RULE: Rule = Rule {
+    name: "iommu",
+    asks: "Does an IOMMU translate the DMA of GPUs and drives?",
+    why: "Translation sends traffic between peers through the root complex, NVIDIA's direct path \
+          may fail with it, and each mapping costs processor time at small blocks. It need not be \
+          off: domains of kind identity (passthrough) translate nothing, and paths through host \
+          memory work with either.",
+    mend: "Boot with `iommu=pt` (on Arm `iommu.passthrough=1`), or with `intel_iommu=off` or \
+           `amd_iommu=off` where no device is passed to virtual machines.",
+    source: "NVIDIA, GPUDirect Storage Best Practices Guide, IOMMU; \
+             Documentation/admin-guide/kernel-parameters.txt, iommu=; \
+             Documentation/ABI/testing/sysfs-kernel-iommu_groups",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if machine.pci.is_empty() {
+        return vec![Found::unknown("no PCI function is known")];
+    }
+    let grouped = machine.pci.iter().any(|function| function.iommu_group.is_some());
+    if !grouped && machine.settings.iommu_units.is_empty() {
+        if !kernel_was_read(machine) {
+            return vec![Found::unknown(KERNEL_NOT_READ)];
+        }
+        let guest = machine.host.kernel.containment.hypervisor == Some(true);
+        let of =
+            if guest { " that this virtual machine can see; its host may use one" } else { "" };
+        return vec![Found::pass(format!("no IOMMU is at work{of}"))];
+    }
+    let devices = devices(machine);
+    let domain = |function: &&PciFacts| function.iommu_domain.clone();
+    let translated: Vec<&str> = devices
+        .iter()
+        .filter(|function| domain(function).is_some_and(|kind| kind.starts_with("DMA")))
+        .map(|function| function.address.as_str())
+        .collect();
+    let silent: Vec<&str> = devices
+        .iter()
+        .filter(|f| f.iommu_group.is_some() && f.iommu_domain.is_none())
+        .map(|function| function.address.as_str())
+        .collect();
+    let mut found = Vec::new();
+    if !translated.is_empty() {
+        found.push(Found::warn(seen(&translated), mend(machine)).at(translated));
+    }
+    if !silent.is_empty() {
+        let why = "an IOMMU is on, and whether it translates is not told (Linux 5.11 does)";
+        let read = "read `dmesg | grep -i 'default domain type'`";
+        found.push(Found::unknown(why).mend(read).at(silent));
+    }
+    if found.is_empty() {
+        let seen = "an IOMMU is on and translates for no GPU or data drive; it need not be off";
+        found.push(Found::info(seen));
+    }
+    found
+}
+
+fn seen(translated: &[&str]) -> String {
+    format!("an IOMMU translates the DMA of {} GPUs and drives", translated.len())
+}
+
+fn mend(machine: &Machine) -> &'static str {
+    let units = &machine.settings.iommu_units;
+    if units.iter().any(|unit| unit.starts_with("smmu") || unit.starts_with("arm-smmu")) {
+        "boot with `iommu.passthrough=1`"
+    } else if units.iter().any(|unit| unit.starts_with("ivhd")) {
+        "boot with `iommu=pt`, or `amd_iommu=off` where no device is passed to virtual machines"
+    } else {
+        "boot with `iommu=pt`, or `intel_iommu=off` where no device is passed to virtual machines"
+    }
+}
+
+/// GPUs and data drives, in the order of addresses.
+fn devices(machine: &Machine) -> Vec<&PciFacts> {
+    let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
+    let drives = data_drives(machine);
+    let drives = drives.iter().flat_map(|drive| &drive.pci).map(String::as_str);
+    let mut addresses: Vec<&str> = gpus.chain(drives).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.into_iter().filter_map(|address| function(machine, address)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn domain(kind: Option<&str>) -> Machine {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.settings.iommu_units = vec!["ivhd0".to_owned()];
+        for function in &mut machine.pci {
+            function.iommu_group = Some(1);
+            function.iommu_domain = kind.map(str::to_owned);
+        }
+        machine
+    }
+
+    #[test]
+    fn translation_costs_and_passthrough_need_not_be_off() {
+        let found = judge(&domain(Some("DMA-FQ")));
+        assert_eq!((found[0].severity, found[0].places.len()), (Severity::Warn, 2));
+        assert!(found[0].mend.as_ref().unwrap().contains("amd_iommu=off"));
+        let found = judge(&domain(Some("identity")));
+        assert_eq!(found[0].severity, Severity::Info);
+        assert_eq!(judge(&domain(None))[0].severity, Severity::Unknown);
+    }
+
+    #[test]
+    fn without_units_and_groups_it_is_off_where_the_kernel_was_read() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine), [Found::pass("no IOMMU is at work")]);
+        machine.host.kernel.containment.hypervisor = Some(true);
+        assert!(judge(&machine)[0].seen.contains("virtual machine"));
+        machine.modules.clear();
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+    }
+}

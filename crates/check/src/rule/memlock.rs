@@ -1,0 +1,72 @@
+//! The limit on locked memory.
+
+use gpuio_record::facts::Machine;
+use gpuio_units::format_bytes;
+
+use super::Rule;
+use crate::finding::Found;
+
+pub(super) const RULE: Rule = Rule {
+    name: "memlock",
+    asks: "May this process lock enough memory for rings and registered buffers?",
+    why: "Buffers that io_uring registers and that RDMA cards read count against RLIMIT_MEMLOCK: \
+          with a small limit, registration fails and each I/O pins its pages anew.",
+    mend: "`ulimit -l unlimited`; for good, `* - memlock unlimited` in /etc/security/limits.conf, \
+           LimitMEMLOCK=infinity in a unit, or `--ulimit memlock=-1` of a container.",
+    source: "getrlimit(2), RLIMIT_MEMLOCK; io_uring_register(2), IORING_REGISTER_BUFFERS; \
+             limits.conf(5)",
+    judge,
+};
+
+/// 16 threads with 16 slots of 1 MiB each: a usual load.
+const ENOUGH: u64 = 256 << 20;
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    let Some(limit) = machine.host.kernel.memlock_bytes else {
+        return vec![Found::unknown("the limit was not read")];
+    };
+    vec![match limit.soft {
+        None => Found::pass("without limit"),
+        Some(soft) if soft >= ENOUGH => Found::pass(format!("up to {}", format_bytes(soft))),
+        Some(soft) => {
+            let seen = format!(
+                "this process may lock {}, unless it has CAP_IPC_LOCK; 16 threads with 16 blocks \
+                 of 1 MiB take {}",
+                format_bytes(soft),
+                format_bytes(ENOUGH)
+            );
+            let may_raise = limit.hard.is_none_or(|hard| hard >= ENOUGH);
+            let mend = if may_raise {
+                "`ulimit -l unlimited`, or as far as the hard limit goes"
+            } else {
+                "`* - memlock unlimited` in /etc/security/limits.conf and a new login, \
+                 LimitMEMLOCK=infinity in a unit, or `--ulimit memlock=-1` of a container"
+            };
+            Found::warn(seen, mend).at(["RLIMIT_MEMLOCK"])
+        }
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::ResourceLimit;
+
+    use super::*;
+    use crate::Severity;
+
+    fn of(soft: Option<u64>, hard: Option<u64>) -> Found {
+        let mut machine = Machine::default();
+        machine.host.kernel.memlock_bytes = Some(ResourceLimit { soft, hard });
+        judge(&machine).remove(0)
+    }
+
+    #[test]
+    fn small_limits_have_the_mend_that_can_work() {
+        assert_eq!(of(None, None).severity, Severity::Pass);
+        assert_eq!(of(Some(ENOUGH), None).severity, Severity::Pass);
+        let low = of(Some(8 << 20), Some(8 << 20));
+        assert_eq!(low.severity, Severity::Warn);
+        assert!(low.mend.unwrap().contains("limits.conf"));
+        assert!(of(Some(8 << 20), None).mend.unwrap().starts_with("`ulimit"));
+    }
+}

@@ -1,0 +1,57 @@
+//! rsize and wsize of NFS mounts.
+
+use gpuio_record::facts::{Machine, NfsFacts};
+use gpuio_units::format_bytes;
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{nfs_mounts, without_nfs};
+
+pub(super) const RULE: Rule = Rule {
+    name: "nfs-size",
+    asks: "Do NFS mounts read and write up to 1 MiB in one request?",
+    why: "Each request to the server carries rsize or wsize at most: small ones make many round \
+          trips of one large block.",
+    mend: "Mount with `-o rsize=1048576,wsize=1048576`; where it comes out smaller, the server \
+           sets the limit.",
+    source: "nfs(5), rsize and wsize",
+    judge,
+};
+
+const WANTED: u64 = 1 << 20;
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_nfs(machine) {
+        return vec![found];
+    }
+    nfs_mounts(machine).into_iter().map(|(at, nfs)| one(nfs).at([at])).collect()
+}
+
+fn one(nfs: &NfsFacts) -> Found {
+    let (Some(read), Some(write)) = (nfs.read_bytes, nfs.write_bytes) else {
+        return Found::unknown("its options do not tell rsize and wsize");
+    };
+    let seen = format!("rsize is {}, wsize is {}", format_bytes(read), format_bytes(write));
+    if read.min(write) >= WANTED {
+        return Found::pass(seen);
+    }
+    let mend = "unmount, and mount with `-o rsize=1048576,wsize=1048576`; where it comes out \
+                smaller, raise the server's limit";
+    Found::warn(seen, mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn the_smaller_of_both_decides() {
+        let mut nfs = sample::nfs("/n", "rdma", "ib0").nfs.unwrap();
+        assert_eq!(one(&nfs).severity, Severity::Pass);
+        nfs.write_bytes = Some(65_536);
+        assert_eq!(one(&nfs).severity, Severity::Warn);
+        nfs.write_bytes = None;
+        assert_eq!(one(&nfs).severity, Severity::Unknown);
+    }
+}

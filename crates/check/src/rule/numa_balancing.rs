@@ -1,0 +1,52 @@
+//! Automatic NUMA balancing.
+
+use gpuio_record::facts::Machine;
+
+use super::Rule;
+use crate::finding::Found;
+
+pub(super) const RULE: Rule = Rule {
+    name: "numa-balancing",
+    asks: "Is automatic NUMA balancing off?",
+    why: "The kernel takes pages away to see who touches them and moves them between nodes: page \
+          faults in the middle of I/O, while gpuio has placed threads and buffers already. Pages \
+          that are pinned for DMA do not move, and are looked at all the same.",
+    mend: "`sysctl kernel.numa_balancing=0`, for good in /etc/sysctl.d.",
+    source: "Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    let nodes = machine.host.numa.nodes.len();
+    vec![match machine.settings.numa_balancing {
+        Some(0) => Found::pass("it is off"),
+        Some(_) if nodes == 1 => Found::pass("it is on, and there is one node only"),
+        Some(_) => {
+            let seen = format!("it is on, over {nodes} nodes");
+            Found::warn(seen, "`sysctl kernel.numa_balancing=0`").at(["kernel.numa_balancing"])
+        }
+        None if nodes == 1 => Found::pass("there is one NUMA node only"),
+        None => Found::unknown("kernel.numa_balancing was not read"),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::NumaNode;
+
+    use super::*;
+    use crate::Severity;
+
+    #[test]
+    fn it_matters_with_more_than_one_node() {
+        let mut machine = Machine::default();
+        machine.settings.numa_balancing = Some(1);
+        machine.host.numa.nodes = vec![NumaNode::default(); 2];
+        assert_eq!(judge(&machine)[0].severity, Severity::Warn);
+        machine.host.numa.nodes.truncate(1);
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        machine.settings.numa_balancing = None;
+        machine.host.numa.nodes = vec![NumaNode::default(); 2];
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+    }
+}

@@ -1,0 +1,82 @@
+//! NVIDIA's kernel module nvidia-fs.
+
+use gpuio_record::facts::{Machine, ModuleFacts};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
+
+pub(super) const RULE: Rule = Rule {
+    name: "nvidia-fs",
+    asks: "Is nvidia-fs loaded, and are its statistics of reads and writes off?",
+    why: "Without the module cuFile goes through host memory (compatibility mode), unless the \
+          kernel's own peer-to-peer DMA is set up; with rw_stats_enabled every I/O updates shared \
+          counters, which costs small blocks.",
+    mend: "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds), and \
+           `echo 0 > /sys/module/nvidia_fs/parameters/rw_stats_enabled`.",
+    source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide; \
+             /proc/driver/nvidia-fs/stats",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    let Some(module) = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) else {
+        return vec![Found::unknown(MODULES_NOT_READ)];
+    };
+    if !module.loaded {
+        let seen = "it is not loaded: cuFile works in compatibility mode or by the kernel's \
+                    peer-to-peer DMA; gpuio's own paths do not need it";
+        return vec![Found::warn(seen, "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds)")];
+    }
+    let version = module.version.as_ref();
+    let seen = match version {
+        Some(version) => format!("it is loaded, version {version}"),
+        None => "it is loaded, and does not tell its version".to_owned(),
+    };
+    vec![Found::pass(seen), statistics(module)]
+}
+
+fn statistics(module: &ModuleFacts) -> Found {
+    let place = "/sys/module/nvidia_fs/parameters/rw_stats_enabled";
+    match module.parameters.get("rw_stats_enabled").map(String::as_str) {
+        Some("0" | "N") => Found::pass("its statistics of reads and writes are off"),
+        Some(_) => {
+            let seen = "it counts every read and write (gpuio's proof of path reads these counts; \
+                        switch them off for the fastest small blocks)";
+            Found::warn(seen, format!("`echo 0 > {place}`")).at([place])
+        }
+        None => Found::unknown("whether it counts reads and writes is not told").at([place]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn of(loaded: bool, statistics: Option<&str>) -> Vec<Severity> {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let mut module = sample::module("nvidia_fs", loaded);
+        let parameter = statistics.map(|value| ("rw_stats_enabled".to_owned(), value.to_owned()));
+        module.parameters.extend(parameter);
+        machine.modules.push(module);
+        judge(&machine).into_iter().map(|found| found.severity).collect()
+    }
+
+    #[test]
+    fn absent_and_counting_are_warnings() {
+        assert_eq!(of(false, None), [Severity::Warn]);
+        assert_eq!(of(true, Some("1")), [Severity::Pass, Severity::Warn]);
+        assert_eq!(of(true, Some("0")), [Severity::Pass, Severity::Pass]);
+        assert_eq!(of(true, None), [Severity::Pass, Severity::Unknown]);
+    }
+
+    #[test]
+    fn where_modules_were_not_read_it_is_unknown() {
+        let found = judge(&sample::gpu_and_drive_below_a_switch());
+        assert_eq!(found[0].severity, Severity::Unknown);
+    }
+}

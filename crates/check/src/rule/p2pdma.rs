@@ -1,0 +1,101 @@
+//! What the kernel's own peer-to-peer DMA needs.
+
+use gpuio_record::facts::{Fact, Machine};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{module, without_gpu};
+
+pub(super) const RULE: Rule = Rule {
+    name: "p2pdma",
+    asks: "Have kernel and NVMe driver what the kernel's own peer-to-peer DMA needs?",
+    why: "With it O_DIRECT can go between a drive and GPU memory that the driver offers, without \
+          nvidia-fs (Linux 6.2, NVIDIA's open driver). Without it only nvidia-fs is direct.",
+    mend: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y, 6.2 or newer, and \
+           nvme_core.multipath=N on its command line.",
+    source: "Documentation/driver-api/pci/p2pdma.rst; drivers/pci/Kconfig, PCI_P2PDMA; NVIDIA, \
+             GPUDirect Storage, PCI P2PDMA mode",
+    judge,
+};
+
+const NEEDED: [&str; 2] = ["CONFIG_PCI_P2PDMA", "CONFIG_ZONE_DEVICE"];
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    let mut found = vec![configuration(machine)];
+    found.extend(release(machine));
+    let multipath = module(machine, "nvme_core").and_then(|nvme| nvme.parameters.get("multipath"));
+    if multipath.is_some_and(|value| value == "Y") {
+        let seen = "NVMe's own multipath is on, which NVIDIA's guide switches off for this mode";
+        let mend = "boot with nvme_core.multipath=N, if no drive has two ways";
+        found.push(Found::info(seen).mend(mend).at(["/sys/module/nvme_core/parameters/multipath"]));
+    }
+    found
+}
+
+/// Of a kernel before 6.2, that it is too old.
+fn release(machine: &Machine) -> Option<Found> {
+    let release = machine.host.kernel.release.as_deref()?;
+    let mut numbers = release.split(['.', '-']).map_while(|word| word.parse::<u32>().ok());
+    let (major, minor) = (numbers.next()?, numbers.next()?);
+    ((major, minor) < (6, 2)).then(|| {
+        let seen = format!("Linux {release} has no O_DIRECT to memory of peers; 6.2 was the first");
+        Found::info(seen).mend("use Linux 6.2 or newer; nvidia-fs does not need it")
+    })
+}
+
+fn configuration(machine: &Machine) -> Found {
+    if let Fact::Unknown(why) = &machine.config.source {
+        let unknown = Found::unknown(format!("the kernel's configuration is not known: {why}"));
+        return unknown.mend("mount or copy /boot/config-RELEASE to where gpuio can read it");
+    }
+    let option = |name: &&str| machine.config.options.get(*name).map(String::as_str);
+    let silent: Vec<&str> = NEEDED.into_iter().filter(|name| option(name).is_none()).collect();
+    if !silent.is_empty() {
+        return Found::unknown("these options are not told").at(silent);
+    }
+    let off: Vec<&str> = NEEDED.into_iter().filter(|name| option(name) != Some("y")).collect();
+    if off.is_empty() {
+        Found::pass(format!("{} are on", NEEDED.join(" and ")))
+    } else {
+        let seen = "these options are off; nvidia-fs does not need them";
+        Found::info(seen).mend("use a kernel with these options").at(off)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn old_kernels_and_multipath_are_told() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.host.kernel.release = Some("5.15.0-91-generic".to_owned());
+        assert!(release(&machine).unwrap().seen.contains("6.2 was the first"));
+        machine.host.kernel.release = Some("6.2.0".to_owned());
+        assert_eq!(release(&machine), None);
+        let mut nvme = sample::module("nvme_core", true);
+        nvme.parameters.insert("multipath".to_owned(), "Y".to_owned());
+        machine.modules.push(nvme);
+        let last = judge(&machine).pop().unwrap();
+        assert!(last.mend.unwrap().contains("nvme_core.multipath=N"));
+    }
+
+    #[test]
+    fn each_answer() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        machine.config.source = Fact::Known("/boot/config-6.8.0".to_owned());
+        assert_eq!(judge(&machine)[0].places, NEEDED);
+        for (name, value) in NEEDED.into_iter().zip(["y", "n"]) {
+            machine.config.options.insert(name.to_owned(), value.to_owned());
+        }
+        let found = judge(&machine);
+        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Info, NEEDED[1]));
+        machine.config.options.insert(NEEDED[1].to_owned(), "y".to_owned());
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+}

@@ -1,0 +1,85 @@
+//! NVIDIA's kernel module nvidia-peermem.
+
+use gpuio_record::facts::{Machine, MountKind};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{MODULES_NOT_READ, kernel_was_read, module, modules_were_read, without_gpu};
+
+pub(super) const RULE: Rule = Rule {
+    name: "peermem",
+    asks: "Is nvidia_peermem loaded where RDMA cards and GPUs are together?",
+    why: "File systems that do RDMA from user space (WEKA, IBM Storage Scale) register GPU memory \
+          with the card through it; without it, and without dma-buf, their bytes go through host \
+          memory.",
+    mend: "`modprobe nvidia-peermem`, after the RDMA core.",
+    source: "NVIDIA, GPUDirect RDMA, Installing GPUDirect RDMA Drivers; NVIDIA driver README, \
+             Using nvidia-peermem",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    let cards: Vec<&str> =
+        machine.nics.iter().flat_map(|nic| &nic.rdma).map(|device| device.name.as_str()).collect();
+    if cards.is_empty() && kernel_was_read(machine) {
+        return vec![Found::pass("no RDMA device here")];
+    }
+    let modules = ["nvidia_peermem", "nv_peer_mem"].map(|name| module(machine, name));
+    if let Some(loaded) = modules.into_iter().flatten().find(|module| module.loaded) {
+        return vec![Found::pass(format!("{} is loaded", loaded.name))];
+    }
+    if !modules_were_read(machine) || modules.iter().all(Option::is_none) {
+        return vec![Found::unknown(MODULES_NOT_READ)];
+    }
+    let user_space = [MountKind::Weka, MountKind::Gpfs];
+    let needs: Vec<&str> = machine
+        .mounts
+        .iter()
+        .filter(|mount| user_space.contains(&mount.kind))
+        .map(|mount| mount.mount.mount_point.as_str())
+        .collect();
+    let mend = "`modprobe nvidia-peermem`";
+    vec![if needs.is_empty() {
+        let seen = "nvidia_peermem is not loaded; no file system here is known to need it (local \
+                    drives and NFS do not), RDMA programs of yours may";
+        Found::info(seen).mend(mend).at(cards)
+    } else {
+        Found::warn("nvidia_peermem is not loaded, and these mounts may need it", mend).at(needs)
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::{NicFacts, RdmaFacts};
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn with_card(loaded: bool) -> Machine {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let rdma = vec![RdmaFacts { name: "mlx5_0".to_owned(), ..RdmaFacts::default() }];
+        machine.nics.push(NicFacts { rdma, ..NicFacts::default() });
+        machine.modules.push(sample::module("nvidia_peermem", loaded));
+        machine
+    }
+
+    #[test]
+    fn it_matters_where_a_file_system_needs_it() {
+        let mut machine = with_card(false);
+        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        let mut mount = sample::mount("/weka", "");
+        mount.kind = MountKind::Weka;
+        machine.mounts.push(mount);
+        let found = judge(&machine);
+        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Warn, "/weka"));
+        assert_eq!(judge(&with_card(true))[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn without_cards_it_is_not_needed() {
+        assert_eq!(judge(&sample::gpu_and_drive_below_a_switch())[0].severity, Severity::Pass);
+    }
+}

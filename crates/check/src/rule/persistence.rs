@@ -1,0 +1,65 @@
+//! Persistence mode of GPUs.
+
+use std::collections::BTreeMap;
+
+use gpuio_record::facts::{Fact, Machine};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{gpu_name, without_gpu};
+
+pub(super) const RULE: Rule = Rule {
+    name: "persistence",
+    asks: "Does NVIDIA's driver stay awake without a user (persistence mode)?",
+    why: "Without it the driver sets the GPU up anew for each first program: seconds of start, and \
+          clocks and settings that go back to their defaults between runs.",
+    mend: "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` until the \
+           next boot.",
+    source: "NVIDIA, Driver Persistence; NVML, nvmlDeviceGetPersistenceMode",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    let mut off = Vec::new();
+    let mut unknown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for gpu in &machine.gpus {
+        match &gpu.persistence {
+            Fact::Known(true) => {}
+            Fact::Known(false) => off.push(gpu_name(gpu)),
+            Fact::Unknown(why) => unknown.entry(why).or_default().push(gpu_name(gpu)),
+        }
+    }
+    let mut found = Vec::new();
+    if !off.is_empty() {
+        let mend = "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1`";
+        found.push(Found::warn("persistence mode is off", mend).at(off));
+    }
+    for (why, gpus) in unknown {
+        found.push(Found::unknown(format!("persistence mode is not known: {why}")).at(gpus));
+    }
+    if found.is_empty() {
+        found.push(Found::pass("persistence mode is on"));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn each_answer() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let found = judge(&machine);
+        assert_eq!(found[0].severity, Severity::Unknown);
+        assert!(found[0].seen.ends_with("nobody looked"));
+        machine.gpus[0].persistence = Fact::Known(false);
+        assert_eq!(judge(&machine)[0].severity, Severity::Warn);
+        machine.gpus[0].persistence = Fact::Known(true);
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+}

@@ -1,0 +1,84 @@
+//! Several NFS mounts behind one interface.
+
+use std::collections::BTreeMap;
+
+use gpuio_record::facts::Machine;
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{data_nics, interface, nfs_mounts, without_nfs};
+
+pub(super) const RULE: Rule = Rule {
+    name: "shared-nic",
+    asks: "Do NFS mounts spread over the network interfaces?",
+    why: "Mounts that are reached through one interface share its rate; a machine with a card for \
+          each GPU then uses one of them.",
+    mend: "Give server and client an address in one subnet per card, and mount through the address \
+           whose card is near the GPU.",
+    source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, NFS mounts and NICs; \
+             ip-route(8)",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_nfs(machine) {
+        return vec![found];
+    }
+    let mut behind: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (at, nfs) in nfs_mounts(machine) {
+        match (nfs.interface.known(), nfs.interface.why()) {
+            (Some(name), _) => behind.entry(name).or_default().push(at),
+            (None, why) => {
+                let why = why.unwrap_or_default();
+                found.push(Found::unknown(format!("its interface is not known: {why}")).at([at]));
+            }
+        }
+    }
+    for (name, mounts) in behind.iter().filter(|(_, mounts)| mounts.len() > 1) {
+        let rate = interface(machine, name).and_then(|interface| interface.megabits);
+        let rate = rate.map(|megabits| format!(" of {} Gb/s", megabits / 1000)).unwrap_or_default();
+        let seen = format!("{} mounts share interface {name}{rate}", mounts.len());
+        found.push(if data_nics(machine).len() > 1 {
+            let mend =
+                "mount some of them through addresses of the server that another card leads to";
+            Found::warn(seen, mend).at(mounts.iter().copied())
+        } else {
+            Found::info(format!("{seen}; no other card is up")).at(mounts.iter().copied())
+        });
+    }
+    if found.is_empty() {
+        found.push(Found::pass("each NFS mount has an interface of its own"));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::{Fact, NicFacts, RdmaFacts};
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn two_mounts_behind_one_card_of_two() {
+        let mounts = vec![sample::nfs("/a", "rdma", "ib0"), sample::nfs("/b", "rdma", "ib0")];
+        let mut machine = Machine { mounts, ..Machine::default() };
+        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        let card = |address: &str| NicFacts {
+            pci: Some(address.to_owned()),
+            rdma: vec![RdmaFacts::default()],
+            ..NicFacts::default()
+        };
+        machine.nics = vec![card("0000:0c:00.0"), card("0000:0d:00.0")];
+        let found = judge(&machine);
+        assert_eq!(
+            (found[0].severity, &found[0].places[..]),
+            (Severity::Warn, &["/a".to_owned(), "/b".to_owned()][..])
+        );
+        machine.mounts[1].nfs.as_mut().unwrap().interface = Fact::Known("ib1".to_owned());
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        machine.mounts[1].nfs.as_mut().unwrap().interface = Fact::unknown("no route");
+        assert!(judge(&machine)[0].seen.ends_with("no route"));
+    }
+}

@@ -1,0 +1,168 @@
+//! GPUs and the drives and network cards of their own socket.
+
+use gpuio_record::facts::Machine;
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{data_drives, data_nics, function, gpu_name, nic_name};
+
+pub(super) const RULE: Rule = Rule {
+    name: "socket",
+    asks: "Has each GPU data drives and network cards at its own processor socket?",
+    why: "Traffic between a GPU and a drive or card of another socket crosses the link between \
+          processors: latency grows, all pairs share the link, and direct transfers between peers \
+          fall far below what PCIe gives.",
+    mend: "Move drives or cards to slots of the GPU's socket, or give that GPU's jobs files on \
+           drives near it.",
+    source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, GPU and storage \
+             affinity; ACPI, System Locality Information Table (distances of 20 and more are \
+             another socket)",
+    judge,
+};
+
+/// Distance from which a node counts as another socket: Linux's REMOTE_DISTANCE
+/// (include/linux/topology.h). Nodes of one socket are at 11 to 12.
+const REMOTE: u32 = 20;
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if machine.gpus.is_empty() {
+        return vec![if machine.pci.is_empty() {
+            Found::unknown("no PCI function is known")
+        } else {
+            Found::pass("no GPU here")
+        }];
+    }
+    if machine.host.numa.nodes.len() == 1 {
+        return vec![Found::pass("one NUMA node: no pair crosses sockets")];
+    }
+    let node_of = |address: &str| function(machine, address).and_then(|function| function.node);
+    let drives: Vec<(String, Option<u32>)> = data_drives(machine)
+        .into_iter()
+        .map(|drive| {
+            let at = drive.pci.first().and_then(|address| node_of(address));
+            (drive.facts.name.clone(), at.or(drive.facts.numa_node))
+        })
+        .collect();
+    let nics: Vec<(String, Option<u32>)> =
+        data_nics(machine).into_iter().map(|nic| (nic_name(nic).to_owned(), nic.node)).collect();
+    let mut found: Vec<Found> = near(machine, "data drive", &drives).into_iter().collect();
+    found.extend(near(machine, "network card", &nics));
+    if found.is_empty() {
+        found.push(Found::pass("no data drive and no network card on PCI here"));
+    }
+    found
+}
+
+/// What `others` of one kind are to the GPUs; nothing where there are none.
+fn near(machine: &Machine, kind: &str, others: &[(String, Option<u32>)]) -> Option<Found> {
+    if others.is_empty() {
+        return None;
+    }
+    let placed: Vec<u32> = others.iter().filter_map(|(_, node)| *node).collect();
+    let (mut alone, mut unplaced) = (Vec::new(), Vec::new());
+    for gpu in &machine.gpus {
+        let name = gpu_name(gpu);
+        let Some(node) = gpu.node else {
+            unplaced.push(name.to_owned());
+            continue;
+        };
+        let fars: Vec<Option<bool>> =
+            placed.iter().map(|other| is_far(machine, node, *other)).collect();
+        if fars.contains(&Some(false)) {
+            continue;
+        }
+        if fars.contains(&None) || placed.len() < others.len() {
+            unplaced.push(name.to_owned());
+        } else {
+            alone.push(name.to_owned());
+        }
+    }
+    if !alone.is_empty() {
+        let seen = format!("no {kind} is at the socket of these GPUs: all their I/O crosses");
+        let mend = format!(
+            "move a {kind} to their socket, or aim their jobs at what is reached over the network \
+             or from host memory of their node"
+        );
+        return Some(Found::warn(seen, mend).at(alone));
+    }
+    if !unplaced.is_empty() {
+        let why =
+            format!("the NUMA nodes of these GPUs or of a {kind}, or their distance, are not told");
+        return Some(Found::unknown(why).at(unplaced));
+    }
+    let crossing = crossing(machine, &placed);
+    Some(if crossing == 0 {
+        Found::pass(format!("every GPU and {kind} are at one socket"))
+    } else {
+        Found::info(format!(
+            "each GPU has a {kind} at its socket; {crossing} of {} pairs would cross sockets",
+            machine.gpus.len() * others.len()
+        ))
+    })
+}
+
+fn crossing(machine: &Machine, placed: &[u32]) -> usize {
+    let nodes = machine.gpus.iter().filter_map(|gpu| gpu.node);
+    nodes
+        .map(|node| placed.iter().filter(|n| is_far(machine, node, **n) == Some(true)).count())
+        .sum()
+}
+
+/// Whether two nodes are of different sockets; `None` without their distance.
+fn is_far(machine: &Machine, one: u32, other: u32) -> Option<bool> {
+    if one == other {
+        return Some(false);
+    }
+    let nodes = &machine.host.numa.nodes;
+    let from = nodes.iter().find(|node| node.node == one)?;
+    let to = nodes.iter().position(|node| node.node == other)?;
+    Some(*from.distances.as_ref()?.get(to)? >= REMOTE)
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::NumaNode;
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn two_nodes(distance: u32, gpu: Option<u32>) -> Machine {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let node = |node, distances: [u32; 2]| NumaNode {
+            node,
+            distances: Some(distances.to_vec()),
+            ..NumaNode::default()
+        };
+        machine.host.numa.nodes = vec![node(0, [10, distance]), node(1, [distance, 10])];
+        machine.gpus[0].node = gpu;
+        machine
+    }
+
+    #[test]
+    fn a_gpu_without_a_drive_at_its_socket_is_named() {
+        let found = judge(&two_nodes(21, Some(1)));
+        assert_eq!(found[0].severity, Severity::Warn);
+        assert_eq!(found[0].places, [sample::GPU]);
+    }
+
+    #[test]
+    fn nodes_of_one_socket_are_near() {
+        assert_eq!(judge(&two_nodes(12, Some(1)))[0].severity, Severity::Pass);
+        assert_eq!(judge(&two_nodes(21, Some(0)))[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn pairs_that_cross_are_counted_where_each_gpu_has_a_drive() {
+        let mut machine = two_nodes(21, Some(0));
+        machine.block.push(sample::disk("nvme1n1", "0000:80:00.0"));
+        machine.block[1].facts.numa_node = Some(1);
+        let found = judge(&machine);
+        assert_eq!(found[0].severity, Severity::Info);
+        assert!(found[0].seen.contains("1 of 2 pairs"), "{}", found[0].seen);
+    }
+
+    #[test]
+    fn a_gpu_without_node_is_unknown() {
+        assert_eq!(judge(&two_nodes(21, None))[0].severity, Severity::Unknown);
+    }
+}

@@ -1,0 +1,66 @@
+//! udev's database.
+
+use gpuio_record::facts::Machine;
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{KERNEL_NOT_READ, MODULES_NOT_READ, kernel_was_read, modules_were_read};
+
+pub(super) const RULE: Rule = Rule {
+    name: "udev",
+    asks: "Is /run/udev there?",
+    why: "NVIDIA's cuFile asks udev about the device below a file. Without udev's database, as in \
+          most containers, cuFileHandleRegister fails with 5027 (the file is not registered), and \
+          KvikIO falls back to POSIX without a word.",
+    mend: "In a container: start it with `-v /run/udev:/run/udev:ro`. On a machine: \
+           `systemctl start systemd-udevd` and `udevadm trigger`.",
+    source: "udev(7); KvikIO, compatibility mode (tests whether /run/udev is there); cuFile's code \
+             5027 as seen in containers",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if machine.settings.udev_runtime {
+        return vec![Found::pass("/run/udev is there")];
+    }
+    if !kernel_was_read(machine) {
+        return vec![Found::unknown(KERNEL_NOT_READ)];
+    }
+    let seen = "/run/udev is missing";
+    if machine.gpus.is_empty() {
+        return vec![Found::info(format!("{seen}; without a GPU nothing here asks for it"))];
+    }
+    if !modules_were_read(machine) {
+        return vec![Found::unknown(format!("{seen}; {MODULES_NOT_READ}"))];
+    }
+    let mend = match &machine.host.kernel.containment.container {
+        Some(container) => {
+            format!("start the container ({container}) with `-v /run/udev:/run/udev:ro`")
+        }
+        None => {
+            "`systemctl start systemd-udevd && udevadm trigger`; in a container, start it with \
+                 `-v /run/udev:/run/udev:ro`"
+                .to_owned()
+        }
+    };
+    vec![Found::fail(format!("{seen}: NVIDIA's cuFile fails with 5027"), mend).at(["/run/udev"])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn it_fails_with_a_gpu_and_the_mend_knows_containers() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.host.kernel.containment.container = Some("docker".to_owned());
+        let found = judge(&machine);
+        assert_eq!(found[0].severity, Severity::Fail);
+        assert!(found[0].mend.as_ref().unwrap().contains("(docker)"));
+        machine.gpus.clear();
+        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        machine.settings.udev_runtime = true;
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+}

@@ -1,0 +1,115 @@
+//! Findings as text: gravest first, the reason and the mend below each that needs one.
+
+use std::fmt::Write as _;
+
+use crate::{Finding, Rule, Severity};
+
+/// A place list longer than this is cut, and its length told.
+const PLACES: usize = 8;
+
+/// The findings grouped by severity in lines of at most `width` characters, where words allow it.
+/// Passes and unknowns have one line each: there is nothing to mend.
+#[must_use]
+pub fn render(findings: &[Finding], width: usize) -> String {
+    let mut out = String::new();
+    for severity in Severity::ALL {
+        let group: Vec<_> = findings.iter().filter(|found| found.severity == severity).collect();
+        if group.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "{} ({})", severity.word().to_uppercase(), group.len());
+        for finding in group {
+            one(&mut out, finding, width);
+        }
+        out.push('\n');
+    }
+    let counts = Severity::ALL.map(|severity| {
+        let count = findings.iter().filter(|found| found.severity == severity).count();
+        format!("{count} {}", severity.word())
+    });
+    let _ = writeln!(out, "{}", counts.join(", "));
+    out
+}
+
+fn one(out: &mut String, finding: &Finding, width: usize) {
+    wrap(out, &format!("  {:<15} ", finding.rule), &finding.seen, width);
+    let indent = format!("  {:<15} ", "");
+    if !finding.places.is_empty() {
+        let more = finding.places.len().saturating_sub(PLACES);
+        let mut places = finding.places[..finding.places.len().min(PLACES)].join(", ");
+        if more > 0 {
+            let _ = write!(places, " and {more} more");
+        }
+        wrap(out, &format!("{indent}at: "), &places, width);
+    }
+    if matches!(finding.severity, Severity::Fail | Severity::Warn) {
+        wrap(out, &format!("{indent}why: "), finding.why, width);
+    }
+    if let Some(mend) = &finding.mend {
+        wrap(out, &format!("{indent}do: "), mend, width);
+    }
+    if matches!(finding.severity, Severity::Fail | Severity::Warn) {
+        wrap(out, &format!("{indent}source: "), finding.source, width);
+    }
+}
+
+/// `text` behind `head`, with the lines after the first indented as far.
+fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
+    let indent = head.chars().count();
+    let mut line = head.to_owned();
+    let mut bare = true;
+    for word in text.split(' ') {
+        let long = line.chars().count() + 1 + word.chars().count() > width;
+        if long && !bare {
+            let _ = writeln!(out, "{}", line.trim_end());
+            line = " ".repeat(indent);
+            bare = true;
+        }
+        if !bare {
+            line.push(' ');
+        }
+        line.push_str(word);
+        bare = false;
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+/// What a rule is about, for `--explain`.
+#[must_use]
+pub fn explain(rule: &Rule, width: usize) -> String {
+    let mut out = String::new();
+    wrap(&mut out, &format!("{}: ", rule.name), rule.asks, width);
+    wrap(&mut out, "  why:    ", rule.why, width);
+    wrap(&mut out, "  mend:   ", rule.mend, width);
+    wrap(&mut out, "  source: ", rule.source, width);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Found, RULES};
+
+    #[test]
+    fn gravest_first_and_long_lists_are_cut() {
+        let rule = &RULES[0];
+        let places: Vec<String> = (0..12).map(|n| format!("p{n}")).collect();
+        let findings = [
+            Finding::of(rule, Found::pass("good")),
+            Finding::of(rule, Found::fail("bad", "turn it off").at(places)),
+        ];
+        let text = render(&findings, 80);
+        assert!(text.find("FAIL").unwrap() < text.find("PASS").unwrap(), "{text}");
+        assert!(text.contains("p7 and 4 more"), "{text}");
+        assert!(text.contains("do: turn it off"), "{text}");
+        assert!(text.ends_with("1 fail, 0 warn, 0 unknown, 0 info, 1 pass\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn a_word_longer_than_the_line_stands_alone() {
+        let mut out = String::new();
+        wrap(&mut out, "  ", "a bbbbbbbbbbbb c", 8);
+        assert_eq!(out, "  a\n  bbbbbbbbbbbb\n  c\n");
+    }
+}
