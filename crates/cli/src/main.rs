@@ -62,6 +62,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::List => verb::list::run(),
         Verb::Show(show) => verb::show::run(&show),
+        Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdsio { words } => verb::gdsio::run(&words),
     }
 }

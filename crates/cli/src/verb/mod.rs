@@ -4,3 +4,4 @@ pub(crate) mod bench;
 pub(crate) mod gdsio;
 pub(crate) mod list;
 pub(crate) mod show;
+pub(crate) mod topo;
