@@ -33,6 +33,8 @@ pub(crate) struct Step<'m> {
     pub(crate) port: Port,
     /// Ports right above are missing in what was told.
     pub(crate) gap: bool,
+    /// `port` is told, or follows from a way without gaps above.
+    pub(crate) sure: bool,
 }
 
 /// The way from a function up, nearest first; the function itself is the first step.
@@ -80,7 +82,9 @@ impl<'m> Graph<'m> {
             let lost = upper.is_none() && facts.parent.is_some();
             let gap = lost || upper.is_some_and(|upper| is_gap(facts, upper.facts));
             let port = port(facts, upper.map(|upper| upper.port), gap, index > 0);
-            steps.push(Step { facts, port, gap });
+            let told = facts.port.known().is_some() || !is_bridge(facts);
+            let sure = told || !gap && upper.is_none_or(|upper| upper.sure);
+            steps.push(Step { facts, port, gap, sure });
         }
         steps.reverse();
         Some(Way { steps, host_bridge })

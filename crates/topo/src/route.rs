@@ -32,7 +32,7 @@ pub struct Route {
     /// Bridges that bytes pass, each port of a switch being one and the one where the ways meet
     /// counted once; `null` when the ways are not told.
     pub bridges: Option<u32>,
-    /// Switches that bytes pass.
+    /// Switches that bytes pass; `null` too where a cut listing leaves open which port is which.
     pub switches: Option<u32>,
     /// The listing left ports out: `bridges` and `switches` are the least there can be.
     pub at_least: bool,
@@ -152,10 +152,14 @@ impl<'m> Routes<'m> {
         };
         switches += u32::from(is_switch(met.port));
         bridges += u32::from(is_bridge(met.port));
-        let class = match switches {
-            0 | 1 if at_least => Fact::unknown("the listing leaves out ports between them"),
-            0 | 1 => Fact::Known(Class::Pix),
-            _ => Fact::Known(Class::Pxb),
+        let mut passed = a.steps[..up_a].iter().chain(&b.steps[..up_b]).chain([met]);
+        let sure = passed.all(|step| step.sure);
+        let class = match (switches, bridges) {
+            // Through one switch lead three ports at most.
+            (_, 4..) => Fact::Known(Class::Pxb),
+            (0 | 1, _) if sure && !at_least => Fact::Known(Class::Pix),
+            (2.., _) if sure => Fact::Known(Class::Pxb),
+            _ => Fact::unknown("the listing leaves out ports between them"),
         };
         // Below a port that leads down stands one device, whose link its functions share.
         let lower = if matches!(met.port, Port::Root | Port::Down) {
@@ -167,7 +171,7 @@ impl<'m> Routes<'m> {
         Met {
             class,
             bridges: Some(bridges),
-            switches: Some(switches),
+            switches: sure.then_some(switches),
             at_least,
             meets: Some(met.facts.address.clone()),
             shared,
@@ -184,8 +188,12 @@ impl<'m> Routes<'m> {
     ) -> (Fact<Class>, bool) {
         let bridges = a.host_bridge.zip(b.host_bridge);
         if bridges.is_some_and(|(a, b)| a == b) {
-            let cut = a.steps.iter().chain(&b.steps).any(|step| step.gap);
-            return (Fact::Known(Class::Phb), !cut);
+            // Above the end of a way that was cut they may meet in a switch.
+            let cut = |way: &Way<'_>| way.steps.last().is_some_and(|step| step.gap);
+            if cut(a) || cut(b) {
+                return (Fact::unknown("the listing leaves out bridges above them"), false);
+            }
+            return (Fact::Known(Class::Phb), true);
         }
         let known = bridges.is_some();
         let class = match (one, two) {

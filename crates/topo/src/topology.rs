@@ -132,8 +132,11 @@ impl Topology {
     fn note_unknown(&mut self) {
         let mut classes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut links: BTreeMap<&str, u32> = BTreeMap::new();
+        let lost = |name: &String| self.unplaced.contains(name);
         for route in &self.routes {
-            if let Some(why) = route.class.why() {
+            // Of devices without a place one note is enough.
+            let lost = lost(&route.a) || lost(&route.b);
+            if let Some(why) = route.class.why().filter(|_| !lost) {
                 classes.entry(why).or_default().push(format!("{}–{}", route.a, route.b));
             }
             if let Some(why) = route.nvlinks.why() {
@@ -149,7 +152,14 @@ impl Topology {
         let printed = (printed > 0).then(|| {
             format!("{printed} pairs have the class that nvidia-smi printed; PCI does not tell.")
         });
-        let words: Vec<String> = classes.chain(links).chain(printed).collect();
+        let unplaced = (!self.unplaced.is_empty()).then(|| {
+            let names = self.unplaced.join(", ");
+            format!(
+                "Distances unknown where nothing else is shown, no PCI function is known: {names}."
+            )
+        });
+        let words: Vec<String> =
+            unplaced.into_iter().chain(classes).chain(links).chain(printed).collect();
         self.notes.extend(words);
         if self.of_kind(DeviceKind::Gpu).next().is_none() {
             self.notes.push("No NVIDIA GPU is known, so there is no affinity table.".to_owned());

@@ -3,22 +3,30 @@
 use std::collections::BTreeSet;
 
 use super::grid::grid;
-use crate::{Class, Topology};
+use crate::{Class, DeviceKind, Topology};
 
-/// Who is how far from whom, with a legend of the classes that occur; empty without devices.
+/// Who is how far from whom, with a legend of the classes that occur; empty without devices. Where
+/// there are GPUs, drives are rows only, and devices of which nothing is known are left out:
+/// JSON has all pairs.
 #[must_use]
 pub fn matrix(topology: &Topology) -> String {
-    if topology.devices.len() < 2 {
+    let count = topology.devices.len();
+    let cell = |a: usize, b: usize| {
+        topology.route(a, b).map_or_else(|| Class::X.name().to_owned(), crate::Route::cell)
+    };
+    let known = |a: usize| (0..count).any(|b| a != b && cell(a, b) != "?");
+    let shown: Vec<usize> = (0..count).filter(|place| known(*place)).collect();
+    if shown.is_empty() {
         return String::new();
     }
-    let names = || topology.devices.iter().map(|device| device.name.clone());
-    let mut rows: Vec<Vec<String>> = vec![std::iter::once(String::new()).chain(names()).collect()];
-    for (a, device) in topology.devices.iter().enumerate() {
-        let cells = (0..topology.devices.len()).map(|b| match topology.route(a, b) {
-            Some(route) => route.cell(),
-            None => Class::X.name().to_owned(),
-        });
-        rows.push(std::iter::once(device.name.clone()).chain(cells).collect());
+    let gpus = topology.of_kind(DeviceKind::Gpu).next().is_some();
+    let drive = |place: usize| topology.devices[place].kind == DeviceKind::Drive;
+    let columns = || shown.iter().copied().filter(|place| !gpus || !drive(*place));
+    let name = |place: usize| topology.devices[place].name.clone();
+    let mut rows = vec![std::iter::once(String::new()).chain(columns().map(name)).collect()];
+    for a in &shown {
+        let cells = columns().map(|b| cell(*a, b));
+        rows.push(std::iter::once(name(*a)).chain(cells).collect::<Vec<_>>());
     }
     let cells: BTreeSet<&String> = rows.iter().skip(1).flat_map(|row| &row[1..]).collect();
     let mut legend: Vec<Vec<String>> = Vec::new();

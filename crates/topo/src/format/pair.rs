@@ -67,15 +67,15 @@ fn class(route: &Route) -> String {
 }
 
 fn bridges(route: &Route) -> Option<String> {
-    let (bridges, switches) = route.bridges.zip(route.switches)?;
     let least = if route.at_least { "At least " } else { "" };
     let plural = |count: u32, one: &str, more: &str| match count {
         1 => format!("1 {one}"),
         _ => format!("{count} {more}"),
     };
-    let bridges = plural(bridges, "bridge", "bridges");
-    let switches = plural(switches, "switch", "switches");
-    Some(format!("{least}{bridges} between, of {switches}."))
+    let bridges = plural(route.bridges?, "bridge", "bridges");
+    let switches = route.switches.map(|count| plural(count, "switch", "switches"));
+    let switches = switches.map(|switches| format!(", of {switches}")).unwrap_or_default();
+    Some(format!("{least}{bridges} between{switches}."))
 }
 
 fn link_text(link: Option<&Link>) -> String {

@@ -41,10 +41,6 @@ pub fn tree(topology: &Topology) -> String {
         out.push_str(line.trim_end());
         out.push('\n');
     }
-    if !topology.unplaced.is_empty() {
-        let names = topology.unplaced.join(", ");
-        out.push_str(&format!("  Place not known (no PCI function): {names}\n"));
-    }
     out
 }
 
