@@ -43,7 +43,8 @@ pub struct Near {
 pub struct NearStorage {
     /// Where it is mounted; `null` for an array that is not.
     pub mount: Option<String>,
-    /// The block devices of the mount, or the array; the card that leads to the server.
+    /// The block devices of the mount, or the array; of a mount over a card, the kind of its file
+    /// system.
     pub on: Vec<String>,
     /// PCI functions below that are near.
     pub near: usize,
@@ -117,7 +118,7 @@ fn storage(
         let (near, on) = if mount.kind == MountKind::Block {
             (&drives, mount.devices.clone())
         } else {
-            (&cards, vec![mount.mount.source.clone()])
+            (&cards, vec![mount.mount.fs_type.clone()])
         };
         let count = mount.pci.iter().filter(|pci| near.contains(pci)).count();
         found.push(NearStorage {

@@ -34,8 +34,10 @@ pub struct Hop {
 /// itself. Of drives with several controllers, the way of the route's own.
 #[must_use]
 pub fn explain(machine: &Machine, topology: &Topology, a: usize, b: usize) -> Option<Explanation> {
-    let route = topology.route(a, b)?.clone();
-    let (one, two) = (&topology.devices[a], &topology.devices[b]);
+    let (one, two) = (topology.devices.get(a)?, topology.devices.get(b)?);
+    let route = topology.route(a, b);
+    let (a, b) = (one.name.clone(), two.name.clone());
+    let route = Route { a, b, ..route?.clone() };
     let graph = Graph::of(machine);
     let ways = |device: &Device| -> Vec<Way<'_>> {
         device.pci.iter().filter_map(|pci| graph.way(pci)).collect()

@@ -78,8 +78,9 @@ impl<'m> Graph<'m> {
         let mut steps: Vec<Step<'m>> = Vec::with_capacity(above.len());
         for (index, facts) in above.iter().enumerate().rev() {
             let upper = steps.last();
-            // The parent that was named is not in what was told, or its bus is another's.
-            let lost = upper.is_none() && facts.parent.is_some();
+            // The parent that was named, or the host bridge, is not in what was told, or the
+            // parent's bus is another one.
+            let lost = upper.is_none() && (facts.parent.is_some() || host_bridge.is_none());
             let gap = lost || upper.is_some_and(|upper| is_gap(facts, upper.facts));
             let port = port(facts, upper.map(|upper| upper.port), gap, index > 0);
             let told = facts.port.known().is_some() || !is_bridge(facts);

@@ -27,3 +27,4 @@ mod quick;
 mod rates;
 mod record;
 mod tool;
+mod topo;

@@ -73,7 +73,8 @@ fn bridges(route: &Route) -> Option<String> {
         _ => format!("{count} {more}"),
     };
     let bridges = plural(route.bridges?, "bridge", "bridges");
-    let switches = route.switches.map(|count| plural(count, "switch", "switches"));
+    let switches = route.switches.filter(|count| *count > 0);
+    let switches = switches.map(|count| plural(count, "switch", "switches"));
     let switches = switches.map(|switches| format!(", of {switches}")).unwrap_or_default();
     Some(format!("{least}{bridges} between{switches}."))
 }
