@@ -31,6 +31,11 @@ pub(crate) enum Verb {
     List,
     /// Print a saved record again, or the journal of a run that died.
     Show(Show),
+    /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
+    ///
+    /// Prints the PCIe tree with each link's speed, the distance between any two devices, and what
+    /// is near to each GPU. With two devices: the way between them, hop by hop.
+    Topo(Topo),
     /// Speak gdsio: its flags, its config files, its result line (see docs/gdsio.md).
     #[command(disable_help_flag = true)]
     Gdsio {
@@ -72,6 +77,22 @@ pub(crate) struct Show {
     /// In text, show the witnesses of every job's path (docs/proof.md)
     #[arg(long)]
     pub(crate) evidence: bool,
+}
+
+/// Which machine, and what of it.
+#[derive(Debug, Args)]
+pub(crate) struct Topo {
+    /// Two devices, by name or PCI address: GPU0 nvme3n1
+    #[arg(value_name = "DEVICE", num_args = 2)]
+    pub(crate) pair: Vec<String>,
+    /// Another machine: a directory with copies of its /sys and /proc, or files with what lspci
+    /// -tv, lspci -vv, lstopo --of xml, nvidia-smi, ibdev2netdev, mount and others printed there
+    /// [this machine]
+    #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
+    pub(crate) from: Vec<PathBuf>,
+    /// text or json [text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
 }
 
 /// Flags of `bench`. Each value is parsed as the job-file key of the same name.

@@ -63,6 +63,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Check(check) => verb::check::run(&check),
         Verb::List => verb::list::run(),
         Verb::Show(show) => verb::show::run(&show),
+        Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdsio { words } => verb::gdsio::run(&words),
     }
 }

@@ -5,3 +5,4 @@ pub(crate) mod check;
 pub(crate) mod gdsio;
 pub(crate) mod list;
 pub(crate) mod show;
+pub(crate) mod topo;

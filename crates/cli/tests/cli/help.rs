@@ -36,6 +36,11 @@ fn show() {
 }
 
 #[test]
+fn topo() {
+    insta::assert_snapshot!("topo", help("topo --help"));
+}
+
+#[test]
 fn gdsio() {
     let text = help("gdsio -h");
     assert_eq!(text, help("gdsio --help"));

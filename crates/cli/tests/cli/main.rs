@@ -28,3 +28,4 @@ mod quick;
 mod rates;
 mod record;
 mod tool;
+mod topo;

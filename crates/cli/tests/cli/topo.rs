@@ -1,0 +1,66 @@
+//! `gpuio topo`: the running machine, captured ones, and what is no machine.
+
+use std::fs;
+use std::path::Path;
+
+use crate::tool::{command, finish, scratch};
+
+const LSPCI: &str = "\
+-[0000:2b]---00.0-[2c-36]----00.0-[2d-36]--+-00.0-[2e]----00.0  Micron Technology Inc 9200 PRO NVMe SSD
+                                           \\-04.0-[32-36]----00.0-[33-36]--+-00.0-[34]----00.0  NVIDIA Corporation GV100GL
+                                                                           \\-10.0-[36]----00.0  NVIDIA Corporation GV100GL
+";
+const QUERY: &str =
+    "index, name, pci.domain, pci.bus\n0, V100, 0x0000, 0x34\n1, V100, 0x0000, 0x36\n";
+const BY_PATH: &str =
+    "lrwxrwxrwx 1 root root 13 Nov 19 12:08 pci-0000:2e:00.0-nvme-1 -> ../../nvme2n1\n";
+
+fn texts(dir: &Path) -> [&'static str; 3] {
+    for (name, text) in [("lspci", LSPCI), ("query", QUERY), ("by-path", BY_PATH)] {
+        fs::write(dir.join(name), text).unwrap();
+    }
+    ["lspci", "query", "by-path"]
+}
+
+#[test]
+fn this_machine_is_shown() {
+    let dir = scratch();
+    let ran = finish(command(dir.path()).args(["topo", "--format", "json"])).exits(0);
+    let json = ran.json();
+    assert_eq!(json["gpuio_topo"], 1);
+    let count = json["devices"].as_array().unwrap().len();
+    let routes = json["routes"].as_array().unwrap().len();
+    assert_eq!(routes, count * count.saturating_sub(1) / 2);
+    finish(command(dir.path()).arg("topo")).exits(0);
+}
+
+#[test]
+fn texts_of_another_machine_are_put_together() {
+    let dir = scratch();
+    let names = texts(dir.path());
+    let ran = finish(command(dir.path()).args(["topo", "--from"]).args(names)).exits(0);
+    assert!(ran.out.contains("GPU0  34:00.0  nvme2n1 (PXB)"), "{}", ran.out);
+    let pair = ["topo", "GPU1", "/dev/nvme2n1", "--from"];
+    let ran = finish(command(dir.path()).args(pair).args(names)).exits(0);
+    assert!(ran.out.starts_with("GPU1 to nvme2n1: PXB"), "{}", ran.out);
+    assert!(ran.out.contains("5 bridges between, of 2 switches"), "{}", ran.out);
+    assert!(ran.out.contains("2c:00.0  switch, where both meet"), "{}", ran.out);
+}
+
+#[test]
+fn what_is_no_machine_or_device_is_refused_with_its_name() {
+    let dir = scratch();
+    let names = texts(dir.path());
+    let run = |words: &[&str]| finish(command(dir.path()).arg("topo").args(words)).exits(2);
+    run(&["GPU0", "nvme7n1", "--from", names[0], names[1], names[2]])
+        .says(&["'nvme7n1' is no GPU", "GPU0, GPU1, nvme2n1"]);
+    run(&["GPU0", "gpu0", "--from", names[0], names[1]]).says(&["same device"]);
+    run(&["--from", "nothing"]).says(&["--from nothing", "No such file"]);
+    run(&["--from", "."]).says(&["--from .", "no directory sys"]);
+    run(&["--from", names[0], "."]).says(&["it is a directory"]);
+    run(&["--format", "svg"]).says(&["formats are text, json"]);
+    fs::write(dir.path().join("letter"), "Dear Sir\n").unwrap();
+    run(&["--from", "letter"]).says(&["--from letter", "lspci -tv"]);
+    fs::write(dir.path().join("torn"), "-[0000:2b]---00.0-[zz]----\n").unwrap();
+    run(&["--from", "torn"]).says(&["--from torn (lspci -tv)", "line 1"]);
+}

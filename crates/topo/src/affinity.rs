@@ -1,0 +1,144 @@
+//! What is near to each GPU.
+
+use std::cmp::Reverse;
+
+use gpuio_record::facts::{BlockKind, Machine, MountKind};
+use serde::Serialize;
+
+use crate::{Class, DeviceKind, Topology};
+
+/// A GPU and what is near to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Affinity {
+    /// The GPU.
+    pub gpu: String,
+    /// Its PCI address; `null` when nobody told.
+    pub pci: Option<String>,
+    /// The nearest drives: fewest switches between, all that are as near. Where several are,
+    /// those that are nearer to another GPU give way.
+    pub drives: Vec<Near>,
+    /// Arrays and mounts that lie on those drives or behind those cards.
+    pub storage: Vec<NearStorage>,
+    /// The nearest network cards, chosen as the drives are.
+    pub nics: Vec<Near>,
+    /// NUMA node; `null` when nobody told.
+    pub node: Option<u32>,
+    /// Processors of that node, ascending; `null` when nobody told.
+    pub cpus: Option<Vec<u32>>,
+}
+
+/// A device near to a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Near {
+    /// Its name.
+    pub name: String,
+    /// How near.
+    pub class: Class,
+    /// Switches between; `null` when nobody told.
+    pub switches: Option<u32>,
+}
+
+/// A mount or array of which at least one drive or card is near.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NearStorage {
+    /// Where it is mounted; `null` for an array that is not.
+    pub mount: Option<String>,
+    /// The block devices of the mount, or the array; of a mount over a card, the kind of its file
+    /// system.
+    pub on: Vec<String>,
+    /// PCI functions below that are near.
+    pub near: usize,
+    /// PCI functions below.
+    pub of: usize,
+}
+
+/// One row for each GPU.
+pub(crate) fn table(machine: &Machine, topology: &Topology) -> Vec<Affinity> {
+    topology.of_kind(DeviceKind::Gpu).map(|(place, _)| row(machine, topology, place)).collect()
+}
+
+fn row(machine: &Machine, topology: &Topology, place: usize) -> Affinity {
+    let gpu = &topology.devices[place];
+    let drives = nearest(topology, place, DeviceKind::Drive);
+    let nics = nearest(topology, place, DeviceKind::Nic);
+    let node = machine.host.numa.nodes.iter().find(|node| Some(node.node) == gpu.node);
+    let near = |places: &[usize]| -> Vec<Near> {
+        let known = places.iter().filter_map(|other| {
+            let route = topology.route(place, *other)?;
+            let class = *route.class.known()?;
+            let name = topology.devices[*other].name.clone();
+            Some(Near { name, class, switches: route.switches })
+        });
+        known.collect()
+    };
+    Affinity {
+        gpu: gpu.name.clone(),
+        pci: gpu.pci.first().cloned(),
+        storage: storage(machine, topology, &drives, &nics),
+        drives: near(&drives),
+        nics: near(&nics),
+        node: gpu.node,
+        cpus: node.and_then(|node| node.cpus.clone()),
+    }
+}
+
+/// Places of the devices of a kind that are nearest to a GPU.
+fn nearest(topology: &Topology, gpu: usize, kind: DeviceKind) -> Vec<usize> {
+    let rank = |gpu: usize, place: usize| -> Option<(Class, u32)> {
+        let (class, switches, _) = topology.route(gpu, place)?.rank()?;
+        Some((class, switches))
+    };
+    let all = topology.of_kind(kind).filter_map(|(place, _)| Some((place, rank(gpu, place)?)));
+    let all: Vec<(usize, (Class, u32))> = all.collect();
+    let Some(best) = all.iter().map(|(_, rank)| *rank).min() else { return Vec::new() };
+    let near: Vec<usize> =
+        all.iter().filter(|(_, rank)| *rank == best).map(|(place, _)| *place).collect();
+    let elsewhere = |place: usize| {
+        let mut others = topology.of_kind(DeviceKind::Gpu);
+        others.any(|(other, _)| rank(other, place).is_some_and(|rank| rank < best))
+    };
+    let own: Vec<usize> = near.iter().copied().filter(|place| !elsewhere(*place)).collect();
+    if own.is_empty() { near } else { own }
+}
+
+fn storage(
+    machine: &Machine,
+    topology: &Topology,
+    drives: &[usize],
+    nics: &[usize],
+) -> Vec<NearStorage> {
+    let functions = |places: &[usize]| -> Vec<&String> {
+        places.iter().flat_map(|place| &topology.devices[*place].pci).collect()
+    };
+    let (drives, cards) = (functions(drives), functions(nics));
+    let mut found = Vec::new();
+    let mut mounted: Vec<&String> = Vec::new();
+    for mount in &machine.mounts {
+        mounted.extend(&mount.devices);
+        let (near, on) = if mount.kind == MountKind::Block {
+            (&drives, mount.devices.clone())
+        } else {
+            (&cards, vec![mount.mount.fs_type.clone()])
+        };
+        let count = mount.pci.iter().filter(|pci| near.contains(pci)).count();
+        found.push(NearStorage {
+            mount: Some(mount.mount.mount_point.clone()),
+            on,
+            near: count,
+            of: mount.pci.len(),
+        });
+    }
+    let arrays = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Md);
+    for array in arrays.filter(|array| !mounted.contains(&&array.facts.name)) {
+        found.push(NearStorage {
+            mount: None,
+            on: vec![array.facts.name.clone()],
+            near: array.pci.iter().filter(|pci| drives.contains(pci)).count(),
+            of: array.pci.len(),
+        });
+    }
+    found.retain(|storage| storage.near > 0);
+    // What lies on near drives alone comes first.
+    found.sort_by_key(|storage| Reverse(storage.near == storage.of));
+    found
+}

@@ -1,0 +1,180 @@
+//! The tree: NUMA nodes, host bridges, switches, devices.
+
+use gpuio_record::facts::{Machine, MountKind};
+use serde::Serialize;
+
+use crate::graph::{Graph, Port, Way};
+use crate::{Device, Link};
+
+/// A NUMA node and what hangs there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Branch {
+    /// Number; `null` for host bridges whose node nobody told.
+    pub node: Option<u32>,
+    /// Its processors, ascending.
+    pub cpus: Option<Vec<u32>>,
+    /// Its memory, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Host bridges with a GPU, card or drive below, by number.
+    pub host_bridges: Vec<HostBridge>,
+}
+
+/// A host bridge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostBridge {
+    /// Domain and root bus, `0000:2b`; `null` where nobody told.
+    pub name: Option<String>,
+    /// What hangs below, by address.
+    pub below: Vec<Knot>,
+}
+
+/// A switch or a device. Ports that lead down stand beside what hangs on them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Knot {
+    /// What it is.
+    pub kind: KnotKind,
+    /// Its PCI function; of a switch, the port towards the root.
+    pub address: String,
+    /// The port that it hangs on; `null` for devices inside the root complex, and where nobody
+    /// told.
+    pub port: Option<String>,
+    /// Ports between it and what is above were not told.
+    pub gap: bool,
+    /// The link above it; `null` when nothing is told of it.
+    pub link: Option<Link>,
+    /// Names of the GPU, card or drives behind the function.
+    pub names: Vec<String>,
+    /// Mounts on those drives or through that card.
+    pub mounts: Vec<String>,
+    /// What hangs below.
+    pub below: Vec<Knot>,
+}
+
+/// What a knot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KnotKind {
+    /// A PCIe switch.
+    Switch,
+    /// A bridge to or from conventional PCI.
+    Bridge,
+    /// A device inside the root complex with ports of its own (Intel VMD).
+    RootDevice,
+    /// A GPU, card or drive's controller.
+    Device,
+}
+
+/// The tree, and the devices that have no place in it.
+pub(crate) fn tree(
+    machine: &Machine,
+    graph: &Graph<'_>,
+    devices: &[Device],
+) -> (Vec<Branch>, Vec<String>) {
+    let nodes = machine.host.numa.nodes.iter().map(|node| Branch {
+        node: Some(node.node),
+        cpus: node.cpus.clone(),
+        memory_bytes: node.total_bytes,
+        host_bridges: Vec::new(),
+    });
+    let mut branches: Vec<Branch> = nodes.collect();
+    let mut unplaced = Vec::new();
+    for device in devices {
+        let ways: Vec<Way<'_>> = device.pci.iter().filter_map(|pci| graph.way(pci)).collect();
+        if ways.is_empty() {
+            unplaced.push(device.name.clone());
+        }
+        for way in &ways {
+            let node = graph.node(&way.steps[0].facts.address).or(device.node);
+            let bridge = host_bridge(&mut branches, node, way.host_bridge);
+            hang(machine, &mut bridge.below, way, device);
+        }
+    }
+    branches.sort_by_key(|branch| (branch.node.is_none(), branch.node));
+    for bridge in branches.iter_mut().flat_map(|branch| &mut branch.host_bridges) {
+        sort(&mut bridge.below);
+    }
+    for branch in &mut branches {
+        branch.host_bridges.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    (branches, unplaced)
+}
+
+fn host_bridge<'b>(
+    branches: &'b mut Vec<Branch>,
+    node: Option<u32>,
+    name: Option<&str>,
+) -> &'b mut HostBridge {
+    let at = branches.iter().position(|branch| branch.node == node).unwrap_or_else(|| {
+        branches.push(Branch { node, cpus: None, memory_bytes: None, host_bridges: Vec::new() });
+        branches.len() - 1
+    });
+    let bridges = &mut branches[at].host_bridges;
+    let at = bridges.iter().position(|bridge| bridge.name.as_deref() == name);
+    let at = at.unwrap_or_else(|| {
+        bridges.push(HostBridge { name: name.map(str::to_owned), below: Vec::new() });
+        bridges.len() - 1
+    });
+    &mut bridges[at]
+}
+
+/// Hangs a device below a host bridge, with the switches on its way.
+fn hang(machine: &Machine, top: &mut Vec<Knot>, way: &Way<'_>, device: &Device) {
+    let mut below = top;
+    for index in (0..way.steps.len()).rev() {
+        let step = &way.steps[index];
+        let kind = match step.port {
+            _ if index == 0 => KnotKind::Device,
+            Port::Root | Port::Down => continue,
+            Port::Inside | Port::End => KnotKind::RootDevice,
+            Port::Up => KnotKind::Switch,
+            Port::Bridge => KnotKind::Bridge,
+        };
+        let address = &step.facts.address;
+        let at = below.iter().position(|knot| knot.address == *address).unwrap_or_else(|| {
+            let port = way
+                .steps
+                .get(index + 1)
+                .filter(|upper| !step.gap && matches!(upper.port, Port::Root | Port::Down));
+            below.push(Knot {
+                kind,
+                address: address.clone(),
+                port: port.map(|port| port.facts.address.clone()),
+                gap: step.gap,
+                link: way.link(index),
+                names: Vec::new(),
+                mounts: Vec::new(),
+                below: Vec::new(),
+            });
+            below.len() - 1
+        });
+        if index == 0 {
+            let knot = &mut below[at];
+            knot.names.push(device.name.clone());
+            for mount in mounts(machine, address) {
+                if !knot.mounts.contains(&mount) {
+                    knot.mounts.push(mount);
+                }
+            }
+            return;
+        }
+        below = &mut below[at].below;
+    }
+}
+
+/// Mounts that lie on a function's drives or go through its card.
+fn mounts(machine: &Machine, address: &str) -> Vec<String> {
+    let through = |pci: &[String]| pci.iter().any(|function| function == address);
+    let mounts = machine.mounts.iter().filter(|mount| through(&mount.pci));
+    let words = mounts.map(|mount| match mount.kind {
+        MountKind::Block => {
+            format!("{} ({})", mount.mount.mount_point, mount.devices.join(" "))
+        }
+        _ => format!("{} ({})", mount.mount.mount_point, mount.mount.fs_type),
+    });
+    words.collect()
+}
+
+fn sort(knots: &mut [Knot]) {
+    knots.sort_by(|a, b| a.address.cmp(&b.address));
+    knots.iter_mut().for_each(|knot| sort(&mut knot.below));
+}

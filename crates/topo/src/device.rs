@@ -1,0 +1,118 @@
+//! What the questions are about: GPUs, network cards and drives.
+
+use gpuio_record::facts::{BlockDevice, BlockKind, GpuFacts, Machine, NicFacts};
+use serde::Serialize;
+
+use crate::graph::Graph;
+
+/// What a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// A GPU.
+    Gpu,
+    /// A network card's function.
+    Nic,
+    /// A disk.
+    Drive,
+}
+
+/// A GPU, network card or drive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Device {
+    /// What it is.
+    pub kind: DeviceKind,
+    /// `GPU0` by the driver's number, `mlx5_0` or the interface, `nvme3n1`.
+    pub name: String,
+    /// Other names that it goes by.
+    pub also: Vec<String>,
+    /// Product's name, where it is told.
+    pub model: Option<String>,
+    /// PCI functions that lead to it: one, several for a drive with several controllers, none
+    /// where nobody told.
+    pub pci: Vec<String>,
+    /// NUMA node; `null` when nobody told.
+    pub node: Option<u32>,
+}
+
+impl Device {
+    /// Whether it goes by this name; PCI addresses with or without domain 0000.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        let bare = name.strip_prefix("/dev/").unwrap_or(name);
+        let same = |known: &str| known.eq_ignore_ascii_case(bare);
+        let address = |known: &String| same(known) || known.strip_prefix("0000:").is_some_and(same);
+        same(&self.name)
+            || self.also.iter().any(|known| same(known))
+            || self.pci.iter().any(address)
+    }
+}
+
+/// GPUs in the driver's order, then network cards, then drives.
+pub(crate) fn devices(machine: &Machine, graph: &Graph<'_>) -> Vec<Device> {
+    let numbered = machine.gpus.iter().all(|gpu| gpu.index.known().is_some());
+    let mut gpus: Vec<(u32, Device)> = machine
+        .gpus
+        .iter()
+        .zip(0..)
+        .map(|(gpu, place)| {
+            let number = gpu.index.known().copied().filter(|_| numbered).unwrap_or(place);
+            (number, from_gpu(gpu, number, graph))
+        })
+        .collect();
+    gpus.sort_by_key(|(number, _)| *number);
+    let nics = machine.nics.iter().filter_map(|nic| from_nic(nic, graph));
+    let drives = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Disk);
+    let drives = drives.map(|drive| from_drive(drive, graph));
+    gpus.into_iter().map(|(_, gpu)| gpu).chain(nics).chain(drives).collect()
+}
+
+fn from_gpu(gpu: &GpuFacts, number: u32, graph: &Graph<'_>) -> Device {
+    let pci: Vec<String> = gpu.pci.iter().cloned().collect();
+    Device {
+        kind: DeviceKind::Gpu,
+        name: format!("GPU{number}"),
+        also: gpu.uuid.known().into_iter().cloned().collect(),
+        model: gpu.name.known().cloned(),
+        node: gpu.node.or_else(|| node(&pci, graph)),
+        pci,
+    }
+}
+
+/// A card's function; bonds, VLANs and bridges have none of their own and are no devices.
+fn from_nic(nic: &NicFacts, graph: &Graph<'_>) -> Option<Device> {
+    let rdma = nic.rdma.iter().map(|one| one.name.clone());
+    let mut names = rdma.chain(nic.interfaces.iter().map(|one| one.name.clone()));
+    if nic.pci.is_none() && nic.rdma.is_empty() {
+        return None;
+    }
+    let pci: Vec<String> = nic.pci.iter().cloned().collect();
+    let function = nic.pci.as_deref().and_then(|pci| graph.function(pci));
+    Some(Device {
+        kind: DeviceKind::Nic,
+        name: names.next().or_else(|| nic.pci.clone())?,
+        also: names.collect(),
+        model: function.and_then(|function| function.name.clone()),
+        node: nic.node.or_else(|| node(&pci, graph)),
+        pci,
+    })
+}
+
+fn from_drive(drive: &BlockDevice, graph: &Graph<'_>) -> Device {
+    let controllers = drive.nvme.iter().flat_map(|nvme| &nvme.controllers);
+    Device {
+        kind: DeviceKind::Drive,
+        name: drive.facts.name.clone(),
+        also: controllers.map(|controller| controller.name.clone()).collect(),
+        model: drive.facts.model.clone(),
+        node: drive.facts.numa_node.or_else(|| node(&drive.pci, graph)),
+        pci: drive.pci.clone(),
+    }
+}
+
+/// The node that all functions are on.
+fn node(pci: &[String], graph: &Graph<'_>) -> Option<u32> {
+    let mut nodes = pci.iter().map(|address| graph.node(address));
+    let first = nodes.next()??;
+    nodes.all(|node| node == Some(first)).then_some(first)
+}

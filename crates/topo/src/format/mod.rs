@@ -1,0 +1,49 @@
+//! Topologies as text and JSON.
+
+mod affinity;
+mod grid;
+mod matrix;
+mod pair;
+mod tree;
+
+pub use affinity::affinity;
+pub use matrix::matrix;
+pub use pair::pair;
+pub use tree::tree;
+
+use serde::Serialize;
+
+use crate::Topology;
+
+/// Everything: tree, matrix with its legend, affinity, notes.
+#[must_use]
+pub fn text(topology: &Topology) -> String {
+    let mut out = String::new();
+    for (title, body) in
+        [("TREE", tree(topology)), ("MATRIX", matrix(topology)), ("AFFINITY", affinity(topology))]
+    {
+        if !body.is_empty() {
+            out.push_str(&format!("{title}\n{body}\n"));
+        }
+    }
+    if !topology.notes.is_empty() {
+        out.push_str("NOTES\n");
+        topology.notes.iter().for_each(|note| out.push_str(&format!("  {note}\n")));
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// JSON with a line feed at its end, of a [`Topology`] or an [`crate::Explanation`].
+///
+/// # Errors
+/// None in practice: all keys are strings and all numbers are finite.
+pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// An address without domain 0000, as people write it.
+fn short(address: &str) -> &str {
+    address.strip_prefix("0000:").unwrap_or(address)
+}

@@ -1,0 +1,87 @@
+//! One pair in words.
+
+use super::grid::grid;
+use super::short;
+use crate::link::rate_text;
+use crate::{Evidence, Explanation, Link, Route};
+
+/// The pair's class, its stations with the links between them, and what it shares.
+#[must_use]
+pub fn pair(explanation: &Explanation) -> String {
+    let route = &explanation.route;
+    let mut out = format!("{} to {}: {}\n", route.a, route.b, class(route));
+    if let Some(count) = bridges(route) {
+        out.push_str(&format!("{count}\n"));
+    }
+    match (route.nvlinks.known(), route.nvlinks.why()) {
+        (Some(links), _) if *links > 0 => out.push_str(&format!("Beside PCIe: {links} NVLinks.\n")),
+        (_, Some(why)) => out.push_str(&format!("NVLinks: unknown, {why}.\n")),
+        _ => {}
+    }
+    if explanation.hops.is_empty() {
+        out.push_str("No way to show: a PCI function is not known.\n");
+        return out;
+    }
+    out.push('\n');
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for hop in &explanation.hops {
+        let address = hop.address.as_deref().unwrap_or_default();
+        rows.push(vec![short(address).to_owned(), hop.what.clone()]);
+        if hop.leads_on {
+            rows.push(vec!["  |".to_owned(), link_text(hop.link.as_ref())]);
+        }
+    }
+    out.push_str(&grid(&rows));
+    out.push('\n');
+    match &explanation.narrowest {
+        Some(link) => out.push_str(&format!(
+            "Narrowest link: above {}, {}{}, without packets' headers.\n",
+            short(&link.address),
+            link.text(),
+            link.bytes_per_second.map(|rate| format!(", {}", rate_text(rate))).unwrap_or_default()
+        )),
+        None => out.push_str("Narrowest link: unknown, not every link is told.\n"),
+    }
+    match &route.shared_above {
+        Some(address) => out.push_str(&format!(
+            "Both use the link above {} on their way to processor and memory{}.\n",
+            short(address),
+            route.shared_link.as_ref().map(|link| format!(": {}", link.text())).unwrap_or_default()
+        )),
+        None => out.push_str("They share no link on their way to processor and memory.\n"),
+    }
+    out
+}
+
+fn class(route: &Route) -> String {
+    match (route.class.known(), route.class.why()) {
+        (Some(class), _) => {
+            let printed = match route.evidence {
+                Evidence::Facts => "",
+                Evidence::Printed => " (as nvidia-smi printed; PCI does not tell)",
+            };
+            format!("{}, {}{printed}", class.name(), class.meaning())
+        }
+        (None, why) => format!("unknown, {}", why.unwrap_or("no reason is told")),
+    }
+}
+
+fn bridges(route: &Route) -> Option<String> {
+    let least = if route.at_least { "At least " } else { "" };
+    let plural = |count: u32, one: &str, more: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {more}"),
+    };
+    let bridges = plural(route.bridges?, "bridge", "bridges");
+    let switches = route.switches.filter(|count| *count > 0);
+    let switches = switches.map(|count| plural(count, "switch", "switches"));
+    let switches = switches.map(|switches| format!(", of {switches}")).unwrap_or_default();
+    Some(format!("{least}{bridges} between{switches}."))
+}
+
+fn link_text(link: Option<&Link>) -> String {
+    let Some(link) = link else { return "link not told".to_owned() };
+    let mark = link.mark();
+    let mark = if mark.is_empty() { mark } else { format!("  {mark}") };
+    format!("{}{mark}", link.text())
+}

@@ -1,0 +1,151 @@
+//! PCI functions by address, and the way from one up to its host bridge.
+
+use std::collections::HashMap;
+
+use gpuio_record::facts::{Machine, PciFacts, PciPort};
+
+use crate::Link;
+
+/// More bridges above each other than any machine has: buses have 8 bits.
+const DEEPEST: usize = 256;
+
+/// What a function is on a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// A port of the root complex.
+    Root,
+    /// A switch's port towards the root: it stands for the switch.
+    Up,
+    /// A switch's port away from the root.
+    Down,
+    /// A bridge to or from conventional PCI.
+    Bridge,
+    /// A device inside the root complex with root ports of its own below it (Intel VMD).
+    Inside,
+    /// The device at the end.
+    End,
+}
+
+/// One function on a way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step<'m> {
+    pub(crate) facts: &'m PciFacts,
+    pub(crate) port: Port,
+    /// Ports right above are missing in what was told.
+    pub(crate) gap: bool,
+    /// `port` is told, or follows from a way without gaps above.
+    pub(crate) sure: bool,
+}
+
+/// The way from a function up, nearest first; the function itself is the first step.
+#[derive(Debug, Clone)]
+pub(crate) struct Way<'m> {
+    pub(crate) steps: Vec<Step<'m>>,
+    /// `0000:2b`; `None` where nobody told.
+    pub(crate) host_bridge: Option<&'m str>,
+}
+
+/// The machine's functions.
+#[derive(Debug)]
+pub(crate) struct Graph<'m> {
+    by_address: HashMap<&'m str, &'m PciFacts>,
+    /// NUMA nodes of host bridges, by what hangs below them.
+    nodes: HashMap<&'m str, u32>,
+}
+
+impl<'m> Graph<'m> {
+    pub(crate) fn of(machine: &'m Machine) -> Self {
+        let by_address = machine.pci.iter().map(|one| (one.address.as_str(), one)).collect();
+        let nodes =
+            machine.pci.iter().rev().filter_map(|one| one.host_bridge.as_deref().zip(one.node));
+        Graph { by_address, nodes: nodes.collect() }
+    }
+
+    pub(crate) fn function(&self, address: &str) -> Option<&'m PciFacts> {
+        self.by_address.get(address).copied()
+    }
+
+    /// The way up from a function; `None` when nobody told of the function.
+    pub(crate) fn way(&self, address: &str) -> Option<Way<'m>> {
+        let mut above = vec![self.function(address)?];
+        while let Some(parent) = above.last().and_then(|last| last.parent.as_deref()) {
+            match self.function(parent) {
+                Some(parent) if above.len() < DEEPEST => above.push(parent),
+                _ => break,
+            }
+        }
+        let host_bridge = above.iter().find_map(|one| one.host_bridge.as_deref());
+        let mut steps: Vec<Step<'m>> = Vec::with_capacity(above.len());
+        for (index, facts) in above.iter().enumerate().rev() {
+            let upper = steps.last();
+            // The parent that was named, or the host bridge, is not in what was told, or the
+            // parent's bus is another one.
+            let lost = upper.is_none() && (facts.parent.is_some() || host_bridge.is_none());
+            let gap = lost || upper.is_some_and(|upper| is_gap(facts, upper.facts));
+            let port = port(facts, upper.map(|upper| upper.port), gap, index > 0);
+            let told = facts.port.known().is_some() || !is_bridge(facts);
+            let sure = told || !gap && upper.is_none_or(|upper| upper.sure);
+            steps.push(Step { facts, port, gap, sure });
+        }
+        steps.reverse();
+        Some(Way { steps, host_bridge })
+    }
+
+    /// NUMA node of a function: its own, that of a bridge above, or that of its host bridge.
+    pub(crate) fn node(&self, address: &str) -> Option<u32> {
+        let way = self.way(address)?;
+        let own = way.steps.iter().find_map(|step| step.facts.node);
+        own.or_else(|| self.nodes.get(way.host_bridge?).copied())
+    }
+}
+
+impl Way<'_> {
+    /// The link above a step; `None` for the ports of the root complex, and what hangs there
+    /// without a link.
+    pub(crate) fn link(&self, index: usize) -> Option<Link> {
+        let step = self.steps.get(index)?;
+        // What the kernel shows of a port that leads down is the link below it.
+        if matches!(step.port, Port::Root | Port::Down | Port::Inside) {
+            return None;
+        }
+        let upper = self.steps.get(index + 1).filter(|_| !step.gap);
+        let upper = upper.filter(|upper| matches!(upper.port, Port::Root | Port::Down));
+        Link::above(step.facts, upper.map(|upper| upper.facts))
+    }
+}
+
+/// Whether a function's bus is not the one right below `parent`: ports in between were not told.
+fn is_gap(child: &PciFacts, parent: &PciFacts) -> bool {
+    let bus = child.address.split(':').nth(1).and_then(|bus| u8::from_str_radix(bus, 16).ok());
+    bus.zip(parent.secondary_bus).is_some_and(|(bus, below)| bus != below)
+}
+
+fn is_bridge(facts: &PciFacts) -> bool {
+    facts.class.is_some_and(|class| class >> 8 == 0x0604) || facts.secondary_bus.is_some()
+}
+
+/// What a function is: by its capability, else by its place, since the ports of a switch take
+/// turns. `leads` says that something hangs below it.
+fn port(facts: &PciFacts, above: Option<Port>, gap: bool, leads: bool) -> Port {
+    match facts.port.known() {
+        Some(PciPort::RootPort) => return Port::Root,
+        Some(PciPort::SwitchUpstream) => return Port::Up,
+        Some(PciPort::SwitchDownstream) => return Port::Down,
+        Some(PciPort::BridgeToPci | PciPort::BridgeFromPci) => return Port::Bridge,
+        _ => {}
+    }
+    if !is_bridge(facts) {
+        return if leads { Port::Inside } else { Port::End };
+    }
+    if facts.port.known() == Some(&PciPort::Conventional) {
+        return Port::Bridge;
+    }
+    match above {
+        None if gap => Port::Up,
+        None | Some(Port::Inside | Port::End) => Port::Root,
+        Some(Port::Root | Port::Down) => Port::Up,
+        Some(Port::Up) if gap => Port::Up,
+        Some(Port::Up) => Port::Down,
+        Some(Port::Bridge) => Port::Bridge,
+    }
+}

@@ -1,0 +1,178 @@
+//! The whole answer.
+
+use std::collections::BTreeMap;
+
+use gpuio_record::facts::{Fact, Machine};
+use serde::Serialize;
+
+use crate::affinity::{self, Affinity};
+use crate::branch::{self, Branch};
+use crate::device::devices;
+use crate::graph::Graph;
+use crate::route::Routes;
+use crate::{Class, Device, DeviceKind, Evidence, Route};
+
+/// Version of [`Topology`]'s JSON.
+const SCHEMA: u32 = 1;
+
+/// One cell of a matrix that `nvidia-smi topo` printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Printed<'t> {
+    /// What the row stands for: `GPU0`, `mlx5_0`.
+    pub row: &'t str,
+    /// What the column stands for.
+    pub column: &'t str,
+    /// The cell: `PIX`, `NV6`.
+    pub cell: &'t str,
+}
+
+/// What hangs where, and how far any two devices are from each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Topology {
+    /// Version of this form.
+    pub gpuio_topo: u32,
+    /// GPUs by number, network cards by address, drives by name.
+    pub devices: Vec<Device>,
+    /// NUMA nodes with their host bridges, switches and devices.
+    pub tree: Vec<Branch>,
+    /// Devices whose place in the tree nobody told, by name.
+    pub unplaced: Vec<String>,
+    /// Each pair of devices once, in the order of `devices`.
+    pub routes: Vec<Route>,
+    /// What is near to each GPU.
+    pub affinity: Vec<Affinity>,
+    /// What is not known or does not agree, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl Topology {
+    /// The topology of a machine. `printed` fills in what its facts do not tell, and is held
+    /// against what they do.
+    #[must_use]
+    pub fn of(machine: &Machine, printed: &[Printed<'_>]) -> Topology {
+        let graph = Graph::of(machine);
+        let devices = devices(machine, &graph);
+        let ways = Routes::of(machine, &graph, &devices);
+        let mut routes = Vec::new();
+        for a in 0..devices.len() {
+            routes.extend((a + 1..devices.len()).map(|b| ways.between(&devices, a, b)));
+        }
+        let (tree, unplaced) = branch::tree(machine, &graph, &devices);
+        let mut topology = Topology {
+            gpuio_topo: SCHEMA,
+            devices,
+            tree,
+            unplaced,
+            routes,
+            affinity: Vec::new(),
+            notes: Vec::new(),
+        };
+        topology.hold_against(printed);
+        topology.affinity = affinity::table(machine, &topology);
+        topology.note_unknown();
+        topology
+    }
+
+    /// The route between two devices by their places in [`Topology::devices`]; `None` from a
+    /// device to itself.
+    #[must_use]
+    pub fn route(&self, a: usize, b: usize) -> Option<&Route> {
+        self.routes.get(self.place(a, b)?)
+    }
+
+    /// The devices of one kind, with their places.
+    pub fn of_kind(&self, kind: DeviceKind) -> impl Iterator<Item = (usize, &Device)> {
+        self.devices.iter().enumerate().filter(move |(_, device)| device.kind == kind)
+    }
+
+    /// The place of the device that goes by this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        let exact = self.devices.iter().position(|device| device.name == name);
+        exact.or_else(|| self.devices.iter().position(|device| device.is_called(name)))
+    }
+
+    fn place(&self, a: usize, b: usize) -> Option<usize> {
+        let (low, high) = (a.min(b), a.max(b));
+        let count = self.devices.len();
+        // Before row `low` stand the rows of count - 1, count - 2, … pairs.
+        let before = low * (2 * count).checked_sub(low + 1)? / 2;
+        (low < high && high < count).then(|| before + high - low - 1)
+    }
+
+    fn hold_against(&mut self, printed: &[Printed<'_>]) {
+        let mut differing = Vec::new();
+        for cell in printed {
+            let Some((a, b)) = self.find(cell.row).zip(self.find(cell.column)) else { continue };
+            let Some(place) = self.place(a, b) else { continue };
+            let Some(route) = self.routes.get_mut(place) else { continue };
+            let Some(class) = Class::parse(cell.cell) else { continue };
+            match route.class.known() {
+                Some(known) if *known == class => {}
+                Some(_) if route.evidence == Evidence::Printed => {}
+                Some(known) => differing.push(format!(
+                    "{}–{}: {} by PCI, {} by nvidia-smi",
+                    cell.row,
+                    cell.column,
+                    known.name(),
+                    cell.cell
+                )),
+                None => {
+                    route.class = Fact::Known(class);
+                    route.evidence = Evidence::Printed;
+                }
+            }
+        }
+        if !differing.is_empty() {
+            let words = "nvidia-smi's printed matrix says otherwise (nothing was changed)";
+            self.notes.push(format!("{words}: {}.", several(&differing)));
+        }
+    }
+
+    fn note_unknown(&mut self) {
+        let mut classes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut links: BTreeMap<&str, u32> = BTreeMap::new();
+        let lost = |name: &String| self.unplaced.contains(name);
+        for route in &self.routes {
+            // Of devices without a place one note is enough.
+            let lost = lost(&route.a) || lost(&route.b);
+            if let Some(why) = route.class.why().filter(|_| !lost) {
+                classes.entry(why).or_default().push(format!("{}–{}", route.a, route.b));
+            }
+            if let Some(why) = route.nvlinks.why() {
+                *links.entry(why).or_default() += 1;
+            }
+        }
+        let classes = classes
+            .into_iter()
+            .map(|(why, pairs)| format!("Distance unknown, {why}: {}.", several(&pairs)));
+        let links = links.into_keys().map(|why| format!("NVLinks between GPUs unknown: {why}."));
+        let printed =
+            self.routes.iter().filter(|route| route.evidence == Evidence::Printed).count();
+        let printed = (printed > 0).then(|| {
+            format!("{printed} pairs have the class that nvidia-smi printed; PCI does not tell.")
+        });
+        let unplaced = (!self.unplaced.is_empty()).then(|| {
+            let names = self.unplaced.join(", ");
+            format!(
+                "Distances unknown where nothing else is shown, no PCI function is known: {names}."
+            )
+        });
+        let words: Vec<String> =
+            unplaced.into_iter().chain(classes).chain(links).chain(printed).collect();
+        self.notes.extend(words);
+        if self.of_kind(DeviceKind::Gpu).next().is_none() {
+            self.notes.push("No NVIDIA GPU is known, so there is no affinity table.".to_owned());
+        }
+    }
+}
+
+/// The first few, and how many more.
+fn several(all: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = all[..all.len().min(SHOWN)].join(", ");
+    match all.len().checked_sub(SHOWN) {
+        Some(more) if more > 0 => format!("{shown} and {more} more"),
+        _ => shown,
+    }
+}
