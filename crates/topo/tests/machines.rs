@@ -357,6 +357,41 @@ fn pairs_print_hop_by_hop() {
 }
 
 #[test]
+fn the_newer_guides_fragment_gives_its_advice() {
+    let machine = captured(&[text!("dgx-a100.lstopo.xml")]).machine;
+    let topology = Topology::of(&machine, &[]);
+    assert_eq!(row(&topology, "GPU1").pci.as_deref(), Some("0000:0f:00.0"));
+    assert_eq!(names(&row(&topology, "GPU1").nics), "mlx5_0");
+    let near = route(&topology, "07:00.0", "nvme0n1");
+    let far = route(&topology, "0f:00.0", "nvme0n1");
+    assert!(near.bridges < far.bridges, "{near:?} {far:?}");
+    // Of a fragment without its root port, 3 bridges may be one switch or parts of two.
+    assert_eq!(cell(&topology, "nvme0n1", "nvme1n1"), "?");
+}
+
+#[test]
+fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
+    let mut machine = read(DGX_2);
+    let drive = machine.block.iter().find(|device| device.facts.name == "nvme9n1").unwrap().clone();
+    for number in 10..64 {
+        let mut another = drive.clone();
+        another.facts.name = format!("nvme{number}n1");
+        machine.block.push(another);
+    }
+    // The best of many: other tests run beside this one.
+    let best = (0..20).map(|_| {
+        let start = std::time::Instant::now();
+        let topology = Topology::of(&machine, &[]);
+        assert_eq!(topology.of_kind(DeviceKind::Drive).count(), 64);
+        assert!(format::text(&topology).contains("nvme63n1"));
+        start.elapsed()
+    });
+    let best = best.min().unwrap();
+    assert!(best < std::time::Duration::from_millis(50), "{best:?}");
+    eprintln!("16 GPUs, 64 drives: {best:?}");
+}
+
+#[test]
 fn json_holds_all_of_it() {
     let topology = topology(DGX_2);
     let json: serde_json::Value = serde_json::from_str(&format::json(&topology).unwrap()).unwrap();

@@ -5,18 +5,24 @@ use std::path::Path;
 
 use crate::tool::{command, finish, scratch};
 
-const LSPCI: &str = "\
--[0000:2b]---00.0-[2c-36]----00.0-[2d-36]--+-00.0-[2e]----00.0  Micron Technology Inc 9200 PRO NVMe SSD
-                                           \\-04.0-[32-36]----00.0-[33-36]--+-00.0-[34]----00.0  NVIDIA Corporation GV100GL
-                                                                           \\-10.0-[36]----00.0  NVIDIA Corporation GV100GL
-";
 const QUERY: &str =
     "index, name, pci.domain, pci.bus\n0, V100, 0x0000, 0x34\n1, V100, 0x0000, 0x36\n";
 const BY_PATH: &str =
     "lrwxrwxrwx 1 root root 13 Nov 19 12:08 pci-0000:2e:00.0-nvme-1 -> ../../nvme2n1\n";
 
+/// As `lspci -tv` prints it.
+fn lspci() -> String {
+    let switch = " ".repeat(43);
+    let gpus = " ".repeat(75);
+    format!(
+        "-[0000:2b]---00.0-[2c-36]----00.0-[2d-36]--+-00.0-[2e]----00.0  Micron 9200 NVMe SSD\n\
+         {switch}\\-04.0-[32-36]----00.0-[33-36]--+-00.0-[34]----00.0  NVIDIA GV100GL\n\
+         {gpus}\\-10.0-[36]----00.0  NVIDIA GV100GL\n"
+    )
+}
+
 fn texts(dir: &Path) -> [&'static str; 3] {
-    for (name, text) in [("lspci", LSPCI), ("query", QUERY), ("by-path", BY_PATH)] {
+    for (name, text) in [("lspci", &*lspci()), ("query", QUERY), ("by-path", BY_PATH)] {
         fs::write(dir.join(name), text).unwrap();
     }
     ["lspci", "query", "by-path"]
