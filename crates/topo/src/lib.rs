@@ -2,8 +2,8 @@
 //!
 //! [`Topology::of`] is a pure function of a machine's facts, live or captured: devices, the route
 //! between any two of them, who is near to whom, and the tree from NUMA nodes down to devices.
-//! [`explain()`] follows one pair hop by hop. [`mod@format`] prints. What facts do not tell is unknown
-//! with its reason, never a guess.
+//! [`explain()`] follows one pair hop by hop. [`mod@format`] prints. What facts do not tell is
+//! unknown with its reason, never a guess.
 
 mod affinity;
 mod branch;
