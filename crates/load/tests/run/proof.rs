@@ -27,12 +27,13 @@ fn buffered_reads_over_and_over_come_from_the_page_cache() {
 #[test]
 #[ignore = "run by buffered_reads_over_and_over_come_from_the_page_cache: counts are a process's"]
 fn with_buffered_reads_alone() {
-    // The first pass may come from storage: it is less than a twentieth of all.
-    let job = Lab::new().job("size=1m\nbs=256k\nloops=64\ndirect=0\nengine=psync");
+    // The first pass may come from storage, and others move bytes at the same device: both are
+    // lost in so much.
+    let job = Lab::new().job("size=1m\nbs=256k\nloops=1024\ndirect=0\nengine=psync");
     let proof = proof(&job);
     assert_eq!(says(proof, "own"), Says::For, "{proof:#?}");
     let leg = proof.witnesses.iter().find(|witness| witness.name == "own").unwrap();
-    assert_eq!((leg.moved, leg.of), (Some(64 << 20), Some(64 << 20)));
+    assert_eq!((leg.moved, leg.of), (Some(1 << 30), Some(1 << 30)));
     if storage_is_seen(proof) {
         assert_eq!(proof.verdict.words, "page cache", "{proof:#?}");
         assert!(proof.as_asked);
