@@ -274,6 +274,13 @@ pub(crate) struct Data {
     /// Page cache
     #[arg(long, conflicts_with = "direct")]
     pub(crate) buffered: bool,
+    /// Read the files into the page cache before the clock starts [with --path all and --buffered,
+    /// where they fit half of memory]
+    #[arg(long)]
+    pub(crate) pre_read: bool,
+    /// Leave the page cache as it is, with --path all too
+    #[arg(long, conflicts_with = "pre_read")]
+    pub(crate) no_pre_read: bool,
     /// Writes wait for stable storage (O_DSYNC)
     #[arg(long)]
     pub(crate) sync: bool,
@@ -363,6 +370,7 @@ impl Bench {
             ("refill", load.refill, "--refill"),
             ("direct", data.direct, "--direct"),
             ("buffered", data.buffered, "--buffered"),
+            ("pre_read", data.pre_read, "--pre-read"),
             ("sync", data.sync, "--sync"),
             ("shared_fd", data.shared_fd, "--shared-fd"),
             ("keep", data.keep, "--keep"),
@@ -375,9 +383,10 @@ impl Bench {
         let name = |name: &String| ("filename", name.replace(':', "\\:"), "--filename");
         let names = data.filename.iter().map(name);
         let off = load.no_ceilings.then(|| ("ceilings", "off".to_owned(), "--no-ceilings"));
+        let cold = data.no_pre_read.then(|| ("pre_read", "0".to_owned(), "--no-pre-read"));
         let switches = switches.into_iter().filter(|(_, on, _)| *on);
         let switches = switches.map(|(key, _, flag)| (key, String::new(), flag));
-        valued.chain(off).chain(paths).chain(names).chain(switches).collect()
+        valued.chain(off).chain(cold).chain(paths).chain(names).chain(switches).collect()
     }
 
     /// Whether nothing at all was asked: the quick run.

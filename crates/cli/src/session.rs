@@ -137,6 +137,10 @@ impl Watch for Kept<'_> {
         self.progress.making(done, of);
     }
 
+    fn reading(&self, done: u64, of: u64) {
+        self.progress.reading(done, of);
+    }
+
     fn started(&self, jobs: &[JobPlan]) {
         self.progress.started(jobs);
     }

@@ -93,6 +93,10 @@ pub struct JobPlan {
     pub direct: DirectMode,
     /// Why this direct mode.
     pub direct_why: Option<String>,
+    /// Whether the files are read into the page cache before the clock starts, so that no job finds
+    /// them colder than another.
+    #[serde(default)]
+    pub pre_read: bool,
     /// Whether writes wait for stable storage (O_DSYNC).
     pub sync: bool,
     /// Whether and how data is verified.

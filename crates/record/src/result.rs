@@ -77,7 +77,7 @@ pub enum EndedHow {
 /// Times that no result contains, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetupTimes {
-    /// Making and filling files.
+    /// Making and filling files, and reading them into the page cache where that was asked for.
     pub data_set_ns: u64,
     /// Opening files, paths, GPU memory, registration, pinning of threads; the slowest worker of
     /// each group, summed.

@@ -1,7 +1,7 @@
 //! A sweep: many runs over the values of some axes, and where their records are.
 //!
-//! A sweep is a folder with `sweep.json` (a [`Sweep`]) and one record per finished run beside it. The
-//! records are written first, each whole, so that what `sweep.json` names is there.
+//! A sweep is a folder with `sweep.json` (a [`Sweep`]) and one record per finished run beside it.
+//! The records are written first, each whole, so that what `sweep.json` names is there.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -79,6 +79,8 @@ pub struct JobSpec {
     pub cpus: Option<Vec<u32>>,
     /// `O_DIRECT` (true) or the page cache (false).
     pub direct: Option<bool>,
+    /// Read the files into the page cache before the clock starts.
+    pub pre_read: Option<bool>,
     /// Whether and when data is checked.
     pub verify: Option<Verify>,
     /// Whether ceilings are looked for, and how long each is measured.

@@ -89,6 +89,13 @@ impl Watch for Progress {
         self.show(share, format!("making the data set: {done} of {of} (outside the clock)"));
     }
 
+    fn reading(&self, done: u64, of: u64) {
+        let share = done as f64 / of.max(1) as f64;
+        let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));
+        let what = format!("into the page cache: {done} of {of} (outside the clock)");
+        self.show(share, what);
+    }
+
     fn started(&self, jobs: &[JobPlan]) {
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
         if let Ok(mut held) = self.jobs.lock() {

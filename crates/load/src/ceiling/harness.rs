@@ -51,6 +51,7 @@ pub(super) fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
         start_delay_ns: 0,
         pacing: None,
         direct_why: None,
+        pre_read: false,
         verify: VerifyMode::Off,
         refill: false,
         ceilings_ns: None,

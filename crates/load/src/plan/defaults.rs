@@ -1,7 +1,7 @@
 //! What a job gets when nobody said. Each function is one decision, with its reason.
 
 use gpuio_io::path;
-use gpuio_record::{BlockShare, DirectMode, Order, Stop};
+use gpuio_record::{BlockShare, DirectMode, Order, Stop, TargetPlan};
 use gpuio_spec::{Ceilings, Dialect, JobSpec, Rw};
 
 use super::machine::{DirectAnswer, Machine, Place};
@@ -95,6 +95,26 @@ pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
     let uniform = distribution == To::Uniform;
     let coverage = uniform && job.coverage.unwrap_or(!is_gdsio(job) && job.unaligned != Some(true));
     (percent, Order::Random { distribution, coverage })
+}
+
+fn all_paths(job: &JobSpec) -> bool {
+    job.paths.as_ref().is_some_and(|paths| paths.iter().any(|path| path == "all"))
+}
+
+/// Whether the files are read into the page cache first: of all paths side by side each is to find
+/// the cache alike, where it holds the files with room to spare.
+pub(super) fn pre_read(
+    job: &JobSpec,
+    direct: DirectMode,
+    read_percent: u8,
+    targets: &[TargetPlan],
+    machine: &Machine<'_>,
+) -> bool {
+    let lengths = targets.iter().map(|target| target.length_bytes);
+    let bytes = lengths.fold(0, u64::saturating_add);
+    let memory = machine.host.memory.usable_bytes.unwrap_or(0);
+    let cached = direct == DirectMode::Buffered && read_percent > 0;
+    job.pre_read.unwrap_or(all_paths(job) && cached && bytes <= memory / 2)
 }
 
 /// Block sizes: 4 KiB for random and for fio's dialect, 1 MiB for sequential.
@@ -283,7 +303,7 @@ pub(crate) fn fitting(
 
 /// How long each ceiling of a job is measured, if at all: on by default where paths are compared.
 pub(super) fn ceilings(job: &JobSpec) -> Option<u64> {
-    let all = || job.paths.as_ref().is_some_and(|paths| paths.iter().any(|path| path == "all"));
+    let all = || all_paths(job);
     match job.ceilings {
         Some(Ceilings::Off) => None,
         Some(Ceilings::On) => Some(CEILING_NS),

@@ -61,6 +61,7 @@ pub(super) fn resolve(
         seed,
         direct,
         direct_why,
+        pre_read: defaults::pre_read(asked, direct, read_percent, &laid.targets, machine),
         sync: asked.sync.unwrap_or(false),
         verify: verify(asked),
         salt: defaults::SALT,

@@ -129,6 +129,10 @@ fn direct(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> 
     if plan.direct == DirectMode::Buffered {
         return Ok(());
     }
+    if plan.pre_read {
+        let what = "pre_read fills the page cache, which O_DIRECT passes by; use --buffered";
+        return wrong("pre_read", what.into());
+    }
     if plan.engine.got == "mmap" {
         let what = "engine mmap goes through the page cache and can't be direct; use --buffered";
         return wrong("direct", what.into());

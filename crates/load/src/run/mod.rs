@@ -11,6 +11,7 @@ mod files;
 pub(crate) mod fixture_test;
 pub(crate) mod gate;
 mod group;
+mod pre_read;
 mod results;
 mod rusage;
 mod sample;
@@ -44,6 +45,8 @@ pub use sample::Tick;
 pub trait Watch: Sync {
     /// Files are being made: bytes written so far and bytes to write.
     fn making(&self, done: u64, of: u64);
+    /// Files are being read into the page cache: bytes read so far and bytes to read.
+    fn reading(&self, _done: u64, _of: u64) {}
     /// A group's jobs have started.
     fn started(&self, jobs: &[JobPlan]);
     /// An interval of a group has passed.
@@ -132,8 +135,11 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         let known = ran.totals.len();
         let began = clock.now();
         let made = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of));
+        let made = made
+            .map_err(RunError::from)
+            .and_then(|()| pre_read::run(jobs, &means.stop, &|done, of| watch.reading(done, of)));
         ran.setup.data_set_ns += clock.now() - began;
-        let outcome = made.map_err(RunError::from).and_then(|()| {
+        let outcome = made.and_then(|()| {
             let group = group::Group { jobs, means, contexts: &contexts, clock, interval_ns };
             group.run(watch, &mut ran)
         });

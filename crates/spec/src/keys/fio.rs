@@ -26,6 +26,7 @@ pub(super) const KEYS: &[Key] = &[
     key("iodepth", &[], Fio, set::DEPTH, "I/Os in flight per thread"),
     key("direct", &[], All, set::DIRECT, "`O_DIRECT` (1) or the page cache (0)"),
     key("buffered", &[], All, set::BUFFERED, "the opposite of `direct`"),
+    key("pre_read", &[], All, set::PRE_READ, "read the files into the page cache first"),
     key("time_based", &[], All, set::TIME_BASED, "start over until `runtime` is up"),
     key("ramp_time", &[], Fio, set::RAMP, "run this long before measuring"),
     key("stonewall", &["wait_for_previous"], All, set::STONEWALL, "start after the jobs above"),

@@ -85,6 +85,7 @@ pub(super) const NUMA: Setter = field!(numa, value::node);
 pub(super) const CPUS: Setter = field!(cpus, value::cpus);
 pub(super) const DIRECT: Setter = switch!(direct);
 pub(super) const BUFFERED: Setter = switch!(direct, |on| !on);
+pub(super) const PRE_READ: Setter = switch!(pre_read);
 pub(super) const DO_VERIFY: Setter =
     switch!(verify, |on| if on { Verify::Pass } else { Verify::Off });
 pub(super) const VERIFY: Setter = Setter { bare: Some("pass"), ..field!(verify, value::verify) };

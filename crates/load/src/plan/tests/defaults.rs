@@ -310,3 +310,20 @@ fn cufile_moves_the_bytes_without_an_engine() {
     assert_eq!(skipped.notes, [""; 0]);
     assert_eq!(job("path=host").register_buffer, None);
 }
+
+#[test]
+fn all_paths_side_by_side_find_the_cache_alike() {
+    let every = |text: &str| {
+        let jobs = Bench::default().jobs(&format!("[a]\n{text}"));
+        jobs.iter().map(|job| job.pre_read).collect::<Vec<_>>()
+    };
+    assert!(every("path=all\ndirect=0\nsize=1m").iter().all(|&read| read));
+    assert!(every("path=all\ndirect=0\nsize=1m\npre_read=0").iter().all(|&read| !read));
+    assert!(every("path=all\ndirect=0\nsize=1m\nrw=write").iter().all(|&read| !read));
+    // More than half of memory.
+    assert!(every("path=all\ndirect=0\nsize=1t\nfilename=have9999").iter().all(|&read| !read));
+    assert!(!job("direct=0\nsize=1m").pre_read);
+    assert!(job("direct=0\nsize=1m\npre_read").pre_read);
+    let refused = Bench::default().refusal(&parsed("[a]\ndirect=1\npre_read")).to_string();
+    assert!(refused.contains("--buffered"), "{refused}");
+}

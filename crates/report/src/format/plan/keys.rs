@@ -67,6 +67,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     }
     set(out, "seed", &job.seed.to_string());
     switch(out, "direct", job.direct == DirectMode::Direct);
+    switch(out, "pre_read", job.pre_read);
     switch(out, "sync", job.sync);
     let verify = match job.verify {
         VerifyMode::Off => "off",

@@ -89,6 +89,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         seed: 42,
         direct: DirectMode::Direct,
         direct_why: None,
+        pre_read: false,
         sync: false,
         verify: VerifyMode::Off,
         salt: 0x6770_7569_6f5f_3031,

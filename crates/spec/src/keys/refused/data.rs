@@ -64,13 +64,6 @@ pub(super) const WRITES: &[Key] = &[
     ),
     refused("invalidate", &[], Dialect::Fio, "the page cache is not emptied by a key", "direct=1"),
     refused(
-        "pre_read",
-        &[],
-        Dialect::Fio,
-        "files are not read into the cache beforehand",
-        "path=cached with ramp=",
-    ),
-    refused(
         "zero_buffers",
         &[],
         Dialect::Fio,
