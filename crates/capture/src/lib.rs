@@ -10,6 +10,7 @@
 
 mod by_path;
 mod error;
+mod gdscheck;
 mod hwloc;
 mod ibdev2netdev;
 mod lspci_tree;
@@ -60,7 +61,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 10] = [
     hwloc::KIND,
     lspci_tree::KIND,
     lspci_verbose::KIND,
@@ -69,6 +70,7 @@ pub const KINDS: [Kind; 9] = [
     ibdev2netdev::KIND,
     by_path::KIND,
     mdstat::KIND,
+    gdscheck::KIND,
     mounts::KIND,
 ];
 

@@ -42,6 +42,21 @@ pub fn stand_in_candidates() -> Vec<PathBuf> {
 }
 
 impl Search {
+    /// The library's file with links followed, found without loading it: in the places where
+    /// [`Library::load`] looks, and for the bare name in the directories of `library_path` (as
+    /// `LD_LIBRARY_PATH` has them) and in those of the distributions. `None` where there is none,
+    /// though `ldconfig` may know more directories.
+    ///
+    /// [`Library::load`]: crate::Library::load
+    #[must_use]
+    pub fn lying(&self, library_path: &[PathBuf]) -> Option<PathBuf> {
+        let system = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"];
+        let directories = library_path.iter().cloned().chain(system.map(PathBuf::from));
+        let bare = directories.map(|directory| directory.join(NAME));
+        let files = self.places().files.into_iter().filter(|file| file.is_absolute());
+        bare.chain(files).find_map(|file| std::fs::canonicalize(file).ok())
+    }
+
     pub(crate) fn places(&self) -> Places {
         self.places_below(Path::new("/"))
     }

@@ -1,0 +1,148 @@
+//! DRIVER CONFIGURATION: by which way each kind of storage goes.
+//!
+//! A kind of storage goes by nvidia-fs (`nvfs`) where its kernel module has registered there, by
+//! names of nvidia-fs's source (`nvfs-dma.h`, version 2.2x); through host memory (`compat`) where
+//! cuFile may; by the kernel's peer-to-peer DMA where it is set up, which only the library tells.
+
+use gpuio_record::facts::{Fact, GdsLine, Machine};
+
+use super::Software;
+use crate::machine::{MODULES_NOT_READ, module, modules_were_read};
+
+/// Kinds of storage in gdscheck's order, each with the module that registers with nvidia-fs and
+/// the setting for peer-to-peer DMA.
+pub(super) const STORAGE: [(&str, Option<&str>, &str); 12] = [
+    ("NVMe", Some("nvme"), "block.nvme.use_pci_p2pdma"),
+    ("NVMeOF", Some("nvme_rdma"), "block.nvmeof.use_pci_p2pdma"),
+    ("SCSI", Some("scsi_mod"), ""),
+    ("ScaleFlux CSD", Some("sfxvdriver"), ""),
+    ("NVMesh", Some("nvmeib_common"), ""),
+    ("DDN EXAScaler", Some("lnet"), "fs.lustre.use_pci_p2pdma"),
+    ("IBM Spectrum Scale", Some("mmfslinux"), "fs.gpfs.use_pci_p2pdma"),
+    ("NFS", Some("rpcrdma"), "fs.nfs.use_pci_p2pdma"),
+    ("BeeGFS", Some("beegfs"), "fs.beegfs.use_pci_p2pdma"),
+    ("ScaTeFS", None, "fs.scatefs.use_pci_p2pdma"),
+    ("VIRTIOFS", None, "fs.virtiofs.use_pci_p2pdma"),
+    ("WekaFS", Some("wekafsio"), ""),
+];
+
+/// No kind of storage reaches a GPU by cuFile.
+const NOTHING: &str = "Unsupported";
+
+/// All lines of the section.
+pub(super) fn lines(machine: &Machine, software: &Software, settings: &[GdsLine]) -> Vec<GdsLine> {
+    let storage = STORAGE.iter().map(|(name, module, p2p)| GdsLine {
+        name: (*name).to_owned(),
+        value: one(machine, software, settings, *module, p2p),
+    });
+    storage.chain(rdma(machine)).collect()
+}
+
+fn one(
+    machine: &Machine,
+    software: &Software,
+    settings: &[GdsLine],
+    module: Option<&str>,
+    p2p: &str,
+) -> Fact<String> {
+    if let Some(told) = without_hardware(machine) {
+        return told;
+    }
+    if let Fact::Unknown(why) = &software.libcufile {
+        return Fact::unknown(why.clone());
+    }
+    let compat = match setting(settings, "properties.use_compat_mode") {
+        Fact::Known(word) => word == "true",
+        Fact::Unknown(why) => return Fact::unknown(why.clone()),
+    };
+    match (forced(settings), peer_to_peer(settings, software, p2p)) {
+        (true, _) => return Fact::Known("compat".to_owned()),
+        (false, Some(why)) => return Fact::unknown(why),
+        (false, None) => {}
+    }
+    let nvfs = match through_nvidia_fs(machine, software, module) {
+        Ok(nvfs) => nvfs,
+        Err(why) => return Fact::unknown(why),
+    };
+    let ways: Vec<&str> = [(nvfs, "nvfs"), (compat, "compat")]
+        .iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, n)| *n)
+        .collect();
+    Fact::Known(if ways.is_empty() { NOTHING.to_owned() } else { ways.join(", ") })
+}
+
+/// Where there is no GPU, or no driver of NVIDIA's, no library helps.
+fn without_hardware(machine: &Machine) -> Option<Fact<String>> {
+    if machine.gpus.is_empty() {
+        let unread = machine.pci.is_empty();
+        let why = "no PCI function is known, so no GPU either";
+        return Some(if unread { Fact::unknown(why) } else { Fact::Known(NOTHING.to_owned()) });
+    }
+    if !modules_were_read(machine) {
+        return Some(Fact::unknown(MODULES_NOT_READ));
+    }
+    let driver = module(machine, "nvidia").is_some_and(|module| module.loaded);
+    (!driver).then(|| Fact::Known(NOTHING.to_owned()))
+}
+
+fn setting<'s>(settings: &'s [GdsLine], name: &str) -> &'s Fact<String> {
+    static ABSENT: Fact<String> = Fact::Unknown(String::new());
+    settings.iter().find(|line| line.name == name).map_or(&ABSENT, |line| &line.value)
+}
+
+fn forced(settings: &[GdsLine]) -> bool {
+    setting(settings, "properties.force_compat_mode").known().is_some_and(|word| word == "true")
+}
+
+/// Why peer-to-peer DMA makes the line unknown, where it is asked for.
+fn peer_to_peer(settings: &[GdsLine], software: &Software, key: &str) -> Option<String> {
+    let all = setting(settings, "properties.use_pci_p2pdma");
+    let all = all.known().is_some_and(|word| word == "true");
+    let config = software.config.known();
+    let own = config.and_then(|config| config.keys.get(key)).is_some_and(|word| word == "true");
+    (all || own).then(|| {
+        "peer-to-peer DMA is switched on; whether it works here only NVIDIA's library tells"
+            .to_owned()
+    })
+}
+
+/// Whether the module of this storage has registered with nvidia-fs.
+fn through_nvidia_fs(
+    machine: &Machine,
+    software: &Software,
+    name: Option<&str>,
+) -> Result<bool, String> {
+    let loaded = module(machine, "nvidia_fs").is_some_and(|module| module.loaded);
+    let Some(name) = name.filter(|_| loaded) else {
+        return if loaded {
+            Err("how nvidia-fs names its module no source tells".to_owned())
+        } else {
+            Ok(false)
+        };
+    };
+    match &software.registered {
+        Fact::Known(registered) => Ok(registered.iter().any(|one| one == name)),
+        Fact::Unknown(why) => Err(format!("which modules use nvidia-fs is not known, {why}")),
+    }
+}
+
+/// Lines about RDMA from user space. Its library is not loaded and its devices not asked.
+fn rdma(machine: &Machine) -> Vec<GdsLine> {
+    let line = |name: &str, value| GdsLine { name: name.to_owned(), value };
+    let unasked = || Fact::unknown("libcufile_rdma.so was not loaded");
+    let peer = |name| module(machine, name).is_some_and(|module| module.loaded);
+    let peers = match (modules_were_read(machine), peer("nvidia_peermem") || peer("nv_peer_mem")) {
+        (false, _) => Fact::unknown(MODULES_NOT_READ),
+        (true, true) => Fact::Known("Enabled".to_owned()),
+        (true, false) => Fact::Known("Disabled".to_owned()),
+    };
+    let no_hardware = without_hardware(machine);
+    vec![
+        line("Userspace RDMA", no_hardware.unwrap_or_else(unasked)),
+        line("--Mellanox PeerDirect", peers),
+        line("--rdma library", unasked()),
+        line("--rdma devices", unasked()),
+        line("--rdma_device_status", unasked()),
+    ]
+}
