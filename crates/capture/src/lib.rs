@@ -1,5 +1,5 @@
-//! A machine from text, as support engineers send it: what `lspci`, `nvidia-smi`, `mount` and
-//! others printed, into the same types that `host` reads from the kernel.
+//! A machine from text, as support engineers send it: what `lspci`, `nvidia-smi`, `mount`,
+//! `gdscheck` and others printed, into the same types that `host` reads from the kernel.
 //!
 //! Each text knows a part. [`add`] puts one into a [`Captured`], in any order: functions are told
 //! by PCI address, devices by kernel name, and what one text knows stays when another does not.

@@ -42,7 +42,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
         }
         None => {
             let why = check.verification.why().unwrap_or_default();
-            found.push(Found::unknown(format!("{printed} no result of its verification: {why}")));
+            let seen = format!("what came of its verification is not known: {why}");
+            found.push(Found::unknown(seen));
         }
     }
     if found.is_empty() {
