@@ -137,7 +137,9 @@ fn warnings_other_results_and_unknown_lines() {
     assert_eq!(check.iommu, known("Pass-through or enabled"));
     assert_eq!((check.acs, check.verification), (vec!["86:10.0".to_owned()], known("failed")));
     let ours = read(
-        "gpuio gdscheck 1.0 (…)\n IOMMU: Unknown (no kernel)\n NVMe : Unknown (x y)\nGPU index Unknown (a) Unknown (b c) bar:1 bar size (MiB):Unknown (d) Unknown (e), IOMMU State: Unknown (f)\n",
+        "gpuio gdscheck 1.0 (…)\n IOMMU: Unknown (no kernel)\n NVMe : Unknown (x y)\n\
+         GPU index Unknown (a) Unknown (b c) bar:1 bar size (MiB):Unknown (d) Unknown (e), \
+         IOMMU State: Unknown (f)\n",
     );
     assert!(ours.by_gpuio);
     assert_eq!((ours.iommu.why(), ours.drivers[0].value.why()), (Some("no kernel"), Some("x y")));

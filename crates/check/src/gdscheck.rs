@@ -35,6 +35,20 @@ pub struct Software {
     pub environment: BTreeMap<String, String>,
     /// The processors' architecture (`x86_64`).
     pub architecture: Fact<String>,
+    /// What the open library says of itself; `None` where it was not asked.
+    pub library: Option<LibrarySays>,
+}
+
+/// What cuFile's library says when it is open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LibrarySays {
+    /// Its release.
+    pub release: Option<(u32, u32)>,
+    /// Kinds of storage to which it knows a direct way (`dstatusflags`), in the words of crate
+    /// `cufile`.
+    pub storage: Vec<String>,
+    /// Whether it may go through host memory.
+    pub compat: bool,
 }
 
 /// cuFile's configuration.
@@ -52,7 +66,7 @@ pub fn of(machine: &Machine, software: &Software) -> GdsCheck {
     let settings = settings::lines(software);
     let mut check = GdsCheck {
         by_gpuio: true,
-        release: software.release.clone(),
+        release: release(software),
         nvidia_fs: nvidia_fs(machine),
         libcufile: libcufile(software),
         platform: software.architecture.clone(),
@@ -70,6 +84,15 @@ pub fn of(machine: &Machine, software: &Software) -> GdsCheck {
     check.verification = platform::verification(machine, &check);
     clean(&mut check);
     check
+}
+
+/// The library's, which goes by the same number, where it was asked.
+fn release(software: &Software) -> Fact<String> {
+    let library = software.library.as_ref().and_then(|library| library.release);
+    match library {
+        Some((major, minor)) => Fact::Known(format!("{major}.{minor}")),
+        None => software.release.clone(),
+    }
 }
 
 fn line(name: &str, told: &str) -> GdsLine {
@@ -91,6 +114,9 @@ pub(crate) const NOT_LOADED: &str = "not loaded";
 
 fn libcufile(software: &Software) -> Fact<String> {
     match &software.libcufile {
+        _ if software.library.is_some() => {
+            Fact::unknown("the library tells its release, not its interface's version")
+        }
         Fact::Known(file) => Fact::unknown(format!("{file} is there and was not loaded")),
         Fact::Unknown(why) => Fact::unknown(why.clone()),
     }

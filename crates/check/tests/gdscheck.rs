@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpuio_capture::{Captured, add, kind_of};
-use gpuio_check::gdscheck::{Config, Software, file_text, of, of_file, text};
+use gpuio_check::gdscheck::{Config, LibrarySays, Software, file_text, of, of_file, text};
 use gpuio_check::{Finding, RULES, Rule, Severity, check};
 use gpuio_host::machine;
 use gpuio_record::facts::{Fact, GdsCheck, Machine};
@@ -50,6 +50,7 @@ fn software() -> Software {
         config: Fact::Known(Config::default()),
         environment: BTreeMap::from([("CUFILE_STATS_LEVEL".to_owned(), "1".to_owned())]),
         architecture: Fact::Known("x86_64".to_owned()),
+        library: None,
     }
 }
 
@@ -140,6 +141,24 @@ fn nothing_is_claimed_that_settings_or_facts_leave_open() {
     assert_eq!(nvme(&machine, &software()), Fact::Known("compat".to_owned()));
     assert_eq!(nvme(&machine, &strict), Fact::Known("Unsupported".to_owned()));
     assert_eq!(of(&machine, &software()).nvidia_fs, Fact::Known("not loaded".to_owned()));
+}
+
+#[test]
+fn where_the_library_was_asked_its_flags_stand() {
+    let machine = machine!("dgx-a100");
+    let storage = ["NVMe", "NVMe by peer-to-peer DMA", "Lustre"].map(str::to_owned).to_vec();
+    let library = LibrarySays { release: Some((1, 15)), storage, compat: false };
+    let asked = Software { library: Some(library), ..software() };
+    let check = of(&machine, &asked);
+    let value = |name: &str| {
+        let line = check.drivers.iter().find(|line| line.name == name).unwrap();
+        line.value.known().unwrap().clone()
+    };
+    assert_eq!(value("NVMe"), "p2pdma, nvfs");
+    assert_eq!(value("DDN EXAScaler"), "Supported", "by a way that the flag does not name");
+    assert_eq!(value("NFS"), "Unsupported", "registered, and the library does not take it");
+    assert_eq!(check.release, Fact::Known("1.15".to_owned()));
+    read_back(&machine, &asked);
 }
 
 #[test]

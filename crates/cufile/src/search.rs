@@ -137,6 +137,16 @@ mod tests {
     }
 
     #[test]
+    fn a_library_is_found_without_loading_it() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("libcufile.so.1.15.0");
+        std::fs::write(&file, "no library at all").unwrap();
+        std::os::unix::fs::symlink(&file, root.path().join(NAME)).unwrap();
+        let found = Search::default().lying(&[root.path().join("gone"), root.path().into()]);
+        assert_eq!(found.unwrap().file_name(), file.file_name());
+    }
+
+    #[test]
     fn toolkits_and_wheels_are_found_and_empty_places_are_told() {
         let root = tempfile::tempdir().unwrap();
         let put = |place: &str| {

@@ -6,24 +6,24 @@
 
 use gpuio_record::facts::{Fact, GdsLine, Machine};
 
-use super::Software;
+use super::{LibrarySays, Software};
 use crate::machine::{MODULES_NOT_READ, module, modules_were_read};
 
-/// Kinds of storage in gdscheck's order, each with the module that registers with nvidia-fs and
-/// the setting for peer-to-peer DMA.
-pub(super) const STORAGE: [(&str, Option<&str>, &str); 12] = [
-    ("NVMe", Some("nvme"), "block.nvme.use_pci_p2pdma"),
-    ("NVMeOF", Some("nvme_rdma"), "block.nvmeof.use_pci_p2pdma"),
-    ("SCSI", Some("scsi_mod"), ""),
-    ("ScaleFlux CSD", Some("sfxvdriver"), ""),
-    ("NVMesh", Some("nvmeib_common"), ""),
-    ("DDN EXAScaler", Some("lnet"), "fs.lustre.use_pci_p2pdma"),
-    ("IBM Spectrum Scale", Some("mmfslinux"), "fs.gpfs.use_pci_p2pdma"),
-    ("NFS", Some("rpcrdma"), "fs.nfs.use_pci_p2pdma"),
-    ("BeeGFS", Some("beegfs"), "fs.beegfs.use_pci_p2pdma"),
-    ("ScaTeFS", None, "fs.scatefs.use_pci_p2pdma"),
-    ("VIRTIOFS", None, "fs.virtiofs.use_pci_p2pdma"),
-    ("WekaFS", Some("wekafsio"), ""),
+/// Kinds of storage in gdscheck's order, each with the module that registers with nvidia-fs, the
+/// setting for peer-to-peer DMA, and the word of crate `cufile` for the library's flag.
+pub(super) const STORAGE: [(&str, Option<&str>, &str, &str); 12] = [
+    ("NVMe", Some("nvme"), "block.nvme.use_pci_p2pdma", "NVMe"),
+    ("NVMeOF", Some("nvme_rdma"), "block.nvmeof.use_pci_p2pdma", "NVMe-oF"),
+    ("SCSI", Some("scsi_mod"), "", "SCSI"),
+    ("ScaleFlux CSD", Some("sfxvdriver"), "", "ScaleFlux"),
+    ("NVMesh", Some("nvmeib_common"), "", "NVMesh"),
+    ("DDN EXAScaler", Some("lnet"), "fs.lustre.use_pci_p2pdma", "Lustre"),
+    ("IBM Spectrum Scale", Some("mmfslinux"), "fs.gpfs.use_pci_p2pdma", "GPFS"),
+    ("NFS", Some("rpcrdma"), "fs.nfs.use_pci_p2pdma", "NFS"),
+    ("BeeGFS", Some("beegfs"), "fs.beegfs.use_pci_p2pdma", "BeeGFS"),
+    ("ScaTeFS", None, "fs.scatefs.use_pci_p2pdma", "ScaTeFS"),
+    ("VIRTIOFS", None, "fs.virtiofs.use_pci_p2pdma", "virtiofs"),
+    ("WekaFS", Some("wekafsio"), "", "WekaFS"),
 ];
 
 /// No kind of storage reaches a GPU by cuFile.
@@ -31,11 +31,38 @@ const NOTHING: &str = "Unsupported";
 
 /// All lines of the section.
 pub(super) fn lines(machine: &Machine, software: &Software, settings: &[GdsLine]) -> Vec<GdsLine> {
-    let storage = STORAGE.iter().map(|(name, module, p2p)| GdsLine {
+    let storage = STORAGE.iter().map(|(name, module, p2p, word)| GdsLine {
         name: (*name).to_owned(),
-        value: one(machine, software, settings, *module, p2p),
+        value: match &software.library {
+            Some(library) => asked(machine, software, library, (*module, word)),
+            None => one(machine, software, settings, *module, p2p),
+        },
     });
     storage.chain(rdma(machine)).collect()
+}
+
+/// By the library's own flags: `nvfs` where the module has registered too, else just `Supported`,
+/// as releases before 1.16 have it, since the flag does not name the way.
+fn asked(
+    machine: &Machine,
+    software: &Software,
+    library: &LibrarySays,
+    (module, word): (Option<&str>, &str),
+) -> Fact<String> {
+    let says = |asked: &str| library.storage.iter().any(|known| known == asked);
+    let direct = says(word);
+    let nvfs = direct && through_nvidia_fs(machine, software, module) == Ok(true);
+    let p2p = word == "NVMe" && says("NVMe by peer-to-peer DMA");
+    if direct && !nvfs && !p2p {
+        return Fact::Known("Supported".to_owned());
+    }
+    words(&[(p2p, "p2pdma"), (nvfs, "nvfs"), (library.compat, "compat")])
+}
+
+/// The words of the ways that are there.
+fn words(ways: &[(bool, &str)]) -> Fact<String> {
+    let ways: Vec<&str> = ways.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+    Fact::Known(if ways.is_empty() { NOTHING.to_owned() } else { ways.join(", ") })
 }
 
 fn one(
@@ -64,12 +91,7 @@ fn one(
         Ok(nvfs) => nvfs,
         Err(why) => return Fact::unknown(why),
     };
-    let ways: Vec<&str> = [(nvfs, "nvfs"), (compat, "compat")]
-        .iter()
-        .filter(|(on, _)| *on)
-        .map(|(_, n)| *n)
-        .collect();
-    Fact::Known(if ways.is_empty() { NOTHING.to_owned() } else { ways.join(", ") })
+    words(&[(nvfs, "nvfs"), (compat, "compat")])
 }
 
 /// Where there is no GPU, or no driver of NVIDIA's, no library helps.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_check::gdscheck::{self, Config, Software};
-use gpuio_cufile::Base;
+use gpuio_check::gdscheck::{self, Config, LibrarySays, Software};
+use gpuio_cufile::{Base, Driver, Environment, Library};
+use gpuio_gpu::Which;
 use gpuio_host::{HostError, Root, nvidia_fs, nvidia_gpu};
 use gpuio_record::facts::{Fact, Machine};
 
@@ -15,6 +16,9 @@ use crate::output;
 
 const HELP: &str = include_str!("gdscheck_help.txt");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// gpuio's own flag: opens NVIDIA's library.
+const ASK: &str = "--ask-library";
 
 /// What was asked.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,21 +32,27 @@ enum Ask {
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let done = |text: &str| output::put(text).map(|()| ExitCode::SUCCESS);
-    match parse(words)? {
+    let ask = words.iter().any(|word| word == ASK);
+    let words: Vec<String> = words.iter().filter(|word| *word != ASK).cloned().collect();
+    let asked = parse(&words)?;
+    let looks = !matches!(asked, Ask::Help | Ask::Version);
+    // First of all: its configuration is set while there is one thread.
+    let library = (ask && looks).then(library).transpose()?;
+    match asked {
         Ask::Help => done(HELP),
         Ask::Version => done(&format!("gdscheck (gpuio {VERSION})")),
         Ask::Versions => {
-            let check = gdscheck::of(&machine(), &software());
+            let check = gdscheck::of(&machine(), &software(library));
             done(&gdscheck::versions(&check, VERSION))
         }
         Ask::Platform => {
             let machine = machine();
-            let check = gdscheck::of(&machine, &software());
+            let check = gdscheck::of(&machine, &software(library));
             output::put(&gdscheck::text(&check, VERSION))?;
             let fine = check.verification.known().is_some_and(|word| word == "succeeded");
             Ok(exit_code(&machine, fine))
         }
-        Ask::File(path) => file(&path),
+        Ask::File(path) => file(&path, library),
     }
 }
 
@@ -84,20 +94,42 @@ fn exit_code(machine: &Machine, fine: bool) -> ExitCode {
     }
 }
 
-fn file(path: &Path) -> Result<ExitCode, Failure> {
+fn file(path: &Path, library: Option<LibrarySays>) -> Result<ExitCode, Failure> {
     let whole = path.canonicalize().map_err(|error| {
         Failure::Usage(format!("-f {}: {error}; name a file that is there", path.display()))
     })?;
     let machine = machine();
-    let check = gdscheck::of(&machine, &software());
+    let check = gdscheck::of(&machine, &software(library));
     let of = gdscheck::of_file(&machine, &check, &whole);
     output::put(&gdscheck::file_text(&of))?;
     let fine = of.value.known().is_some_and(|word| !word.starts_with("Unsupported"));
     Ok(exit_code(&machine, fine))
 }
 
-/// What is beside the machine: files and variables, no library.
-fn software() -> Software {
+/// Opens NVIDIA's library and asks it. Its log goes to a directory of ours, unless the
+/// configuration names a place.
+fn library() -> Result<LibrarySays, Failure> {
+    let failed = |why: String| Failure::Unavailable(format!("{ASK}: {why}"));
+    let environment = Base::of_this_process()
+        .and_then(|base| Environment::write(base, &[], &std::env::temp_dir()))
+        .and_then(|environment| environment.apply().map(|()| environment))
+        .map_err(|error| failed(error.to_string()))?;
+    // Alive while cuFile is: it needs a driver that is loaded.
+    let cuda = gpuio_gpu::Driver::load(&Which::System).map_err(|e| failed(e.to_string()))?;
+    let search = crate::cufile::search(&CufileFlags::default(), false);
+    let opened = Library::load(&search)
+        .and_then(|library| Driver::open(library, Some(environment), cuda.is_software()));
+    let driver = opened.map_err(|absent| failed(absent.to_string()))?;
+    let says = driver.abilities().ok_or_else(|| failed("it does not tell".to_owned()))?;
+    Ok(LibrarySays {
+        release: driver.facts().version,
+        storage: says.storage_names(),
+        compat: says.compat_allowed(),
+    })
+}
+
+/// What is beside the machine: files and variables, and the library if it was asked.
+fn software(library: Option<LibrarySays>) -> Software {
     let root = Root::live();
     let stats = known(nvidia_fs::sample(&root), "nvidia-fs shows no statistics");
     Software {
@@ -119,6 +151,7 @@ fn software() -> Software {
         },
         environment: environment(),
         architecture: Fact::Known(std::env::consts::ARCH.to_owned()),
+        library,
     }
 }
 

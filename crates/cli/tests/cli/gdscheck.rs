@@ -77,6 +77,10 @@ fn a_file_has_its_storage_and_bad_flags_their_names() {
     gpuio(dir.path(), "gdscheck -V").exits(2).says(&["-V"]);
     gpuio(dir.path(), "gdscheck -x").exits(2).says(&["'-x'"]);
     gpuio(dir.path(), "gdscheck").exits(2).says(&["-p"]);
+    let ran = gpuio(dir.path(), "gdscheck -p --ask-library");
+    // Asked for by name, it never goes on without.
+    let opened = ran.out.contains("DRIVER CONFIGURATION:");
+    assert!(opened || (ran.code == 3 && ran.err.contains("--ask-library: ")), "{ran:#?}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct GdsCheck {
     /// Kinds of storage and parts of RDMA, in the order of the lines, with what they are said to
     /// do: `Supported` and `Unsupported`, from 1.16 on `nvfs, compat` and the like.
     pub drivers: Vec<GdsLine>,
-    /// cuFile's settings in force, in the order of the lines, by the names that gdscheck gives them.
+    /// cuFile's settings in force, in the order of the lines, by gdscheck's names.
     pub settings: Vec<GdsLine>,
     /// GPUs by CUDA's index, which need not be that of `nvidia-smi`.
     pub gpus: Vec<GdsGpu>,
