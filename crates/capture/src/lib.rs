@@ -4,10 +4,10 @@
 //! Each text knows a part. [`add`] puts one into a [`Captured`], in any order: functions are told
 //! by PCI address, devices by kernel name, and what one text knows stays when another does not.
 //! Lines of a prompt with the command, blank lines and lines of dots are passed over; anything
-//! else that a tool does not print is a [`CaptureError`] with line and column. Nothing here reads
-//! the system. (What `gdscheck` prints differs from release to release: lines of its that are not
-//! known are kept as notes.) A text may be 1 MiB long, of `lspci -vv` and `lstopo` 32 MiB, and hold no more
-//! devices than a machine can have.
+//! else that a tool does not print is a [`CaptureError`] with line and column, but for `gdscheck`,
+//! whose releases differ: lines of it that are not known are kept as notes. Nothing here reads the
+//! system. A text may be 1 MiB long, of `lspci -vv` and `lstopo` 32 MiB, and hold no more devices
+//! than a machine can have.
 
 mod by_path;
 mod error;
