@@ -1,15 +1,17 @@
-//! A machine from text, as support engineers send it: what `lspci`, `nvidia-smi`, `mount` and
-//! others printed, into the same types that `host` reads from the kernel.
+//! A machine from text, as support engineers send it: what `lspci`, `nvidia-smi`, `mount`,
+//! `gdscheck` and others printed, into the same types that `host` reads from the kernel.
 //!
 //! Each text knows a part. [`add`] puts one into a [`Captured`], in any order: functions are told
 //! by PCI address, devices by kernel name, and what one text knows stays when another does not.
 //! Lines of a prompt with the command, blank lines and lines of dots are passed over; anything
-//! else that a tool does not print is a [`CaptureError`] with line and column. Nothing here reads
-//! the system. A text may be 1 MiB long, of `lspci -vv` and `lstopo` 32 MiB, and hold no more
-//! devices than a machine can have.
+//! else that a tool does not print is a [`CaptureError`] with line and column, but for `gdscheck`,
+//! whose releases differ: lines of it that are not known are kept as notes. Nothing here reads the
+//! system. A text may be 1 MiB long, of `lspci -vv` and `lstopo` 32 MiB, and hold no more devices
+//! than a machine can have.
 
 mod by_path;
 mod error;
+mod gdscheck;
 mod hwloc;
 mod ibdev2netdev;
 mod lspci_tree;
@@ -60,7 +62,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 10] = [
     hwloc::KIND,
     lspci_tree::KIND,
     lspci_verbose::KIND,
@@ -69,6 +71,7 @@ pub const KINDS: [Kind; 9] = [
     ibdev2netdev::KIND,
     by_path::KIND,
     mdstat::KIND,
+    gdscheck::KIND,
     mounts::KIND,
 ];
 

@@ -270,6 +270,7 @@ fn nearly() -> impl Strategy<Value = (usize, String)> {
         include_str!("fixtures/dgx-2.ibdev2netdev"),
         include_str!("fixtures/dgx-2.by-path"),
         include_str!("fixtures/arrays.mdstat"),
+        include_str!("fixtures/h100-1.13.gdscheck"),
         include_str!("fixtures/dgx-2.mount"),
     ];
     (0..texts.len(), any::<prop::sample::Index>(), 0usize..200, "[ -~ß\n\t]{0,12}").prop_map(

@@ -3,11 +3,13 @@
 //! Each rule is a pure function from [`Machine`] to what it found, in a file of its own, with a
 //! row in [`RULES`]. A rule whose facts are absent says *unknown* with the reason, and never
 //! guesses. [`check`] runs rules; [`text`] and [`json`] print what came out. Nothing here reads
-//! the system, and all functions may be called from any thread.
+//! the system, and all functions may be called from any thread. [`gdscheck`] has gdscheck's
+//! sections from the same facts.
 //!
 //! [`Machine`]: gpuio_record::facts::Machine
 
 mod finding;
+pub mod gdscheck;
 pub mod json;
 mod machine;
 mod rule;

@@ -1,9 +1,10 @@
 //! Rules: one per file, one row each in [`RULES`].
 
-mod acs;
+pub(crate) mod acs;
 mod aio;
 mod array_span;
 mod bar1;
+mod gdscheck;
 mod governor;
 mod huge_pages;
 mod io_uring;
@@ -70,6 +71,7 @@ pub static RULES: &[Rule] = &[
     bar1::RULE,
     persistence::RULE,
     p2pdma::RULE,
+    gdscheck::RULE,
 ];
 
 /// The rule of this name.

@@ -36,6 +36,13 @@ pub(crate) enum Verb {
     /// Prints the PCIe tree with each link's speed, the distance between any two devices, and what
     /// is near to each GPU. With two devices: the way between them, hop by hop.
     Topo(Topo),
+    /// Print gdscheck's sections from gpuio's own facts (see docs/check.md).
+    #[command(disable_help_flag = true)]
+    Gdscheck {
+        /// gdscheck's own words.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Speak gdsio: its flags, its config files, its result line (see docs/gdsio.md).
     #[command(disable_help_flag = true)]
     Gdsio {
@@ -57,9 +64,10 @@ pub(crate) struct Check {
     /// Say what this rule asks, why, what mends it, and where it is from
     #[arg(long, value_name = "RULE")]
     pub(crate) explain: Option<String>,
-    /// A captured tree with sys and proc in it, in place of this machine
-    #[arg(long, value_name = "DIR")]
-    pub(crate) from: Option<PathBuf>,
+    /// Another machine: a directory with copies of its /sys and /proc, or files with what gdscheck
+    /// -p, lspci -vv, nvidia-smi, mount and others printed there [this machine]
+    #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
+    pub(crate) from: Vec<PathBuf>,
     /// text or json [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "messages of a program go to standard error")]
 
 mod args;
+mod captured;
 mod cufile;
 mod driver;
 mod failure;
@@ -24,10 +25,9 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let done = if called_as_gdsio(&words) {
-        gdsio(words.get(1..).unwrap_or_default())
-    } else {
-        run(&words)
+    let done = match face(words.first()) {
+        Some(face) => speak(face, words.get(1..).unwrap_or_default()),
+        None => run(&words),
     };
     match done {
         Ok(code) => code,
@@ -38,25 +38,30 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the binary was called by gdsio's name, through a link.
-fn called_as_gdsio(words: &[OsString]) -> bool {
-    let name = words.first().and_then(|word| Path::new(word).file_name());
-    name == Some("gdsio".as_ref())
+/// A tool of NVIDIA's whose words are spoken: everything behind its name goes to its own parser.
+type Face = fn(&[String]) -> Result<ExitCode, Failure>;
+
+const FACES: [(&str, Face); 2] = [("gdsio", verb::gdsio::run), ("gdscheck", verb::gdscheck::run)];
+
+/// The face of this name: the binary's, through a link, or the verb.
+fn face(name: Option<&OsString>) -> Option<Face> {
+    let name = name.and_then(|word| Path::new(word).file_name())?;
+    FACES.iter().find(|(face, _)| name == *face).map(|(_, run)| *run)
 }
 
-fn gdsio(words: &[OsString]) -> Result<ExitCode, Failure> {
+fn speak(face: Face, words: &[OsString]) -> Result<ExitCode, Failure> {
     let text = |word: &OsString| {
         word.clone()
             .into_string()
             .map_err(|word| Failure::Usage(format!("'{}' is not UTF-8 text", word.display())))
     };
-    verb::gdsio::run(&words.iter().map(text).collect::<Result<Vec<_>, _>>()?)
+    face(&words.iter().map(text).collect::<Result<Vec<_>, _>>()?)
 }
 
 fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
-    // gdsio's own flags are not clap's: everything behind the verb goes to its parser.
-    if words.get(1).is_some_and(|word| word == "gdsio") {
-        return gdsio(words.get(2..).unwrap_or_default());
+    // Their flags are not clap's.
+    if let Some(face) = face(words.get(1)) {
+        return speak(face, words.get(2..).unwrap_or_default());
     }
     match Cli::parse_from(words).verb {
         Verb::Bench(bench) => verb::bench::run(&bench),
@@ -64,6 +69,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::List => verb::list::run(),
         Verb::Show(show) => verb::show::run(&show),
         Verb::Topo(topo) => verb::topo::run(&topo),
+        Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),
     }
 }

@@ -129,6 +129,14 @@ impl Base {
         let keys = parse(&text).map_err(wrong)?;
         Ok(Base { path: Some(path.to_owned()), keys })
     }
+
+    /// All keys, joined by dots, with their values as JSON.
+    #[must_use]
+    pub fn flat(&self) -> BTreeMap<String, String> {
+        let mut flat = BTreeMap::new();
+        flatten("", &self.keys, &mut flat);
+        flat
+    }
 }
 
 fn parse(text: &str) -> Result<Map<String, Value>, String> {

@@ -42,6 +42,21 @@ pub fn stand_in_candidates() -> Vec<PathBuf> {
 }
 
 impl Search {
+    /// The library's file with links followed, found without loading it: in the places where
+    /// [`Library::load`] looks, and for the bare name in the directories of `library_path` (as
+    /// `LD_LIBRARY_PATH` has them) and in those of the distributions. `None` where there is none,
+    /// though `ldconfig` may know more directories.
+    ///
+    /// [`Library::load`]: crate::Library::load
+    #[must_use]
+    pub fn lying(&self, library_path: &[PathBuf]) -> Option<PathBuf> {
+        let system = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"];
+        let directories = library_path.iter().cloned().chain(system.map(PathBuf::from));
+        let bare = directories.map(|directory| directory.join(NAME));
+        let files = self.places().files.into_iter().filter(|file| file.is_absolute());
+        bare.chain(files).find_map(|file| std::fs::canonicalize(file).ok())
+    }
+
     pub(crate) fn places(&self) -> Places {
         self.places_below(Path::new("/"))
     }
@@ -119,6 +134,16 @@ mod tests {
         let given = Some(PathBuf::from("/opt/libcufile.so.0"));
         let search = Search { given, prefixes: vec!["/venv".into()], stand_in: true };
         assert_eq!(search.places().files, [PathBuf::from("/opt/libcufile.so.0")]);
+    }
+
+    #[test]
+    fn a_library_is_found_without_loading_it() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("libcufile.so.1.15.0");
+        std::fs::write(&file, "no library at all").unwrap();
+        std::os::unix::fs::symlink(&file, root.path().join(NAME)).unwrap();
+        let found = Search::default().lying(&[root.path().join("gone"), root.path().into()]);
+        assert_eq!(found.unwrap().file_name(), file.file_name());
     }
 
     #[test]

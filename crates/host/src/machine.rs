@@ -28,5 +28,17 @@ pub fn read(root: &Root) -> Machine {
     let settings = settings::read(root, &mut problems);
     let mut problems: Vec<_> = problems.iter().map(HostError::to_problem).collect();
     problems.dedup();
-    Machine { host, pci, gpus, block, nics, mounts, modules, config, settings, problems }
+    Machine {
+        host,
+        pci,
+        gpus,
+        block,
+        nics,
+        mounts,
+        modules,
+        config,
+        settings,
+        gdscheck: None,
+        problems,
+    }
 }

@@ -9,6 +9,7 @@ use crate::{HostError, Malformed, Root};
 
 const STATS: &str = "proc/driver/nvidia-fs/stats";
 const RW_STATS: &str = "sys/module/nvidia_fs/parameters/rw_stats_enabled";
+const REGISTERED: &str = "proc/driver/nvidia-fs/modules";
 const MIB: u64 = 1 << 20;
 
 /// One direction's counters since the module was loaded or its statistics were reset.
@@ -70,6 +71,24 @@ pub fn sample(root: &Root) -> Result<Option<NvidiaFsSample>, HostError> {
     // Module parameters of type bool print as Y or N, those of type int as 1 or 0.
     sample.counts = root.word(RW_STATS)?.map(|word| matches!(word.as_str(), "1" | "Y"));
     Ok(Some(sample))
+}
+
+/// Drivers of storage that have registered with nvidia-fs, by the names of their modules (`nvme`,
+/// `rpcrdma`, `lnet`): `/proc/driver/nvidia-fs/modules` (nvidia-fs 2.7 to 2.2x). `None` where there
+/// is no such file.
+///
+/// # Errors
+/// [`HostError`] when the file can't be read.
+pub fn registered(root: &Root) -> Result<Option<Vec<String>>, HostError> {
+    let text = root.read(REGISTERED)?;
+    Ok(text.map(|text| parse_registered(&text.body)))
+}
+
+/// Parses the list: a module's name begins each line, with a colon or blank behind it or nothing.
+#[must_use]
+pub fn parse_registered(text: &str) -> Vec<String> {
+    let name = |line: &str| line.split([':', ' ', '\t']).next().unwrap_or_default().to_owned();
+    text.lines().map(|line| name(line.trim())).filter(|name| !name.is_empty()).collect()
 }
 
 /// Parses the statistics; `counts` stays `None`, as it is not in this file. Unknown lines are

@@ -157,6 +157,18 @@ fn a_reading_without_an_address_finds_its_gpu_by_uuid_or_index() {
 }
 
 #[test]
+fn nvidias_open_driver_is_told_from_the_closed_one() {
+    let line = |what: &str| format!("NVRM version: NVIDIA UNIX {what} for x86_64  580.95.05  R\n");
+    let read = |text: &str| nvidia_gpu::parse_is_open(&format!("{text}GCC version:  gcc 13\n"));
+    assert_eq!(read(&line("Open Kernel Module")), Some(true));
+    assert_eq!(
+        read("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue\n"),
+        Some(false)
+    );
+    assert_eq!(read(""), None);
+}
+
+#[test]
 fn a_gpu_that_has_not_started_has_no_uuid_yet() {
     let told = nvidia_gpu::parse_information(
         "Model: \t\t NVIDIA H100 80GB HBM3\nGPU UUID: \t GPU-????????-????\nDevice Minor: \t 3\n",

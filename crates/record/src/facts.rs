@@ -6,6 +6,7 @@
 //! field's name: `_bytes`, `_ns`, `_kib`; a field without one is a count or a name.
 
 mod drive;
+mod gdscheck;
 mod gpu;
 mod known;
 mod machine;
@@ -17,6 +18,7 @@ mod system;
 mod target;
 
 pub use drive::{ArrayFacts, BlockDevice, DriveLink, NvmeController, NvmeFacts};
+pub use gdscheck::{GdsCheck, GdsGpu, GdsLine, GdsNote};
 pub use gpu::{Bar1Facts, GpuFacts, NvLinkEnd, NvLinkPeer, PcieGeneration};
 pub use known::Fact;
 pub use machine::{

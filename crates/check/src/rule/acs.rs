@@ -4,6 +4,7 @@ use gpuio_record::facts::{Acs, AcsControl, Machine, PciFacts, PciPort};
 
 use super::Rule;
 use crate::finding::Found;
+use crate::gdscheck::says::printed;
 use crate::machine::{count, data_drives, data_nics, way_up};
 
 pub(super) const RULE: Rule = Rule {
@@ -24,7 +25,7 @@ const REDIRECTS: [AcsControl; 2] = [AcsControl::RequestRedirect, AcsControl::Com
 
 fn judge(machine: &Machine) -> Vec<Found> {
     if machine.pci.is_empty() {
-        return vec![Found::unknown("no PCI function is known")];
+        return vec![from_gdscheck(machine)];
     }
     if machine.gpus.is_empty() {
         return vec![Found::pass("no GPU here, so no traffic between peers")];
@@ -40,7 +41,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
         let mend = format!(
             "switch ACS off in the firmware, or until the next boot: {} (not where devices are \
              passed to virtual machines)",
-            commands(&ports)
+            commands(&ports.iter().map(|port| port.address.as_str()).collect::<Vec<&str>>())
         );
         found.push(Found::warn(seen, mend).at(ports.iter().map(|port| &port.address)));
     }
@@ -61,8 +62,27 @@ fn judge(machine: &Machine) -> Vec<Found> {
     found
 }
 
+/// What gdscheck's lines tell where PCI was not read.
+fn from_gdscheck(machine: &Machine) -> Found {
+    let Some((check, printed)) = printed(machine) else {
+        return Found::unknown("no PCI function is known");
+    };
+    if check.acs.is_empty() {
+        let why = "no switch with ACS, and does not tell whether it could look";
+        return Found::unknown(format!("{printed} {why}")).mend("read `lspci -vvv`, ACSCtl");
+    }
+    let seen = format!("{printed} ACS as enabled for {}", count(check.acs.len(), "switch port"));
+    let addresses: Vec<&str> = check.acs.iter().map(String::as_str).collect();
+    let mend = format!(
+        "switch ACS off in the firmware, or until the next boot: {} (not where devices are \
+         passed to virtual machines)",
+        commands(&addresses)
+    );
+    Found::warn(seen, mend).at(addresses)
+}
+
 /// Bridges above the devices that may talk to each other, each once.
-fn bridges(machine: &Machine) -> Vec<&PciFacts> {
+pub(crate) fn bridges(machine: &Machine) -> Vec<&PciFacts> {
     let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
     let drives = data_drives(machine);
     let drives = drives.iter().flat_map(|drive| &drive.pci).map(String::as_str);
@@ -79,13 +99,13 @@ fn bridges(machine: &Machine) -> Vec<&PciFacts> {
     bridges
 }
 
-fn redirects(acs: &Acs) -> bool {
+/// Whether it sends traffic between peers up.
+pub(crate) fn redirects(acs: &Acs) -> bool {
     acs.enabled.iter().any(|control| REDIRECTS.contains(control))
 }
 
-fn commands(ports: &[&PciFacts]) -> String {
-    let addresses: Vec<&str> = ports.iter().map(|port| port.address.as_str()).collect();
-    match addresses.as_slice() {
+fn commands(addresses: &[&str]) -> String {
+    match addresses {
         [one] => format!("`setpci -s {one} ECAP_ACS+0x6.w=0000`"),
         many => format!("`for b in {}; do setpci -s $b ECAP_ACS+0x6.w=0000; done`", many.join(" ")),
     }

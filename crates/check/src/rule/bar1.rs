@@ -1,10 +1,11 @@
 //! BAR1, the window to a GPU's memory.
 
-use gpuio_record::facts::{Fact, GpuFacts, Machine};
+use gpuio_record::facts::{Fact, GdsGpu, GpuFacts, Machine};
 use gpuio_units::format_bytes;
 
 use super::Rule;
 use crate::finding::Found;
+use crate::gdscheck::says::printed;
 use crate::machine::{gpu_name, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
@@ -22,11 +23,33 @@ pub(super) const RULE: Rule = Rule {
 const SMALL: u64 = 256 << 20;
 
 fn judge(machine: &Machine) -> Vec<Found> {
+    if let (true, Some(found)) = (machine.gpus.is_empty(), from_gdscheck(machine)) {
+        return found;
+    }
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
     machine.gpus.iter().map(|gpu| one(gpu).at([gpu_name(gpu)])).collect()
 }
+
+/// What gdscheck's lines tell where no GPU was read; `None` without such lines.
+fn from_gdscheck(machine: &Machine) -> Option<Vec<Found>> {
+    let (check, printed) = printed(machine)?;
+    let one = |gpu: &GdsGpu| {
+        let place = gpu.index.known().map(|index| format!("GPU index {index}"));
+        let found = match &gpu.bar1_bytes {
+            Fact::Unknown(why) => Found::unknown(format!("its size is not known: {why}")),
+            Fact::Known(bytes) => {
+                let seen = format!("{printed} a BAR1 of {}", format_bytes(*bytes));
+                if *bytes <= SMALL { Found::warn(seen, MEND_SMALL) } else { Found::pass(seen) }
+            }
+        };
+        found.at(place)
+    };
+    (machine.pci.is_empty() && !check.gpus.is_empty()).then(|| check.gpus.iter().map(one).collect())
+}
+
+const MEND_SMALL: &str = "switch on Above 4G Decoding and Resizable BAR in the firmware";
 
 fn one(gpu: &GpuFacts) -> Found {
     let bar1 = match &gpu.bar1 {
@@ -42,8 +65,7 @@ fn one(gpu: &GpuFacts) -> Found {
     if full {
         Found::warn(seen, "end the programs that hold GPU memory mapped (`nvidia-smi`)")
     } else if bar1.total_bytes <= SMALL {
-        let mend = "switch on Above 4G Decoding and Resizable BAR in the firmware";
-        Found::warn(seen, mend)
+        Found::warn(seen, MEND_SMALL)
     } else {
         Found::pass(seen)
     }

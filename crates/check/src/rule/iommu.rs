@@ -4,6 +4,7 @@ use gpuio_record::facts::{Machine, PciFacts};
 
 use super::Rule;
 use crate::finding::Found;
+use crate::gdscheck::says::printed;
 use crate::machine::{KERNEL_NOT_READ, data_drives, function, kernel_was_read};
 
 pub(super) const RULE: Rule = Rule {
@@ -23,12 +24,12 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(machine: &Machine) -> Vec<Found> {
     if machine.pci.is_empty() {
-        return vec![Found::unknown("no PCI function is known")];
+        return vec![from_gdscheck(machine).unwrap_or(Found::unknown("no PCI function is known"))];
     }
     let grouped = machine.pci.iter().any(|function| function.iommu_group.is_some());
     if !grouped && machine.settings.iommu_units.is_empty() {
         if !kernel_was_read(machine) {
-            return vec![Found::unknown(KERNEL_NOT_READ)];
+            return vec![from_gdscheck(machine).unwrap_or(Found::unknown(KERNEL_NOT_READ))];
         }
         let guest = machine.host.kernel.containment.hypervisor == Some(true);
         let of =
@@ -61,6 +62,20 @@ fn judge(machine: &Machine) -> Vec<Found> {
         found.push(Found::info(seen));
     }
     found
+}
+
+/// What gdscheck's line tells where the kernel's files were not read: it has one word for passing
+/// through and for translating.
+fn from_gdscheck(machine: &Machine) -> Option<Found> {
+    let (check, printed) = printed(machine)?;
+    let state = check.iommu.known()?;
+    Some(if state.eq_ignore_ascii_case("disabled") {
+        Found::pass(format!("{printed} `IOMMU: {state}`"))
+    } else {
+        let read = "read `dmesg | grep -i 'default domain type'`";
+        let why = "which does not tell whether it translates";
+        Found::unknown(format!("{printed} `IOMMU: {state}`, {why}")).mend(read)
+    })
 }
 
 fn seen(translated: &[&str]) -> String {

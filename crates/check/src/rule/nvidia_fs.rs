@@ -4,6 +4,7 @@ use gpuio_record::facts::{Machine, ModuleFacts};
 
 use super::Rule;
 use crate::finding::Found;
+use crate::gdscheck::says::{Way, printed, storage, way};
 use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
@@ -20,6 +21,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
+    let looked = modules_were_read(machine);
+    if let (false, Some(found)) = (looked, from_gdscheck(machine)) {
+        return vec![found];
+    }
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
@@ -37,6 +42,33 @@ fn judge(machine: &Machine) -> Vec<Found> {
         None => "it is loaded, and does not tell its version".to_owned(),
     };
     vec![Found::pass(seen), statistics(module)]
+}
+
+/// What gdscheck's lines about kinds of storage tell where modules were not read. Its version of
+/// nvidia-fs does not tell whether that is loaded.
+fn from_gdscheck(machine: &Machine) -> Option<Found> {
+    let (check, printed) = printed(machine)?;
+    let ways: Vec<(Way, &str)> = storage(check).map(|line| (way(line), &line.name[..])).collect();
+    let by = |asked: Way| {
+        let names = ways.iter().filter(|(way, _)| *way == asked).map(|(_, name)| *name);
+        names.collect::<Vec<&str>>().join(", ")
+    };
+    let version = check.nvidia_fs.known().map_or("not told", String::as_str);
+    if ways.is_empty() {
+        return None;
+    }
+    let (direct, other) = (by(Way::NvidiaFs), by(Way::Other));
+    Some(if !direct.is_empty() {
+        Found::pass(format!("{printed} {direct} as supported by nvidia-fs, version {version}"))
+    } else if !by(Way::Unknown).is_empty() {
+        Found::unknown(format!("{printed} no way that is known for {}", by(Way::Unknown)))
+    } else if !other.is_empty() {
+        Found::info(format!("{printed} no storage by nvidia-fs, and peer-to-peer DMA for {other}"))
+    } else {
+        let seen = "no storage that goes past host memory: cuFile works in compatibility mode \
+                    or not at all";
+        Found::warn(format!("{printed} {seen}"), "`modprobe nvidia-fs`, then gdscheck -p again")
+    })
 }
 
 fn statistics(module: &ModuleFacts) -> Found {

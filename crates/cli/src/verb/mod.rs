@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod gdscheck;
 pub(crate) mod gdsio;
 pub(crate) mod list;
 pub(crate) mod show;

@@ -41,6 +41,13 @@ fn topo() {
 }
 
 #[test]
+fn gdscheck() {
+    let text = help("gdscheck -h");
+    assert_eq!(text, help("gdscheck --help"));
+    insta::assert_snapshot!("gdscheck", text);
+}
+
+#[test]
 fn gdsio() {
     let text = help("gdsio -h");
     assert_eq!(text, help("gdsio --help"));

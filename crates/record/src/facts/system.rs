@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BlockDevice, Fact, GpuFacts, HostFacts, MountedStorage, NicFacts, PciFacts, ReadProblem,
+    BlockDevice, Fact, GdsCheck, GpuFacts, HostFacts, MountedStorage, NicFacts, PciFacts,
+    ReadProblem,
 };
 
 /// A machine for questions of topology: what hangs where, and how the kernel is set up.
@@ -36,6 +37,8 @@ pub struct Machine {
     pub config: KernelConfig,
     /// Settings that change I/O.
     pub settings: Settings,
+    /// What gdscheck printed of it; `null` when its output is not among what was read.
+    pub gdscheck: Option<GdsCheck>,
     /// What could not be read or understood, beside [`HostFacts::problems`].
     pub problems: Vec<ReadProblem>,
 }

@@ -1,0 +1,321 @@
+//! `gdscheck -p` (NVIDIA GPUDirect Storage), in its three layouts: 0.9 without rules between
+//! sections and with 0 and 1, 1.0 to 1.13 with `Supported`, from 1.16 on with lists like
+//! `nvfs, compat`. gpuio's own face prints the last.
+//!
+//! Lines are told by what they are, not by the section that they stand in: captures come filtered.
+//! What is no such line is kept as a note. In PDFs names lose their underscores and lines of GPUs
+//! break; both are put right, since nothing is guessed by it. A row whose name was lost is a note.
+
+use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine, GdsNote};
+
+use crate::{CaptureError, Kind, MOST_DEVICES, MOST_GPUS};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "gdscheck -p",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(is_mark),
+    add: |text, captured| {
+        captured.machine.gdscheck = Some(parse(text)?);
+        Ok(())
+    },
+};
+
+/// How lines begin that only gdscheck prints.
+const MARKS: [&str; 8] = [
+    "GDS release version",
+    "DRIVER CONFIGURATION:",
+    "CUFILE CONFIGURATION:",
+    "cuFile CONFIGURATION:",
+    "properties.use_",
+    "GPU index ",
+    "Found ACS enabled for switch",
+    "Platform verification",
+];
+
+/// Kinds of storage, as the layouts call them: rows that are told without their section.
+const STORAGE: [&str; 19] = [
+    "NVMe P2PDMA",
+    "NVMe",
+    "NVMeOF",
+    "SCSI",
+    "ScaleFlux CSD",
+    "SCALEFLUX CSD",
+    "NVMesh",
+    "DDN EXAScaler",
+    "LUSTRE",
+    "IBM Spectrum Scale",
+    "NFS",
+    "BeeGFS",
+    "ScaTeFS",
+    "VIRTIOFS",
+    "PanFS",
+    "WekaFS",
+    "WEKAFS",
+    "Userspace RDMA",
+    "USERSPACE RDMA",
+];
+
+/// Groups of cuFile's settings.
+const GROUPS: [&str; 8] =
+    ["properties", "fs", "block", "profile", "miscellaneous", "execution", "logging", "denylist"];
+
+fn is_mark(line: &str) -> bool {
+    MARKS.iter().any(|mark| line.trim_start().starts_with(mark))
+}
+
+/// Which section the lines belong to; only those of environment and drivers need it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Head,
+    Environment,
+    Drivers,
+    Other,
+}
+
+fn parse(text: &str) -> Result<GdsCheck, CaptureError> {
+    let mut reader = Reader { out: GdsCheck::default(), section: Section::Head, known: 0 };
+    for (index, whole) in text.lines().enumerate() {
+        let line = whole.trim();
+        let rule = line.bytes().all(|byte| b"=_-. ".contains(&byte));
+        let prompt = line.contains("gdscheck") && line.starts_with(['#', '$', '[', '(', '>']);
+        if rule || prompt {
+            continue;
+        }
+        let at = At { index, whole };
+        if reader.line(&at, line)? {
+            reader.known += 1;
+        } else {
+            let number = u64::try_from(index + 1).unwrap_or(u64::MAX);
+            reader.out.notes.push(GdsNote { line: number, text: line.to_owned() });
+        }
+        if reader.known + reader.out.notes.len() > MOST_DEVICES {
+            return Err(at.wrong(whole, "fewer lines"));
+        }
+    }
+    if reader.known == 0 {
+        let first = text.lines().next().unwrap_or_default();
+        return Err(CaptureError::new(0, first, 0, "a line of gdscheck's, like NVMe : Supported"));
+    }
+    Ok(reader.out)
+}
+
+/// A line with its place.
+struct At<'t> {
+    index: usize,
+    whole: &'t str,
+}
+
+impl At<'_> {
+    fn wrong(&self, part: &str, wanted: &'static str) -> CaptureError {
+        CaptureError::at(self.index, self.whole, part, wanted)
+    }
+
+    /// A number, or the reason why there is none.
+    fn number<T: std::str::FromStr>(
+        &self,
+        text: &str,
+        wanted: &'static str,
+    ) -> Result<Fact<T>, CaptureError> {
+        match value(text) {
+            Fact::Known(word) => {
+                word.parse().map(Fact::Known).map_err(|_| self.wrong(text, wanted))
+            }
+            Fact::Unknown(why) => Ok(Fact::Unknown(why)),
+        }
+    }
+}
+
+/// A value; `Unknown (why)`, as gpuio's face prints what it can't know, is unknown for that reason.
+fn value(text: &str) -> Fact<String> {
+    let text = text.trim();
+    let why = text.strip_prefix("Unknown (").and_then(|rest| rest.strip_suffix(')'));
+    why.map_or_else(|| Fact::Known(text.to_owned()), Fact::unknown)
+}
+
+struct Reader {
+    out: GdsCheck,
+    section: Section,
+    /// Lines that were understood.
+    known: usize,
+}
+
+impl Reader {
+    /// Reads one line; false where it is none of those that are known.
+    fn line(&mut self, at: &At<'_>, line: &str) -> Result<bool, CaptureError> {
+        if self.heading(line) || self.head(line) || self.platform(at, line)? {
+            return Ok(true);
+        }
+        if let Some(rest) = line.strip_prefix("GPU index ") {
+            self.gpu(at, rest)?;
+            return Ok(true);
+        }
+        if self.rest_of_gpu(line) {
+            return Ok(true);
+        }
+        let Some((name, told)) = line.split_once(':') else { return Ok(false) };
+        let (name, told) = (name.trim(), told.trim());
+        if name.is_empty() || told.is_empty() {
+            return Ok(false);
+        }
+        let new = |name: &str| GdsLine { name: name.to_owned(), value: value(told) };
+        let group = name.split_once('.').is_some_and(|(group, _)| GROUPS.contains(&group));
+        if group {
+            self.out.settings.push(new(&name.replace(' ', "_")));
+        } else if name.starts_with("--") || STORAGE.contains(&name) {
+            self.out.drivers.push(new(name));
+        } else if name.starts_with("CUFILE_") || name.starts_with("CUOBJ_") {
+            self.out.environment.push(new(name));
+        } else if self.section == Section::Drivers && !is_warning(name) {
+            self.out.drivers.push(new(name));
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn heading(&mut self, line: &str) -> bool {
+        self.section = match line {
+            "ENVIRONMENT:" => Section::Environment,
+            // The oldest layout has kinds of storage below this, and settings that tell themselves.
+            "DRIVER CONFIGURATION:" | "cuFile CONFIGURATION:" => Section::Drivers,
+            "CUFILE CONFIGURATION:" | "GPU INFO:" | "PLATFORM INFO:" => Section::Other,
+            _ => return false,
+        };
+        true
+    }
+
+    /// Versions, and whose output it is.
+    fn head(&mut self, line: &str) -> bool {
+        if line.starts_with("gpuio gdscheck ") {
+            self.out.by_gpuio = true;
+            return true;
+        }
+        if let Some((_, release)) = behind(line, "GDS release version") {
+            self.out.release = value(release);
+            return true;
+        }
+        // PDFs print a blank for the underscore.
+        let least = line.strip_prefix("nvidia_fs minimum version:");
+        if let Some(version) = least {
+            self.out.nvidia_fs_least = value(version);
+            return true;
+        }
+        let versions =
+            line.strip_prefix("nvidia_fs version:").or(line.strip_prefix("nvidia fs version:"));
+        let Some(versions) = versions else { return false };
+        match versions.split_once("libcufile version:") {
+            Some((module, library)) => {
+                self.out.nvidia_fs = value(module);
+                self.out.libcufile = value(library);
+            }
+            None => self.out.nvidia_fs = value(versions),
+        }
+        true
+    }
+
+    fn platform(&mut self, at: &At<'_>, line: &str) -> Result<bool, CaptureError> {
+        if let Some(address) = line.strip_prefix("Found ACS enabled for switch") {
+            let address = address.trim();
+            if address.is_empty()
+                || !address.bytes().all(|b| b.is_ascii_hexdigit() || b":.".contains(&b))
+            {
+                return Err(at.wrong(address, "a switch, like 0000:40:01.1"));
+            }
+            self.out.acs.push(address.to_owned());
+        } else if let Some(word) = line.strip_prefix("Platform verification") {
+            let word = word.trim().trim_end_matches(['.', ':']).trim_end();
+            if word.is_empty() {
+                return Err(at.wrong(word, "a result, like succeeded"));
+            }
+            self.out.verification = value(word);
+        } else if let Some((_, state)) = behind(line, "IOMMU") {
+            self.out.iommu = value(state);
+        } else if let Some((_, status)) = behind(line, "Nvidia Driver Info Status") {
+            self.out.driver_status = value(status);
+        } else if let Some((_, version)) = behind(line, "Cuda Driver Version Installed") {
+            self.out.cuda_version = at.number(version, "a version, like 12080")?;
+        } else if let Some((_, platform)) = behind(line, "Platform") {
+            if platform.contains("Arch:") || self.section == Section::Other {
+                self.out.machine = value(platform);
+            } else {
+                self.out.platform = value(&platform.replace("x86 64", "x86_64"));
+            }
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// `N NAME bar:B bar size (MiB):S supports GDS, IOMMU State: Disabled`
+    fn gpu(&mut self, at: &At<'_>, line: &str) -> Result<(), CaptureError> {
+        let Some((device, rest)) = line.split_once(" bar:") else {
+            return Err(at.wrong(line, "a GPU with its bar, like 0 NVIDIA H100 bar:1"));
+        };
+        let Some((_, rest)) = rest.split_once("bar size (MiB):") else {
+            return Err(at.wrong(rest, "the bar's size, like bar size (MiB):131072"));
+        };
+        if self.out.gpus.len() == MOST_GPUS {
+            return Err(at.wrong(line, "fewer GPUs"));
+        }
+        let (index, name) = first(device);
+        let (size, says) = first(rest);
+        let size: Fact<u64> = at.number(size, "a size in MiB, like 131072")?;
+        let (says, iommu) = verdict(says);
+        self.out.gpus.push(GdsGpu {
+            index: at.number(index, "a GPU's number")?,
+            name: value(name),
+            bar1_bytes: match size {
+                Fact::Known(mib) => Fact::Known(mib.saturating_mul(1 << 20)),
+                Fact::Unknown(why) => Fact::Unknown(why),
+            },
+            says,
+            iommu,
+        });
+        Ok(())
+    }
+
+    /// What stands on a line of its own where a document broke the line of a GPU.
+    fn rest_of_gpu(&mut self, line: &str) -> bool {
+        let Some(gpu) = self.out.gpus.last_mut() else { return false };
+        if !line.contains("GDS") || line.contains("WARN") || gpu.says.known().is_some() {
+            return false;
+        }
+        (gpu.says, gpu.iommu) = verdict(line);
+        true
+    }
+}
+
+/// The first value and the rest: a word, or `Unknown (why)` up to its bracket.
+fn first(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = match text.strip_prefix("Unknown (").and_then(|_| text.find(')')) {
+        Some(bracket) => bracket + 1,
+        None => text.find(' ').unwrap_or(text.len()),
+    };
+    let (first, rest) = text.split_at(end);
+    (first, rest.trim_start())
+}
+
+/// Whether a GPU is taken, and its IOMMU.
+fn verdict(text: &str) -> (Fact<String>, Fact<String>) {
+    let absent = || Fact::unknown("gdscheck did not print it");
+    let told = |text: &str| if text.trim().is_empty() { absent() } else { value(text) };
+    match text.split_once("IOMMU State:") {
+        Some((says, iommu)) => (told(says.trim().trim_end_matches(',')), told(iommu)),
+        None => (told(text), absent()),
+    }
+}
+
+/// What stands before and behind the colon of a line whose name begins so.
+fn behind<'t>(line: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
+    let (left, right) = line.split_once(':')?;
+    let rest = left.trim().strip_prefix(name)?;
+    // `GDS release version (beta)`, and nothing else behind the name.
+    let bare = rest.is_empty() || rest.trim() == "(beta)";
+    (bare && !right.trim().is_empty()).then_some((left, right))
+}
+
+fn is_warning(name: &str) -> bool {
+    let word = name.split(' ').next().unwrap_or_default().to_ascii_lowercase();
+    ["warn", "warning", "error", "err", "info", "note"].contains(&word.as_str())
+}

@@ -1,0 +1,66 @@
+//! What printed lines mean to rules.
+
+use gpuio_record::facts::{GdsCheck, GdsLine, Machine};
+
+/// The output and how to call it in a finding.
+pub(crate) fn printed(machine: &Machine) -> Option<(&GdsCheck, &'static str)> {
+    let check = machine.gdscheck.as_ref()?;
+    Some((check, if check.by_gpuio { "gpuio's gdscheck printed" } else { "gdscheck printed" }))
+}
+
+/// By which way a line says that its storage goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// nvidia-fs: `nvfs`, and up to release 1.13 `Supported`.
+    NvidiaFs,
+    /// Past host memory without it: `p2pdma`, `c2c`, `dmabuf`, `nvidia_peermem`, and up to
+    /// release 1.13 the line `NVMe P2PDMA`.
+    Other,
+    /// Host memory: `compat`.
+    Host,
+    /// None: `Unsupported`.
+    Nothing,
+    /// Not known, or a word that no known release prints.
+    Unknown,
+}
+
+/// The first of the ways of a line.
+pub(crate) fn way(line: &GdsLine) -> Way {
+    let Some(value) = line.value.known() else { return Way::Unknown };
+    let mut words = value.split(',').map(str::trim);
+    let has = |asked: &[&str]| value.split(',').any(|word| asked.contains(&word.trim()));
+    if has(&["nvfs"]) {
+        Way::NvidiaFs
+    } else if has(&["p2pdma", "c2c", "dmabuf", "nvidia_peermem"]) {
+        Way::Other
+    } else if has(&["compat"]) {
+        Way::Host
+    } else {
+        match words.next() {
+            Some("Supported") if line.name.contains("P2PDMA") || is_rdma(line) => Way::Other,
+            Some("Supported") => Way::NvidiaFs,
+            Some("Unsupported") => Way::Nothing,
+            _ => Way::Unknown,
+        }
+    }
+}
+
+fn is_rdma(line: &GdsLine) -> bool {
+    line.name.eq_ignore_ascii_case("userspace rdma")
+}
+
+/// Lines about kinds of storage, without those about parts of RDMA.
+pub(crate) fn storage(check: &GdsCheck) -> impl Iterator<Item = &GdsLine> {
+    check.drivers.iter().filter(|line| !line.name.starts_with("--") && !is_rdma(line))
+}
+
+/// A setting's value.
+pub(crate) fn setting<'c>(check: &'c GdsCheck, name: &str) -> Option<&'c str> {
+    let line = check.settings.iter().find(|line| line.name == name)?;
+    line.value.known().map(String::as_str)
+}
+
+/// Whether a printed switch is on: `true`, in the oldest layout `1`.
+pub(crate) fn is_on(value: &str) -> bool {
+    matches!(value, "true" | "1")
+}

@@ -1,0 +1,122 @@
+//! What gdscheck printed, where its output is among what was read.
+
+use gpuio_record::facts::{GdsCheck, GdsGpu, Machine};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::gdscheck::says::{is_on, printed, setting};
+use crate::machine::kernel_was_read;
+
+pub(super) const RULE: Rule = Rule {
+    name: "gdscheck",
+    asks: "Where gdscheck's output is known: does it take all GPUs, and is its compatibility mode \
+           not forced?",
+    why: "gdscheck succeeds even where all bytes go through host memory: what matters stands in \
+          its lines.",
+    mend: "Set properties.force_compat_mode to false in cufile.json; use GPUs that NVIDIA's \
+           GPUDirect Storage supports, or paths that do not need it (`gpuio bench --path auto`).",
+    source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, gdscheck; its \
+             output in releases 0.9 to 1.16",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    let Some((check, printed)) = printed(machine) else {
+        let found = if kernel_was_read(machine) { Found::pass } else { Found::unknown };
+        return vec![found("gdscheck's output is not among what was read".to_owned())];
+    };
+    let mut found: Vec<Found> = Vec::new();
+    let said = |gpu: &&GdsGpu| gpu.says.known().is_some_and(|words| words != "supports GDS");
+    for gpu in check.gpus.iter().filter(said) {
+        let words = gpu.says.known().map_or("", String::as_str);
+        let place = gpu.index.known().map(|index| format!("GPU index {index}"));
+        let mend = "use paths that do not need it: `gpuio bench --path auto`";
+        found.push(Found::warn(format!("{printed} `{words}`"), mend).at(place));
+    }
+    found.extend(modes(check, printed));
+    match check.verification.known().map(String::as_str) {
+        Some("succeeded") => {}
+        Some(word) => {
+            let seen = format!("{printed} `Platform verification {word}`");
+            found.push(Found::fail(seen, "look at gdscheck's lines before that one"));
+        }
+        None => {
+            let why = check.verification.why().unwrap_or_default();
+            let seen = format!("what came of its verification is not known: {why}");
+            found.push(Found::unknown(seen));
+        }
+    }
+    if found.is_empty() {
+        found.push(Found::pass(format!("{printed} that its verification succeeded")));
+    }
+    found
+}
+
+/// Compatibility mode, where settings were printed.
+fn modes(check: &GdsCheck, printed: &str) -> Option<Found> {
+    let forced = setting(check, "properties.force_compat_mode").is_some_and(is_on);
+    let allowed = setting(check, "properties.use_compat_mode").is_some_and(is_on);
+    let place = "properties.force_compat_mode";
+    if forced {
+        let seen = format!("{printed} `{place} : true`: all bytes go through host memory");
+        let mend = format!("set {place} to false in cufile.json, unset CUFILE_FORCE_COMPAT_MODE");
+        return Some(Found::warn(seen, mend).at([place]));
+    }
+    // The default: cuFile falls back without a word.
+    allowed.then(|| {
+        let place = "properties.use_compat_mode";
+        let seen = format!("{printed} `{place}` as on: cuFile may go through host memory unseen");
+        let mend = "set properties.allow_compat_mode to false where that has to be an error";
+        Found::info(seen).mend(mend).at([place])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::{Fact, GdsLine};
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn of(check: GdsCheck) -> Vec<Found> {
+        judge(&Machine { gdscheck: Some(check), ..Machine::default() })
+    }
+
+    #[test]
+    fn without_its_output_it_is_unknown_or_of_no_concern() {
+        assert_eq!(judge(&Machine::default())[0].severity, Severity::Unknown);
+        let machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn forced_modes_refused_gpus_and_failures_are_told() {
+        let line = |name: &str, value: &str| GdsLine {
+            name: name.to_owned(),
+            value: Fact::Known(value.to_owned()),
+        };
+        let gpu = GdsGpu {
+            index: Fact::Known(1),
+            name: Fact::default(),
+            bar1_bytes: Fact::default(),
+            says: Fact::Known("does not support GDS".to_owned()),
+            iommu: Fact::default(),
+        };
+        let found = of(GdsCheck {
+            gpus: vec![gpu],
+            settings: vec![line("properties.force_compat_mode", "true")],
+            verification: Fact::Known("failed".to_owned()),
+            ..GdsCheck::default()
+        });
+        let severities: Vec<Severity> = found.iter().map(|found| found.severity).collect();
+        assert_eq!(severities, [Severity::Warn, Severity::Warn, Severity::Fail]);
+        assert_eq!(found[0].places, ["GPU index 1"]);
+        assert!(found.iter().all(|found| found.seen.starts_with("gdscheck printed")), "{found:?}");
+        let found = of(GdsCheck {
+            settings: vec![line("properties.use_compat_mode", "0")],
+            verification: Fact::Known("succeeded".to_owned()),
+            ..GdsCheck::default()
+        });
+        assert_eq!(found[0].severity, Severity::Pass);
+    }
+}

@@ -1,0 +1,210 @@
+//! `gpuio gdscheck …`, and gpuio called as `gdscheck`: gdscheck's sections from our own facts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use gpuio_check::gdscheck::{self, Config, LibrarySays, Software};
+use gpuio_cufile::{Base, Driver, Environment, Library};
+use gpuio_gpu::Which;
+use gpuio_host::{HostError, Root, nvidia_fs, nvidia_gpu};
+use gpuio_record::facts::{Fact, Machine};
+
+use crate::args::CufileFlags;
+use crate::failure::Failure;
+use crate::output;
+
+const HELP: &str = include_str!("gdscheck_help.txt");
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// gpuio's own flag: opens NVIDIA's library.
+const ASK: &str = "--ask-library";
+
+/// What was asked.
+#[derive(Debug, PartialEq, Eq)]
+enum Ask {
+    Help,
+    Version,
+    Platform,
+    Versions,
+    File(PathBuf),
+}
+
+pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
+    let done = |text: &str| output::put(text).map(|()| ExitCode::SUCCESS);
+    let ask = words.iter().any(|word| word == ASK);
+    let words: Vec<String> = words.iter().filter(|word| *word != ASK).cloned().collect();
+    let asked = parse(&words)?;
+    let looks = !matches!(asked, Ask::Help | Ask::Version);
+    // First of all: its configuration is set while there is one thread.
+    let library = (ask && looks).then(library).transpose()?;
+    match asked {
+        Ask::Help => done(HELP),
+        Ask::Version => done(&format!("gdscheck (gpuio {VERSION})")),
+        Ask::Versions => {
+            let check = gdscheck::of(&machine(), &software(library));
+            done(&gdscheck::versions(&check, VERSION))
+        }
+        Ask::Platform => {
+            let machine = machine();
+            let check = gdscheck::of(&machine, &software(library));
+            output::put(&gdscheck::text(&check, VERSION))?;
+            let fine = check.verification.known().is_some_and(|word| word == "succeeded");
+            Ok(exit_code(&machine, fine))
+        }
+        Ask::File(path) => file(&path, library),
+    }
+}
+
+fn parse(words: &[String]) -> Result<Ask, Failure> {
+    let usage = |what: String| Err(Failure::Usage(format!("{what}; `gdscheck -h` has the flags")));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => usage("name what to check: -p, -v or -f FILE".to_owned()),
+        ["-h" | "--help", ..] => Ok(Ask::Help),
+        ["--version"] => Ok(Ask::Version),
+        ["-p"] => Ok(Ask::Platform),
+        ["-v"] => Ok(Ask::Versions),
+        // The flag of versions changes nothing beside a file.
+        ["-f", file] | ["-v", "-f", file] | ["-f", file, "-v"] => Ok(Ask::File(file.into())),
+        ["-f"] | ["-v", "-f"] => usage("-f needs a file".to_owned()),
+        ["-V", ..] => usage(
+            "-V checks file systems by opening NVIDIA's library, which this face does not do; \
+             ask for one file with -f FILE"
+                .to_owned(),
+        ),
+        [word @ ("-p" | "-v"), other, ..] => {
+            usage(format!("{word} stands alone, and '{other}' is beside it"))
+        }
+        [word, ..] => usage(format!("'{word}' is no flag of gdscheck's that gpuio knows")),
+    }
+}
+
+fn machine() -> Machine {
+    gpuio_load::machine::read(&Root::live())
+}
+
+/// 3 where there is no GPU or its driver, which is no finding about a platform for it.
+fn exit_code(machine: &Machine, fine: bool) -> ExitCode {
+    let driver = machine.modules.iter().any(|module| module.name == "nvidia" && module.loaded);
+    match fine {
+        true => ExitCode::SUCCESS,
+        false if machine.gpus.is_empty() || !driver => ExitCode::from(3),
+        false => ExitCode::from(1),
+    }
+}
+
+fn file(path: &Path, library: Option<LibrarySays>) -> Result<ExitCode, Failure> {
+    let whole = path.canonicalize().map_err(|error| {
+        Failure::Usage(format!("-f {}: {error}; name a file that is there", path.display()))
+    })?;
+    let machine = machine();
+    let check = gdscheck::of(&machine, &software(library));
+    let of = gdscheck::of_file(&machine, &check, &whole);
+    output::put(&gdscheck::file_text(&of))?;
+    let fine = of.value.known().is_some_and(|word| !word.starts_with("Unsupported"));
+    Ok(exit_code(&machine, fine))
+}
+
+/// Opens NVIDIA's library and asks it. Its log goes to a directory of ours, unless the
+/// configuration names a place.
+fn library() -> Result<LibrarySays, Failure> {
+    let failed = |why: String| Failure::Unavailable(format!("{ASK}: {why}"));
+    let environment = Base::of_this_process()
+        .and_then(|base| Environment::write(base, &[], &std::env::temp_dir()))
+        .and_then(|environment| environment.apply().map(|()| environment))
+        .map_err(|error| failed(error.to_string()))?;
+    // Alive while cuFile is: it needs a driver that is loaded.
+    let cuda = gpuio_gpu::Driver::load(&Which::System).map_err(|e| failed(e.to_string()))?;
+    let search = crate::cufile::search(&CufileFlags::default(), false);
+    let opened = Library::load(&search)
+        .and_then(|library| Driver::open(library, Some(environment), cuda.is_software()));
+    let driver = opened.map_err(|absent| failed(absent.to_string()))?;
+    let says = driver.abilities().ok_or_else(|| failed("it does not tell".to_owned()))?;
+    Ok(LibrarySays {
+        release: driver.facts().version,
+        storage: says.storage_names(),
+        compat: says.compat_allowed(),
+    })
+}
+
+/// What is beside the machine: files and variables, and the library if it was asked.
+fn software(library: Option<LibrarySays>) -> Software {
+    let root = Root::live();
+    let stats = known(nvidia_fs::sample(&root), "nvidia-fs shows no statistics");
+    Software {
+        release: match stats {
+            Fact::Known(stats) => {
+                Fact::or_unknown(stats.gds_version, "nvidia-fs does not tell its release")
+            }
+            Fact::Unknown(why) => Fact::unknown(why),
+        },
+        registered: known(nvidia_fs::registered(&root), "nvidia-fs does not list them"),
+        open_driver: known(nvidia_gpu::is_open_driver(&root), "NVIDIA's driver does not tell"),
+        libcufile: libcufile(),
+        config: match Base::of_this_process() {
+            Ok(base) => Fact::Known(Config {
+                file: base.path.as_ref().map(|path| path.display().to_string()),
+                keys: base.flat(),
+            }),
+            Err(error) => Fact::unknown(error.to_string()),
+        },
+        environment: environment(),
+        architecture: Fact::Known(std::env::consts::ARCH.to_owned()),
+        library,
+    }
+}
+
+fn known<T>(read: Result<Option<T>, HostError>, absent: &str) -> Fact<T> {
+    match read {
+        Ok(value) => Fact::or_unknown(value, absent),
+        Err(error) => Fact::unknown(error.to_string()),
+    }
+}
+
+/// The file name that the library's links lead to, which ends in its release.
+fn libcufile() -> Fact<String> {
+    let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();
+    let file = crate::cufile::search(&CufileFlags::default(), false).lying(&path);
+    let name = file.and_then(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
+    Fact::or_unknown(name, "libcufile.so.0 is in none of the places where gpuio looks")
+}
+
+/// cuFile's variables that are set.
+fn environment() -> BTreeMap<String, String> {
+    let all = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        let ours = name.starts_with("CUFILE_") && !value.is_empty();
+        ours.then(|| (name, value.to_string_lossy().replace('\n', " ")))
+    });
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<Ask, Failure> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        parse(&words)
+    }
+
+    #[test]
+    fn flags_are_read_or_refused_by_name() {
+        assert_eq!(of("-p").unwrap(), Ask::Platform);
+        assert_eq!(of("-v").unwrap(), Ask::Versions);
+        assert_eq!(of("-v -f /x").unwrap(), Ask::File("/x".into()));
+        assert_eq!(of("-h -p").unwrap(), Ask::Help);
+        for (line, word) in [
+            ("", "-p, -v or"),
+            ("-f", "-f needs"),
+            ("-V", "-V checks"),
+            ("-p /x", "'/x'"),
+            ("-q", "'-q'"),
+        ] {
+            let Err(Failure::Usage(words)) = of(line) else { panic!("{line}") };
+            assert!(words.contains(word), "{line}: {words}");
+        }
+    }
+}
