@@ -429,6 +429,30 @@ fn child_order() {
 }
 
 #[test]
+fn a_context_is_waited_for_over_all_streams() {
+    child_passes("child_context", &[("GPUIO_SOFT_DELAY_US", "20000")]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_context() {
+    let bench = bench();
+    let other = Stream::new(&bench.context).unwrap();
+    let bytes = numbers(4096);
+    let source = bench.pinned(&bytes);
+    let memory = bench.alloc(MemKind::Device, 2 * 4096);
+    for (stream, at) in [(&bench.stream, 0), (&other, 4096)] {
+        let to = memory.ptr().byte_add(at);
+        // SAFETY: both live until the context was waited for.
+        unsafe { stream.h2d(to, source.as_ptr().as_ptr(), 4096).unwrap() };
+        assert!(!stream.query().unwrap());
+    }
+    bench.context.synchronize().unwrap();
+    assert!(bench.stream.query().unwrap() && other.query().unwrap());
+    assert!(bench.take(memory.ptr().byte_add(4096), 4096) == bytes);
+}
+
+#[test]
 fn an_event_marks_what_came_before_it() {
     let bench = bench();
     for wait in [Wait::Spin, Wait::Block] {

@@ -282,7 +282,11 @@ impl Path for GdsBatch {
         false
     }
 
+    // The GPU is waited for in both: an I/O of which the library said that it is complete may still
+    // be on its way between buffers of the library's and GPU memory, in streams that it shows nobody.
+
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
+        self.0.ends.quiet()?;
         self.0.ends.generate(slot, key, offset, len)
     }
 
@@ -293,6 +297,7 @@ impl Path for GdsBatch {
         offset: u64,
         len: u32,
     ) -> Result<Option<Mismatch>, PathError> {
+        self.0.ends.quiet()?;
         self.0.ends.check(slot, key, offset, len)
     }
 }

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use gpuio_cufile::{Buffer, Driver, Handle, IoError, Piece, Way};
-use gpuio_gpu::{DeviceBuf, GpuError};
+use gpuio_gpu::{Context, DeviceBuf, GpuError};
 
 use crate::engine::{EngineFile, IoFault, Op};
 use crate::path::judge::{Judge, Place};
@@ -23,6 +23,7 @@ pub(in crate::path) struct GdsEnds {
     registered: Vec<Buffer>,
     judge: Judge,
     destination: DeviceBuf,
+    context: Context,
     stride: usize,
     path: &'static str,
 }
@@ -130,7 +131,8 @@ impl GdsEnds {
         let registered = registered.map_err(|error| setup(path, error.to_string()))?;
         let handles = config.files.iter().map(|file| handle(path, &cufile.driver, file));
         let handles = handles.collect::<Result<Vec<Handle>, PathError>>()?;
-        Ok(GdsEnds { handles, registered, judge, destination, stride, path })
+        let context = gpu.context.clone();
+        Ok(GdsEnds { handles, registered, judge, destination, context, stride, path })
     }
 
     /// What the record is told: which library moves the bytes, and where the memory is.
@@ -162,6 +164,12 @@ impl GdsEnds {
 
     pub(in crate::path) fn handle(&self, request: &Request) -> &Handle {
         &self.handles[request.file as usize]
+    }
+
+    /// Waits for everything on the GPU, also for copies that the library has in streams of its own.
+    pub(in crate::path) fn quiet(&self) -> Result<(), PathError> {
+        let waited = self.context.synchronize();
+        waited.map_err(|source| PathError::Gpu { path: self.path, source })
     }
 
     /// See [`Path::generate`]; the slot is idle.
