@@ -6,8 +6,8 @@ use gpuio_gpu::{
 
 use super::batch::{Batch, Part};
 use crate::engine::Op;
-use crate::path::crossing::Refused;
 use crate::path::ends::Ends;
+use crate::path::lanes::Refused;
 
 /// Blocks of at least this many bytes get a plain copy each, also in a batch: the copy engine
 /// then needs some ten microseconds for a block, several times what the driver's call takes, and

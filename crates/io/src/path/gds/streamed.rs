@@ -111,14 +111,13 @@ impl Parts {
         self.groups[number as usize] = group;
         if empty {
             self.idle.push(number);
-        } else if let Err(error) = self.lanes.mark(at, number) {
-            // The group is under way without a mark. Those before it are taken by their own marks
-            // first, so that the stream's answer is about this one, which failed anyway.
-            while let Some(ended) = self.lanes.oldest(at) {
+        } else {
+            // It stays without memory of its own unless the mark was refused.
+            let mut over = Vec::new();
+            self.lanes.mark(at, number, Ok(()), &mut over);
+            for ended in over {
                 self.group_done(clock, ended);
             }
-            self.lanes.quiet(at);
-            self.group_done(clock, (number, Err(error)));
         }
     }
 
