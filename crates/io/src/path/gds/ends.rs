@@ -6,7 +6,7 @@ use gpuio_cufile::{Buffer, Driver, Handle, IoError, Piece, Way};
 use gpuio_gpu::{Context, DeviceBuf, GpuError};
 
 use crate::engine::{EngineFile, IoFault, Op};
-use crate::path::judge::{Judge, Place};
+use crate::path::judge::{self, Judge, Place};
 use crate::path::memory::{refused, stride};
 use crate::path::{Config, CufileSide, Fault, GpuSide, Mismatch, Opened, Path, PathError, Request};
 
@@ -98,9 +98,9 @@ pub(in crate::path) struct Told {
 }
 
 impl Told {
-    pub(in crate::path) fn of(self, path: Box<dyn Path>, steps_down: Vec<String>) -> Opened {
+    pub(in crate::path) fn of(self, path: Box<dyn Path>) -> Opened {
         let Told { engine_got, host_bytes, device_bytes } = self;
-        Opened { path, engine_got, steps_down, host_bytes, device_bytes }
+        Opened { path, engine_got, steps_down: Vec::new(), host_bytes, device_bytes }
     }
 }
 
@@ -198,12 +198,6 @@ impl GdsEnds {
         // SAFETY: as for `generate`; its read has landed.
         let found = unsafe { self.judge.check(place, key, offset) };
         let found = found.map_err(|source| PathError::Gpu { path: self.path, source })?;
-        Ok(found.map(|m| Mismatch {
-            offset: m.first_offset,
-            expected: m.expected,
-            found: m.found,
-            bad_words: m.bad_words,
-            leg: None,
-        }))
+        Ok(found.map(|m| judge::blame(m, None, key, offset)))
     }
 }
