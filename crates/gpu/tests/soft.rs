@@ -699,13 +699,10 @@ fn child_wrong_setting() {
 // ---- names
 
 #[test]
-fn kinds_have_names_and_gdsios_numbers() {
-    for (number, kind) in (0..).zip(MemKind::ALL) {
-        let numbered = (kind != MemKind::Managed).then_some(kind);
-        assert_eq!(MemKind::from_gdsio(number), numbered);
+fn kinds_have_names() {
+    for kind in MemKind::ALL {
         assert_eq!(kind.to_string().parse::<MemKind>().unwrap(), kind);
     }
-    assert_eq!(MemKind::from_gdsio(6), None);
     let error = "gpu".parse::<MemKind>().unwrap_err();
     assert!(error.to_string().contains("device, vmm, pinned, malloc, mmap or managed"));
 }

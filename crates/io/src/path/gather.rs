@@ -32,6 +32,7 @@ use super::lanes::{Ended, Lanes};
 use super::two_legs::{self, Mover};
 use super::{ANY_MEMORY, Config, Mover as Moves, Opened, PathError, Request, Row};
 use batch::Batch;
+pub use carry::PLAIN_BYTES;
 use carry::{Carry, Sizes};
 
 const NAME: &str = "gather";

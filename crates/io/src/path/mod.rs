@@ -29,6 +29,7 @@ mod two_legs;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use gather::PLAIN_BYTES;
 pub use gpuio_cufile::{Calls, Driver as CufileDriver};
 use gpuio_gpu::{Context, GpuError, MemKind};
 pub use routed::{HopCounters, Hops, Via};
