@@ -182,6 +182,23 @@ impl Engine for Uring {
         Ok(())
     }
 
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        let timed = self.ring.params().is_feature_ext_arg();
+        if self.slots.len() == 0 || !timed || !self.ring.completion().is_empty() {
+            return self.kick();
+        }
+        let time = types::Timespec::from(patience);
+        let args = types::SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &args) {
+            Ok(submitted) => {
+                self.queued -= u32::try_from(submitted).map_or(0, |n| n.min(self.queued))
+            }
+            // The time is over, or the kernel has no room: the next reap sees to that.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
     fn in_flight(&self) -> usize {
         self.slots.len()
     }

@@ -180,6 +180,10 @@ impl Mover for Batches {
         some
     }
 
+    fn is_idle(&self) -> bool {
+        self.lanes.is_idle() && !self.has_open()
+    }
+
     fn bytes(&self) -> u64 {
         self.carry.bytes()
     }

@@ -196,6 +196,16 @@ pub trait Path {
         wait: bool,
     ) -> Result<(), PathError>;
 
+    /// Sleeps until a request may be moved on by [`Path::advance`], at most `patience`. Returns
+    /// sooner, or at once, where what is under way can't be waited for with an end: it is never a
+    /// promise.
+    ///
+    /// # Errors
+    /// As for [`Path::advance`].
+    fn doze(&mut self, _patience: Duration) -> Result<(), PathError> {
+        Ok(())
+    }
+
     /// Requests started and not yet returned by [`Path::advance`].
     fn in_flight(&self) -> usize;
 

@@ -125,6 +125,10 @@ impl Mover for Letters {
         false
     }
 
+    fn is_idle(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     fn bytes(&self) -> u64 {
         self.resident.bytes()
     }

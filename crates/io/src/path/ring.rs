@@ -69,6 +69,10 @@ impl<C: Crossing> Mover for Ring<C> {
         }
     }
 
+    fn is_idle(&self) -> bool {
+        self.lanes.is_idle()
+    }
+
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool {
         let one = self.lanes.any();
         let some = one.is_some();

@@ -4,6 +4,8 @@
 //! write mover → slot → file. Slots are independent, so the file leg of one overlaps the GPU leg of
 //! others. Paths of this kind differ in their slots and their mover alone.
 
+use std::time::Duration;
+
 use gpuio_gpu::GpuError;
 
 use super::file_leg::FileLeg;
@@ -88,6 +90,9 @@ pub(super) trait Mover {
 
     /// Waits until something is over and gives it back; false if nothing is under way.
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool;
+
+    /// Whether it has nothing.
+    fn is_idle(&self) -> bool;
 
     /// Bytes of host memory beside the slots.
     fn bytes(&self) -> u64 {
@@ -304,6 +309,15 @@ impl<M: Mover> Path for TwoLegs<M> {
         // Also after an error: these have landed.
         self.requests.deliver(landed);
         outcome
+    }
+
+    /// What the mover has takes microseconds and can't be waited for with an end: only without does
+    /// the thread sleep, in the engine.
+    fn doze(&mut self, patience: Duration) -> Result<(), PathError> {
+        if self.mover.is_idle() && self.ended.is_empty() && self.requests.none_ready() {
+            self.files.doze(patience)?;
+        }
+        Ok(())
     }
 
     fn in_flight(&self) -> usize {
