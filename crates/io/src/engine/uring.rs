@@ -189,12 +189,9 @@ impl Engine for Uring {
         }
         let time = types::Timespec::from(patience);
         let args = types::SubmitArgs::new().timespec(&time);
-        match self.ring.submitter().submit_with_args(1, &args) {
-            Ok(submitted) => {
-                self.queued -= u32::try_from(submitted).map_or(0, |n| n.min(self.queued))
-            }
-            // The time is over, or the kernel has no room: the next reap sees to that.
-            Err(_) => {}
+        // An error is the time that is over, or what the next reap meets again and tells.
+        if let Ok(submitted) = self.ring.submitter().submit_with_args(1, &args) {
+            self.queued -= u32::try_from(submitted).unwrap_or(u32::MAX).min(self.queued);
         }
         Ok(())
     }

@@ -201,3 +201,16 @@ fn what_fails_is_a_ceiling_with_its_reason() {
     assert_eq!(all[0].why.as_deref(), Some("enough"));
     assert_eq!(all[2].why.as_deref(), Some(reasons[2]));
 }
+
+#[test]
+fn a_gpu_that_is_named_twice_has_one_link() {
+    let mut twice = job("path=staged\ngpu=0\nceilings=1ms");
+    twice.gpus.push(twice.gpus[0].clone());
+    let plans = plan(&[twice], &|_| None);
+    let of = |kind| plans.iter().find(|plan| plan.kind == kind).unwrap();
+    for (kind, name) in
+        [(CeilingKind::GpuLink, "link to GPU 0"), (CeilingKind::PcieGpu, "pcie above GPU 0")]
+    {
+        assert_eq!((of(kind).name.as_str(), of(kind).gpus.as_slice()), (name, &[0][..]));
+    }
+}
