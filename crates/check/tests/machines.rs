@@ -58,8 +58,8 @@ fn virtual_machine() {
 #[test]
 fn a_server_of_16_gpus_is_judged_in_no_time() {
     let machine = read(DGX_2);
-    // 50 ms are for facts, topology and checks together, in a release build. The best of many: tests
-    // share cores.
+    // 50 ms are for facts, topology and checks together, in a release build. The best of many:
+    // tests share cores.
     let best = (0..20).map(|_| {
         let start = Instant::now();
         assert!(!all(&machine).is_empty());

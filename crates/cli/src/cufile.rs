@@ -232,8 +232,9 @@ pub(crate) fn search(flags: &CufileFlags, software: bool) -> Search {
     }
 }
 
-/// What cuFile answers to a file where the job's are to be; nothing where none can be had, or cuFile
-/// takes it. A device is asked for itself, to read: no file of ours has a place beside its node.
+/// What cuFile answers to a file where the job's are to be; nothing where none can be had, or
+/// cuFile takes it. A device is asked for itself, to read: no file of ours has a place beside its
+/// node.
 fn refusal(driver: &Driver, job: &JobSpec) -> Option<String> {
     let named = job.filenames.iter().flatten().next().map(PathBuf::from);
     let base = job.directory.as_ref().map(PathBuf::from);

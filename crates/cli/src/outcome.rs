@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use gpuio_record::{Ceiling, EndedHow, JobResult, Record, VerifyOutcome};
 
-/// 0 when all went as planned and every verified byte was right, also those that a ceiling put back,
-/// else 1.
+/// 0 when all went as planned and every verified byte was right, also those that a ceiling put
+/// back, else 1.
 pub(crate) fn exit_code(record: &Record) -> ExitCode {
     let fine = record.ended == EndedHow::Complete
         && record.error.is_none()

@@ -149,8 +149,8 @@ pub(super) fn open<M: Mover<Slots: 'static> + 'static>(
 }
 
 impl<M: Mover> TwoLegs<M> {
-    /// Takes what the mover gave back: a read has landed, a write goes on to its file, and so does a
-    /// read whose slot is ready for it.
+    /// Takes what the mover gave back: a read has landed, a write goes on to its file, and so does
+    /// a read whose slot is ready for it.
     fn settle(&mut self, clock: &Clock) {
         if self.ended.is_empty() {
             return;

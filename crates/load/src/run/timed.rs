@@ -180,8 +180,9 @@ impl Loop<'_> {
                 self.idle_until(due);
                 continue;
             }
-            // With a due time ahead and a free slot the worker must not sleep past it: it looks, and
-            // dozes only as long as it may. With nothing out and no room the path waits for room.
+            // With a due time ahead and a free slot the worker must not sleep past it: it looks,
+            // and dozes only as long as it may. With nothing out and no room the path waits for
+            // room.
             let wait = waiting_until.is_none();
             let mut landed = std::mem::take(&mut self.landed);
             let advanced = self.tools.path.advance(&self.task.gate.clock, &mut landed, wait);
