@@ -91,28 +91,7 @@ pub(crate) fn block<'m>(
 }
 
 fn device(name: &str, kind: BlockKind) -> BlockDevice {
-    let facts = BlockFacts {
-        name: name.to_owned(),
-        device: DeviceNumber::default(),
-        kind,
-        disk: None,
-        detail: None,
-        model: None,
-        transport: None,
-        pci_address: None,
-        numa_node: None,
-        size_bytes: None,
-        read_only: None,
-        rotational: None,
-        logical_block_bytes: None,
-        physical_block_bytes: None,
-        max_request_bytes: None,
-        read_ahead_bytes: None,
-        scheduler: None,
-        queue_requests: None,
-        write_cache: None,
-        members: Vec::new(),
-    };
+    let facts = BlockFacts::unread(name, DeviceNumber::default(), kind);
     BlockDevice {
         facts,
         made_of: Vec::new(),

@@ -1,6 +1,7 @@
 //! Configures and opens NVIDIA's cuFile library, where a path needs it.
 
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use gpuio_cufile::{
@@ -26,6 +27,8 @@ pub(crate) struct Cufile {
     pub(crate) direct: Result<String, String>,
     /// Why batches can't be had, where that was tried.
     no_batches: Option<String>,
+    /// Whether files were to be tried and were not, since nothing may be made.
+    pub(crate) untried: bool,
 }
 
 impl Cufile {
@@ -96,6 +99,18 @@ fn nvidia_fs_is_loaded() -> bool {
     matches!(gpuio_host::nvidia_fs::sample(&Root::live()), Ok(Some(_)))
 }
 
+/// Whether cuFile may be asked to take a file that is made where the job's are to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trial {
+    /// Yes; it is gone again at once.
+    Made,
+    /// No: nothing is to be made.
+    Not,
+}
+
+/// What a plan says in the place of what a trial would have told.
+pub(crate) const UNTRIED: &str = "not tried whether cuFile takes files there: --dry-run makes none";
+
 const NO_NVIDIA_FS: &str = "nvidia-fs is not loaded";
 
 /// Writes the configuration and puts it into the environment: first of all, while there is one
@@ -132,12 +147,14 @@ pub(crate) fn open(
     flags: &CufileFlags,
     configured: Option<Configured>,
     loaded: &Loaded,
+    trial: Trial,
 ) -> Cufile {
     let missing = |why: String| Cufile {
         driver: None,
         direct: Err(why.clone()),
         missing: Some(why),
         no_batches: None,
+        untried: false,
     };
     let wanted = Wanted::of(spec);
     let Some(configured) = configured else {
@@ -158,8 +175,9 @@ pub(crate) fn open(
         Err(why) => return missing(why),
     };
     // Who names the path is told by the path itself; `all` is to run what can.
-    if wanted.all
-        && !wanted.named
+    let all = wanted.all && !wanted.named;
+    if all
+        && trial == Trial::Made
         && let Some(why) = spec.jobs.iter().find_map(|job| refusal(&driver, job))
     {
         return missing(why);
@@ -167,13 +185,16 @@ pub(crate) fn open(
     let facts = driver.facts();
     let direct =
         direct_way(driver.is_stand_in(), facts.nvidia_fs, facts.compat_allowed).and_then(|proof| {
+            if trial == Trial::Not {
+                return Err(UNTRIED.into());
+            }
             let mut autos = spec.jobs.iter().filter(|job| names(job, &is_auto));
             autos.find_map(|job| refusal(&driver, job)).map_or(Ok(proof), Err)
         });
-    let try_batches = wanted.all && !wanted.named;
-    let tried = try_batches.then(|| Batch::set_up(&driver, 1, 4096).map(drop).err());
+    let tried = all.then(|| Batch::set_up(&driver, 1, 4096).map(drop).err());
     let no_batches = tried.flatten().map(|error| error.to_string());
-    Cufile { driver: Some(driver), missing: None, direct, no_batches }
+    let untried = all && trial == Trial::Not;
+    Cufile { driver: Some(driver), missing: None, direct, no_batches, untried }
 }
 
 /// What the library's own facts prove of a way without host memory, before a file is tried. A file
@@ -211,26 +232,50 @@ pub(crate) fn search(flags: &CufileFlags, software: bool) -> Search {
     }
 }
 
-/// What cuFile answers to a file where the job's are to be: an empty one of ours, gone again when
-/// this returns. It has a name because NVIDIA's library opens files once more by theirs (5031
-/// without). Nothing where such a file can't be had, or cuFile takes it.
+/// What cuFile answers to a file where the job's are to be; nothing where none can be had, or
+/// cuFile takes it. A device is asked for itself, to read: no file of ours has a place beside its
+/// node.
 fn refusal(driver: &Driver, job: &JobSpec) -> Option<String> {
     let named = job.filenames.iter().flatten().next().map(PathBuf::from);
-    let directory = job.directory.as_ref().map(PathBuf::from).or(named);
-    let directory = directory.unwrap_or_else(|| PathBuf::from("."));
+    let base = job.directory.as_ref().map(PathBuf::from);
+    let target = match (&base, named) {
+        (Some(base), Some(name)) => base.join(name),
+        (Some(place), None) => place.clone(),
+        (None, Some(name)) => name,
+        (None, None) => PathBuf::from("."),
+    };
+    if is_device(&target) {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECT;
+        let device = rustix::fs::open(&target, flags, Mode::empty()).ok()?;
+        return answer(driver, &device, &target.display().to_string());
+    }
+    let place = base.unwrap_or(target);
     let is_place = |place: &&Path| place.is_dir() && !place.as_os_str().is_empty();
-    let there = directory.ancestors().find(is_place).unwrap_or(Path::new("."));
+    refusal_in(driver, place.ancestors().find(is_place).unwrap_or(Path::new(".")))
+}
+
+fn is_device(target: &Path) -> bool {
+    let kind = std::fs::metadata(target).map(|found| found.file_type());
+    kind.is_ok_and(|kind| kind.is_block_device() || kind.is_char_device())
+}
+
+fn answer(driver: &Driver, file: &impl AsFd, name: &str) -> Option<String> {
+    Handle::register(driver, file.as_fd(), name).err().map(|error| error.to_string())
+}
+
+/// Asks for an empty file of ours, gone again when this returns. It has a name because NVIDIA's
+/// library opens files once more by theirs (5031 without).
+fn refusal_in(driver: &Driver, there: &Path) -> Option<String> {
     let path = there.join(format!(".gpuio-try.{}", std::process::id()));
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let new = flags | OFlags::CREATE | OFlags::EXCL;
     let made = rustix::fs::open(&path, new, Mode::RUSR | Mode::WUSR).ok()?;
     // Opened anew, since a file system that refuses O_DIRECT would leave a made file behind.
     let file = rustix::fs::open(&path, flags | OFlags::DIRECT, Mode::empty()).unwrap_or(made);
-    let name = format!("a file in {}", there.display());
-    let answer = Handle::register(driver, file.as_fd(), &name).map(drop);
+    let refusal = answer(driver, &file, &format!("a file in {}", there.display()));
     // It was made above; should it stay, it is empty and says whose it is.
     let _ = std::fs::remove_file(&path);
-    answer.err().map(|error| error.to_string())
+    refusal
 }
 
 /// The library as the record has it.

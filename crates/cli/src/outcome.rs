@@ -2,20 +2,23 @@
 
 use std::process::ExitCode;
 
-use gpuio_record::{EndedHow, JobResult, Record};
+use gpuio_record::{Ceiling, EndedHow, JobResult, Record, VerifyOutcome};
 
-/// 0 when all went as planned and every verified byte was right, else 1.
+/// 0 when all went as planned and every verified byte was right, also those that a ceiling put
+/// back, else 1.
 pub(crate) fn exit_code(record: &Record) -> ExitCode {
     let fine = record.ended == EndedHow::Complete
         && record.error.is_none()
-        && record.jobs.iter().all(job_is_fine);
+        && record.jobs.iter().all(job_is_fine)
+        && record.ceilings.iter().all(ceiling_is_fine);
     if fine { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 fn job_is_fine(job: &JobResult) -> bool {
-    let verified = job
-        .verify
-        .as_ref()
-        .is_none_or(|verify| verify.bad_blocks == 0 && verify.failed == 0 && verify.complete);
-    job.failed == 0 && verified
+    job.failed == 0 && job.verify.as_ref().is_none_or(VerifyOutcome::is_fine)
+}
+
+/// A ceiling that can't be had is none. But files must hold their pattern after it.
+fn ceiling_is_fine(ceiling: &Ceiling) -> bool {
+    ceiling.restored.as_ref().is_none_or(VerifyOutcome::is_fine)
 }

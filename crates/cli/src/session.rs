@@ -15,7 +15,7 @@ use gpuio_record::{
 use gpuio_spec::Spec;
 
 use crate::args::CufileFlags;
-use crate::cufile::{self, Cufile};
+use crate::cufile::{self, Cufile, Trial, UNTRIED};
 use crate::driver::{self, Loaded};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -34,15 +34,18 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Looks at the machine and resolves the spec. Opens and makes nothing of the data set.
+    /// Looks at the machine and resolves the spec. Opens and makes nothing of the data set; what is
+    /// only to be shown makes no other file either.
     pub(crate) fn prepare(
         spec: &Spec,
         permit: Permit,
         flags: &CufileFlags,
+        only_shown: bool,
     ) -> Result<Session, Failure> {
+        let trial = if only_shown { Trial::Not } else { Trial::Made };
         let configured = cufile::configure(spec, flags)?;
         let loaded = driver::load(spec)?;
-        let mut cufile = cufile::open(spec, flags, configured, &loaded);
+        let mut cufile = cufile::open(spec, flags, configured, &loaded, trial);
         let host = gpuio_host::collect(&Root::live());
         let places = LivePlaces::default();
         let missing = |name: &str| engine::find(name).and_then(|row| (row.available)().err());
@@ -64,6 +67,9 @@ impl Session {
 
     /// The resolved plan as a job file, after the guard has judged every target.
     pub(crate) fn dry_run(&mut self) -> Result<String, Failure> {
+        if self.cufile.untried {
+            eprintln!("note: {UNTRIED}");
+        }
         run::judge_all(&mut self.plan, &self.permit, &Root::live())
             .map_err(|error| Failure::from(run::RunError::from(error)))?;
         Ok(gpuio_report::format::plan::plan_text(&self.plan))

@@ -255,7 +255,7 @@ impl Batch {
     }
 
     /// Asks the library to give up what it has not begun; the events come all the same.
-    pub fn cancel(&mut self) {
+    fn cancel(&mut self) {
         if let Some(call) = self.driver.library().cuFileBatchIOCancel {
             // SAFETY: the batch is set up.
             let _ = unsafe { call(self.raw) };

@@ -176,20 +176,14 @@ fn facts_in_force(library: &Library, environment: Option<&Environment>) -> Facts
 }
 
 fn facts(library: &Library) -> Facts {
-    let mut properties = Properties::default();
-    let read = library.cuFileDriverGetProperties.is_some_and(|call| {
-        // SAFETY: `properties` is valid for the write of the structure, and longer than it.
-        let answer = unsafe { call(&raw mut properties) };
-        answer.code == 0
-    });
-    let (major, minor) = (properties.nvidia_fs_major, properties.nvidia_fs_minor);
-    let flag = |bit: u32| read.then_some(properties.control_flags & bit != 0);
+    let told = Properties::read(library);
+    let flag = |bit: u32| told.as_ref().map(|told| told.control_flags & bit != 0);
     Facts {
         version: library.version(),
-        nvidia_fs: (read && (major, minor) != (0, 0)).then_some((major, minor)),
+        nvidia_fs: told.as_ref().and_then(Properties::nvidia_fs),
         compat_allowed: flag(table::ALLOW_COMPAT),
         poll_mode: flag(table::POLL_MODE),
-        poll_threshold_kib: read.then_some(properties.poll_threshold as u64),
+        poll_threshold_kib: told.as_ref().map(|told| told.poll_threshold as u64),
     }
 }
 

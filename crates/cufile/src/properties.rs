@@ -62,26 +62,33 @@ impl Abilities {
     }
 }
 
-/// Asks a library that is open; `None` where it has no such call or refuses.
-pub(crate) fn read(library: &Library) -> Option<Abilities> {
-    let call = library.cuFileDriverGetProperties?;
-    let mut properties = Properties::default();
-    // SAFETY: `properties` is valid for the write of the structure, and longer than it.
-    let answer = unsafe { call(&raw mut properties) };
-    let version = (properties.nvidia_fs_major, properties.nvidia_fs_minor);
-    (answer.code == 0).then_some(Abilities {
-        nvidia_fs: (version != (0, 0)).then_some(version),
-        storage: properties.status_flags,
-        control: properties.control_flags,
-        features: properties.features,
-    })
+impl Properties {
+    /// Asks a library that is open; `None` where it has no such call or refuses.
+    pub(crate) fn read(library: &Library) -> Option<Properties> {
+        let call = library.cuFileDriverGetProperties?;
+        let mut properties = Properties::default();
+        // SAFETY: `properties` is valid for the write of the structure, and longer than it.
+        let answer = unsafe { call(&raw mut properties) };
+        (answer.code == 0).then_some(properties)
+    }
+
+    /// The version of the kernel module nvidia-fs; absent without the module.
+    pub(crate) fn nvidia_fs(&self) -> Option<(u32, u32)> {
+        let version = (self.nvidia_fs_major, self.nvidia_fs_minor);
+        (version != (0, 0)).then_some(version)
+    }
 }
 
 impl Driver {
     /// What the library can do, asked anew; `None` where it does not tell.
     #[must_use]
     pub fn abilities(&self) -> Option<Abilities> {
-        read(self.library())
+        Properties::read(self.library()).map(|told| Abilities {
+            nvidia_fs: told.nvidia_fs(),
+            storage: told.status_flags,
+            control: told.control_flags,
+            features: told.features,
+        })
     }
 }
 

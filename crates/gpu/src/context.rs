@@ -59,6 +59,20 @@ impl Context {
         self.check("cuCtxSetCurrent", code)
     }
 
+    /// Waits for all work put into the context so far, by anyone in the process: also by libraries,
+    /// into streams that they show nobody. `cuCtxSynchronize`, CUDA driver API manual, "Context
+    /// Management".
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal, or a failure of that work by which the context is lost.
+    pub fn synchronize(&self) -> Result<(), GpuError> {
+        let _entered = self.enter()?;
+        // SAFETY: the call takes nothing; the guard made the context current.
+        let code = unsafe { (self.table().cuCtxSynchronize)() };
+        self.check("cuCtxSynchronize", code)
+    }
+
     /// The index of the device.
     #[must_use]
     pub fn device(&self) -> u32 {

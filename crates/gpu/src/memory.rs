@@ -8,7 +8,6 @@ use std::str::FromStr;
 use crate::DevPtr;
 use crate::context::Context;
 use crate::error::GpuError;
-use crate::managed::Managed;
 use crate::pinned::Pinned;
 use crate::table::{self, CUdeviceptr};
 use crate::vmm::Mapping;
@@ -36,16 +35,9 @@ pub enum MemKind {
 }
 
 impl MemKind {
-    /// Every kind: those that gdsio numbers in that order, then the others.
+    /// Every kind.
     pub const ALL: [Self; 6] =
         [Self::Device, Self::Vmm, Self::Pinned, Self::Malloc, Self::Mmap, Self::Managed];
-
-    /// The kind that gdsio's `-m` gives this number.
-    #[must_use]
-    pub fn from_gdsio(number: u32) -> Option<Self> {
-        let kind = Self::ALL.get(usize::try_from(number).ok()?).copied();
-        kind.filter(|kind| *kind != Self::Managed)
-    }
 
     /// True if it is host memory for good: the CPU can read and write it at any time.
     #[must_use]
@@ -109,7 +101,6 @@ enum Owner {
     Pinned(Pinned),
     Malloc { start: NonNull<u8>, layout: Layout },
     Mmap { start: NonNull<u8>, len: usize },
-    Managed(Managed),
 }
 
 // SAFETY: it owns its memory as a Box<[u8]> does, and each kind may be freed on any thread.
@@ -122,7 +113,8 @@ impl DeviceBuf {
     ///
     /// # Errors
     ///
-    /// No memory, a length of 0, or a driver without the calls that the kind needs.
+    /// No memory, a length of 0, a driver without the calls that the kind needs, or
+    /// [`MemKind::Managed`], which [`Managed`](crate::Managed) is for.
     pub fn alloc(context: &Context, kind: MemKind, len: usize) -> Result<Self, GpuError> {
         let owner = match kind {
             MemKind::Device => device(context, len)?,
@@ -130,7 +122,10 @@ impl DeviceBuf {
             MemKind::Pinned => Owner::Pinned(Pinned::alloc(context, len)?),
             MemKind::Malloc => malloc(context, len)?,
             MemKind::Mmap => mmap(context, len)?,
-            MemKind::Managed => Owner::Managed(Managed::alloc(context, len)?),
+            MemKind::Managed => {
+                let error = context.table().error("DeviceBuf::alloc", table::INVALID_VALUE);
+                return Err(error.with("managed memory is a path's own, of another type"));
+            }
         };
         Ok(Self { owner, kind, len })
     }
@@ -142,7 +137,6 @@ impl DeviceBuf {
             Owner::Device { address, .. } => DevPtr(*address),
             Owner::Vmm(mapping) => DevPtr(mapping.address()),
             Owner::Pinned(pinned) => pinned.ptr(),
-            Owner::Managed(managed) => managed.ptr(),
             Owner::Malloc { start, .. } | Owner::Mmap { start, .. } => {
                 DevPtr(start.addr().get() as u64)
             }
@@ -153,7 +147,7 @@ impl DeviceBuf {
     #[must_use]
     pub fn host_ptr(&self) -> Option<NonNull<u8>> {
         match &self.owner {
-            Owner::Device { .. } | Owner::Vmm(_) | Owner::Managed(_) => None,
+            Owner::Device { .. } | Owner::Vmm(_) => None,
             Owner::Pinned(pinned) => Some(pinned.as_ptr()),
             Owner::Malloc { start, .. } | Owner::Mmap { start, .. } => Some(*start),
         }
@@ -240,7 +234,7 @@ impl Drop for Owner {
                 let _ = unsafe { (context.table().cuMemFree_v2)(*address) };
             }
             // These free themselves.
-            Self::Vmm(_) | Self::Pinned(_) | Self::Managed(_) => {}
+            Self::Vmm(_) | Self::Pinned(_) => {}
             // SAFETY: from this allocator with this layout, and freed once.
             Self::Malloc { start, layout } => unsafe {
                 std::alloc::dealloc(start.as_ptr(), *layout);

@@ -429,6 +429,30 @@ fn child_order() {
 }
 
 #[test]
+fn a_context_is_waited_for_over_all_streams() {
+    child_passes("child_context", &[("GPUIO_SOFT_DELAY_US", "20000")]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_context() {
+    let bench = bench();
+    let other = Stream::new(&bench.context).unwrap();
+    let bytes = numbers(4096);
+    let source = bench.pinned(&bytes);
+    let memory = bench.alloc(MemKind::Device, 2 * 4096);
+    for (stream, at) in [(&bench.stream, 0), (&other, 4096)] {
+        let to = memory.ptr().byte_add(at);
+        // SAFETY: both live until the context was waited for.
+        unsafe { stream.h2d(to, source.as_ptr().as_ptr(), 4096).unwrap() };
+        assert!(!stream.query().unwrap());
+    }
+    bench.context.synchronize().unwrap();
+    assert!(bench.stream.query().unwrap() && other.query().unwrap());
+    assert!(bench.take(memory.ptr().byte_add(4096), 4096) == bytes);
+}
+
+#[test]
 fn an_event_marks_what_came_before_it() {
     let bench = bench();
     for wait in [Wait::Spin, Wait::Block] {
@@ -675,13 +699,10 @@ fn child_wrong_setting() {
 // ---- names
 
 #[test]
-fn kinds_have_names_and_gdsios_numbers() {
-    for (number, kind) in (0..).zip(MemKind::ALL) {
-        let numbered = (kind != MemKind::Managed).then_some(kind);
-        assert_eq!(MemKind::from_gdsio(number), numbered);
+fn kinds_have_names() {
+    for kind in MemKind::ALL {
         assert_eq!(kind.to_string().parse::<MemKind>().unwrap(), kind);
     }
-    assert_eq!(MemKind::from_gdsio(6), None);
     let error = "gpu".parse::<MemKind>().unwrap_err();
     assert!(error.to_string().contains("device, vmm, pinned, malloc, mmap or managed"));
 }

@@ -1,6 +1,6 @@
 //! The one clock of the data path.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Nanoseconds since the clock's epoch.
 pub type Nanos = u64;
@@ -28,20 +28,22 @@ impl Clock {
         elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos())
     }
 
-    /// Waits until `at`, sleeping for most of it and spinning for the last 60 µs, since a sleep
-    /// overshoots by the timer slack (50 µs by default, prctl(2) `PR_SET_TIMERSLACK`).
+    /// How long a thread may sleep that has to be up at `at`; nothing if it may not. Less than what
+    /// is left by 60 µs, since a sleep overshoots by the timer slack (50 µs by default, prctl(2)
+    /// `PR_SET_TIMERSLACK`).
+    #[must_use]
+    pub fn may_sleep(&self, at: Nanos) -> Option<Duration> {
+        const OVERSHOOT: Nanos = 60_000;
+        let left = at.checked_sub(self.now())?.checked_sub(OVERSHOOT)?;
+        (left > 0).then_some(Duration::from_nanos(left))
+    }
+
+    /// Waits until `at`, sleeping for most of it and spinning for the rest.
     pub fn wait_until(&self, at: Nanos) {
-        const SPIN: u64 = 60_000;
-        loop {
-            let now = self.now();
-            if now >= at {
-                return;
-            }
-            let left = at - now;
-            if left > SPIN {
-                std::thread::sleep(std::time::Duration::from_nanos(left - SPIN));
-            } else {
-                std::hint::spin_loop();
+        while self.now() < at {
+            match self.may_sleep(at) {
+                Some(time) => std::thread::sleep(time),
+                None => std::hint::spin_loop(),
             }
         }
     }

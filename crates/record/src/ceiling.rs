@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::VerifyOutcome;
+
 /// What a ceiling is of.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -98,6 +100,9 @@ pub struct Ceiling {
     pub detail: Option<String>,
     /// Why there is no figure.
     pub why: Option<String>,
+    /// What the pass found that wrote the pattern again; absent where none ran.
+    #[serde(default)]
+    pub restored: Option<VerifyOutcome>,
 }
 
 /// A result beside the lowest of its ceilings.

@@ -315,6 +315,14 @@ pub struct VerifyOutcome {
     pub complete: bool,
 }
 
+impl VerifyOutcome {
+    /// Whether it ran to its end and found nothing wrong.
+    #[must_use]
+    pub fn is_fine(&self) -> bool {
+        self.bad_blocks == 0 && self.failed == 0 && self.complete
+    }
+}
+
 /// One wrong block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyMismatch {

@@ -35,6 +35,12 @@ impl<T> Handles<T> {
         live.get(&handle.addr()).cloned().ok_or(INVALID_HANDLE)
     }
 
+    /// All that live now.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.values().cloned().collect()
+    }
+
     /// Takes the one with this handle out.
     pub(crate) fn remove(&self, handle: *mut c_void) -> Answer<Arc<T>> {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, UNKNOWN};
@@ -112,10 +112,20 @@ impl Stream {
 
     /// Waits until the work that is there now is done.
     pub(crate) fn sync(&self) -> Answer<()> {
+        tell(&self.passed().failures)
+    }
+
+    /// The same, and nobody is told of failures.
+    pub(crate) fn wait(&self) {
+        drop(self.passed());
+    }
+
+    /// Waits, and answers the queue as it is then.
+    fn passed(&self) -> MutexGuard<'_, Queue> {
         let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let put = queue.put;
         let wait = self.0.done.wait_while(queue, |queue| queue.done < put);
-        tell(&wait.unwrap_or_else(PoisonError::into_inner).failures)
+        wait.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         devices: bench.data.destroy_data_on.clone(),
         make_missing: true,
     };
-    let mut session = Session::prepare(&spec, permit, &bench.cufile)?;
+    let mut session = Session::prepare(&spec, permit, &bench.cufile, bench.out.dry_run)?;
     if bench.out.dry_run {
         output::put(&session.dry_run()?)?;
         return Ok(ExitCode::SUCCESS);

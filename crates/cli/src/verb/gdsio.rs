@@ -61,7 +61,8 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     }
     let extras = extras(&ask, &mut spec)?;
     let verifies = read_back(&mut spec);
-    let mut session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile)?;
+    let mut session =
+        Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
     if extras.dry_run {
         return output::put(&session.dry_run()?).map(|()| ExitCode::SUCCESS);
     }

@@ -20,18 +20,23 @@ type State = Result<(), String>;
 
 /// What paths need of this machine.
 struct Needs {
-    gpu: State,
-    software: State,
+    /// How many GPUs there are.
+    gpus: Result<u32, String>,
+    /// The same of the software GPU.
+    software: Result<u32, String>,
     cufile: Result<Library, String>,
     nvidia_fs: State,
 }
 
 impl Needs {
     fn look() -> Needs {
-        let driver = |which| Driver::load(&which).map(|_| ()).map_err(|absent| absent.to_string());
+        let driver = |which| {
+            let driver = Driver::load(&which).map_err(|absent| absent.to_string());
+            driver.map(|driver| driver.device_count())
+        };
         let search = crate::cufile::search(&CufileFlags::default(), false);
         Needs {
-            gpu: driver(Which::System),
+            gpus: driver(Which::System),
             software: driver(Which::Software),
             // Loaded, not opened: that starts threads and reads the whole machine.
             cufile: Library::load(&search).map_err(|absent| absent.to_string()),
@@ -45,7 +50,14 @@ impl Needs {
 
     /// What a path lacks, each thing with the section that says why.
     fn lacks(&self, row: &path::Row) -> State {
-        let gpu = (row.needs_gpu && self.gpu.is_err()).then(|| "a GPU (see GPUS)".to_owned());
+        let least = if row.via_gpu { 2 } else { u32::from(row.needs_gpu) };
+        let gpu = match self.gpus {
+            _ if least == 0 => None,
+            Err(_) if least == 2 => Some("two GPUs (see GPUS)".to_owned()),
+            Err(_) => Some("a GPU (see GPUS)".to_owned()),
+            Ok(count) if count < least => Some("a second GPU".to_owned()),
+            Ok(_) => None,
+        };
         let cufile = match (row.mover, &self.cufile) {
             (Mover::Engine, _) => None,
             (Mover::Cufile(_), Err(_)) => Some("NVIDIA's cuFile (see CUFILE)".to_owned()),
@@ -57,7 +69,11 @@ impl Needs {
         if lacking.is_empty() {
             return Ok(());
         }
-        let tried = if self.software.is_ok() { "; --gpu software tries it without" } else { "" };
+        let tried = match self.software {
+            Ok(_) if row.via_gpu => "; --gpu software with GPUIO_SOFT_GPUS=2 tries it without",
+            Ok(_) => "; --gpu software tries it without",
+            Err(_) => "",
+        };
         Err(format!("it lacks {}{tried}", lacking.join(" and ")))
     }
 }
@@ -89,9 +105,9 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         page.row(row.name, row.summary, &(row.available)());
     }
     page.line("GPUS", "CUDA drivers");
-    page.row("system", "libcuda.so.1 of this machine", &needs.gpu);
+    page.row("system", "libcuda.so.1 of this machine", &needs.gpus.clone().map(|_| ()));
     let software = "gpuio's software GPU, for trying job files: --gpu software";
-    page.row("software", software, &needs.software);
+    page.row("software", software, &needs.software.clone().map(|_| ()));
     page.line("CUFILE", "what paths of NVIDIA's cuFile need");
     let cufile = needs.cufile.as_ref().map(|_| ()).map_err(String::clone);
     page.row("libcufile", "libcufile.so.0 of this machine", &cufile);
@@ -114,8 +130,8 @@ fn paths(page: &mut Page, needs: &Needs) {
         };
         page.row(row.name, &format!("{} ({number})", row.summary), &needs.lacks(row));
     }
-    let here = match needs.gpu {
-        Ok(()) => auto_in_words(),
+    let here = match needs.gpus {
+        Ok(_) => auto_in_words(),
         Err(_) => "host, as there is no GPU".to_owned(),
     };
     page.line(

@@ -245,6 +245,13 @@ impl Engine for Fault {
         Ok(())
     }
 
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        // What is held comes back by time, which the engine does not know.
+        let nap = Duration::from_nanos(NAP_NS);
+        let held = !self.held.is_empty() || !self.marked.is_empty();
+        self.inner.doze(if held { patience.min(nap) } else { patience })
+    }
+
     fn in_flight(&self) -> usize {
         self.inner.in_flight() + self.held.len()
     }

@@ -146,25 +146,36 @@ impl Libaio {
     fn wait(&mut self, done: &mut Vec<Done>, least: usize) -> Result<(), EngineError> {
         let from = done.len();
         loop {
-            let lacking = least.saturating_sub(done.len() - from);
-            match self.context.get_events(lacking, self.slots.len(), &mut self.events) {
-                Ok(()) => {}
-                Err(err) if err.raw_os_error() == Some(libc::EINTR) => {}
-                Err(err) => {
-                    let hint = "the context can't go on; try the io_uring or pool engine";
-                    return Err(EngineError::new(NAME, "io_getevents", &err, hint));
-                }
-            }
-            let events = std::mem::take(&mut self.events);
-            for event in &events {
-                self.land(*event, done);
-            }
-            self.events = events;
-            self.events.clear();
+            self.get(done, least.saturating_sub(done.len() - from), None)?;
             if done.len() - from >= least {
                 return Ok(());
             }
         }
+    }
+
+    /// One io_getevents(2) for `least` events, which gives fewer after a signal or when `patience`
+    /// is over.
+    fn get(
+        &mut self,
+        done: &mut Vec<Done>,
+        least: usize,
+        patience: Option<Duration>,
+    ) -> Result<(), EngineError> {
+        match self.context.get_events(least, self.slots.len(), patience, &mut self.events) {
+            Ok(()) => {}
+            Err(err) if err.raw_os_error() == Some(libc::EINTR) => {}
+            Err(err) => {
+                let hint = "the context can't go on; try the io_uring or pool engine";
+                return Err(EngineError::new(NAME, "io_getevents", &err, hint));
+            }
+        }
+        let events = std::mem::take(&mut self.events);
+        for event in &events {
+            self.land(*event, done);
+        }
+        self.events = events;
+        self.events.clear();
+        Ok(())
     }
 
     #[inline]
@@ -218,6 +229,17 @@ impl Engine for Libaio {
             }
         }
         self.wait(done, want.saturating_sub(done.len() - from))
+    }
+
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        self.kick()?;
+        if !self.early.is_empty() || self.slots.len() == 0 {
+            return Ok(());
+        }
+        let mut done = std::mem::take(&mut self.early);
+        let outcome = self.get(&mut done, 1, Some(patience));
+        self.early = done;
+        outcome
     }
 
     fn in_flight(&self) -> usize {

@@ -25,6 +25,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use fault::Inject;
 pub use monitor::LegCounters;
@@ -162,6 +163,16 @@ pub trait Engine {
     /// # Errors
     /// As for [`Engine::kick`].
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError>;
+
+    /// Sleeps until an I/O may have come back, for [`Engine::reap`] to tell, at most `patience`.
+    /// Returns sooner, or at once, where nothing is out or the engine can't wait for a time: it is
+    /// never a promise. Implies [`Engine::kick`].
+    ///
+    /// # Errors
+    /// As for [`Engine::kick`].
+    fn doze(&mut self, _patience: Duration) -> Result<(), EngineError> {
+        self.kick()
+    }
 
     /// I/Os taken and not yet handed back.
     fn in_flight(&self) -> usize;

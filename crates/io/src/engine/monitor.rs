@@ -3,6 +3,7 @@
 use super::{Done, Engine, EngineError, Io, Op, Push};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// One direction's counters. All only grow.
 #[derive(Debug, Default)]
@@ -135,6 +136,10 @@ impl Engine for Monitor {
         // Counted even when the engine broke: these I/Os did come back.
         self.count(&done[from..]);
         outcome
+    }
+
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        self.inner.doze(patience)
     }
 
     fn in_flight(&self) -> usize {

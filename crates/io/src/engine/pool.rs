@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Most threads of one pool; a load of many workers with deep queues would otherwise run into
 /// the limit on processes.
@@ -129,6 +130,16 @@ impl Engine for Pool {
         }
         self.out -= landed.len();
         done.append(&mut landed);
+        Ok(())
+    }
+
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        self.kick()?;
+        if self.out > 0 {
+            let landed = lock(&self.shared.done);
+            let none = |landed: &mut Vec<Done>| landed.is_empty();
+            drop(self.shared.landed.wait_timeout_while(landed, patience, none));
+        }
         Ok(())
     }
 

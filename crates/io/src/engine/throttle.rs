@@ -7,6 +7,7 @@
 
 use super::{Done, Engine, EngineError, Io, Push};
 use crate::clock::{Clock, Nanos};
+use std::time::Duration;
 
 const SAVED_NS: Nanos = 1_000_000;
 const SECOND: u128 = 1_000_000_000;
@@ -100,6 +101,10 @@ impl Engine for Throttle {
             return Ok(());
         }
         self.inner.reap(done, at_least)
+    }
+
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        self.inner.doze(patience)
     }
 
     fn in_flight(&self) -> usize {

@@ -182,6 +182,20 @@ impl Engine for Uring {
         Ok(())
     }
 
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        let timed = self.ring.params().is_feature_ext_arg();
+        if self.slots.len() == 0 || !timed || !self.ring.completion().is_empty() {
+            return self.kick();
+        }
+        let time = types::Timespec::from(patience);
+        let args = types::SubmitArgs::new().timespec(&time);
+        // An error is the time that is over, or what the next reap meets again and tells.
+        if let Ok(submitted) = self.ring.submitter().submit_with_args(1, &args) {
+            self.queued -= u32::try_from(submitted).unwrap_or(u32::MAX).min(self.queued);
+        }
+        Ok(())
+    }
+
     fn in_flight(&self) -> usize {
         self.slots.len()
     }

@@ -14,6 +14,7 @@ use super::monitor::{LegCounters, add};
 use super::{Done, Engine, EngineError, Io, IoFault, Op, Push};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The smallest logical block size of a Linux block device, bytes.
 const SECTOR: u32 = 512;
@@ -186,6 +187,12 @@ impl Engine for Whole {
                 return Ok(());
             }
         }
+    }
+
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        self.push_waiting();
+        // What ran inside that push is there for the next reap.
+        if self.batch.is_empty() { self.inner.doze(patience) } else { self.inner.kick() }
     }
 
     fn in_flight(&self) -> usize {

@@ -4,6 +4,7 @@ use gpuio_gpu::{DevPtr, DeviceBuf, GpuError, Stream};
 
 use super::judge::Place;
 use super::memory::{SlotMemory, refused, stride};
+use super::two_legs::Slots;
 use super::{Config, GpuSide, PathError, Request};
 use crate::engine::{Area, Io, Op};
 
@@ -44,28 +45,9 @@ impl Ends {
         &self.destination
     }
 
-    /// The pinned memory in which all slots lie.
-    pub(super) fn area(&self) -> Area {
-        self.memory.area()
-    }
-
-    /// Bytes of host memory and of GPU memory.
-    pub(super) fn bytes(&self) -> (u64, u64) {
-        // Both ends are equally long.
-        let bytes = self.memory.bytes();
-        if self.destination.is_host() { (2 * bytes, 0) } else { (bytes, bytes) }
-    }
-
     /// The distance between slots and between places, in bytes.
     pub(super) fn stride(&self) -> usize {
         self.memory.stride()
-    }
-
-    /// The first `len` bytes of a slot's place in the destination.
-    pub(super) fn place(&self, slot: u32, len: u32) -> Place {
-        assert!(len as usize <= self.stride(), "a block of {len} bytes does not fit its slot");
-        let place = self.places.as_ref().map_or(slot, |places| places[slot as usize]);
-        Place { at: place as usize * self.stride(), len }
     }
 
     /// Where a slot's place begins.
@@ -82,22 +64,6 @@ impl Ends {
     /// Where the slot itself begins, as the host sees it.
     pub(super) fn slot(&self, slot: u32) -> *mut u8 {
         self.memory.slot(slot).as_ptr()
-    }
-
-    /// The first `len` bytes of an idle slot.
-    pub(super) fn bytes_of(&self, slot: u32, len: u32) -> &[u8] {
-        self.memory.bytes_of(slot, len)
-    }
-
-    /// The file I/O of a request.
-    pub(super) fn io(&self, request: &Request) -> Io {
-        Io {
-            op: request.op,
-            file: request.file,
-            offset: request.offset,
-            span: self.memory.span(request.slot, request.len),
-            token: request.slot,
-        }
     }
 
     /// Puts the copy of `len` bytes between a slot and its place into the stream: to the place for
@@ -130,5 +96,37 @@ impl Ends {
             // SAFETY: the caller's promise.
             (Op::Write, true) => unsafe { stream.copy(host, device, len) },
         }
+    }
+}
+
+impl Slots for Ends {
+    fn area(&self) -> Option<Area> {
+        Some(self.memory.area())
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        // Both ends are equally long.
+        let bytes = self.memory.bytes();
+        if self.destination.is_host() { (2 * bytes, 0) } else { (bytes, bytes) }
+    }
+
+    fn io(&self, request: &Request) -> Io {
+        Io {
+            op: request.op,
+            file: request.file,
+            offset: request.offset,
+            span: self.memory.span(request.slot, request.len),
+            token: request.slot,
+        }
+    }
+
+    fn place(&self, slot: u32, len: u32) -> Place {
+        assert!(len as usize <= self.stride(), "a block of {len} bytes does not fit its slot");
+        let place = self.places.as_ref().map_or(slot, |places| places[slot as usize]);
+        Place { at: place as usize * self.stride(), len }
+    }
+
+    fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]> {
+        Some(self.memory.bytes_of(slot, len))
     }
 }

@@ -1,6 +1,7 @@
 //! The file leg of a path with two: an engine, and the I/Os that wait for room in it.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::engine::{Done, Engine, EngineError, Io, Push};
 
@@ -69,6 +70,14 @@ impl FileLeg {
         let reaped = self.engine.reap(dones, at_least);
         self.refused = false;
         reaped
+    }
+
+    /// Sleeps until the engine may have something to give back, at most `patience`.
+    ///
+    /// # Errors
+    /// The engine broke.
+    pub(super) fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        self.engine.doze(patience)
     }
 
     pub(super) fn synchronous(&self) -> bool {

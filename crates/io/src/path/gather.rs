@@ -26,12 +26,13 @@ mod spread;
 
 use gpuio_gpu::GpuError;
 
-use super::crossing::Refused;
 use super::ends::{self, Ends};
+use super::judge::Judge;
 use super::lanes::{Ended, Lanes};
 use super::two_legs::{self, Mover};
 use super::{ANY_MEMORY, Config, Mover as Moves, Opened, PathError, Request, Row};
 use batch::Batch;
+pub use carry::PLAIN_BYTES;
 use carry::{Carry, Sizes};
 
 const NAME: &str = "gather";
@@ -88,7 +89,8 @@ fn open(config: Config) -> Result<Opened, PathError> {
         idle: (1..batches).rev().collect(),
         next: 0,
     };
-    two_legs::open(NAME, &config, &gpu, ends, mover)
+    let judge = Judge::new(&gpu, ends.destination()).map_err(gpu_error)?;
+    two_legs::open(NAME, &config, judge, ends, mover)
 }
 
 fn gpu_error(source: GpuError) -> PathError {
@@ -109,20 +111,11 @@ impl Batches {
         // SAFETY: slots are their requests' alone until these come back, the list is the batch's
         // until its event is reached, and all of it is dropped after the streams were waited for.
         let put = unsafe { self.carry.put(self.lanes.stream(at), ends, batch, number) };
-        let marked = put.and_then(|()| {
-            let marked = self.lanes.mark(at, number);
-            marked.map_err(|error| Refused { error, begun: true })
-        });
-        if let Err(Refused { error, begun }) = marked {
-            if begun {
-                // Something is under way without a mark. Batches before it are taken by their own
-                // marks first, so that the stream's answer is about this one, which failed anyway.
-                while let Some(one) = self.lanes.oldest(at) {
-                    self.done(one, ended);
-                }
-                self.lanes.quiet(at);
-            }
-            self.done((number, Err(error)), ended);
+        // It stays without memory of its own unless something was refused.
+        let mut over = Vec::new();
+        self.lanes.mark(at, number, put, &mut over);
+        for one in over {
+            self.done(one, ended);
         }
         self.open = self.next_open(ended);
     }
@@ -153,7 +146,10 @@ impl Batches {
 }
 
 impl Mover for Batches {
+    type Slots = Ends;
+
     fn put(&mut self, ends: &Ends, request: &Request, ended: &mut Vec<Ended>) {
+        assert!(request.len as usize <= ends.stride(), "a block does not fit its slot");
         let batch = &mut self.all[self.open as usize];
         batch.push(request);
         if batch.parts().len() >= self.full {
@@ -182,6 +178,10 @@ impl Mover for Batches {
             self.done(one, ended);
         }
         some
+    }
+
+    fn is_idle(&self) -> bool {
+        self.lanes.is_idle() && !self.has_open()
     }
 
     fn bytes(&self) -> u64 {

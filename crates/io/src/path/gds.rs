@@ -5,6 +5,7 @@
 //! file leg's and there is no GPU leg. One handle per file, and each slot a registered buffer.
 
 pub(super) mod ends;
+pub(super) mod grouped;
 pub(super) mod progress;
 pub(super) mod silence;
 pub(super) mod streamed;
@@ -48,7 +49,7 @@ fn open(config: Config) -> Result<Opened, PathError> {
     let (_, cufile) = ends::sides(NAME, &config)?;
     let told = ends.told(&cufile.driver);
     let progress = Progress::new(config.slots, &config.counters);
-    Ok(told.of(Box::new(Gds { ends, progress }), Vec::new()))
+    Ok(told.of(Box::new(Gds { ends, progress })))
 }
 
 impl Gds {

@@ -14,12 +14,8 @@ use gpuio_cufile::{Batch, Ended};
 use gpuio_gpu::MemKind;
 
 use super::gds::ends::{GdsEnds, fault, setup, sides, way};
-use super::gds::progress::Progress;
-use super::gds::silence::{Settle, Settled, Silence};
-use super::{
-    Calls, Config, Fault, Landed, Mismatch, Mover, Opened, Path, PathError, Request, Row, Start,
-    cufile_words,
-};
+use super::gds::grouped::{self, Groups, Queue};
+use super::{Calls, Config, Fault, Mover, Opened, PathError, Row, cufile_words};
 use crate::clock::Clock;
 
 const NAME: &str = "gds-batch";
@@ -49,23 +45,10 @@ struct Submit {
     slots: Vec<u32>,
 }
 
-struct Parts {
-    // Drop order: the batches go before what their entries use.
+struct Batches {
     submits: Vec<Submit>,
-    ends: GdsEnds,
-    progress: Progress,
-    /// Slots that wait for a submit, oldest first.
-    open: Vec<u32>,
-    /// Slots at which a batch is submitted.
-    full: usize,
     ended: Vec<Ended>,
-    silence: Silence,
-    stuck: bool,
-    /// What broke outside [`Path::advance`], for it to tell.
-    broken: Option<PathError>,
 }
-
-struct GdsBatch(Settled<Parts>);
 
 fn open(config: Config) -> Result<Opened, PathError> {
     let ends = GdsEnds::open(NAME, &config)?;
@@ -81,50 +64,98 @@ fn open(config: Config) -> Result<Opened, PathError> {
     };
     let submits = (0..config.slots.div_ceil(full)).map(submit);
     let submits = submits.collect::<Result<Vec<Submit>, PathError>>()?;
-    let told = ends.told(&cufile.driver);
-    let parts = Parts {
-        submits,
-        ends,
-        progress: Progress::new(config.slots, &config.counters),
-        open: Vec::with_capacity(config.slots as usize),
-        full: full as usize,
-        ended: Vec::with_capacity(full as usize),
-        silence: Silence::new(cufile.silence_most),
-        stuck: false,
-        broken: None,
-    };
-    Ok(told.of(Box::new(GdsBatch(Settled::new(parts))), Vec::new()))
+    let batches = Batches { submits, ended: Vec::with_capacity(full as usize) };
+    grouped::assemble(NAME, &config, full, ends, batches)
 }
 
 fn broken(what: String) -> PathError {
     PathError::Broken { path: NAME, what }
 }
 
-impl Parts {
+impl Batches {
     fn under_way(&self) -> usize {
         self.submits.iter().filter(|submit| submit.batch.out() > 0).count()
     }
 
-    /// Submits full batches, as far as handles are idle.
-    fn offer(&mut self, clock: &Clock) {
-        while self.open.len() >= self.full && self.submit(clock) {}
+    /// A submit failed: what is under way of it all the same ends, the rest fails with the code.
+    fn refused(&mut self, queue: &mut Queue, clock: &Clock, number: usize, code: i32) {
+        let mut ended = std::mem::take(&mut self.ended);
+        let renewed = self.submits[number].batch.renew(QUIET, &mut ended);
+        self.tell(queue, clock, number, &mut ended);
+        self.ended = ended;
+        for slot in std::mem::take(&mut self.submits[number].slots) {
+            queue.progress.land(slot, clock.now(), Err(Fault::Cufile(code)));
+        }
+        if let Err(error) = renewed {
+            queue.broken = Some(broken(format!(
+                "after a submit that was refused ({}) no other batch could be set up: {error}",
+                cufile_words(code)
+            )));
+        }
     }
 
-    /// Submits the oldest slots that wait; false if no handle is idle.
-    fn submit(&mut self, clock: &Clock) -> bool {
+    /// Takes what the library says has ended of a batch: each request once.
+    fn tell(&mut self, queue: &mut Queue, clock: &Clock, number: usize, ended: &mut Vec<Ended>) {
+        if ended.is_empty() {
+            return;
+        }
+        let now = clock.now();
+        queue.silence.broken();
+        for (cookie, result) in ended.drain(..) {
+            let slots = &mut self.submits[number].slots;
+            let at = slots.iter().position(|&slot| u64::from(slot) + 1 == cookie);
+            let Some(at) = at else {
+                queue.broken = Some(broken(format!(
+                    "cuFile told of an I/O (cookie {cookie:#x}) that is not under way, or twice of \
+                     one: its batches can't be counted"
+                )));
+                // One of the others may be under way though the library no longer says so.
+                queue.stuck = true;
+                continue;
+            };
+            let slot = slots.swap_remove(at);
+            if queue.progress.moved(slot, now, result) {
+                queue.open.push(slot);
+            }
+        }
+    }
+
+    /// Asks one batch for what has ended, waiting as [`Batch::reap`] does.
+    fn reap(
+        &mut self,
+        queue: &mut Queue,
+        clock: &Clock,
+        number: usize,
+        (least, patience): (usize, Duration),
+    ) {
+        let mut ended = std::mem::take(&mut self.ended);
+        let reaped = self.submits[number].batch.reap(least, patience, &mut ended);
+        self.tell(queue, clock, number, &mut ended);
+        self.ended = ended;
+        if let Err(code) = reaped {
+            let words = cufile_words(code);
+            queue.broken = Some(broken(format!("cuFileBatchIOGetStatus: {words}")));
+            queue.stuck = true;
+        }
+    }
+}
+
+impl Groups for Batches {
+    fn submit(&mut self, queue: &mut Queue, clock: &Clock) -> bool {
         let idle = self.submits.iter().position(|submit| submit.batch.out() == 0);
-        let Some(number) = idle.filter(|_| self.broken.is_none()) else {
+        let Some(number) = idle else {
             return false;
         };
         let Submit { batch, slots } = &mut self.submits[number];
-        let count = self.open.len().min(batch.capacity());
-        for slot in self.open.drain(..count) {
-            let Some((request, done)) = self.progress.of(slot) else { continue };
-            let (piece, handle) = (self.ends.rest(&request, done), self.ends.handle(&request));
+        let Queue { ends, progress, open, .. } = queue;
+        let count = open.len().min(batch.capacity());
+        for slot in open.drain(..count) {
+            let Some((request, done)) = progress.of(slot) else { continue };
+            let (piece, handle) = (ends.rest(&request, done), ends.handle(&request));
             // A cookie of 0 would be a null pointer to the library.
             match batch.push(way(request.op), handle, piece, u64::from(slot) + 1) {
                 Ok(()) => slots.push(slot),
-                Err(error) => self.progress.land(slot, clock.now(), Err(fault(error))),
+                Err(error) => progress.land(slot, clock.now(), Err(fault(error))),
             }
         }
         if batch.pushed() == 0 {
@@ -134,77 +165,25 @@ impl Parts {
         // filled it was waited for, and handles and memory live until the batches are gone.
         let submitted = unsafe { batch.submit() };
         if let Err(code) = submitted {
-            self.refused(clock, number, code);
+            self.refused(queue, clock, number, code);
         }
         true
     }
 
-    /// A submit failed: what is under way of it all the same ends, the rest fails with the code.
-    fn refused(&mut self, clock: &Clock, number: usize, code: i32) {
-        let mut ended = std::mem::take(&mut self.ended);
-        let renewed = self.submits[number].batch.renew(QUIET, &mut ended);
-        self.tell(clock, number, &mut ended);
-        self.ended = ended;
-        for slot in std::mem::take(&mut self.submits[number].slots) {
-            self.progress.land(slot, clock.now(), Err(Fault::Cufile(code)));
-        }
-        if let Err(error) = renewed {
-            self.broken = Some(broken(format!(
-                "after a submit that was refused ({}) no other batch could be set up: {error}",
-                cufile_words(code)
-            )));
-        }
-    }
-
-    /// Takes what the library says has ended of a batch: each request once.
-    fn tell(&mut self, clock: &Clock, number: usize, ended: &mut Vec<Ended>) {
-        if ended.is_empty() {
-            return;
-        }
-        let now = clock.now();
-        self.silence.broken();
-        for (cookie, result) in ended.drain(..) {
-            let slots = &mut self.submits[number].slots;
-            let at = slots.iter().position(|&slot| u64::from(slot) + 1 == cookie);
-            let Some(at) = at else {
-                self.broken = Some(broken(format!(
-                    "cuFile told of an I/O (cookie {cookie:#x}) that is not under way, or twice of \
-                     one: its batches can't be counted"
-                )));
-                // One of the others may be under way though the library no longer says so.
-                self.stuck = true;
-                continue;
-            };
-            let slot = slots.swap_remove(at);
-            if self.progress.moved(slot, now, result) {
-                self.open.push(slot);
-            }
-        }
-    }
-
-    /// Asks one batch for what has ended, waiting as [`Batch::reap`] does.
-    fn reap(&mut self, clock: &Clock, number: usize, least: usize, patience: Duration) {
-        let mut ended = std::mem::take(&mut self.ended);
-        let reaped = self.submits[number].batch.reap(least, patience, &mut ended);
-        self.tell(clock, number, &mut ended);
-        self.ended = ended;
-        if let Err(code) = reaped {
-            let words = cufile_words(code);
-            self.broken = Some(broken(format!("cuFileBatchIOGetStatus: {words}")));
-            self.stuck = true;
-        }
+    fn is_idle(&self) -> bool {
+        self.under_way() == 0
     }
 
     /// Asks all batches that are under way; one alone is waited for in the library.
-    fn look(&mut self, clock: &Clock, wait: bool) {
+    fn look(&mut self, queue: &mut Queue, clock: &Clock, wait: bool) {
         let alone = self.under_way() == 1;
-        let (least, patience) = match wait && alone {
-            true => (1, self.silence.slice()),
+        let most = match wait && alone {
+            true => (1, queue.silence.slice()),
             false => (0, Duration::ZERO),
         };
         for number in 0..self.submits.len() {
             if self.submits[number].batch.out() > 0 {
-                self.reap(clock, number, least, patience);
+                self.reap(queue, clock, number, most);
             }
         }
         if wait && !alone {
@@ -213,86 +192,9 @@ impl Parts {
         }
     }
 
-    /// Moves requests on until one has landed; without `wait`, as far as they are.
-    fn drive(&mut self, clock: &Clock, wait: bool) -> Result<(), PathError> {
-        let mut first = true;
-        loop {
-            self.offer(clock);
-            // Nothing is under way: what has come so far gains nothing by waiting for more.
-            if self.under_way() == 0 && !self.open.is_empty() {
-                self.submit(clock);
-            }
-            if let Some(error) = self.broken.take() {
-                self.stuck |= self.under_way() > 0;
-                return Err(error);
-            }
-            let done = !self.progress.none_ready() || self.progress.out() == 0;
-            if done || (!wait && !first) {
-                return Ok(());
-            }
-            self.look(clock, wait);
-            first = false;
-            if self.progress.none_ready() && self.under_way() > 0 {
-                let goes_on = self.silence.goes_on(clock, NAME, self.progress.out());
-                self.stuck |= goes_on.is_err();
-                goes_on?;
-            }
-        }
-    }
-}
-
-impl Settle for Parts {
-    fn settle(&mut self) -> bool {
-        let clock = Clock::start();
-        // It was counted on the run's clock.
-        self.silence.broken();
-        while !self.stuck && self.under_way() > 0 {
-            self.look(&clock, true);
-            self.stuck |= self.silence.goes_on(&clock, NAME, self.progress.out()).is_err();
-        }
-        !self.stuck
-    }
-}
-
-impl Path for GdsBatch {
-    fn start(&mut self, clock: &Clock, request: Request) -> Start {
-        self.0.progress.take(request);
-        self.0.open.push(request.slot);
-        self.0.offer(clock);
-        Start::Taken
-    }
-
-    fn advance(
-        &mut self,
-        clock: &Clock,
-        landed: &mut Vec<Landed>,
-        wait: bool,
-    ) -> Result<(), PathError> {
-        let outcome = self.0.drive(clock, wait);
-        // Also after an error: these have landed.
-        self.0.progress.deliver(landed);
-        outcome
-    }
-
-    fn in_flight(&self) -> usize {
-        self.0.progress.out()
-    }
-
-    fn synchronous(&self) -> bool {
-        false
-    }
-
-    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
-        self.0.ends.generate(slot, key, offset, len)
-    }
-
-    fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError> {
-        self.0.ends.check(slot, key, offset, len)
+    /// An I/O of which the library said that it is complete may still be on its way between buffers
+    /// of the library's and GPU memory, in streams that it shows nobody.
+    fn settled(&self, ends: &GdsEnds) -> Result<(), PathError> {
+        ends.quiet()
     }
 }

@@ -1,5 +1,7 @@
 //! `host`: the bytes end in host memory. gdsio's `-x 1`, and the ceiling of every other path.
 
+use std::time::Duration;
+
 use gpuio_gpu::{MemKind, pattern};
 
 use super::memory::SlotMemory;
@@ -125,6 +127,13 @@ impl Path for Host {
         }
         self.dones = dones;
         reaped.map_err(PathError::from)
+    }
+
+    fn doze(&mut self, patience: Duration) -> Result<(), PathError> {
+        if self.ready.is_empty() {
+            self.engine.doze(patience)?;
+        }
+        Ok(())
     }
 
     fn in_flight(&self) -> usize {

@@ -8,6 +8,13 @@ use gpuio_gpu::{Context, Event, GpuError, Stream, Wait};
 /// Work that is over: its number and whether it was done.
 pub(super) type Ended = (u32, Result<(), GpuError>);
 
+/// Work that the driver did not take.
+pub(super) struct Refused {
+    pub(super) error: GpuError,
+    /// Whether a part of it is under way all the same.
+    pub(super) begun: bool,
+}
+
 pub(super) struct Lanes {
     events: Vec<Event>,
     streams: Vec<Stream>,
@@ -39,16 +46,36 @@ impl Lanes {
         self.under_way == 0
     }
 
-    /// Puts the mark of work `number` behind what was put into stream `at`. Until it comes back
-    /// from one of the calls below, the work is under way.
-    ///
-    /// # Errors
-    /// The driver's refusal: the work is under way without a mark, see [`Lanes::quiet`].
-    pub(super) fn mark(&mut self, at: usize, number: u32) -> Result<(), GpuError> {
-        self.events[number as usize].record(&self.streams[at])?;
-        self.queues[at].push_back(number);
-        self.under_way += 1;
-        Ok(())
+    /// Puts the mark of work `number` behind it; `put` is what putting it into stream `at` came to.
+    /// Until it comes back from one of the calls below, the work is under way. Work that the driver
+    /// refused, or did not mark, is over when this returns: `over` gets it, behind what was before
+    /// it in the stream.
+    pub(super) fn mark(
+        &mut self,
+        at: usize,
+        number: u32,
+        put: Result<(), Refused>,
+        over: &mut Vec<Ended>,
+    ) {
+        let marked = put.and_then(|()| {
+            let marked = self.events[number as usize].record(&self.streams[at]);
+            marked.map_err(|error| Refused { error, begun: true })
+        });
+        let Err(Refused { error, begun }) = marked else {
+            self.queues[at].push_back(number);
+            self.under_way += 1;
+            return;
+        };
+        if begun {
+            // Something is under way without a mark. What was before it is taken by its own marks
+            // first, so that the stream's answer, which is not asked for, is about this work,
+            // which failed anyway.
+            while let Some(ended) = self.oldest(at) {
+                over.push(ended);
+            }
+            let _ = self.streams[at].sync();
+        }
+        over.push((number, Err(error)));
     }
 
     /// The oldest work of a stream, if it is over.
@@ -63,7 +90,7 @@ impl Lanes {
     }
 
     /// Waits for the oldest work of a stream; nothing if it has none.
-    pub(super) fn oldest(&mut self, at: usize) -> Option<Ended> {
+    fn oldest(&mut self, at: usize) -> Option<Ended> {
         let number = *self.queues[at].front()?;
         let result = self.events[number as usize].sync();
         Some(self.ended(at, result))
@@ -90,13 +117,6 @@ impl Lanes {
             let _ = event.sync().or_else(|_| self.streams[at].sync());
         }
         (number, result)
-    }
-
-    /// Waits for work without a mark. What has one must have been taken before with
-    /// [`Lanes::oldest`], so that the stream's answer, which is not asked for here, is about the
-    /// work without.
-    pub(super) fn quiet(&self, at: usize) {
-        let _ = self.streams[at].sync();
     }
 }
 

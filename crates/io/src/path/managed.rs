@@ -18,11 +18,13 @@ use std::ptr::NonNull;
 
 use gpuio_gpu::{GpuError, Managed, MemKind, Side, Stream};
 
-use super::crossing::{Crossing, Refused};
+use super::crossing::Crossing;
 use super::ends;
 use super::judge::{Judge, Place};
+use super::lanes::{Lanes, Refused};
 use super::memory::{refused, stride};
-use super::ring::{self, Parts};
+use super::ring::Ring;
+use super::two_legs::{self, Slots};
 use super::{Config, Mover, Opened, PathError, Request, Row};
 use crate::engine::{Area, Io, Op, Span};
 
@@ -65,11 +67,9 @@ fn open(config: Config) -> Result<Opened, PathError> {
         .map_err(|source| refused(NAME, &config, MemKind::Managed, source))?;
     let judge = Judge::on_gpu(&gpu.context, memory.ptr()).map_err(broken)?;
     let stream = Stream::new(&gpu.context).map_err(broken)?;
-    let lanes = (gpu.context, gpu.streams);
-    let crossing = Box::new(Pages { memory, stride, stream });
-    // Each page is on one side at a time and may be on either: both are needed in full.
-    let (host_bytes, device_bytes) = (len as u64, len as u64);
-    ring::assemble(NAME, &config, Parts { crossing, judge, lanes, host_bytes, device_bytes })
+    let lanes = Lanes::new(&gpu.context, gpu.streams, config.slots).map_err(broken)?;
+    let pages = Pages { memory, stride, stream };
+    two_legs::open(NAME, &config, judge, pages, Ring::over(lanes))
 }
 
 impl Pages {
@@ -90,9 +90,15 @@ impl Pages {
     }
 }
 
-impl Crossing for Pages {
+impl Slots for Pages {
     fn area(&self) -> Option<Area> {
         None
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        // Each page is on one side at a time and may be on either: both are needed in full.
+        let bytes = self.memory.len() as u64;
+        (bytes, bytes)
     }
 
     fn io(&self, request: &Request) -> Io {
@@ -101,7 +107,7 @@ impl Crossing for Pages {
             op: request.op,
             file: request.file,
             offset: request.offset,
-            // SAFETY: inside the allocation, which the ring drops after its engine; a slot has one
+            // SAFETY: inside the allocation, which the path drops after its engine; a slot has one
             // I/O at a time, and no reference to its bytes is ever made.
             span: unsafe { Span::new(start, request.len) },
             token: request.slot,
@@ -112,6 +118,18 @@ impl Crossing for Pages {
         Place { at: self.start(slot, len), len }
     }
 
+    fn fillable(&self, slot: u32, len: u32) -> Result<(), GpuError> {
+        self.hint(&self.stream, slot, len, Side::Device)?;
+        self.stream.sync()
+    }
+
+    /// The pages went on to the GPU: no second copy tells what came from the file.
+    fn held_from_file(&self, _slot: u32, _len: u32) -> Option<&[u8]> {
+        None
+    }
+}
+
+impl Crossing for Pages {
     fn ready(&self, stream: &Stream, slot: u32, len: u32) -> Result<bool, Refused> {
         let asked = self.hint(stream, slot, len, Side::Host);
         asked.map(|()| true).map_err(|error| Refused { error, begun: false })
@@ -125,15 +143,5 @@ impl Crossing for Pages {
         }
         let back = self.hint(stream, slot, len, Side::Host);
         back.map_err(|error| Refused { error, begun: true })
-    }
-
-    fn fillable(&self, slot: u32, len: u32) -> Result<(), GpuError> {
-        self.hint(&self.stream, slot, len, Side::Device)?;
-        self.stream.sync()
-    }
-
-    /// The pages went on to the GPU: no second copy tells what came from the file.
-    fn held_from_file(&self, _slot: u32, _len: u32) -> Option<&[u8]> {
-        None
     }
 }

@@ -29,6 +29,7 @@ mod two_legs;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use gather::PLAIN_BYTES;
 pub use gpuio_cufile::{Calls, Driver as CufileDriver};
 use gpuio_gpu::{Context, GpuError, MemKind};
 pub use routed::{HopCounters, Hops, Via};
@@ -194,6 +195,16 @@ pub trait Path {
         landed: &mut Vec<Landed>,
         wait: bool,
     ) -> Result<(), PathError>;
+
+    /// Sleeps until a request may be moved on by [`Path::advance`], at most `patience`. Returns
+    /// sooner, or at once, where what is under way can't be waited for with an end: it is never a
+    /// promise.
+    ///
+    /// # Errors
+    /// As for [`Path::advance`].
+    fn doze(&mut self, _patience: Duration) -> Result<(), PathError> {
+        Ok(())
+    }
 
     /// Requests started and not yet returned by [`Path::advance`].
     fn in_flight(&self) -> usize;

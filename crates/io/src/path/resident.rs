@@ -12,8 +12,9 @@ use gpuio_gpu::MemKind;
 use gpuio_gpu::resident::{Direction, Resident, SLOTS_MOST, Sides};
 
 use super::ends::{self, Ends};
+use super::judge::Judge;
 use super::lanes::Ended;
-use super::two_legs::{self, Mover};
+use super::two_legs::{self, Mover, Slots};
 use super::{Config, Mover as Moves, Opened, PathError, Request, Row};
 use crate::engine::Op;
 
@@ -67,7 +68,8 @@ fn open(config: Config) -> Result<Opened, PathError> {
     };
     let resident = Resident::new(&gpu.context, sides).map_err(driver)?;
     let slots = VecDeque::with_capacity(config.slots as usize);
-    two_legs::open(NAME, &config, &gpu, ends, Letters { resident, slots })
+    let judge = Judge::new(&gpu, ends.destination()).map_err(driver)?;
+    two_legs::open(NAME, &config, judge, ends, Letters { resident, slots })
 }
 
 impl Letters {
@@ -90,6 +92,8 @@ impl Letters {
 }
 
 impl Mover for Letters {
+    type Slots = Ends;
+
     fn put(&mut self, ends: &Ends, request: &Request, ended: &mut Vec<Ended>) {
         let (slot, len) = (request.slot, ends.place(request.slot, request.len).len);
         if len == 0 {
@@ -111,8 +115,6 @@ impl Mover for Letters {
         self.look(ended);
     }
 
-    fn nudge(&mut self, _ends: &Ends, _ended: &mut Vec<Ended>) {}
-
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool {
         while !self.slots.is_empty() {
             if self.look(ended) {
@@ -121,6 +123,10 @@ impl Mover for Letters {
             std::hint::spin_loop();
         }
         false
+    }
+
+    fn is_idle(&self) -> bool {
+        self.slots.is_empty()
     }
 
     fn bytes(&self) -> u64 {

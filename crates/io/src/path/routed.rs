@@ -14,11 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemKind, Stream};
 
-use super::crossing::{Crossing, Refused};
+use super::crossing::Crossing;
 use super::ends::{self, Ends};
 use super::judge::{Judge, Place};
+use super::lanes::{Lanes, Refused};
 use super::memory::refused;
-use super::ring::{self, Parts};
+use super::ring::Ring;
+use super::two_legs::{self, Slots};
 use super::{Config, Mover, Opened, PathError, Request, Row};
 use crate::engine::monitor::add;
 use crate::engine::{Area, Io, Op};
@@ -108,12 +110,9 @@ fn open(config: Config) -> Result<Opened, PathError> {
         .map_err(|source| refused(NAME, &config, MemKind::Device, source))?;
     let judge = Judge::new(&gpu, ends.destination()).map_err(broken)?;
     near.make_current().map_err(broken)?;
-    let (host_bytes, device_bytes) = ends.bytes();
-    let lanes = (near.clone(), gpu.streams);
+    let lanes = Lanes::new(near, gpu.streams, config.slots).map_err(broken)?;
     let hop = Hop { ends, between, near: near.clone(), far: far.clone(), counters: via.counters };
-    let parts = Parts { crossing: Box::new(hop), judge, lanes, host_bytes, device_bytes };
-    let mut opened = ring::assemble(NAME, &config, parts)?;
-    opened.device_bytes += len as u64;
+    let mut opened = two_legs::open(NAME, &config, judge, hop, Ring::over(lanes))?;
     opened.steps_down.extend(step_down);
     Ok(opened)
 }
@@ -193,9 +192,14 @@ impl Hop {
     }
 }
 
-impl Crossing for Hop {
+impl Slots for Hop {
     fn area(&self) -> Option<Area> {
-        Some(self.ends.area())
+        self.ends.area()
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        let (host, far) = self.ends.bytes();
+        (host, far + self.between.len() as u64)
     }
 
     fn io(&self, request: &Request) -> Io {
@@ -206,6 +210,21 @@ impl Crossing for Hop {
         self.ends.place(slot, len)
     }
 
+    /// Kernels run where the bytes were asked for: in the far GPU's context.
+    fn judge(&self) -> Result<(), GpuError> {
+        self.far.make_current()
+    }
+
+    fn judged(&self) -> Result<(), GpuError> {
+        self.near.make_current()
+    }
+
+    fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]> {
+        self.ends.held_from_file(slot, len)
+    }
+}
+
+impl Crossing for Hop {
     unsafe fn cross(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
         let len = self.ends.place(slot, len).len as usize;
         let refused = |begun| move |error| Refused { error, begun };
@@ -223,18 +242,5 @@ impl Crossing for Hop {
                 unsafe { self.first(stream, op, slot, len) }.map_err(refused(true))
             }
         }
-    }
-
-    /// Kernels run where the bytes were asked for: in the far GPU's context.
-    fn judge(&self) -> Result<(), GpuError> {
-        self.far.make_current()
-    }
-
-    fn judged(&self) -> Result<(), GpuError> {
-        self.near.make_current()
-    }
-
-    fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]> {
-        Some(self.ends.bytes_of(slot, len))
     }
 }

@@ -19,7 +19,7 @@ fn plan(seen: &Seen<'_>) -> Vec<Want> {
         let name = format!("gather of {}, {word}", job.name);
         let mut plan = seen.ceiling(CeilingKind::Gather, name);
         plan.direction = Some(direction);
-        plan.gpus = job.gpus.iter().map(|gpu| gpu.index).collect();
+        plan.gpus = seen.gpus().iter().map(|gpu| gpu.index).collect();
         plan.software_gpu = job.gpus.iter().any(|gpu| gpu.software);
         let batch = job.gather_batch.unwrap_or(1);
         plan.what = format!("the same blocks, {batch} to a launch, from a ring without a file");

@@ -128,11 +128,6 @@ pub(super) fn reading(result: &JobResult, direction: Option<Towards>) -> Result<
     if bytes_per_s <= 0.0 {
         return Err("no I/O landed in its time; give it more (ceilings=TIME)".to_owned());
     }
-    let failed = (result.failed > 0).then(|| format!("{} I/Os failed", result.failed));
-    let bad = result.verify.as_ref().filter(|found| found.bad_blocks > 0).map(|found| {
-        format!("the pass that wrote the pattern again found {} bad blocks", found.bad_blocks)
-    });
-    let detail: Vec<String> = failed.into_iter().chain(bad).collect();
-    let detail = (!detail.is_empty()).then(|| detail.join("; "));
+    let detail = (result.failed > 0).then(|| format!("{} I/Os failed", result.failed));
     Ok(Reading { bytes_per_s, iops: Some(iops), detail })
 }

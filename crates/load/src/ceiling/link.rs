@@ -26,13 +26,13 @@ fn plan(seen: &Seen<'_>) -> Vec<Want> {
     if !seen.ends_in_gpu_memory() || gathers || job.gpus.is_empty() {
         return Vec::new();
     }
-    let indices: Vec<String> = job.gpus.iter().map(|gpu| gpu.index.to_string()).collect();
+    let indices: Vec<String> = seen.gpus().iter().map(|gpu| gpu.index.to_string()).collect();
     let want = |direction| {
         let way = if direction == Towards::Read { "to" } else { "from" };
         let name = format!("link {way} GPU {}", indices.join(","));
         let mut plan = seen.ceiling(CeilingKind::GpuLink, name);
         plan.direction = Some(direction);
-        plan.gpus = job.gpus.iter().map(|gpu| gpu.index).collect();
+        plan.gpus = seen.gpus().iter().map(|gpu| gpu.index).collect();
         plan.software_gpu = job.gpus.iter().any(|gpu| gpu.software);
         let size = gpuio_units::format_bytes(block(job.threads));
         plan.what = format!(

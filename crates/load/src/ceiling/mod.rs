@@ -25,7 +25,8 @@ use gpuio_io::clock::Clock;
 use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
-    Ceiling, CeilingKind, CeilingPlan, CeilingSource, JobPlan, JobResult, Towards, VerifyMode,
+    Ceiling, CeilingKind, CeilingPlan, CeilingSource, Gpu, JobPlan, JobResult, Towards, VerifyMode,
+    VerifyOutcome,
 };
 
 pub(crate) use lowest::judge;
@@ -82,6 +83,8 @@ pub(crate) trait Bench {
     /// Runs a load as a job is run; `files` where it uses the job's own files, which are then
     /// guarded and settled as for a job. The reason in words where it can't be.
     fn load(&mut self, job: &JobPlan, files: bool) -> Result<JobResult, String>;
+    /// What the pass found that put the pattern back after the loads since the last call.
+    fn restored(&mut self) -> Option<VerifyOutcome>;
     /// Facts of the machine.
     fn host(&self) -> &HostFacts;
     /// Where kernel files are read.
@@ -112,6 +115,17 @@ impl Seen<'_> {
             restores: false,
             jobs: vec![self.job.name.clone()],
         }
+    }
+
+    /// The job's GPUs, each once, however often its threads go to it.
+    fn gpus(&self) -> Vec<&Gpu> {
+        let mut once: Vec<&Gpu> = Vec::new();
+        for gpu in &self.job.gpus {
+            if !once.iter().any(|known| known.index == gpu.index) {
+                once.push(gpu);
+            }
+        }
+        once
     }
 
     /// Whether the job's bytes end in GPU memory over that GPU's own PCIe link: those that come by
@@ -239,18 +253,20 @@ pub(crate) fn find_all(
             (CeilingSource::Theory, Some(job), Some(row)) => (row.find)(plan, job, bench),
             _ => Err("the plan names a job or kind that this gpuio does not have".to_owned()),
         };
-        found.push(ceiling(plan, reading));
+        found.push(Ceiling { restored: bench.restored(), ..ceiling(plan, reading) });
     }
     found
 }
 
 fn ceiling(plan: &CeilingPlan, reading: Result<Reading, String>) -> Ceiling {
     let plan = plan.clone();
+    let none =
+        Ceiling { plan, bytes_per_s: None, iops: None, detail: None, why: None, restored: None };
     match reading {
         Ok(Reading { bytes_per_s, iops, detail }) => {
-            Ceiling { plan, bytes_per_s: Some(bytes_per_s), iops, detail, why: None }
+            Ceiling { bytes_per_s: Some(bytes_per_s), iops, detail, ..none }
         }
-        Err(why) => Ceiling { plan, bytes_per_s: None, iops: None, detail: None, why: Some(why) },
+        Err(why) => Ceiling { why: Some(why), ..none },
     }
 }
 

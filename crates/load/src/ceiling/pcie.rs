@@ -43,11 +43,11 @@ fn plan_gpu(seen: &Seen<'_>) -> Vec<Want> {
     if !seen.ends_in_gpu_memory() || job.gpus.is_empty() {
         return Vec::new();
     }
-    let indices: Vec<String> = job.gpus.iter().map(|gpu| gpu.index.to_string()).collect();
+    let indices: Vec<String> = seen.gpus().iter().map(|gpu| gpu.index.to_string()).collect();
     let software = job.gpus.iter().any(|gpu| gpu.software);
     let mut plan =
         seen.ceiling(CeilingKind::PcieGpu, format!("pcie above GPU {}", indices.join(",")));
-    plan.gpus = job.gpus.iter().map(|gpu| gpu.index).collect();
+    plan.gpus = seen.gpus().iter().map(|gpu| gpu.index).collect();
     plan.threads = None;
     plan.software_gpu = software;
     plan.what = "speed and width of the PCIe links above the GPU, before packet headers".to_owned();
@@ -95,10 +95,11 @@ fn places(job: &JobPlan) -> Vec<PathBuf> {
 
 /// With several GPUs the sum: each has a link of its own, and what they share further up is in the
 /// lowest of each.
-fn find_gpu(_: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
+fn find_gpu(plan: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
     let mut bytes_per_s = 0.0;
     let mut words: Vec<String> = Vec::new();
-    for gpu in &job.gpus {
+    for index in &plan.gpus {
+        let Some(gpu) = job.gpus.iter().find(|gpu| gpu.index == *index) else { continue };
         let (rate, link) = above(bench.root(), &gpu.pci)?;
         bytes_per_s += rate;
         words.push(link);

@@ -25,7 +25,7 @@ fn plan_of(kind: CeilingKind, name: &str, direction: Option<Towards>) -> Ceiling
 
 fn found(kind: CeilingKind, name: &str, direction: Option<Towards>, rate: Option<f64>) -> Ceiling {
     let plan = plan_of(kind, name, direction);
-    Ceiling { plan, bytes_per_s: rate, iops: None, detail: None, why: None }
+    Ceiling { plan, bytes_per_s: rate, iops: None, detail: None, why: None, restored: None }
 }
 
 fn judged(ceilings: &[Ceiling]) -> (DirectionResult, DirectionResult) {
@@ -142,11 +142,19 @@ struct Bare {
     host: HostFacts,
     root: Root,
     stop: Arc<AtomicBool>,
+    runs: u32,
+    told: bool,
 }
 
 impl Bench for Bare {
     fn load(&mut self, job: &JobPlan, _: bool) -> Result<JobResult, String> {
+        self.runs += 1;
         Err(format!("{} can't run", job.path.choice.got))
+    }
+    /// The first load left a block wrong, though it gave no figure.
+    fn restored(&mut self) -> Option<VerifyOutcome> {
+        let first = std::mem::take(&mut self.runs) > 0 && !std::mem::replace(&mut self.told, true);
+        first.then(|| VerifyOutcome { bad_blocks: 1, ..VerifyOutcome::default() })
     }
     fn host(&self) -> &HostFacts {
         &self.host
@@ -165,8 +173,13 @@ impl Bench for Bare {
 #[test]
 fn what_fails_is_a_ceiling_with_its_reason() {
     let empty = tempfile::tempdir().unwrap();
-    let mut bare =
-        Bare { host: machine(None, 0), root: Root::at(empty.path()), stop: Arc::default() };
+    let mut bare = Bare {
+        host: machine(None, 0),
+        root: Root::at(empty.path()),
+        stop: Arc::default(),
+        runs: 0,
+        told: false,
+    };
     let job = job("path=gather\ngpu=0\nceilings=1ms");
     let plans = plan(std::slice::from_ref(&job), &|_| None);
     let kinds: Vec<CeilingKind> = plans.iter().map(|plan| plan.kind).collect();
@@ -178,9 +191,26 @@ fn what_fails_is_a_ceiling_with_its_reason() {
     assert_eq!(reasons[..2], ["host can't run", "gather can't run"]);
     assert!(reasons[2].contains("no PCI device 0000:01:00.0"), "{reasons:?}");
     assert!(reasons[3].contains("no block device"), "{reasons:?}");
+    // What a pass found that put data back is kept, also where there is no figure.
+    let restored: Vec<Option<u64>> =
+        all.iter().map(|one| one.restored.as_ref().map(|found| found.bad_blocks)).collect();
+    assert_eq!(restored, [Some(1), None, None, None]);
     // Once stopped nothing is run, and what only has to be read is still read.
     let stopped = || Some("enough".to_owned());
     let all = find_all(&plans, &jobs, &[], &mut bare, &stopped, &|_| panic!("nothing runs"));
     assert_eq!(all[0].why.as_deref(), Some("enough"));
     assert_eq!(all[2].why.as_deref(), Some(reasons[2]));
+}
+
+#[test]
+fn a_gpu_that_is_named_twice_has_one_link() {
+    let mut twice = job("path=staged\ngpu=0\nceilings=1ms");
+    twice.gpus.push(twice.gpus[0].clone());
+    let plans = plan(&[twice], &|_| None);
+    let of = |kind| plans.iter().find(|plan| plan.kind == kind).unwrap();
+    for (kind, name) in
+        [(CeilingKind::GpuLink, "link to GPU 0"), (CeilingKind::PcieGpu, "pcie above GPU 0")]
+    {
+        assert_eq!((of(kind).name.as_str(), of(kind).gpus.as_slice()), (name, &[0][..]));
+    }
 }

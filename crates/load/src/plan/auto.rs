@@ -3,6 +3,7 @@
 //! A rule over values and a table: nothing is opened or tried here. What a person names is never
 //! replaced by it.
 
+use gpuio_io::path::PLAIN_BYTES;
 use gpuio_record::BlockShare;
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk, Rw};
 use gpuio_units::format_bytes;
@@ -58,7 +59,7 @@ const ALONE: [Row; 2] = [
 /// 1 MiB, four blocks to a copy, 1.1 times, and so at 4 MiB with two blocks under way.
 const READS: [Row; 2] = [
     Row {
-        below: COPIES_FROM,
+        below: PLAIN_BYTES,
         path: "gather",
         why: "a copy each costs a driver call per block (on an H100 a 4th of the rate at 64K)",
     },
@@ -73,7 +74,7 @@ const READS: [Row; 2] = [
 /// Writes alone: at 4 KiB 12 times, at 1 MiB 0.93 times.
 const WRITES: [Row; 2] = [
     Row {
-        below: COPIES_FROM,
+        below: PLAIN_BYTES,
         path: "gather",
         why: "a copy each costs a driver call per block (on an H100 a 12th of the rate at 4K)",
     },
@@ -84,9 +85,6 @@ const WRITES: [Row; 2] = [
               rate at 1M)",
     },
 ];
-
-/// Blocks from here on get a copy each (`io::path::gather`).
-const COPIES_FROM: u64 = 512 << 10;
 
 /// Blocks from here on are large enough that a call of cuFile for each costs little.
 const CUFILE_FROM: u64 = 512 << 10;
@@ -108,7 +106,7 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
         _ => String::new(),
     };
     let table = match sight {
-        Sight { launch: ..2, block: ..COPIES_FROM, .. } => &ALONE,
+        Sight { launch: ..2, block: ..PLAIN_BYTES, .. } => &ALONE,
         Sight { writes_only: true, .. } => &WRITES,
         _ => &READS,
     };

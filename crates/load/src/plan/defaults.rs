@@ -1,6 +1,6 @@
 //! What a job gets when nobody said. Each function is one decision, with its reason.
 
-use gpuio_io::path;
+use gpuio_io::path::{self, PLAIN_BYTES};
 use gpuio_record::{BlockShare, DirectMode, Order, Stop, TargetPlan};
 use gpuio_spec::{Ceilings, Dialect, JobSpec, Rw};
 
@@ -42,8 +42,6 @@ const BATCHES: u32 = 3;
 /// The same for blocks that get a plain copy each: one is filled while the other crosses, on one
 /// stream, since one copy engine serves them all.
 const BATCHES_LARGE: u32 = 2;
-/// Blocks from here on get a plain copy each (`io::path::gather`).
-const PLAIN_BYTES: u64 = 512 << 10;
 /// How long a native job runs when nobody said.
 pub(super) const RUNTIME_NS: u64 = 10_000_000_000;
 /// Bytes per thread of a data set that gpuio makes, when nobody said.

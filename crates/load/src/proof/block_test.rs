@@ -1,28 +1,8 @@
 use super::*;
 
 fn device(name: &str, minor: u32, kind: BlockKind, members: Vec<BlockFacts>) -> BlockFacts {
-    BlockFacts {
-        name: name.to_owned(),
-        device: DeviceNumber { major: 259, minor },
-        kind,
-        disk: None,
-        detail: None,
-        model: None,
-        transport: None,
-        pci_address: None,
-        numa_node: None,
-        size_bytes: None,
-        read_only: None,
-        rotational: None,
-        logical_block_bytes: None,
-        physical_block_bytes: None,
-        max_request_bytes: None,
-        read_ahead_bytes: None,
-        scheduler: None,
-        queue_requests: None,
-        write_cache: None,
-        members,
-    }
+    let device = DeviceNumber { major: 259, minor };
+    BlockFacts { members, ..BlockFacts::unread(name, device, kind) }
 }
 
 /// A volume on a mirror of two disks, one of which holds the volume's log too.

@@ -10,7 +10,7 @@ use gpuio_gpu::Context;
 use gpuio_host::Root;
 use gpuio_io::clock::Clock;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{DirectMode, EndedHow, JobPlan, JobResult, Plan};
+use gpuio_record::{DirectMode, EndedHow, JobPlan, JobResult, Plan, VerifyOutcome};
 
 use super::data::DataSet;
 use super::group::Group;
@@ -18,7 +18,8 @@ use super::{Means, Ran, RunError, Tick, Watch};
 use crate::ceiling::{self, Bench};
 
 /// Finds the ceilings of the plan and holds every result against its lowest. A ceiling that can't
-/// be had is one with a reason: nothing here ends the run or takes a result away.
+/// be had is one with a reason: nothing here ends the run or takes a result away. What a pass found
+/// that put a pattern back stands beside the ceiling.
 pub(super) fn find(
     plan: &Plan,
     means: &Means<'_>,
@@ -42,8 +43,17 @@ pub(super) fn find(
         }
     };
     let interval_ns = plan.interval_ns;
-    let mut loads =
-        Loads { means, clock, contexts, data, watch, interval_ns, root: Root::live(), last: None };
+    let mut loads = Loads {
+        means,
+        clock,
+        contexts,
+        data,
+        watch,
+        interval_ns,
+        root: Root::live(),
+        last: None,
+        restored: None,
+    };
     let tell = |name: &str| watch.ceiling(name);
     ran.ceilings =
         ceiling::find_all(&plan.ceilings, &plan.jobs, &ran.jobs, &mut loads, &stopped, &tell);
@@ -61,6 +71,7 @@ struct Loads<'a, 'd> {
     root: Root,
     /// The load that ran last: reads and writes of a mixed one are two ceilings of one run.
     last: Option<(JobPlan, JobResult)>,
+    restored: Option<VerifyOutcome>,
 }
 
 impl Loads<'_, '_> {
@@ -110,8 +121,13 @@ impl Bench for Loads<'_, '_> {
             return Ok(result.clone());
         }
         let result = self.run(job, files).map_err(|error| error.to_string())?;
+        self.restored.clone_from(&result.verify);
         self.last = Some((nameless, result.clone()));
         Ok(result)
+    }
+
+    fn restored(&mut self) -> Option<VerifyOutcome> {
+        self.restored.take()
     }
 
     fn host(&self) -> &HostFacts {

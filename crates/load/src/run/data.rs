@@ -376,13 +376,11 @@ fn clean(uses: &[Use<'_>], results: &[JobResult]) -> Option<Holds> {
     let is_clean = |one: &Use<'_>| {
         let result = results.iter().find(|result| result.name == one.job.name);
         let outcome = result.and_then(|result| result.verify.as_ref());
-        one.job.verify == VerifyMode::Pass && one.holds == holds && outcome.is_some_and(clean_pass)
+        one.job.verify == VerifyMode::Pass
+            && one.holds == holds
+            && outcome.is_some_and(VerifyOutcome::is_fine)
     };
     uses.iter().all(is_clean).then_some(holds)
-}
-
-fn clean_pass(outcome: &VerifyOutcome) -> bool {
-    outcome.complete && outcome.bad_blocks == 0 && outcome.failed == 0
 }
 
 struct Bar<'a> {

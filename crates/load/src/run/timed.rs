@@ -1,6 +1,7 @@
 //! The measured loop: the only code that runs while the clock does.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
@@ -19,6 +20,9 @@ use crate::plan::blocks;
 /// A worker gives up after this many failed I/Os: storage that answers with errors would
 /// otherwise be asked millions of times.
 const FAILURES_MOST: u64 = 1000;
+
+/// Longest sleep between two looks for an interrupt.
+const LOOK: Nanos = 50_000_000;
 
 /// What the loop leaves behind.
 #[derive(Debug)]
@@ -148,7 +152,6 @@ fn pattern_of(task: &Task<'_>, tools: &Tools) -> Result<Pattern, RunError> {
 impl Loop<'_> {
     /// Waits for the moment of the first I/O; an interrupt ends a long start delay.
     fn await_start(&self, began: Nanos) {
-        const LOOK: Nanos = 50_000_000;
         let clock = &self.task.gate.clock;
         loop {
             let now = clock.now();
@@ -177,17 +180,22 @@ impl Loop<'_> {
                 self.idle_until(due);
                 continue;
             }
-            // With a due time ahead and a free slot the worker must not sleep past it in the
-            // engine: it polls. With nothing out and no room the path waits for room.
+            // With a due time ahead and a free slot the worker must not sleep past it: it looks,
+            // and dozes only as long as it may. With nothing out and no room the path waits for
+            // room.
             let wait = waiting_until.is_none();
             let mut landed = std::mem::take(&mut self.landed);
             let advanced = self.tools.path.advance(&self.task.gate.clock, &mut landed, wait);
+            let none = landed.is_empty();
             for one in landed.drain(..) {
                 self.land(&one)?;
             }
             self.landed = landed;
             advanced.map_err(|source| self.path_error(source))?;
             self.publish();
+            if let Some(due) = waiting_until.filter(|_| none) {
+                self.doze_until(due)?;
+            }
         }
     }
 
@@ -311,9 +319,18 @@ impl Loop<'_> {
 
     /// Nothing is out and nothing is due: sleeps, looking up for interrupts.
     fn idle_until(&self, due: Nanos) {
-        const LOOK: Nanos = 50_000_000;
         let clock = &self.task.gate.clock;
         clock.wait_until(due.min(clock.now() + LOOK));
+    }
+
+    /// Nothing landed and nothing is due: sleeps until something may have landed, looking up for
+    /// interrupts. The last microseconds before the due time are spent awake.
+    fn doze_until(&mut self, due: Nanos) -> Result<(), RunError> {
+        let Some(patience) = self.task.gate.clock.may_sleep(due) else {
+            return Ok(());
+        };
+        let patience = patience.min(Duration::from_nanos(LOOK));
+        self.tools.path.doze(patience).map_err(|source| self.path_error(source))
     }
 
     #[inline]

@@ -8,6 +8,11 @@ fn p50(summary: &Option<gpuio_stat::Summary>) -> u64 {
     summary.as_ref().expect("this leg was counted").p50_ns
 }
 
+/// What does not go by how busy the machine is: the delay of one leg in another would be in all.
+fn least(summary: &Option<gpuio_stat::Summary>) -> u64 {
+    summary.as_ref().expect("this leg was counted").min_ns
+}
+
 fn legs_sum_up(latency: &Latency) {
     let mean = |summary: &Option<gpuio_stat::Summary>| summary.as_ref().map_or(0.0, |s| s.mean_ns);
     let sum = mean(&latency.queue) + mean(&latency.file) + mean(&latency.gpu);
@@ -26,7 +31,7 @@ fn a_slow_file_is_slow_in_the_file_leg() {
         let direction = if rw == "read" { &job.read } else { &job.write };
         let latency = direction.latency.as_ref().unwrap();
         assert!(p50(&latency.file) >= 4 * MS, "{latency:?}");
-        assert!(p50(&latency.gpu) < 4 * MS, "{latency:?}");
+        assert!(least(&latency.gpu) < 4 * MS, "{latency:?}");
         assert_eq!(latency.queue, None, "no rate, no queue");
         legs_sum_up(latency);
     }
@@ -47,7 +52,7 @@ fn with_copies_of_4_ms() {
         let direction = if rw == "read" { &job.read } else { &job.write };
         let latency = direction.latency.as_ref().unwrap();
         assert!(p50(&latency.gpu) >= 4 * MS, "{latency:?}");
-        assert!(p50(&latency.file) < 4 * MS, "{latency:?}");
+        assert!(least(&latency.file) < 4 * MS, "{latency:?}");
         legs_sum_up(latency);
     }
 }

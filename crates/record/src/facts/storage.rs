@@ -159,6 +159,35 @@ pub struct BlockFacts {
     pub members: Vec<BlockFacts>,
 }
 
+impl BlockFacts {
+    /// A device of which nothing else is known, made of no others.
+    #[must_use]
+    pub fn unread(name: &str, device: DeviceNumber, kind: BlockKind) -> BlockFacts {
+        BlockFacts {
+            name: name.to_owned(),
+            device,
+            kind,
+            disk: None,
+            detail: None,
+            model: None,
+            transport: None,
+            pci_address: None,
+            numa_node: None,
+            size_bytes: None,
+            read_only: None,
+            rotational: None,
+            logical_block_bytes: None,
+            physical_block_bytes: None,
+            max_request_bytes: None,
+            read_ahead_bytes: None,
+            scheduler: None,
+            queue_requests: None,
+            write_cache: None,
+            members: Vec::new(),
+        }
+    }
+}
+
 /// What a block device did between two samples of its `stat` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BlockCounters {

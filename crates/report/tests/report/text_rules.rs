@@ -2,7 +2,9 @@
 
 use crate::records;
 
-use gpuio_record::{EndedHow, GpuResult, HopBytes, Record, ViaResult, Warning, WarningKind};
+use gpuio_record::{
+    EndedHow, GpuResult, HopBytes, Record, VerifyOutcome, ViaResult, Warning, WarningKind,
+};
 use gpuio_report::{plan_text, render_text};
 
 /// Lines that hold results: rows of tables that name a job or a total, and the workers' line.
@@ -285,5 +287,21 @@ fn empty_and_ended_records_say_so() {
     for format in gpuio_report::FORMATS {
         let out = (format.render)(&record);
         assert!(out.is_empty() || out.ends_with('\n'), "{}", format.name);
+    }
+}
+
+#[test]
+fn data_that_a_ceiling_put_back_wrong_is_told() {
+    let mut record = records::ceilings();
+    assert!(!render_text(&record, 100).contains("wrong data"));
+    // With a figure and without.
+    for at in [0, 2] {
+        record.ceilings[at].restored =
+            Some(VerifyOutcome { bad_blocks: 7, complete: true, ..VerifyOutcome::default() });
+        let name = record.ceilings[at].plan.name.clone();
+        let text = render_text(&record, 1000);
+        let line = text.lines().find(|line| line.contains(&format!("wrong data: {name}: ")));
+        assert!(line.is_some_and(|line| line.contains("7 bad blocks")), "{text}");
+        record.ceilings[at].restored = None;
     }
 }

@@ -44,3 +44,15 @@ pub(crate) unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut *mut c_void) ->
         unsafe { put(context, popped) }
     })
 }
+
+/// Tells of the failure by which the device was lost, if it was. A failure that passes belongs to
+/// whoever waits for its stream.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuCtxSynchronize() -> c_int {
+    call("cuCtxSynchronize", |machine| {
+        let device = machine.bound()?;
+        let streams = machine.streams.all();
+        streams.iter().filter(|stream| stream.device() == device.index).for_each(|s| s.wait());
+        device.usable()
+    })
+}

@@ -6,6 +6,7 @@ use super::answer;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// `IOCB_CMD_PREAD`.
 pub(super) const PREAD: u16 = 0;
@@ -87,19 +88,26 @@ impl Context {
         answer(unsafe { libc::syscall(libc::SYS_io_submit, self.id, count, list) })
     }
 
-    /// Appends from `least` to `most` events, waiting for the first `least`.
+    /// Appends from `least` to `most` events, waiting for the first `least`, or until `patience` is
+    /// over; without, for ever.
     pub(super) fn get_events(
         &self,
         least: usize,
         most: usize,
+        patience: Option<Duration>,
         events: &mut Vec<Event>,
     ) -> io::Result<()> {
         events.reserve(most);
         let room = events.spare_capacity_mut().as_mut_ptr();
-        let for_ever = std::ptr::null::<libc::timespec>();
+        let time = patience.map(|patience| libc::timespec {
+            tv_sec: patience.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: patience.subsec_nanos().into(),
+        });
+        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let call = libc::SYS_io_getevents;
-        // SAFETY: `room` has space for `most` events, which have the kernel's layout.
-        let result = unsafe { libc::syscall(call, self.id, least, most, room, for_ever) };
+        // SAFETY: `room` has space for `most` events, which have the kernel's layout; `time` is
+        // null or lives during the call.
+        let result = unsafe { libc::syscall(call, self.id, least, most, room, time) };
         let len = events.len() + answer(result)?;
         // SAFETY: the kernel wrote that many.
         unsafe { events.set_len(len) };

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use super::abi::Context;
 use super::hint;
 use std::io;
@@ -16,6 +18,10 @@ fn an_empty_ring_has_no_event() {
     };
     assert!(context.next_event().is_none());
     let mut events = Vec::new();
-    context.get_events(0, 4, &mut events).unwrap();
+    context.get_events(0, 4, None, &mut events).unwrap();
     assert!(events.is_empty());
+    // Nothing is out: a wait for an event ends with its time.
+    let (patience, began) = (Duration::from_millis(5), Instant::now());
+    context.get_events(1, 4, Some(patience), &mut events).unwrap();
+    assert!(events.is_empty() && began.elapsed() >= patience);
 }

@@ -6,13 +6,13 @@ use gpuio_gpu::{
 
 use super::batch::{Batch, Part};
 use crate::engine::Op;
-use crate::path::crossing::Refused;
 use crate::path::ends::Ends;
+use crate::path::lanes::Refused;
 
 /// Blocks of at least this many bytes get a plain copy each, also in a batch: the copy engine
 /// then needs some ten microseconds for a block, several times what the driver's call takes, and
 /// multiprocessors are left to whoever computes.
-const PLAIN_BYTES: u32 = 512 << 10;
+pub const PLAIN_BYTES: u64 = 512 << 10;
 
 /// The shortest piece that [`GatherKernel::piece_len`] asks for: what lists must have room for.
 const PIECE_LEAST: u64 = 4 << 10;
@@ -52,7 +52,7 @@ impl Carry {
             return Ok(Carry { launcher: None, in_order });
         }
         // Longer blocks do not get into a list.
-        let longest = u64::from(sizes.block_max.min(PLAIN_BYTES));
+        let longest = u64::from(sizes.block_max).min(PLAIN_BYTES);
         let each = most_pieces(longest, PIECE_LEAST);
         let room = usize::try_from(each * u64::from(sizes.parts)).unwrap_or(usize::MAX);
         let bytes = room.saturating_mul(size_of::<Piece>()).saturating_mul(sizes.batches as usize);
@@ -88,7 +88,7 @@ impl Carry {
             let copied = unsafe { ends.copy(stream, run.op, run.first, run.bytes) };
             return copied.map_err(|error| Refused { error, begun: false });
         }
-        let plain = |part: &&Part| part.len >= PLAIN_BYTES;
+        let plain = |part: &&Part| u64::from(part.len) >= PLAIN_BYTES;
         let short = batch.parts().iter().filter(|part| !plain(part)).count();
         let launcher = self.launcher.as_ref().filter(|_| short > 1);
         let mut begun = false;

@@ -3,10 +3,10 @@
 use std::os::fd::BorrowedFd;
 
 use gpuio_cufile::{Buffer, Driver, Handle, IoError, Piece, Way};
-use gpuio_gpu::{DeviceBuf, GpuError};
+use gpuio_gpu::{Context, DeviceBuf, GpuError};
 
 use crate::engine::{EngineFile, IoFault, Op};
-use crate::path::judge::{Judge, Place};
+use crate::path::judge::{self, Judge, Place};
 use crate::path::memory::{refused, stride};
 use crate::path::{Config, CufileSide, Fault, GpuSide, Mismatch, Opened, Path, PathError, Request};
 
@@ -23,6 +23,7 @@ pub(in crate::path) struct GdsEnds {
     registered: Vec<Buffer>,
     judge: Judge,
     destination: DeviceBuf,
+    context: Context,
     stride: usize,
     path: &'static str,
 }
@@ -97,9 +98,9 @@ pub(in crate::path) struct Told {
 }
 
 impl Told {
-    pub(in crate::path) fn of(self, path: Box<dyn Path>, steps_down: Vec<String>) -> Opened {
+    pub(in crate::path) fn of(self, path: Box<dyn Path>) -> Opened {
         let Told { engine_got, host_bytes, device_bytes } = self;
-        Opened { path, engine_got, steps_down, host_bytes, device_bytes }
+        Opened { path, engine_got, steps_down: Vec::new(), host_bytes, device_bytes }
     }
 }
 
@@ -130,7 +131,8 @@ impl GdsEnds {
         let registered = registered.map_err(|error| setup(path, error.to_string()))?;
         let handles = config.files.iter().map(|file| handle(path, &cufile.driver, file));
         let handles = handles.collect::<Result<Vec<Handle>, PathError>>()?;
-        Ok(GdsEnds { handles, registered, judge, destination, stride, path })
+        let context = gpu.context.clone();
+        Ok(GdsEnds { handles, registered, judge, destination, context, stride, path })
     }
 
     /// What the record is told: which library moves the bytes, and where the memory is.
@@ -164,6 +166,12 @@ impl GdsEnds {
         &self.handles[request.file as usize]
     }
 
+    /// Waits for everything on the GPU, also for copies that the library has in streams of its own.
+    pub(in crate::path) fn quiet(&self) -> Result<(), PathError> {
+        let waited = self.context.synchronize();
+        waited.map_err(|source| PathError::Gpu { path: self.path, source })
+    }
+
     /// See [`Path::generate`]; the slot is idle.
     pub(in crate::path) fn generate(
         &mut self,
@@ -190,12 +198,6 @@ impl GdsEnds {
         // SAFETY: as for `generate`; its read has landed.
         let found = unsafe { self.judge.check(place, key, offset) };
         let found = found.map_err(|source| PathError::Gpu { path: self.path, source })?;
-        Ok(found.map(|m| Mismatch {
-            offset: m.first_offset,
-            expected: m.expected,
-            found: m.found,
-            bad_words: m.bad_words,
-            leg: None,
-        }))
+        Ok(found.map(|m| judge::blame(m, None, key, offset)))
     }
 }

@@ -1,7 +1,5 @@
-//! How long cuFile may say nothing while I/O is under way, and what becomes of a path when it does.
+//! How long cuFile may say nothing while I/O is under way.
 
-use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
@@ -47,45 +45,6 @@ impl Silence {
             return Ok(());
         }
         Err(PathError::Silent { path, out, seconds: self.limit.as_secs_f64() })
-    }
-}
-
-/// The parts of a path whose I/O the library may never end.
-pub(in crate::path) trait Settle {
-    /// Waits, within limits, until the library is done with the memory. False if it is not.
-    fn settle(&mut self) -> bool;
-}
-
-/// Parts that are dropped once the library is done with them, and else left where they are: memory
-/// that it may still write must not become somebody else's.
-pub(in crate::path) struct Settled<T: Settle>(ManuallyDrop<T>);
-
-impl<T: Settle> Settled<T> {
-    pub(in crate::path) fn new(parts: T) -> Settled<T> {
-        Settled(ManuallyDrop::new(parts))
-    }
-}
-
-impl<T: Settle> Deref for Settled<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T: Settle> DerefMut for Settled<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
-}
-
-impl<T: Settle> Drop for Settled<T> {
-    fn drop(&mut self) {
-        if self.0.settle() {
-            // SAFETY: dropped once, here, and not used afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.0) };
-        }
     }
 }
 

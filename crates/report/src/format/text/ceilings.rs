@@ -5,7 +5,7 @@ use gpuio_record::{Ceiling, CeilingSource, Record};
 use super::grid::{Grid, figures, words};
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
 use crate::ceilings::source;
-use crate::number::{NONE, iops, throughput};
+use crate::number::{NONE, count, iops, throughput};
 use crate::workload::{directions, jobs};
 use crate::wrap::paragraph;
 
@@ -28,6 +28,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         }
     }
     out.push_str(&absent(record, wide));
+    out.push_str(&restored(record, wide));
     out.push_str(&above(record, wide));
     out
 }
@@ -68,6 +69,26 @@ fn absent(record: &Record, width: u16) -> String {
         paragraph("unknown: ", &format!("{}: {why}", names.join("; ")), width)
     };
     reasons.into_iter().map(line).collect()
+}
+
+/// Passes that wrote a pattern again and did not find it, or not to their end.
+fn restored(record: &Record, width: u16) -> String {
+    let line = |ceiling: &Ceiling| {
+        let found = ceiling.restored.as_ref().filter(|found| !found.is_fine())?;
+        let cut = if found.complete { "" } else { "; it was cut short" };
+        let first = found.mismatches.first();
+        let first = first.map(|one| format!("; first: {} at byte {}", one.path, count(one.offset)));
+        let text = format!(
+            "{}: the pass that wrote the pattern again found {} bad blocks, and {} of its I/Os \
+             failed{cut}{}",
+            ceiling.plan.name,
+            count(found.bad_blocks),
+            count(found.failed),
+            first.unwrap_or_default()
+        );
+        Some(paragraph("wrong data: ", &text, width))
+    };
+    record.ceilings.iter().filter_map(line).collect()
 }
 
 /// Why a result can lie above its ceiling.

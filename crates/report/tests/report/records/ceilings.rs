@@ -24,7 +24,7 @@ fn ceiling(kind: CeilingKind, name: &str, source: CeilingSource, rate: Option<f6
         jobs: vec!["gpu".to_owned()],
     };
     let iops = rate.filter(|_| moved).map(|rate| rate / 1_048_576.0);
-    Ceiling { plan, bytes_per_s: rate, iops, detail: None, why: None }
+    Ceiling { plan, bytes_per_s: rate, iops, detail: None, why: None, restored: None }
 }
 
 /// The host path and the staged path, the latter above its storage ceiling.

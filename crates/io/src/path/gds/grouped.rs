@@ -1,0 +1,200 @@
+//! A path that has many I/Os of cuFile's under way at once: requests wait until they are a group,
+//! groups go to the library, and come back in any order. How is [`Groups`].
+
+use std::mem::ManuallyDrop;
+
+use super::ends::{GdsEnds, sides};
+use super::progress::Progress;
+use super::silence::Silence;
+use crate::clock::Clock;
+use crate::path::{Config, Landed, Mismatch, Opened, Path, PathError, Request, Start};
+
+/// What groups are made of, and what they report to.
+pub(in crate::path) struct Queue {
+    pub(in crate::path) ends: GdsEnds,
+    pub(in crate::path) progress: Progress,
+    /// Slots that wait to be put under way, oldest first.
+    pub(in crate::path) open: Vec<u32>,
+    pub(in crate::path) silence: Silence,
+    /// What broke outside [`Path::advance`], for it to tell.
+    pub(in crate::path) broken: Option<PathError>,
+    /// The library may write to the memory and nothing tells until when.
+    pub(in crate::path) stuck: bool,
+    /// Slots at which a group is put under way.
+    full: usize,
+    path: &'static str,
+}
+
+/// Puts groups of I/Os under way, and sees them end. Dropped before the queue's ends.
+pub(in crate::path) trait Groups {
+    /// Puts the oldest slots that wait under way, at most a full group of them. False if there is
+    /// no room for a group.
+    fn submit(&mut self, queue: &mut Queue, clock: &Clock) -> bool;
+
+    /// Whether none is under way.
+    fn is_idle(&self) -> bool;
+
+    /// Takes what has ended. With `wait`, until something has, or until it is time to ask how long
+    /// nothing has.
+    fn look(&mut self, queue: &mut Queue, clock: &Clock, wait: bool);
+
+    /// Before idle slots are filled or looked at, outside the clock.
+    ///
+    /// # Errors
+    /// The driver's refusal.
+    fn settled(&self, _ends: &GdsEnds) -> Result<(), PathError> {
+        Ok(())
+    }
+}
+
+struct Parts<G> {
+    // Drop order: what is under way goes before what it uses.
+    groups: G,
+    queue: Queue,
+}
+
+/// Its parts are dropped once the library is done with them, and else left where they are: memory
+/// that it may still write must not become somebody else's.
+struct Grouped<G: Groups>(ManuallyDrop<Parts<G>>);
+
+/// The path of these groups over these ends, at most `full` slots in each.
+pub(in crate::path) fn assemble<G: Groups + 'static>(
+    path: &'static str,
+    config: &Config,
+    full: u32,
+    ends: GdsEnds,
+    groups: G,
+) -> Result<Opened, PathError> {
+    let (_, cufile) = sides(path, config)?;
+    let told = ends.told(&cufile.driver);
+    let queue = Queue {
+        ends,
+        progress: Progress::new(config.slots, &config.counters),
+        open: Vec::with_capacity(config.slots as usize),
+        silence: Silence::new(cufile.silence_most),
+        broken: None,
+        stuck: false,
+        full: full as usize,
+        path,
+    };
+    Ok(told.of(Box::new(Grouped(ManuallyDrop::new(Parts { groups, queue })))))
+}
+
+impl Queue {
+    /// Nothing has ended again.
+    ///
+    /// # Errors
+    /// That for too long.
+    fn goes_on(&mut self, clock: &Clock) -> Result<(), PathError> {
+        let goes_on = self.silence.goes_on(clock, self.path, self.progress.out());
+        self.stuck |= goes_on.is_err();
+        goes_on
+    }
+}
+
+impl<G: Groups> Parts<G> {
+    /// Puts full groups under way, as far as there is room.
+    fn offer(&mut self, clock: &Clock) {
+        let Parts { groups, queue } = self;
+        while queue.broken.is_none()
+            && queue.open.len() >= queue.full
+            && groups.submit(queue, clock)
+        {}
+    }
+
+    /// Moves requests on until one has landed; without `wait`, as far as they are.
+    fn drive(&mut self, clock: &Clock, wait: bool) -> Result<(), PathError> {
+        let mut first = true;
+        loop {
+            self.offer(clock);
+            let Parts { groups, queue } = self;
+            // Nothing is under way: what has come so far gains nothing by waiting for more.
+            if queue.broken.is_none() && groups.is_idle() && !queue.open.is_empty() {
+                groups.submit(queue, clock);
+            }
+            if let Some(error) = queue.broken.take() {
+                queue.stuck |= !groups.is_idle();
+                return Err(error);
+            }
+            let done = !queue.progress.none_ready() || queue.progress.out() == 0;
+            if done || (!wait && !first) {
+                return Ok(());
+            }
+            groups.look(queue, clock, wait);
+            first = false;
+            if queue.progress.none_ready() && !groups.is_idle() {
+                queue.goes_on(clock)?;
+            }
+        }
+    }
+
+    /// Waits, within limits, until the library is done with the memory. False if it is not.
+    fn settle(&mut self) -> bool {
+        let Parts { groups, queue } = self;
+        let clock = Clock::start();
+        // It was counted on the run's clock.
+        queue.silence.broken();
+        while !queue.stuck && !groups.is_idle() {
+            groups.look(queue, &clock, true);
+            // An error is noted in `stuck`.
+            let _ = queue.goes_on(&clock);
+        }
+        !queue.stuck
+    }
+}
+
+impl<G: Groups> Path for Grouped<G> {
+    fn start(&mut self, clock: &Clock, request: Request) -> Start {
+        self.0.queue.progress.take(request);
+        self.0.queue.open.push(request.slot);
+        self.0.offer(clock);
+        Start::Taken
+    }
+
+    fn advance(
+        &mut self,
+        clock: &Clock,
+        landed: &mut Vec<Landed>,
+        wait: bool,
+    ) -> Result<(), PathError> {
+        let outcome = self.0.drive(clock, wait);
+        // Also after an error: these have landed.
+        self.0.queue.progress.deliver(landed);
+        outcome
+    }
+
+    fn in_flight(&self) -> usize {
+        self.0.queue.progress.out()
+    }
+
+    fn synchronous(&self) -> bool {
+        false
+    }
+
+    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
+        let Parts { groups, queue } = &mut *self.0;
+        groups.settled(&queue.ends)?;
+        queue.ends.generate(slot, key, offset, len)
+    }
+
+    fn check(
+        &mut self,
+        slot: u32,
+        key: u64,
+        offset: u64,
+        len: u32,
+    ) -> Result<Option<Mismatch>, PathError> {
+        let Parts { groups, queue } = &mut *self.0;
+        groups.settled(&queue.ends)?;
+        queue.ends.check(slot, key, offset, len)
+    }
+}
+
+impl<G: Groups> Drop for Grouped<G> {
+    fn drop(&mut self) {
+        if self.0.settle() {
+            // SAFETY: dropped once, here, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.0) };
+        }
+    }
+}
