@@ -9,6 +9,7 @@
 //! devices than a machine can have.
 
 mod by_path;
+mod cufile_json;
 mod error;
 mod hwloc;
 mod ibdev2netdev;
@@ -60,7 +61,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 10] = [
     hwloc::KIND,
     lspci_tree::KIND,
     lspci_verbose::KIND,
@@ -70,6 +71,7 @@ pub const KINDS: [Kind; 9] = [
     by_path::KIND,
     mdstat::KIND,
     mounts::KIND,
+    cufile_json::KIND,
 ];
 
 /// The kind that a text looks like; `None` when it looks like none.

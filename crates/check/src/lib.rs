@@ -7,6 +7,7 @@
 //!
 //! [`Machine`]: gpuio_record::facts::Machine
 
+mod configuration;
 mod finding;
 pub mod json;
 mod machine;

@@ -32,8 +32,8 @@ pub fn render(findings: &[Finding], width: usize) -> String {
 }
 
 fn one(out: &mut String, finding: &Finding, width: usize) {
-    wrap(out, &format!("  {:<15} ", finding.rule), &finding.seen, width);
-    let indent = format!("  {:<15} ", "");
+    wrap(out, &format!("  {:<16} ", finding.rule), &finding.seen, width);
+    let indent = format!("  {:<16} ", "");
     if !finding.places.is_empty() {
         let more = finding.places.len().saturating_sub(PLACES);
         let mut places = finding.places[..finding.places.len().min(PLACES)].join(", ");

@@ -5,8 +5,8 @@ use gpuio_record::facts::Machine;
 
 use crate::parse::keep;
 use crate::{
-    HostError, Root, build_config, collect, drive, module, mount, mounted, nic, nvidia_gpu, pci,
-    settings,
+    HostError, Root, build_config, collect, cufile, drive, module, mount, mounted, nic, nvidia_gpu,
+    pci, settings,
 };
 
 /// Reads the machine. Never fails: what could not be read or understood is listed in `problems`,
@@ -28,5 +28,17 @@ pub fn read(root: &Root) -> Machine {
     let settings = settings::read(root, &mut problems);
     let mut problems: Vec<_> = problems.iter().map(HostError::to_problem).collect();
     problems.dedup();
-    Machine { host, pci, gpus, block, nics, mounts, modules, config, settings, problems }
+    Machine {
+        host,
+        pci,
+        gpus,
+        block,
+        nics,
+        mounts,
+        modules,
+        config,
+        settings,
+        cufile: cufile::read(root),
+        problems,
+    }
 }

@@ -5,9 +5,13 @@
 //! while the module's parameter `rw_stats_enabled` is 1, which is not the default. The line `Ops`
 //! is not read: it holds operations in flight, and 0 there says nothing.
 
+use gpuio_record::facts::Fact;
+
+use crate::parse::keep;
 use crate::{HostError, Malformed, Root};
 
 const STATS: &str = "proc/driver/nvidia-fs/stats";
+const DRIVERS: &str = "proc/driver/nvidia-fs/modules";
 const RW_STATS: &str = "sys/module/nvidia_fs/parameters/rw_stats_enabled";
 const MIB: u64 = 1 << 20;
 
@@ -72,6 +76,21 @@ pub fn sample(root: &Root) -> Result<Option<NvidiaFsSample>, HostError> {
     Ok(Some(sample))
 }
 
+/// Storage drivers that have registered with the module, by name: a line `nvme: 1` each. What
+/// cannot be read goes to `problems`.
+pub fn drivers(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<String>> {
+    let text = keep(root.read(DRIVERS), problems);
+    let names = text.map(|text| parse_drivers(&text.body));
+    Fact::or_unknown(names, "/proc/driver/nvidia-fs/modules is not there")
+}
+
+/// Parses the list of registered drivers: the first word of each line.
+#[must_use]
+pub fn parse_drivers(text: &str) -> Vec<String> {
+    let words = text.lines().filter_map(|line| line.split([':', ' ', '\t']).next());
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
 /// Parses the statistics; `counts` stays `None`, as it is not in this file. Unknown lines are
 /// passed over.
 ///
@@ -119,4 +138,14 @@ pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
 fn inside(text: &str) -> Option<String> {
     let (word, _) = text.split_once(')')?;
     Some(word.trim().to_owned()).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_are_the_first_words() {
+        assert_eq!(parse_drivers("wekafsio: 1\nnvme: 1\n\n"), ["wekafsio", "nvme"]);
+    }
 }

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, PciFacts};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{KERNEL_NOT_READ, data_drives, function, kernel_was_read};
+use crate::machine::{KERNEL_NOT_READ, data_drives, kernel_was_read};
 
 pub(super) const RULE: Rule = Rule {
     name: "iommu",
@@ -86,7 +86,7 @@ fn devices(machine: &Machine) -> Vec<&PciFacts> {
     let mut addresses: Vec<&str> = gpus.chain(drives).collect();
     addresses.sort_unstable();
     addresses.dedup();
-    addresses.into_iter().filter_map(|address| function(machine, address)).collect()
+    addresses.into_iter().filter_map(|address| machine.function(address)).collect()
 }
 
 #[cfg(test)]

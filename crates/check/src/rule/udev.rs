@@ -1,6 +1,6 @@
 //! udev's database.
 
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::finding::Found;
@@ -20,8 +20,12 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.settings.udev_runtime {
-        return vec![Found::pass("/run/udev is there")];
+    match &machine.settings.udev_runtime {
+        Fact::Known(true) => return vec![Found::pass("/run/udev is there")],
+        Fact::Unknown(why) => {
+            return vec![Found::unknown(format!("whether /run/udev is there is not known: {why}"))];
+        }
+        Fact::Known(false) => {}
     }
     if !kernel_was_read(machine) {
         return vec![Found::unknown(KERNEL_NOT_READ)];
@@ -54,13 +58,15 @@ mod tests {
     #[test]
     fn it_fails_with_a_gpu_and_the_mend_knows_containers() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        machine.settings.udev_runtime = Fact::Known(false);
         machine.host.kernel.containment.container = Some("docker".to_owned());
         let found = judge(&machine);
         assert_eq!(found[0].severity, Severity::Fail);
         assert!(found[0].mend.as_ref().unwrap().contains("(docker)"));
         machine.gpus.clear();
         assert_eq!(judge(&machine)[0].severity, Severity::Info);
-        machine.settings.udev_runtime = true;
+        machine.settings.udev_runtime = Fact::Known(true);
         assert_eq!(judge(&machine)[0].severity, Severity::Pass);
     }
 }

@@ -22,6 +22,7 @@ fn gpu_without_udev(dir: &Path) {
     let aim = "../../../devices/pci0000:00/0000:00:01.0";
     std::os::unix::fs::symlink(aim, bus.join("0000:00:01.0")).unwrap();
     put(dir, "tree/sys/module/nvidia/version", "580.65.06\n");
+    fs::create_dir_all(dir.join("tree/run")).unwrap();
     put(dir, "tree/proc/sys/kernel/osrelease", "6.8.0\n");
 }
 
