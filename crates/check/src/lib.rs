@@ -15,6 +15,10 @@ mod rule;
 #[cfg(test)]
 mod sample;
 pub mod text;
+mod verdict;
 
 pub use finding::{Finding, Found, Severity};
 pub use rule::{RULES, Rule, check, find};
+pub use verdict::{
+    Answer, Gpu, MODES, Mode, ModeVerdict, Need, Pair, Verdict, gpu_of, mount_of, narrow, verdict,
+};

@@ -98,6 +98,13 @@ pub(crate) const MODULES_NOT_READ: &str =
 pub(crate) const KERNEL_NOT_READ: &str =
     "the kernel's own files are not among what was read; run it on the machine itself";
 
+/// The kernel's release as two numbers.
+pub(crate) fn linux(machine: &Machine) -> Option<(u32, u32)> {
+    let release = machine.host.kernel.release.as_deref()?;
+    let mut numbers = release.split(['.', '-']).map_while(|word| word.parse::<u32>().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
 /// What a rule about GPUs says where there is none; `None` where there are some.
 pub(crate) fn without_gpu(machine: &Machine) -> Option<Found> {
     if !machine.gpus.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+pub use crate::verdict::render as verdict;
 use crate::{Finding, Rule, Severity};
 
 /// A place list longer than this is cut, and its length told.
@@ -54,7 +55,7 @@ fn one(out: &mut String, finding: &Finding, width: usize) {
 }
 
 /// `text` behind `head`, with the lines after the first indented as far.
-fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
+pub(crate) fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
     let indent = head.chars().count();
     let mut line = head.to_owned();
     let mut bare = true;

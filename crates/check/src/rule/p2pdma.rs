@@ -4,7 +4,7 @@ use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{module, without_gpu};
+use crate::machine::{linux, module, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "p2pdma",
@@ -38,9 +38,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
 /// Of a kernel before 6.2, that it is too old.
 fn release(machine: &Machine) -> Option<Found> {
     let release = machine.host.kernel.release.as_deref()?;
-    let mut numbers = release.split(['.', '-']).map_while(|word| word.parse::<u32>().ok());
-    let (major, minor) = (numbers.next()?, numbers.next()?);
-    ((major, minor) < (6, 2)).then(|| {
+    (linux(machine)? < (6, 2)).then(|| {
         let seen = format!("Linux {release} has no O_DIRECT to memory of peers; 6.2 was the first");
         Found::info(seen).mend("use Linux 6.2 or newer; nvidia-fs does not need it")
     })
