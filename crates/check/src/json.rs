@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::prove::Proof;
 use crate::{Finding, Verdict};
 
 #[derive(Serialize)]
@@ -9,17 +10,13 @@ struct Page<'f> {
     schema: &'static str,
     findings: &'f [Finding],
     verdict: Option<&'f Verdict>,
-    proof: Option<&'f serde_json::Value>,
+    proof: Option<&'f Proof>,
 }
 
 /// All of it in one object: `{"schema": "gpuio-check-v1", "findings": […], "verdict": …,
 /// "proof": …}`, the last two `null` where nobody asked for them.
 #[must_use]
-pub fn render(
-    findings: &[Finding],
-    verdict: Option<&Verdict>,
-    proof: Option<&serde_json::Value>,
-) -> String {
+pub fn render(findings: &[Finding], verdict: Option<&Verdict>, proof: Option<&Proof>) -> String {
     let page = Page { schema: "gpuio-check-v1", findings, verdict, proof };
     // Strings and enums only: there is nothing that could fail.
     let mut text = serde_json::to_string_pretty(&page).unwrap_or_default();

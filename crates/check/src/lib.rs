@@ -11,6 +11,7 @@ mod configuration;
 mod finding;
 pub mod json;
 mod machine;
+pub mod prove;
 mod rule;
 #[cfg(test)]
 mod sample;

@@ -26,7 +26,14 @@ pub fn render(verdict: &Verdict, width: usize) -> String {
         let works = mode.works.word();
         wrap(&mut out, &format!("  {:<10} {works:<8} ", mode.mode), mode.is, width);
         let indent = " ".repeat(22);
-        let decides: Vec<_> = mode.needs.iter().filter(|need| need.met == mode.works).collect();
+        let mut decides: Vec<_> = mode.needs.iter().filter(|need| need.met == mode.works).collect();
+        // Several needs may lack the same fact.
+        let mut told: Vec<&str> = Vec::new();
+        decides.retain(|need| {
+            let new = !told.contains(&need.found.as_str());
+            told.push(&need.found);
+            new
+        });
         if mode.works == Answer::Yes {
             let met: Vec<&str> = decides.iter().map(|need| need.found.as_str()).collect();
             wrap(&mut out, &format!("{indent}because: "), &met.join("; "), width);

@@ -1,15 +1,19 @@
 //! `gpuio check`: what is wrong with a machine for I/O between storage and GPUs.
 
-use std::path::Path;
+mod pair;
+mod prove;
+
 use std::process::ExitCode;
 
-use gpuio_check::{Finding, RULES, Rule, Severity, json, text};
-use gpuio_host::Root;
+use gpuio_check::prove::Proof;
+use gpuio_check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
+use gpuio_record::facts::Machine;
 
 use crate::args::Check;
 use crate::failure::Failure;
 use crate::output;
 use crate::ui::terminal_width;
+use crate::verb::topo;
 
 pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     let width = usize::from(terminal_width());
@@ -25,27 +29,60 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     };
     let rules = rules(check)?;
-    let machine = gpuio_load::machine::read(&root(check.from.as_deref())?);
-    let findings = gpuio_check::check(&machine, &rules);
-    output::put(&if json { json::render(&findings) } else { text::render(&findings, width) })?;
+    let mut machine = topo::read(&check.from)?.machine;
+    let page = match &check.mount {
+        None => Page { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None },
+        Some(path) => {
+            let path = pair::resolve(path, check.from.is_empty())?;
+            if check.from.is_empty() {
+                machine.cufile.library = pair::library();
+            }
+            let pair = pair::find(&machine, &path, check.gpu.as_deref())?;
+            of_pair(&pair, &path, check.prove, &rules)?
+        }
+    };
+    let Page { findings, verdict, proof } = &page;
+    output::put(&if json {
+        json::render(findings, verdict.as_ref(), proof.as_ref())
+    } else {
+        page.text(width)
+    })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// The running system, or a captured tree.
-fn root(from: Option<&Path>) -> Result<Root, Failure> {
-    let Some(dir) = from else {
-        return Ok(Root::live());
-    };
-    let has = |name| dir.join(name).is_dir();
-    if has("sys") || has("proc") {
-        return Ok(Root::at(dir));
+/// What is printed.
+struct Page {
+    findings: Vec<Finding>,
+    verdict: Option<Verdict>,
+    proof: Option<Proof>,
+}
+
+impl Page {
+    /// Findings first, so that the verdict stands at the end of the screen.
+    fn text(&self, width: usize) -> String {
+        let mut out = text::render(&self.findings, width);
+        if let Some(verdict) = &self.verdict {
+            out.push('\n');
+            out.push_str(&text::verdict(verdict, width));
+        }
+        if let Some(proof) = &self.proof {
+            out.push('\n');
+            out.push_str(&gpuio_check::prove::render(proof, width));
+        }
+        out
     }
-    let dir = dir.display();
-    Err(Failure::Usage(format!(
-        "--from {dir}: there is neither {dir}/sys nor {dir}/proc; give the directory of a captured \
-         tree"
-    )))
+}
+
+fn of_pair(pair: &Pair<'_>, path: &str, prove: bool, rules: &[&Rule]) -> Result<Page, Failure> {
+    let verdict = gpuio_check::verdict(pair, path);
+    let narrow: Machine = gpuio_check::narrow(pair);
+    let mut findings = gpuio_check::check(&narrow, rules);
+    let proof = prove.then(|| prove::prove(&pair::directory(path), pair.gpu)).transpose()?;
+    if let Some(proof) = &proof {
+        findings.extend(gpuio_check::prove::compare(&verdict, proof));
+    }
+    Ok(Page { findings, verdict: Some(verdict), proof })
 }
 
 /// The rules that were asked for, in the order in which they run.

@@ -1,7 +1,7 @@
 //! `gpuio topo`: which GPU, drive, array, network card and mount belong together.
 
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_capture::{Captured, KINDS, Matrix};
@@ -21,7 +21,7 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
             return Err(Failure::Usage(format!("--format {other}: formats are text, json")));
         }
     };
-    let captured = read(topo)?;
+    let captured = read(&topo.from)?;
     let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
     let mut topology = Topology::of(&captured.machine, &printed);
     topology.notes.extend(problems(&captured));
@@ -49,14 +49,14 @@ fn unprintable(error: impl Display) -> Failure {
 }
 
 /// The machine that was asked about: this one, a captured tree, or one from texts.
-fn read(topo: &Topo) -> Result<Captured, Failure> {
+pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
     let whole = |root: &Root| Captured { machine: gpuio_load::machine::read(root), matrix: None };
-    match topo.from.as_slice() {
+    match from {
         [] => Ok(whole(&Root::live())),
         [dir] if dir.is_dir() => {
-            if !dir.join("sys").is_dir() {
+            if !dir.join("sys").is_dir() && !dir.join("proc").is_dir() {
                 return Err(Failure::Usage(format!(
-                    "--from {}: it has no directory sys; give a tree with copies of /sys and \
+                    "--from {}: it has neither sys nor proc; give a tree with copies of /sys and \
                      /proc, or files with what tools printed",
                     dir.display()
                 )));

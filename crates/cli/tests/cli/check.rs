@@ -71,5 +71,5 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     refused("check --explain nosuch", &["--explain nosuch"]);
     refused("check --only acs --skip acs", &["no rule"]);
     refused("check --format yaml", &["text, json"]);
-    refused("check --from nowhere", &["nowhere/sys"]);
+    refused("check --from nowhere", &["--from nowhere"]);
 }
