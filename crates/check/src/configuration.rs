@@ -3,6 +3,8 @@
 use gpuio_cufilejson::{Config, SyntaxError};
 use gpuio_record::facts::{Fact, Machine};
 
+use crate::finding::Found;
+
 /// cuFile's file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum File {
@@ -25,6 +27,13 @@ pub(crate) fn file(machine: &Machine) -> File {
             Err(error) => File::Broken(error),
         },
     }
+}
+
+/// What rules about the library itself say where nothing is configured and no GPU could use it.
+pub(crate) fn unused(machine: &Machine) -> Option<Found> {
+    let unused =
+        machine.gpus.is_empty() && !machine.pci.is_empty() && file(machine) == File::Absent;
+    unused.then(|| Found::pass("no GPU and no configuration of cuFile here"))
 }
 
 /// The keys; of a file that is absent or broken, none.

@@ -3,7 +3,7 @@
 use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
-use crate::configuration::{compat_allowed, compat_forced, p2pdma};
+use crate::configuration::{compat_allowed, compat_forced, p2pdma, unused};
 use crate::finding::Found;
 use crate::machine::{module, modules_were_read};
 
@@ -20,6 +20,9 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = unused(machine) {
+        return vec![found];
+    }
     let (forced, allowed) = (compat_forced(machine), compat_allowed(machine));
     let (on, allowed_on) = match (&forced.value, &allowed.value) {
         (Fact::Known(on), Fact::Known(allowed)) => (*on, *allowed),
@@ -68,6 +71,15 @@ mod tests {
         machine.modules.push(sample::module("nvidia_fs", false));
         assert_eq!(judge(&machine)[0].severity, Severity::Fail);
         machine.modules.last_mut().unwrap().loaded = true;
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn without_file_and_gpu_nobody_cares() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.cufile.text = Fact::Known(None);
+        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        machine.gpus.clear();
         assert_eq!(judge(&machine)[0].severity, Severity::Pass);
     }
 }

@@ -4,7 +4,7 @@ use gpuio_cufilejson::Config;
 use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
-use crate::configuration::{File, file, place};
+use crate::configuration::{File, file, place, unused};
 use crate::finding::Found;
 
 pub(super) const RULE: Rule = Rule {
@@ -21,6 +21,9 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = unused(machine) {
+        return vec![found];
+    }
     let config = match file(machine) {
         File::Read(config) => config,
         File::Absent => Config::default(),
@@ -119,6 +122,15 @@ mod tests {
         );
         assert!(found.iter().all(|found| found.severity == Severity::Warn));
         assert_eq!(judge(&sample::configured(QUIET))[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn without_file_and_gpu_nobody_cares() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.cufile.text = Fact::Known(None);
+        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        machine.gpus.clear();
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
     }
 
     #[test]

@@ -51,7 +51,10 @@ fn judge(machine: &Machine) -> Vec<Found> {
         found.push(Found::unknown(format!("it can't be seen: {why}")).mend(mend).at([address]));
     }
     if found.is_empty() {
-        found.push(Found::pass(format!("{} may", count(on, "device"))));
+        found.push(Found::pass(match on {
+            0 => "no GPU or network card in use here is on PCI Express".to_owned(),
+            on => format!("{} may", count(on, "device")),
+        }));
     }
     found
 }

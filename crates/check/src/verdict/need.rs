@@ -68,6 +68,11 @@ impl Need {
         self
     }
 
+    /// The mend of a need that is not met; met or not known, there is nothing to do.
+    pub(crate) fn mend_if_lacking(self, mend: &str) -> Need {
+        if self.met == Answer::No { self.mend(mend) } else { self }
+    }
+
     /// A fact that is on or off.
     pub(crate) fn of(fact: &Fact<bool>, on: &str, off: &str, unknown: &str) -> Need {
         match fact {

@@ -123,6 +123,7 @@ pub(super) fn udev(pair: &Pair<'_>) -> Need {
         "/run/udev is missing: cuFile fails with 5027",
         "whether /run/udev is there is not known",
     )
+    .mend_if_lacking("in a container: start it with `-v /run/udev:/run/udev:ro`")
 }
 
 /// That cuFile's configuration does not keep it from this storage.
