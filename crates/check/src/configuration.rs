@@ -93,7 +93,12 @@ pub(crate) fn compat_forced(machine: &Machine) -> Setting<bool> {
 
 /// Allowed without a word, by the library itself and by the file that NVIDIA installs today.
 pub(crate) fn compat_allowed(machine: &Machine) -> Setting<bool> {
-    switch(machine, "properties.allow_compat_mode", "CUFILE_ALLOW_COMPAT_MODE", true)
+    let variable = "CUFILE_ALLOW_COMPAT_MODE";
+    let mut setting = switch(machine, "properties.allow_compat_mode", variable, true);
+    if setting.from.starts_with(variable) {
+        setting.from.push_str(" (read by releases up to 1.15)");
+    }
+    setting
 }
 
 pub(crate) fn p2pdma(machine: &Machine) -> Setting<bool> {

@@ -193,7 +193,8 @@ mod tests {
         let cases = [
             (
                 r#""properties": { "gpu_bounce_buffer_slab_config":
-                    { "slab_size_kb": [1024], "slab_count": [1] }, "max_direct_io_size_kb": 1024 }"#,
+                    { "slab_size_kb": [1024], "slab_count": [1] },
+                    "max_direct_io_size_kb": 1024 }"#,
                 r#""properties": { "gpu_bounce_buffer_slab_config":
                     { "slab_size_kb": [1024], "slab_count": [1] } }"#,
             ),

@@ -2,10 +2,10 @@
 //! table of the keys it knows.
 //!
 //! cuFile reads one JSON file with comments: the one that `CUFILE_ENV_PATH_JSON` names, or
-//! `/etc/cufile.json`. It does not say which keys it passed over, so [`problems`] does: keys that no
-//! release knows, keys that come twice, values of a wrong type or out of range, sizes off the 4 KiB
-//! grid, and settings that contradict each other. Everything here is pure and may be called from
-//! any thread; nothing opens a file.
+//! `/etc/cufile.json`. It does not say which keys it passed over, so [`problems`] does: keys that
+//! no release knows, keys that come twice, values of a wrong type or out of range, sizes off the
+//! 4 KiB grid, and settings that contradict each other. Everything here is pure and may be called
+//! from any thread; nothing opens a file.
 //!
 //! Sources of the table: NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, "GPUDirect
 //! Storage Parameters" (r1.20); Release Notes (1.5 to 1.20); Troubleshooting Guide, "JSON Config

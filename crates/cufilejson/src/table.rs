@@ -213,6 +213,52 @@ mod tests {
         }
     }
 
+    fn words(takes: Takes) -> String {
+        let range = |least: String, most: i64| {
+            if most > i64::from(u32::MAX / 2) {
+                format!("from {least}")
+            } else {
+                format!("{least} to {most}")
+            }
+        };
+        match takes {
+            Switch => "true or false".to_owned(),
+            Number(least, most) => range(least.to_string(), most),
+            Kib(least, most) => {
+                let most = i64::try_from(most).unwrap_or(i64::MAX);
+                format!("{} KiB, multiples of 4", range(least.to_string(), most))
+            }
+            Word(words) => words.join(", "),
+            Words(words) => format!("list of {}", words.join(", ")),
+            Text => "text".to_owned(),
+            Texts => "list of texts".to_owned(),
+            Addresses => "list of IPv4 addresses".to_owned(),
+            Sizes => "list of KiB, multiples of 4, ascending".to_owned(),
+            Counts => "list of numbers from 1".to_owned(),
+            Hex => "32 bits in hexadecimal, as text".to_owned(),
+            Mounts => "mount points, each with a list of IPv4 addresses".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_docs_list_every_key() {
+        let row = |key: &Key| {
+            let default = key.default.map(|value| format!("`{value}`")).unwrap_or_default();
+            let note = match (key.since, key.instead) {
+                (Some(release), _) => format!("since {release}"),
+                (None, Some(other)) => format!("now `{other}`"),
+                (None, None) => String::new(),
+            };
+            format!("| `{}` | {} | {default} | {note} |\n", key.path, words(key.takes))
+        };
+        let table: String = KEYS.iter().map(row).collect();
+        let docs = include_str!("../../../docs/cufile-json.md");
+        assert!(
+            docs.contains(&table),
+            "docs/cufile-json.md: its table is not that of KEYS:\n{table}"
+        );
+    }
+
     #[test]
     fn defaults_are_what_their_keys_take() {
         for key in KEYS.iter().filter(|key| !matches!(key.takes, Words(_))) {

@@ -13,13 +13,11 @@ use crate::Root;
 
 /// Longer files are no configuration.
 const MOST_BYTES: usize = 1 << 20;
-const ANOTHER: &str = "it is of a process of the other machine";
 
-/// Reads the configuration that a process of this one's environment would get. The library itself
-/// is not looked for.
+/// Reads the configuration that a process with these variables would get; without them, the file
+/// at its usual place. The library itself is not looked for.
 #[must_use]
-pub fn read(root: &Root) -> CufileFacts {
-    let environment = environment(root);
+pub fn read(root: &Root, environment: Fact<BTreeMap<String, String>>) -> CufileFacts {
     let named =
         environment.known().and_then(|all| all.get(VARIABLE)).filter(|path| !path.is_empty());
     let path = named.map_or(DEFAULT_PATH, String::as_str).to_owned();
@@ -35,17 +33,6 @@ pub fn read(root: &Root) -> CufileFacts {
         environment,
         library: Fact::unknown("nobody looked for the library"),
     }
-}
-
-fn environment(root: &Root) -> Fact<BTreeMap<String, String>> {
-    if !root.is_live() {
-        return Fact::unknown(ANOTHER);
-    }
-    let all = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok().filter(|name| name.starts_with("CUFILE_"))?;
-        Some((name, value.to_string_lossy().into_owned()))
-    });
-    Fact::Known(all.collect())
 }
 
 fn text(root: &Root, path: &str, named: bool) -> Fact<Option<String>> {
@@ -85,19 +72,29 @@ fn writable(text: &str) -> Fact<bool> {
 mod tests {
     use super::*;
 
+    fn of(root: &Root) -> CufileFacts {
+        read(root, Fact::unknown("nobody told"))
+    }
+
     #[test]
     fn a_tree_with_and_without_the_file() {
         let tree = tempfile::tempdir().unwrap();
         let root = Root::at(tree.path());
-        assert_eq!(read(&root).text.why(), Some("the tree has no etc"));
+        assert_eq!(of(&root).text.why(), Some("the tree has no etc"));
         std::fs::create_dir(tree.path().join("etc")).unwrap();
-        assert_eq!(read(&root).text, Fact::Known(None));
+        assert_eq!(of(&root).text, Fact::Known(None));
         std::fs::write(tree.path().join("etc/cufile.json"), "{}").unwrap();
-        let facts = read(&root);
-        assert_eq!(facts.text, Fact::Known(Some("{}".to_owned())));
-        assert_eq!((facts.path.as_str(), facts.environment.why()), (DEFAULT_PATH, Some(ANOTHER)));
+        let facts = of(&root);
+        assert_eq!(
+            (facts.text, facts.path.as_str()),
+            (Fact::Known(Some("{}".to_owned())), DEFAULT_PATH)
+        );
+        let named = BTreeMap::from([(VARIABLE.to_owned(), "/mine.json".to_owned())]);
+        let facts = read(&root, Fact::Known(named));
+        assert_eq!(facts.path, "/mine.json");
+        assert!(facts.text.why().unwrap().contains("no such file"));
         std::fs::write(tree.path().join("etc/cufile.json"), vec![b' '; MOST_BYTES + 1]).unwrap();
-        assert!(read(&root).text.why().unwrap().contains("1048577 bytes"));
+        assert!(of(&root).text.why().unwrap().contains("1048577 bytes"));
     }
 
     #[test]

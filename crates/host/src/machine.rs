@@ -1,7 +1,7 @@
 //! The whole machine for questions of topology: every reader once, in the order in which they
 //! need each other.
 
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Fact, Machine};
 
 use crate::parse::keep;
 use crate::{
@@ -38,7 +38,7 @@ pub fn read(root: &Root) -> Machine {
         modules,
         config,
         settings,
-        cufile: cufile::read(root),
+        cufile: cufile::read(root, Fact::unknown("the process did not tell its variables")),
         problems,
     }
 }

@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     asks: "Are the keys of cuFile's configuration known, each once, well typed, in range and of \
            use together?",
     why: "cuFile passes over a key that it does not know and may put another value in the place of \
-          one that it does not take, both without a word: the setting that was meant does not hold.",
+          one that it does not take, both without a word: what was meant does not hold.",
     mend: "Correct the key at the line and column that are named.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, GPUDirect Storage \
              Parameters; NVIDIA, gds-diag, config-audit; ranges from cuFileGetParameterMinMaxValue",
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn each_problem_has_its_place() {
         let found = judge(&sample::configured(
-            "{ \"properties\": {\n  \"alow_compat_mode\": true, \"max_direct_io_size_kb\": 1026 },\n\
-             \"zebra\": 1 }",
+            "{ \"properties\": {\n  \"alow_compat_mode\": true, \
+             \"max_direct_io_size_kb\": 1026 },\n\"zebra\": 1 }",
         ));
         let places: Vec<(Severity, &str)> =
             found.iter().map(|found| (found.severity, found.places[0].as_str())).collect();

@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
           through the page cache show the speed of memory, or lose it to a copy.",
     mend: "Mount ext4 with data=ordered (its default) and without sync; use ext4 or XFS for data \
            that GPUs read. `gpuio check --mount DIR --prove` tries O_DIRECT there for real.",
-    source: "Documentation/filesystems/ext4/overview.rst, Data Mode; ext4(5), data=journal; \
+    source: "Documentation/admin-guide/ext4.rst, data=journal; \
              NVIDIA, nvidia-fs, Key Features; NVIDIA, GPUDirect Storage O_DIRECT Requirements \
              Guide; mount(8), sync; zfsprops(7), direct",
     judge,

@@ -11,10 +11,12 @@ pub(super) const RULE: Rule = Rule {
     asks: "Have kernel and NVMe driver what the kernel's own peer-to-peer DMA needs?",
     why: "With it O_DIRECT can go between a drive and GPU memory that the driver offers, without \
           nvidia-fs (Linux 6.2, NVIDIA's open driver). Without it only nvidia-fs is direct.",
-    mend: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y, 6.2 or newer, and \
-           nvme_core.multipath=N on its command line.",
-    source: "Documentation/driver-api/pci/p2pdma.rst; drivers/pci/Kconfig, PCI_P2PDMA; NVIDIA, \
-             GPUDirect Storage, PCI P2PDMA mode",
+    mend: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y, 6.2 or newer, with \
+           nvme_core.multipath=N on its command line, and NVIDIA's open driver with \
+           NVreg_RegistryDwords=\"RMForceStaticBar1=1;RmForceDisableIomapWC=1;\".",
+    source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, NVMe P2PDMA \
+             Troubleshooting; Documentation/driver-api/pci/p2pdma.rst; drivers/pci/Kconfig, \
+             PCI_P2PDMA; block/bio.c, FOLL_PCI_P2PDMA (Linux 6.2)",
     judge,
 };
 
@@ -26,6 +28,11 @@ fn judge(machine: &Machine) -> Vec<Found> {
     }
     let mut found = vec![configuration(machine)];
     found.extend(release(machine));
+    if machine.settings.open_driver == Fact::Known(false) {
+        let seen =
+            "NVIDIA's driver is the closed one: only the open one offers GPU memory to peers";
+        found.push(Found::info(seen).mend("install the open driver (nvidia-open), 565 or later"));
+    }
     let multipath = module(machine, "nvme_core").and_then(|nvme| nvme.parameters.get("multipath"));
     if multipath.is_some_and(|value| value == "Y") {
         let seen = "NVMe's own multipath is on, which NVIDIA's guide switches off for this mode";
@@ -78,7 +85,10 @@ mod tests {
         let mut nvme = sample::module("nvme_core", true);
         nvme.parameters.insert("multipath".to_owned(), "Y".to_owned());
         machine.modules.push(nvme);
-        let last = judge(&machine).pop().unwrap();
+        machine.settings.open_driver = Fact::Known(false);
+        let mut found = judge(&machine);
+        let last = found.pop().unwrap();
+        assert!(found.pop().unwrap().seen.contains("closed"));
         assert!(last.mend.unwrap().contains("nvme_core.multipath=N"));
     }
 

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Lanes, Machine, NicFacts, PciFacts, PciPort};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{data_nics, gpu_name, nic_name, without_gpu};
+use crate::machine::{data_nics, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "shared-uplink",
@@ -15,16 +15,16 @@ pub(super) const RULE: Rule = Rule {
           to the root complex, which cards and GPUs below it share.",
     mend: "Read into GPUs below the same switch over RDMA, or reach the server through a card of \
            another switch.",
-    source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, PCIe topology of the \
-             DGX-2 (two network cards and two GPUs per switch); PCI Express Base Specification, \
-             Switches",
+    source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, nvidia-smi topo of a \
+             DGX-2 (two network cards and four GPUs below a root port); PCI Express Base \
+             Specification, Switches",
     judge,
 };
 
 /// A switch's link up, and what hangs below.
 struct Uplink<'m> {
     port: &'m PciFacts,
-    gpus: Vec<&'m str>,
+    gpus: usize,
     nics: Vec<&'m NicFacts>,
 }
 
@@ -43,8 +43,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
         }
         let Some(port) = top(&way) else { continue };
         match uplinks.iter_mut().find(|uplink| uplink.port.address == port.address) {
-            Some(uplink) => uplink.gpus.push(gpu_name(gpu)),
-            None => uplinks.push(Uplink { port, gpus: vec![gpu_name(gpu)], nics: Vec::new() }),
+            Some(uplink) => uplink.gpus += 1,
+            None => uplinks.push(Uplink { port, gpus: 1, nics: Vec::new() }),
         }
     }
     for nic in data_nics(machine) {
@@ -69,10 +69,8 @@ fn top<'m>(way: &[&'m PciFacts]) -> Option<&'m PciFacts> {
 }
 
 fn one(uplink: &Uplink<'_>) -> Found {
-    let names: Vec<&str> = uplink.nics.iter().map(|nic| nic_name(nic)).collect();
-    let places = std::iter::once(uplink.port.address.as_str())
-        .chain(uplink.gpus.iter().copied())
-        .chain(names.iter().copied());
+    // The switch names its devices; those of several switches would not be told apart.
+    let places = [uplink.port.address.as_str()];
     let rates: Option<Vec<u64>> = uplink.nics.iter().map(|nic| megabits(nic)).collect();
     let (Some(rates), Some(link)) = (rates, link_megabits(uplink.port.link_now)) else {
         let seen = "network cards and GPUs share this link up; its rate or that of a card is not \
@@ -81,9 +79,10 @@ fn one(uplink: &Uplink<'_>) -> Found {
     };
     let sum: u64 = rates.iter().sum();
     let seen = format!(
-        "{} and {} share one link up: the cards bring {} Gb/s, the link has {} Gb/s",
+        "{} and {} below the switch share its one link up: the cards bring {} Gb/s, the link has \
+         {} Gb/s",
         crate::machine::count(uplink.nics.len(), "network card"),
-        crate::machine::count(uplink.gpus.len(), "GPU"),
+        crate::machine::count(uplink.gpus, "GPU"),
         sum / 1000,
         link / 1000,
     );

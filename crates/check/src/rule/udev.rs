@@ -14,7 +14,8 @@ pub(super) const RULE: Rule = Rule {
           KvikIO falls back to POSIX without a word.",
     mend: "In a container: start it with `-v /run/udev:/run/udev:ro`. On a machine: \
            `systemctl start systemd-udevd` and `udevadm trigger`.",
-    source: "udev(7); KvikIO, compatibility mode (tests whether /run/udev is there); cuFile's code \
+    source: "udev(7); KvikIO, Runtime Settings, KVIKIO_COMPAT_MODE (falls back where /run/udev \
+             can't be read); cuFile's code \
              5027 as seen in containers",
     judge,
 };

@@ -3,11 +3,13 @@
 mod pair;
 mod prove;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use gpuio_check::prove::Proof;
 use gpuio_check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
-use gpuio_record::facts::Machine;
+use gpuio_host::Root;
+use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::Check;
 use crate::failure::Failure;
@@ -30,6 +32,9 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     };
     let rules = rules(check)?;
     let mut machine = topo::read(&check.from)?.machine;
+    if check.from.is_empty() {
+        machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));
+    }
     let page = match &check.mount {
         None => Page { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None },
         Some(path) => {
@@ -49,6 +54,15 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// The variables that go before cuFile's file.
+fn variables() -> BTreeMap<String, String> {
+    let all = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with("CUFILE_"))?;
+        Some((name, value.to_string_lossy().into_owned()))
+    });
+    all.collect()
 }
 
 /// What is printed.

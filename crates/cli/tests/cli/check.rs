@@ -149,3 +149,17 @@ fn mounts_and_gpus_that_are_not_there_are_refused() {
     refused("check --from tree --mount /data", &["/data", "no mount"]);
     refused("check --from tree --mount /data --prove", &["--prove"]);
 }
+
+#[test]
+fn variables_go_before_the_file() {
+    let dir = scratch();
+    put(dir.path(), "mine.json", r#"{ "properties": { "force_compat_mode": false } }"#);
+    let run = |forced: &str| {
+        let mut command = command(dir.path());
+        command.env("CUFILE_ENV_PATH_JSON", dir.path().join("mine.json"));
+        command.env("CUFILE_FORCE_COMPAT_MODE", forced);
+        finish(command.args(words("check --only compat-mode --format json"))).exits(0).json()
+    };
+    assert_eq!(run("1")["findings"][0]["places"][0], "CUFILE_FORCE_COMPAT_MODE=1");
+    assert_eq!(run("0")["findings"][0]["severity"], "info");
+}

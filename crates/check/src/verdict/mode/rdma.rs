@@ -12,8 +12,8 @@ pub(super) const MODE: Mode = Mode {
     name: "rdma",
     is: "cuFile, direct between network card and GPU over RDMA",
     source: "NVIDIA, nvidia-fs, Key Features (NFS over RDMA, Lustre, BeeGFS); NVIDIA, GPUDirect \
-             Storage Installation and Troubleshooting Guide, WekaFS and IBM Spectrum Scale; NVIDIA, \
-             GPUDirect RDMA (nvidia-peermem)",
+             Storage Installation and Troubleshooting Guide, WekaFS and IBM Spectrum Scale; \
+             NVIDIA, GPUDirect RDMA (nvidia-peermem)",
     needs,
 };
 

@@ -104,6 +104,10 @@ pub(super) fn no_translation(pair: &Pair<'_>) -> Need {
         let of = |domain: &String| domain.starts_with(prefix);
         functions.iter().any(|function| function.iommu_domain.as_ref().is_some_and(of))
     };
+    let units = &pair.machine.settings.iommu_units;
+    if kind("DMA") && units.iter().any(|unit| unit.contains("smmu")) {
+        return Need::yes("an SMMU translates their DMA, as NVIDIA wants it on Grace");
+    }
     if kind("DMA") {
         return Need::unknown("an IOMMU translates the DMA of GPU or drives: direct I/O may fail")
             .mend("boot with `iommu=pt`");

@@ -1,7 +1,7 @@
 //! `--prove`: a real I/O where the verdict was made.
 //!
-//! Each path runs in a process of its own, since NVIDIA's library can end the one that it is in, and
-//! reads its configuration once. The loads are those of `gpuio bench`, with its guards.
+//! Each path runs in a process of its own, since NVIDIA's library can end the one that it is in,
+//! and reads its configuration once. The loads are those of `gpuio bench`, with its guards.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
