@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use gpuio_cufilejson::{DEFAULT_PATH, VARIABLE};
 use serde_json::{Map, Value};
 
-
 /// Why a configuration can't be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

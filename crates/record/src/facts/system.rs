@@ -82,7 +82,7 @@ pub struct Settings {
     /// Whether `/run/udev` is there: libraries that ask udev about devices fail without it.
     pub udev_runtime: Fact<bool>,
     /// Storage drivers that are registered with nvidia-fs (`nvme`, `nvme_rdma`, `rpcrdma`,
-    /// `lustre`, …): `/proc/driver/nvidia-fs/modules`. Others can't move bytes through it.
+    /// `lnet`, …): `/proc/driver/nvidia-fs/modules`. Others can't move bytes through it.
     pub nvidia_fs_drivers: Fact<Vec<String>>,
     /// Whether NVIDIA's driver is the open one (`/proc/driver/nvidia/version`).
     pub open_driver: Fact<bool>,

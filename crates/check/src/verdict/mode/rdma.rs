@@ -11,16 +11,17 @@ use crate::verdict::{Answer, Need, Pair, gpu};
 pub(super) const MODE: Mode = Mode {
     name: "rdma",
     is: "cuFile, direct between network card and GPU over RDMA",
-    source: "NVIDIA, nvidia-fs, Key Features (NFS over RDMA, Lustre, BeeGFS); NVIDIA, GPUDirect \
-             Storage Installation and Troubleshooting Guide, WekaFS and IBM Spectrum Scale; \
-             NVIDIA, GPUDirect RDMA (nvidia-peermem)",
+    source: "NVIDIA, nvidia-fs, Key Features; NVIDIA/gds-nvidia-fs, nvfs-dma.c, modules_list; \
+             NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, WekaFS and IBM Spectrum \
+             Scale; NVIDIA, GPUDirect RDMA (nvidia-peermem)",
     needs,
 };
 
 fn needs(pair: &Pair<'_>) -> Vec<Need> {
     let own = match pair.mount.kind {
         MountKind::Nfs => nfs(pair),
-        MountKind::Lustre | MountKind::Beegfs => vec![module_of_kernel(pair), active_card(pair)],
+        MountKind::Lustre => kernel_client(pair, "lnet"),
+        MountKind::Beegfs => kernel_client(pair, "beegfs"),
         MountKind::Weka | MountKind::Gpfs => user_space(pair),
         _ => {
             let disks = layer::below(pair.machine, pair.mount);
@@ -40,6 +41,18 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
 
 fn module_of_kernel(pair: &Pair<'_>) -> Need {
     gpu::loaded(pair, "nvidia_fs", "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds)")
+}
+
+/// A client in the kernel, by the name under which it registers with nvidia-fs.
+fn kernel_client(pair: &Pair<'_>, driver: &str) -> Vec<Need> {
+    let loaded = module_of_kernel(pair);
+    let is_loaded = loaded.met == Answer::Yes;
+    let mut needs = vec![loaded, active_card(pair)];
+    if is_loaded {
+        let mend = "install the maker's client that is built with GPUDirect Storage";
+        needs.push(shared::registered(pair, driver, mend));
+    }
+    needs
 }
 
 fn nfs(pair: &Pair<'_>) -> Vec<Need> {
