@@ -12,8 +12,8 @@ pub(super) const MODE: Mode = Mode {
     name: "rdma",
     is: "cuFile, direct between network card and GPU over RDMA",
     source: "NVIDIA, nvidia-fs, Key Features; NVIDIA/gds-nvidia-fs, nvfs-dma.c, modules_list; \
-             NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, WekaFS and IBM Spectrum \
-             Scale; NVIDIA, GPUDirect RDMA (nvidia-peermem)",
+             NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, WekaFS and IBM \
+             Spectrum Scale; NVIDIA, GPUDirect RDMA (nvidia-peermem)",
     needs,
 };
 
