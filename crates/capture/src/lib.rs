@@ -10,6 +10,7 @@
 //! than a machine can have.
 
 mod by_path;
+mod cufile_json;
 mod error;
 mod gdscheck;
 mod hwloc;
@@ -62,7 +63,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 10] = [
+pub const KINDS: [Kind; 11] = [
     hwloc::KIND,
     lspci_tree::KIND,
     lspci_verbose::KIND,
@@ -73,6 +74,7 @@ pub const KINDS: [Kind; 10] = [
     mdstat::KIND,
     gdscheck::KIND,
     mounts::KIND,
+    cufile_json::KIND,
 ];
 
 /// The kind that a text looks like; `None` when it looks like none.

@@ -2,18 +2,22 @@
 
 use serde::Serialize;
 
-use crate::Finding;
+use crate::prove::Proof;
+use crate::{Finding, Verdict};
 
 #[derive(Serialize)]
 struct Page<'f> {
     schema: &'static str,
     findings: &'f [Finding],
+    verdict: Option<&'f Verdict>,
+    proof: Option<&'f Proof>,
 }
 
-/// All findings in one object: `{"schema": "gpuio-check-v1", "findings": […]}`.
+/// All of it in one object: `{"schema": "gpuio-check-v1", "findings": […], "verdict": …,
+/// "proof": …}`, the last two `null` where nobody asked for them.
 #[must_use]
-pub fn render(findings: &[Finding]) -> String {
-    let page = Page { schema: "gpuio-check-v1", findings };
+pub fn render(findings: &[Finding], verdict: Option<&Verdict>, proof: Option<&Proof>) -> String {
+    let page = Page { schema: "gpuio-check-v1", findings, verdict, proof };
     // Strings and enums only: there is nothing that could fail.
     let mut text = serde_json::to_string_pretty(&page).unwrap_or_default();
     text.push('\n');
@@ -29,8 +33,9 @@ mod tests {
     fn every_finding_is_there_with_its_words() {
         let rules: Vec<_> = RULES.iter().collect();
         let findings = check(&sample::gpu_and_drive_below_a_switch(), &rules);
-        let page: serde_json::Value = serde_json::from_str(&render(&findings)).unwrap();
+        let page: serde_json::Value = serde_json::from_str(&render(&findings, None, None)).unwrap();
         assert_eq!(page["schema"], "gpuio-check-v1");
+        assert!(page["verdict"].is_null() && page["proof"].is_null());
         assert_eq!(page["findings"].as_array().unwrap().len(), findings.len());
         assert_eq!(page["findings"][0]["rule"], findings[0].rule);
         assert_eq!(page["findings"][0]["severity"], findings[0].severity.word());

@@ -8,14 +8,20 @@
 //!
 //! [`Machine`]: gpuio_record::facts::Machine
 
+mod configuration;
 mod finding;
 pub mod gdscheck;
 pub mod json;
 mod machine;
+pub mod prove;
 mod rule;
 #[cfg(test)]
 mod sample;
 pub mod text;
+mod verdict;
 
 pub use finding::{Finding, Found, Severity};
 pub use rule::{RULES, Rule, check, find};
+pub use verdict::{
+    Answer, Gpu, MODES, Mode, ModeVerdict, Need, Pair, Verdict, gpu_of, mount_of, narrow, verdict,
+};

@@ -1,36 +1,16 @@
 //! Questions to a machine that several rules ask.
 
 use gpuio_record::facts::{
-    BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, ModuleFacts, NfsFacts, NicFacts,
-    PciFacts,
+    BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, ModuleFacts, MountFacts,
+    MountedStorage, NfsFacts, NicFacts,
 };
 
 use crate::finding::Found;
 
-/// The function at `address`.
-pub(crate) fn function<'m>(machine: &'m Machine, address: &str) -> Option<&'m PciFacts> {
-    machine.pci.iter().find(|function| function.address == address)
-}
-
-/// The function at `address` and the bridges above it, nearest first. Captures may name a bridge
-/// that is not in the list, or even a ring: the way ends there.
-pub(crate) fn way_up<'m>(machine: &'m Machine, address: &str) -> Vec<&'m PciFacts> {
-    let mut way: Vec<&PciFacts> = Vec::new();
-    let mut next = Some(address);
-    while let Some(found) = next.and_then(|address| function(machine, address)) {
-        if way.iter().any(|seen| seen.address == found.address) {
-            break;
-        }
-        way.push(found);
-        next = found.parent.as_deref();
-    }
-    way
-}
-
 /// Where the way up of `address` ends: its root port, and the host bridge above. `None` where the
 /// way is not known.
 pub(crate) fn root_port<'m>(machine: &'m Machine, address: &str) -> Option<(&'m str, &'m str)> {
-    let way = way_up(machine, address);
+    let way = machine.way_up(address);
     let top = way.last()?;
     if top.parent.is_some() {
         return None;
@@ -118,6 +98,13 @@ pub(crate) const MODULES_NOT_READ: &str =
 pub(crate) const KERNEL_NOT_READ: &str =
     "the kernel's own files are not among what was read; run it on the machine itself";
 
+/// The kernel's release as two numbers.
+pub(crate) fn linux(machine: &Machine) -> Option<(u32, u32)> {
+    let release = machine.host.kernel.release.as_deref()?;
+    let mut numbers = release.split(['.', '-']).map_while(|word| word.parse::<u32>().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
 /// What a rule about GPUs says where there is none; `None` where there are some.
 pub(crate) fn without_gpu(machine: &Machine) -> Option<Found> {
     if !machine.gpus.is_empty() {
@@ -157,6 +144,12 @@ pub(crate) fn interface<'m>(machine: &'m Machine, name: &str) -> Option<&'m Inte
     all.find(|interface| interface.name == name)
 }
 
+/// Whether a mount has this option, be it of the mount or of the file system.
+pub(crate) fn has_option(mount: &MountedStorage, option: &str) -> bool {
+    let MountFacts { options, super_options, .. } = &mount.mount;
+    options.iter().chain(super_options).any(|one| one == option)
+}
+
 /// `1 drive`, `2 drives`.
 pub(crate) fn count(number: usize, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
@@ -172,7 +165,7 @@ mod tests {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         let up = machine.pci.iter_mut().find(|f| f.address == sample::ROOT).unwrap();
         up.parent = Some(sample::UP.to_owned());
-        assert_eq!(way_up(&machine, sample::GPU).len(), 4);
+        assert_eq!(machine.way_up(sample::GPU).len(), 4);
         assert_eq!(root_port(&machine, sample::GPU), None);
     }
 

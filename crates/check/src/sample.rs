@@ -101,3 +101,11 @@ pub(crate) fn gpu_and_drive_below_a_switch() -> Machine {
     machine.host.numa.nodes = vec![NumaNode { node: 0, ..NumaNode::default() }];
     machine
 }
+
+/// The same with a configuration of cuFile.
+pub(crate) fn configured(text: &str) -> Machine {
+    let mut machine = gpu_and_drive_below_a_switch();
+    machine.cufile.path = "/etc/cufile.json".to_owned();
+    machine.cufile.text = Fact::Known(Some(text.to_owned()));
+    machine
+}

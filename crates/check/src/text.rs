@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+pub use crate::verdict::render as verdict;
 use crate::{Finding, Rule, Severity};
 
 /// A place list longer than this is cut, and its length told.
@@ -32,8 +33,8 @@ pub fn render(findings: &[Finding], width: usize) -> String {
 }
 
 fn one(out: &mut String, finding: &Finding, width: usize) {
-    wrap(out, &format!("  {:<15} ", finding.rule), &finding.seen, width);
-    let indent = format!("  {:<15} ", "");
+    wrap(out, &format!("  {:<16} ", finding.rule), &finding.seen, width);
+    let indent = format!("  {:<16} ", "");
     if !finding.places.is_empty() {
         let more = finding.places.len().saturating_sub(PLACES);
         let mut places = finding.places[..finding.places.len().min(PLACES)].join(", ");
@@ -54,7 +55,7 @@ fn one(out: &mut String, finding: &Finding, width: usize) {
 }
 
 /// `text` behind `head`, with the lines after the first indented as far.
-fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
+pub(crate) fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
     let indent = head.chars().count();
     let mut line = head.to_owned();
     let mut bare = true;

@@ -64,8 +64,19 @@ pub(crate) struct Check {
     /// Say what this rule asks, why, what mends it, and where it is from
     #[arg(long, value_name = "RULE")]
     pub(crate) explain: Option<String>,
+    /// Only what lies between this file or directory and a GPU, and which ways will work there:
+    /// nvidia-fs, p2pdma, rdma, compat, gpuio, host
+    #[arg(long, value_name = "PATH")]
+    pub(crate) mount: Option<PathBuf>,
+    /// The GPU beside --mount: number, PCI address, or software [the first]
+    #[arg(long, value_name = "GPU", requires = "mount")]
+    pub(crate) gpu: Option<String>,
+    /// Try it: O_DIRECT and a second of verified reads over each path, in a directory of our own
+    /// below --mount that goes afterwards
+    #[arg(long, requires = "mount", conflicts_with = "from")]
+    pub(crate) prove: bool,
     /// Another machine: a directory with copies of its /sys and /proc, or files with what gdscheck
-    /// -p, lspci -vv, nvidia-smi, mount and others printed there [this machine]
+    /// -p, lspci -vv, nvidia-smi, mount and others printed there, and its cufile.json [this machine]
     #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
     /// text or json [text]

@@ -11,12 +11,8 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use gpuio_cufilejson::{DEFAULT_PATH, VARIABLE};
 use serde_json::{Map, Value};
-
-/// The variable that names cuFile's configuration.
-const VARIABLE: &str = "CUFILE_ENV_PATH_JSON";
-/// Where the configuration lies otherwise.
-const DEFAULT: &str = "/etc/cufile.json";
 
 /// Why a configuration can't be made.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +110,7 @@ impl Base {
     pub fn of_this_process() -> Result<Base, ConfigError> {
         match std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
             Some(path) => Base::read(Path::new(&path)),
-            None if Path::new(DEFAULT).exists() => Base::read(Path::new(DEFAULT)),
+            None if Path::new(DEFAULT_PATH).exists() => Base::read(Path::new(DEFAULT_PATH)),
             None => Ok(Base::default()),
         }
     }
@@ -126,7 +122,7 @@ impl Base {
     pub fn read(path: &Path) -> Result<Base, ConfigError> {
         let wrong = |why: String| ConfigError::Read { path: path.to_owned(), why };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let keys = parse(&text).map_err(wrong)?;
+        let keys = gpuio_cufilejson::keys(&text).map_err(wrong)?;
         Ok(Base { path: Some(path.to_owned()), keys })
     }
 
@@ -136,15 +132,6 @@ impl Base {
         let mut flat = BTreeMap::new();
         flatten("", &self.keys, &mut flat);
         flat
-    }
-}
-
-fn parse(text: &str) -> Result<Map<String, Value>, String> {
-    let options = jsonc_parser::ParseOptions::default();
-    let value = jsonc_parser::parse_to_serde_value::<Value>(text, &options);
-    match value.map_err(|error| error.to_string())? {
-        Value::Object(keys) => Ok(keys),
-        _ => Err("it is no JSON object".to_owned()),
     }
 }
 

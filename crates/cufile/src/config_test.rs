@@ -1,3 +1,5 @@
+use gpuio_cufilejson::keys as parse;
+
 use super::*;
 
 /// As NVIDIA's own files are: comments, a trailing comma, a key that comes twice.

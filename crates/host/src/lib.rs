@@ -12,6 +12,7 @@
 pub mod block;
 pub mod build_config;
 pub mod cpu;
+pub mod cufile;
 pub mod drive;
 mod error;
 mod facts;

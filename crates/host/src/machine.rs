@@ -1,12 +1,12 @@
 //! The whole machine for questions of topology: every reader once, in the order in which they
 //! need each other.
 
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Fact, Machine};
 
 use crate::parse::keep;
 use crate::{
-    HostError, Root, build_config, collect, drive, module, mount, mounted, nic, nvidia_gpu, pci,
-    settings,
+    HostError, Root, build_config, collect, cufile, drive, module, mount, mounted, nic, nvidia_gpu,
+    pci, settings,
 };
 
 /// Reads the machine. Never fails: what could not be read or understood is listed in `problems`,
@@ -39,6 +39,7 @@ pub fn read(root: &Root) -> Machine {
         config,
         settings,
         gdscheck: None,
+        cufile: cufile::read(root, Fact::unknown("the process did not tell its variables")),
         problems,
     }
 }

@@ -5,11 +5,14 @@
 //! while the module's parameter `rw_stats_enabled` is 1, which is not the default. The line `Ops`
 //! is not read: it holds operations in flight, and 0 there says nothing.
 
+use gpuio_record::facts::Fact;
+
+use crate::parse::keep;
 use crate::{HostError, Malformed, Root};
 
 const STATS: &str = "proc/driver/nvidia-fs/stats";
+const DRIVERS: &str = "proc/driver/nvidia-fs/modules";
 const RW_STATS: &str = "sys/module/nvidia_fs/parameters/rw_stats_enabled";
-const REGISTERED: &str = "proc/driver/nvidia-fs/modules";
 const MIB: u64 = 1 << 20;
 
 /// One direction's counters since the module was loaded or its statistics were reset.
@@ -73,22 +76,19 @@ pub fn sample(root: &Root) -> Result<Option<NvidiaFsSample>, HostError> {
     Ok(Some(sample))
 }
 
-/// Drivers of storage that have registered with nvidia-fs, by the names of their modules (`nvme`,
-/// `rpcrdma`, `lnet`): `/proc/driver/nvidia-fs/modules` (nvidia-fs 2.7 to 2.2x). `None` where there
-/// is no such file.
-///
-/// # Errors
-/// [`HostError`] when the file can't be read.
-pub fn registered(root: &Root) -> Result<Option<Vec<String>>, HostError> {
-    let text = root.read(REGISTERED)?;
-    Ok(text.map(|text| parse_registered(&text.body)))
+/// Storage drivers that have registered with the module, by name: a line `nvme: 1` each. What
+/// cannot be read goes to `problems`.
+pub fn drivers(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<String>> {
+    let text = keep(root.read(DRIVERS), problems);
+    let names = text.map(|text| parse_drivers(&text.body));
+    Fact::or_unknown(names, "/proc/driver/nvidia-fs/modules is not there")
 }
 
-/// Parses the list: a module's name begins each line, with a colon or blank behind it or nothing.
+/// Parses the list of registered drivers: the first word of each line.
 #[must_use]
-pub fn parse_registered(text: &str) -> Vec<String> {
-    let name = |line: &str| line.split([':', ' ', '\t']).next().unwrap_or_default().to_owned();
-    text.lines().map(|line| name(line.trim())).filter(|name| !name.is_empty()).collect()
+pub fn parse_drivers(text: &str) -> Vec<String> {
+    let words = text.lines().filter_map(|line| line.split([':', ' ', '\t']).next());
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// Parses the statistics; `counts` stays `None`, as it is not in this file. Unknown lines are
@@ -138,4 +138,14 @@ pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
 fn inside(text: &str) -> Option<String> {
     let (word, _) = text.split_once(')')?;
     Some(word.trim().to_owned()).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_are_the_first_words() {
+        assert_eq!(parse_drivers("wekafsio: 1\nnvme: 1\n\n"), ["wekafsio", "nvme"]);
+    }
 }

@@ -52,18 +52,9 @@ fn gpu(root: &Root, function: &PciFacts, problems: &mut Vec<HostError>) -> GpuFa
     }
 }
 
-/// Whether the kernel driver that is loaded is NVIDIA's open one: `/proc/driver/nvidia/version`,
-/// whose first line names the `Open Kernel Module` or just the `Kernel Module` (drivers 515 to
-/// 580). `None` without the driver.
-///
-/// # Errors
-/// [`HostError`] when the file can't be read.
-pub fn is_open_driver(root: &Root) -> Result<Option<bool>, HostError> {
-    let text = root.read("proc/driver/nvidia/version")?;
-    Ok(text.and_then(|text| parse_is_open(&text.body)))
-}
-
-/// Parses `/proc/driver/nvidia/version`; `None` for a text that names no kernel module.
+/// Parses `/proc/driver/nvidia/version`: whether the kernel driver that is loaded is NVIDIA's open
+/// one. Its first line names the `Open Kernel Module` or just the `Kernel Module` (drivers 515 to
+/// 580); `None` for a text that names neither.
 #[must_use]
 pub fn parse_is_open(text: &str) -> Option<bool> {
     let (_, line) = field(text, "NVRM version")?;

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::facts::Settings;
+use gpuio_record::facts::{Fact, Settings};
 
 use crate::parse::{keep, parse_cpu_list};
-use crate::{HostError, Root};
+use crate::{HostError, Root, nvidia_fs, nvidia_gpu};
 
 /// How arguments begin that are kept. A dot or `=` or nothing may follow, so `iommu` is not
 /// `iommufoo`, but `iommu.passthrough` and `iommu=pt` are.
@@ -43,8 +43,26 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Settings {
         numa_balancing: keep(root.number("proc/sys/kernel/numa_balancing"), problems),
         zone_reclaim_mode: keep(root.number("proc/sys/vm/zone_reclaim_mode"), problems),
         governors: governors(root, problems),
-        udev_runtime: root.join("run/udev").exists(),
+        udev_runtime: udev_runtime(root),
+        nvidia_fs_drivers: nvidia_fs::drivers(root, problems),
+        open_driver: open_driver(root, problems),
     }
+}
+
+/// A tree that was copied without `/run` says nothing.
+fn udev_runtime(root: &Root) -> Fact<bool> {
+    if root.is_live() || root.join("run").is_dir() {
+        Fact::Known(root.join("run/udev").exists())
+    } else {
+        Fact::unknown("the tree has no run")
+    }
+}
+
+/// Whether NVIDIA's driver is the open one.
+fn open_driver(root: &Root, problems: &mut Vec<HostError>) -> Fact<bool> {
+    let text = keep(root.read("proc/driver/nvidia/version"), problems);
+    let open = text.and_then(|text| nvidia_gpu::parse_is_open(&text.body));
+    Fact::or_unknown(open, "/proc/driver/nvidia/version is not there, or does not tell")
 }
 
 /// The arguments of the kernel's command line that concern I/O.

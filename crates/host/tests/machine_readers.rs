@@ -246,7 +246,7 @@ fn settings_keep_to_what_concerns_io() {
     assert_eq!(settings.iommu_units, ["dmar0"]);
     let governors: Vec<_> = settings.governors.into_iter().collect();
     assert_eq!(governors, [("performance".to_owned(), 1), ("powersave".to_owned(), 3)]);
-    assert!(!settings.udev_runtime);
+    assert_eq!(settings.udev_runtime.why(), Some("the tree has no run"));
 }
 
 #[test]

@@ -78,12 +78,14 @@ fn reads_and_writes_count_only_while_the_parameter_says_so() {
 #[test]
 fn modules_that_registered_with_nvidia_fs() {
     let dir = tree(Some(OLD), None, b"");
-    assert_eq!(nvidia_fs::registered(&Root::at(dir.path())).unwrap(), None);
+    let mut problems = Vec::new();
+    let mut drivers = || nvidia_fs::drivers(&Root::at(dir.path()), &mut problems);
+    assert_eq!(drivers().known(), None);
     let place = dir.path().join("proc/driver/nvidia-fs/modules");
     std::fs::write(place, "nvme: 1\nrpcrdma: 1\n").unwrap();
-    let registered = nvidia_fs::registered(&Root::at(dir.path())).unwrap().unwrap();
-    assert_eq!(registered, ["nvme", "rpcrdma"]);
-    assert!(nvidia_fs::parse_registered("\n \n").is_empty());
+    assert_eq!(drivers().known().unwrap(), &["nvme", "rpcrdma"]);
+    assert!(nvidia_fs::parse_drivers("\n \n").is_empty());
+    assert!(problems.is_empty(), "{problems:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 pub(crate) mod ceiling;
 pub mod dataset;
+pub mod direct_try;
 pub mod machine;
 pub mod pace;
 pub mod pattern;

@@ -5,6 +5,7 @@
 //! hidden from this process, or because the thing does not exist. A unit is the last word of a
 //! field's name: `_bytes`, `_ns`, `_kib`; a field without one is a count or a name.
 
+mod cufile;
 mod drive;
 mod gdscheck;
 mod gpu;
@@ -16,7 +17,9 @@ mod pci;
 mod storage;
 mod system;
 mod target;
+mod way_up;
 
+pub use cufile::CufileFacts;
 pub use drive::{ArrayFacts, BlockDevice, DriveLink, NvmeController, NvmeFacts};
 pub use gdscheck::{GdsCheck, GdsGpu, GdsLine, GdsNote};
 pub use gpu::{Bar1Facts, GpuFacts, NvLinkEnd, NvLinkPeer, PcieGeneration};
@@ -36,3 +39,4 @@ pub use system::{KernelConfig, Machine, ModuleFacts, Settings};
 pub use target::{
     BlockTarget, Holder, MountedAt, OtherKind, Signature, TargetFacts, TargetKind, Unchecked,
 };
+pub use way_up::climb;

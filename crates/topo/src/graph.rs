@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 
-use gpuio_record::facts::{Machine, PciFacts, PciPort};
+use gpuio_record::facts::{Machine, PciFacts, PciPort, climb};
 
 use crate::Link;
-
-/// More bridges above each other than any machine has: buses have 8 bits.
-const DEEPEST: usize = 256;
 
 /// What a function is on a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,12 +64,9 @@ impl<'m> Graph<'m> {
 
     /// The way up from a function; `None` when nobody told of the function.
     pub(crate) fn way(&self, address: &str) -> Option<Way<'m>> {
-        let mut above = vec![self.function(address)?];
-        while let Some(parent) = above.last().and_then(|last| last.parent.as_deref()) {
-            match self.function(parent) {
-                Some(parent) if above.len() < DEEPEST => above.push(parent),
-                _ => break,
-            }
+        let above = climb(address, |address| self.function(address));
+        if above.is_empty() {
+            return None;
         }
         let host_bridge = above.iter().find_map(|one| one.host_bridge.as_deref());
         let mut steps: Vec<Step<'m>> = Vec::with_capacity(above.len());

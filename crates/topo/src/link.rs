@@ -1,6 +1,7 @@
 //! One PCIe link, with both ends' maxima.
 
 use gpuio_record::facts::{Lanes, PciFacts};
+use gpuio_units::human_transfers;
 use serde::Serialize;
 
 /// The link above a function, up to the port that it hangs on.
@@ -86,10 +87,7 @@ fn less(now: Lanes, most: Lanes) -> bool {
 }
 
 fn lanes_text(lanes: Lanes) -> Option<String> {
-    let speed = lanes.mega_transfers.map(|mega| match mega % 1000 {
-        0 => format!("{} GT/s", mega / 1000),
-        _ => format!("{}.{} GT/s", mega / 1000, mega % 1000 / 100),
-    });
+    let speed = lanes.mega_transfers.map(human_transfers);
     match (speed, lanes.width) {
         (Some(speed), Some(width)) => Some(format!("{speed} x{width}")),
         (Some(speed), None) => Some(speed),

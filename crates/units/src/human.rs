@@ -31,6 +31,16 @@ pub fn human_ns(ns: f64) -> String {
     scaled(ns, 1000.0, &TIME)
 }
 
+/// Transfers per second of one lane of a link, given in millions, as PCI Express names its speeds:
+/// `16 GT/s`, `2.5 GT/s`.
+#[must_use]
+pub fn human_transfers(millions: u64) -> String {
+    match millions % 1000 / 100 {
+        0 => format!("{} GT/s", millions / 1000),
+        tenths => format!("{}.{tenths} GT/s", millions / 1000),
+    }
+}
+
 fn scaled(value: f64, base: f64, units: &[&str]) -> String {
     if !value.is_finite() {
         return "n/a".to_owned();

@@ -19,7 +19,7 @@ mod percent;
 pub use bytes::{format_bytes, parse_bytes};
 pub use duration::{format_duration_ns, parse_duration_ns};
 pub use error::UnitError;
-pub use human::{human_bytes, human_count, human_ns, human_rate};
+pub use human::{human_bytes, human_count, human_ns, human_rate, human_transfers};
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
 pub use percent::parse_percent;
 

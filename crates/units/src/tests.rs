@@ -291,3 +291,9 @@ proptest! {
         prop_assert_eq!(parse_bytes(&text), Ok((whole << 20) + (quarter << 18)));
     }
 }
+
+#[test]
+fn speeds_of_links_have_a_decimal_where_they_need_it() {
+    let words = [2500, 5000, 8000, 32_000, 64_000].map(human_transfers);
+    assert_eq!(words, ["2.5 GT/s", "5 GT/s", "8 GT/s", "32 GT/s", "64 GT/s"]);
+}

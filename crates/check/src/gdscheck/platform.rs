@@ -4,7 +4,7 @@ use gpuio_record::facts::{Bar1Facts, Fact, GdsCheck, GdsGpu, GdsNote, GpuFacts, 
 
 use super::Software;
 use crate::machine::{
-    KERNEL_NOT_READ, MODULES_NOT_READ, count, function, kernel_was_read, module, modules_were_read,
+    KERNEL_NOT_READ, MODULES_NOT_READ, count, kernel_was_read, module, modules_were_read,
 };
 use crate::rule::acs;
 
@@ -30,7 +30,7 @@ fn one(machine: &Machine, gpu: &GpuFacts) -> GdsGpu {
 
 /// In gdscheck's words, which do not tell passing through from translating.
 fn of_gpu(machine: &Machine, gpu: &GpuFacts) -> Fact<String> {
-    let pci = gpu.pci.as_deref().and_then(|address| function(machine, address));
+    let pci = gpu.pci.as_deref().and_then(|address| machine.function(address));
     match pci {
         Some(function) if function.iommu_group.is_some() => {
             Fact::Known("Pass-through or Enabled".to_owned())

@@ -5,7 +5,7 @@ use gpuio_record::facts::{Acs, AcsControl, Machine, PciFacts, PciPort};
 use super::Rule;
 use crate::finding::Found;
 use crate::gdscheck::says::printed;
-use crate::machine::{count, data_drives, data_nics, way_up};
+use crate::machine::{count, data_drives, data_nics};
 
 pub(super) const RULE: Rule = Rule {
     name: "acs",
@@ -89,7 +89,7 @@ pub(crate) fn bridges(machine: &Machine) -> Vec<&PciFacts> {
     let nics = data_nics(machine).into_iter().filter_map(|nic| nic.pci.as_deref());
     let mut bridges: Vec<&PciFacts> = Vec::new();
     for address in gpus.chain(drives).chain(nics) {
-        for bridge in way_up(machine, address).into_iter().skip(1) {
+        for bridge in machine.way_up(address).into_iter().skip(1) {
             if !bridges.iter().any(|seen| seen.address == bridge.address) {
                 bridges.push(bridge);
             }

@@ -4,7 +4,7 @@ use gpuio_record::facts::{BlockDevice, BlockKind, Machine};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{disks_below, function, root_port, system_disks};
+use crate::machine::{disks_below, root_port, system_disks};
 
 pub(super) const RULE: Rule = Rule {
     name: "array-span",
@@ -57,7 +57,7 @@ fn one(machine: &Machine, array: &BlockDevice, disks: &[&BlockDevice]) -> Found 
     }
     let mut nodes: Vec<u32> = addresses
         .iter()
-        .filter_map(|address| function(machine, address).and_then(|function| function.node))
+        .filter_map(|address| machine.function(address).and_then(|function| function.node))
         .collect();
     nodes.sort_unstable();
     nodes.dedup();

@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
           take room in it, and a window of 256 MiB holds few of them.",
     mend: "Switch on Above 4G Decoding and Resizable BAR in the firmware; data-centre GPUs then \
            show all of their memory. Look with `nvidia-smi -q -d MEMORY`, BAR1.",
-    source: "NVIDIA, GPUDirect RDMA, BAR sizes; NVIDIA, nvidia-smi, BAR1 Memory Usage",
+    source: "NVIDIA, GPUDirect RDMA, PCI BAR sizes and Displaying GPU BAR space",
     judge,
 };
 

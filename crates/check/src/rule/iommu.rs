@@ -5,7 +5,7 @@ use gpuio_record::facts::{Machine, PciFacts};
 use super::Rule;
 use crate::finding::Found;
 use crate::gdscheck::says::printed;
-use crate::machine::{KERNEL_NOT_READ, data_drives, function, kernel_was_read};
+use crate::machine::{KERNEL_NOT_READ, data_drives, kernel_was_read};
 
 pub(super) const RULE: Rule = Rule {
     name: "iommu",
@@ -14,9 +14,12 @@ pub(super) const RULE: Rule = Rule {
           may fail with it, and each mapping costs processor time at small blocks. It need not be \
           off: domains of kind identity (passthrough) translate nothing, and paths through host \
           memory work with either.",
-    mend: "Boot with `iommu=pt` (on Arm `iommu.passthrough=1`), or with `intel_iommu=off` or \
-           `amd_iommu=off` where no device is passed to virtual machines.",
-    source: "NVIDIA, GPUDirect Storage Best Practices Guide, IOMMU; \
+    mend: "On x86 boot with `iommu=pt`, or with `intel_iommu=off` or `amd_iommu=off`, which NVIDIA \
+           prefers, where no device is passed to virtual machines. On NVIDIA Grace leave it on, \
+           without passthrough.",
+    source: "NVIDIA, GPUDirect Storage Best Practices Guide, System Settings (x86 and Grace); \
+             NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, Before You Install \
+             GDS; \
              Documentation/admin-guide/kernel-parameters.txt, iommu=; \
              Documentation/ABI/testing/sysfs-kernel-iommu_groups",
     judge,
@@ -49,7 +52,13 @@ fn judge(machine: &Machine) -> Vec<Found> {
         .map(|function| function.address.as_str())
         .collect();
     let mut found = Vec::new();
-    if !translated.is_empty() {
+    if !translated.is_empty() && is_arm(machine) {
+        let seen = format!(
+            "an SMMU translates the DMA of {} GPUs and drives, as NVIDIA wants it on Grace",
+            translated.len()
+        );
+        found.push(Found::info(seen).at(translated));
+    } else if !translated.is_empty() {
         found.push(Found::warn(seen(&translated), mend(machine)).at(translated));
     }
     if !silent.is_empty() {
@@ -82,11 +91,15 @@ fn seen(translated: &[&str]) -> String {
     format!("an IOMMU translates the DMA of {} GPUs and drives", translated.len())
 }
 
+/// Whether the IOMMU is Arm's: GPUDirect Storage between peers needs it on NVIDIA Grace.
+fn is_arm(machine: &Machine) -> bool {
+    let units = &machine.settings.iommu_units;
+    units.iter().any(|unit| unit.starts_with("smmu") || unit.starts_with("arm-smmu"))
+}
+
 fn mend(machine: &Machine) -> &'static str {
     let units = &machine.settings.iommu_units;
-    if units.iter().any(|unit| unit.starts_with("smmu") || unit.starts_with("arm-smmu")) {
-        "boot with `iommu.passthrough=1`"
-    } else if units.iter().any(|unit| unit.starts_with("ivhd")) {
+    if units.iter().any(|unit| unit.starts_with("ivhd")) {
         "boot with `iommu=pt`, or `amd_iommu=off` where no device is passed to virtual machines"
     } else {
         "boot with `iommu=pt`, or `intel_iommu=off` where no device is passed to virtual machines"
@@ -101,7 +114,7 @@ fn devices(machine: &Machine) -> Vec<&PciFacts> {
     let mut addresses: Vec<&str> = gpus.chain(drives).collect();
     addresses.sort_unstable();
     addresses.dedup();
-    addresses.into_iter().filter_map(|address| function(machine, address)).collect()
+    addresses.into_iter().filter_map(|address| machine.function(address)).collect()
 }
 
 #[cfg(test)]
@@ -127,6 +140,14 @@ mod tests {
         let found = judge(&domain(Some("identity")));
         assert_eq!(found[0].severity, Severity::Info);
         assert_eq!(judge(&domain(None))[0].severity, Severity::Unknown);
+    }
+
+    #[test]
+    fn on_arm_translation_is_as_it_should_be() {
+        let mut machine = domain(Some("DMA-FQ"));
+        machine.settings.iommu_units = vec!["smmu3.0x0000000011000000".to_owned()];
+        let found = judge(&machine);
+        assert_eq!((found[0].severity, found[0].mend.clone()), (Severity::Info, None));
     }
 
     #[test]

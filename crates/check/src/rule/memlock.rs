@@ -8,7 +8,7 @@ use crate::finding::Found;
 
 pub(super) const RULE: Rule = Rule {
     name: "memlock",
-    asks: "May this process lock enough memory for rings and registered buffers?",
+    asks: "May this process lock enough memory for registered buffers?",
     why: "Buffers that io_uring registers and that RDMA cards read count against RLIMIT_MEMLOCK: \
           with a small limit, registration fails and each I/O pins its pages anew.",
     mend: "`ulimit -l unlimited`; for good, `* - memlock unlimited` in /etc/security/limits.conf, \

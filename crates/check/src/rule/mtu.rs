@@ -12,8 +12,8 @@ pub(super) const RULE: Rule = Rule {
     why: "With 1500 bytes a packet, 100 Gb/s are 8 million packets a second; with 9000 they are a \
           sixth of that, and RoCE can use its packets of 4096.",
     mend: "`ip link set dev NAME mtu 9000`, on every switch and on the server too.",
-    source: "ip-link(8); NVIDIA, RoCE configuration (an active MTU of 4096 needs an interface with \
-             more)",
+    source: "ip-link(8); include/rdma/ib_addr.h, iboe_get_mtu (the largest MTU of InfiniBand that \
+             fits into the interface's); IBM, Setting the MTU size",
     judge,
 };
 

@@ -15,8 +15,8 @@ pub(super) const RULE: Rule = Rule {
           counters, which costs small blocks.",
     mend: "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds), and \
            `echo 0 > /sys/module/nvidia_fs/parameters/rw_stats_enabled`.",
-    source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide; \
-             /proc/driver/nvidia-fs/stats",
+    source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, Displaying GDS \
+             NVIDIA FS Driver Statistics (IO stats); NVIDIA, nvidia-fs",
     judge,
 };
 

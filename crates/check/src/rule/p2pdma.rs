@@ -4,17 +4,19 @@ use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{module, without_gpu};
+use crate::machine::{linux, module, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "p2pdma",
     asks: "Have kernel and NVMe driver what the kernel's own peer-to-peer DMA needs?",
     why: "With it O_DIRECT can go between a drive and GPU memory that the driver offers, without \
           nvidia-fs (Linux 6.2, NVIDIA's open driver). Without it only nvidia-fs is direct.",
-    mend: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y, 6.2 or newer, and \
-           nvme_core.multipath=N on its command line.",
-    source: "Documentation/driver-api/pci/p2pdma.rst; drivers/pci/Kconfig, PCI_P2PDMA; NVIDIA, \
-             GPUDirect Storage, PCI P2PDMA mode",
+    mend: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y, 6.2 or newer, with \
+           nvme_core.multipath=N on its command line, and NVIDIA's open driver with \
+           NVreg_RegistryDwords=\"RMForceStaticBar1=1;RmForceDisableIomapWC=1;\".",
+    source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, NVMe P2PDMA \
+             Troubleshooting; Documentation/driver-api/pci/p2pdma.rst; drivers/pci/Kconfig, \
+             PCI_P2PDMA; block/bio.c, FOLL_PCI_P2PDMA (Linux 6.2)",
     judge,
 };
 
@@ -26,6 +28,11 @@ fn judge(machine: &Machine) -> Vec<Found> {
     }
     let mut found = vec![configuration(machine)];
     found.extend(release(machine));
+    if machine.settings.open_driver == Fact::Known(false) {
+        let seen =
+            "NVIDIA's driver is the closed one: only the open one offers GPU memory to peers";
+        found.push(Found::info(seen).mend("install the open driver (nvidia-open), 565 or later"));
+    }
     let multipath = module(machine, "nvme_core").and_then(|nvme| nvme.parameters.get("multipath"));
     if multipath.is_some_and(|value| value == "Y") {
         let seen = "NVMe's own multipath is on, which NVIDIA's guide switches off for this mode";
@@ -38,9 +45,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
 /// Of a kernel before 6.2, that it is too old.
 fn release(machine: &Machine) -> Option<Found> {
     let release = machine.host.kernel.release.as_deref()?;
-    let mut numbers = release.split(['.', '-']).map_while(|word| word.parse::<u32>().ok());
-    let (major, minor) = (numbers.next()?, numbers.next()?);
-    ((major, minor) < (6, 2)).then(|| {
+    (linux(machine)? < (6, 2)).then(|| {
         let seen = format!("Linux {release} has no O_DIRECT to memory of peers; 6.2 was the first");
         Found::info(seen).mend("use Linux 6.2 or newer; nvidia-fs does not need it")
     })
@@ -80,7 +85,10 @@ mod tests {
         let mut nvme = sample::module("nvme_core", true);
         nvme.parameters.insert("multipath".to_owned(), "Y".to_owned());
         machine.modules.push(nvme);
-        let last = judge(&machine).pop().unwrap();
+        machine.settings.open_driver = Fact::Known(false);
+        let mut found = judge(&machine);
+        let last = found.pop().unwrap();
+        assert!(found.pop().unwrap().seen.contains("closed"));
         assert!(last.mend.unwrap().contains("nvme_core.multipath=N"));
     }
 

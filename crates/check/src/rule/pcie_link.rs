@@ -1,10 +1,11 @@
 //! PCIe links of GPUs, drives and network cards, and of the switches above them.
 
 use gpuio_record::facts::{Lanes, Machine, PciFacts, PciPort};
+use gpuio_units::human_transfers;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{count, data_nics, function, way_up};
+use crate::machine::{count, data_nics};
 
 pub(super) const RULE: Rule = Rule {
     name: "pcie-link",
@@ -53,7 +54,7 @@ fn ends(machine: &Machine) -> Vec<&PciFacts> {
     let nics = data_nics(machine).into_iter().filter_map(|nic| nic.pci.as_deref());
     let mut ends: Vec<&PciFacts> = Vec::new();
     for address in gpus.chain(drives).chain(nics) {
-        for (step, end) in way_up(machine, address).into_iter().enumerate() {
+        for (step, end) in machine.way_up(address).into_iter().enumerate() {
             let lower = step == 0 || end.port.known() == Some(&PciPort::SwitchUpstream);
             if lower && !ends.iter().any(|seen| seen.address == end.address) {
                 ends.push(end);
@@ -79,7 +80,7 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
     if end.port.known().is_some_and(|port| without.contains(port)) {
         return Link::None;
     }
-    let above = end.parent.as_deref().and_then(|parent| function(machine, parent));
+    let above = end.parent.as_deref().and_then(|parent| machine.function(parent));
     let most = both(end.link_most, above.map(|above| above.link_most).unwrap_or_default());
     let (Some(speed), Some(width)) = (end.link_now.mega_transfers, end.link_now.width) else {
         return Link::Silent;
@@ -118,7 +119,7 @@ fn both(one: Lanes, other: Lanes) -> Lanes {
 }
 
 fn words(mega_transfers: u64, width: u64) -> String {
-    format!("{}.{} GT/s x{width}", mega_transfers / 1000, mega_transfers % 1000 / 100)
+    format!("{} x{width}", human_transfers(mega_transfers))
 }
 
 fn mend(end: &PciFacts) -> String {
@@ -152,7 +153,7 @@ mod tests {
     fn lanes_that_are_missing_fail_on_a_switch_too() {
         let found = worst(|f| f.link_now.width = Some(8), sample::UP);
         assert_eq!((found.severity, found.places), (Severity::Fail, vec![sample::UP.to_owned()]));
-        assert!(found.seen.contains("16.0 GT/s x8"), "{}", found.seen);
+        assert!(found.seen.contains("16 GT/s x8"), "{}", found.seen);
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub(super) const RULE: Rule = Rule {
           with the card through it; without it, and without dma-buf, their bytes go through host \
           memory.",
     mend: "`modprobe nvidia-peermem`, after the RDMA core.",
-    source: "NVIDIA, GPUDirect RDMA, Installing GPUDirect RDMA Drivers; NVIDIA driver README, \
-             Using nvidia-peermem",
+    source: "NVIDIA, GPUDirect RDMA, Using nvidia-peermem (driver 470; nv_peer_mem before); \
+             NVIDIA, gds-diag (file systems with RDMA from user space)",
     judge,
 };
 

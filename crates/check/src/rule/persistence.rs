@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
           clocks and settings that go back to their defaults between runs.",
     mend: "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` until the \
            next boot.",
-    source: "NVIDIA, Driver Persistence; NVML, nvmlDeviceGetPersistenceMode",
+    source: "NVIDIA, Driver Persistence, Persistence Daemon; NVML, nvmlDeviceGetPersistenceMode",
     judge,
 };
 

@@ -4,7 +4,7 @@ use gpuio_record::facts::Machine;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{data_drives, data_nics, function, gpu_name, nic_name};
+use crate::machine::{data_drives, data_nics, gpu_name, nic_name};
 
 pub(super) const RULE: Rule = Rule {
     name: "socket",
@@ -35,7 +35,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
     if machine.host.numa.nodes.len() == 1 {
         return vec![Found::pass("one NUMA node: no pair crosses sockets")];
     }
-    let node_of = |address: &str| function(machine, address).and_then(|function| function.node);
+    let node_of = |address: &str| machine.function(address).and_then(|function| function.node);
     let drives: Vec<(String, Option<u32>)> = data_drives(machine)
         .into_iter()
         .map(|drive| {

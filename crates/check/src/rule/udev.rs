@@ -1,6 +1,6 @@
 //! udev's database.
 
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::finding::Found;
@@ -14,14 +14,19 @@ pub(super) const RULE: Rule = Rule {
           KvikIO falls back to POSIX without a word.",
     mend: "In a container: start it with `-v /run/udev:/run/udev:ro`. On a machine: \
            `systemctl start systemd-udevd` and `udevadm trigger`.",
-    source: "udev(7); KvikIO, compatibility mode (tests whether /run/udev is there); cuFile's code \
+    source: "udev(7); KvikIO, Runtime Settings, KVIKIO_COMPAT_MODE (falls back where /run/udev \
+             can't be read); cuFile's code \
              5027 as seen in containers",
     judge,
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.settings.udev_runtime {
-        return vec![Found::pass("/run/udev is there")];
+    match &machine.settings.udev_runtime {
+        Fact::Known(true) => return vec![Found::pass("/run/udev is there")],
+        Fact::Unknown(why) => {
+            return vec![Found::unknown(format!("whether /run/udev is there is not known: {why}"))];
+        }
+        Fact::Known(false) => {}
     }
     if !kernel_was_read(machine) {
         return vec![Found::unknown(KERNEL_NOT_READ)];
@@ -54,13 +59,15 @@ mod tests {
     #[test]
     fn it_fails_with_a_gpu_and_the_mend_knows_containers() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        machine.settings.udev_runtime = Fact::Known(false);
         machine.host.kernel.containment.container = Some("docker".to_owned());
         let found = judge(&machine);
         assert_eq!(found[0].severity, Severity::Fail);
         assert!(found[0].mend.as_ref().unwrap().contains("(docker)"));
         machine.gpus.clear();
         assert_eq!(judge(&machine)[0].severity, Severity::Info);
-        machine.settings.udev_runtime = true;
+        machine.settings.udev_runtime = Fact::Known(true);
         assert_eq!(judge(&machine)[0].severity, Severity::Pass);
     }
 }

@@ -1,8 +1,15 @@
 //! `gpuio check`: what is wrong with a machine for I/O between storage and GPUs.
 
+mod pair;
+mod prove;
+
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use gpuio_check::{Finding, RULES, Rule, Severity, json, text};
+use gpuio_check::prove::Proof;
+use gpuio_check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
+use gpuio_host::Root;
+use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::Check;
 use crate::captured;
@@ -24,11 +31,72 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     };
     let rules = rules(check)?;
-    let machine = captured::read(&check.from)?.machine;
-    let findings = gpuio_check::check(&machine, &rules);
-    output::put(&if json { json::render(&findings) } else { text::render(&findings, width) })?;
+    let mut machine = captured::read(&check.from)?.machine;
+    if check.from.is_empty() {
+        machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));
+    }
+    let page = match &check.mount {
+        None => Page { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None },
+        Some(path) => {
+            let path = pair::resolve(path, check.from.is_empty())?;
+            if check.from.is_empty() {
+                machine.cufile.library = pair::library();
+            }
+            let pair = pair::find(&machine, &path, check.gpu.as_deref())?;
+            of_pair(&pair, &path, check.prove, &rules)?
+        }
+    };
+    let Page { findings, verdict, proof } = &page;
+    output::put(&if json {
+        json::render(findings, verdict.as_ref(), proof.as_ref())
+    } else {
+        page.text(width)
+    })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// The variables that go before cuFile's file.
+fn variables() -> BTreeMap<String, String> {
+    let all = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with("CUFILE_"))?;
+        Some((name, value.to_string_lossy().into_owned()))
+    });
+    all.collect()
+}
+
+/// What is printed.
+struct Page {
+    findings: Vec<Finding>,
+    verdict: Option<Verdict>,
+    proof: Option<Proof>,
+}
+
+impl Page {
+    /// Findings first, so that the verdict stands at the end of the screen.
+    fn text(&self, width: usize) -> String {
+        let mut out = text::render(&self.findings, width);
+        if let Some(verdict) = &self.verdict {
+            out.push('\n');
+            out.push_str(&text::verdict(verdict, width));
+        }
+        if let Some(proof) = &self.proof {
+            out.push('\n');
+            out.push_str(&gpuio_check::prove::render(proof, width));
+        }
+        out
+    }
+}
+
+fn of_pair(pair: &Pair<'_>, path: &str, prove: bool, rules: &[&Rule]) -> Result<Page, Failure> {
+    let verdict = gpuio_check::verdict(pair, path);
+    let narrow: Machine = gpuio_check::narrow(pair);
+    let mut findings = gpuio_check::check(&narrow, rules);
+    let proof = prove.then(|| prove::prove(&pair::directory(path), pair.gpu)).transpose()?;
+    if let Some(proof) = &proof {
+        findings.extend(gpuio_check::prove::compare(&verdict, proof));
+    }
+    Ok(Page { findings, verdict: Some(verdict), proof })
 }
 
 /// The rules that were asked for, in the order in which they run.

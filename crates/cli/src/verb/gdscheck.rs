@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use gpuio_check::gdscheck::{self, Config, LibrarySays, Software};
 use gpuio_cufile::{Base, Driver, Environment, Library};
 use gpuio_gpu::Which;
-use gpuio_host::{HostError, Root, nvidia_fs, nvidia_gpu};
+use gpuio_host::{HostError, Root, nvidia_fs};
 use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::CufileFlags;
@@ -42,12 +42,13 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         Ask::Help => done(HELP),
         Ask::Version => done(&format!("gdscheck (gpuio {VERSION})")),
         Ask::Versions => {
-            let check = gdscheck::of(&machine(), &software(library));
+            let machine = machine();
+            let check = gdscheck::of(&machine, &software(&machine, library));
             done(&gdscheck::versions(&check, VERSION))
         }
         Ask::Platform => {
             let machine = machine();
-            let check = gdscheck::of(&machine, &software(library));
+            let check = gdscheck::of(&machine, &software(&machine, library));
             output::put(&gdscheck::text(&check, VERSION))?;
             let fine = check.verification.known().is_some_and(|word| word == "succeeded");
             Ok(exit_code(&machine, fine))
@@ -99,7 +100,7 @@ fn file(path: &Path, library: Option<LibrarySays>) -> Result<ExitCode, Failure> 
         Failure::Usage(format!("-f {}: {error}; name a file that is there", path.display()))
     })?;
     let machine = machine();
-    let check = gdscheck::of(&machine, &software(library));
+    let check = gdscheck::of(&machine, &software(&machine, library));
     let of = gdscheck::of_file(&machine, &check, &whole);
     output::put(&gdscheck::file_text(&of))?;
     let fine = of.value.known().is_some_and(|word| !word.starts_with("Unsupported"));
@@ -129,7 +130,7 @@ fn library() -> Result<LibrarySays, Failure> {
 }
 
 /// What is beside the machine: files and variables, and the library if it was asked.
-fn software(library: Option<LibrarySays>) -> Software {
+fn software(machine: &Machine, library: Option<LibrarySays>) -> Software {
     let root = Root::live();
     let stats = known(nvidia_fs::sample(&root), "nvidia-fs shows no statistics");
     Software {
@@ -139,8 +140,8 @@ fn software(library: Option<LibrarySays>) -> Software {
             }
             Fact::Unknown(why) => Fact::unknown(why),
         },
-        registered: known(nvidia_fs::registered(&root), "nvidia-fs does not list them"),
-        open_driver: known(nvidia_gpu::is_open_driver(&root), "NVIDIA's driver does not tell"),
+        registered: machine.settings.nvidia_fs_drivers.clone(),
+        open_driver: machine.settings.open_driver.clone(),
         libcufile: libcufile(),
         config: match Base::of_this_process() {
             Ok(base) => Fact::Known(Config {

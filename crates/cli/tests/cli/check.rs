@@ -22,6 +22,7 @@ fn gpu_without_udev(dir: &Path) {
     let aim = "../../../devices/pci0000:00/0000:00:01.0";
     std::os::unix::fs::symlink(aim, bus.join("0000:00:01.0")).unwrap();
     put(dir, "tree/sys/module/nvidia/version", "580.65.06\n");
+    fs::create_dir_all(dir.join("tree/run")).unwrap();
     put(dir, "tree/proc/sys/kernel/osrelease", "6.8.0\n");
 }
 
@@ -71,4 +72,94 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     refused("check --only acs --skip acs", &["no rule"]);
     refused("check --format yaml", &["text, json"]);
     refused("check --from nowhere", &["--from nowhere", "No such file"]);
+}
+
+fn mode<'v>(page: &'v serde_json::Value, name: &str) -> &'v serde_json::Value {
+    let modes = page["verdict"]["modes"].as_array().unwrap();
+    modes.iter().find(|mode| mode["mode"] == name).unwrap()
+}
+
+#[test]
+fn a_mount_is_judged_and_proven_with_the_software_gpu() {
+    let dir = scratch();
+    let line = "check --mount . --gpu software --prove --only direct-io --format json";
+    let page = finish(command(dir.path()).args(words(line))).exits(0).json();
+    assert_eq!(mode(&page, "host")["works"], "yes");
+    assert_eq!(mode(&page, "gpuio")["works"], "yes");
+    assert_eq!(mode(&page, "nvidia-fs")["works"], "no");
+    let runs = page["proof"]["runs"].as_array().unwrap();
+    for run in &runs[..3] {
+        assert_eq!(run["ended"]["ran"]["verified"], true, "{run}");
+    }
+    assert_eq!(runs[1]["ended"]["ran"]["way"]["route"]["kind"], "bounce_host");
+    assert!(runs[3]["ended"]["not_tried"].as_str().unwrap().contains("test double"));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
+    let line = "check --mount . --gpu none --prove --only direct-io";
+    let ran = finish(command(dir.path()).args(words(line))).exits(0);
+    assert!(ran.out.contains("VERDICT for") && ran.out.contains("every byte right"), "{}", ran.out);
+    assert!(ran.out.contains("staged     not run  no GPU is here"), "{}", ran.out);
+}
+
+#[test]
+fn what_was_predicted_and_fails_is_exit_code_1() {
+    let dir = scratch();
+    let line = "check --mount . --gpu software --prove --only direct-io --format json";
+    let mut command = command(dir.path());
+    command.env("GPUIO_SOFT_GPUS", "0");
+    let page = finish(command.args(words(line))).exits(1).json();
+    let findings = page["findings"].as_array().unwrap();
+    let proven: Vec<_> = findings.iter().filter(|finding| finding["rule"] == "prove").collect();
+    assert_eq!(proven.len(), 2, "staged and gather: {page}");
+    assert!(proven[0]["seen"].as_str().unwrap().starts_with("gpuio was predicted to work"));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn a_captured_mount_has_a_verdict_and_cufile_json_its_places() {
+    let dir = scratch();
+    gpu_without_udev(dir.path());
+    let mounts = "30 1 0:40 / /data rw - nfs4 filer:/x rw,vers=4.2,proto=rdma,addr=10.0.0.7\n";
+    put(dir.path(), "tree/proc/self/mountinfo", mounts);
+    let line = "check --from tree --mount /data/set --gpu 0 --only nfs-transport --format json";
+    let page = finish(command(dir.path()).args(words(line))).exits(0).json();
+    assert_eq!(page["verdict"]["mount_point"], "/data");
+    assert_eq!(page["findings"][0]["places"][0], "/data");
+    assert_eq!(mode(&page, "rdma")["works"], "no", "nvidia_fs is not loaded");
+    assert_eq!(mode(&page, "host")["works"], "yes");
+    let text = "{\n  \"logging\": {},\n  \"properties\": { \"alow_compat_mode\": true }\n}";
+    put(dir.path(), "cufile.json", text);
+    let ran = finish(command(dir.path()).args(words("check --from cufile.json"))).exits(0);
+    assert!(ran.out.contains("at: cufile.json:3:19"), "{}", ran.out);
+    assert!(ran.out.contains("did you mean properties.allow_compat_mode?"), "{}", ran.out);
+}
+
+#[test]
+fn mounts_and_gpus_that_are_not_there_are_refused() {
+    let dir = scratch();
+    gpu_without_udev(dir.path());
+    let refused = |line: &str, says: &[&str]| {
+        finish(command(dir.path()).args(words(line))).exits(2).says(says);
+    };
+    refused("check --prove", &["--mount"]);
+    refused("check --gpu 0", &["--mount"]);
+    refused("check --mount nowhere", &["--mount nowhere", "exists"]);
+    refused("check --mount /proc/self", &["/proc/self", "proc"]);
+    refused("check --mount . --gpu 99", &["--gpu 99", "software"]);
+    refused("check --from tree --mount data", &["--mount data", "from the root"]);
+    refused("check --from tree --mount /data", &["/data", "no mount"]);
+    refused("check --from tree --mount /data --prove", &["--prove"]);
+}
+
+#[test]
+fn variables_go_before_the_file() {
+    let dir = scratch();
+    put(dir.path(), "mine.json", r#"{ "properties": { "force_compat_mode": false } }"#);
+    let run = |forced: &str| {
+        let mut command = command(dir.path());
+        command.env("CUFILE_ENV_PATH_JSON", dir.path().join("mine.json"));
+        command.env("CUFILE_FORCE_COMPAT_MODE", forced);
+        finish(command.args(words("check --only compat-mode --format json"))).exits(0).json()
+    };
+    assert_eq!(run("1")["findings"][0]["places"][0], "CUFILE_FORCE_COMPAT_MODE=1");
+    assert_eq!(run("0")["findings"][0]["severity"], "info");
 }

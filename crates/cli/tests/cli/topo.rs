@@ -62,7 +62,7 @@ fn what_is_no_machine_or_device_is_refused_with_its_name() {
         .says(&["'nvme7n1' is no GPU", "GPU0, GPU1, nvme2n1"]);
     run(&["GPU0", "gpu0", "--from", names[0], names[1]]).says(&["same device"]);
     run(&["--from", "nothing"]).says(&["--from nothing", "No such file"]);
-    run(&["--from", "."]).says(&["--from .", "no directory sys"]);
+    run(&["--from", "."]).says(&["--from .", "neither sys nor proc"]);
     run(&["--from", names[0], "."]).says(&["it is a directory"]);
     run(&["--format", "svg"]).says(&["formats are text, json"]);
     fs::write(dir.path().join("letter"), "Dear Sir\n").unwrap();

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BlockDevice, Fact, GdsCheck, GpuFacts, HostFacts, MountedStorage, NicFacts, PciFacts,
-    ReadProblem,
+    BlockDevice, CufileFacts, Fact, GdsCheck, GpuFacts, HostFacts, MountedStorage, NicFacts,
+    PciFacts, ReadProblem,
 };
 
 /// A machine for questions of topology: what hangs where, and how the kernel is set up.
@@ -39,6 +39,8 @@ pub struct Machine {
     pub settings: Settings,
     /// What gdscheck printed of it; `null` when its output is not among what was read.
     pub gdscheck: Option<GdsCheck>,
+    /// How NVIDIA's cuFile library is configured.
+    pub cufile: CufileFacts,
     /// What could not be read or understood, beside [`HostFacts::problems`].
     pub problems: Vec<ReadProblem>,
 }
@@ -80,5 +82,10 @@ pub struct Settings {
     /// Processors by frequency governor; empty where the kernel does not set frequencies.
     pub governors: BTreeMap<String, u32>,
     /// Whether `/run/udev` is there: libraries that ask udev about devices fail without it.
-    pub udev_runtime: bool,
+    pub udev_runtime: Fact<bool>,
+    /// Storage drivers that are registered with nvidia-fs (`nvme`, `nvme_rdma`, `rpcrdma`,
+    /// `lnet`, …): `/proc/driver/nvidia-fs/modules`. Others can't move bytes through it.
+    pub nvidia_fs_drivers: Fact<Vec<String>>,
+    /// Whether NVIDIA's driver is the open one (`/proc/driver/nvidia/version`).
+    pub open_driver: Fact<bool>,
 }

@@ -1,0 +1,268 @@
+//! What a real I/O showed, held against a verdict.
+//!
+//! The I/O itself is done elsewhere: this compares, purely.
+
+use std::fmt::Write as _;
+
+use gpuio_record::{Route, Verdict as Way};
+use gpuio_units::human_rate;
+use serde::Serialize;
+
+use crate::text::wrap;
+use crate::verdict::{Answer, Verdict};
+use crate::{Finding, Severity};
+
+/// What was tried in the directory.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Proof {
+    /// O_DIRECT, tried on a scratch file.
+    pub direct: Tried,
+    /// A short load over each path, in the order in which they ran.
+    pub runs: Vec<Run>,
+}
+
+/// Something that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    /// Whether it worked; unknown where it could not be tried.
+    pub works: Answer,
+    /// What happened.
+    pub words: String,
+}
+
+/// A short load over one path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// The path: `host`, `staged`, `gather`, `gds`.
+    pub path: &'static str,
+    /// What came of it.
+    pub ended: Ended,
+}
+
+/// What came of a load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It was not tried, and why.
+    NotTried(String),
+    /// It failed, in its own words.
+    Failed(String),
+    /// It ran.
+    Ran(Measured),
+}
+
+/// What a load measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// Bytes read per second.
+    pub bytes_per_s: f64,
+    /// Whether every byte was checked, and right.
+    pub verified: bool,
+    /// The way that the bytes took, as the witnesses have it.
+    pub way: Way,
+    /// The same in one sentence.
+    pub sentence: String,
+}
+
+const WHY: &str = "What was predicted from facts and what a real I/O did differ: one of the facts \
+                   says something else than it seems, or something unseen stands in the way.";
+const SOURCE: &str = "gpuio, docs/check.md, Proven; docs/proof.md";
+const DIRECT_MODES: [&str; 3] = ["nvidia-fs", "p2pdma", "rdma"];
+
+/// A finding for each load that did not do what the verdict says: those are failures.
+#[must_use]
+pub fn compare(verdict: &Verdict, proof: &Proof) -> Vec<Finding> {
+    let answer = |name: &str| {
+        let mode = verdict.modes.iter().find(|mode| mode.mode == name);
+        mode.map_or(Answer::Unknown, |mode| mode.works)
+    };
+    let mut findings: Vec<Finding> =
+        proof.runs.iter().filter_map(|run| differs(run, &answer)).collect();
+    let direct = DIRECT_MODES.iter().any(|mode| answer(mode) == Answer::Yes);
+    if direct && proof.direct.works == Answer::No {
+        let seen = format!("a direct mode was predicted, and {}", proof.direct.words);
+        findings.push(finding("direct-io", seen, "look at the file system's options"));
+    }
+    findings
+}
+
+fn differs(run: &Run, answer: &dyn Fn(&str) -> Answer) -> Option<Finding> {
+    let direct: Vec<&str> =
+        DIRECT_MODES.into_iter().filter(|mode| answer(mode) == Answer::Yes).collect();
+    let own = |path: &str| if path == "host" { "host" } else { "gpuio" };
+    let predicted = match run.path {
+        "gds" => direct.first().copied().or(Some("compat")),
+        path => Some(own(path)),
+    };
+    let predicted = predicted.filter(|mode| answer(mode) == Answer::Yes);
+    let (seen, mend) = match &run.ended {
+        Ended::NotTried(_) => return None,
+        Ended::Failed(why) => {
+            let mode = predicted?;
+            (format!("{mode} was predicted to work, and failed: {why}"), "mend what it names")
+        }
+        Ended::Ran(measured) if !measured.verified => {
+            let seen = "the bytes are not those of the file, or were not all checked".to_owned();
+            (seen, "run `gpuio bench --verify` there, and look at its first mismatches")
+        }
+        Ended::Ran(measured) => (otherwise(run.path, measured, answer, &direct)?, EVIDENCE),
+    };
+    Some(finding(run.path, seen, mend))
+}
+
+const EVIDENCE: &str = "run `gpuio bench --evidence` there: its witnesses say which way bytes took";
+
+/// Where a load ran well: whether by another way than the verdict has it.
+fn otherwise(
+    path: &str,
+    measured: &Measured,
+    answer: &dyn Fn(&str) -> Answer,
+    direct: &[&str],
+) -> Option<String> {
+    let sentence = &measured.sentence;
+    match (path, measured.way.route) {
+        (_, Route::Unknown) => None,
+        ("host", Route::Direct | Route::HostMemory) => None,
+        ("staged" | "gather", Route::BounceHost) => match answer("gpuio") {
+            Answer::No => Some(format!("gpuio was predicted not to work, and it does: {sentence}")),
+            _ => None,
+        },
+        ("gds", Route::Direct) => {
+            let all_no = DIRECT_MODES.iter().all(|mode| answer(mode) == Answer::No);
+            all_no.then(|| format!("no direct mode was predicted, and it is: {sentence}"))
+        }
+        ("gds", _) => match (direct.first(), answer("compat")) {
+            (Some(mode), _) => Some(format!("{mode} was predicted, and it is not: {sentence}")),
+            (None, Answer::No) => {
+                Some(format!("compat was predicted not to work, and it does: {sentence}"))
+            }
+            (None, _) => None,
+        },
+        _ => Some(format!("the bytes took another way than the path's: {sentence}")),
+    }
+}
+
+fn finding(place: &str, seen: String, mend: &str) -> Finding {
+    Finding {
+        rule: "prove",
+        severity: Severity::Fail,
+        seen,
+        places: vec![place.to_owned()],
+        why: WHY,
+        mend: Some(mend.to_owned()),
+        source: SOURCE,
+    }
+}
+
+/// What was tried, as text of lines of at most `width` characters, where words allow it.
+#[must_use]
+pub fn render(proof: &Proof, width: usize) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "PROVEN by real I/O");
+    let works = proof.direct.works.word();
+    wrap(&mut out, &format!("  {:<10} {works:<8} ", "O_DIRECT"), &proof.direct.words, width);
+    for run in &proof.runs {
+        let (works, words) = match &run.ended {
+            Ended::NotTried(why) => ("not run", why.clone()),
+            Ended::Failed(why) => ("no", why.clone()),
+            Ended::Ran(measured) => {
+                let bytes = if measured.verified { "every byte right" } else { "WRONG BYTES" };
+                let rate = human_rate(measured.bytes_per_s);
+                ("yes", format!("{rate}, {bytes}; {}", measured.sentence))
+            }
+        };
+        wrap(&mut out, &format!("  {:<10} {works:<8} ", run.path), &words, width);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::Source;
+
+    use super::*;
+    use crate::ModeVerdict;
+
+    type Answers = &'static [(&'static str, Answer)];
+
+    fn verdict(answers: &[(&'static str, Answer)]) -> Verdict {
+        let mode = |(mode, works): &(&'static str, Answer)| ModeVerdict {
+            mode,
+            is: "",
+            works: *works,
+            needs: Vec::new(),
+            source: "",
+        };
+        Verdict {
+            path: "/d".to_owned(),
+            mount_point: "/d".to_owned(),
+            fs_type: "xfs".to_owned(),
+            storage: Vec::new(),
+            gpu: "GPU0".to_owned(),
+            modes: answers.iter().map(mode).collect(),
+        }
+    }
+
+    fn ran(route: Route, verified: bool) -> Ended {
+        let way = Way { words: "w".to_owned(), route, source: Source::Storage };
+        Ended::Ran(Measured { bytes_per_s: 1e9, verified, way, sentence: "so it was.".to_owned() })
+    }
+
+    fn of(answers: &[(&'static str, Answer)], path: &'static str, ended: Ended) -> Vec<String> {
+        let direct = Tried { works: Answer::Yes, words: String::new() };
+        let proof = Proof { direct, runs: vec![Run { path, ended }] };
+        compare(&verdict(answers), &proof).into_iter().map(|finding| finding.seen).collect()
+    }
+
+    #[test]
+    fn what_was_predicted_and_happened_is_no_finding() {
+        use Answer::{No, Unknown, Yes};
+        let nothing: Vec<String> = Vec::new();
+        let cases: [(Answers, &str, Ended); 7] = [
+            (&[("host", Yes)], "host", ran(Route::Direct, true)),
+            (&[("host", Yes)], "host", ran(Route::HostMemory, true)),
+            (&[("gpuio", Yes)], "staged", ran(Route::BounceHost, true)),
+            (&[("nvidia-fs", Yes)], "gds", ran(Route::Direct, true)),
+            (&[("nvidia-fs", Unknown)], "gds", ran(Route::BounceHost, true)),
+            (&[("compat", No)], "gds", Ended::Failed("5030".to_owned())),
+            (&[("gpuio", No)], "gather", Ended::NotTried("no GPU".to_owned())),
+        ];
+        for (answers, path, ended) in cases {
+            assert_eq!(of(answers, path, ended.clone()), nothing, "{path} {ended:?}");
+        }
+    }
+
+    #[test]
+    fn each_difference_is_a_failure() {
+        use Answer::{No, Yes};
+        let none: Answers = &[("nvidia-fs", No), ("p2pdma", No), ("rdma", No)];
+        let cases: [(Answers, &str, Ended, &str); 8] = [
+            (&[("host", Yes)], "host", ran(Route::Direct, false), "not those of the file"),
+            (&[("gpuio", Yes)], "staged", Ended::Failed("no".to_owned()), "failed: no"),
+            (&[("gpuio", No)], "staged", ran(Route::BounceHost, true), "and it does"),
+            (&[("gpuio", Yes)], "gather", ran(Route::Mixed, true), "another way"),
+            (&[("nvidia-fs", Yes)], "gds", ran(Route::BounceHost, true), "and it is not"),
+            (none, "gds", ran(Route::Direct, true), "no direct mode was predicted"),
+            (&[("compat", No)], "gds", ran(Route::BounceHost, true), "compat was predicted not"),
+            (
+                &[("compat", Yes)],
+                "gds",
+                Ended::Failed("5027".to_owned()),
+                "compat was predicted to",
+            ),
+        ];
+        for (answers, path, ended, words) in cases {
+            let found = of(answers, path, ended.clone());
+            assert!(found.len() == 1 && found[0].contains(words), "{path} {ended:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_direct_mode_without_o_direct() {
+        let direct = Tried { works: Answer::No, words: "open says EINVAL".to_owned() };
+        let proof = Proof { direct, runs: Vec::new() };
+        let found = compare(&verdict(&[("nvidia-fs", Answer::Yes)]), &proof);
+        assert_eq!(found[0].seen, "a direct mode was predicted, and open says EINVAL");
+        assert!(render(&proof, 80).contains("O_DIRECT   no       open says EINVAL"));
+    }
+}

@@ -1,0 +1,85 @@
+//! cuFile's compatibility mode.
+
+use gpuio_record::facts::{Fact, Machine};
+
+use super::Rule;
+use crate::configuration::{compat_allowed, compat_forced, p2pdma, unused};
+use crate::finding::Found;
+use crate::machine::{module, modules_were_read};
+
+pub(super) const RULE: Rule = Rule {
+    name: "compat-mode",
+    asks: "Is cuFile's compatibility mode neither forced nor forbidden where nothing else works?",
+    why: "In it cuFile reads into host memory and copies from there, which looks like GPUDirect \
+          Storage to the program. Forced, no I/O is direct; forbidden, what can't be direct fails.",
+    mend: "Take force_compat_mode out of cufile.json and unset CUFILE_FORCE_COMPAT_MODE; set \
+           allow_compat_mode to false where slow I/O should rather be an error.",
+    source: "NVIDIA, cuFile API Reference Guide, cuFile Compatibility Mode; NVIDIA, GPUDirect \
+             Storage Installation and Troubleshooting Guide, Environment Variables",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = unused(machine) {
+        return vec![found];
+    }
+    let (forced, allowed) = (compat_forced(machine), compat_allowed(machine));
+    let (on, allowed_on) = match (&forced.value, &allowed.value) {
+        (Fact::Known(on), Fact::Known(allowed)) => (*on, *allowed),
+        (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => {
+            return vec![Found::unknown(why.as_str())];
+        }
+    };
+    if on {
+        let seen = "it is forced: every I/O of cuFile goes through host memory";
+        let mend = "set properties.force_compat_mode to false, and unset CUFILE_FORCE_COMPAT_MODE";
+        return vec![Found::warn(seen, mend).at([forced.from])];
+    }
+    if allowed_on {
+        let seen = "it is allowed: I/O that can't be direct goes through host memory without a \
+                    word (gpuio's proof of path tells)";
+        return vec![Found::info(seen).at([allowed.from])];
+    }
+    let nvidia_fs = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine));
+    let peer = p2pdma(machine).value == Fact::Known(true);
+    if nvidia_fs.is_some_and(|module| !module.loaded) && !peer && !machine.gpus.is_empty() {
+        let seen = "it is forbidden, nvidia-fs is not loaded, and use_pci_p2pdma is off: each \
+                    call of cuFile fails";
+        let mend = "`modprobe nvidia-fs`, or set properties.allow_compat_mode to true";
+        return vec![Found::fail(seen, mend).at([allowed.from])];
+    }
+    vec![Found::pass("it is forbidden: I/O that can't be direct is an error").at([allowed.from])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    #[test]
+    fn each_answer() {
+        let of = |keys: &str| judge(&sample::configured(&format!("{{ {keys} }}"))).remove(0);
+        assert_eq!(of("").severity, Severity::Info);
+        let forced = of(r#""properties": { "force_compat_mode": true }"#);
+        assert_eq!(
+            (forced.severity, &forced.places[0][..]),
+            (Severity::Warn, "/etc/cufile.json:1:19")
+        );
+        let off = r#""properties": { "allow_compat_mode": false }"#;
+        assert_eq!(of(off).severity, Severity::Pass);
+        let mut machine = sample::configured(&format!("{{ {off} }}"));
+        machine.modules.push(sample::module("nvidia_fs", false));
+        assert_eq!(judge(&machine)[0].severity, Severity::Fail);
+        machine.modules.last_mut().unwrap().loaded = true;
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn without_file_and_gpu_nobody_cares() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.cufile.text = Fact::Known(None);
+        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        machine.gpus.clear();
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+}

@@ -1,0 +1,150 @@
+//! What cuFile writes and counts beside its work.
+
+use gpuio_cufilejson::Config;
+use gpuio_record::facts::{Fact, Machine};
+
+use super::Rule;
+use crate::configuration::{File, file, place, unused};
+use crate::finding::Found;
+
+pub(super) const RULE: Rule = Rule {
+    name: "cufile-logs",
+    asks: "Are cuFile's wordy log, its statistics and its checks off, and has the log a place?",
+    why: "At DEBUG and TRACE cuFile writes lines for every call, statistics and NVTX ranges cost \
+          each I/O, and without a directory the log falls where each program happens to run.",
+    mend: "In cufile.json: logging.level ERROR, logging.dir a directory that users may write, \
+           profile.cufile_stats 0, profile.nvtx false.",
+    source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, Log Files for the \
+             GDS Library and Enabling Tracing; NVIDIA, GPUDirect Storage Benchmarking and \
+             Configuration Guide, gds_stats",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = unused(machine) {
+        return vec![found];
+    }
+    let config = match file(machine) {
+        File::Read(config) => config,
+        File::Absent => Config::default(),
+        File::Unknown(why) => return vec![Found::unknown(why)],
+        File::Broken(_) => {
+            let why = format!("{} can't be read as JSON", machine.cufile.path);
+            return vec![Found::unknown(why)];
+        }
+    };
+    let mut found: Vec<Found> = level(machine, &config).into_iter().collect();
+    found.extend(directory(machine, &config));
+    found.extend(counts(machine, &config));
+    let costly = ["profile.nvtx", "miscellaneous.api_check_aggressive"];
+    for path in costly.into_iter().filter(|path| config.switch(path) == Some(true)) {
+        found.push(
+            Found::warn(format!("{path} is on"), "set it to false").at(at(machine, &config, path)),
+        );
+    }
+    if found.is_empty() {
+        found.push(Found::pass("log, statistics and checks cost nothing"));
+    }
+    found
+}
+
+fn at(machine: &Machine, config: &Config, path: &str) -> Option<String> {
+    config.get(path).map(|entry| place(machine, entry.line, entry.column))
+}
+
+fn variable<'m>(machine: &'m Machine, name: &str) -> Option<&'m str> {
+    machine.cufile.environment.known()?.get(name).map(String::as_str)
+}
+
+fn level(machine: &Machine, config: &Config) -> Option<Found> {
+    let path = "logging.level";
+    let (level, at) = match variable(machine, "CUFILE_LOGGING_LEVEL") {
+        Some(level) => (level, Some(format!("CUFILE_LOGGING_LEVEL={level}"))),
+        None => (config.text(path)?, at(machine, config, path)),
+    };
+    match level {
+        "DEBUG" | "TRACE" => {
+            let seen = format!("the log is at {level}: lines for every call");
+            Some(Found::warn(seen, "set logging.level to ERROR").at(at))
+        }
+        "INFO" => Some(Found::info("the log is at INFO").at(at)),
+        _ => None,
+    }
+}
+
+fn directory(machine: &Machine, config: &Config) -> Option<Found> {
+    if variable(machine, "CUFILE_LOGFILE_PATH").is_some() {
+        return None;
+    }
+    let Some(dir) = config.text("logging.dir").filter(|dir| !dir.is_empty()) else {
+        let seen = "no directory is named: cufile.log falls into the current one of each program";
+        return Some(Found::info(seen).mend("name one in logging.dir"));
+    };
+    if machine.cufile.log_directory_writable != Fact::Known(false) {
+        return None;
+    }
+    let seen = format!("{dir} is not there or can't be written by this user: nothing is logged");
+    let mend = format!("`mkdir -p {dir}`, and let the users of cuFile write there");
+    Some(Found::warn(seen, mend).at(at(machine, config, "logging.dir")))
+}
+
+fn counts(machine: &Machine, config: &Config) -> Option<Found> {
+    let path = "profile.cufile_stats";
+    let (level, at) = match variable(machine, "CUFILE_STATS_LEVEL") {
+        Some(level) => (level.trim().parse().ok()?, Some(format!("CUFILE_STATS_LEVEL={level}"))),
+        None => (config.number(path)?, at(machine, config, path)),
+    };
+    if level == 0 {
+        return None;
+    }
+    let seen = format!("it counts its I/Os (cufile_stats {level})");
+    Some(Found::warn(seen, "set profile.cufile_stats to 0 when nobody reads them").at(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    const QUIET: &str = r#"{ "logging": { "dir": "/var/log", "level": "ERROR" } }"#;
+
+    #[test]
+    fn what_costs_is_found() {
+        let text = r#"{ "logging": { "dir": "/var/log", "level": "TRACE" },
+            "profile": { "nvtx": true, "cufile_stats": 3 } }"#;
+        let found = judge(&sample::configured(text));
+        let places: Vec<&str> = found.iter().map(|found| found.places[0].as_str()).collect();
+        assert_eq!(
+            places,
+            ["/etc/cufile.json:1:35", "/etc/cufile.json:2:40", "/etc/cufile.json:2:26"]
+        );
+        assert!(found.iter().all(|found| found.severity == Severity::Warn));
+        assert_eq!(judge(&sample::configured(QUIET))[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn without_file_and_gpu_nobody_cares() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.cufile.text = Fact::Known(None);
+        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        machine.gpus.clear();
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn the_place_of_the_log_and_variables() {
+        assert_eq!(judge(&sample::configured("{}"))[0].severity, Severity::Info);
+        let mut machine = sample::configured(QUIET);
+        machine.cufile.log_directory_writable = Fact::Known(false);
+        assert!(judge(&machine)[0].seen.contains("nothing is logged"));
+        machine.cufile.log_directory_writable = Fact::Known(true);
+        let variables = [("CUFILE_STATS_LEVEL", "2"), ("CUFILE_LOGGING_LEVEL", "DEBUG")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        machine.cufile.environment = Fact::Known(BTreeMap::from(variables));
+        let found = judge(&machine);
+        assert_eq!(found[0].places, ["CUFILE_LOGGING_LEVEL=DEBUG"]);
+        assert_eq!(found[1].places, ["CUFILE_STATS_LEVEL=2"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! What direct I/O asks of sizes and offsets.
+
+use gpuio_record::facts::Machine;
+use gpuio_units::format_bytes;
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::disks_below;
+
+pub(super) const RULE: Rule = Rule {
+    name: "dio-align",
+    asks: "May direct I/O go by blocks of 4 KiB?",
+    why: "O_DIRECT wants offsets and lengths in multiples of the logical block; cuFile wants 4 KiB \
+          and sends what is off that grid through a bounce buffer.",
+    mend: "Let I/O begin and end on the drive's logical blocks, better on 4 KiB; a drive of larger \
+           ones can be formatted anew (`nvme format --lbaf`), which loses its data.",
+    source: "open(2), O_DIRECT; statx(2), STATX_DIOALIGN (Linux 6.1); \
+             Documentation/ABI/stable/sysfs-block, logical_block_size; NVIDIA, GPUDirect Storage \
+             Best Practices Guide, unaligned I/O",
+    judge,
+};
+
+/// cuFile's grid, and the page of x86 processors.
+const PAGE: u64 = 4096;
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if machine.mounts.is_empty() {
+        return vec![Found::unknown("no mount is known")];
+    }
+    let on_devices: Vec<_> =
+        machine.mounts.iter().filter(|mount| !mount.devices.is_empty()).collect();
+    if on_devices.is_empty() {
+        return vec![Found::pass(
+            "no mount on a block device; file systems of networks take any size",
+        )];
+    }
+    let judged = on_devices.into_iter().map(|mount| {
+        let disks = mount.devices.iter().flat_map(|device| disks_below(machine, device));
+        let blocks: Option<Vec<u64>> = disks.map(|disk| disk.facts.logical_block_bytes).collect();
+        let largest = blocks.and_then(|blocks| blocks.into_iter().max());
+        let found = match largest {
+            None => Found::unknown("the logical block of its drives is not told"),
+            Some(block) if block > PAGE => {
+                let seen = format!(
+                    "its drives have logical blocks of {}: direct I/O of 4 KiB fails with EINVAL",
+                    format_bytes(block)
+                );
+                Found::warn(seen, format!("ask for multiples of {}", format_bytes(block)))
+            }
+            Some(block) => {
+                Found::pass(format!("direct I/O goes by multiples of {}", format_bytes(block)))
+            }
+        };
+        found.at([mount.mount.mount_point.as_str()])
+    });
+    judged.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn of(bytes: Option<u64>) -> Severity {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.block[0].facts.logical_block_bytes = bytes;
+        machine.mounts = vec![sample::mount("/d", "nvme0n1")];
+        judge(&machine)[0].severity
+    }
+
+    #[test]
+    fn blocks_larger_than_a_page_are_told() {
+        assert_eq!(of(Some(512)), Severity::Pass);
+        assert_eq!(of(Some(4096)), Severity::Pass);
+        assert_eq!(of(Some(16_384)), Severity::Warn);
+        assert_eq!(of(None), Severity::Unknown);
+    }
+}

@@ -1,0 +1,103 @@
+//! PCIe relaxed ordering.
+
+use gpuio_record::facts::{Fact, Machine, PciPort};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{count, data_nics};
+
+pub(super) const RULE: Rule = Rule {
+    name: "relaxed-ordering",
+    asks: "May network cards and GPUs mark their packets as free to pass others (relaxed \
+           ordering)?",
+    why: "Without it writes of a card wait for each other on their way through switches and the \
+          root complex, which on some processors costs most of the rate to memory far away.",
+    mend: "`setpci -s ADDRESS CAP_EXP+0x08.w=0010:0010` until the next boot, and the card's own \
+           setting (mlx5: `mlxconfig -d DEVICE set PCI_WR_ORDERING=1`). The kernel keeps it off \
+           below root ports that get it wrong.",
+    source: "PCI Express Base Specification, 7.5.3.4 Device Control; drivers/pci/probe.c, \
+             pci_configure_relaxed_ordering; drivers/pci/quirks.c, quirk_relaxedordering_disable; \
+             drivers/net/ethernet/mellanox/mlx5/core/en_common.c, mlx5e_mkey_set_relaxed_ordering",
+    judge,
+};
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    let nics: Vec<&str> = data_nics(machine).iter().filter_map(|nic| nic.pci.as_deref()).collect();
+    let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
+    let all: Vec<&str> = nics.iter().copied().chain(gpus).collect();
+    if all.is_empty() {
+        return vec![if machine.pci.is_empty() {
+            Found::unknown("no PCI function is known")
+        } else {
+            Found::pass("no GPU and no network card in use here")
+        }];
+    }
+    let (mut off, mut on, mut hidden) = (Vec::new(), 0, Vec::new());
+    for address in all {
+        let Some(function) = machine.function(address) else {
+            hidden.push((address, "nothing is known of the function"));
+            continue;
+        };
+        match &function.relaxed_ordering {
+            _ if function.port.known() == Some(&PciPort::Conventional) => {}
+            Fact::Known(true) => on += 1,
+            Fact::Known(false) => off.push(address),
+            Fact::Unknown(why) => hidden.push((address, why.as_str())),
+        }
+    }
+    let mut found: Vec<Found> = off.iter().map(|address| switched_off(address, &nics)).collect();
+    for (address, why) in hidden {
+        let mend = "run it as root, or read `lspci -vv`, DevCtl, RlxdOrd";
+        found.push(Found::unknown(format!("it can't be seen: {why}")).mend(mend).at([address]));
+    }
+    if found.is_empty() {
+        found.push(Found::pass(match on {
+            0 => "no GPU or network card in use here is on PCI Express".to_owned(),
+            on => format!("{} may", count(on, "device")),
+        }));
+    }
+    found
+}
+
+fn switched_off(address: &str, nics: &[&str]) -> Found {
+    let seen = "it is switched off in Device Control";
+    if nics.contains(&address) {
+        let mend = format!(
+            "`setpci -s {address} CAP_EXP+0x08.w=0010:0010` until the next boot; if the kernel \
+             switched it off (`dmesg | grep -i 'relaxed ordering'`), leave it"
+        );
+        Found::warn(format!("a network card: {seen}"), mend).at([address])
+    } else {
+        Found::info(format!("a GPU: {seen}")).at([address])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::{NicFacts, RdmaFacts};
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn with(gpu: Fact<bool>, card: Fact<bool>) -> Vec<Severity> {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        for (address, ordering) in [(sample::GPU, gpu), (sample::DRIVE, card)] {
+            let function = machine.pci.iter_mut().find(|f| f.address == address).unwrap();
+            function.relaxed_ordering = ordering;
+        }
+        machine.nics.push(NicFacts {
+            pci: Some(sample::DRIVE.to_owned()),
+            rdma: vec![RdmaFacts::default()],
+            ..NicFacts::default()
+        });
+        judge(&machine).into_iter().map(|found| found.severity).collect()
+    }
+
+    #[test]
+    fn a_card_matters_more_than_a_gpu() {
+        let (on, off) = (Fact::Known(true), Fact::Known(false));
+        assert_eq!(with(on.clone(), on.clone()), [Severity::Pass]);
+        assert_eq!(with(off.clone(), off.clone()), [Severity::Warn, Severity::Info]);
+        assert_eq!(with(on, Fact::unknown("needs root")), [Severity::Unknown]);
+    }
+}

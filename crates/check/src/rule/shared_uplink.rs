@@ -1,0 +1,150 @@
+//! Network cards below the switch that a GPU hangs on.
+
+use gpuio_record::facts::{Lanes, Machine, NicFacts, PciFacts, PciPort};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{data_nics, without_gpu};
+
+pub(super) const RULE: Rule = Rule {
+    name: "shared-uplink",
+    asks: "Does the link above a switch carry all that its network cards and GPUs move through \
+           host memory?",
+    why: "What goes directly between card and GPU stays inside the switch. What goes through host \
+          memory (NFS over TCP, compatibility mode, copies of the GPU) takes the switch's one link \
+          to the root complex, which cards and GPUs below it share.",
+    mend: "Read into GPUs below the same switch over RDMA, or reach the server through a card of \
+           another switch.",
+    source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, nvidia-smi topo of a \
+             DGX-2 (two network cards and four GPUs below a root port); PCI Express Base \
+             Specification, Switches",
+    judge,
+};
+
+/// A switch's link up, and what hangs below.
+struct Uplink<'m> {
+    port: &'m PciFacts,
+    gpus: usize,
+    nics: Vec<&'m NicFacts>,
+}
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    let mut found = Vec::new();
+    let mut uplinks: Vec<Uplink<'_>> = Vec::new();
+    for gpu in &machine.gpus {
+        let Some(address) = gpu.pci.as_deref() else { continue };
+        let way = machine.way_up(address);
+        if way.is_empty() || way.iter().skip(1).any(|bridge| bridge.port.known().is_none()) {
+            found.push(Found::unknown("the way up of a GPU is not told").at([address]));
+            continue;
+        }
+        let Some(port) = top(&way) else { continue };
+        match uplinks.iter_mut().find(|uplink| uplink.port.address == port.address) {
+            Some(uplink) => uplink.gpus += 1,
+            None => uplinks.push(Uplink { port, gpus: 1, nics: Vec::new() }),
+        }
+    }
+    for nic in data_nics(machine) {
+        let way = nic.pci.as_deref().map(|address| machine.way_up(address)).unwrap_or_default();
+        let Some(port) = top(&way) else { continue };
+        let uplink = uplinks.iter_mut().find(|uplink| uplink.port.address == port.address);
+        if let Some(uplink) = uplink {
+            uplink.nics.push(nic);
+        }
+    }
+    let shared = uplinks.iter().filter(|uplink| !uplink.nics.is_empty());
+    found.extend(shared.map(one));
+    if found.is_empty() {
+        found.push(Found::pass("no network card in use hangs below a switch with a GPU"));
+    }
+    found
+}
+
+/// The port towards the root of the topmost switch.
+fn top<'m>(way: &[&'m PciFacts]) -> Option<&'m PciFacts> {
+    way.iter().rev().find(|f| f.port.known() == Some(&PciPort::SwitchUpstream)).copied()
+}
+
+fn one(uplink: &Uplink<'_>) -> Found {
+    // The switch names its devices; those of several switches would not be told apart.
+    let places = [uplink.port.address.as_str()];
+    let rates: Option<Vec<u64>> = uplink.nics.iter().map(|nic| megabits(nic)).collect();
+    let (Some(rates), Some(link)) = (rates, link_megabits(uplink.port.link_now)) else {
+        let seen = "network cards and GPUs share this link up; its rate or that of a card is not \
+                    told";
+        return Found::unknown(seen).at(places);
+    };
+    let sum: u64 = rates.iter().sum();
+    let seen = format!(
+        "{} and {} below the switch share its one link up: the cards bring {} Gb/s, the link has \
+         {} Gb/s",
+        crate::machine::count(uplink.nics.len(), "network card"),
+        crate::machine::count(uplink.gpus, "GPU"),
+        sum / 1000,
+        link / 1000,
+    );
+    if sum > link {
+        let mend = "read into these GPUs over RDMA, which stays inside the switch, or reach the \
+                    server through cards of several switches";
+        Found::warn(seen, mend).at(places)
+    } else {
+        Found::info(seen).at(places)
+    }
+}
+
+/// The rate of a card's ports that are up; `None` when no port tells.
+fn megabits(nic: &NicFacts) -> Option<u64> {
+    let ports = nic.rdma.iter().flat_map(|device| &device.ports);
+    let active = ports.filter(|port| port.state.as_deref() == Some("ACTIVE"));
+    let rdma: u64 = active.filter_map(|port| port.megabits).sum();
+    let up = nic.interfaces.iter().filter(|one| one.state.as_deref() == Some("up"));
+    let net: u64 = up.filter_map(|one| one.megabits).sum();
+    Some(rdma.max(net)).filter(|rate| *rate > 0)
+}
+
+/// What the lanes signal in one direction, before the line code: more it can't carry.
+fn link_megabits(lanes: Lanes) -> Option<u64> {
+    lanes.mega_transfers.zip(lanes.width).map(|(mega, width)| mega * width)
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::InterfaceFacts;
+
+    use super::*;
+    use crate::{Severity, sample};
+
+    fn with_card(megabits: Option<u64>) -> Found {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let interface = InterfaceFacts {
+            name: "ib0".to_owned(),
+            state: Some("up".to_owned()),
+            megabits,
+            ..InterfaceFacts::default()
+        };
+        machine.nics.push(NicFacts {
+            pci: Some(sample::DRIVE.to_owned()),
+            interfaces: vec![interface],
+            ..NicFacts::default()
+        });
+        judge(&machine).remove(0)
+    }
+
+    #[test]
+    fn cards_that_bring_more_than_the_link_has() {
+        assert_eq!(with_card(Some(400_000)).severity, Severity::Warn);
+        let within = with_card(Some(100_000));
+        assert_eq!(within.severity, Severity::Info);
+        assert!(within.seen.contains("100 Gb/s, the link has 256 Gb/s"), "{}", within.seen);
+        assert_eq!(with_card(None).severity, Severity::Unknown);
+    }
+
+    #[test]
+    fn without_a_card_there_is_nothing_to_share() {
+        let machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+    }
+}

@@ -1,0 +1,28 @@
+//! Ways between storage and a GPU: one per file, one row each in [`MODES`].
+
+mod compat;
+mod host;
+mod nvidia_fs;
+mod own;
+mod p2pdma;
+mod rdma;
+mod shared;
+
+use super::{Need, Pair};
+
+/// A way between storage and a GPU.
+#[derive(Debug, Clone, Copy)]
+pub struct Mode {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub is: &'static str,
+    /// Where its needs are from.
+    pub source: &'static str,
+    /// What it needs of a pair; it works where all of them are met.
+    pub needs: fn(&Pair<'_>) -> Vec<Need>,
+}
+
+/// All modes: direct ones first.
+pub static MODES: &[Mode] =
+    &[nvidia_fs::MODE, p2pdma::MODE, rdma::MODE, compat::MODE, own::MODE, host::MODE];

@@ -1,0 +1,20 @@
+//! gpuio's path into host memory.
+
+use super::Mode;
+use crate::machine::has_option;
+use crate::verdict::{Need, Pair};
+
+pub(super) const MODE: Mode = Mode {
+    name: "host",
+    is: "gpuio's path host: file and host memory, no GPU",
+    source: "gpuio, ARCHITECTURE.md, The two seams",
+    needs,
+};
+
+fn needs(pair: &Pair<'_>) -> Vec<Need> {
+    let reads = Need::yes("any file system can be read into host memory");
+    if has_option(pair.mount, "ro") {
+        return vec![reads, Need::yes("it is mounted read-only: reads, no writes")];
+    }
+    vec![reads]
+}

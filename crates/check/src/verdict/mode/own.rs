@@ -1,0 +1,21 @@
+//! gpuio's own paths into GPU memory.
+
+use super::Mode;
+use crate::verdict::{Gpu, Need, Pair, gpu};
+
+pub(super) const MODE: Mode = Mode {
+    name: "gpuio",
+    is: "gpuio's paths staged and gather: host memory, and copies of the GPU beside the reads",
+    source: "gpuio, ARCHITECTURE.md, The two seams",
+    needs,
+};
+
+fn needs(pair: &Pair<'_>) -> Vec<Need> {
+    match pair.gpu {
+        Gpu::Real(_) => vec![gpu::real(pair), gpu::driver(pair)],
+        Gpu::Software => {
+            vec![Need::yes("the software GPU takes them: right bytes, no GPU's speed")]
+        }
+        Gpu::None => vec![gpu::none(pair)],
+    }
+}

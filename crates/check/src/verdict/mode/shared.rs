@@ -1,0 +1,189 @@
+//! Needs of several modes.
+
+use gpuio_record::facts::{BlockKind, Fact, Machine, MountKind};
+
+use crate::configuration::{compat_forced, config};
+use crate::machine::has_option;
+use crate::verdict::layer::{self, Disk};
+use crate::verdict::{Gpu, Need, Pair};
+
+/// That no setting sends every I/O through host memory.
+pub(super) fn not_forced(pair: &Pair<'_>) -> Need {
+    let forced = compat_forced(pair.machine);
+    match forced.value {
+        Fact::Known(true) => Need::no(format!("compatibility mode is forced ({})", forced.from))
+            .mend("set properties.force_compat_mode to false, unset CUFILE_FORCE_COMPAT_MODE"),
+        Fact::Known(false) => Need::yes("compatibility mode is not forced"),
+        Fact::Unknown(why) => Need::unknown(why),
+    }
+}
+
+/// ext4 or XFS on block devices, so that O_DIRECT gets through.
+pub(super) fn local_file_system(pair: &Pair<'_>) -> Need {
+    let mount = pair.mount;
+    let fs_type = mount.mount.fs_type.as_str();
+    let network = matches!(
+        mount.kind,
+        MountKind::Nfs | MountKind::Lustre | MountKind::Beegfs | MountKind::Weka | MountKind::Gpfs
+    );
+    match fs_type {
+        "ext4" => {
+            let other = ["data=journal", "data=writeback"];
+            match other.into_iter().find(|option| has_option(mount, option)) {
+                Some(option) => Need::no(format!("ext4 is mounted with {option}"))
+                    .mend("mount it with data=ordered"),
+                None => Need::yes("ext4 in ordered mode"),
+            }
+        }
+        "xfs" => Need::yes("XFS"),
+        _ if network => Need::no(format!("{fs_type} is reached over the network: see mode rdma")),
+        _ => Need::no(format!("{fs_type} is neither ext4 nor XFS"))
+            .mend("put the data on ext4 or XFS on NVMe"),
+    }
+}
+
+/// Each layer below the mount, down to each drive. `array` judges the level of a software array.
+pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec<Need> {
+    let all = layer::below(pair.machine, pair.mount);
+    if all.is_empty() {
+        let on_network = pair.mount.kind != MountKind::Block && pair.mount.nfs.is_some();
+        return if on_network {
+            Vec::new()
+        } else {
+            vec![Need::unknown("what the mount lies on is not told")]
+        };
+    }
+    let mut needs = Vec::new();
+    for device in all {
+        let name = device.facts.name.as_str();
+        match device.facts.kind {
+            BlockKind::Partition => {}
+            BlockKind::Md => match device.array.as_ref().and_then(|array| array.level.as_deref()) {
+                Some(level) => needs.push(array(name, level)),
+                None => needs.push(Need::unknown(format!("the level of {name} is not told"))),
+            },
+            BlockKind::DeviceMapper => {
+                let mapper = device.mapper.as_deref().unwrap_or("device-mapper");
+                needs.push(
+                    Need::no(format!(
+                        "{name} is {mapper}, through which nvidia-fs and peer-to-peer \
+                         DMA do not go"
+                    ))
+                    .mend("use the drives or a software RAID0 of them without it"),
+                );
+            }
+            BlockKind::Loop => {
+                needs.push(Need::no(format!("{name} is a file behind a loop device")))
+            }
+            BlockKind::Virtual => {
+                needs.push(Need::no(format!("{name} has no hardware of its own")))
+            }
+            BlockKind::Disk => needs.push(match layer::disk(device) {
+                Disk::Nvme => Need::yes(format!("{name} is an NVMe drive")),
+                Disk::NvmeRdma => Need::yes(format!("{name} is an NVMe drive over RDMA")),
+                Disk::NvmeOther => {
+                    Need::no(format!("{name} is reached over a network without RDMA"))
+                }
+                Disk::Other => Need::no(format!("{name} is no NVMe drive")),
+            }),
+        }
+    }
+    needs
+}
+
+/// An IOMMU that translates may make direct DMA fail or slow.
+pub(super) fn no_translation(pair: &Pair<'_>) -> Need {
+    let disks = layer::below(pair.machine, pair.mount).into_iter().filter(|d| layer::is_disk(d));
+    let mut addresses: Vec<&str> = disks.flat_map(|disk| &disk.pci).map(String::as_str).collect();
+    if let Gpu::Real(gpu) = pair.gpu {
+        addresses.extend(gpu.pci.as_deref());
+    }
+    let functions: Vec<_> =
+        addresses.iter().filter_map(|address| pair.machine.function(address)).collect();
+    let kind = |prefix: &str| {
+        let of = |domain: &String| domain.starts_with(prefix);
+        functions.iter().any(|function| function.iommu_domain.as_ref().is_some_and(of))
+    };
+    let units = &pair.machine.settings.iommu_units;
+    if kind("DMA") && units.iter().any(|unit| unit.contains("smmu")) {
+        return Need::yes("an SMMU translates their DMA, as NVIDIA wants it on Grace");
+    }
+    if kind("DMA") {
+        return Need::unknown("an IOMMU translates the DMA of GPU or drives: direct I/O may fail")
+            .mend("boot with `iommu=pt`");
+    }
+    let silent = functions.iter().any(|f| f.iommu_group.is_some() && f.iommu_domain.is_none());
+    if silent || functions.is_empty() {
+        return Need::unknown("whether an IOMMU translates the DMA of GPU and drives is not told");
+    }
+    Need::yes("no IOMMU translates the DMA of GPU and drives")
+}
+
+/// udev's database, which cuFile asks about the device below a file.
+pub(super) fn udev(pair: &Pair<'_>) -> Need {
+    Need::of(
+        &pair.machine.settings.udev_runtime,
+        "/run/udev is there",
+        "/run/udev is missing: cuFile fails with 5027",
+        "whether /run/udev is there is not known",
+    )
+    .mend_if_lacking("in a container: start it with `-v /run/udev:/run/udev:ro`")
+}
+
+/// That cuFile's configuration does not keep it from this storage.
+pub(super) fn not_denied(pair: &Pair<'_>) -> Need {
+    if let crate::configuration::File::Unknown(why) = crate::configuration::file(pair.machine) {
+        return Need::unknown(format!("cuFile's configuration is not known: {why}"));
+    }
+    match denied(pair.machine, pair) {
+        Some(what) => Need::no(format!("{what} of cufile.json keeps cuFile from it"))
+            .mend("take the entry out of the list"),
+        None => Need::yes("cufile.json denies none of it"),
+    }
+}
+
+fn denied(machine: &Machine, pair: &Pair<'_>) -> Option<String> {
+    let config = config(machine);
+    let devices = layer::below(machine, pair.mount);
+    let names: Vec<&str> = devices.iter().map(|device| device.facts.name.as_str()).collect();
+    let mount = &pair.mount.mount;
+    for group in ["denylist", "blacklist"] {
+        let has = |list: &str, wanted: &dyn Fn(&str) -> bool| {
+            let path = format!("{group}.{list}");
+            config.texts(&path).into_iter().any(wanted).then_some(path)
+        };
+        let below = |point: &str| {
+            let rest = mount.mount_point.strip_prefix(point.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let device = |path: &str| names.contains(&path.strip_prefix("/dev/").unwrap_or(path));
+        let nvme = names.iter().any(|name| name.starts_with("nvme"));
+        let found = has("mounts", &below)
+            .or_else(|| has("filesystems", &|fs| fs == mount.fs_type))
+            .or_else(|| has("devices", &device))
+            .or_else(|| has("drivers", &|driver| nvme && driver == "nvme"));
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// A storage driver that has registered with nvidia-fs.
+pub(super) fn registered(pair: &Pair<'_>, driver: &str, mend: &str) -> Need {
+    match &pair.machine.settings.nvidia_fs_drivers {
+        Fact::Known(drivers) if drivers.iter().any(|one| one == driver) => {
+            Need::yes(format!("{driver} has registered with nvidia-fs"))
+        }
+        Fact::Known(drivers) => {
+            let others =
+                if drivers.is_empty() { "none has".to_owned() } else { drivers.join(", ") };
+            let words = format!("{driver} has not registered with nvidia-fs ({others})");
+            Need::no(words).mend(mend)
+        }
+        Fact::Unknown(why) => Need::unknown(format!(
+            "whether {driver} has registered with nvidia-fs is not known: {why}"
+        ))
+        .mend("read /proc/driver/nvidia-fs/modules there"),
+    }
+}

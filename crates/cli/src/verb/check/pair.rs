@@ -1,0 +1,84 @@
+//! The mount and the GPU that `--mount` and `--gpu` name.
+
+use std::path::{Path, PathBuf};
+
+use gpuio_check::{Gpu, Pair, gpu_of, mount_of};
+use gpuio_cufile::{Library, Search};
+use gpuio_host::{Root, mount};
+use gpuio_record::facts::{Fact, GpuFacts, Machine};
+
+use crate::failure::Failure;
+
+/// The path as the machine has it: of this one with links resolved, of another as it was given.
+pub(super) fn resolve(path: &Path, live: bool) -> Result<String, Failure> {
+    let name = path.display();
+    if !live {
+        let path = path.to_str().filter(|path| path.starts_with('/'));
+        return path.map(str::to_owned).ok_or_else(|| {
+            Failure::Usage(format!("--mount {name}: give a path from the root of that machine"))
+        });
+    }
+    let whole = path.canonicalize().map_err(|error| {
+        Failure::Usage(format!("--mount {name}: {error}; give a path that exists"))
+    })?;
+    let found = mount::of_path(&Root::live(), &whole).ok().flatten();
+    if let Some(found) = found.filter(|found| gpuio_host::mounted::is_kernels_own(&found.fs_type)) {
+        return Err(Failure::Usage(format!(
+            "--mount {name}: it lies on {}, where the kernel shows itself and no data is",
+            found.fs_type
+        )));
+    }
+    let text = whole.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::Usage(format!("--mount {name}: it is not UTF-8 text")))
+}
+
+/// Where a file can be made beside what the path names.
+pub(super) fn directory(path: &str) -> PathBuf {
+    let path = Path::new(path);
+    if path.is_dir() {
+        return path.to_owned();
+    }
+    path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)
+}
+
+/// NVIDIA's library, loaded and not opened: it starts nothing then.
+pub(super) fn library() -> Fact<String> {
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os);
+    let search = Search { prefixes: prefixes.map(PathBuf::from).collect(), ..Search::default() };
+    match Library::load(&search) {
+        Ok(library) => Fact::Known(library.path().display().to_string()),
+        Err(absent) => Fact::unknown(absent.to_string()),
+    }
+}
+
+/// The mount that serves the path, and the GPU: the one that was named, else the first.
+pub(super) fn find<'m>(
+    machine: &'m Machine,
+    path: &str,
+    gpu: Option<&str>,
+) -> Result<Pair<'m>, Failure> {
+    let mount = mount_of(machine, path).ok_or_else(|| {
+        let known: Vec<&str> =
+            machine.mounts.iter().map(|mount| mount.mount.mount_point.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Failure::Usage(format!("--mount {path}: no mount serves it; there are: {known}"))
+    })?;
+    let gpu = match gpu {
+        Some("software") => Gpu::Software,
+        Some("none") => Gpu::None,
+        Some(name) => Gpu::Real(gpu_of(machine, name).ok_or_else(|| no_such(machine, name))?),
+        None => first(machine).map_or(Gpu::None, Gpu::Real),
+    };
+    Ok(Pair { machine, mount, gpu })
+}
+
+fn first(machine: &Machine) -> Option<&GpuFacts> {
+    let by_number = machine.gpus.iter().filter(|gpu| gpu.index.known().is_some());
+    by_number.min_by_key(|gpu| gpu.index.known().copied()).or(machine.gpus.first())
+}
+
+fn no_such(machine: &Machine, name: &str) -> Failure {
+    let known: Vec<&str> = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref()).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Failure::Usage(format!("--gpu {name}: there is no such GPU; there are: {known}, and software"))
+}

@@ -1,0 +1,166 @@
+//! `--prove`: a real I/O where the verdict was made.
+//!
+//! Each path runs in a process of its own, since NVIDIA's library can end the one that it is in,
+//! and reads its configuration once. The loads are those of `gpuio bench`, with its guards.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+
+use gpuio_check::prove::{Ended, Measured, Proof, Run, Tried};
+use gpuio_check::{Answer, Gpu};
+use gpuio_load::direct_try::{DirectTried, try_direct};
+use gpuio_record::Record;
+use gpuio_report::format::json;
+
+use crate::failure::Failure;
+use crate::interrupt;
+
+/// Bytes of the data set, and how long each load reads it.
+const SIZE: &str = "16M";
+const RUNTIME: &str = "1s";
+
+/// Tries O_DIRECT and each path in `directory`, in one of our own below it that goes at the end.
+pub(super) fn prove(directory: &Path, gpu: Gpu<'_>) -> Result<Proof, Failure> {
+    let direct = direct(&try_direct(directory));
+    // Ctrl-C ends the load that runs, and then nothing may be left behind.
+    let stop = interrupt::flag();
+    let scratch = Scratch::below(directory)?;
+    let runs = ["host", "staged", "gather", "gds"].map(|path| {
+        let ended = match not_tried(path, gpu) {
+            _ if stop.load(Ordering::Relaxed) => Ended::NotTried("interrupted".to_owned()),
+            Some(why) => Ended::NotTried(why.to_owned()),
+            None => load(path, &scratch.0, gpu),
+        };
+        Run { path, ended }
+    });
+    Ok(Proof { direct, runs: runs.into() })
+}
+
+fn direct(tried: &DirectTried) -> Tried {
+    match tried {
+        DirectTried::Works { grain, told } => {
+            let told = told.map_or_else(String::new, |told| {
+                format!(
+                    "; the kernel asks for offsets in multiples of {} and memory of {} bytes",
+                    told.offset_bytes, told.memory_bytes
+                )
+            });
+            let words = format!("written and read back, by {grain} bytes at least{told}");
+            Tried { works: Answer::Yes, words }
+        }
+        DirectTried::Refused(words) => Tried { works: Answer::No, words: words.clone() },
+        DirectTried::Failed(words) => Tried { works: Answer::Unknown, words: words.clone() },
+    }
+}
+
+fn not_tried(path: &str, gpu: Gpu<'_>) -> Option<&'static str> {
+    match (path, gpu) {
+        ("host", _) => None,
+        (_, Gpu::None) => Some("no GPU is here (try --gpu software)"),
+        ("gds", Gpu::Software) => {
+            Some("with the software GPU a test double stands in for NVIDIA's library")
+        }
+        _ => None,
+    }
+}
+
+fn load(path: &str, directory: &Path, gpu: Gpu<'_>) -> Ended {
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return Ended::Failed(format!("this program's own file: {error}")),
+    };
+    let mut command = Command::new(program);
+    command.args(["bench", "--rw", "read", "--bs", "1M", "--verify", "--quiet"]);
+    command.args(["--path", path, "--size", SIZE, "--runtime", RUNTIME, "--format", "json"]);
+    command.arg("--directory").arg(directory);
+    if path != "host" {
+        aim(&mut command, gpu);
+    }
+    match command.stdin(Stdio::null()).output() {
+        Err(error) => Ended::Failed(format!("gpuio bench could not be started: {error}")),
+        Ok(output) => {
+            let record = json::parse(&String::from_utf8_lossy(&output.stdout)).ok();
+            let measured = record.as_ref().and_then(measured);
+            let said = || String::from_utf8_lossy(&output.stderr).into_owned();
+            measured.unwrap_or_else(|| Ended::Failed(reason(record.as_ref(), &said())))
+        }
+    }
+}
+
+/// Names the GPU so that CUDA's numbers and NVML's are the same: by its UUID alone, else in the
+/// order of PCI addresses.
+fn aim(command: &mut Command, gpu: Gpu<'_>) {
+    match gpu {
+        Gpu::Software => {
+            command.args(["--gpu", "software"]);
+        }
+        Gpu::Real(gpu) => {
+            command.env("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+            if let Some(uuid) = gpu.uuid.known() {
+                command.env("CUDA_VISIBLE_DEVICES", uuid).args(["--gpu", "0"]);
+            } else {
+                let index = gpu.index.known().copied().unwrap_or(0);
+                command.arg("--gpu").arg(index.to_string());
+            }
+        }
+        Gpu::None => {}
+    }
+}
+
+/// Of a load that moved bytes: how fast, whether right, and which way.
+fn measured(record: &Record) -> Option<Ended> {
+    let job = record.jobs.first()?;
+    let proof = job.proof.as_ref()?;
+    if record.error.is_some() || job.failed > 0 || job.read.bytes_per_s <= 0.0 {
+        return None;
+    }
+    let verify = job.verify.as_ref();
+    let verified = verify.is_some_and(|v| v.complete && v.bad_blocks == 0 && v.failed == 0);
+    Some(Ended::Ran(Measured {
+        bytes_per_s: job.read.bytes_per_s,
+        verified,
+        way: proof.verdict.clone(),
+        sentence: proof.sentence.clone(),
+    }))
+}
+
+/// Why there is no result: the record's error, the first failed I/O, or the program's last words.
+fn reason(record: Option<&Record>, said: &str) -> String {
+    let error = record.and_then(|record| record.error.clone());
+    let failure = || {
+        let failed = record?.jobs.first()?.failures.first()?;
+        Some(format!("{} at offset {}: {}", failed.path, failed.offset, failed.what))
+    };
+    let words = || {
+        let last = said.lines().rev().find(|line| line.starts_with("error: "));
+        last.map(|line| line.trim_start_matches("error: ").to_owned())
+    };
+    let ended = || "the process ended without a word".to_owned();
+    error.or_else(failure).or_else(words).unwrap_or_else(ended)
+}
+
+/// A new directory of our own, which goes with what is in it when this is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn below(directory: &Path) -> Result<Scratch, Failure> {
+        let path = directory.join(format!(".gpuio-prove-{}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => Ok(Scratch(path)),
+            Err(error) => Err(Failure::Unavailable(format!(
+                "--prove: {} can't be made: {error}; name a directory in which you may write",
+                path.display()
+            ))),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Best effort: what is left has our name.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

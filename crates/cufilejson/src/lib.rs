@@ -1,0 +1,35 @@
+//! The configuration of NVIDIA's cuFile library: its text, with the place of every key, and a
+//! table of the keys it knows.
+//!
+//! cuFile reads one JSON file with comments: the one that `CUFILE_ENV_PATH_JSON` names, or
+//! `/etc/cufile.json`. It does not say which keys it passed over, so [`problems`] does: keys that
+//! no release knows, keys that come twice, values of a wrong type or out of range, sizes off the
+//! 4 KiB grid, and settings that contradict each other. Everything here is pure and may be called
+//! from any thread; nothing opens a file.
+//!
+//! Sources of the table: NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, "GPUDirect
+//! Storage Parameters" (r1.20); Release Notes (1.5 to 1.20); Troubleshooting Guide, "JSON Config
+//! Parameters" and "Dynamic Routing"; ranges as `cuFileGetParameterMinMaxValue` of 1.15 and 1.20
+//! returns them.
+
+mod combination;
+mod problem;
+mod read;
+mod table;
+mod value;
+
+pub use problem::{Problem, ProblemKind, problems};
+pub use read::{Config, Entry, SyntaxError, keys, read};
+pub use table::{KEYS, Key, Takes, find};
+
+/// The variable that names the file.
+pub const VARIABLE: &str = "CUFILE_ENV_PATH_JSON";
+/// Where the file lies otherwise.
+pub const DEFAULT_PATH: &str = "/etc/cufile.json";
+
+/// Whether a text looks like cuFile's configuration: an object with one of its groups.
+#[must_use]
+pub fn looks_like(text: &str) -> bool {
+    let groups = ["\"properties\"", "\"logging\"", "\"denylist\"", "\"blacklist\""];
+    text.contains('{') && groups.into_iter().filter(|group| text.contains(group)).count() > 1
+}

@@ -1,0 +1,226 @@
+//! The text with the place of every key.
+
+use jsonc_parser::ast::{ObjectProp, Value as Ast};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::{Map, Value};
+
+/// A key with its value and place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The parts joined by dots: `properties.allow_compat_mode`.
+    pub path: String,
+    /// Its value. Only keys that hold no group have an entry, and empty groups.
+    pub value: Value,
+    /// Line of the key, counted from 1.
+    pub line: usize,
+    /// Column of the key in characters, counted from 1.
+    pub column: usize,
+}
+
+/// A configuration: its keys in the order of the text, repeated ones each time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Config {
+    /// The keys.
+    pub entries: Vec<Entry>,
+}
+
+impl Config {
+    /// What counts of a key: the last time it stands there.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<&Entry> {
+        self.entries.iter().rev().find(|entry| entry.path == path)
+    }
+
+    /// A key that is on or off; `None` where it is not there or holds something else.
+    #[must_use]
+    pub fn switch(&self, path: &str) -> Option<bool> {
+        self.get(path)?.value.as_bool()
+    }
+
+    /// A key that holds a whole number from 0.
+    #[must_use]
+    pub fn number(&self, path: &str) -> Option<u64> {
+        self.get(path)?.value.as_u64()
+    }
+
+    /// A key that holds text.
+    #[must_use]
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.get(path)?.value.as_str()
+    }
+
+    /// The texts in a key's list; empty where there is none.
+    #[must_use]
+    pub fn texts(&self, path: &str) -> Vec<&str> {
+        let list = self.get(path).and_then(|entry| entry.value.as_array());
+        list.into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .collect()
+    }
+}
+
+/// A text that is no JSON with comments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// What is wrong.
+    pub words: String,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+}
+
+/// Reads a text: JSON with comments, and commas before a closing bracket.
+///
+/// # Errors
+/// [`SyntaxError`] with the first place that is not understood.
+pub fn read(text: &str) -> Result<Config, SyntaxError> {
+    let strict = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let parsed =
+        parse_to_ast(text, &CollectOptions::default(), &strict).map_err(|error| SyntaxError {
+            words: error.kind().to_string(),
+            line: error.line_display(),
+            column: error.column_display(),
+        })?;
+    let Some(Ast::Object(top)) = parsed.value else {
+        let words = "it is no JSON object".to_owned();
+        return Err(SyntaxError { words, line: 1, column: 1 });
+    };
+    let mut config = Config::default();
+    let mut places = Places { text, at: 0, line: 1, column: 1 };
+    flatten("", &top.properties, &mut places, &mut config);
+    Ok(config)
+}
+
+/// Reads a text as [`read`] does, and more leniently, into one object; of a key that comes twice
+/// the last one counts.
+///
+/// # Errors
+/// The parser's words.
+pub fn keys(text: &str) -> Result<Map<String, Value>, String> {
+    let value = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default());
+    match value.map_err(|error| error.to_string())? {
+        Value::Object(keys) => Ok(keys),
+        _ => Err("it is no JSON object".to_owned()),
+    }
+}
+
+/// Line and column of places that are asked for from the front to the back.
+struct Places<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Places<'_> {
+    fn of(&mut self, start: usize) -> (usize, usize) {
+        for character in self.text.get(self.at..start).unwrap_or_default().chars() {
+            if character == '\n' {
+                self.line += 1;
+                self.column = 1;
+            } else {
+                self.column += 1;
+            }
+        }
+        self.at = self.at.max(start);
+        (self.line, self.column)
+    }
+}
+
+fn flatten(prefix: &str, props: &[ObjectProp<'_>], places: &mut Places<'_>, config: &mut Config) {
+    for prop in props {
+        let path = format!("{prefix}{}", prop.name.as_str());
+        let (line, column) = places.of(prop.start());
+        match &prop.value {
+            // The paths in a table of mounts are the user's.
+            Ast::Object(group)
+                if !group.properties.is_empty() && !path.ends_with("mount_table") =>
+            {
+                flatten(&format!("{path}."), &group.properties, places, config);
+            }
+            value => config.entries.push(Entry { path, value: plain(value), line, column }),
+        }
+    }
+}
+
+/// The value without its places.
+fn plain(value: &Ast<'_>) -> Value {
+    match value {
+        Ast::StringLit(text) => Value::String(text.value.to_string()),
+        // A number that JSON does not know stays as it was written.
+        Ast::NumberLit(number) => serde_json::from_str(number.value)
+            .unwrap_or_else(|_| Value::String(number.value.to_owned())),
+        Ast::BooleanLit(switch) => Value::Bool(switch.value),
+        Ast::Object(group) => {
+            let pairs = group.properties.iter();
+            pairs.map(|prop| (prop.name.as_str().to_owned(), plain(&prop.value))).collect()
+        }
+        Ast::Array(list) => list.elements.iter().map(plain).collect(),
+        Ast::NullKeyword(_) => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "{\n  // ü\n  \"logging\": { \"level\": \"ERROR\" },\n  \"fs\": {\n    \
+                        \"nfs\": { \"mount_table\": { \"/a.b\": [\"10.0.0.1\"] } },\n  },\n  \
+                        /* é */ \"denylist\": { \"drivers\": [ ], }, \"denylist\": {}\n}";
+
+    #[test]
+    fn keys_have_their_places() {
+        let config = read(TEXT).unwrap();
+        let places: Vec<(&str, usize, usize)> =
+            config.entries.iter().map(|e| (e.path.as_str(), e.line, e.column)).collect();
+        assert_eq!(
+            places,
+            [
+                ("logging.level", 3, 16),
+                ("fs.nfs.mount_table", 5, 14),
+                ("denylist.drivers", 7, 25),
+                ("denylist", 7, 44),
+            ]
+        );
+        assert_eq!(config.text("logging.level"), Some("ERROR"));
+        assert_eq!(config.switch("logging.level"), None);
+        assert!(config.texts("denylist.drivers").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_json_has_its_place() {
+        let error = read("{\n  \"logging\": { \"level\": }\n}").unwrap_err();
+        assert_eq!(error.line, 2, "{error:?}");
+        assert_eq!(read("[1]").unwrap_err().words, "it is no JSON object");
+        assert!(read("{ 'a': 1 }").is_err());
+        assert!(keys("[1]").unwrap_err().contains("no JSON object"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_too_strange(text in r#"[\{\}\[\]":,/\*a-z0-9\.\n ]{0,80}"#) {
+            if let Ok(config) = read(&text) {
+                for entry in &config.entries {
+                    let line = text.lines().nth(entry.line - 1).unwrap();
+                    let at = line.chars().nth(entry.column - 1);
+                    proptest::prop_assert_eq!(at, Some('"'));
+                }
+            }
+        }
+    }
+}
