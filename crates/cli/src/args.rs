@@ -27,6 +27,12 @@ pub(crate) enum Verb {
     /// Findings are fail, warn, unknown (the facts are absent, with the reason), info or pass. The
     /// exit code is 1 where something failed. Changes nothing; docs/check.md lists the rules.
     Check(Check),
+    /// Hold results against each other: ratio, 95 % interval, and whether it is more than noise.
+    ///
+    /// Results are records, sweeps, folders of records (repeats), gdsio's output, fio's JSON or
+    /// elbencho's CSV; the first is the baseline. Exit code 1 where something is worse than
+    /// --threshold allows, 2 where results differ in what decides the figures (docs/compare.md).
+    Compare(Compare),
     /// Show the paths, engines and formats that are built in, and which can run here.
     List,
     /// Print a saved record again, or the journal of a run that died.
@@ -61,6 +67,32 @@ pub(crate) struct Check {
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
     /// text or json [text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+}
+
+/// What to hold against what.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Files or folders, the baseline first
+    #[arg(value_name = "RESULT", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Split the results by an axis of their sweep, or by path, engine, bs, threads, depth, …, and
+    /// hold its values against each other, the first named being the baseline: path=gds,gather
+    #[arg(long, value_name = "KEY[=A,B]")]
+    pub(crate) axis: Option<String>,
+    /// Compare although this differs: load, path, cache, direct, verify, inject, ended,
+    /// software-gpu, filesystem, device, gpu, cpu, kernel, or all; a list with commas
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) despite: Vec<String>,
+    /// Exit with 1 where something is worse by more than this, its whole interval beyond it: 5%
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) threshold: Option<String>,
+    /// What the threshold is on: throughput, iops, mean, p50, p99, p99.9, cpu; a list with commas
+    /// [throughput]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold")]
+    pub(crate) metric: Vec<String>,
+    /// text, json or markdown [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
 }
