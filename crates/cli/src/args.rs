@@ -144,6 +144,23 @@ pub(crate) struct Bench {
     pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) out: Out,
+    #[command(flatten)]
+    pub(crate) ab: Ab,
+}
+
+/// Two job files in one run.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Comparison")]
+pub(crate) struct Ab {
+    /// Run two job files in turns (A B, B A, …; an even seed begins with B) and print their
+    /// comparison (docs/compare.md). -o names a folder for the records; --format is text, json or
+    /// markdown
+    #[arg(long, value_names = ["A.ini", "B.ini"], num_args = 2, conflicts_with = "job_file")]
+    pub(crate) ab: Vec<PathBuf>,
+    /// How often each of them runs [5]
+    #[arg(long, value_name = "N", requires = "ab",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
 }
 
 /// What to do. A value may begin with a hyphen: `--size -1` is told by the key's own words, with

@@ -2,7 +2,7 @@
 
 use gpuio_foreign::Reading;
 
-use crate::job::Job;
+use crate::job::{AROUND_THE_CACHE, Job};
 
 /// What a difference means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,24 +85,39 @@ pub const ASPECTS: &[Aspect] = &[
     load("rw", "reads or writes", |job| Some(job.rw()), reading_rw),
     load("bs", "block size", |job| job.block(), |r| r.block_bytes.map(gpuio_units::format_bytes)),
     load("threads", "threads", |job| Some(job.plan.threads.to_string()), |r| number(r.threads)),
-    load("depth", "I/Os in flight per thread", |job| Some(job.plan.depth.to_string()), |r| {
-        number(r.depth)
-    }),
+    load(
+        "depth",
+        "I/Os in flight per thread",
+        |job| Some(job.plan.depth.to_string()),
+        |r| number(r.depth),
+    ),
     load("engine", "engine", |job| job.engine(), |r| r.engine.clone()),
     load("memory", "kind of destination memory", |job| job.memory(), UNTOLD),
     load("order", "order of offsets", |job| job.order(), UNTOLD),
     load("rate", "rate asked for", |job| Some(job.rate()), UNTOLD),
-    load("sync", "writes wait for stable storage", |job| job.sync(), |r| {
-        let writes = r.direction != gpuio_foreign::Direction::Read;
-        r.sync.filter(|_| writes).map(|sync| yes_no(sync).to_owned())
-    }),
+    load(
+        "sync",
+        "writes wait for stable storage",
+        |job| job.sync(),
+        |r| {
+            let writes = r.direction != gpuio_foreign::Direction::Read;
+            r.sync.filter(|_| writes).map(|sync| yes_no(sync).to_owned())
+        },
+    ),
     matters("path", "path", "path asked for", |job| Some(job.path()), |r| r.path.clone()),
     matters("taken", "path", "way that the bytes took", |job| job.taken(), UNTOLD),
     matters("source", "cache", "what served the bytes", |job| job.source(), UNTOLD),
-    matters("resident", "cache", "in the page cache before", |job| job.resident(), UNTOLD),
-    matters("direct", "direct", "direct or buffered", |job| Some(job.direct()), |r| {
-        r.direct.map(|direct| if direct { "direct" } else { "buffered" }.to_owned())
-    }),
+    Aspect {
+        open: Some(AROUND_THE_CACHE),
+        ..matters("resident", "cache", "in the page cache before", |job| job.resident(), UNTOLD)
+    },
+    matters(
+        "direct",
+        "direct",
+        "direct or buffered",
+        |job| Some(job.direct()),
+        |r| r.direct.map(|direct| if direct { "direct" } else { "buffered" }.to_owned()),
+    ),
     matters("verify", "verify", "checked between I/Os", |job| Some(job.verify()), UNTOLD),
     matters("inject", "inject", "faults on purpose", |job| Some(job.inject()), UNTOLD),
     matters("filesystem", "filesystem", "file system", |job| job.filesystem(), UNTOLD),
@@ -118,9 +133,12 @@ pub const ASPECTS: &[Aspect] = &[
     note("cuda", "CUDA driver", |job| job.cuda(), UNTOLD),
     note("cufile", "cuFile and nvidia-fs", |job| job.cufile(), UNTOLD),
     note("disk", "name of the device", |job| job.disk(), UNTOLD),
-    note("size", "bytes for each thread", |job| Some(job.size()), |r| {
-        r.size_bytes.map(gpuio_units::format_bytes)
-    }),
+    note(
+        "size",
+        "bytes for each thread",
+        |job| Some(job.size()),
+        |r| r.size_bytes.map(gpuio_units::format_bytes),
+    ),
     note("stop", "when it stops", |job| Some(job.stop()), UNTOLD),
     note("tuning", "streams and batches", |job| job.tuning(), UNTOLD),
     note("machine-memory", "memory of the machine", |job| job.machine_memory(), UNTOLD),

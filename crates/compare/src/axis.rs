@@ -77,7 +77,10 @@ pub fn split(runs: &[Run], axis: &Axis) -> Result<Vec<Side>, String> {
     }
     if wanted.len() < 2 {
         let only = wanted.join("");
-        return Err(format!("all runs have {}={only}: there is nothing to hold it against", axis.key));
+        return Err(format!(
+            "all runs have {}={only}: there is nothing to hold it against",
+            axis.key
+        ));
     }
     let side = |value: &str| {
         let own = runs.iter().filter(|run| axis.value(run).is_some_and(|own| same(own, value)));

@@ -139,7 +139,9 @@ fn one_side(
     options: &Options,
 ) {
     let free = options.axis.as_ref().map_or(Vec::new(), Axis::frees);
-    let pairs = pair(baseline, other, &free);
+    let mut may_differ = free.clone();
+    may_differ.extend(options.despite.iter().map(String::as_str));
+    let pairs = pair(baseline, other, &free, &may_differ);
     for &(a, b) in &pairs {
         let (a, b) = (&baseline[a], &other[b]);
         let row = |metric| judge::row(metric, a, b, options.in_turns, options.threshold.as_ref());

@@ -39,7 +39,9 @@ pub(crate) fn differences(
         }
         let judged = aspect.kind != Kind::Note;
         let let_be = free.contains(&aspect.key)
-            || despite.iter().any(|word| word == aspect.flag || word == aspect.key || word == "all");
+            || despite
+                .iter()
+                .any(|word| word == aspect.flag || word == aspect.key || word == "all");
         Some(Difference {
             aspect: aspect.key,
             what: aspect.what,

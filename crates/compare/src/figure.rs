@@ -20,6 +20,17 @@ pub enum Basis {
 }
 
 impl Basis {
+    /// The mark beside an interval that does not rest on repeats; empty for one that does.
+    #[must_use]
+    pub fn mark(self) -> &'static str {
+        match self {
+            Basis::Repeats | Basis::Turns => "",
+            Basis::OneAgainstRepeats => " p",
+            Basis::WithinRuns => " w",
+            Basis::Rounding => " r",
+        }
+    }
+
     /// In words, below a table.
     #[must_use]
     pub fn words(self) -> &'static str {

@@ -9,6 +9,9 @@ use gpuio_units::{format_bytes, format_duration_ns};
 
 use crate::aspect::yes_no;
 
+/// What direct I/O has in the place of a share in the page cache.
+pub(crate) const AROUND_THE_CACHE: &str = "goes around it";
+
 /// One direction of a job, with the record around it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job<'a> {
@@ -31,13 +34,15 @@ impl Job<'_> {
     }
 
     pub(crate) fn ended(&self) -> String {
-        let mut words = vec![match self.result.ended {
-            EndedHow::Complete => "complete",
-            EndedHow::Interrupted => "interrupted",
-            EndedHow::Failed => "failed",
-            EndedHow::Unfinished => "unfinished",
-        }
-        .to_owned()];
+        let mut words = vec![
+            match self.result.ended {
+                EndedHow::Complete => "complete",
+                EndedHow::Interrupted => "interrupted",
+                EndedHow::Failed => "failed",
+                EndedHow::Unfinished => "unfinished",
+            }
+            .to_owned(),
+        ];
         if self.result.failed > 0 {
             words.push(format!("{} I/Os failed", self.result.failed));
         }
@@ -51,7 +56,8 @@ impl Job<'_> {
     pub(crate) fn gpu_kind(&self) -> String {
         let stand_in = self.record.cufile.as_ref().is_some_and(|cufile| cufile.stand_in);
         let software = self.plan.gpus.iter().any(|gpu| gpu.software) || stand_in;
-        let words = if software && !self.plan.gpus.is_empty() { "software GPU" } else { "hardware" };
+        let words =
+            if software && !self.plan.gpus.is_empty() { "software GPU" } else { "hardware" };
         words.to_owned()
     }
 
@@ -84,7 +90,9 @@ impl Job<'_> {
         if self.plan.path.choice.got.starts_with("gds") {
             return None;
         }
-        let mut names: Vec<&str> = self.result.engine.iter().map(|one| one.got.as_str()).collect();
+        // What stands behind the name tells how it was set up: `io_uring (fixed buffers)`.
+        let name = |got: &'_ str| got.split([' ', '(']).next().unwrap_or(got).to_owned();
+        let mut names: Vec<String> = self.result.engine.iter().map(|one| name(&one.got)).collect();
         names.sort_unstable();
         names.dedup();
         Some(if names.is_empty() { self.plan.engine.got.clone() } else { names.join("+") })
@@ -180,7 +188,7 @@ impl Job<'_> {
     /// The share of buffered files in the page cache, in three steps; direct I/O goes around it.
     pub(crate) fn resident(&self) -> Option<String> {
         if self.result.direct_got == DirectMode::Direct {
-            return None;
+            return Some(AROUND_THE_CACHE.to_owned());
         }
         let share = self.result.cache.resident_before?;
         let words = match share {
@@ -262,7 +270,8 @@ impl Job<'_> {
         let stop = self.plan.stop;
         let mut words = Vec::new();
         words.extend(stop.runtime_ns.map(format_duration_ns));
-        words.extend(stop.bytes_per_thread.map(|bytes| format!("{} a thread", format_bytes(bytes))));
+        words
+            .extend(stop.bytes_per_thread.map(|bytes| format!("{} a thread", format_bytes(bytes))));
         if self.plan.ramp_ns > 0 {
             words.push(format!("ramp {}", format_duration_ns(self.plan.ramp_ns)));
         }

@@ -50,7 +50,9 @@ pub(crate) fn row(
 fn interval(a: &[Figure], b: &[Figure], in_turns: bool) -> Option<(Basis, Ratio)> {
     let (va, vb) = (values(a), values(b));
     let made = match (va.as_slice(), vb.as_slice()) {
-        ([one], [other]) => return single(a[0], b[0]).or_else(|| Some((Basis::Rounding, rounding(*one, *other)))),
+        ([one], [other]) => {
+            return single(a[0], b[0]).or_else(|| Some((Basis::Rounding, rounding(*one, *other))));
+        }
         ([one], many) => (Basis::OneAgainstRepeats, predicted(*one, many, true, LEVEL)),
         (many, [one]) => (Basis::OneAgainstRepeats, predicted(*one, many, false, LEVEL)),
         _ if in_turns && va.len() == vb.len() => (Basis::Turns, paired(&va, &vb, LEVEL)),

@@ -9,19 +9,26 @@ use crate::run::Run;
 /// 1. the same job name, direction, place in a sweep, and no difference in the load;
 /// 2. no difference in the load, whatever the name, where that is unique;
 /// 3. the same name, direction and place: differences in the load will be shown;
-/// 4. the only ones that are left of a direction, where each side has a single one.
+/// 4. no difference in the load but those that `may_differ`, where that is unique;
+/// 5. the only ones that are left of a direction, where each side has a single one.
 ///
 /// What a tool does not tell agrees with anything. `free` are keys that may differ, as the two
 /// sides are told apart by them. Gives indices, in the order of the baseline.
-pub(crate) fn pair(baseline: &[Cell<'_>], other: &[Cell<'_>], free: &[&str]) -> Vec<(usize, usize)> {
+pub(crate) fn pair(
+    baseline: &[Cell<'_>],
+    other: &[Cell<'_>],
+    free: &[&str],
+    may_differ: &[&str],
+) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = Vec::new();
-    let steps: [Step; 4] = [
-        |a, b, free| named(a, b) && placed(a, b, free) && loads_agree(a, b, free),
-        |a, b, free| placed(a, b, free) && loads_agree(a, b, free),
-        |a, b, free| named(a, b) && placed(a, b, free),
-        |a, b, _| a.direction == b.direction,
+    let steps: [(Step, &[&str]); 5] = [
+        (|a, b, free| named(a, b) && placed(a, b, free) && loads_agree(a, b, free), free),
+        (|a, b, free| placed(a, b, free) && loads_agree(a, b, free), free),
+        (|a, b, free| named(a, b) && placed(a, b, free), free),
+        (|a, b, free| placed(a, b, free) && loads_agree(a, b, free), may_differ),
+        (|a, b, _| a.direction == b.direction, free),
     ];
-    for step in steps {
+    for (step, free) in steps {
         // All that fit in this step, before any of them is taken: what fits two is not unique.
         let fits = |a: usize, b: usize| step(baseline[a].first(), other[b].first(), free);
         let left = |pairs: &[(usize, usize)], a: usize, b: usize| {
@@ -56,9 +63,9 @@ fn placed(a: &Run, b: &Run, free: &[&str]) -> bool {
 /// Whether nothing that both tell of the load differs, the path among it.
 fn loads_agree(a: &Run, b: &Run, free: &[&str]) -> bool {
     let judged = |key: &str| !free.contains(&key);
-    let mut load = ASPECTS.iter().filter(|aspect| {
-        (aspect.kind == Kind::Load || aspect.key == "path") && judged(aspect.key)
-    });
+    let mut load = ASPECTS
+        .iter()
+        .filter(|aspect| (aspect.kind == Kind::Load || aspect.key == "path") && judged(aspect.key));
     let told = |run: &Run, key: &str| run.told.get(key).cloned();
     a.direction == b.direction
         && load.all(|aspect| match (told(a, aspect.key), told(b, aspect.key)) {

@@ -14,7 +14,7 @@ pub(crate) fn cells(row: &Row) -> [String; 6] {
         print(row.baseline),
         print(row.other),
         ratio(row.ratio),
-        format!("{} to {}", ratio(row.low), ratio(row.high)),
+        format!("{} to {}{}", ratio(row.low), ratio(row.high), row.basis.mark()),
         verdict(row),
     ]
 }
@@ -98,7 +98,11 @@ pub(crate) fn legend(comparison: &Comparison) -> Vec<String> {
     ];
     let used: Vec<Basis> = all.into_iter().filter(|basis| comparison.rests_on(*basis)).collect();
     for basis in &used {
-        lines.push(format!("95 % intervals rest on {}", basis.words()));
+        let mark = match basis.mark().trim() {
+            "" => "95 % intervals".to_owned(),
+            mark => format!("intervals with {mark}"),
+        };
+        lines.push(format!("{mark}: {}", basis.words()));
     }
     let rows = || comparison.pairs.iter().flat_map(|pair| &pair.rows);
     let judged = rows().filter(|row| !matches!(row.basis, Basis::Rounding)).count();
@@ -110,8 +114,8 @@ pub(crate) fn legend(comparison: &Comparison) -> Vec<String> {
     }
     if rows().any(ranks_disagree) {
         lines.push(
-            "(ranks: noise): the rank-sum test, which takes nothing for granted, does not call it a \
-             difference: one run may carry it"
+            "(ranks: noise): the rank-sum test, which takes nothing for granted, does not call it \
+             a difference: one run may carry it"
                 .to_owned(),
         );
     }
@@ -132,8 +136,10 @@ pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
         } else {
             ""
         };
+        let against = &comparison.sides[pair.side].name;
         lines.push(format!(
-            "regression: {}: {}: {} → {}, ratio {} ({}), worse than {} % beyond the interval{once}",
+            "regression: {}, {}: {} → {} ({against}), ratio {}, interval {}: all of it worse by \
+             more than {} %{once}",
             pair.baseline, cells[0], cells[1], cells[2], cells[3], cells[4], threshold.percent,
         ));
     }
@@ -145,12 +151,18 @@ pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
             .map(|pair| pair.baseline.as_str())
             .collect();
         if !missing.is_empty() {
-            lines.push(format!("threshold: not judged, {key} is not in both: {}", missing.join("; ")));
+            lines.push(format!(
+                "threshold: not judged, {key} is not in both: {}",
+                missing.join("; ")
+            ));
         }
     }
     if lines.is_empty() {
         let metrics = threshold.metrics.join(", ");
-        lines.push(format!("threshold: nothing is worse by {} % in {metrics}", threshold.percent));
+        lines.push(format!(
+            "threshold: nothing is surely worse by more than {} % in {metrics}",
+            threshold.percent
+        ));
     }
     lines
 }

@@ -19,9 +19,9 @@ impl Threshold {
     /// # Errors
     /// The name of a metric that there is not.
     pub fn new(percent: f64, metrics: &[String]) -> Result<Threshold, String> {
-        let found = metrics.iter().map(|key| {
-            metric::find(key).map(|metric| metric.key).ok_or_else(|| key.clone())
-        });
+        let found = metrics
+            .iter()
+            .map(|key| metric::find(key).map(|metric| metric.key).ok_or_else(|| key.clone()));
         let mut metrics: Vec<&'static str> = found.collect::<Result<_, _>>()?;
         if metrics.is_empty() {
             metrics.push("throughput");

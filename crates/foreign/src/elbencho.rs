@@ -13,7 +13,8 @@ pub(crate) const TOOL: Tool = Tool {
     name: NAME,
     form: "--csvfile",
     measures: &[
-        "elbencho's figures are those of [last], until the last thread was done; whole MiB/s and µs",
+        "elbencho's figures are those of [last], until the last thread was done, in whole MiB/s \
+         and µs",
         "elbencho's latency includes filling buffers before writes and checking after reads, where \
          either is on",
         "elbencho does not tell which way the bytes took, nor what served them",
@@ -64,7 +65,8 @@ fn read(text: &str) -> Result<Output, ForeignError> {
         output.readings.extend(readings(&row));
     }
     if output.readings.is_empty() {
-        let why = output.skipped.first().map(|skipped| format!(": {}: {}", skipped.place, skipped.why));
+        let why =
+            output.skipped.first().map(|skipped| format!(": {}: {}", skipped.place, skipped.why));
         let why = why.unwrap_or_else(|| ": no row is of reads or writes".to_owned());
         return Err(ForeignError::Empty { tool: NAME, why });
     }
@@ -77,7 +79,9 @@ fn readings(row: &Row<'_>) -> Vec<Reading> {
     let sides: &[(Direction, &str)] = match operation {
         "READ" => &[(Direction::Read, "")],
         "WRITE" => &[(Direction::Write, "")],
-        mix if mix.starts_with("RWMIX") => &[(Direction::Read, "rwmix read "), (Direction::Write, "")],
+        mix if mix.starts_with("RWMIX") => {
+            &[(Direction::Read, "rwmix read "), (Direction::Write, "")]
+        }
         _ => return Vec::new(),
     };
     let one = |(direction, prefix): &(Direction, &str)| {

@@ -12,7 +12,9 @@ pub enum ForeignError {
     )]
     Strange,
     /// It begins like a tool's result, and there is none in it.
-    #[error("no whole result of {tool} is in it{why}; save the output from its first line to its last")]
+    #[error(
+        "no whole result of {tool} is in it{why}; save the output from its first line to its last"
+    )]
     Empty {
         /// The tool.
         tool: &'static str,
@@ -20,7 +22,9 @@ pub enum ForeignError {
         why: String,
     },
     /// It is no JSON, or JSON of another form.
-    #[error("fio's JSON is broken: {0}; save it with --output=FILE, so that no message gets into it")]
+    #[error(
+        "fio's JSON is broken: {0}; save it with --output=FILE, so that no message gets into it"
+    )]
     Json(#[from] serde_json::Error),
     /// A value is not what the tool prints there.
     #[error("{tool}, {place}: {what}; give the file as the tool wrote it")]

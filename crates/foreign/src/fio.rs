@@ -106,8 +106,9 @@ fn percentile(table: &Value, name: &str) -> Option<Number> {
     Some(Number { value, off: value * BUCKET })
 }
 
-/// CPU time over bytes. fio tells it in per cent of `job_runtime`, which is the sum over the threads
-/// where an entry stands for several (group_reporting): either way the product is their CPU time.
+/// CPU time over bytes. fio tells it in per cent of `job_runtime`, which is the sum over the
+/// threads where an entry stands for several (group_reporting): either way the product is their
+/// CPU time.
 fn cpu(twins: &[&Value]) -> Option<Number> {
     let mut us = 0.0;
     let mut bytes = 0.0;

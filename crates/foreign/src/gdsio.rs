@@ -55,7 +55,8 @@ fn read(text: &str) -> Result<Output, ForeignError> {
         }
     }
     if output.readings.is_empty() {
-        let why = output.skipped.first().map(|skipped| format!(": {}: {}", skipped.place, skipped.why));
+        let why =
+            output.skipped.first().map(|skipped| format!(": {}: {}", skipped.place, skipped.why));
         return Err(ForeignError::Empty { tool: NAME, why: why.unwrap_or_default() });
     }
     Ok(output)
@@ -101,7 +102,8 @@ fn line(text: &str) -> Result<Reading, String> {
     let size = inside(text, "DataSetSize:", "(KiB)")?;
     let (_, of) = size.split_once('/').ok_or("DataSetSize has no '/'")?;
     reading.size_bytes = whole(of, "DataSetSize")?.saturating_mul(1024).checked_div(threads);
-    let block = Number::printed(inside(text, "IOSize:", "(KiB)")?, KIB).ok_or("IOSize is no number")?;
+    let block =
+        Number::printed(inside(text, "IOSize:", "(KiB)")?, KIB).ok_or("IOSize is no number")?;
     reading.block_bytes = bytes(block.value);
     figures(&mut reading, text, batch)?;
     Ok(reading)
@@ -114,7 +116,8 @@ fn figures(reading: &mut Reading, text: &str, batch: bool) -> Result<(), String>
     reading.bytes_per_s = Some(number("Throughput:", "GiB/sec", GIB)?);
     let latency = number("Avg_Latency:", "usecs", 1000.0)?;
     if batch {
-        let why = "Avg_Latency of batches is left out: some releases print the batch's time, others \
+        let why = "Avg_Latency of batches is left out: some releases print the batch's time, \
+                   others \
                    the time per I/O";
         reading.notes.push(why.to_owned());
     } else {

@@ -100,7 +100,8 @@ fn gpuio_s_own_line_with_its_comments() {
     let text = "IoType: RANDRW XferType: GATHER Threads: 2 DataSetSize: 4096/131072(KiB) \
                 IOSize: 4(KiB) Throughput: 0.500000 GiB/sec, Avg_Latency: 12.500000 usecs \
                 ops: 1024 total_time 0.007813 secs\n\
-                # software GPU: no hardware GPU was in this run; the line above is not a GPU result\n\
+                # software GPU: no hardware GPU was in this run; the line above is not a GPU \
+                result\n\
                 # path: job: the bytes took the way that was asked for\n";
     let (_, output) = read(text).unwrap();
     let reading = &output.readings[0];
@@ -125,7 +126,8 @@ fn what_is_no_result_says_what_would_be() {
 
 #[test]
 fn cut_anywhere_it_never_panics() {
-    for name in ["fio_3.33_defaults.json", "elbencho_3.0-25.csv", "gdsio_runs_getting-started.txt"] {
+    for name in ["fio_3.33_defaults.json", "elbencho_3.0-25.csv", "gdsio_runs_getting-started.txt"]
+    {
         let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {

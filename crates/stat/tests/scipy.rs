@@ -1,8 +1,8 @@
 //! Intervals and tests against SciPy's answers on the same samples (`scipy/make.py`).
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests: a panic is their message")]
 
-use gpuio_stat::infer::{geometric_mean, paired, predicted, rank_sum, spread, t_quantile, welch};
 use gpuio_stat::infer::{Ratio, mean};
+use gpuio_stat::infer::{geometric_mean, paired, predicted, rank_sum, spread, t_quantile, welch};
 use serde_json::Value;
 
 /// Relative difference that is allowed.

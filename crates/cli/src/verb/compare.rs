@@ -138,7 +138,8 @@ fn refuse(comparison: &Comparison) -> Result<(), Failure> {
             .collect();
         return Err(Failure::Usage(format!(
             "nothing on one side is like anything on the other:\n{}\n  jobs are paired by name, or \
-             by what was asked of them (docs/compare.md)",
+             by what was asked of them; to let a part of that differ: --despite with rw, bs, \
+             threads, depth, engine or path (docs/compare.md)",
             alone.join("\n")
         )));
     }

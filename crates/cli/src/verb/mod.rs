@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub(crate) mod ab;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod compare;

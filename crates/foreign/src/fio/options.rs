@@ -41,7 +41,8 @@ impl<'a> Options<'a> {
             let own = if key == "write" { parts.get(1).or(parts.first()) } else { parts.first() };
             reading.block_bytes = own.and_then(|text| parse_bytes(text).ok());
         }
-        reading.size_bytes = self.get(&["size", "filesize"]).and_then(|text| parse_bytes(text).ok());
+        reading.size_bytes =
+            self.get(&["size", "filesize"]).and_then(|text| parse_bytes(text).ok());
         reading.direct = Some(self.truth("direct") || self.truth("odirect"));
         reading.sync = Some(self.truth("sync"));
         let target = self.get(&["filename"]).or_else(|| self.get(&["directory"]));

@@ -70,7 +70,9 @@ fn folder(side: &mut Side, folder: &Path) -> Result<(), Failure> {
     if side.runs.is_empty() {
         let found = match side.notes.first() {
             Some(note) => note.clone(),
-            None => format!("no file of it ends in {}", ENDINGS.map(|end| format!(".{end}")).join(", ")),
+            None => {
+                format!("no file of it ends in {}", ENDINGS.map(|end| format!(".{end}")).join(", "))
+            }
         };
         return Err(Failure::Usage(format!("{name}: no result is in this folder: {found}")));
     }
