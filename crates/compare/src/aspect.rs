@@ -36,6 +36,14 @@ pub struct Aspect {
     pub(crate) of_reading: fn(&Reading) -> Option<String>,
 }
 
+impl Aspect {
+    /// The narrowest word of `--despite` that is worth naming: of the load one key, of the rest the
+    /// flag, whose keys say one thing in several ways.
+    pub(crate) fn word(&self) -> &'static str {
+        if self.kind == Kind::Load { self.key } else { self.flag }
+    }
+}
+
 type OfJob = fn(&Job<'_>) -> Option<String>;
 type OfReading = fn(&Reading) -> Option<String>;
 
@@ -60,6 +68,9 @@ const fn note(key: &'static str, what: &'static str, job: OfJob, reading: OfRead
     Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
 }
 
+/// What [`ASPECTS`]' `software-gpu` says of results that no hardware GPU has a part in.
+pub(crate) const SOFTWARE: &str = "software GPU";
+
 /// Other tools tell nothing of it.
 const UNTOLD: OfReading = |_| None;
 
@@ -80,7 +91,7 @@ pub const ASPECTS: &[Aspect] = &[
         "software-gpu",
         "hardware or software GPU",
         |job| Some(job.gpu_kind()),
-        |reading| if reading.software_gpu { Some("software GPU".to_owned()) } else { None },
+        |reading| if reading.software_gpu { Some(SOFTWARE.to_owned()) } else { None },
     ),
     load("rw", "reads or writes", |job| Some(job.rw()), reading_rw),
     load("bs", "block size", |job| job.block(), |r| r.block_bytes.map(gpuio_units::format_bytes)),

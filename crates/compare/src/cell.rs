@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::aspect::{ASPECTS, Kind};
+use crate::aspect::{ASPECTS, Kind, SOFTWARE};
 use crate::run::{Figure, Run};
 
 /// Repeats of one thing, in the order in which they were given.
@@ -53,6 +53,8 @@ impl<'a> Cell<'a> {
             _ => {}
         }
         words.extend(told("path").map(str::to_owned));
+        // No line may pass for one of hardware.
+        words.extend(told("software-gpu").filter(|kind| *kind == SOFTWARE).map(str::to_owned));
         let known = ["rw", "bs", "threads", "depth", "path"];
         let more = run.at.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         words.extend(more.map(|(key, value)| format!("{key}={value}")));

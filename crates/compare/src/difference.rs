@@ -18,7 +18,7 @@ pub struct Difference {
     pub baseline: String,
     /// The other side's.
     pub other: String,
-    /// The word after `--despite` that lets it be; absent where it is only worth knowing.
+    /// The narrowest word after `--despite` that lets it be; absent where it is only worth knowing.
     pub despite: Option<&'static str>,
     /// Whether the pair is refused for it.
     pub refused: bool,
@@ -47,7 +47,7 @@ pub(crate) fn differences(
             what: aspect.what,
             baseline: words(&a),
             other: words(&b),
-            despite: judged.then_some(aspect.flag),
+            despite: judged.then_some(aspect.word()),
             refused: judged && !let_be,
         })
     };

@@ -7,7 +7,7 @@ use gpuio_record::{
 };
 use gpuio_units::{format_bytes, format_duration_ns};
 
-use crate::aspect::yes_no;
+use crate::aspect::{SOFTWARE, yes_no};
 
 /// What direct I/O has in the place of a share in the page cache.
 pub(crate) const AROUND_THE_CACHE: &str = "goes around it";
@@ -56,8 +56,7 @@ impl Job<'_> {
     pub(crate) fn gpu_kind(&self) -> String {
         let stand_in = self.record.cufile.as_ref().is_some_and(|cufile| cufile.stand_in);
         let software = self.plan.gpus.iter().any(|gpu| gpu.software) || stand_in;
-        let words =
-            if software && !self.plan.gpus.is_empty() { "software GPU" } else { "hardware" };
+        let words = if software && !self.plan.gpus.is_empty() { SOFTWARE } else { "hardware" };
         words.to_owned()
     }
 

@@ -14,9 +14,20 @@ pub(crate) fn cells(row: &Row) -> [String; 6] {
         print(row.baseline),
         print(row.other),
         ratio(row.ratio),
-        format!("{} to {}{}", ratio(row.low), ratio(row.high), row.basis.mark()),
+        interval(row),
         verdict(row),
     ]
+}
+
+/// Both ends; none where digits alone leave nothing between them, for that would look like
+/// certainty.
+fn interval(row: &Row) -> String {
+    let (low, high) = (ratio(row.low), ratio(row.high));
+    let mark = row.basis.mark();
+    if row.basis == Basis::Rounding && low == high {
+        return format!("not known{mark}");
+    }
+    format!("{low} to {high}{mark}")
 }
 
 fn plain(value: f64) -> String {

@@ -122,7 +122,7 @@ fn other_tools_stand_beside_a_record() {
                 64(KiB) Throughput: 1.250000 GiB/sec, Avg_Latency: 190.0 usecs ops: 64 total_time \
                 0.003125 secs\n";
     file(dir.path(), "gdsio.txt", line);
-    compare(dir.path(), "r.json gdsio.txt").exits(2).says(&["I/Os in flight", "--despite load"]);
+    compare(dir.path(), "r.json gdsio.txt").exits(2).says(&["I/Os in flight", "--despite depth"]);
     let ran = compare(dir.path(), "r.json gdsio.txt --despite depth").exits(0);
     assert!(
         ran.out.contains("not told by both") && ran.out.contains("gdsio's clock"),

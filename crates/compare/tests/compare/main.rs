@@ -122,11 +122,11 @@ type Change = (&'static str, fn(&mut Value));
 const CHANGES: &[Change] = &[
     ("ended", |r| r["jobs"][0]["ended"] = "interrupted".into()),
     ("ended", |r| r["jobs"][0]["failed"] = 3.into()),
-    ("load", |r| r["plan"]["jobs"][0]["blocks"][0]["max_bytes"] = 131_072.into()),
-    ("load", |r| r["plan"]["jobs"][0]["threads"] = 2.into()),
-    ("load", |r| r["plan"]["jobs"][0]["depth"] = 64.into()),
-    ("load", |r| r["jobs"][0]["engine"][0]["got"] = "psync".into()),
-    ("load", |r| {
+    ("bs", |r| r["plan"]["jobs"][0]["blocks"][0]["max_bytes"] = 131_072.into()),
+    ("threads", |r| r["plan"]["jobs"][0]["threads"] = 2.into()),
+    ("depth", |r| r["plan"]["jobs"][0]["depth"] = 64.into()),
+    ("engine", |r| r["jobs"][0]["engine"][0]["got"] = "psync".into()),
+    ("order", |r| {
         r["plan"]["jobs"][0]["order"]["distribution"] =
             serde_json::json!({"kind": "zipf", "theta": 1.2});
     }),
@@ -160,9 +160,9 @@ fn what_decides_the_figures_is_refused_unless_told() {
 
 #[test]
 fn every_flag_has_a_change_that_it_is_for() {
-    let elsewhere = ["software-gpu", "gpu"];
+    let elsewhere = ["software-gpu", "gpu", "load"];
     for aspect in ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note) {
-        let tried = CHANGES.iter().any(|(flag, _)| *flag == aspect.flag);
+        let tried = CHANGES.iter().any(|(flag, _)| *flag == aspect.flag || *flag == aspect.key);
         assert!(tried || elsewhere.contains(&aspect.flag), "{}", aspect.flag);
     }
 }
