@@ -8,12 +8,12 @@
 mod rank;
 mod ratio;
 mod series;
-
-use statrs::distribution::{ContinuousCDF, StudentsT};
+mod student;
 
 pub use rank::{RankSum, rank_sum};
 pub use ratio::{Ratio, Spread, paired, predicted, welch, within};
 pub use series::spread;
+pub use student::t_quantile;
 
 /// Arithmetic mean; `None` of nothing.
 #[must_use]
@@ -25,26 +25,6 @@ pub fn mean(sample: &[f64]) -> Option<f64> {
 #[must_use]
 pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
     mean(&logs(sample)?).map(f64::exp)
-}
-
-/// The `p` quantile of Student's t with `freedom` degrees of freedom (not only whole ones).
-/// `None` unless `freedom` is above 0 and `p` lies between 0 and 1.
-#[must_use]
-pub fn t_quantile(p: f64, freedom: f64) -> Option<f64> {
-    if !(p > 0.0 && p < 1.0) {
-        return None;
-    }
-    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    let mut x = t.inverse_cdf(p);
-    // The library's inverse stops at its own tolerance; two of Newton's steps mend the last digits.
-    for _ in 0..2 {
-        let slope = statrs::distribution::Continuous::pdf(&t, x);
-        let step = (t.cdf(x) - p) / slope;
-        if step.is_finite() {
-            x -= step;
-        }
-    }
-    Some(x)
 }
 
 /// Variance with n - 1; `None` of fewer than two.

@@ -84,6 +84,7 @@ fn paths_of_one_record_compare_by_axis() {
     let ran = ran.exits(0);
     assert!(ran.out.starts_with("baseline: path=staged"), "{}", ran.out);
     assert!(ran.out.contains("path asked for: staged | gather"), "{}", ran.out);
+    assert!(ran.out.contains("staged software GPU"), "every head says so: {}", ran.out);
     compare(dir.path(), "both.json --axis path=staged,gds").exits(2).says(&["path=gds", "gather"]);
 }
 
@@ -129,6 +130,19 @@ fn other_tools_stand_beside_a_record() {
         "{}",
         ran.out
     );
+}
+
+#[test]
+fn gpuio_s_own_gdsio_line_is_read_back() {
+    let dir = scratch();
+    record(dir.path(), "r.json");
+    let line = gpuio(dir.path(), "show r.json --format gdsio").exits(0);
+    file(dir.path(), "line.txt", &line.out);
+    let page = compare(dir.path(), "r.json line.txt --format json").exits(0).json();
+    let throughput = &page["pairs"][0]["rows"][0];
+    let ratio = throughput["ratio"].as_f64().unwrap();
+    assert!((ratio - 1.0).abs() < 1e-4, "six decimals of the same figure: {throughput:#}");
+    assert_eq!(throughput["verdict"], "noise", "{throughput:#}");
 }
 
 #[test]

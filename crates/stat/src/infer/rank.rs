@@ -1,6 +1,6 @@
 //! The rank-sum test of Mann, Whitney and Wilcoxon.
 
-use statrs::function::erf::erfc;
+use libm::erfc;
 
 /// Up to so many pairs of values the distribution is counted out.
 const EXACT_PAIRS: usize = 2_500;

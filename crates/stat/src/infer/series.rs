@@ -6,7 +6,7 @@ use super::{Spread, count, mean, variance};
 const LEAST: usize = 5;
 
 /// The relative standard error of the mean of a series, by batch means: neighbours are joined in
-/// pairs, the means of pairs in pairs again, while [five](LEAST) batches are left, and the batch
+/// pairs, the means of pairs in pairs again, while five batches are left, and the batch
 /// length with the widest 95 % interval is taken. Values in a row that are alike (a cache that
 /// fills, a drive that clears up) make short batches look surer than they are; long ones show it.
 /// After Flyvbjerg and Petersen, J. Chem. Phys. 91 (1989) 461, with the widest in the place of a
