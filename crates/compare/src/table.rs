@@ -142,10 +142,10 @@ pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
     let mut lines = Vec::new();
     for (pair, row) in comparison.beyond() {
         let cells = cells(row);
-        let once = if matches!(row.basis, Basis::WithinRuns | Basis::Rounding) {
-            "; one run each: repeat them to be sure"
-        } else {
-            ""
+        let once = match row.basis {
+            Basis::WithinRuns => "; one run each: repeat them to be sure",
+            Basis::Rounding => "; one run each, and nothing known of noise: repeat them",
+            _ => "",
         };
         let against = &comparison.sides[pair.side].name;
         lines.push(format!(

@@ -66,6 +66,17 @@ fn a_threshold_needs_the_whole_interval() {
 }
 
 #[test]
+fn a_regression_of_one_run_each_is_told_for_what_it_is() {
+    let sides = [repeats("before", &[1.0]), repeats("after", &[0.5])];
+    let found = compare(&sides, &with_threshold(5.0, &["throughput", "mean"]));
+    let bases: Vec<Basis> = found.beyond().map(|(_, row)| row.basis).collect();
+    assert_eq!(bases, [Basis::WithinRuns, Basis::Rounding]);
+    let page = text::render(&found, 1000);
+    assert!(page.contains("one run each: repeat them to be sure"), "{page}");
+    assert!(page.contains("nothing known of noise: repeat them"), "{page}");
+}
+
+#[test]
 fn a_faster_side_is_never_a_regression() {
     let sides = [repeats("before", &NEAR), repeats("after", &times(2.0))];
     let all = ["throughput", "iops", "mean", "p50", "p99", "p99.9", "cpu"];
