@@ -27,6 +27,12 @@ pub(crate) enum Verb {
     /// Findings are fail, warn, unknown (the facts are absent, with the reason), info or pass. The
     /// exit code is 1 where something failed. Changes nothing; docs/check.md lists the rules.
     Check(Check),
+    /// Hold results against each other: ratio, 95 % interval, and whether it is more than noise.
+    ///
+    /// Results are records, sweeps, folders of records (repeats), gdsio's output, fio's JSON or
+    /// elbencho's CSV; the first is the baseline. Exit code 1 where something is worse than
+    /// --threshold allows, 2 where results differ in what decides the figures (docs/compare.md).
+    Compare(Compare),
     /// Show the paths, engines and formats that are built in, and which can run here.
     List,
     /// Print a saved record again, or the journal of a run that died.
@@ -84,6 +90,32 @@ pub(crate) struct Check {
     pub(crate) format: Option<String>,
 }
 
+/// What to hold against what.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Files or folders, the baseline first
+    #[arg(value_name = "RESULT", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Split the results by an axis of their sweep, or by path, engine, bs, threads, depth, …, and
+    /// hold its values against each other, the first named being the baseline: path=gds,gather
+    #[arg(long, value_name = "KEY[=A,B]")]
+    pub(crate) axis: Option<String>,
+    /// Compare although this differs: load, path, cache, direct, verify, inject, ended,
+    /// software-gpu, filesystem, device, gpu, cpu, kernel, or all; a list with commas
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) despite: Vec<String>,
+    /// Exit with 1 where something is worse by more than this, its whole interval beyond it: 5%
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) threshold: Option<String>,
+    /// What the threshold is on: throughput, iops, mean, p50, p99, p99.9, cpu; a list with commas
+    /// [throughput]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold")]
+    pub(crate) metric: Vec<String>,
+    /// text, json or markdown [text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+}
+
 /// What to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
@@ -131,6 +163,23 @@ pub(crate) struct Bench {
     pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) out: Out,
+    #[command(flatten)]
+    pub(crate) ab: Ab,
+}
+
+/// Two job files in one run.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Comparison")]
+pub(crate) struct Ab {
+    /// Run two job files in turns (A B, B A, …; an even seed begins with B) and print their
+    /// comparison (docs/compare.md). -o names a folder for the records; --format is text, json or
+    /// markdown
+    #[arg(long, value_names = ["A.ini", "B.ini"], num_args = 2, conflicts_with = "job_file")]
+    pub(crate) ab: Vec<PathBuf>,
+    /// How often each of them runs [5]
+    #[arg(long, value_name = "N", requires = "ab",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
 }
 
 /// What to do. A value may begin with a hyphen: `--size -1` is told by the key's own words, with

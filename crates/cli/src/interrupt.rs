@@ -1,13 +1,19 @@
 //! Ctrl-C: the first ends the run with partial results, the second ends the program.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// A flag that the first of SIGINT, SIGTERM or SIGHUP raises. A second one exits at once with
 /// code 1. Where a handler can't be set the signal keeps its old meaning, which ends the program.
+/// It is one flag for all runs of the process: a signal between two of them ends the next.
 pub(crate) fn flag() -> Arc<AtomicBool> {
+    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    Arc::clone(FLAG.get_or_init(register))
+}
+
+fn register() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order: the exit looks at the flag before this signal raises it.

@@ -66,6 +66,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     match Cli::parse_from(words).verb {
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
+        Verb::Compare(asked) => verb::compare::run(&asked),
         Verb::List => verb::list::run(),
         Verb::Show(show) => verb::show::run(&show),
         Verb::Topo(topo) => verb::topo::run(&topo),

@@ -1,8 +1,10 @@
-//! Counting: histograms, tallies, and the live counters that other threads may read.
+//! Counting: histograms, tallies, and the live counters that other threads may read. And what a
+//! few runs say of the next: intervals of ratios, the rank test.
 //!
 //! Nothing here reads a clock or knows files and GPUs; times come in as nanoseconds.
 
 mod histogram;
+pub mod infer;
 mod live;
 mod tally;
 

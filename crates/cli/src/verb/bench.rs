@@ -16,8 +16,17 @@ use crate::outcome;
 use crate::output::{self, Sink};
 use crate::session::Session;
 use crate::ui::{Progress, terminal_width};
+use crate::verb::ab;
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
+    let permit = Permit {
+        overwrite: bench.data.overwrite,
+        devices: bench.data.destroy_data_on.clone(),
+        make_missing: true,
+    };
+    if !bench.ab.ab.is_empty() {
+        return ab::run(bench, &permit);
+    }
     let quick = bench.is_quick();
     let mut spec = if quick {
         quick_run(bench)
@@ -29,11 +38,6 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     for job in &mut spec.jobs {
         override_with(job, bench)?;
     }
-    let permit = Permit {
-        overwrite: bench.data.overwrite,
-        devices: bench.data.destroy_data_on.clone(),
-        make_missing: true,
-    };
     let mut session = Session::prepare(&spec, permit, &bench.cufile, bench.out.dry_run)?;
     if bench.out.dry_run {
         output::put(&session.dry_run()?)?;
@@ -82,7 +86,7 @@ fn tell_left_out(plan: &Plan) {
 }
 
 /// Sets every flag on a job, as the key of the same name in a job file would.
-fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Failure> {
+pub(crate) fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Failure> {
     for (key, value, flag) in bench.keys() {
         set(job, key, &value, flag)?;
     }

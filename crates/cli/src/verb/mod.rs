@@ -1,7 +1,9 @@
 //! One file per verb.
 
+pub(crate) mod ab;
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod gdscheck;
 pub(crate) mod gdsio;
 pub(crate) mod list;

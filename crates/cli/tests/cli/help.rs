@@ -26,6 +26,11 @@ fn check() {
 }
 
 #[test]
+fn compare() {
+    insta::assert_snapshot!("compare", help("compare --help"));
+}
+
+#[test]
 fn list() {
     insta::assert_snapshot!("list", help("list --help"));
 }

@@ -12,6 +12,7 @@ mod bad_days;
 mod bad_input;
 mod ceilings;
 mod check;
+mod compare;
 mod corrupt;
 mod crowd;
 mod cufile;

@@ -1,0 +1,147 @@
+//! `gpuio compare`: records, sweeps and other tools' results, held against each other.
+
+mod read;
+
+use std::process::ExitCode;
+
+use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag};
+use gpuio_compare::{json, markdown, text};
+
+use crate::args::Compare;
+use crate::failure::Failure;
+use crate::output;
+use crate::ui::terminal_width;
+
+pub(crate) fn run(asked: &Compare) -> Result<ExitCode, Failure> {
+    let format = find(asked.format.as_deref().unwrap_or("text"))?;
+    let options = options(asked)?;
+    let sides = sides(asked, &options)?;
+    let comparison = compare(&sides, &options);
+    refuse(&comparison)?;
+    output::put(&format(&comparison))?;
+    let beyond = comparison.beyond().next().is_some();
+    Ok(if beyond { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// A comparison in one format.
+pub(crate) type Format = fn(&Comparison) -> String;
+
+/// The format of this name.
+pub(crate) fn find(name: &str) -> Result<Format, Failure> {
+    Ok(match name {
+        "text" => |comparison| text::render(comparison, usize::from(terminal_width())),
+        "json" => json::render,
+        "markdown" => markdown::render,
+        other => {
+            let known = "formats are text, json, markdown";
+            return Err(Failure::Usage(format!("--format {other}: {known}")));
+        }
+    })
+}
+
+fn options(asked: &Compare) -> Result<Options, Failure> {
+    if let Some(word) = asked.despite.iter().find(|word| !is_flag(word)) {
+        return Err(Failure::Usage(format!(
+            "--despite {word}: not a difference that results are refused for; those are {}",
+            flags().join(", ")
+        )));
+    }
+    Ok(Options {
+        despite: asked.despite.clone(),
+        threshold: threshold(asked)?,
+        axis: asked
+            .axis
+            .as_deref()
+            .map(axis::Axis::parse)
+            .transpose()
+            .map_err(|why| Failure::Usage(format!("--axis: {why}")))?,
+        in_turns: false,
+    })
+}
+
+/// Words of `--despite`, each once, in the order of the table.
+fn flags() -> Vec<&'static str> {
+    let mut flags: Vec<&str> = Vec::new();
+    for aspect in gpuio_compare::ASPECTS {
+        if !aspect.flag.is_empty() && !flags.contains(&aspect.flag) {
+            flags.push(aspect.flag);
+        }
+    }
+    flags.push("all");
+    flags
+}
+
+fn threshold(asked: &Compare) -> Result<Option<Threshold>, Failure> {
+    let Some(text) = &asked.threshold else {
+        return Ok(None);
+    };
+    let percent = gpuio_units::parse_percent(text)
+        .map_err(|error| Failure::Usage(format!("--threshold: {error}")))?;
+    let threshold = Threshold::new(percent, &asked.metric).map_err(|name| {
+        let known: Vec<&str> = gpuio_compare::METRICS.iter().map(|metric| metric.key).collect();
+        Failure::Usage(format!("--metric {name}: metrics are {}", known.join(", ")))
+    })?;
+    Ok(Some(threshold))
+}
+
+/// One side for each input, or for each value of the axis.
+fn sides(asked: &Compare, options: &Options) -> Result<Vec<Side>, Failure> {
+    let read: Vec<Side> =
+        asked.inputs.iter().map(|path| read::side(path)).collect::<Result<_, _>>()?;
+    let Some(axis) = &options.axis else {
+        if read.len() < 2 {
+            return Err(Failure::Usage(
+                "one result has nothing to be held against: name a second, or split it with \
+                 --axis KEY=VALUE,VALUE"
+                    .to_owned(),
+            ));
+        }
+        return Ok(read);
+    };
+    let notes: Vec<String> = read.iter().flat_map(|side| side.notes.clone()).collect();
+    let runs: Vec<_> = read.into_iter().flat_map(|side| side.runs).collect();
+    let mut sides =
+        axis::split(&runs, axis).map_err(|why| Failure::Usage(format!("--axis: {why}")))?;
+    if let Some(first) = sides.first_mut() {
+        first.notes = notes;
+    }
+    Ok(sides)
+}
+
+/// No figure is shown beside one that it can't be compared with.
+fn refuse(comparison: &Comparison) -> Result<(), Failure> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut flags: Vec<&str> = Vec::new();
+    for (pair, difference) in comparison.refused() {
+        let flag = difference.despite.unwrap_or("all");
+        if !flags.contains(&flag) {
+            flags.push(flag);
+        }
+        lines.push(format!(
+            "  {}: {}: {} | {} (--despite {flag})",
+            pair.baseline, difference.what, difference.baseline, difference.other
+        ));
+    }
+    if !lines.is_empty() {
+        return Err(Failure::Usage(format!(
+            "not compared: these differ in what decides the figures, baseline | other:\n{}\n  to \
+             see them side by side all the same: --despite {}",
+            lines.join("\n"),
+            flags.join(",")
+        )));
+    }
+    if comparison.pairs.is_empty() {
+        let alone: Vec<String> = comparison
+            .alone
+            .iter()
+            .map(|alone| format!("  {}: in {}", alone.what, comparison.sides[alone.side].name))
+            .collect();
+        return Err(Failure::Usage(format!(
+            "nothing on one side is like anything on the other:\n{}\n  jobs are paired by name, or \
+             by what was asked of them; to let a part of that differ: --despite with rw, bs, \
+             threads, depth, engine or path (docs/compare.md)",
+            alone.join("\n")
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Results on disk: a record, a sweep, a folder of records, or what another tool wrote.
+
+use std::path::{Path, PathBuf};
+
+use gpuio_compare::{Run, Side, of_reading, of_record, sweep};
+use gpuio_record::SWEEP_FILE;
+use gpuio_report::format::json;
+
+use crate::failure::Failure;
+
+/// What files of results end in; others in a folder are left alone.
+const ENDINGS: [&str; 4] = ["json", "csv", "txt", "log"];
+
+/// Every run in a file or folder.
+pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
+    let name = path.display().to_string();
+    let mut side = Side { name, ..Side::default() };
+    let is_sweep = |folder: &Path| folder.join(SWEEP_FILE).is_file();
+    if path.is_dir() && is_sweep(path) {
+        swept(&mut side, path)?;
+    } else if path.is_dir() {
+        folder(&mut side, path)?;
+    } else if path.file_name() == Some(SWEEP_FILE.as_ref()) {
+        swept(&mut side, path.parent().unwrap_or(Path::new("")))?;
+    } else {
+        file(&mut side, path, &[])?;
+    }
+    Ok(side)
+}
+
+/// The records that a sweep names, each at its point.
+fn swept(side: &mut Side, folder: &Path) -> Result<(), Failure> {
+    let path = folder.join(SWEEP_FILE);
+    let sweep = sweep::parse(&text(&path)?)
+        .map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
+    for point in &sweep.points {
+        let axes = sweep.axes.iter().map(|axis| axis.key.clone());
+        let at: Vec<(String, String)> = axes.zip(point.at.iter().cloned()).collect();
+        for record in &point.records {
+            file(side, &folder.join(record), &at)?;
+        }
+        if point.records.is_empty() {
+            let why = point.ended.as_deref().unwrap_or("its runs are still owed");
+            side.notes.push(format!("no record at {}: {why}", point.at.join(", ")));
+        }
+    }
+    if side.runs.is_empty() {
+        let path = path.display();
+        return Err(Failure::Usage(format!("{path}: no point of this sweep has a record yet")));
+    }
+    Ok(())
+}
+
+/// Every result in a folder, by name. One that can't be read is told, and the others count.
+fn folder(side: &mut Side, folder: &Path) -> Result<(), Failure> {
+    let name = folder.display();
+    let entries = std::fs::read_dir(folder)
+        .map_err(|error| Failure::Usage(format!("{name}: the folder can't be read: {error}")))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let ending = |path: &Path| path.extension().and_then(|end| end.to_str().map(str::to_owned));
+    paths.retain(|path| {
+        path.is_file() && ending(path).is_some_and(|end| ENDINGS.contains(&end.as_str()))
+    });
+    for path in &paths {
+        if let Err(failure) = file(side, path, &[]) {
+            side.notes.push(format!("left out: {failure}"));
+        }
+    }
+    if side.runs.is_empty() {
+        let found = match side.notes.first() {
+            Some(note) => note.clone(),
+            None => {
+                format!("no file of it ends in {}", ENDINGS.map(|end| format!(".{end}")).join(", "))
+            }
+        };
+        return Err(Failure::Usage(format!("{name}: no result is in this folder: {found}")));
+    }
+    Ok(())
+}
+
+/// The runs of one file.
+fn file(side: &mut Side, path: &Path, at: &[(String, String)]) -> Result<(), Failure> {
+    let name = path.display().to_string();
+    let text = text(path)?;
+    let wrong = |why: String| Failure::Usage(format!("{name}: {why}"));
+    if text.contains("\"schema_version\"") {
+        let record = json::parse(&text).map_err(|error| wrong(error.to_string()))?;
+        let runs = of_record::runs(&record, &name, at);
+        if runs.is_empty() {
+            return Err(wrong("no job of this record has a result".to_owned()));
+        }
+        side.runs.extend(runs);
+        return Ok(());
+    }
+    let (tool, output) = gpuio_foreign::read(&text).map_err(|error| wrong(error.to_string()))?;
+    let runs: Vec<Run> =
+        output.readings.iter().map(|reading| of_reading::run(reading, &name)).collect();
+    side.runs.extend(runs);
+    let skipped = output.skipped.iter();
+    side.notes.extend(skipped.map(|one| format!("left out: {name}, {}: {}", one.place, one.why)));
+    for line in tool.measures {
+        if !side.notes.iter().any(|note| note == line) {
+            side.notes.push((*line).to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::Usage(format!("{}: the result can't be read: {error}", path.display()))
+    })?;
+    // A log may hold anything between its results.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,201 @@
+//! `gpuio compare` and `gpuio bench --ab`, on records of this machine and on changed ones.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::tool::{Ran, bench, command, file, finish, gpuio, scratch, tree, words};
+
+const LOAD: &str = "--rw randread --bs 64k --size 4m --threads 1 --depth 4 --runtime 300ms \
+                    --directory data --keep --buffered";
+
+/// A record of a short load on path host.
+fn record(dir: &Path, name: &str) -> Value {
+    bench(dir, &format!("{LOAD} -q -o {name}")).exits(0);
+    serde_json::from_str(&fs::read_to_string(dir.join(name)).unwrap()).unwrap()
+}
+
+/// Repeats of a record in a folder, made so much faster each.
+fn repeats(dir: &Path, folder: &str, record: &Value, factors: &[f64]) {
+    fs::create_dir(dir.join(folder)).unwrap();
+    for (nth, factor) in factors.iter().enumerate() {
+        let mut record = record.clone();
+        for key in ["bytes_per_s", "iops"] {
+            let rate = record["jobs"][0]["read"][key].as_f64().unwrap();
+            record["jobs"][0]["read"][key] = (rate * factor).into();
+        }
+        file(dir, &format!("{folder}/{nth}.json"), &record.to_string());
+    }
+}
+
+fn compare(dir: &Path, line: &str) -> Ran {
+    gpuio(dir, &format!("compare {line}"))
+}
+
+#[test]
+fn two_runs_of_one_load_compare() {
+    let dir = scratch();
+    record(dir.path(), "warm-up.json");
+    record(dir.path(), "a.json");
+    record(dir.path(), "b.json");
+    let ran = compare(dir.path(), "a.json b.json").exits(0);
+    assert!(ran.out.starts_with("baseline: a.json\nagainst:  b.json\n"), "{}", ran.out);
+    assert!(ran.out.contains("throughput") && ran.out.contains("one run each"), "{}", ran.out);
+    let page = compare(dir.path(), "a.json b.json --format json").exits(0).json();
+    assert_eq!(page["schema"], "gpuio-compare-v1");
+    assert_eq!(page["pairs"][0]["rows"].as_array().unwrap().len(), 7, "{page:#}");
+    let ran = compare(dir.path(), "a.json b.json --format markdown").exits(0);
+    assert!(ran.out.contains("| --- |"), "{}", ran.out);
+}
+
+#[test]
+fn a_regression_is_exit_code_1() {
+    let dir = scratch();
+    let record = record(dir.path(), "r.json");
+    repeats(dir.path(), "before", &record, &[0.99, 1.0, 1.01]);
+    repeats(dir.path(), "after", &record, &[0.79, 0.8, 0.81]);
+    let ran = compare(dir.path(), "before after --threshold 5%").exits(1);
+    assert!(ran.out.contains("BEYOND THRESHOLD") && ran.out.contains("regression:"), "{}", ran.out);
+    compare(dir.path(), "before after").exits(0);
+    compare(dir.path(), "before after --threshold 50%").exits(0);
+    compare(dir.path(), "before after --threshold 5% --metric cpu").exits(0);
+    compare(dir.path(), "after before --threshold 5%").exits(0);
+}
+
+#[test]
+fn a_software_gpu_is_refused_beside_real_results() {
+    let dir = scratch();
+    record(dir.path(), "real.json");
+    bench(dir.path(), &format!("{LOAD} --gpu software --path staged -q -o soft.json")).exits(0);
+    let refused = compare(dir.path(), "real.json soft.json").exits(2);
+    assert_eq!(refused.out, "", "no figure is shown");
+    refused.says(&["not compared", "hardware | software GPU", "--despite software-gpu"]);
+    let ran = compare(dir.path(), "real.json soft.json --despite all").exits(0);
+    assert!(ran.out.contains("software GPU (matters)"), "{}", ran.out);
+}
+
+#[test]
+fn paths_of_one_record_compare_by_axis() {
+    let dir = scratch();
+    let load = format!("{LOAD} --gpu software --path staged,gather --no-ceilings -q -o both.json");
+    bench(dir.path(), &load).exits(0);
+    let ran = compare(dir.path(), "both.json --axis path=staged,gather --despite cache,direct");
+    let ran = ran.exits(0);
+    assert!(ran.out.starts_with("baseline: path=staged"), "{}", ran.out);
+    assert!(ran.out.contains("path asked for: staged | gather"), "{}", ran.out);
+    assert!(ran.out.contains("staged software GPU"), "every head says so: {}", ran.out);
+    compare(dir.path(), "both.json --axis path=staged,gds").exits(2).says(&["path=gds", "gather"]);
+}
+
+#[test]
+fn a_sweep_compares_by_its_axis() {
+    let dir = scratch();
+    let mut record = record(dir.path(), "r.json");
+    fs::create_dir(dir.path().join("sweep")).unwrap();
+    for engine in ["psync", "io_uring"] {
+        record["jobs"][0]["engine"][0]["got"] = engine.into();
+        file(dir.path(), &format!("sweep/{engine}.json"), &record.to_string());
+    }
+    let sweep = serde_json::json!({
+        "gpuio_sweep": 1, "name": "engines", "tool": {"name": "gpuio", "version": "0.1.0"},
+        "command": ["gpuio"], "started_at": "2026-01-01T00:00:00Z", "seed": 1,
+        "axes": [{"key": "engine", "values": ["psync", "io_uring", "libaio"]}],
+        "points": [
+            {"at": ["psync"], "records": ["psync.json"], "ended": "enough"},
+            {"at": ["io_uring"], "records": ["io_uring.json"], "ended": "enough"},
+            {"at": ["libaio"], "records": [], "ended": "not here"},
+        ],
+    });
+    file(dir.path(), "sweep/sweep.json", &sweep.to_string());
+    let ran = compare(dir.path(), "sweep --axis engine").exits(0);
+    assert!(ran.out.contains("against:  engine=io_uring"), "{}", ran.out);
+    assert!(ran.out.contains("no record at libaio: not here"), "{}", ran.out);
+    let same = compare(dir.path(), "sweep/sweep.json --axis engine").exits(0);
+    assert_eq!(same.out, ran.out);
+}
+
+#[test]
+fn other_tools_stand_beside_a_record() {
+    let dir = scratch();
+    record(dir.path(), "r.json");
+    let line = "IoType: RANDREAD XferType: CPUONLY Threads: 1 DataSetSize: 4096/4096(KiB) IOSize: \
+                64(KiB) Throughput: 1.250000 GiB/sec, Avg_Latency: 190.0 usecs ops: 64 total_time \
+                0.003125 secs\n";
+    file(dir.path(), "gdsio.txt", line);
+    compare(dir.path(), "r.json gdsio.txt").exits(2).says(&["I/Os in flight", "--despite depth"]);
+    let ran = compare(dir.path(), "r.json gdsio.txt --despite depth").exits(0);
+    assert!(
+        ran.out.contains("not told by both") && ran.out.contains("gdsio's clock"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn gpuio_s_own_gdsio_line_is_read_back() {
+    let dir = scratch();
+    record(dir.path(), "r.json");
+    let line = gpuio(dir.path(), "show r.json --format gdsio").exits(0);
+    file(dir.path(), "line.txt", &line.out);
+    let page = compare(dir.path(), "r.json line.txt --format json").exits(0).json();
+    let throughput = &page["pairs"][0]["rows"][0];
+    let ratio = throughput["ratio"].as_f64().unwrap();
+    assert!((ratio - 1.0).abs() < 1e-4, "six decimals of the same figure: {throughput:#}");
+    assert_eq!(throughput["verdict"], "noise", "{throughput:#}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_would() {
+    let dir = scratch();
+    record(dir.path(), "r.json");
+    file(dir.path(), "other.txt", "nothing of the kind\n");
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    let refused = |line: &str, says: &[&str]| {
+        compare(dir.path(), line).exits(2).says(says);
+    };
+    refused("r.json", &["--axis"]);
+    refused("r.json nowhere.json", &["nowhere.json"]);
+    refused("r.json other.txt", &["other.txt", "--output-format=json"]);
+    refused("r.json empty", &["empty", ".json, .csv"]);
+    refused("r.json r.json --despite colour", &["colour", "software-gpu"]);
+    refused("r.json r.json --threshold 5% --metric colour", &["colour", "p99.9"]);
+    refused("r.json r.json --threshold many", &["--threshold"]);
+    refused("r.json r.json --format yaml", &["text, json, markdown"]);
+    refused("r.json --axis colour", &["colour"]);
+}
+
+const JOB: &str = "[one]\nrw=randread\nbs=64k\nsize=4m\nruntime=200ms\ndirectory=data\nbuffered=1\n\
+                   keep=1\nthreads=1\n";
+
+#[test]
+fn two_job_files_run_in_turns() {
+    let dir = scratch();
+    file(dir.path(), "a.ini", JOB);
+    file(dir.path(), "b.ini", &JOB.replace("64k", "16k"));
+    let line = "bench --ab a.ini b.ini --rounds 2 -o records";
+    let ran = finish(command(dir.path()).args(words(line))).exits(0);
+    let turns: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("round")).collect();
+    let wanted = ["1 of 2: a.ini", "1 of 2: b.ini", "2 of 2: b.ini", "2 of 2: a.ini"];
+    assert_eq!(turns, wanted.map(|turn| format!("round {turn}")));
+    assert!(ran.out.contains("block size: 64K | 16K (matters)"), "{}", ran.out);
+    assert!(ran.out.contains("2 runs each") && ran.out.contains("in turns"), "{}", ran.out);
+    let kept = ["a-01.json", "a-02.json", "b-01.json", "b-02.json"];
+    assert_eq!(tree(&dir.path().join("records")), kept);
+    let again = finish(command(dir.path()).args(words(line))).exits(2);
+    again.says(&["records", "choose another name"]);
+}
+
+#[test]
+fn in_turns_the_guard_comes_first() {
+    let dir = scratch();
+    file(dir.path(), "a.ini", JOB);
+    file(dir.path(), "theirs", &"x".repeat(1 << 16));
+    file(dir.path(), "b.ini", "[w]\nrw=write\nbs=4k\nfilename=theirs\nruntime=100ms\n");
+    let ran = finish(command(dir.path()).args(words("bench --ab a.ini b.ini -o records"))).exits(2);
+    assert!(!ran.err.contains("round 1"), "{}", ran.err);
+    assert!(!dir.path().join("records").exists() && !dir.path().join("data").exists());
+    assert_eq!(fs::read_to_string(dir.path().join("theirs")).unwrap(), "x".repeat(1 << 16));
+    let both = finish(command(dir.path()).args(words("bench --ab a.ini a.ini --dry-run"))).exits(0);
+    assert_eq!(both.out.matches("# a.ini").count(), 2, "{}", both.out);
+}

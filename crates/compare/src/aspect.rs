@@ -1,0 +1,209 @@
+//! What two results must have in common, or may differ in.
+
+use gpuio_foreign::Reading;
+
+use crate::job::{AROUND_THE_CACHE, Job};
+
+/// What a difference means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Part of what was asked: results are paired by it, and one that differs is refused.
+    Load,
+    /// Something else that decides the figures: refused.
+    Matters,
+    /// Worth knowing: shown.
+    Note,
+}
+
+/// Something that is known of a result and may be another of the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Aspect {
+    /// Its key: in JSON, after `--despite`, and where results are split by it.
+    pub key: &'static str,
+    /// The word after `--despite` that lets it and its kin differ.
+    pub flag: &'static str,
+    /// What a difference means.
+    pub kind: Kind,
+    /// What it is, in words.
+    pub what: &'static str,
+    /// The value that it must have on both sides, where only one will do.
+    pub must_be: Option<&'static str>,
+    /// The value that goes with any other, where there is one.
+    pub(crate) open: Option<&'static str>,
+    /// Of a record's job.
+    pub(crate) of_job: fn(&Job<'_>) -> Option<String>,
+    /// Of another tool's result.
+    pub(crate) of_reading: fn(&Reading) -> Option<String>,
+}
+
+impl Aspect {
+    /// The narrowest word of `--despite` that is worth naming: of the load one key, of the rest the
+    /// flag, whose keys say one thing in several ways.
+    pub(crate) fn word(&self) -> &'static str {
+        if self.kind == Kind::Load { self.key } else { self.flag }
+    }
+}
+
+type OfJob = fn(&Job<'_>) -> Option<String>;
+type OfReading = fn(&Reading) -> Option<String>;
+
+const fn load(key: &'static str, what: &'static str, job: OfJob, reading: OfReading) -> Aspect {
+    let (flag, kind) = ("load", Kind::Load);
+    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+}
+
+const fn matters(
+    key: &'static str,
+    flag: &'static str,
+    what: &'static str,
+    job: OfJob,
+    reading: OfReading,
+) -> Aspect {
+    let kind = Kind::Matters;
+    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+}
+
+const fn note(key: &'static str, what: &'static str, job: OfJob, reading: OfReading) -> Aspect {
+    let (flag, kind) = ("", Kind::Note);
+    Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
+}
+
+/// What [`ASPECTS`]' `software-gpu` says of results that no hardware GPU has a part in.
+pub(crate) const SOFTWARE: &str = "software GPU";
+
+/// Other tools tell nothing of it.
+const UNTOLD: OfReading = |_| None;
+
+/// Every aspect, in the order in which differences are shown.
+pub const ASPECTS: &[Aspect] = &[
+    Aspect {
+        key: "ended",
+        flag: "ended",
+        kind: Kind::Matters,
+        what: "how it ended",
+        must_be: Some("complete"),
+        open: None,
+        of_job: |job| Some(job.ended()),
+        of_reading: |reading| reading.failed.clone(),
+    },
+    matters(
+        "software-gpu",
+        "software-gpu",
+        "hardware or software GPU",
+        |job| Some(job.gpu_kind()),
+        |reading| if reading.software_gpu { Some(SOFTWARE.to_owned()) } else { None },
+    ),
+    load("rw", "reads or writes", |job| Some(job.rw()), reading_rw),
+    load("bs", "block size", |job| job.block(), |r| r.block_bytes.map(gpuio_units::format_bytes)),
+    load("threads", "threads", |job| Some(job.plan.threads.to_string()), |r| number(r.threads)),
+    load(
+        "depth",
+        "I/Os in flight per thread",
+        |job| Some(job.plan.depth.to_string()),
+        |r| number(r.depth),
+    ),
+    load("engine", "engine", |job| job.engine(), |r| r.engine.clone()),
+    load("memory", "kind of destination memory", |job| job.memory(), UNTOLD),
+    load("order", "order of offsets", |job| job.order(), UNTOLD),
+    load("rate", "rate asked for", |job| Some(job.rate()), UNTOLD),
+    load(
+        "sync",
+        "writes wait for stable storage",
+        |job| job.sync(),
+        |r| {
+            let writes = r.direction != gpuio_foreign::Direction::Read;
+            r.sync.filter(|_| writes).map(|sync| yes_no(sync).to_owned())
+        },
+    ),
+    matters("path", "path", "path asked for", |job| Some(job.path()), |r| r.path.clone()),
+    matters("taken", "path", "way that the bytes took", |job| job.taken(), UNTOLD),
+    matters("source", "cache", "what served the bytes", |job| job.source(), UNTOLD),
+    Aspect {
+        open: Some(AROUND_THE_CACHE),
+        ..matters("resident", "cache", "in the page cache before", |job| job.resident(), UNTOLD)
+    },
+    matters(
+        "direct",
+        "direct",
+        "direct or buffered",
+        |job| Some(job.direct()),
+        |r| r.direct.map(|direct| if direct { "direct" } else { "buffered" }.to_owned()),
+    ),
+    matters("verify", "verify", "checked between I/Os", |job| Some(job.verify()), UNTOLD),
+    matters("inject", "inject", "faults on purpose", |job| Some(job.inject()), UNTOLD),
+    matters("filesystem", "filesystem", "file system", |job| job.filesystem(), UNTOLD),
+    matters("device", "device", "storage device", |job| job.device(), UNTOLD),
+    Aspect {
+        // A path that ends in host memory beside one that ends in a GPU's is a matter of the path.
+        open: Some("none"),
+        ..matters("gpu", "gpu", "GPUs", |job| Some(job.gpus()), UNTOLD)
+    },
+    matters("cpu", "cpu", "processors", |job| job.cpus(), UNTOLD),
+    matters("kernel", "kernel", "kernel", |job| job.kernel(), UNTOLD),
+    note("release", "kernel release", |job| job.release(), UNTOLD),
+    note("cuda", "CUDA driver", |job| job.cuda(), UNTOLD),
+    note("cufile", "cuFile and nvidia-fs", |job| job.cufile(), UNTOLD),
+    note("disk", "name of the device", |job| job.disk(), UNTOLD),
+    note(
+        "size",
+        "bytes for each thread",
+        |job| Some(job.size()),
+        |r| r.size_bytes.map(gpuio_units::format_bytes),
+    ),
+    note("stop", "when it stops", |job| Some(job.stop()), UNTOLD),
+    note("tuning", "streams and batches", |job| job.tuning(), UNTOLD),
+    note("machine-memory", "memory of the machine", |job| job.machine_memory(), UNTOLD),
+    note("container", "container", |job| job.container(), UNTOLD),
+    note("tool", "tool", |job| Some(job.tool()), |r| Some(r.tool.clone())),
+];
+
+/// Whether `--despite` takes this word: a flag, a key, or `all`.
+#[must_use]
+pub fn is_flag(word: &str) -> bool {
+    let judged = || ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
+    word == "all" || judged().any(|aspect| aspect.flag == word || aspect.key == word)
+}
+
+/// `yes` or `no`.
+pub(crate) fn yes_no(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+fn number(value: Option<u64>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+/// `randread` and its kin; a mix has the share of its reads behind it where that is told.
+fn reading_rw(reading: &Reading) -> Option<String> {
+    let random = reading.random?;
+    let name = reading.direction.name();
+    Some(format!("{}{name}", if random { "rand" } else { "" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_unique_and_flags_are_words() {
+        for (nth, aspect) in ASPECTS.iter().enumerate() {
+            assert!(ASPECTS[..nth].iter().all(|other| other.key != aspect.key), "{}", aspect.key);
+            assert_eq!(aspect.flag.is_empty(), aspect.kind == Kind::Note, "{}", aspect.key);
+            assert!(aspect.kind == Kind::Note || is_flag(aspect.flag));
+        }
+        assert!(is_flag("all") && is_flag("bs") && !is_flag("disk") && !is_flag(""));
+    }
+
+    #[test]
+    fn the_page_lists_them() {
+        let page = include_str!("../../../docs/compare.md");
+        for aspect in ASPECTS {
+            let flag = match aspect.kind {
+                Kind::Note => "-".to_owned(),
+                _ => format!("`--despite {}`", aspect.flag),
+            };
+            let row = format!("| `{}` | {} | {flag} |", aspect.key, aspect.what);
+            assert!(page.contains(&row), "docs/compare.md lacks: {row}");
+        }
+    }
+}

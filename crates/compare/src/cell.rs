@@ -1,0 +1,76 @@
+//! Repeats: the runs of one side that are of the same job, direction, place in a sweep and load.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::aspect::{ASPECTS, Kind, SOFTWARE};
+use crate::run::{Figure, Run};
+
+/// Repeats of one thing, in the order in which they were given.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell<'a> {
+    pub(crate) runs: Vec<&'a Run>,
+}
+
+impl<'a> Cell<'a> {
+    /// The cells of a side. Jobs of one name whose load differs are not repeats.
+    pub(crate) fn of(runs: &'a [Run]) -> Vec<Cell<'a>> {
+        let mut cells: Vec<Cell<'a>> = Vec::new();
+        for run in runs {
+            let same = |cell: &&mut Cell<'a>| repeats(cell.first(), run);
+            match cells.iter_mut().find(same) {
+                Some(cell) => cell.runs.push(run),
+                None => cells.push(Cell { runs: vec![run] }),
+            }
+        }
+        cells
+    }
+
+    pub(crate) fn first(&self) -> &'a Run {
+        self.runs[0]
+    }
+
+    /// What its runs tell of an aspect: nothing where none does.
+    pub(crate) fn told(&self, key: &str) -> BTreeSet<&'a str> {
+        self.runs.iter().filter_map(|run| run.told.get(key)).map(String::as_str).collect()
+    }
+
+    /// A metric's figures, of those runs that have it.
+    pub(crate) fn figures(&self, key: &str) -> Vec<Figure> {
+        self.runs.iter().filter_map(|run| run.figures.get(key)).copied().collect()
+    }
+
+    /// Job, load and place, for the head of a table.
+    pub(crate) fn label(&self) -> String {
+        let run = self.first();
+        let told = |key: &str| run.told.get(key).map(String::as_str);
+        let mut words: Vec<String> = Vec::new();
+        words.extend(run.job.clone());
+        words.push(told("rw").unwrap_or_else(|| run.direction.name()).to_owned());
+        words.extend(told("bs").map(str::to_owned));
+        match (told("threads"), told("depth")) {
+            (Some(threads), Some(depth)) => words.push(format!("{threads}×{depth}")),
+            (Some(threads), None) => words.push(format!("{threads} threads")),
+            _ => {}
+        }
+        words.extend(told("path").map(str::to_owned));
+        // No line may pass for one of hardware.
+        words.extend(told("software-gpu").filter(|kind| *kind == SOFTWARE).map(str::to_owned));
+        let known = ["rw", "bs", "threads", "depth", "path"];
+        let more = run.at.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        words.extend(more.map(|(key, value)| format!("{key}={value}")));
+        words.join(" ")
+    }
+}
+
+fn repeats(a: &Run, b: &Run) -> bool {
+    // Releases of one tool may be repeats, and the page will say so; tools never are.
+    let tool = |run: &Run| run.tool.split(' ').next().map(str::to_owned);
+    let place = (&a.job, a.direction, &a.at, tool(a)) == (&b.job, b.direction, &b.at, tool(b));
+    place && loads(a) == loads(b)
+}
+
+/// What was asked, path included.
+fn loads(run: &Run) -> BTreeMap<&'static str, &str> {
+    let load = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Load || aspect.key == "path");
+    load.filter_map(|aspect| Some((aspect.key, run.told.get(aspect.key)?.as_str()))).collect()
+}

@@ -1,0 +1,186 @@
+//! All pairs of all sides.
+
+use serde::Serialize;
+
+use crate::axis::Axis;
+use crate::cell::Cell;
+use crate::difference::{Difference, differences, untold};
+use crate::figure::Row;
+use crate::judge;
+use crate::metric::METRICS;
+use crate::pair::pair;
+use crate::run::Side;
+use crate::threshold::Threshold;
+use crate::{LEVEL, figure};
+
+/// What was asked of a comparison.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Words of `--despite`: flags and keys of aspects, or `all`.
+    pub despite: Vec<String>,
+    /// How much worse is too much.
+    pub threshold: Option<Threshold>,
+    /// The axis by which the sides are told apart, where they are.
+    pub axis: Option<Axis>,
+    /// Whether the nth run of one side was made beside the nth of the other.
+    pub in_turns: bool,
+}
+
+/// Everything that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// `gpuio-compare-v1`.
+    pub schema: &'static str,
+    /// Level of the intervals, 0 to 1.
+    pub level: f64,
+    /// The sides, the baseline first.
+    pub sides: Vec<SideLine>,
+    /// Every pair, by side and in the order of the baseline.
+    pub pairs: Vec<Pair>,
+    /// What has no partner.
+    pub alone: Vec<Alone>,
+    /// The threshold, where one was given.
+    pub threshold: Option<Threshold>,
+}
+
+/// A side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SideLine {
+    /// Its name.
+    pub name: String,
+    /// Files, each once.
+    pub files: Vec<String>,
+    /// What to know of it.
+    pub notes: Vec<String>,
+}
+
+/// Two cells and what became of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// Index of the other side in `sides`.
+    pub side: usize,
+    /// Job and load of the baseline.
+    pub baseline: String,
+    /// Job and load of the other.
+    pub other: String,
+    /// Runs of each.
+    pub runs: [usize; 2],
+    /// In what they differ.
+    pub differences: Vec<Difference>,
+    /// What matters and one side does not tell.
+    pub untold: Vec<&'static str>,
+    /// A row for each metric that both have.
+    pub rows: Vec<Row>,
+    /// What more to know of the runs, with the side's name before it.
+    pub notes: Vec<String>,
+}
+
+/// A job and load without a partner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Alone {
+    /// Index of the side that has it.
+    pub side: usize,
+    /// Index of the side that lacks it.
+    pub not_in: usize,
+    /// Job and load.
+    pub what: String,
+}
+
+impl Comparison {
+    /// Differences for which pairs are refused, each with its pair.
+    pub fn refused(&self) -> impl Iterator<Item = (&Pair, &Difference)> {
+        let of = |pair| move |difference| (pair, difference);
+        self.pairs.iter().flat_map(move |pair: &Pair| {
+            pair.differences.iter().filter(|difference| difference.refused).map(of(pair))
+        })
+    }
+
+    /// Rows that are worse than the threshold allows, each with its pair.
+    pub fn beyond(&self) -> impl Iterator<Item = (&Pair, &Row)> {
+        let of = |pair| move |row| (pair, row);
+        self.pairs.iter().flat_map(move |pair: &Pair| {
+            pair.rows.iter().filter(|row| row.beyond == Some(true)).map(of(pair))
+        })
+    }
+
+    /// Whether some row rests on this.
+    pub(crate) fn rests_on(&self, basis: figure::Basis) -> bool {
+        self.pairs.iter().flat_map(|pair| &pair.rows).any(|row| row.basis == basis)
+    }
+}
+
+/// Holds every side after the first against the first.
+#[must_use]
+pub fn compare(sides: &[Side], options: &Options) -> Comparison {
+    let mut comparison = Comparison {
+        schema: "gpuio-compare-v1",
+        level: LEVEL,
+        sides: sides.iter().map(side_line).collect(),
+        pairs: Vec::new(),
+        alone: Vec::new(),
+        threshold: options.threshold.clone(),
+    };
+    let Some((baseline, others)) = sides.split_first() else {
+        return comparison;
+    };
+    let cells = Cell::of(&baseline.runs);
+    for (nth, other) in others.iter().enumerate() {
+        let theirs = Cell::of(&other.runs);
+        one_side(&mut comparison, &cells, &theirs, nth + 1, options);
+    }
+    comparison
+}
+
+fn one_side(
+    comparison: &mut Comparison,
+    baseline: &[Cell<'_>],
+    other: &[Cell<'_>],
+    side: usize,
+    options: &Options,
+) {
+    let free = options.axis.as_ref().map_or(Vec::new(), Axis::frees);
+    let mut may_differ = free.clone();
+    may_differ.extend(options.despite.iter().map(String::as_str));
+    let pairs = pair(baseline, other, &free, &may_differ);
+    for &(a, b) in &pairs {
+        let (a, b) = (&baseline[a], &other[b]);
+        let row = |metric| judge::row(metric, a, b, options.in_turns, options.threshold.as_ref());
+        let names = [0, side].map(|side| comparison.sides[side].name.as_str());
+        let mut notes: Vec<String> = Vec::new();
+        for (name, cell) in names.iter().zip([a, b]) {
+            for note in cell.runs.iter().flat_map(|run| &run.notes) {
+                let line = format!("{name}: {note}");
+                if !notes.contains(&line) {
+                    notes.push(line);
+                }
+            }
+        }
+        comparison.pairs.push(Pair {
+            side,
+            baseline: a.label(),
+            other: b.label(),
+            runs: [a.runs.len(), b.runs.len()],
+            differences: differences(a, b, &options.despite, &free),
+            untold: untold(a, b),
+            rows: METRICS.iter().filter_map(row).collect(),
+            notes,
+        });
+    }
+    let lone = |cells: &[Cell<'_>], taken: Vec<usize>, of: usize, not_in: usize| {
+        let left = cells.iter().enumerate().filter(|(nth, _)| !taken.contains(nth));
+        left.map(|(_, cell)| Alone { side: of, not_in, what: cell.label() }).collect::<Vec<_>>()
+    };
+    let taken = |which: fn(&(usize, usize)) -> usize| pairs.iter().map(which).collect::<Vec<_>>();
+    comparison.alone.extend(lone(baseline, taken(|pair| pair.0), 0, side));
+    comparison.alone.extend(lone(other, taken(|pair| pair.1), side, 0));
+}
+
+fn side_line(side: &Side) -> SideLine {
+    let mut files: Vec<String> = Vec::new();
+    for run in &side.runs {
+        if !files.contains(&run.from) {
+            files.push(run.from.clone());
+        }
+    }
+    SideLine { name: side.name.clone(), files, notes: side.notes.clone() }
+}

@@ -1,0 +1,86 @@
+//! What two cells do not have in common.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::aspect::{ASPECTS, Aspect, Kind};
+use crate::cell::Cell;
+
+/// Something in which a pair differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Key of the aspect.
+    pub aspect: &'static str,
+    /// The aspect in words.
+    pub what: &'static str,
+    /// The baseline's value; several where its runs differ among themselves.
+    pub baseline: String,
+    /// The other side's.
+    pub other: String,
+    /// The narrowest word after `--despite` that lets it be; absent where it is only worth knowing.
+    pub despite: Option<&'static str>,
+    /// Whether the pair is refused for it.
+    pub refused: bool,
+}
+
+/// All differences, in the order of [`ASPECTS`]. `despite` are the words that were given, `free`
+/// the keys by which the sides are told apart.
+pub(crate) fn differences(
+    baseline: &Cell<'_>,
+    other: &Cell<'_>,
+    despite: &[String],
+    free: &[&str],
+) -> Vec<Difference> {
+    let one = |aspect: &Aspect| {
+        let (a, b) = (baseline.told(aspect.key), other.told(aspect.key));
+        if !differs(aspect, &a, &b) {
+            return None;
+        }
+        let judged = aspect.kind != Kind::Note;
+        let let_be = free.contains(&aspect.key)
+            || despite
+                .iter()
+                .any(|word| word == aspect.flag || word == aspect.key || word == "all");
+        Some(Difference {
+            aspect: aspect.key,
+            what: aspect.what,
+            baseline: words(&a),
+            other: words(&b),
+            despite: judged.then_some(aspect.word()),
+            refused: judged && !let_be,
+        })
+    };
+    ASPECTS.iter().filter_map(one).collect()
+}
+
+fn differs(aspect: &Aspect, a: &BTreeSet<&str>, b: &BTreeSet<&str>) -> bool {
+    if let Some(good) = aspect.must_be {
+        return a.iter().chain(b).any(|value| *value != good);
+    }
+    if a.is_empty() || b.is_empty() {
+        // Untold is no difference, but runs of one side that disagree are.
+        return a.len() > 1 || b.len() > 1;
+    }
+    if aspect.open.is_some_and(|open| a.contains(open) || b.contains(open)) {
+        return false;
+    }
+    a != b || a.len() > 1
+}
+
+fn words(values: &BTreeSet<&str>) -> String {
+    if values.is_empty() {
+        return "not told".to_owned();
+    }
+    values.iter().copied().collect::<Vec<_>>().join(" or ")
+}
+
+/// What matters and one side does not tell, in words: nobody knows whether it agrees.
+pub(crate) fn untold(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<&'static str> {
+    let judged = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Matters);
+    let one_sided = |aspect: &&Aspect| {
+        aspect.must_be.is_none()
+            && baseline.told(aspect.key).is_empty() != other.told(aspect.key).is_empty()
+    };
+    judged.filter(one_sided).map(|aspect| aspect.what).collect()
+}

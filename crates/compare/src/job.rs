@@ -1,0 +1,304 @@
+//! What a record tells of one job and direction, in words that can be held against another's.
+
+use gpuio_foreign::Direction;
+use gpuio_record::{
+    Arrivals, DirectMode, DirectionResult, Distribution, EndedHow, JobPlan, JobResult, MemoryKind,
+    Order, Pacing, Record, Route, Source, VerifyMode,
+};
+use gpuio_units::{format_bytes, format_duration_ns};
+
+use crate::aspect::{SOFTWARE, yes_no};
+
+/// What direct I/O has in the place of a share in the page cache.
+pub(crate) const AROUND_THE_CACHE: &str = "goes around it";
+
+/// One direction of a job, with the record around it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) plan: &'a JobPlan,
+    pub(crate) result: &'a JobResult,
+    pub(crate) direction: Direction,
+}
+
+impl Job<'_> {
+    pub(crate) fn figures(&self) -> &DirectionResult {
+        match self.direction {
+            Direction::Write => &self.result.write,
+            _ => &self.result.read,
+        }
+    }
+
+    pub(crate) fn is_mix(&self) -> bool {
+        !matches!(self.plan.read_percent, 0 | 100..)
+    }
+
+    pub(crate) fn ended(&self) -> String {
+        let mut words = vec![
+            match self.result.ended {
+                EndedHow::Complete => "complete",
+                EndedHow::Interrupted => "interrupted",
+                EndedHow::Failed => "failed",
+                EndedHow::Unfinished => "unfinished",
+            }
+            .to_owned(),
+        ];
+        if self.result.failed > 0 {
+            words.push(format!("{} I/Os failed", self.result.failed));
+        }
+        let bad = self.result.verify.as_ref().map_or(0, |verify| verify.bad_blocks);
+        if bad > 0 {
+            words.push(format!("{bad} blocks held wrong bytes"));
+        }
+        words.join(", ")
+    }
+
+    pub(crate) fn gpu_kind(&self) -> String {
+        let stand_in = self.record.cufile.as_ref().is_some_and(|cufile| cufile.stand_in);
+        let software = self.plan.gpus.iter().any(|gpu| gpu.software) || stand_in;
+        let words = if software && !self.plan.gpus.is_empty() { SOFTWARE } else { "hardware" };
+        words.to_owned()
+    }
+
+    pub(crate) fn rw(&self) -> String {
+        let random = matches!(self.plan.order, Order::Random { .. });
+        format!("{}{}", if random { "rand" } else { "" }, self.direction.name())
+    }
+
+    /// The block size; of several, each with its share.
+    pub(crate) fn block(&self) -> Option<String> {
+        let one = |share: &gpuio_record::BlockShare| {
+            if share.min_bytes == share.max_bytes {
+                format_bytes(share.min_bytes)
+            } else {
+                format!("{}-{}", format_bytes(share.min_bytes), format_bytes(share.max_bytes))
+            }
+        };
+        match self.plan.blocks.as_slice() {
+            [] => None,
+            [share] => Some(one(share)),
+            shares => {
+                let words = shares.iter().map(|share| format!("{}/{}", one(share), share.percent));
+                Some(words.collect::<Vec<_>>().join(":"))
+            }
+        }
+    }
+
+    /// The engine as it came up; NVIDIA's library moves the bytes itself.
+    pub(crate) fn engine(&self) -> Option<String> {
+        if self.plan.path.choice.got.starts_with("gds") {
+            return None;
+        }
+        // What stands behind the name tells how it was set up: `io_uring (fixed buffers)`.
+        let name = |got: &'_ str| got.split([' ', '(']).next().unwrap_or(got).to_owned();
+        let mut names: Vec<String> = self.result.engine.iter().map(|one| name(&one.got)).collect();
+        names.sort_unstable();
+        names.dedup();
+        Some(if names.is_empty() { self.plan.engine.got.clone() } else { names.join("+") })
+    }
+
+    /// Where the bytes end, among the kinds that a GPU path has.
+    pub(crate) fn memory(&self) -> Option<String> {
+        if self.plan.gpus.is_empty() {
+            return None;
+        }
+        let words = match self.plan.memory {
+            MemoryKind::Device => "device",
+            MemoryKind::Vmm => "vmm",
+            MemoryKind::Pinned => "pinned",
+            MemoryKind::Malloc => "malloc",
+            MemoryKind::Mmap => "mmap",
+            MemoryKind::Managed => "managed",
+        };
+        Some(words.to_owned())
+    }
+
+    /// How random offsets are spread, and the share of reads in a mix.
+    pub(crate) fn order(&self) -> Option<String> {
+        let mut words = Vec::new();
+        if let Order::Random { distribution, coverage } = &self.plan.order {
+            words.push(match distribution {
+                Distribution::Uniform => "uniform".to_owned(),
+                Distribution::Zipf { theta } => format!("zipf:{theta}"),
+                Distribution::Pareto { h } => format!("pareto:{h}"),
+                Distribution::Normal { deviation_percent } => format!("normal:{deviation_percent}"),
+            });
+            if !coverage {
+                words.push("blocks may repeat".to_owned());
+            }
+        }
+        if self.is_mix() {
+            words.push(format!("{} % reads", self.plan.read_percent));
+        }
+        if self.plan.skew_bytes > 0 {
+            words.push("off the 4 KiB grid".to_owned());
+        }
+        if words.is_empty() { None } else { Some(words.join(", ")) }
+    }
+
+    pub(crate) fn rate(&self) -> String {
+        let Some(Pacing { bytes_per_s, iops, arrivals }) = &self.plan.pacing else {
+            return "none".to_owned();
+        };
+        let mut words = Vec::new();
+        words.extend(bytes_per_s.map(|bytes| format!("{}/s", format_bytes(bytes))));
+        words.extend(iops.map(|iops| format!("{iops} IOPS")));
+        if *arrivals == Arrivals::Poisson {
+            words.push("poisson".to_owned());
+        }
+        words.join(", ")
+    }
+
+    pub(crate) fn sync(&self) -> Option<String> {
+        (self.direction != Direction::Read).then(|| yes_no(self.plan.sync).to_owned())
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.plan.path.choice.got.clone()
+    }
+
+    pub(crate) fn taken(&self) -> Option<String> {
+        let verdict = &self.result.proof.as_ref()?.verdict;
+        Some(match verdict.route {
+            Route::Direct => "direct".to_owned(),
+            Route::HostMemory => "page cache".to_owned(),
+            Route::BounceHost => "bounce (host)".to_owned(),
+            // Which GPU it was is the device's number, not another way.
+            Route::BounceGpu { .. } => "bounce (another GPU)".to_owned(),
+            Route::Mixed => "mixed".to_owned(),
+            Route::Unknown => return None,
+        })
+    }
+
+    pub(crate) fn source(&self) -> Option<String> {
+        let verdict = &self.result.proof.as_ref()?.verdict;
+        Some(
+            match verdict.source {
+                Source::Storage => "storage",
+                Source::StorageThroughPageCache => "storage, through the page cache",
+                Source::PageCache => "page cache",
+                Source::Mixed => "part storage, part page cache",
+                Source::Unknown => return None,
+            }
+            .to_owned(),
+        )
+    }
+
+    /// The share of buffered files in the page cache, in three steps; direct I/O goes around it.
+    pub(crate) fn resident(&self) -> Option<String> {
+        if self.result.direct_got == DirectMode::Direct {
+            return Some(AROUND_THE_CACHE.to_owned());
+        }
+        let share = self.result.cache.resident_before?;
+        let words = match share {
+            _ if share < 0.05 => "cold (below 5 %)",
+            _ if share > 0.95 => "warm (above 95 %)",
+            _ => "partly (5 to 95 %)",
+        };
+        Some(words.to_owned())
+    }
+
+    pub(crate) fn direct(&self) -> String {
+        match self.result.direct_got {
+            DirectMode::Direct => "direct".to_owned(),
+            DirectMode::Buffered => "buffered".to_owned(),
+        }
+    }
+
+    pub(crate) fn verify(&self) -> String {
+        let inline = self.plan.verify == VerifyMode::Inline;
+        let words: Vec<&str> = [(inline, "verified"), (self.plan.refill, "refilled")]
+            .into_iter()
+            .filter_map(|(is, word)| is.then_some(word))
+            .collect();
+        if words.is_empty() { "no".to_owned() } else { words.join(", ") }
+    }
+
+    pub(crate) fn inject(&self) -> String {
+        self.plan.inject.clone().unwrap_or_else(|| "none".to_owned())
+    }
+
+    /// Models of the job's GPUs, sorted, how often each.
+    pub(crate) fn gpus(&self) -> String {
+        let mut names: Vec<&str> = self.plan.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+        names.sort_unstable();
+        if names.is_empty() {
+            return "none".to_owned();
+        }
+        let groups = names.chunk_by(|a, b| a == b);
+        groups.map(|group| format!("{} × {}", group.len(), group[0])).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(crate) fn cpus(&self) -> Option<String> {
+        let cpu = &self.record.host.cpu;
+        let count = cpu.allowed.as_ref().or(cpu.online.as_ref())?.len();
+        let model = cpu.model.as_deref().unwrap_or("model not told");
+        Some(format!("{count} × {model}"))
+    }
+
+    /// Major and minor number of the kernel.
+    pub(crate) fn kernel(&self) -> Option<String> {
+        let release = self.record.host.kernel.release.as_deref()?;
+        let mut parts = release.split(['.', '-']);
+        Some(format!("{}.{}", parts.next()?, parts.next()?))
+    }
+
+    pub(crate) fn release(&self) -> Option<String> {
+        self.record.host.kernel.release.clone()
+    }
+
+    pub(crate) fn cuda(&self) -> Option<String> {
+        self.record.driver_version.map(|(major, minor)| format!("{major}.{minor}"))
+    }
+
+    pub(crate) fn cufile(&self) -> Option<String> {
+        let cufile = self.record.cufile.as_ref()?;
+        let version = |version: Option<(u32, u32)>, none: &str| {
+            version.map_or_else(|| none.to_owned(), |(major, minor)| format!("{major}.{minor}"))
+        };
+        let library = version(cufile.version, "not told");
+        let module = version(cufile.nvidia_fs, "not loaded");
+        Some(format!("cuFile {library}, nvidia-fs {module}"))
+    }
+
+    pub(crate) fn size(&self) -> String {
+        format_bytes(self.plan.size_bytes)
+    }
+
+    pub(crate) fn stop(&self) -> String {
+        let stop = self.plan.stop;
+        let mut words = Vec::new();
+        words.extend(stop.runtime_ns.map(format_duration_ns));
+        words
+            .extend(stop.bytes_per_thread.map(|bytes| format!("{} a thread", format_bytes(bytes))));
+        if self.plan.ramp_ns > 0 {
+            words.push(format!("ramp {}", format_duration_ns(self.plan.ramp_ns)));
+        }
+        words.join(", ")
+    }
+
+    pub(crate) fn tuning(&self) -> Option<String> {
+        if self.plan.gpus.is_empty() {
+            return None;
+        }
+        let mut words = vec![format!("{} streams", self.plan.streams)];
+        words.extend(self.plan.gather_batch.map(|batch| format!("batches of {batch}")));
+        let unregistered = self.plan.register_buffer == Some(false);
+        words.extend(unregistered.then(|| "memory not registered".to_owned()));
+        Some(words.join(", "))
+    }
+
+    pub(crate) fn machine_memory(&self) -> Option<String> {
+        // To the GiB: the kernel's own part of it changes from boot to boot.
+        self.record.host.memory.usable_bytes.map(|bytes| format!("{} GiB", bytes >> 30))
+    }
+
+    pub(crate) fn container(&self) -> Option<String> {
+        let container = self.record.host.kernel.containment.container.clone();
+        Some(container.unwrap_or_else(|| "none".to_owned()))
+    }
+
+    pub(crate) fn tool(&self) -> String {
+        format!("{} {}", self.record.tool.name, self.record.tool.version)
+    }
+}

@@ -1,0 +1,13 @@
+//! A comparison as JSON.
+
+use crate::comparison::Comparison;
+
+/// All of it in one object: `{"schema": "gpuio-compare-v1", …}` with the fields of [`Comparison`].
+/// Numbers are not rounded; one that is not finite becomes `null`.
+#[must_use]
+pub fn render(comparison: &Comparison) -> String {
+    // Strings, numbers and enums only: there is nothing that could fail.
+    let mut text = serde_json::to_string_pretty(comparison).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,97 @@
+//! A metric of two cells: ratio, interval, verdict.
+
+use gpuio_stat::infer::{Ratio, geometric_mean, paired, predicted, rank_sum, welch, within};
+
+use crate::LEVEL;
+use crate::cell::Cell;
+use crate::figure::{Basis, Row, Verdict};
+use crate::metric::Metric;
+use crate::run::Figure;
+use crate::threshold::Threshold;
+
+/// The p below which the rank test calls a difference one.
+const RANK_LEVEL: f64 = 1.0 - LEVEL;
+
+/// The row of a metric; `None` where a side has no figure. `in_turns` says that the nth run of one
+/// side was made beside the nth of the other.
+pub(crate) fn row(
+    metric: &'static Metric,
+    baseline: &Cell<'_>,
+    other: &Cell<'_>,
+    in_turns: bool,
+    threshold: Option<&Threshold>,
+) -> Option<Row> {
+    let (a, b) = (baseline.figures(metric.key), other.figures(metric.key));
+    let (va, vb) = (values(&a), values(&b));
+    let (ga, gb) = (geometric_mean(&va)?, geometric_mean(&vb)?);
+    let (basis, ratio) = interval(&a, &b, in_turns)?;
+    let (off_a, off_b) = (off(&a), off(&b));
+    let low = ratio.low * (1.0 - off_b).max(0.0) / (1.0 + off_a);
+    let high = ratio.high * (1.0 + off_b) / (1.0 - off_a).max(f64::MIN_POSITIVE);
+    let verdict = verdict(metric, low, high, basis);
+    let on = threshold.filter(|threshold| threshold.is_on(metric.key));
+    Some(Row {
+        metric: metric.key,
+        unit: metric.unit,
+        baseline: ga,
+        other: gb,
+        baseline_runs: a.len(),
+        other_runs: b.len(),
+        ratio: ratio.ratio,
+        low,
+        high,
+        basis,
+        verdict,
+        rank_p: rank_sum(&va, &vb).filter(|rank| rank.least_p < RANK_LEVEL).map(|rank| rank.p),
+        beyond: on.map(|threshold| threshold.is_beyond(metric.more_is_better, low, high)),
+    })
+}
+
+fn interval(a: &[Figure], b: &[Figure], in_turns: bool) -> Option<(Basis, Ratio)> {
+    let (va, vb) = (values(a), values(b));
+    let made = match (va.as_slice(), vb.as_slice()) {
+        ([one], [other]) => {
+            return single(a[0], b[0]).or_else(|| Some((Basis::Rounding, rounding(*one, *other))));
+        }
+        ([one], many) => (Basis::OneAgainstRepeats, predicted(*one, many, true, LEVEL)),
+        (many, [one]) => (Basis::OneAgainstRepeats, predicted(*one, many, false, LEVEL)),
+        _ if in_turns && va.len() == vb.len() => (Basis::Turns, paired(&va, &vb, LEVEL)),
+        _ => (Basis::Repeats, welch(&va, &vb, LEVEL)),
+    };
+    Some((made.0, made.1?))
+}
+
+fn single(a: Figure, b: Figure) -> Option<(Basis, Ratio)> {
+    let ratio = within((a.value, a.spread?), (b.value, b.spread?), LEVEL)?;
+    Some((Basis::WithinRuns, ratio))
+}
+
+/// A point, which rounding will widen.
+fn rounding(a: f64, b: f64) -> Ratio {
+    let ratio = b / a;
+    Ratio { ratio, low: ratio, high: ratio, freedom: 0.0 }
+}
+
+fn values(figures: &[Figure]) -> Vec<f64> {
+    figures.iter().map(|figure| figure.value).collect()
+}
+
+fn off(figures: &[Figure]) -> f64 {
+    figures.iter().map(|figure| figure.off).fold(0.0, f64::max)
+}
+
+fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
+    if low <= 1.0 && high >= 1.0 {
+        return Verdict::Noise;
+    }
+    if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
+        return Verdict::CantTell;
+    }
+    if (low > 1.0) == metric.more_is_better { Verdict::Better } else { Verdict::Worse }
+}
+
+/// Whether the ranks do not bear out what the interval says.
+pub(crate) fn ranks_disagree(row: &Row) -> bool {
+    let told = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    told && row.rank_p.is_some_and(|p| p >= RANK_LEVEL)
+}

@@ -1,0 +1,81 @@
+//! File system and device under a job, from the record's list of places.
+
+use std::path::Path;
+
+use gpuio_record::facts::{BlockFacts, BlockKind, TargetStorage};
+
+use crate::job::Job;
+
+impl Job<'_> {
+    /// The places of the job's targets, each once.
+    fn places(&self) -> Vec<&TargetStorage> {
+        let of = |target: &gpuio_record::TargetPlan| {
+            let path = Path::new(&target.path);
+            self.record.storage.iter().find(|place| {
+                let place = Path::new(&place.path);
+                place == path || path.parent().is_some_and(|parent| same_folder(place, parent))
+            })
+        };
+        let mut places: Vec<&TargetStorage> = self.plan.targets.iter().filter_map(of).collect();
+        places.dedup_by(|a, b| a.path == b.path);
+        places
+    }
+
+    /// Types of file systems; of a network one the server as well. A device has none.
+    pub(crate) fn filesystem(&self) -> Option<String> {
+        let of = |place: &&TargetStorage| {
+            let mount = place.mount.as_ref()?;
+            let far = place.device.is_none() && mount.source.contains(':');
+            let from = if far { format!(" from {}", mount.source) } else { String::new() };
+            Some(format!("{}{from}", mount.fs_type))
+        };
+        joined(self.places().iter().filter_map(of))
+    }
+
+    /// What the bytes are kept on: kind and model, members of an array with it.
+    pub(crate) fn device(&self) -> Option<String> {
+        joined(self.places().iter().filter_map(|place| Some(device_words(place.device.as_ref()?))))
+    }
+
+    /// Kernel names of the devices.
+    pub(crate) fn disk(&self) -> Option<String> {
+        joined(self.places().iter().filter_map(|place| Some(place.device.as_ref()?.name.clone())))
+    }
+}
+
+fn same_folder(place: &Path, parent: &Path) -> bool {
+    let here = |path: &Path| path.as_os_str().is_empty() || path == Path::new(".");
+    place == parent || here(place) && here(parent)
+}
+
+fn device_words(device: &BlockFacts) -> String {
+    let kind = match device.kind {
+        BlockKind::Disk | BlockKind::Partition => "disk",
+        BlockKind::DeviceMapper => "device mapper",
+        BlockKind::Md => "array",
+        BlockKind::Loop => "loop device",
+        BlockKind::Virtual => "virtual device",
+    };
+    let mut words = vec![kind.to_owned()];
+    words.extend(device.model.as_deref().map(|model| model.trim().to_owned()));
+    words.extend(device.transport.clone());
+    // The detail of a loop device is the file behind it, a name; that of an array its level.
+    words.extend(device.detail.clone().filter(|_| device.kind == BlockKind::Md));
+    if device.rotational == Some(true) {
+        words.push("spinning".to_owned());
+    }
+    if !device.members.is_empty() {
+        let members: Vec<String> = device.members.iter().map(device_words).collect();
+        let groups = members.chunk_by(|a, b| a == b);
+        let counted = groups.map(|group| format!("{} × {}", group.len(), group[0]));
+        words.push(format!("of {}", counted.collect::<Vec<_>>().join(" + ")));
+    }
+    words.join(", ")
+}
+
+fn joined(words: impl Iterator<Item = String>) -> Option<String> {
+    let mut words: Vec<String> = words.collect();
+    words.sort_unstable();
+    words.dedup();
+    if words.is_empty() { None } else { Some(words.join(" + ")) }
+}

@@ -1,0 +1,190 @@
+//! Rows in words, for text and Markdown alike.
+
+use crate::comparison::{Comparison, Pair};
+use crate::figure::{Basis, Row, Verdict};
+use crate::judge::ranks_disagree;
+use crate::metric::{self, METRICS};
+
+/// The cells of a row: metric, both values, ratio, interval, verdict.
+pub(crate) fn cells(row: &Row) -> [String; 6] {
+    let (name, print) = metric::find(row.metric)
+        .map_or((row.metric, plain as fn(f64) -> String), |metric| (metric.name, metric.print));
+    [
+        name.to_owned(),
+        print(row.baseline),
+        print(row.other),
+        ratio(row.ratio),
+        interval(row),
+        verdict(row),
+    ]
+}
+
+/// Both ends; none where digits alone leave nothing between them, for that would look like
+/// certainty.
+fn interval(row: &Row) -> String {
+    let (low, high) = (ratio(row.low), ratio(row.high));
+    let mark = row.basis.mark();
+    if row.basis == Basis::Rounding && low == high {
+        return format!("not known{mark}");
+    }
+    format!("{low} to {high}{mark}")
+}
+
+fn plain(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+/// A ratio with three decimals, or with as many figures as it needs.
+pub(crate) fn ratio(value: f64) -> String {
+    match value {
+        _ if value >= 100.0 => format!("{value:.0}"),
+        _ if value >= 10.0 => format!("{value:.1}"),
+        _ if value >= 0.1 => format!("{value:.3}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+/// The verdict in a word or two.
+pub(crate) fn verdict(row: &Row) -> String {
+    let (better, worse) = metric::find(row.metric).map_or(("better", "worse"), |m| m.words);
+    let word = match row.verdict {
+        Verdict::Better => better,
+        Verdict::Worse => worse,
+        Verdict::Noise => "noise",
+        Verdict::CantTell => "can't tell: n=1",
+    };
+    let doubt = if ranks_disagree(row) { " (ranks: noise)" } else { "" };
+    let beyond = if row.beyond == Some(true) { ", BEYOND THRESHOLD" } else { "" };
+    format!("{word}{doubt}{beyond}")
+}
+
+/// Runs of a pair, in words.
+pub(crate) fn runs(pair: &Pair) -> String {
+    match pair.runs {
+        [1, 1] => "one run each".to_owned(),
+        [a, b] if a == b => format!("{a} runs each"),
+        [a, b] => format!("{a} and {b} runs"),
+    }
+}
+
+/// Metrics that one of the pair has and the other lacks can't be compared: none is left out
+/// silently.
+pub(crate) fn absent(pair: &Pair) -> Vec<&'static str> {
+    let there = |key: &str| pair.rows.iter().any(|row| row.metric == key);
+    METRICS.iter().filter(|metric| !there(metric.key)).map(|metric| metric.name).collect()
+}
+
+/// A difference or what is not told, one line each.
+pub(crate) fn remarks(pair: &Pair) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for difference in &pair.differences {
+        let end = match difference.despite {
+            Some(flag) if difference.refused => format!(" (REFUSED; --despite {flag})"),
+            Some(_) => " (matters)".to_owned(),
+            None => String::new(),
+        };
+        let (a, b) = (&difference.baseline, &difference.other);
+        lines.push(format!("differs: {}: {a} | {b}{end}", difference.what));
+    }
+    if !pair.untold.is_empty() {
+        lines.push(format!("not told by both, may differ: {}", pair.untold.join(", ")));
+    }
+    lines.extend(pair.notes.iter().map(|note| format!("note: {note}")));
+    let absent = absent(pair);
+    if !absent.is_empty() {
+        lines.push(format!("not in both: {}", absent.join(", ")));
+    }
+    lines
+}
+
+/// What the page's intervals rest on, and what to beware of, one line each.
+pub(crate) fn legend(comparison: &Comparison) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let all = [
+        Basis::Repeats,
+        Basis::Turns,
+        Basis::OneAgainstRepeats,
+        Basis::WithinRuns,
+        Basis::Rounding,
+    ];
+    let used: Vec<Basis> = all.into_iter().filter(|basis| comparison.rests_on(*basis)).collect();
+    for basis in &used {
+        let mark = match basis.mark().trim() {
+            "" => "95 % intervals".to_owned(),
+            mark => format!("intervals with {mark}"),
+        };
+        lines.push(format!("{mark}: {}", basis.words()));
+    }
+    let rows = || comparison.pairs.iter().flat_map(|pair| &pair.rows);
+    let judged = rows().filter(|row| !matches!(row.basis, Basis::Rounding)).count();
+    if judged >= 20 {
+        let lines_off = judged / 20;
+        lines.push(format!(
+            "{judged} intervals: about {lines_off} of them miss the true ratio by chance alone"
+        ));
+    }
+    if rows().any(ranks_disagree) {
+        lines.push(
+            "(ranks: noise): the rank-sum test, which takes nothing for granted, does not call it \
+             a difference: one run may carry it"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// What came of the threshold, one line for each row beyond it, and one for what it is on and could
+/// not be judged.
+pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
+    let Some(threshold) = &comparison.threshold else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    for (pair, row) in comparison.beyond() {
+        let cells = cells(row);
+        let once = match row.basis {
+            Basis::WithinRuns => "; one run each: repeat them to be sure",
+            Basis::Rounding => "; one run each, and nothing known of noise: repeat them",
+            _ => "",
+        };
+        let against = &comparison.sides[pair.side].name;
+        lines.push(format!(
+            "regression: {}, {}: {} → {} ({against}), ratio {}, interval {}: all of it worse by \
+             more than {} %{once}",
+            pair.baseline, cells[0], cells[1], cells[2], cells[3], cells[4], threshold.percent,
+        ));
+    }
+    for key in &threshold.metrics {
+        let missing: Vec<&str> = comparison
+            .pairs
+            .iter()
+            .filter(|pair| pair.rows.iter().all(|row| row.metric != *key))
+            .map(|pair| pair.baseline.as_str())
+            .collect();
+        if !missing.is_empty() {
+            lines.push(format!(
+                "threshold: not judged, {key} is not in both: {}",
+                missing.join("; ")
+            ));
+        }
+    }
+    if lines.is_empty() {
+        let metrics = threshold.metrics.join(", ");
+        lines.push(format!(
+            "threshold: nothing is surely worse by more than {} % in {metrics}",
+            threshold.percent
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_keep_three_figures() {
+        let printed = [0.012_345, 0.5, 1.234_56, 12.345, 1234.5].map(ratio);
+        assert_eq!(printed, ["0.01235", "0.500", "1.235", "12.3", "1234"]);
+    }
+}

@@ -1,0 +1,44 @@
+//! Readers of what other load generators print: gdsio's result lines, fio's JSON, elbencho's CSV.
+//!
+//! Each gives [`Reading`]s: a result with what the tool told of the load. What it does not tell is
+//! absent, never guessed, and a figure carries how far its own print may be off. Nothing here
+//! reads a file, compares or judges.
+
+mod elbencho;
+mod error;
+mod fio;
+mod gdsio;
+mod reading;
+
+pub use error::ForeignError;
+pub use gdsio::path_of;
+pub use reading::{Direction, Number, Output, Reading, Skipped};
+
+/// A tool whose results can be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// What of its output is read.
+    pub form: &'static str,
+    /// How it measures, where that is not how gpuio does: what to know before its figures are held
+    /// against another tool's.
+    pub measures: &'static [&'static str],
+    /// Whether a text looks like it.
+    pub looks: fn(&str) -> bool,
+    /// Reads it.
+    pub read: fn(&str) -> Result<Output, ForeignError>,
+}
+
+/// Every tool. Texts are tried in this order.
+pub const TOOLS: &[Tool] = &[gdsio::TOOL, fio::TOOL, elbencho::TOOL];
+
+/// Reads a text of whichever tool it looks like.
+///
+/// # Errors
+/// [`ForeignError`]: no tool's form, or one that is cut or broken.
+pub fn read(text: &str) -> Result<(&'static Tool, Output), ForeignError> {
+    let tool = TOOLS.iter().find(|tool| (tool.looks)(text));
+    let tool = tool.ok_or(ForeignError::Strange)?;
+    Ok((tool, (tool.read)(text)?))
+}

@@ -1,0 +1,171 @@
+//! What all tools have in common.
+
+/// Which way the bytes went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// File to memory.
+    Read,
+    /// Memory to file.
+    Write,
+    /// Both, and told as one figure.
+    Both,
+}
+
+impl Direction {
+    /// `read`, `write` or `read+write`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+            Direction::Both => "read+write",
+        }
+    }
+}
+
+/// A figure as it was printed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Number {
+    /// The value, in the unit of the field that holds it.
+    pub value: f64,
+    /// How far the true one may be from it by rounding or by the tool's buckets, either way, same
+    /// unit.
+    pub off: f64,
+}
+
+impl Number {
+    /// A figure times `unit`, from a text that ends at its last printed digit: off by half of it.
+    /// Absent where the text is no number that is finite and not negative.
+    #[must_use]
+    pub fn printed(text: &str, unit: f64) -> Option<Number> {
+        let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let value: f64 = text.parse().ok().filter(|_| plain)?;
+        let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let digit = 0.1_f64.powi(i32::try_from(decimals).ok()?);
+        Some(Number { value: value * unit, off: digit / 2.0 * unit })
+    }
+
+    /// A figure that is exact as far as this tool goes.
+    #[must_use]
+    pub fn exact(value: f64) -> Number {
+        Number { value, off: 0.0 }
+    }
+}
+
+/// One result: one job and direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The tool, with its version where that is told.
+    pub tool: String,
+    /// The job's name or label.
+    pub job: Option<String>,
+    /// Which way.
+    pub direction: Direction,
+    /// Whether offsets come by chance.
+    pub random: Option<bool>,
+    /// Bytes per second.
+    pub bytes_per_s: Option<Number>,
+    /// I/Os per second.
+    pub iops: Option<Number>,
+    /// Mean latency of an I/O, nanoseconds.
+    pub mean_ns: Option<Number>,
+    /// Median latency, nanoseconds.
+    pub p50_ns: Option<Number>,
+    /// 99th percentile.
+    pub p99_ns: Option<Number>,
+    /// 99.9th percentile.
+    pub p99_9_ns: Option<Number>,
+    /// Microseconds of CPU for each MiB moved.
+    pub cpu_us_per_mib: Option<Number>,
+    /// Threads or processes in all.
+    pub threads: Option<u64>,
+    /// I/Os in flight per thread.
+    pub depth: Option<u64>,
+    /// Block size in bytes; absent where sizes vary.
+    pub block_bytes: Option<u64>,
+    /// The way between file and memory, by gpuio's name of it.
+    pub path: Option<String>,
+    /// What moves bytes between file and host memory.
+    pub engine: Option<String>,
+    /// O_DIRECT (true) or page cache (false), as asked for.
+    pub direct: Option<bool>,
+    /// Whether each write waits for stable storage.
+    pub sync: Option<bool>,
+    /// Bytes that each thread works on.
+    pub size_bytes: Option<u64>,
+    /// Time measured, seconds.
+    pub seconds: Option<f64>,
+    /// File, directory or device.
+    pub target: Option<String>,
+    /// Whether it ran on gpuio's software GPU.
+    pub software_gpu: bool,
+    /// Why it did not come to its end as planned; absent where nothing says so.
+    pub failed: Option<String>,
+    /// What more to know of this result.
+    pub notes: Vec<String>,
+}
+
+impl Reading {
+    /// A result of which only the tool and direction are known.
+    pub(crate) fn new(tool: &str, direction: Direction) -> Reading {
+        Reading {
+            tool: tool.to_owned(),
+            job: None,
+            direction,
+            random: None,
+            bytes_per_s: None,
+            iops: None,
+            mean_ns: None,
+            p50_ns: None,
+            p99_ns: None,
+            p99_9_ns: None,
+            cpu_us_per_mib: None,
+            threads: None,
+            depth: None,
+            block_bytes: None,
+            path: None,
+            engine: None,
+            direct: None,
+            sync: None,
+            size_bytes: None,
+            seconds: None,
+            target: None,
+            software_gpu: false,
+            failed: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// What a text held.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Output {
+    /// Its results, in order.
+    pub readings: Vec<Reading>,
+    /// Results that could not be read, so that none is left out silently.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A result that was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where: `line 7`, `job twins`.
+    pub place: String,
+    /// Why.
+    pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_figure_knows_its_last_digit() {
+        let two = Number::printed("2.50", 1000.0).unwrap();
+        assert!((two.value - 2500.0).abs() < 1e-9 && (two.off - 5.0).abs() < 1e-9, "{two:?}");
+        assert!((Number::printed("7", 1.0).unwrap().off - 0.5).abs() < 1e-12);
+        for text in ["", "-1", "1e3", "nan", "inf", "1.2.3", "+4"] {
+            assert_eq!(Number::printed(text, 1.0), None, "{text}");
+        }
+    }
+}
