@@ -9,6 +9,7 @@ mod interrupt;
 mod journal;
 mod outcome;
 mod output;
+mod records;
 mod session;
 mod ui;
 mod verb;
@@ -62,6 +63,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
         Verb::List => verb::list::run(),
+        Verb::Report(report) => verb::report::run(&report),
         Verb::Show(show) => verb::show::run(&show),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdsio { words } => verb::gdsio::run(&words),
