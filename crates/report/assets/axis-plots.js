@@ -23,11 +23,37 @@ gpuio.axisPlot = (() => {
     return found.sort((a, b) => Boolean(b.numbers) - Boolean(a.numbers));
   };
 
-  // The one with the most places among numbers; among words, jobs.
+  // Whether one path has rows at several places of an axis: else the axis says no more than the path.
+  const within = (axis) => {
+    const of = new Map();
+    for (const row of data.shown()) {
+      const path = data.word("path", row);
+      if (!of.has(path)) of.set(path, new Set());
+      of.get(path).add(axis.of[row]);
+    }
+    return [...of.values()].some((places) => places.size > 1);
+  };
+
+  // What a sweep varied, then block, threads, depth; without numbers paths, or else jobs.
   const best = (axes) => {
-    const numbers = axes.filter((axis) => axis.numbers);
-    const most = (a, b) => data.places(b.key).length - data.places(a.key).length;
-    return ([...numbers].sort(most)[0] || axes.find((axis) => axis.key === "job") || axes[0] || {}).key;
+    const ranks = [...data.figures.varied, "block", "threads", "depth"];
+    const numbers = axes.filter((axis) => axis.numbers && within(axis));
+    const rank = (axis) => (ranks.includes(axis.key) ? ranks.indexOf(axis.key) : 99);
+    const words = ["path", "job"].map((key) => axes.find((axis) => axis.key === key)).find(Boolean);
+    return (numbers.sort((a, b) => rank(a) - rank(b))[0] || words || axes[0] || {}).key;
+  };
+
+  // Axes that tell lines apart unless somebody chose: those within a path, while lines stay few.
+  const FEW = 12;
+  const tell = (axis, rows, few) => {
+    // Points by path keep their colours.
+    const by = data.varying(APART.filter((key) => key === "path" || key !== axis.key));
+    for (const one of [...data.figures.varied, "block", "threads", "depth", "load"]) {
+      const other = data.axes.get(one);
+      if (!other || by.includes(one) || one === axis.key || !within(other)) continue;
+      if (data.groups([...by, one], rows).size <= few) by.push(one);
+    }
+    return by;
   };
 
   const places = (axis) => {
@@ -37,7 +63,7 @@ gpuio.axisPlot = (() => {
     const values = numbers || taken.map((_, nth) => nth);
     const ticks = taken.map((place, nth) => ({ at: values[nth], text: axis.words[place] }));
     const widest = Math.max(...ticks.map((tick) => tick.text.length)) * 7 + 12;
-    return { taken, values, log: log ? 2 : 0, ticks, widest, label: axis.label };
+    return { taken, values, log: log ? 2 : 0, ticks, widest, label: axis.label, words: !numbers };
   };
 
   const colours = (names, rows) => {
@@ -64,8 +90,8 @@ gpuio.axisPlot = (() => {
   const spec = (keys, axis, apart) => {
     const rows = data.shown().filter((row) => data.value(keys[0], row) !== null);
     const x = places(axis);
-    const by = data.varying(APART.filter((key) => key !== axis.key));
-    if (apart && !by.includes(apart) && apart !== axis.key) by.push(apart);
+    const by = apart === "" ? tell(axis, rows, FEW / keys.length) : data.varying(APART.filter((key) => key !== axis.key));
+    if (apart !== "" && data.axes.has(apart) && !by.includes(apart)) by.push(apart);
     const groups = [...data.groups(by, rows)];
     const tints = colours(groups.map(([name]) => name), groups.map(([, of]) => of));
     const seen = new Map();
@@ -78,16 +104,29 @@ gpuio.axisPlot = (() => {
         const nthOfColour = seen.get(tints[nth]) || 0;
         if (figure === keys.length - 1) seen.set(tints[nth], nthOfColour + 1);
         const what = keys.length > 1 ? key.replace("_", ".") : "";
-        const label = [name, what].filter(Boolean).join(" ") || "all rows";
+        const label = [name.replace(/^path /, ""), what].filter(Boolean).join(" ") || "all rows";
         lines.push({ label, colour: tints[nth], dash: figure + nthOfColour, ...made });
       });
     });
+    // Whether rows that are put together differ on an axis.
+    const pooled = (key) => groups.some(([, of]) => {
+      const at = data.axes.get(key).of;
+      const first = new Map();
+      return of.some((row) => {
+        if (!first.has(axis.of[row])) first.set(axis.of[row], at[row]);
+        return first.get(axis.of[row]) !== at[row];
+      });
+    });
+    const apartNow = [...by, axis.key];
+    const mixed = [...data.figures.varied, "block", "threads", "depth", "load", "gpu", "drive"]
+      .filter((key, nth, all) => all.indexOf(key) === nth && data.axes.has(key) && !apartNow.includes(key) && pooled(key));
     const figure = data.columns.get(keys[0]);
     const values = lines.flatMap((one) => one.values).filter((value) => value > 0);
     const wide = figure.unit === "ns" && values.length
       && Math.max(...values) / Math.min(...values) > 30;
     return {
       title: `${figure.label} against ${axis.label}`, x, lines, most,
+      pooled: mixed.map((key) => data.axes.get(key).label),
       y: { unit: figure.unit, label: "", zero: true, log: wide ? 10 : 0 },
     };
   };
@@ -110,7 +149,7 @@ gpuio.axisPlot = (() => {
       controls.replaceChildren(
         select("figure", choices, keys, redo((value) => { keys = value; })),
         select("against", axes.map((axis) => [axis.key, axis.label]), key, redo((value) => { chosen = value; })),
-        select("lines", [["", "by path"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
+        select("lines", [["", "as they differ"], ["path", "by path alone"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
           .map((axis) => [axis.key, `by path and ${axis.label}`])], apart, redo((value) => { apart = value; })));
       const list = keys.split(",");
       head.textContent = TOGETHER.find(([value]) => value === keys)?.[1] || data.columns.get(list[0]).label;
@@ -128,8 +167,9 @@ gpuio.axisPlot = (() => {
         return;
       }
       gpuio.line.draw(area, made);
+      const pooled = made.pooled.length ? ` Rows that differ in ${made.pooled.join(", ")} are put together.` : "";
       note.textContent = made.most > 1
-        ? `Each point is the median of up to ${made.most} rows; whiskers go from the lowest to the highest.` : "";
+        ? `Each point is the median of up to ${made.most} rows; whiskers go from the lowest to the highest.${pooled}` : "";
     };
     return draw;
   };

@@ -58,11 +58,14 @@ gpuio.data = (() => {
     return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   };
 
+  // A number alone says too little.
+  const told = (key, row) => (axes.get(key).numbers ? `${axes.get(key).label} ` : "") + word(key, row);
+
   // Rows put together by the words of some axes, in the order of the rows.
   const groups = (keys, rows) => {
     const found = new Map();
     for (const row of rows) {
-      const name = keys.map((key) => word(key, row)).join(", ");
+      const name = keys.map((key) => told(key, row)).join(", ");
       if (!found.has(name)) found.set(name, []);
       found.get(name).push(row);
     }

@@ -5,21 +5,31 @@ gpuio.line = (() => {
   const { make } = gpuio;
   const { print, full, base } = gpuio.format;
   const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [14, 4]];
+  const BORDERS = ["solid", "dashed", "dotted", "double", "groove"];
   const tip = () => document.getElementById("tip");
   const say = (text) => { document.getElementById("say").textContent = text; };
 
   // Round steps in the unit's own base.
   const steps = (unit) => {
     if (base(unit) !== 1024) return undefined;
-    const incrs = [];
-    for (let power = 0; power < 6; power += 1) {
-      for (const step of [1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 50, 64, 80, 100, 128, 160, 200, 250,
-        256, 400, 500, 512]) incrs.push(step * 1024 ** power);
+    return Array.from({ length: 60 }, (_, power) => 2 ** power);
+  };
+
+  // Ticks of a logarithmic axis: 1, 2 and 5 of each decade, or decades alone where there are many.
+  const decades = (_, __, low, high) => {
+    const many = high / low > 1000;
+    const found = [];
+    for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) {
+      for (const step of many ? [1] : [1, 2, 5]) {
+        const tick = step * 10 ** power;
+        if (tick >= low && tick <= high) found.push(tick);
+      }
     }
-    return incrs;
+    return found;
   };
 
   const scale = (axis, values) => {
+    if (axis.words) return { distr: 1, range: [-0.5, values.length - 0.5] };
     const some = values.filter((value) => value !== null && Number.isFinite(value));
     const low = Math.min(...some);
     const high = Math.max(...some);
@@ -64,7 +74,7 @@ gpuio.line = (() => {
     const font = "12px system-ui, sans-serif";
     const axis = (unit, more) => ({
       stroke: ink, grid, ticks: { ...grid, size: 4 }, font, labelFont: font,
-      values: (_, ticks) => ticks.map((tick) => (tick === null ? null : print(unit, tick))),
+      space: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? null : print(unit, tick))),
       ...more,
     });
     const x = axis(spec.x.unit, { label: spec.x.label, labelSize: 20, size: 34 });
@@ -72,12 +82,16 @@ gpuio.line = (() => {
       // Words that would run into each other are left out.
       const room = Math.max(1, Math.ceil((spec.x.ticks.length * spec.x.widest) / (width - 80)));
       x.splits = () => spec.x.ticks.map((tick) => tick.at);
-      x.values = () => spec.x.ticks.map((tick, n) => (n % room ? null : tick.text));
+      const turned = spec.x.words && room > 1;
+      if (turned) Object.assign(x, { rotate: -40, size: 24 + spec.x.widest * 0.6 });
+      x.values = () => spec.x.ticks.map((tick, n) => (!turned && n % room ? null : tick.text));
       x.filter = (_, splits) => splits;
     }
-    const y = axis(spec.y.unit, { label: spec.y.label, labelSize: 20, size: 76 });
-    if (!spec.y.log) y.incrs = steps(spec.y.unit) || undefined;
-    if (!y.incrs) delete y.incrs;
+    const y = axis(spec.y.unit, { size: 76, space: 36 });
+    for (const [one, its] of [[x, spec.x], [y, spec.y]]) {
+      if (its.log && !its.ticks) Object.assign(one, { splits: decades, filter: (_, splits) => splits });
+      else if (!its.ticks && steps(its.unit)) one.incrs = steps(its.unit);
+    }
     return {
       width, height, legend: { show: false },
       scales: { x: { time: false, ...scale(spec.x, spec.x.values) }, y: scale(spec.y, extent(spec.lines)) },
@@ -85,8 +99,9 @@ gpuio.line = (() => {
       series: [{}, ...spec.lines.map((line) => ({
         label: line.label, stroke: line.colour, width: 2, dash: DASHES[(line.dash || 0) % 5],
         spanGaps: true, show: line.show !== false,
-        paths: spec.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
-        points: { show: spec.x.values.length < 60 && !spec.stepped, size: 7, fill: line.colour },
+        paths: spec.x.words ? () => null : spec.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
+        points: { show: spec.x.words || (spec.x.values.length < 60 && !spec.stepped),
+          size: spec.x.words ? 10 : 7, fill: line.colour },
       }))],
       cursor: {
         drag: { x: false, y: false }, focus: { prox: 24 },
@@ -141,17 +156,26 @@ gpuio.line = (() => {
   };
 
   const keys = (spec, plot, host) => {
-    let at = 0;
+    let at = -1;
     let line = 0;
+    // The next place, in this direction, where a line has a value.
+    const next = (from, step) => {
+      const most = spec.x.values.length;
+      for (let tries = 1; tries <= most; tries += 1) {
+        const place = (from + step * tries + most * tries) % most;
+        if (spec.lines[line].values[place] !== null) return place;
+      }
+      return Math.max(0, from);
+    };
     host.addEventListener("keydown", (event) => {
       const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key] || 0;
       const across = { ArrowUp: -1, ArrowDown: 1 }[event.key] || 0;
       if (event.key === "Escape") tip().hidden = true;
       if (!along && !across) return;
       event.preventDefault();
-      const most = spec.x.values.length;
-      at = (at + along + most) % most;
       line = (line + across + spec.lines.length) % spec.lines.length;
+      if (along) at = next(at < 0 && along < 0 ? 0 : at, along);
+      else if (at < 0 || spec.lines[line].values[at] === null) at = next(at, 1);
       const top = plot.valToPos(spec.lines[line].values[at], "y");
       plot.setCursor({ left: plot.valToPos(spec.x.values[at], "x"), top: top || 0 });
       fillTip(spec, plot, at, line);
@@ -162,8 +186,8 @@ gpuio.line = (() => {
   };
 
   const legend = (spec, plot) => spec.lines.map((line, nth) => {
-    const dot = make("span", { class: "dot" });
-    dot.style.background = line.colour;
+    const dot = make("span", { class: "swatch" });
+    dot.style.borderTop = `3px ${BORDERS[(line.dash || 0) % 5]} ${line.colour}`;
     const button = make("button", { type: "button", class: "key", "aria-pressed": "true" }, dot, line.label);
     button.addEventListener("click", () => {
       const show = !plot.series[nth + 1].show;

@@ -34,6 +34,16 @@ gpuio.page = (() => {
       plots.set(host, KINDS[host.dataset.kind].create(host));
       watch.observe(host);
     }
+    // Plots out of view are drawn while nothing else is to do.
+    const idle = (work) => setTimeout(work, 30);
+    const next = () => {
+      const host = [...plots.keys()].find((one) => !seen.has(one));
+      if (!host) return;
+      seen.add(host);
+      plots.get(host)();
+      idle(next);
+    };
+    idle(next);
     // A burst of clicks is one drawing.
     let waiting = 0;
     data.changed(() => {
@@ -62,7 +72,9 @@ gpuio.page = (() => {
     addEventListener("beforeprint", () => {
       drawAll();
       applyTheme("light");
-      for (const details of document.querySelectorAll("#evidence details, #commands details")) details.open = true;
+      // Evidence of many jobs would bury the rest in paper.
+      const evidence = document.querySelectorAll("#evidence details");
+      if (evidence.length <= 12) evidence.forEach((details) => { details.open = true; });
     });
     addEventListener("afterprint", () => applyTheme(THEMES[nth]));
   };

@@ -91,7 +91,7 @@ pub(super) fn axes(set: &Set) -> Vec<Axis> {
         })
         .collect();
     for (key, _) in set.members.iter().flat_map(|member| &member.at) {
-        let known = SAME.iter().any(|(same, _)| same == key);
+        let known = SAME.iter().any(|(theirs, _)| theirs == key);
         if known || axes.iter().any(|axis| axis.key == *key) {
             continue;
         }
@@ -103,6 +103,19 @@ pub(super) fn axes(set: &Set) -> Vec<Axis> {
         });
     }
     axes
+}
+
+/// The keys of the axes that sweeps of the set varied, in their order.
+pub(super) fn varied(set: &Set) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for axis in set.sweeps.iter().flat_map(|sweep| &sweep.axes) {
+        let same = SAME.iter().find(|(theirs, _)| *theirs == axis.key);
+        let key = same.map_or(axis.key.as_str(), |(_, ours)| ours);
+        if axis.values.len() > 1 && !keys.iter().any(|known| known == key) {
+            keys.push(key.to_owned());
+        }
+    }
+    keys
 }
 
 fn memory(kind: MemoryKind) -> &'static str {

@@ -112,7 +112,7 @@ pub(super) const FIGURES: &[Figure] = &[
     time("gpu_p50", "GPU leg, median", |r| leg(r, |l| l.gpu.as_ref(), |s| s.p50_ns)),
     time("gpu_p99", "GPU leg, 99th percentile", |r| leg(r, |l| l.gpu.as_ref(), |s| s.p99_ns)),
     time("queue_p99", "queue, 99th percentile", |r| leg(r, |l| l.queue.as_ref(), |s| s.p99_ns)),
-    figure("cpu", "CPU cost of the job", Unit::MicrosecondsPerMib, Some(false), |r| {
+    figure("cpu", "CPU cost of the job, µs/MiB", Unit::MicrosecondsPerMib, Some(false), |r| {
         r.result.cpu.us_per_mib
     }),
     figure("cores", "CPUs kept busy by the job", Unit::Cores, Some(false), |r| {

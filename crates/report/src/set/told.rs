@@ -1,6 +1,6 @@
 //! What a set says in words, shared by the formats for people.
 
-use gpuio_record::{EndedHow, Proof, Record, Says, Witness};
+use gpuio_record::{EndedHow, Proof, Record, Says, WarningKind, Witness};
 
 use super::Set;
 use super::rows::{Row, rows};
@@ -173,6 +173,7 @@ impl Weight {
 
 /// Something to beware of, and whom it concerns.
 pub(super) struct Finding {
+    kind: Kind,
     pub(super) weight: Weight,
     pub(super) text: String,
     /// Records and jobs, each once.
@@ -183,13 +184,13 @@ pub(super) struct Finding {
 pub(super) fn findings(set: &Set) -> Vec<Finding> {
     let several = set.members.len() > 1;
     let mut all: Vec<Finding> = Vec::new();
-    let mut add = |weight: Weight, text: String, about: String| {
+    let mut add = |weight: Weight, kind: Kind, text: String, about: String| {
         match all.iter_mut().find(|known| known.text == text) {
             Some(known) if about.is_empty() || known.about.contains(&about) => {}
             Some(known) => known.about.push(about),
             None => {
                 let about = if about.is_empty() { Vec::new() } else { vec![about] };
-                all.push(Finding { weight, text, about });
+                all.push(Finding { kind, weight, text, about });
             }
         }
     };
@@ -201,15 +202,54 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
             (false, job) => job.unwrap_or_default().to_owned(),
         };
         for (weight, job, text) in of_record(record) {
-            add(weight, text, about(job.as_deref()));
+            add(weight, None, text, about(job.as_deref()));
+        }
+        for warning in &record.warnings {
+            let kind = Some(std::mem::discriminant(&warning.kind));
+            add(Weight::Warning, kind, warning.text.clone(), about(warning.job.as_deref()));
         }
     }
     for text in &set.left_out {
-        add(Weight::Note, text.clone(), String::new());
+        add(Weight::Note, None, text.clone(), String::new());
     }
     all.sort_by_key(|finding| finding.weight);
-    all
+    merged(all)
 }
+
+/// Findings of one kind that differ in figures alone stand as one where there are more than three.
+fn merged(all: Vec<Finding>) -> Vec<Finding> {
+    let alike = |finding: &Finding| {
+        let words = finding.text.split(|c: char| c.is_ascii_digit()).next().unwrap_or("");
+        (finding.weight, finding.kind, words.to_owned())
+    };
+    let mut kinds: Vec<((Weight, Kind, String), Vec<Finding>)> = Vec::new();
+    for finding in all {
+        let key = alike(&finding);
+        match kinds.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(finding),
+            None => kinds.push((key, vec![finding])),
+        }
+    }
+    let merge = |mut group: Vec<Finding>| {
+        if group.len() <= 3 {
+            return group;
+        }
+        let others = group.split_off(1);
+        let first = &mut group[0];
+        let more = others.len();
+        first.text.push_str(&format!(" (The first of {}; {more} more say it of other figures.)", more + 1));
+        for name in others.into_iter().flat_map(|other| other.about) {
+            if !first.about.contains(&name) {
+                first.about.push(name);
+            }
+        }
+        group
+    };
+    kinds.into_iter().flat_map(|(_, group)| merge(group)).collect()
+}
+
+/// What a finding is of: a kind of warning, or our own.
+type Kind = Option<std::mem::Discriminant<WarningKind>>;
 
 fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
     let mut found = Vec::new();
@@ -244,8 +284,6 @@ fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
             bad(format!("The bytes took another way than asked. {}", proof.sentence));
         }
     }
-    let warnings = record.warnings.iter();
-    found.extend(warnings.map(|w| (Weight::Warning, w.job.clone(), w.text.clone())));
     for out in &record.plan.left_out {
         let text = format!("Path {} was left out: {}", out.path, out.why);
         found.push((Weight::Note, None, text));

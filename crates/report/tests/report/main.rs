@@ -8,10 +8,12 @@
     reason = "a panic fails the test, and the numbers are small and written here"
 )]
 
+mod browser;
 mod csv_rules;
 mod gdsio_line;
 mod proof_text;
 mod records;
 mod schema;
+mod set_formats;
 mod snapshots;
 mod text_rules;

@@ -35,7 +35,3 @@ fn pack(set: &Set) -> Option<Vec<u8>> {
     gzip.finish().ok().filter(|bytes| bytes.len() <= limit)
 }
 
-/// Whether the records fit in.
-pub(super) fn fits(packed: &str) -> bool {
-    !packed.is_empty()
-}
