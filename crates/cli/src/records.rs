@@ -8,8 +8,8 @@ use gpuio_report::set::{Member, Set};
 
 use crate::failure::Failure;
 
-/// Reads each of `places`: a record, a journal, a sweep's folder or its `sweep.json`, or a folder of
-/// records. What a folder holds beside records is named in [`Set::left_out`]; a file that was named
+/// Reads each of `places`: a record, a journal, a sweep's folder or its `sweep.json`, or a folder
+/// of records. What a folder holds beside records is named in [`Set::left_out`]; a file that was named
 /// itself must be a record.
 pub(crate) fn read(places: &[PathBuf]) -> Result<Set, Failure> {
     let mut set = Set::default();
@@ -63,18 +63,15 @@ fn sweep(folder: &Path, set: &mut Set) -> Result<(), Failure> {
         let keys = sweep.axes.iter().map(|axis| axis.key.clone());
         let at: Vec<(String, String)> = keys.zip(point.at.iter().cloned()).collect();
         if point.records.is_empty() {
-            let place: Vec<String> = at.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let place: Vec<String> =
+                at.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let why = point.ended.as_deref().unwrap_or("its runs are still owed");
             set.left_out.push(format!("No record of {}: {why}", place.join(" ")));
         }
         for file in &point.records {
             let path = folder.join(file);
             let record = record(&path)?;
-            set.members.push(Member {
-                name: path.display().to_string(),
-                record,
-                at: at.clone(),
-            });
+            set.members.push(Member { name: path.display().to_string(), record, at: at.clone() });
         }
     }
     set.sweeps.push(sweep);

@@ -27,5 +27,6 @@ mod paths;
 mod quick;
 mod rates;
 mod record;
+mod report;
 mod tool;
 mod topo;

@@ -131,8 +131,7 @@ fn memory(kind: MemoryKind) -> &'static str {
 
 /// The GPUs of a row: `GPU 0`, or several joined by `+`.
 fn gpus(row: &Row<'_>) -> String {
-    let names: Vec<String> =
-        row.plan.gpus.iter().map(|gpu| format!("GPU {}", gpu.index)).collect();
+    let names: Vec<String> = row.plan.gpus.iter().map(|gpu| format!("GPU {}", gpu.index)).collect();
     if names.is_empty() { "none".to_owned() } else { names.join("+") }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn print(unit: Unit, value: f64) -> String {
         Unit::BytesPerSecond => number::throughput(value),
         Unit::PerSecond | Unit::Count => number::iops(value),
         Unit::Nanoseconds => human_ns(value),
-                Unit::MicrosecondsPerMib | Unit::Cores => human_count(value),
+        Unit::MicrosecondsPerMib | Unit::Cores => human_count(value),
         Unit::Percent => ceilings::percent(value),
     }
 }
@@ -125,7 +125,9 @@ pub(super) const FIGURES: &[Figure] = &[
         r.side().of_ceiling.as_ref().and_then(|of| ceilings::rate(r.record(), of))
     }),
     figure("ios", "I/Os that landed", Unit::Count, None, |r| Some(float(r.side().ios))),
-    figure("failed", "I/Os that failed", Unit::Count, Some(false), |r| Some(float(r.side().failed))),
+    figure("failed", "I/Os that failed", Unit::Count, Some(false), |r| {
+        Some(float(r.side().failed))
+    }),
 ];
 
 /// The figure of this key.

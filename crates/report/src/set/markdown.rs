@@ -35,7 +35,9 @@ pub(super) fn render(set: &Set) -> String {
     for finding in findings {
         let about = match finding.about.as_slice() {
             [] => String::new(),
-            names if names.len() > 4 => format!(" ({} and {} more)", escape(&names[0]), names.len() - 1),
+            names if names.len() > 4 => {
+                format!(" ({} and {} more)", escape(&names[0]), names.len() - 1)
+            }
             names => format!(" ({})", escape(&names.join(", "))),
         };
         out.push_str(&format!("- {}: {}{about}\n", finding.weight.word(), escape(&finding.text)));
@@ -58,7 +60,8 @@ pub(super) fn render(set: &Set) -> String {
 
 const HEAD: &str = "\n| record | job | path | path taken | load | throughput | IOPS | p50 | p99 | \
                     p99.9 | µs/MiB | % of ceiling |\n\
-                    | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+                    | --- | --- | --- | --- | --- | ---: | ---: | ---: | \
+                    ---: | ---: | ---: | ---: |\n";
 
 fn table(set: &Set) -> String {
     let rows = rows(set);

@@ -63,8 +63,11 @@ const GAUGES: &[Gauge] = &[
     },
 ];
 
+/// Its label, and where its value is.
+type Quantile = (&'static str, fn(&Summary) -> u64);
+
 /// The quantiles of the latency summaries.
-const QUANTILES: &[(&str, fn(&Summary) -> u64)] = &[
+const QUANTILES: &[Quantile] = &[
     ("0.5", |s| s.p50_ns),
     ("0.9", |s| s.p90_ns),
     ("0.99", |s| s.p99_ns),

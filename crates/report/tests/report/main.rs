@@ -3,6 +3,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::print_stdout,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a panic fails the test, and the numbers are small and written here"

@@ -46,8 +46,19 @@ fn markdown() {
 #[test]
 fn the_page_holds_no_address_to_fetch_from() {
     let page = render("html", &set());
-    let own = page.replace("http://www.w3.org/2000/svg", "").replace("https://github.com/leeoniya/uPlot", "");
-    for word in ["http://", "https://", "@import", "src=\"/", "fetch(", "XMLHttpRequest", "innerHTML", "eval("] {
+    let own = page
+        .replace("http://www.w3.org/2000/svg", "")
+        .replace("https://github.com/leeoniya/uPlot", "");
+    for word in [
+        "http://",
+        "https://",
+        "@import",
+        "src=\"/",
+        "fetch(",
+        "XMLHttpRequest",
+        "innerHTML",
+        "eval(",
+    ] {
         let places: Vec<&str> =
             own.match_indices(word).map(|(at, _)| &own[at..(at + 60).min(own.len())]).collect();
         assert!(places.is_empty(), "{word}: {places:?}");
@@ -78,7 +89,9 @@ fn csv_has_a_line_per_row_with_record_and_axes_at_its_end() {
     let one: usize = set
         .members
         .iter()
-        .map(|member| (gpuio_report::find("csv").unwrap().render)(&member.record).lines().count() - 1)
+        .map(|member| {
+            (gpuio_report::find("csv").unwrap().render)(&member.record).lines().count() - 1
+        })
         .sum();
     assert_eq!(rows, one);
 }

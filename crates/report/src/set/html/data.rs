@@ -1,7 +1,7 @@
 //! The blocks of data that the page's scripts read.
 //!
-//! `figures` is read at once and holds columns; `spreads` (distributions) and `series` are read when
-//! somebody comes to their plots.
+//! `figures` is read at once and holds columns; `spreads` (distributions) and `series` are read
+//! when somebody comes to their plots.
 
 use std::collections::BTreeMap;
 
@@ -156,7 +156,7 @@ pub(in crate::set) fn four_digits(value: Option<f64>) -> Option<f64> {
     if value == 0.0 {
         return Some(0.0);
     }
-    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
+    let scale = 10f64.powf(3.0 - value.abs().log10().floor());
     let rounded = (value * scale).round() / scale;
     Some(if rounded.is_finite() { rounded } else { value })
 }
@@ -175,7 +175,7 @@ mod test {
                 last = at;
             }
         }
-        
+
         assert_eq!(index(1 << 20, 5), 512);
     }
 

@@ -23,7 +23,7 @@ fn pack(set: &Set) -> Option<Vec<u8>> {
         let one = json!({ "name": member.name, "at": member.at });
         let head = one.to_string();
         let comma = if nth > 0 { ",\n" } else { "" };
-        // `{"name":…,"at":…` without its brace, so that the record need not become a tree of values.
+        // `{"name":…,"at":…` without its brace, so that the record becomes no tree of values.
         write!(gzip, "{comma}{},\"record\":", &head[..head.len() - 1]).ok()?;
         serde_json::to_writer(&mut gzip, &member.record).ok()?;
         gzip.write_all(b"}").ok()?;
@@ -34,4 +34,3 @@ fn pack(set: &Set) -> Option<Vec<u8>> {
     gzip.write_all(b"]\n").ok()?;
     gzip.finish().ok().filter(|bytes| bytes.len() <= limit)
 }
-

@@ -76,14 +76,12 @@ fn summary(out: &mut String, set: &Set) {
     out.push_str("<h2 id=\"h-summary\">Summary</h2>\n<ul class=\"summary\">\n");
     for line in told::summary(set) {
         let badge = match &line.taken {
-            Some((words, true)) => format!(
-                "<span class=\"badge good\">✓ {}, as asked</span>",
-                escape(words)
-            ),
-            Some((words, false)) => format!(
-                "<span class=\"badge bad\">✗ {}, not as asked</span>",
-                escape(words)
-            ),
+            Some((words, true)) => {
+                format!("<span class=\"badge good\">✓ {}, as asked</span>", escape(words))
+            }
+            Some((words, false)) => {
+                format!("<span class=\"badge bad\">✗ {}, not as asked</span>", escape(words))
+            }
             None => "<span class=\"badge\">path not recorded</span>".to_owned(),
         };
         let _ = writeln!(
@@ -110,7 +108,8 @@ fn summary(out: &mut String, set: &Set) {
 
 /// Where the scripts put the filters and plots.
 const PLOTS: &str = "<section id=\"filters\" aria-labelledby=\"h-filters\" hidden>\n\
-<h2 id=\"h-filters\">Show</h2>\n<div class=\"chips\"></div>\n<p class=\"quiet count\"></p>\n</section>\n\
+<h2 id=\"h-filters\">Show</h2>\n<div class=\"chips\"></div>\n\
+<p class=\"quiet count\"></p>\n</section>\n\
 <section id=\"plots\" aria-labelledby=\"h-plots\" hidden>\n<h2 id=\"h-plots\">Plots</h2>\n\
 <p class=\"quiet\">Plots take the focus: left and right move along the points, up and down change \
 the line. Under each stands its table.</p>\n\
@@ -143,7 +142,9 @@ const COLUMNS: &[(&str, &str)] = &[
 ];
 
 fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
-    out.push_str("<section id=\"table\" aria-labelledby=\"h-table\">\n<h2 id=\"h-table\">All rows</h2>\n");
+    out.push_str(
+        "<section id=\"table\" aria-labelledby=\"h-table\">\n<h2 id=\"h-table\">All rows</h2>\n",
+    );
     if rows.len() > WITHOUT_SCRIPT {
         let (all, first) = (number::count(rows.len() as u64), WITHOUT_SCRIPT);
         let _ = writeln!(
@@ -152,9 +153,16 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
              data of this file.</p></noscript>"
         );
     }
-    out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"table of all rows\">\n");
-    out.push_str("<table id=\"rows\"><caption class=\"unseen\">One row per job and direction</caption>\n<thead><tr>");
-    for (key, label) in [("name", "job"), ("path", "path"), ("taken", "path taken"), ("loads", "load")] {
+    out.push_str(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"table of all rows\">\n",
+    );
+    out.push_str(
+        "<table id=\"rows\"><caption class=\"unseen\">One row per job and direction</caption>\n\
+         <thead><tr>",
+    );
+    for (key, label) in
+        [("name", "job"), ("path", "path"), ("taken", "path taken"), ("loads", "load")]
+    {
         let _ = write!(out, "<th scope=\"col\" data-key=\"{key}\">{label}</th>");
     }
     for (key, label) in COLUMNS {
@@ -174,12 +182,7 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
 fn line(out: &mut String, row: &Row<'_>, several: bool) {
     let proof = row.result.proof.as_ref();
     let taken = proof.map_or_else(|| "not recorded".to_owned(), |p| p.verdict.words.clone());
-    let words = [
-        told::name(row, several),
-        row.plan.path.choice.got.clone(),
-        taken,
-        row.load(),
-    ];
+    let words = [told::name(row, several), row.plan.path.choice.got.clone(), taken, row.load()];
     let _ = write!(out, "<tr data-path=\"{}\">", escape(&words[1]));
     let _ = write!(out, "<th scope=\"row\">{}</th>", escape(&words[0]));
     words[1..].iter().for_each(|word| {

@@ -53,11 +53,8 @@ pub(super) fn findings(out: &mut String, set: &Set) {
     out.push_str("<ul class=\"findings\">\n");
     for finding in &findings {
         let word = finding.weight.word();
-        let _ = write!(
-            out,
-            "<li class=\"{word}\"><strong>{word}</strong> {}",
-            escape(&finding.text)
-        );
+        let _ =
+            write!(out, "<li class=\"{word}\"><strong>{word}</strong> {}", escape(&finding.text));
         match finding.about.as_slice() {
             [] => {}
             [one] => {
@@ -206,15 +203,19 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     if set.topology.is_none() {
         lines.push("Topology: no picture was given (report --topo).".to_owned());
     }
-    lines.push("Latency distributions are of the whole way, due until landed, in coarser grains \
+    lines.push(
+        "Latency distributions are of the whole way, due until landed, in coarser grains \
                 than the records have; the legs' percentiles are among the figures."
-        .to_owned());
+            .to_owned(),
+    );
     section(out, "absent", "What is not in this report");
     out.push_str("<ul>\n");
     for line in lines {
         let _ = writeln!(out, "<li>{}</li>", escape(&line));
     }
-    out.push_str("<li id=\"no-records\" hidden>The records themselves: packed, they take more than \
-                  this page may hold (report --embed-limit). All figures are in it.</li>\n");
+    out.push_str(
+        "<li id=\"no-records\" hidden>The records themselves: packed, they take more than \
+                  this page may hold (report --embed-limit). All figures are in it.</li>\n",
+    );
     out.push_str("</ul>\n</section>\n");
 }
