@@ -9,8 +9,8 @@ use gpuio_report::set::{Member, Set};
 use crate::failure::Failure;
 
 /// Reads each of `places`: a record, a journal, a sweep's folder or its `sweep.json`, or a folder
-/// of records. What a folder holds beside records is named in [`Set::left_out`]; a file that was named
-/// itself must be a record.
+/// of records. What a folder holds beside records is named in [`Set::left_out`]; a file that was
+/// named itself must be a record.
 pub(crate) fn read(places: &[PathBuf]) -> Result<Set, Failure> {
     let mut set = Set::default();
     for place in places {

@@ -126,6 +126,7 @@ gpuio.axisPlot = (() => {
       && Math.max(...values) / Math.min(...values) > 30;
     return {
       title: `${figure.label} against ${axis.label}`, x, lines, most,
+      keys: !(axis.key === "path" && groups.length === x.taken.length),
       pooled: mixed.map((key) => data.axes.get(key).label),
       y: { unit: figure.unit, label: "", zero: true, log: wide ? 10 : 0 },
     };
@@ -170,6 +171,7 @@ gpuio.axisPlot = (() => {
       const pooled = made.pooled.length ? ` Rows that differ in ${made.pooled.join(", ")} are put together.` : "";
       note.textContent = made.most > 1
         ? `Each point is the median of up to ${made.most} rows; whiskers go from the lowest to the highest.${pooled}` : "";
+      if (!made.keys && list.length === 2) note.textContent += ` Filled: ${list[0]}; hollow: ${list[1]}.`;
     };
     return draw;
   };

@@ -34,7 +34,7 @@ gpuio.latency = (() => {
       const dash = seen.get(colour) || 0;
       seen.set(colour, dash + 1);
       const ends = (key, how) => how(...of.map((row) => data.value(key, row)));
-      return { label: name || "all rows", colour, dash, sorted, all, bits,
+      return { label: name || "all rows", colour, dash, sorted, of: of.length, all, bits,
         least: ends("min", Math.min), most: ends("max", Math.max) };
     });
   };
@@ -118,7 +118,7 @@ gpuio.latency = (() => {
         return;
       }
       gpuio.line.draw(area, spec);
-      const added = data.shown().length > MOST ? " Rows of a path are added up." : "";
+      const added = spec.lines.some((line) => line.of > 1) ? " Rows of a path are added up." : "";
       note.textContent = NOTE[kind](data.spreads().bits) + added;
     };
   };

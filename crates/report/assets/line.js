@@ -83,7 +83,7 @@ gpuio.line = (() => {
       const room = Math.max(1, Math.ceil((spec.x.ticks.length * spec.x.widest) / (width - 80)));
       x.splits = () => spec.x.ticks.map((tick) => tick.at);
       const turned = spec.x.words && room > 1;
-      if (turned) Object.assign(x, { rotate: -40, size: 24 + spec.x.widest * 0.6 });
+      if (turned) Object.assign(x, { rotate: 40, size: 24 + spec.x.widest * 0.6 });
       x.values = () => spec.x.ticks.map((tick, n) => (!turned && n % room ? null : tick.text));
       x.filter = (_, splits) => splits;
     }
@@ -101,7 +101,8 @@ gpuio.line = (() => {
         spanGaps: true, show: line.show !== false,
         paths: spec.x.words ? () => null : spec.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
         points: { show: spec.x.words || (spec.x.values.length < 60 && !spec.stepped),
-          size: spec.x.words ? 10 : 7, fill: line.colour },
+          size: spec.x.words ? 10 : 7,
+          fill: spec.x.words && line.dash ? gpuio.colour.css("--card") : line.colour },
       }))],
       cursor: {
         drag: { x: false, y: false }, focus: { prox: 24 },
@@ -224,6 +225,7 @@ gpuio.line = (() => {
         details.append(make("div", { class: "scroll", tabindex: "0" }, table(spec)));
       }
     });
+    keysRow.hidden = spec.keys === false;
     host.append(keysRow, details);
     new ResizeObserver(() => {
       const now = Math.max(280, canvas.clientWidth);

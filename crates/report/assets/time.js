@@ -63,7 +63,8 @@ gpuio.time = (() => {
       const listed = [...found].slice(0, 500);
       controls.replaceChildren(gpuio.axisPlot.select("job", listed, key, (value) => { chosen = value; redraw(); }));
       draw(area, data.series()[key], sync);
-      note.textContent = "One point per interval of the record; before 0 is the ramp, which does not count. "
+      note.textContent = "One point per interval of the record; before 0 is the ramp, which does not count; the last "
+        + "interval may be short. "
         + "Figures here are rounded to four digits."
         + (found.size > listed.length ? ` ${listed.length} of ${found.size} jobs are listed.` : "");
     };
