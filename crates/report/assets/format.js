@@ -11,7 +11,8 @@ gpuio.format = (() => {
   const fixed = (value, digits) => {
     const scale = 10 ** digits;
     const down = Math.floor(value * scale);
-    const middle = value * scale - down === 0.5 && (down + 0.5) / scale === value;
+    // In binary only halves, quarters and eighths lie truly in the middle of none, one or two digits.
+    const middle = value * scale - down === 0.5 && Number.isInteger(value * 2 ** (digits + 1));
     return (middle ? (down % 2 === 0 ? down : down + 1) / scale : value).toFixed(digits);
   };
 

@@ -189,7 +189,8 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
         .iter_mut()
         .find(|known| known.text == text)
     {
-        Some(known) if about.is_empty() || known.about.contains(&about) => {}
+        // Records come in order, so that the same name can only be the last.
+        Some(known) if about.is_empty() || known.about.last() == Some(&about) => {}
         Some(known) => known.about.push(about),
         None => {
             let about = if about.is_empty() { Vec::new() } else { vec![about] };

@@ -208,6 +208,37 @@ fn figures(set: &Set) -> (Vec<f64>, Vec<Option<f64>>) {
     (rates, p99)
 }
 
+/// The scripts' own rounding is that of crate `gpuio-units`, ties included.
+#[test]
+fn scripts_print_numbers_as_the_program_does() {
+    with_browser(|browser| {
+        let mut values: Vec<f64> = vec![0.0, 0.5, 1023.4, 1023.5, 1024.0, 999.5, 9.995, 99.95];
+        values.extend([1125.0, 1135.0, 12_250.0, 12_350.0, 1.125 * 1024.0, 2.625 * 1_048_576.0]);
+        values.extend((0..400).map(|n| 1.37f64.powi(n % 90) * f64::from(n + 1) / 7.0));
+        let record = records::host_quick();
+        let html = page(&set(vec![record]));
+        let units = ["B/s", "1/s", "ns", "cores"];
+        let steps = format!(
+            "out.printed = {}.map((unit) => {}.map((value) => gpuio.format.print(unit, value)));",
+            serde_json::to_string(&units).unwrap(),
+            serde_json::to_string(&values).unwrap()
+        );
+        let out = open(browser, "format", &html, &steps);
+        nothing_wrong(&out);
+        let printed: Vec<Vec<String>> = serde_json::from_value(out["printed"].clone()).unwrap();
+        let rules: [fn(f64) -> String; 4] = [
+            gpuio_units::human_rate,
+            |value| gpuio_units::human_count(value).replace(' ', ""),
+            gpuio_units::human_ns,
+            gpuio_units::human_count,
+        ];
+        for (rule, printed) in rules.iter().zip(printed) {
+            let ours: Vec<String> = values.iter().map(|value| rule(*value)).collect();
+            assert_eq!(printed, ours);
+        }
+    });
+}
+
 const ANSWERS: &str = "gpuio.page.drawAll();
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 await wait(200);
