@@ -66,6 +66,30 @@ fn the_page_holds_no_address_to_fetch_from() {
     assert!(page.contains("default-src 'none'"));
 }
 
+/// Every GPU against every drive is in the page's data, by the names that the kernel and the driver
+/// have.
+#[test]
+fn rows_tell_their_gpu_and_their_drive() {
+    let mut set = set();
+    let mut other = records::staged_in_trouble();
+    other.plan.jobs.iter_mut().for_each(|job| job.gpus.truncate(1));
+    other.storage[0].device.as_mut().unwrap().name = "nvme1n1".to_owned();
+    set.members.push(Member { name: "other".to_owned(), record: other, at: Vec::new() });
+    let page = render("html", &set);
+    let block = page.split("id=\"figures\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let figures: Value = serde_json::from_str(block).unwrap();
+    let words = |key: &str| {
+        let axes = figures["axes"].as_array().unwrap();
+        let axis = axes.iter().find(|axis| axis["key"] == key).unwrap();
+        let last = figures["rows"].as_u64().unwrap() as usize - 1;
+        let at = axis["of"][last].as_u64().unwrap() as usize;
+        (axis["words"].as_array().unwrap().len(), axis["words"][at].clone())
+    };
+    assert_eq!(words("drive"), (2, "nvme1n1".into()));
+    assert_eq!(words("gpu"), (3, "GPU 0".into()), "none, GPU 0+GPU 1, GPU 0");
+    assert_eq!(words("na me").1, "-", "no place in the sweep");
+}
+
 #[test]
 fn what_is_too_large_is_left_out_and_said() {
     let mut set = set();
