@@ -1,7 +1,7 @@
 //! Sets of records: repeats, paths beside each other, sweeps; and the formats that show them.
 //!
 //! Pure: what is read from disk is read by the caller. A further figure, axis or series of the page
-//! is one row of [`figures`], [`axes`] or [`series`].
+//! is one row of `figures`, `axes` or `series`.
 
 mod axes;
 mod csv;

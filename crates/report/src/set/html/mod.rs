@@ -2,8 +2,8 @@
 //!
 //! What people can read without a script is written here: summary, findings, evidence,
 //! environment, commands and the first rows of the table. The scripts under `assets/` draw the
-//! plots and answer to filters from the blocks of [`data`]. Everything from a record passes
-//! [`text::escape`] or [`data::block`] on its way into the page; the scripts set text, never
+//! plots and answer to filters from the blocks of `data`. Everything from a record passes
+//! `text::escape` or `data` on its way into the page; the scripts set text, never
 //! markup.
 
 mod data;
