@@ -35,6 +35,11 @@ pub(crate) enum Verb {
     Compare(Compare),
     /// Show the paths, engines and formats that are built in, and which can run here.
     List,
+    /// Make a report of records and sweeps: one page with plots and evidence, or tables.
+    ///
+    /// The page is one file that needs no network. Other formats are for wikis and for programs
+    /// that plot or watch (docs/report.md).
+    Report(Report),
     /// Print a saved record again, or the journal of a run that died.
     Show(Show),
     /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
@@ -114,6 +119,34 @@ pub(crate) struct Compare {
     /// text, json or markdown [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+}
+
+/// Of which records, and where to.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Records that -o NAME.json saved, journals, sweeps' folders, or folders of records
+    #[arg(value_name = "RECORD|FOLDER", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The file to write, - for standard output, with fio-json also a folder for a file per job
+    /// [report.html; standard output in other formats]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// html, markdown, csv, fio-json or openmetrics [by the file's extension; html]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// Title [the sweep's name, or the record's]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    /// A picture of the machine's topology, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topo: Option<PathBuf>,
+    /// Leave the records out of the page where they take more than this, packed; none for no limit
+    /// [16M]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) embed_limit: Option<String>,
+    /// Overwrite a file that gpuio did not make: what is in it is lost
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// What to print.

@@ -10,6 +10,7 @@ mod interrupt;
 mod journal;
 mod outcome;
 mod output;
+mod records;
 mod session;
 mod ui;
 mod verb;
@@ -68,6 +69,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Check(check) => verb::check::run(&check),
         Verb::Compare(asked) => verb::compare::run(&asked),
         Verb::List => verb::list::run(),
+        Verb::Report(report) => verb::report::run(&report),
         Verb::Show(show) => verb::show::run(&show),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),

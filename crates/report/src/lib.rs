@@ -6,6 +6,7 @@
 mod ceilings;
 pub mod format;
 mod number;
+pub mod set;
 mod workload;
 mod wrap;
 

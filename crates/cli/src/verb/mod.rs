@@ -7,5 +7,6 @@ pub(crate) mod compare;
 pub(crate) mod gdscheck;
 pub(crate) mod gdsio;
 pub(crate) mod list;
+pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod topo;

@@ -36,6 +36,11 @@ fn list() {
 }
 
 #[test]
+fn report() {
+    insta::assert_snapshot!("report", help("report --help"));
+}
+
+#[test]
 fn show() {
     insta::assert_snapshot!("show", help("show --help"));
 }

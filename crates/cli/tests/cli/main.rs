@@ -29,5 +29,6 @@ mod paths;
 mod quick;
 mod rates;
 mod record;
+mod report;
 mod tool;
 mod topo;

@@ -44,14 +44,24 @@ pub fn render(record: &Record) -> String {
     push_line(&mut out, COLUMNS.iter().map(|column| column.name.to_owned()));
     for (plan, job) in jobs(record) {
         for direction in directions(plan) {
-            let line = Line { record, plan, job, direction: *direction };
-            push_line(&mut out, COLUMNS.iter().map(|column| (column.cell)(&line)));
+            push_line(&mut out, cells(record, plan, job, *direction));
         }
     }
     out
 }
 
-fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {
+/// The fields of one row, in the order of [`COLUMNS`].
+pub(crate) fn cells<'a>(
+    record: &'a Record,
+    plan: &'a JobPlan,
+    job: &'a JobResult,
+    direction: Direction,
+) -> impl Iterator<Item = String> + use<'a> {
+    let line = Line { record, plan, job, direction };
+    COLUMNS.iter().map(move |column| (column.cell)(&line))
+}
+
+pub(crate) fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {
     for (nth, field) in fields.enumerate() {
         if nth > 0 {
             out.push(',');
@@ -101,7 +111,7 @@ fn ended(line: &Line<'_>) -> String {
     ended_word(line.job.ended).to_owned()
 }
 
-fn ended_word(how: EndedHow) -> &'static str {
+pub(crate) fn ended_word(how: EndedHow) -> &'static str {
     match how {
         EndedHow::Complete => "complete",
         EndedHow::Interrupted => "interrupted",

@@ -3,15 +3,18 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::print_stdout,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a panic fails the test, and the numbers are small and written here"
 )]
 
+mod browser;
 mod csv_rules;
 mod gdsio_line;
 mod proof_text;
 mod records;
 mod schema;
+mod set_formats;
 mod snapshots;
 mod text_rules;

@@ -37,7 +37,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
 }
 
 /// The moment without the fraction of its second, which no reader needs.
-fn to_the_second(moment: &str) -> String {
+pub(crate) fn to_the_second(moment: &str) -> String {
     match moment.split_once('.') {
         Some((whole, rest)) => {
             let zone = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -48,7 +48,7 @@ fn to_the_second(moment: &str) -> String {
 }
 
 /// The machine in a few words.
-fn host(host: &HostFacts) -> String {
+pub(crate) fn host(host: &HostFacts) -> String {
     let mut words = Vec::new();
     if let Some(model) = &host.cpu.model {
         words.push(model.clone());
@@ -81,7 +81,7 @@ fn host(host: &HostFacts) -> String {
 }
 
 /// File system and device behind a path.
-fn storage(place: &TargetStorage) -> String {
+pub(crate) fn storage(place: &TargetStorage) -> String {
     let mut text = place.path.clone();
     match &place.mount {
         Some(mount) => text.push_str(&format!(" on {} ({})", mount.fs_type, mount.mount_point)),
@@ -132,7 +132,7 @@ fn direct_modes(record: &Record) -> Option<String> {
 }
 
 /// Each GPU once.
-fn gpus(record: &Record) -> Vec<String> {
+pub(crate) fn gpus(record: &Record) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (plan, _) in jobs(record) {
         let near = plan.via.as_ref().map(|via| (&via.gpu, ", on the way to the others"));

@@ -5,7 +5,7 @@ mod ceilings;
 mod detail;
 mod gpus;
 mod grid;
-mod header;
+pub(crate) mod header;
 mod proof;
 mod table;
 mod trouble;

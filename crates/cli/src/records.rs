@@ -1,0 +1,129 @@
+//! Records and sweeps from disk, as a set.
+
+use std::path::{Path, PathBuf};
+
+use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
+use gpuio_report::format::json;
+use gpuio_report::set::{Member, Set};
+
+use crate::failure::Failure;
+
+/// Reads each of `places`: a record, a journal, a sweep's folder or its `sweep.json`, or a folder
+/// of records. What a folder holds beside records is named in [`Set::left_out`]; a file that was
+/// named itself must be a record.
+pub(crate) fn read(places: &[PathBuf]) -> Result<Set, Failure> {
+    let mut set = Set::default();
+    for place in places {
+        let is_sweep = place.file_name().is_some_and(|name| name == SWEEP_FILE);
+        match place.parent().filter(|_| is_sweep) {
+            Some(folder) => sweep(folder, &mut set)?,
+            None if place.join(SWEEP_FILE).is_file() => sweep(place, &mut set)?,
+            None if place.is_dir() => folder(place, &mut set)?,
+            None => {
+                let record = record(place)?;
+                let name = place.display().to_string();
+                set.members.push(Member { name, record, at: Vec::new() });
+            }
+        }
+    }
+    shorten(&mut set.members);
+    Ok(set)
+}
+
+/// Reads a record or a journal.
+pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("{name}: the record can't be read: {error}")))?;
+    json::parse(&text).map_err(|error| {
+        let hint = match error {
+            json::ParseError::Shape(_) => "; give a file that -o NAME.json saved, or a journal",
+            json::ParseError::Schema { .. } => "",
+        };
+        Failure::Usage(format!("{name}: {error}{hint}"))
+    })
+}
+
+fn sweep(folder: &Path, set: &mut Set) -> Result<(), Failure> {
+    let file = folder.join(SWEEP_FILE);
+    let name = file.display().to_string();
+    let wrong = |what: String| Failure::Usage(format!("{name}: {what}"));
+    let text = std::fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    let sweep: Sweep = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("this is no sweep of gpuio's: {error}")))?;
+    if sweep.gpuio_sweep != SWEEP_VERSION {
+        let found = sweep.gpuio_sweep;
+        return Err(wrong(format!(
+            "this sweep has version {found} and this gpuio reads {SWEEP_VERSION}; take the gpuio \
+             that wrote it, {}",
+            sweep.tool.version
+        )));
+    }
+    for point in &sweep.points {
+        let keys = sweep.axes.iter().map(|axis| axis.key.clone());
+        let at: Vec<(String, String)> = keys.zip(point.at.iter().cloned()).collect();
+        if point.records.is_empty() {
+            let place: Vec<String> =
+                at.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let why = point.ended.as_deref().unwrap_or("its runs are still owed");
+            set.left_out.push(format!("No record of {}: {why}", place.join(" ")));
+        }
+        for file in &point.records {
+            let path = folder.join(file);
+            let record = record(&path)?;
+            set.members.push(Member { name: path.display().to_string(), record, at: at.clone() });
+        }
+    }
+    set.sweeps.push(sweep);
+    Ok(())
+}
+
+fn folder(folder: &Path, set: &mut Set) -> Result<(), Failure> {
+    let name = folder.display();
+    let unread = |error: std::io::Error| Failure::Usage(format!("{name}: {error}"));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unread)? {
+        let path = entry.map_err(unread)?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let before = set.members.len();
+    for path in files {
+        match record(&path) {
+            Ok(record) => {
+                let name = path.display().to_string();
+                set.members.push(Member { name, record, at: Vec::new() });
+            }
+            Err(failure) => set.left_out.push(format!("Not shown: {failure}")),
+        }
+    }
+    match set.members.len() > before {
+        true => Ok(()),
+        false => Err(Failure::Usage(format!(
+            "{name}: there is no {SWEEP_FILE} and no record in it; give a sweep's folder or a \
+             folder of records"
+        ))),
+    }
+}
+
+/// Takes from all names the folders that they share, and `.json`.
+fn shorten(members: &mut [Member]) {
+    let parent = |member: &Member| {
+        Path::new(&member.name).parent().map(Path::to_path_buf).unwrap_or_default()
+    };
+    let Some(mut shared) = members.first().map(parent) else { return };
+    for member in members.iter() {
+        while !Path::new(&member.name).starts_with(&shared) {
+            if !shared.pop() {
+                break;
+            }
+        }
+    }
+    for member in members {
+        let path = Path::new(&member.name);
+        let short = path.strip_prefix(&shared).unwrap_or(path).display().to_string();
+        member.name = short.strip_suffix(".json").unwrap_or(&short).to_owned();
+    }
+}

@@ -1,0 +1,148 @@
+//! `gpuio report`: records and sweeps as a page, or in a form that other programs read.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use gpuio_report::set::{SET_FORMATS, Set, SetFormat, find_set_format, fio_files};
+
+use crate::args::Report;
+use crate::failure::Failure;
+use crate::{output, records};
+
+/// Most bytes of packed records in a page, where nothing else was asked for.
+const EMBED_LIMIT: &str = "16M";
+/// Where a page goes when no place is named: it is of no use on a terminal.
+const PAGE: &str = "report.html";
+
+pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
+    let format = format(report)?;
+    let mut set = records::read(&report.inputs)?;
+    set.title = title(report, &set);
+    set.topology = report.topo.as_deref().map(picture).transpose()?;
+    set.embed_limit = embed_limit(report)?;
+    let place = match &report.output {
+        Some(place) => Some(place.clone()),
+        None => (format.name == "html").then(|| PathBuf::from(PAGE)),
+    };
+    match place {
+        None => output::put(&(format.render)(&set))?,
+        Some(place) if place.as_os_str() == "-" => output::put(&(format.render)(&set))?,
+        Some(folder) if format.name == "fio-json" && is_folder(&folder) => {
+            let files = fio_files(&set);
+            for (name, text) in &files {
+                save(&folder.join(name), text, format, report.force)?;
+            }
+            tell(&folder, &format!("{} files, {}", files.len(), format.name));
+        }
+        Some(place) => {
+            let text = (format.render)(&set);
+            save(&place, &text, format, report.force)?;
+            tell(&place, &format!("{}, {} bytes", format.name, text.len()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(place: &Path, what: &str) {
+    eprintln!("Report: {} ({what})", place.display());
+}
+
+/// By name, by the extension of the file, or HTML.
+fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
+    let names = || SET_FORMATS.iter().map(|format| format.name).collect::<Vec<&str>>().join(", ");
+    if let Some(name) = &report.format {
+        return find_set_format(name)
+            .ok_or_else(|| Failure::Usage(format!("--format {name}: formats are {}", names())));
+    }
+    let Some(place) = &report.output else { return Ok(&SET_FORMATS[0]) };
+    let extension = place.extension().and_then(|extension| extension.to_str());
+    let by_extension = |format: &&SetFormat| Some(format.extension) == extension;
+    SET_FORMATS.iter().find(by_extension).ok_or_else(|| {
+        let place = place.display();
+        let names = names();
+        Failure::Usage(format!("-o {place}: the name tells no format; give --format: {names}"))
+    })
+}
+
+/// The title that was given, or what the set is of.
+fn title(report: &Report, set: &Set) -> String {
+    if let Some(title) = &report.title {
+        return title.clone();
+    }
+    match (set.sweeps.as_slice(), set.members.as_slice()) {
+        ([sweep], _) => sweep.name.clone(),
+        (_, [one]) => one.name.clone(),
+        _ => "gpuio report".to_owned(),
+    }
+}
+
+fn picture(path: &Path) -> Result<String, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("--topo {name}: {error}")))?;
+    match text.contains("<svg") {
+        true => Ok(text),
+        false => Err(Failure::Usage(format!("--topo {name}: this is no SVG picture"))),
+    }
+}
+
+fn embed_limit(report: &Report) -> Result<Option<usize>, Failure> {
+    let given = report.embed_limit.as_deref().unwrap_or(EMBED_LIMIT);
+    if given == "none" {
+        return Ok(None);
+    }
+    let bytes = gpuio_units::parse_bytes(given)
+        .map_err(|error| Failure::Usage(format!("--embed-limit {given}: {error}")))?;
+    Ok(usize::try_from(bytes).ok())
+}
+
+fn is_folder(place: &Path) -> bool {
+    place.is_dir() || place.as_os_str().to_string_lossy().ends_with('/')
+}
+
+/// Writes the file whole or not at all. A file that is there already is replaced only if gpuio made
+/// it in this format, or by force.
+fn save(place: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(), Failure> {
+    let name = place.display();
+    let failed = |error: std::io::Error| Failure::Ran(format!("-o {name}: {error}"));
+    match std::fs::symlink_metadata(place) {
+        Err(_) => {}
+        Ok(found) if !found.is_file() => {
+            return Err(Failure::Usage(format!(
+                "-o {name}: this is no regular file; name a new file, or - for standard output"
+            )));
+        }
+        Ok(_) if force || is_ours(place, format).map_err(failed)? => {}
+        Ok(_) => {
+            return Err(Failure::Usage(format!(
+                "-o {name}: gpuio did not make this file as {}; choose another name, or lose what \
+                 is in it with --force",
+                format.name
+            )));
+        }
+    }
+    let folder = match place.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let file = place.file_name().unwrap_or_default().to_string_lossy();
+    let draft = folder.join(format!(".{file}.{}.part", std::process::id()));
+    let written = File::create_new(&draft)
+        .and_then(|mut out| out.write_all(text.as_bytes()).and_then(|()| out.sync_all()))
+        .and_then(|()| std::fs::rename(&draft, place));
+    written.map_err(|error| {
+        // What is left of a draft is of no use; the error to tell is the first.
+        let _ = std::fs::remove_file(&draft);
+        failed(error)
+    })
+}
+
+/// Whether the first 4 KiB have the format's mark.
+fn is_ours(place: &Path, format: &SetFormat) -> std::io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(place)?.take(4096).read_to_end(&mut head)?;
+    Ok(String::from_utf8_lossy(&head).contains(format.mark))
+}

@@ -1,0 +1,84 @@
+//! `gpuio report`: over real runs, and over files that are not its own.
+
+use std::fs;
+use std::path::Path;
+
+use crate::tool::{bench, file, gpuio, scratch};
+
+/// Two short runs on the host path.
+fn runs(dir: &Path) {
+    for threads in [1, 2] {
+        let line = format!(
+            "--size 4M --runtime 200ms --threads {threads} --rw randread --bs 64k -q -o \
+             r/{threads}.json"
+        );
+        fs::create_dir_all(dir.join("r")).unwrap();
+        bench(dir, &line).exits(0);
+    }
+}
+
+#[test]
+fn a_page_and_every_other_format_of_two_runs() {
+    let dir = scratch();
+    let dir = dir.path();
+    runs(dir);
+    gpuio(dir, "report r/1.json r/2.json").exits(0).says(&["report.html"]);
+    let page = fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("bench --size 4M"), "{page}");
+    let markdown = gpuio(dir, "report r --format markdown").exits(0).out;
+    assert!(markdown.contains("| 1 | job | host |"), "{markdown}");
+    let csv = gpuio(dir, "report r --format csv").exits(0).out;
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    let metrics = gpuio(dir, "report r --format openmetrics -o -").exits(0).out;
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+    gpuio(dir, "report r --format fio-json -o fio/").exits(0);
+    assert_eq!(fs::read_dir(dir.join("fio")).unwrap().count(), 1, "one path, one block size");
+    assert_eq!(fs::read_dir(dir.join("fio/host-64K")).unwrap().count(), 2, "two runs");
+}
+
+#[test]
+fn a_sweep_has_its_axes_and_says_what_it_lacks() {
+    let dir = scratch();
+    let dir = dir.path();
+    runs(dir);
+    let sweep = r#"{"gpuio_sweep": 1, "name": "by threads",
+        "tool": {"name": "gpuio", "version": "0"},
+        "command": ["gpuio", "sweep"], "started_at": "2026-01-01T00:00:00Z", "seed": 1,
+        "axes": [{"key": "threads", "values": ["1", "2", "4"]}],
+        "points": [{"at": ["1"], "records": ["1.json"], "ended": null},
+                   {"at": ["2"], "records": ["2.json"], "ended": null},
+                   {"at": ["4"], "records": [], "ended": "too few CPUs"}]}"#;
+    file(&dir.join("r"), "sweep.json", sweep);
+    let csv = gpuio(dir, "report r --format csv").exits(0).out;
+    assert!(csv.lines().next().unwrap().ends_with("record,axis_threads"), "{csv}");
+    let markdown = gpuio(dir, "report r/sweep.json --format markdown").exits(0).out;
+    assert!(markdown.contains("# by threads") && markdown.contains("too few CPUs"), "{markdown}");
+}
+
+#[test]
+fn only_its_own_files_are_overwritten() {
+    let dir = scratch();
+    let dir = dir.path();
+    runs(dir);
+    gpuio(dir, "report r -o a.html").exits(0);
+    gpuio(dir, "report r -o a.html").exits(0);
+    file(dir, "mine.html", "<p>mine</p>");
+    gpuio(dir, "report r -o mine.html").exits(2).says(&["mine.html", "--force"]);
+    assert_eq!(fs::read_to_string(dir.join("mine.html")).unwrap(), "<p>mine</p>");
+    gpuio(dir, "report r -o mine.html --force").exits(0);
+    gpuio(dir, "report r/1.json -o r/1.json").exits(2).says(&["--force"]);
+    gpuio(dir, "report r -o r").exits(2);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_would() {
+    let dir = scratch();
+    let dir = dir.path();
+    file(dir, "none.json", "{}");
+    gpuio(dir, "report none.json").exits(2).says(&["none.json", "no record"]);
+    gpuio(dir, "report nowhere.json").exits(2).says(&["nowhere.json"]);
+    gpuio(dir, "report . --format html").exits(2).says(&["sweep.json"]);
+    gpuio(dir, "report none.json --format pdf").exits(2).says(&["openmetrics"]);
+    gpuio(dir, "report none.json -o x.pdf").exits(2).says(&["--format"]);
+    gpuio(dir, "report").exits(2);
+}

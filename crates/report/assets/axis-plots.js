@@ -1,0 +1,180 @@
+"use strict";
+// A figure against an axis: one line for each path (and whatever else tells lines apart).
+
+gpuio.axisPlot = (() => {
+  const { make, data } = gpuio;
+
+  // Figures that are drawn together.
+  const TOGETHER = [["p50,p99", "latency, median and 99th percentile"],
+    ["p50,p99,p99_9,max", "latency, median to largest"]];
+  // What tells lines apart, in the order in which it is tried.
+  const APART = ["path", "direction"];
+
+  const select = (label, choices, chosen, change) => {
+    const box = make("select", {}, ...choices.map(([value, text]) =>
+      make("option", { value, selected: value === chosen }, text)));
+    box.addEventListener("change", () => change(box.value));
+    return make("label", {}, label, " ", box);
+  };
+
+  // Axes to draw against: those on which shown rows differ, numbers first.
+  const across = () => {
+    const found = [...data.axes.values()].filter((axis) => data.places(axis.key).length > 1);
+    return found.sort((a, b) => Boolean(b.numbers) - Boolean(a.numbers));
+  };
+
+  // Whether one path has rows at several places of an axis: else the axis says no more than the path.
+  const within = (axis) => {
+    const of = new Map();
+    for (const row of data.shown()) {
+      const path = data.word("path", row);
+      if (!of.has(path)) of.set(path, new Set());
+      of.get(path).add(axis.of[row]);
+    }
+    return [...of.values()].some((places) => places.size > 1);
+  };
+
+  // What a sweep varied, then block, threads, depth; without numbers paths, or else jobs.
+  const best = (axes) => {
+    const ranks = [...data.figures.varied, "block", "threads", "depth"];
+    const numbers = axes.filter((axis) => axis.numbers && within(axis));
+    const rank = (axis) => (ranks.includes(axis.key) ? ranks.indexOf(axis.key) : 99);
+    const words = ["path", "job"].map((key) => axes.find((axis) => axis.key === key)).find(Boolean);
+    return (numbers.sort((a, b) => rank(a) - rank(b))[0] || words || axes[0] || {}).key;
+  };
+
+  // Axes that tell lines apart unless somebody chose: those within a path, while lines stay few.
+  const FEW = 12;
+  const tell = (axis, rows, few) => {
+    // Points by path keep their colours.
+    const by = data.varying(APART.filter((key) => key === "path" || key !== axis.key));
+    for (const one of [...data.figures.varied, "block", "threads", "depth", "load"]) {
+      const other = data.axes.get(one);
+      if (!other || by.includes(one) || one === axis.key || !within(other)) continue;
+      if (data.groups([...by, one], rows).size <= few) by.push(one);
+    }
+    return by;
+  };
+
+  const places = (axis) => {
+    const taken = data.places(axis.key);
+    const numbers = axis.numbers && taken.map((place) => axis.numbers[place]);
+    const log = numbers && numbers[0] > 0 && numbers[numbers.length - 1] / numbers[0] >= 8;
+    const values = numbers || taken.map((_, nth) => nth);
+    const ticks = taken.map((place, nth) => ({ at: values[nth], text: axis.words[place] }));
+    const widest = Math.max(...ticks.map((tick) => tick.text.length)) * 7 + 12;
+    return { taken, values, log: log ? 2 : 0, ticks, widest, label: axis.label, words: !numbers };
+  };
+
+  const colours = (names, rows) => {
+    const paths = new Set(rows.map((of) => data.word("path", of[0])));
+    return names.map((_, nth) => (paths.size === names.length || paths.size > 1
+      ? gpuio.colour.path(data.word("path", rows[nth][0])) : gpuio.colour.nth(nth)));
+  };
+
+  // For each line and place: median, lowest and highest of its rows.
+  const line = (rows, axis, taken, figure) => {
+    const at = new Map(taken.map((place) => [place, []]));
+    for (const row of rows) {
+      const value = data.value(figure, row);
+      if (value !== null) at.get(axis.of[row]).push(value);
+    }
+    const each = taken.map((place) => at.get(place));
+    const of = (how) => each.map((values) => (values.length ? how(values) : null));
+    return {
+      values: of(data.median), low: of((v) => Math.min(...v)), high: of((v) => Math.max(...v)),
+      most: Math.max(...each.map((values) => values.length)),
+    };
+  };
+
+  const spec = (keys, axis, apart) => {
+    const rows = data.shown().filter((row) => data.value(keys[0], row) !== null);
+    const x = places(axis);
+    const by = apart === "" ? tell(axis, rows, FEW / keys.length) : data.varying(APART.filter((key) => key !== axis.key));
+    if (apart !== "" && data.axes.has(apart) && !by.includes(apart)) by.push(apart);
+    const groups = [...data.groups(by, rows)];
+    const tints = colours(groups.map(([name]) => name), groups.map(([, of]) => of));
+    const seen = new Map();
+    const lines = [];
+    let most = 1;
+    groups.forEach(([name, of], nth) => {
+      keys.forEach((key, figure) => {
+        const made = line(of, axis, x.taken, key);
+        most = Math.max(most, made.most);
+        const nthOfColour = seen.get(tints[nth]) || 0;
+        if (figure === keys.length - 1) seen.set(tints[nth], nthOfColour + 1);
+        const what = keys.length > 1 ? key.replace("_", ".") : "";
+        const label = [name.replace(/^path /, ""), what].filter(Boolean).join(" ") || "all rows";
+        lines.push({ label, colour: tints[nth], dash: figure + nthOfColour, ...made });
+      });
+    });
+    // Whether rows that are put together differ on an axis.
+    const pooled = (key) => groups.some(([, of]) => {
+      const at = data.axes.get(key).of;
+      const first = new Map();
+      return of.some((row) => {
+        if (!first.has(axis.of[row])) first.set(axis.of[row], at[row]);
+        return first.get(axis.of[row]) !== at[row];
+      });
+    });
+    const apartNow = [...by, axis.key];
+    const mixed = [...data.figures.varied, "block", "threads", "depth", "load", "gpu", "drive"]
+      .filter((key, nth, all) => all.indexOf(key) === nth && data.axes.has(key) && !apartNow.includes(key) && pooled(key));
+    const figure = data.columns.get(keys[0]);
+    const values = lines.flatMap((one) => one.values).filter((value) => value > 0);
+    const wide = figure.unit === "ns" && values.length
+      && Math.max(...values) / Math.min(...values) > 30;
+    return {
+      title: `${figure.label} against ${axis.label}`, x, lines, most,
+      keys: !(axis.key === "path" && groups.length === x.taken.length),
+      pooled: mixed.map((key) => data.axes.get(key).label),
+      y: { unit: figure.unit, label: "", zero: true, log: wide ? 10 : 0 },
+    };
+  };
+
+  const create = (host) => {
+    let keys = host.dataset.figure === "p99" ? "p50,p99" : host.dataset.figure;
+    let chosen = null;
+    let apart = "";
+    const head = make("figcaption");
+    const controls = make("div", { class: "controls" });
+    const area = make("div");
+    const note = make("p", { class: "quiet" });
+    host.append(head, controls, area, note);
+    const draw = () => {
+      const axes = across();
+      const key = axes.some((axis) => axis.key === chosen) ? chosen : best(axes);
+      const figures = data.figures.figures.filter((one) => one.values.some((v) => v !== null));
+      const choices = [...TOGETHER, ...figures.map((one) => [one.key, one.label])];
+      const redo = (set) => (value) => { set(value); draw(); };
+      controls.replaceChildren(
+        select("figure", choices, keys, redo((value) => { keys = value; })),
+        select("against", axes.map((axis) => [axis.key, axis.label]), key, redo((value) => { chosen = value; })),
+        select("lines", [["", "as they differ"], ["path", "by path alone"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
+          .map((axis) => [axis.key, `by path and ${axis.label}`])], apart, redo((value) => { apart = value; })));
+      const list = keys.split(",");
+      head.textContent = TOGETHER.find(([value]) => value === keys)?.[1] || data.columns.get(list[0]).label;
+      const some = data.shown().some((row) => data.value(list[0], row) !== null);
+      if (!key || !some) {
+        area.replaceChildren();
+        note.textContent = some ? "All shown rows stand at the same place: there is nothing to draw against."
+          : "No shown row has this figure.";
+        return;
+      }
+      const made = spec(list, data.axes.get(key), apart);
+      if (made.lines.length > 40) {
+        area.replaceChildren();
+        note.textContent = `${made.lines.length} lines would be too many to read: take fewer rows.`;
+        return;
+      }
+      gpuio.line.draw(area, made);
+      const pooled = made.pooled.length ? ` Rows that differ in ${made.pooled.join(", ")} are put together.` : "";
+      note.textContent = made.most > 1
+        ? `Each point is the median of up to ${made.most} rows; whiskers go from the lowest to the highest.${pooled}` : "";
+      if (!made.keys && list.length === 2) note.textContent += ` Filled: ${list[0]}; hollow: ${list[1]}.`;
+    };
+    return draw;
+  };
+
+  return { create, select };
+})();

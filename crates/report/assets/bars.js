@@ -1,0 +1,92 @@
+"use strict";
+// Path against path: the same load on each, one bar per path, its ceiling as a mark.
+
+gpuio.bars = (() => {
+  const { make, data } = gpuio;
+  const { full, print } = gpuio.format;
+  const MOST = 10;
+  const ROW = 26;
+  const LOAD = ["load", "direction", "block", "threads"];
+
+  // Loads are the same where direction, order, block and threads are. Depth is a path's own matter,
+  // and stands beside it.
+  const groups = () => {
+    const all = [...data.groups(LOAD, data.shown())].map(([, rows]) => {
+      const word = (key) => data.word(key, rows[0]);
+      const mixed = word("load").includes("rw") ? `, ${word("direction")}s` : "";
+      const title = `${word("load")}${mixed} ${word("block")}, ${word("threads")} ${word("threads") === "1" ? "thread" : "threads"}`;
+      const depths = data.groups(["path", "depth"], rows);
+      const several = new Set(rows.map((row) => data.word("depth", row))).size > 1;
+      const paths = [...depths.values()].map((of) => ({ path: data.word("path", of[0]), rows: of,
+        name: data.word("path", of[0]) + (several ? ` ×${data.word("depth", of[0])}` : "") }));
+      return { title, several, paths };
+    });
+    const compared = all.filter((group) => group.paths.length > 1);
+    return (compared.length ? compared : all).sort((a, b) => b.paths.length - a.paths.length);
+  };
+
+  const bar = (svg, y, width, label, { path, name, rows }, figure, scale) => {
+    const values = rows.map((row) => data.value(figure.key, row)).filter((value) => value !== null);
+    const text = values.length ? full(figure.unit, data.median(values)) : "no figure";
+    const long = values.length * scale > 0 ? data.median(values) * scale : 0;
+    const spread = values.length > 1
+      ? `, median of ${values.length}, ${print(figure.unit, Math.min(...values))} to ${print(figure.unit, Math.max(...values))}` : "";
+    const told = `${name}: ${text}${spread}`;
+    const group = make("g", { tabindex: "0", role: "img", "aria-label": told }, make("title", {}, told));
+    group.append(make("text", { x: label - 8, y: y + 15, "text-anchor": "end", class: "name" }, name));
+    const rect = make("rect", { x: label, y: y + 3, width: Math.max(1, long), height: ROW - 8, rx: 2 });
+    rect.style.fill = gpuio.colour.path(path);
+    group.append(rect);
+    const ceilings = figure.unit === "B/s" && figure.key === "rate"
+      ? rows.map((row) => data.value("ceiling", row)).filter((value) => value !== null) : [];
+    if (ceilings.length) {
+      const at = label + data.median(ceilings) * scale;
+      group.append(make("line", { x1: at, x2: at, y1: y, y2: y + ROW - 3, class: "ceiling" },
+        make("title", {}, `lowest ceiling: ${full("B/s", data.median(ceilings))}`)));
+    }
+    const fits = label + long + 8 + text.length * 7 < width;
+    group.append(make("text", { x: fits ? label + long + 6 : label + long - 6, y: y + 15,
+      "text-anchor": fits ? "start" : "end", class: fits ? "value" : "value inside" }, text));
+    svg.append(group);
+  };
+
+  const picture = (group, figure, width) => {
+    const label = 8 + Math.max(...group.paths.map(({ name }) => name.length)) * 7.5;
+    const tops = group.paths.flatMap(({ rows }) => [
+      data.median(rows.map((row) => data.value(figure.key, row) ?? 0)),
+      ...(figure.key === "rate" ? rows.map((row) => data.value("ceiling", row) ?? 0) : [])]);
+    const scale = (width - label - 12) / (Math.max(...tops) || 1);
+    const height = group.paths.length * ROW;
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
+      "aria-label": `${figure.label} by path: ${group.title}` });
+    group.paths.forEach((one, nth) => bar(svg, nth * ROW, width, label, one, figure, scale));
+    return svg;
+  };
+
+  const create = (host) => {
+    let key = "rate";
+    const controls = make("div", { class: "controls" });
+    const area = make("div", { class: "bars" });
+    const note = make("p", { class: "quiet" });
+    host.append(make("figcaption", {}, "Path against path"), controls, area, note);
+    const redraw = () => {
+      const choices = data.figures.figures.map((one) => [one.key, one.label]);
+      controls.replaceChildren(gpuio.axisPlot.select("figure", choices, key, (value) => { key = value; redraw(); }));
+      const all = groups();
+      const figure = data.columns.get(key);
+      const width = Math.max(300, Math.min(area.clientWidth || 800, 1100));
+      area.replaceChildren();
+      for (const group of all.slice(0, MOST)) {
+        area.append(make("h4", {}, group.title), picture(group, figure, width));
+      }
+      const rest = all.length > MOST ? ` ${all.length - MOST} more loads are not shown: take fewer rows.` : "";
+      const marks = all.some((group) => group.paths.some(({ rows }) => rows.some((row) => data.value("ceiling", row) !== null)));
+      note.textContent = (all.length ? "Medians of the rows of one load." : "No row is shown.")
+        + (all.some((group) => group.several) ? " ×N is the depth per thread." : "")
+        + (marks && key === "rate" ? " The mark is the lowest ceiling." : "") + rest;
+    };
+    return redraw;
+  };
+
+  return { create };
+})();

@@ -1,0 +1,121 @@
+"use strict";
+// The rows of the set, what of them is shown, and who wants to know when that changes.
+
+gpuio.data = (() => {
+  const block = (id) => JSON.parse(document.getElementById(id).textContent);
+  const figures = block("figures");
+  const lazy = {};
+  // The big blocks are read when somebody comes to them.
+  const later = (id) => () => {
+    if (!(id in lazy)) lazy[id] = block(id);
+    return lazy[id];
+  };
+
+  const axes = new Map(figures.axes.map((axis) => [axis.key, axis]));
+  const columns = new Map(figures.figures.map((figure) => [figure.key, figure]));
+  const all = Array.from({ length: figures.rows }, (_, row) => row);
+  const hidden = new Map();
+  let needle = "";
+  let shown = all;
+  const listeners = [];
+
+  const refresh = () => {
+    const sieves = [...hidden].filter(([, places]) => places.size > 0);
+    const word = needle.toLowerCase();
+    shown = all.filter((row) => {
+      const kept = sieves.every(([key, places]) => !places.has(axes.get(key).of[row]));
+      return kept && (word === "" || figures.names[row].toLowerCase().includes(word));
+    });
+    listeners.forEach((listener) => listener());
+  };
+
+  // Shows or hides the rows at one place of an axis.
+  const show = (key, place, yes) => {
+    if (!hidden.has(key)) hidden.set(key, new Set());
+    if (yes) hidden.get(key).delete(place);
+    else hidden.get(key).add(place);
+    refresh();
+  };
+
+  const search = (text) => {
+    needle = text;
+    refresh();
+  };
+
+  // The word at which a row stands on an axis.
+  const word = (key, row) => axes.get(key).words[axes.get(key).of[row]];
+  const value = (key, row) => columns.get(key).values[row];
+
+  // The places of an axis that shown rows take, in order.
+  const places = (key) => {
+    const of = axes.get(key).of;
+    return [...new Set(shown.map((row) => of[row]))].sort((a, b) => a - b);
+  };
+
+  const median = (values) => {
+    const sorted = [...values].sort((a, b) => a - b);
+    const half = sorted.length >> 1;
+    return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  };
+
+  // A number alone says too little.
+  const told = (key, row) => (axes.get(key).numbers ? `${axes.get(key).label} ` : "") + word(key, row);
+
+  // Rows put together by the words of some axes, in the order of the rows.
+  const groups = (keys, rows) => {
+    const found = new Map();
+    for (const row of rows) {
+      const name = keys.map((key) => told(key, row)).join(", ");
+      if (!found.has(name)) found.set(name, []);
+      found.get(name).push(row);
+    }
+    return found;
+  };
+
+  // Of some axes, those on which shown rows differ.
+  const varying = (keys) => keys.filter((key) => places(key).length > 1);
+
+  return {
+    figures, axes, columns, word, value, places, median, groups, varying, show, search,
+    spreads: later("spreads"),
+    series: later("series"),
+    shown: () => shown,
+    isHidden: (key, place) => hidden.has(key) && hidden.get(key).has(place),
+    changed: (listener) => listeners.push(listener),
+  };
+})();
+
+// Elements, with text that is never markup.
+gpuio.make = (name, attributes, ...inside) => {
+  const svg = ["svg", "g", "rect", "line", "text", "title", "path", "circle"].includes(name);
+  const element = svg
+    ? document.createElementNS("http://www.w3.org/2000/svg", name)
+    : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (value === true) element.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(key, value);
+    }
+  }
+  element.append(...inside.filter((one) => one !== null && one !== undefined));
+  return element;
+};
+
+// Colours: one for each path, the same in every plot and in every report.
+gpuio.colour = (() => {
+  const KNOWN = ["host", "staged", "gather", "cached", "managed", "resident", "routed", "gds",
+    "gds-stream", "gds-batch", "gds-batch-stream"];
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const path = (name) => {
+    const at = KNOWN.indexOf(name);
+    return css("--p" + (at < 0 ? 11 : at));
+  };
+  const paint = () => {
+    for (const element of document.querySelectorAll("[data-path]")) {
+      element.style.setProperty("--mine", path(element.dataset.path));
+    }
+  };
+  // The n-th of several lines that have no path of their own.
+  const nth = (n) => css("--p" + (n % 11));
+  return { css, path, nth, paint };
+})();

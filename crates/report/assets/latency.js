@@ -1,0 +1,127 @@
+"use strict";
+// Latency distributions: by percentile, and as a histogram. Above eight rows those of a path are
+// added up, which is exact: they are counts.
+
+gpuio.latency = (() => {
+  const { make, data } = gpuio;
+  const MOST = 8;
+
+  // The lowest value of a grain, and the one after it; the inverse of the writer's index.
+  const low = (index, bits) => {
+    const sub = 2 ** bits;
+    if (index < 2 * sub) return index;
+    const shift = Math.floor(index / sub) - 1;
+    return (index - shift * sub) * 2 ** shift;
+  };
+
+  const lines = () => {
+    const { bits, rows } = data.spreads();
+    const shown = data.shown().filter((row) => rows[row]);
+    const each = shown.length <= MOST;
+    const groups = each ? new Map(shown.map((row) => [`${data.figures.names[row]}, ${data.word("direction", row)}`, [row]]))
+      : data.groups(data.varying(["path", "direction"]), shown);
+    const seen = new Map();
+    return [...groups].slice(0, 24).map(([name, of]) => {
+      const counts = new Map();
+      for (const row of of) {
+        for (let at = 0; at < rows[row].length; at += 2) {
+          counts.set(rows[row][at], (counts.get(rows[row][at]) || 0) + rows[row][at + 1]);
+        }
+      }
+      const sorted = [...counts].sort((a, b) => a[0] - b[0]);
+      const all = sorted.reduce((sum, [, count]) => sum + count, 0);
+      const colour = gpuio.colour.path(data.word("path", of[0]));
+      const dash = seen.get(colour) || 0;
+      seen.set(colour, dash + 1);
+      const ends = (key, how) => how(...of.map((row) => data.value(key, row)));
+      return { label: name || "all rows", colour, dash, sorted, of: of.length, all, bits,
+        least: ends("min", Math.min), most: ends("max", Math.max) };
+    });
+  };
+
+  // The value below which a share of all lies: the middle of its grain, within the true bounds.
+  const at = (line, share) => {
+    const wanted = Math.max(1, Math.ceil(share * line.all));
+    if (wanted >= line.all) return line.most;
+    let seen = 0;
+    for (const [index, count] of line.sorted) {
+      seen += count;
+      if (seen >= wanted) {
+        const middle = (low(index, line.bits) + low(index + 1, line.bits)) / 2;
+        return Math.min(line.most, Math.max(line.least, middle));
+      }
+    }
+    return line.most;
+  };
+
+  // As many nines as the I/Os bear: one of a thousand is the end of a thousand.
+  const percentiles = () => {
+    const made = lines();
+    const all = Math.max(2, ...made.map((line) => line.all));
+    const nines = Math.log10(all);
+    const x = [];
+    for (let step = 0; step <= 120; step += 1) x.push(10 ** ((nines * step) / 120));
+    const ticks = [[1, "0"], [2, "50"], [10, "90"], [100, "99"], [1e3, "99.9"], [1e4, "99.99"],
+      [1e5, "99.999"], [1e6, "99.9999"], [1e7, "99.99999"]].filter(([place]) => place <= all);
+    return {
+      title: "Latency by percentile", height: 300,
+      x: { values: x, log: 10, label: "percentile", widest: 60,
+        ticks: ticks.map(([place, text]) => ({ at: place, text })),
+        text: (value) => (100 * (1 - 1 / value)).toPrecision(6).replace(/\.?0+$/, "") },
+      y: { unit: "ns", label: "", log: 10 },
+      lines: made.map((line) => ({ ...line,
+        values: x.map((value) => (value > line.all * 1.0001 ? null : at(line, 1 - 1 / value))) })),
+    };
+  };
+
+  const histogram = () => {
+    const made = lines();
+    const grain = Math.min(3, made.length ? made[0].bits : 3);
+    const bins = made.map((line) => {
+      const bin = new Map();
+      for (const [index, count] of line.sorted) {
+        const middle = (low(index, line.bits) + low(index + 1, line.bits)) / 2;
+        const place = Math.floor(Math.log2(Math.max(1, middle)) * 2 ** grain);
+        bin.set(place, (bin.get(place) || 0) + count);
+      }
+      return bin;
+    });
+    const used = bins.flatMap((bin) => [...bin.keys()]);
+    const first = Math.min(...used) - 1;
+    const last = Math.max(...used) + 1;
+    const places = Array.from({ length: last - first + 1 }, (_, nth) => first + nth);
+    return {
+      title: "Latency histogram", height: 300, stepped: true,
+      x: { values: places.map((place) => 2 ** (place / 2 ** grain)), log: 10, unit: "ns", label: "latency",
+        text: (value) => `${gpuio.format.print("ns", value)} to ${gpuio.format.print("ns", value * 2 ** (1 / 2 ** grain))}` },
+      y: { unit: "share", label: "", zero: true },
+      lines: made.map((line, nth) => ({ ...line,
+        values: places.map((place) => (100 * (bins[nth].get(place) || 0)) / line.all) })),
+    };
+  };
+
+  const NOTE = {
+    percentiles: (bits) => `To the right are the slowest I/Os: each tick is ten times rarer. Read from the histogram in the record, grains of ${2 ** bits} per power of two; ends are exact.`,
+    histogram: () => "Per cent of the I/Os in each bin. Bins are equally wide on the logarithmic axis.",
+  };
+
+  const create = (host) => {
+    const kind = host.dataset.kind;
+    const area = make("div");
+    const note = make("p", { class: "quiet" });
+    host.append(make("figcaption", {}, kind === "histogram" ? "Latency, histogram" : "Latency by percentile"), area, note);
+    return () => {
+      const spec = lines().length ? (kind === "histogram" ? histogram : percentiles)() : null;
+      if (!spec) {
+        area.replaceChildren();
+        note.textContent = "No shown row has a latency.";
+        return;
+      }
+      gpuio.line.draw(area, spec);
+      const added = spec.lines.some((line) => line.of > 1) ? " Rows of a path are added up." : "";
+      note.textContent = NOTE[kind](data.spreads().bits) + added;
+    };
+  };
+
+  return { create };
+})();

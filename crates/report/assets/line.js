@@ -1,0 +1,238 @@
+"use strict";
+// One plot of lines: drawn by uPlot, read by mouse, keyboard and table.
+
+gpuio.line = (() => {
+  const { make } = gpuio;
+  const { print, full, base } = gpuio.format;
+  const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [14, 4]];
+  const BORDERS = ["solid", "dashed", "dotted", "double", "groove"];
+  const tip = () => document.getElementById("tip");
+  const say = (text) => { document.getElementById("say").textContent = text; };
+
+  // Round steps in the unit's own base.
+  const steps = (unit) => {
+    if (base(unit) !== 1024) return undefined;
+    return Array.from({ length: 60 }, (_, power) => 2 ** power);
+  };
+
+  // Ticks of a logarithmic axis: 1, 2 and 5 of each decade, or decades alone where there are many.
+  const decades = (_, __, low, high) => {
+    const many = high / low > 1000;
+    const found = [];
+    for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) {
+      for (const step of many ? [1] : [1, 2, 5]) {
+        const tick = step * 10 ** power;
+        if (tick >= low && tick <= high) found.push(tick);
+      }
+    }
+    return found;
+  };
+
+  const scale = (axis, values) => {
+    if (axis.words) return { distr: 1, range: [-0.5, values.length - 0.5] };
+    const some = values.filter((value) => value !== null && Number.isFinite(value));
+    const low = Math.min(...some);
+    const high = Math.max(...some);
+    if (axis.log) {
+      const by = axis.log;
+      const out = low === high ? by : 1.06;
+      return { distr: 3, log: by, range: [low / out, high * out] };
+    }
+    const from = axis.zero ? Math.min(0, low) : low;
+    const wide = high - from || Math.abs(high) || 1;
+    const left = axis.zero ? from : low - wide * 0.04;
+    return { distr: 1, range: [left, high + wide * (axis.zero ? 0.08 : 0.04)] };
+  };
+
+  const extent = (lines) => lines.flatMap((line) =>
+    [...line.values, ...(line.low || []), ...(line.high || [])]);
+
+  // Whiskers from the lowest to the highest value at a place.
+  const whiskers = (spec) => (plot) => {
+    const draw = plot.ctx;
+    spec.lines.forEach((line, nth) => {
+      if (!line.low || !plot.series[nth + 1].show) return;
+      draw.save();
+      draw.strokeStyle = line.colour;
+      draw.globalAlpha = 0.55;
+      draw.lineWidth = 1.5 * devicePixelRatio;
+      spec.x.values.forEach((x, at) => {
+        if (line.low[at] === null || line.low[at] === line.high[at]) return;
+        const across = plot.valToPos(x, "x", true);
+        draw.beginPath();
+        draw.moveTo(across, plot.valToPos(line.low[at], "y", true));
+        draw.lineTo(across, plot.valToPos(line.high[at], "y", true));
+        draw.stroke();
+      });
+      draw.restore();
+    });
+  };
+
+  const options = (spec, width, height, hooks) => {
+    const ink = gpuio.colour.css("--quiet");
+    const grid = { stroke: gpuio.colour.css("--grid"), width: 1 };
+    const font = "12px system-ui, sans-serif";
+    const axis = (unit, more) => ({
+      stroke: ink, grid, ticks: { ...grid, size: 4 }, font, labelFont: font,
+      space: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? null : print(unit, tick))),
+      ...more,
+    });
+    const x = axis(spec.x.unit, { label: spec.x.label, labelSize: 20, size: 34 });
+    if (spec.x.ticks) {
+      // Words that would run into each other are left out.
+      const room = Math.max(1, Math.ceil((spec.x.ticks.length * spec.x.widest) / (width - 80)));
+      x.splits = () => spec.x.ticks.map((tick) => tick.at);
+      const turned = spec.x.words && room > 1;
+      if (turned) Object.assign(x, { rotate: 40, size: 24 + spec.x.widest * 0.6 });
+      x.values = () => spec.x.ticks.map((tick, n) => (!turned && n % room ? null : tick.text));
+      x.filter = (_, splits) => splits;
+    }
+    const y = axis(spec.y.unit, { size: 76, space: 36 });
+    for (const [one, its] of [[x, spec.x], [y, spec.y]]) {
+      if (its.log && !its.ticks) Object.assign(one, { splits: decades, filter: (_, splits) => splits });
+      else if (!its.ticks && steps(its.unit)) one.incrs = steps(its.unit);
+    }
+    return {
+      width, height, legend: { show: false },
+      scales: { x: { time: false, ...scale(spec.x, spec.x.values) }, y: scale(spec.y, extent(spec.lines)) },
+      axes: [x, y],
+      series: [{}, ...spec.lines.map((line) => ({
+        label: line.label, stroke: line.colour, width: 2, dash: DASHES[(line.dash || 0) % 5],
+        spanGaps: true, show: line.show !== false,
+        paths: spec.x.words ? () => null : spec.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
+        points: { show: spec.x.words || (spec.x.values.length < 60 && !spec.stepped),
+          size: spec.x.words ? 10 : 7,
+          fill: spec.x.words && line.dash ? gpuio.colour.css("--card") : line.colour },
+      }))],
+      cursor: {
+        drag: { x: false, y: false }, focus: { prox: 24 },
+        sync: spec.sync ? { key: spec.sync, scales: ["x", null] } : undefined,
+      },
+      focus: { alpha: 0.35 },
+      hooks: { draw: [whiskers(spec)], ...hooks },
+    };
+  };
+
+  const placeText = (spec, at) => {
+    const tick = (spec.x.ticks || []).find((one) => one.at === spec.x.values[at]);
+    return tick ? tick.text : (spec.x.text || ((value) => print(spec.x.unit, value)))(spec.x.values[at]);
+  };
+
+  const reading = (spec, line, at) => {
+    const low = line.low ? line.low[at] : null;
+    const range = low !== null && low !== line.high[at]
+      ? ` (${print(spec.y.unit, low)} to ${print(spec.y.unit, line.high[at])})` : "";
+    return full(spec.y.unit, line.values[at]) + range;
+  };
+
+  const fillTip = (spec, plot, at, focused) => {
+    const box = tip();
+    box.replaceChildren(make("strong", {}, `${spec.x.label}: ${placeText(spec, at)}`));
+    spec.lines.forEach((line, nth) => {
+      if (!plot.series[nth + 1].show || line.values[at] === null) return;
+      const dot = make("span", { class: "dot" });
+      dot.style.background = line.colour;
+      const mark = nth === focused ? { class: "here" } : {};
+      box.append(make("div", mark, dot, make("span", {}, line.label),
+        make("b", {}, reading(spec, line, at))));
+    });
+    box.hidden = false;
+    const frame = plot.over.getBoundingClientRect();
+    const left = frame.left + plot.valToPos(spec.x.values[at], "x") + 14;
+    const room = document.documentElement.clientWidth - box.offsetWidth - 8;
+    box.style.left = `${Math.max(4, Math.min(left, room))}px`;
+    box.style.top = `${Math.max(4, frame.top + 8)}px`;
+  };
+
+  // The same figures as a table.
+  const table = (spec) => {
+    const body = make("tbody");
+    spec.x.values.forEach((_, at) => {
+      const cells = spec.lines.map((line) => make("td", { class: "n" }, reading(spec, line, at)));
+      body.append(make("tr", {}, make("th", { scope: "row" }, placeText(spec, at)), ...cells));
+    });
+    const heads = spec.lines.map((line) => make("th", { scope: "col", class: "n" }, line.label));
+    const head = make("tr", {}, make("th", { scope: "col" }, spec.x.label), ...heads);
+    return make("table", {}, make("thead", {}, head), body);
+  };
+
+  const keys = (spec, plot, host) => {
+    let at = -1;
+    let line = 0;
+    // The next place, in this direction, where a line has a value.
+    const next = (from, step) => {
+      const most = spec.x.values.length;
+      for (let tries = 1; tries <= most; tries += 1) {
+        const place = (from + step * tries + most * tries) % most;
+        if (spec.lines[line].values[place] !== null) return place;
+      }
+      return Math.max(0, from);
+    };
+    host.addEventListener("keydown", (event) => {
+      const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key] || 0;
+      const across = { ArrowUp: -1, ArrowDown: 1 }[event.key] || 0;
+      if (event.key === "Escape") tip().hidden = true;
+      if (!along && !across) return;
+      event.preventDefault();
+      line = (line + across + spec.lines.length) % spec.lines.length;
+      if (along) at = next(at < 0 && along < 0 ? 0 : at, along);
+      else if (at < 0 || spec.lines[line].values[at] === null) at = next(at, 1);
+      const top = plot.valToPos(spec.lines[line].values[at], "y");
+      plot.setCursor({ left: plot.valToPos(spec.x.values[at], "x"), top: top || 0 });
+      fillTip(spec, plot, at, line);
+      const one = spec.lines[line];
+      say(`${one.label}, ${spec.x.label} ${placeText(spec, at)}: ${reading(spec, one, at)}`);
+    });
+    host.addEventListener("blur", () => { tip().hidden = true; });
+  };
+
+  const legend = (spec, plot) => spec.lines.map((line, nth) => {
+    const dot = make("span", { class: "swatch" });
+    dot.style.borderTop = `3px ${BORDERS[(line.dash || 0) % 5]} ${line.colour}`;
+    const button = make("button", { type: "button", class: "key", "aria-pressed": "true" }, dot, line.label);
+    button.addEventListener("click", () => {
+      const show = !plot.series[nth + 1].show;
+      plot.setSeries(nth + 1, { show });
+      button.setAttribute("aria-pressed", String(show));
+    });
+    return button;
+  });
+
+  // Draws into `host`; what was there goes. Gives the plot back.
+  const draw = (host, spec) => {
+    host.replaceChildren();
+    const canvas = make("div", { class: "canvas", tabindex: "0", role: "group",
+      "aria-roledescription": "plot", "aria-label": `${spec.title}. ${spec.lines.length} lines, ${spec.x.values.length} places. Arrow keys read the points.` });
+    host.append(canvas);
+    const hooks = {
+      setCursor: [(plot) => {
+        const at = plot.cursor.idx;
+        if (at === null || at === undefined || plot.cursor.left < 0) return;
+        if (canvas.matches(":hover")) fillTip(spec, plot, at, focused);
+      }],
+      setSeries: [(_, nth) => { focused = nth === null ? -1 : nth - 1; }],
+    };
+    let focused = -1;
+    const data = [spec.x.values, ...spec.lines.map((line) => line.values)];
+    const width = Math.max(280, canvas.clientWidth);
+    const plot = new uPlot(options(spec, width, spec.height || 280, hooks), data, canvas);
+    canvas.addEventListener("mouseleave", () => { tip().hidden = true; });
+    keys(spec, plot, canvas);
+    const keysRow = make("div", { class: "keys" }, ...legend(spec, plot));
+    const details = make("details", {}, make("summary", {}, "Table"));
+    details.addEventListener("toggle", () => {
+      if (details.open && details.children.length === 1) {
+        details.append(make("div", { class: "scroll", tabindex: "0" }, table(spec)));
+      }
+    });
+    keysRow.hidden = spec.keys === false;
+    host.append(keysRow, details);
+    new ResizeObserver(() => {
+      const now = Math.max(280, canvas.clientWidth);
+      if (Math.abs(now - plot.width) > 2) plot.setSize({ width: now, height: plot.height });
+    }).observe(canvas);
+    return plot;
+  };
+
+  return { draw, say };
+})();

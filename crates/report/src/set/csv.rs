@@ -1,0 +1,37 @@
+//! The rows of all records, with the axes of sweeps.
+
+use super::Set;
+use crate::format::csv::{COLUMNS, cells, push_line};
+use crate::workload::{directions, jobs};
+
+/// How the header line begins.
+pub(super) const MARK: &str = "job,group,path,gpu_software,";
+
+/// The columns of `csv` for one record, then `record` (its name) and `axis_KEY` for each axis of
+/// the sweeps that the records are of; empty where a record is of another.
+pub(super) fn render(set: &Set) -> String {
+    let mut axes: Vec<&str> = Vec::new();
+    for (key, _) in set.members.iter().flat_map(|member| &member.at) {
+        if !axes.contains(&key.as_str()) {
+            axes.push(key);
+        }
+    }
+    let mut out = String::new();
+    let names = COLUMNS.iter().map(|column| column.name.to_owned());
+    let own = std::iter::once("record".to_owned());
+    push_line(&mut out, names.chain(own).chain(axes.iter().map(|key| format!("axis_{key}"))));
+    for member in &set.members {
+        let place = |key: &&str| {
+            let at = member.at.iter().find(|(name, _)| name == key);
+            at.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        for (plan, job) in jobs(&member.record) {
+            for direction in directions(plan) {
+                let row = cells(&member.record, plan, job, *direction);
+                let own = std::iter::once(member.name.clone());
+                push_line(&mut out, row.chain(own).chain(axes.iter().map(place)));
+            }
+        }
+    }
+    out
+}

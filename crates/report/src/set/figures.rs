@@ -1,0 +1,136 @@
+//! What was measured of a row: one figure per line of the table.
+
+use gpuio_record::Latency;
+use gpuio_stat::Summary;
+use gpuio_units::{human_count, human_ns};
+
+use super::rows::Row;
+use crate::ceilings;
+use crate::number::{self, float};
+
+/// What a figure is in, which says how people read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    BytesPerSecond,
+    PerSecond,
+    Nanoseconds,
+    MicrosecondsPerMib,
+    Cores,
+    Percent,
+    Count,
+}
+
+impl Unit {
+    /// The word by which the page's script knows it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Unit::BytesPerSecond => "B/s",
+            Unit::PerSecond => "1/s",
+            Unit::Nanoseconds => "ns",
+            Unit::MicrosecondsPerMib => "us/MiB",
+            Unit::Cores => "cores",
+            Unit::Percent => "%",
+            Unit::Count => "count",
+        }
+    }
+}
+
+/// A value as people read it. The page's script has the same rules, and a test holds both to each
+/// other.
+pub(super) fn print(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::BytesPerSecond => number::throughput(value),
+        Unit::PerSecond | Unit::Count => number::iops(value),
+        Unit::Nanoseconds => human_ns(value),
+        Unit::MicrosecondsPerMib | Unit::Cores => human_count(value),
+        Unit::Percent => ceilings::percent(value),
+    }
+}
+
+/// One figure.
+pub(super) struct Figure {
+    /// Short name, unique.
+    pub(super) key: &'static str,
+    /// Name for people.
+    pub(super) label: &'static str,
+    /// What it is in.
+    pub(super) unit: Unit,
+    /// Whether more is better; absent where neither is.
+    pub(super) more_is_better: Option<bool>,
+    /// Its value; absent where there is none.
+    pub(super) value: fn(&Row<'_>) -> Option<f64>,
+}
+
+fn latency<'a>(row: &Row<'a>) -> Option<&'a Latency> {
+    row.side().latency.as_ref()
+}
+
+fn total(row: &Row<'_>, figure: fn(&Summary) -> u64) -> Option<f64> {
+    latency(row).map(|legs| float(figure(&legs.total)))
+}
+
+fn leg(
+    row: &Row<'_>,
+    leg: fn(&Latency) -> Option<&Summary>,
+    figure: fn(&Summary) -> u64,
+) -> Option<f64> {
+    latency(row).and_then(leg).map(|summary| float(figure(summary)))
+}
+
+const fn time(
+    key: &'static str,
+    label: &'static str,
+    value: fn(&Row<'_>) -> Option<f64>,
+) -> Figure {
+    Figure { key, label, unit: Unit::Nanoseconds, more_is_better: Some(false), value }
+}
+
+const fn figure(
+    key: &'static str,
+    label: &'static str,
+    unit: Unit,
+    more_is_better: Option<bool>,
+    value: fn(&Row<'_>) -> Option<f64>,
+) -> Figure {
+    Figure { key, label, unit, more_is_better, value }
+}
+
+/// Every figure, in the order in which a page offers them.
+pub(super) const FIGURES: &[Figure] = &[
+    figure("rate", "throughput", Unit::BytesPerSecond, Some(true), |r| Some(r.side().bytes_per_s)),
+    figure("iops", "I/Os per second", Unit::PerSecond, Some(true), |r| Some(r.side().iops)),
+    time("p50", "latency, median", |r| total(r, |s| s.p50_ns)),
+    time("p90", "latency, 90th percentile", |r| total(r, |s| s.p90_ns)),
+    time("p99", "latency, 99th percentile", |r| total(r, |s| s.p99_ns)),
+    time("p99_9", "latency, 99.9th percentile", |r| total(r, |s| s.p99_9_ns)),
+    time("p99_99", "latency, 99.99th percentile", |r| total(r, |s| s.p99_99_ns)),
+    time("max", "latency, largest", |r| total(r, |s| s.max_ns)),
+    time("min", "latency, smallest", |r| total(r, |s| s.min_ns)),
+    time("mean", "latency, mean", |r| latency(r).map(|legs| legs.total.mean_ns)),
+    time("file_p50", "file leg, median", |r| leg(r, |l| l.file.as_ref(), |s| s.p50_ns)),
+    time("file_p99", "file leg, 99th percentile", |r| leg(r, |l| l.file.as_ref(), |s| s.p99_ns)),
+    time("gpu_p50", "GPU leg, median", |r| leg(r, |l| l.gpu.as_ref(), |s| s.p50_ns)),
+    time("gpu_p99", "GPU leg, 99th percentile", |r| leg(r, |l| l.gpu.as_ref(), |s| s.p99_ns)),
+    time("queue_p99", "queue, 99th percentile", |r| leg(r, |l| l.queue.as_ref(), |s| s.p99_ns)),
+    figure("cpu", "CPU cost of the job, µs/MiB", Unit::MicrosecondsPerMib, Some(false), |r| {
+        r.result.cpu.us_per_mib
+    }),
+    figure("cores", "CPUs kept busy by the job", Unit::Cores, Some(false), |r| {
+        Some(r.result.cpu.cores_busy)
+    }),
+    figure("of_ceiling", "of the lowest ceiling", Unit::Percent, Some(true), |r| {
+        r.side().of_ceiling.as_ref().map(|of| of.percent)
+    }),
+    figure("ceiling", "lowest ceiling", Unit::BytesPerSecond, None, |r| {
+        r.side().of_ceiling.as_ref().and_then(|of| ceilings::rate(r.record(), of))
+    }),
+    figure("ios", "I/Os that landed", Unit::Count, None, |r| Some(float(r.side().ios))),
+    figure("failed", "I/Os that failed", Unit::Count, Some(false), |r| {
+        Some(float(r.side().failed))
+    }),
+];
+
+/// The figure of this key.
+pub(super) fn find(key: &str) -> Option<&'static Figure> {
+    FIGURES.iter().find(|figure| figure.key == key)
+}

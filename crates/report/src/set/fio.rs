@@ -1,0 +1,253 @@
+//! Jobs in the form of `fio --output-format=json`, as far as tools that plot fio's results read it.
+//!
+//! Written from fio's documentation (HOWTO.rst, "JSON output") and from what such tools ask for. A
+//! job of several threads is one entry, as with `group_reporting`. Fields that would need a figure
+//! which gpuio does not take (submission latency, completion alone) are absent.
+
+use gpuio_record::{DirectionResult, Point};
+use gpuio_stat::Summary;
+use serde_json::{Map, Value, json};
+
+use super::Set;
+use super::rows::{Row, rows};
+use crate::number::float;
+use crate::workload::{Direction, block_bounds, blocks_short, directions, engine_got, rw};
+
+/// What every document begins with, at its first key.
+pub(super) const MARK: &str = "\"fio version\": \"gpuio";
+
+/// All jobs of all records in one document.
+pub(super) fn render(set: &Set) -> String {
+    document(set, &jobs_of(&rows(set)))
+}
+
+/// A document per job, each with its place: `staged-64K/randread-8-2.json` (path and block size,
+/// then load, depth and threads). fio-plot takes a folder of files that differ in load, depth and
+/// threads alone and adds up what it finds in one file, so repeats get folders of their own.
+#[must_use]
+pub fn files(set: &Set) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    for row in jobs_of(&rows(set)) {
+        let plan = row.plan;
+        let folder = format!("{}-{}", plan.path.choice.got, blocks_short(&plan.blocks));
+        let file = format!("{}-{}-{}.json", rw(plan), plan.depth, plan.threads);
+        let run = |nth: usize| match nth {
+            1 => format!("{folder}/{file}"),
+            _ => format!("{folder}-run{nth}/{file}"),
+        };
+        let free = (1..).map(run).find(|name| files.iter().all(|(taken, _)| taken != name));
+        files.extend(free.map(|name| (name, document(set, &[row]))));
+    }
+    files
+}
+
+/// One row for each job, whatever its directions.
+fn jobs_of<'a>(rows: &[Row<'a>]) -> Vec<Row<'a>> {
+    let first = |row: &&Row<'a>| directions(row.plan).first() == Some(&row.direction);
+    rows.iter().filter(first).copied().collect()
+}
+
+fn document(set: &Set, jobs: &[Row<'_>]) -> String {
+    let record = jobs.first().map(Row::record).or(set.members.first().map(|one| &one.record));
+    let tool = record.map_or_else(String::new, |record| {
+        let software = if record.plan.software_gpu { ", software GPU" } else { "" };
+        format!("{} {}{software}", record.tool.name, record.tool.version)
+    });
+    let value = json!({
+        "fio version": tool,
+        "time": record.map(|record| record.started_at.clone()),
+        "global options": {},
+        "jobs": jobs.iter().map(job).collect::<Vec<Value>>(),
+    });
+    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn job(row: &Row<'_>) -> Value {
+    let (plan, result) = (row.plan, row.result);
+    let seconds = float(result.last_done_ns) / 1e9;
+    // fio divides by the run time of all threads together.
+    let share = |cpu_s: f64| match seconds > 0.0 && plan.threads > 0 {
+        true => 100.0 * cpu_s / (seconds * f64::from(plan.threads)),
+        false => 0.0,
+    };
+    let (ns, us, ms) = spread(row);
+    json!({
+        "jobname": plan.name,
+        "groupid": plan.group,
+        "error": i32::from(result.failed > 0),
+        "elapsed": seconds.ceil(),
+        "job options": options(row),
+        "read": side(row, Direction::Read),
+        "write": side(row, Direction::Write),
+        "trim": side_of(&DirectionResult::default(), 0, &[]),
+        "job_runtime": result.last_done_ns / 1_000_000 * u64::from(plan.threads),
+        "usr_cpu": share(result.cpu.user_s),
+        "sys_cpu": share(result.cpu.system_s),
+        "ctx": result.cpu.voluntary_switches + result.cpu.involuntary_switches,
+        "latency_ns": ns,
+        "latency_us": us,
+        "latency_ms": ms,
+        "total_err": result.failed,
+        "gpuio": {
+            "record": row.member.name,
+            "path": plan.path.choice.got,
+            "verdict": result.proof.as_ref().map(|proof| proof.verdict.words.clone()),
+            "software_gpu": row.record().plan.software_gpu,
+            "latency": "due until landed",
+        },
+    })
+}
+
+/// Options by fio's names, as strings, as fio prints them.
+fn options(row: &Row<'_>) -> Value {
+    let plan = row.plan;
+    let (min, max) = block_bounds(&plan.blocks);
+    let block = if min == max { min.to_string() } else { format!("{min}-{max}") };
+    let mut options = Map::new();
+    let mut put = |key: &str, value: String| options.insert(key.to_owned(), Value::from(value));
+    put("name", plan.name.clone());
+    put("rw", rw(plan).to_owned());
+    put("bs", block);
+    put("iodepth", plan.depth.to_string());
+    put("numjobs", plan.threads.to_string());
+    put("ioengine", engine_got(plan, row.result));
+    let direct = row.result.direct_got == gpuio_record::DirectMode::Direct;
+    put("direct", u8::from(direct).to_string());
+    put("size", plan.size_bytes.to_string());
+    if plan.read_percent > 0 && plan.read_percent < 100 {
+        put("rwmixread", plan.read_percent.to_string());
+    }
+    if let Some(runtime) = plan.stop.runtime_ns {
+        put("runtime", (runtime.div_ceil(1_000_000_000)).to_string());
+    }
+    Value::Object(options)
+}
+
+fn side(row: &Row<'_>, direction: Direction) -> Value {
+    let samples: Vec<(f64, f64)> = row
+        .result
+        .series
+        .iter()
+        .filter(|point| point.at_ns > 0 && point.span_ns > 0)
+        .map(|point| rates(point, direction))
+        .collect();
+    side_of(direction.of(row.result), row.result.last_done_ns, &samples)
+}
+
+/// KiB and I/Os per second in one interval.
+fn rates(point: &Point, direction: Direction) -> (f64, f64) {
+    let (bytes, ios) = match direction {
+        Direction::Read => (point.read_bytes, point.read_ios),
+        Direction::Write => (point.write_bytes, point.write_ios),
+    };
+    let seconds = float(point.span_ns) / 1e9;
+    (float(bytes) / 1024.0 / seconds, float(ios) / seconds)
+}
+
+fn side_of(side: &DirectionResult, runtime_ns: u64, samples: &[(f64, f64)]) -> Value {
+    let bandwidth = Spread::of(samples.iter().map(|sample| sample.0));
+    let iops = Spread::of(samples.iter().map(|sample| sample.1));
+    let total = side.latency.as_ref().map(|legs| &legs.total);
+    json!({
+        "io_bytes": side.bytes,
+        "io_kbytes": side.bytes / 1024,
+        "bw_bytes": side.bytes_per_s.round(),
+        "bw": (side.bytes_per_s / 1024.0).floor(),
+        "iops": side.iops,
+        "runtime": if side.ios > 0 { runtime_ns / 1_000_000 } else { 0 },
+        "total_ios": side.ios,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "lat_ns": latency(total),
+        "clat_ns": latency(total),
+        "bw_min": bandwidth.min,
+        "bw_max": bandwidth.max,
+        "bw_agg": if side.ios > 0 { 100.0 } else { 0.0 },
+        "bw_mean": bandwidth.mean,
+        "bw_dev": bandwidth.deviation,
+        "bw_samples": samples.len(),
+        "iops_min": iops.min,
+        "iops_max": iops.max,
+        "iops_mean": iops.mean,
+        "iops_stddev": iops.deviation,
+        "iops_samples": samples.len(),
+    })
+}
+
+fn latency(total: Option<&Summary>) -> Value {
+    let Some(summary) = total else {
+        return json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
+    };
+    json!({
+        "min": summary.min_ns,
+        "max": summary.max_ns,
+        "mean": summary.mean_ns,
+        "stddev": summary.stddev_ns,
+        "N": summary.count,
+        "percentile": {
+            "50.000000": summary.p50_ns,
+            "90.000000": summary.p90_ns,
+            "99.000000": summary.p99_ns,
+            "99.900000": summary.p99_9_ns,
+            "99.990000": summary.p99_99_ns,
+        },
+    })
+}
+
+/// Mean, population deviation and bounds of samples; zeros without any, as with fio.
+#[derive(Default)]
+struct Spread {
+    min: f64,
+    max: f64,
+    mean: f64,
+    deviation: f64,
+}
+
+impl Spread {
+    fn of(samples: impl Iterator<Item = f64> + Clone) -> Spread {
+        let number = samples.clone().map(|_| 1.0).sum::<f64>();
+        if number == 0.0 {
+            return Spread::default();
+        }
+        let mean = samples.clone().sum::<f64>() / number;
+        let squares = samples.clone().map(|sample| (sample - mean).powi(2)).sum::<f64>();
+        Spread {
+            min: samples.clone().fold(f64::INFINITY, f64::min),
+            max: samples.fold(0.0, f64::max),
+            mean,
+            deviation: (squares / number).sqrt(),
+        }
+    }
+}
+
+/// Upper bounds of fio's classes of latency within each unit.
+const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+
+/// Per cent of the I/Os of both directions in each of fio's classes: ns, µs, ms.
+fn spread(row: &Row<'_>) -> (Value, Value, Value) {
+    let sides = [&row.result.read, &row.result.write];
+    let totals = sides.iter().filter_map(|side| side.latency.as_ref()).map(|legs| &legs.total);
+    let buckets: Vec<(u64, u64)> =
+        totals.flat_map(|summary| summary.buckets.iter().copied()).collect();
+    let all: u64 = buckets.iter().map(|(_, count)| count).sum();
+    let between = |low: u64, high: u64| {
+        let within = |(value, _): &&(u64, u64)| (low..high).contains(value);
+        let count: u64 = buckets.iter().filter(within).map(|(_, count)| count).sum();
+        if all == 0 { 0.0 } else { 100.0 * float(count) / float(all) }
+    };
+    let unit = |scale: u64| {
+        let mut classes = Map::new();
+        let mut low = if scale == 1 { 0 } else { scale };
+        for class in CLASSES {
+            classes.insert(class.to_string(), json!(between(low, class * scale)));
+            low = class * scale;
+        }
+        classes
+    };
+    let mut ms = unit(1_000_000);
+    ms.insert("2000".to_owned(), json!(between(1_000_000_000, 2_000_000_000)));
+    ms.insert(">=2000".to_owned(), json!(between(2_000_000_000, u64::MAX)));
+    (Value::Object(unit(1)), Value::Object(unit(1000)), Value::Object(ms))
+}

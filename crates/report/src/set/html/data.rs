@@ -1,0 +1,196 @@
+//! The blocks of data that the page's scripts read.
+//!
+//! `figures` is read at once and holds columns; `spreads` (distributions) and `series` are read
+//! when somebody comes to their plots.
+
+use std::collections::BTreeMap;
+
+use gpuio_stat::Summary;
+use serde_json::{Value, json};
+
+use super::super::Set;
+use super::super::axes::{Axis, axes, varied};
+use super::super::figures::FIGURES;
+use super::super::rows::Row;
+use super::super::{series, told};
+use crate::ceilings;
+
+/// Up to this many rows distributions have the finer of two grains.
+const FEW: usize = 500;
+
+/// Each block's name and its text.
+pub(super) fn blocks(set: &Set, rows: &[Row<'_>]) -> [(&'static str, String); 3] {
+    [
+        ("figures", block(&figures(set, rows))),
+        ("spreads", block(&spreads(rows))),
+        ("series", block(&all_series(rows))),
+    ]
+}
+
+/// JSON that can't end the element it stands in: `<` occurs in strings alone, and may be written
+/// as an escape there.
+fn block(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c")
+}
+
+fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
+    let several = set.members.len() > 1;
+    let axes = axes(set);
+    let figures: Vec<Value> = FIGURES
+        .iter()
+        .map(|figure| {
+            let values: Vec<Option<f64>> = rows.iter().map(figure.value).map(digits).collect();
+            json!({
+                "key": figure.key,
+                "label": figure.label,
+                "unit": figure.unit.word(),
+                "better": figure.more_is_better.map(|more| if more { "more" } else { "less" }),
+                "values": values,
+            })
+        })
+        .collect();
+    let taken = |row: &Row<'_>| row.result.proof.as_ref().map(|proof| u8::from(proof.as_asked));
+    json!({
+        "title": set.title,
+        "software": super::super::rows::software(set),
+        "rows": rows.len(),
+        "varied": varied(set),
+        "names": rows.iter().map(|row| told::name(row, several)).collect::<Vec<String>>(),
+        "loads": rows.iter().map(Row::load).collect::<Vec<String>>(),
+        "as_asked": rows.iter().map(taken).collect::<Vec<Option<u8>>>(),
+        "ceilings": rows
+            .iter()
+            .map(|row| row.side().of_ceiling.as_ref().map(|of| ceilings::word(of.kind)))
+            .collect::<Vec<Option<&str>>>(),
+        "jobs": rows.iter().map(|row| [row.nth, row.job]).collect::<Vec<[usize; 2]>>(),
+        "axes": axes.iter().map(|axis| column(axis, rows)).collect::<Vec<Value>>(),
+        "figures": figures,
+    })
+}
+
+/// An axis: its places in order, and for each row the number of its place.
+fn column(axis: &Axis, rows: &[Row<'_>]) -> Value {
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    let mut places: Vec<(String, Option<f64>)> = Vec::new();
+    let mut of_row = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (words, number) = axis.place(row);
+        let at = *known.entry(words.clone()).or_insert_with(|| {
+            places.push((words, number));
+            places.len() - 1
+        });
+        of_row.push(at);
+    }
+    let numbered = places.iter().all(|(_, number)| number.is_some());
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    if numbered {
+        order.sort_by(|a, b| places[*a].1.unwrap_or(0.0).total_cmp(&places[*b].1.unwrap_or(0.0)));
+    }
+    let mut rank = vec![0; places.len()];
+    order.iter().enumerate().for_each(|(nth, place)| rank[*place] = nth);
+    json!({
+        "key": axis.key,
+        "label": axis.label,
+        "filter": axis.filter,
+        "words": order.iter().map(|at| places[*at].0.clone()).collect::<Vec<String>>(),
+        "numbers": numbered.then(|| order.iter().map(|at| places[*at].1).collect::<Vec<_>>()),
+        "of": of_row.iter().map(|at| rank[*at]).collect::<Vec<usize>>(),
+    })
+}
+
+/// Histograms of the total latency, in grains of 2^`bits` per power of two: `[index, count, …]`.
+fn spreads(rows: &[Row<'_>]) -> Value {
+    let bits = if rows.len() <= FEW { 5 } else { 2 };
+    let of = |row: &Row<'_>| {
+        let legs = row.side().latency.as_ref()?;
+        Some(coarse(&legs.total, bits))
+    };
+    json!({ "bits": bits, "rows": rows.iter().map(of).collect::<Vec<Option<Vec<u64>>>>() })
+}
+
+/// The buckets of a summary in a coarser grain, index and count in turn, by index.
+fn coarse(summary: &Summary, bits: u32) -> Vec<u64> {
+    let mut flat: Vec<u64> = Vec::new();
+    for (low, count) in &summary.buckets {
+        let index = index(*low, bits);
+        match flat.as_mut_slice() {
+            [.., last, sum] if *last == index => *sum += count,
+            _ => flat.extend([index, *count]),
+        }
+    }
+    flat
+}
+
+/// The grain of a value: values below 2^`bits` have one each, above each power of two has
+/// 2^`bits`. The page's script has the inverse.
+fn index(value: u64, bits: u32) -> u64 {
+    let Some(top) = value.checked_ilog2().filter(|top| *top >= bits) else {
+        return value;
+    };
+    let shift = top - bits;
+    (u64::from(shift) << bits) + (value >> shift)
+}
+
+fn all_series(rows: &[Row<'_>]) -> Value {
+    let mut jobs = serde_json::Map::new();
+    for row in rows {
+        let key = format!("{}/{}", row.nth, row.job);
+        if jobs.contains_key(&key) {
+            continue;
+        }
+        if let Some(lines) = series::lines(row.record(), row.result) {
+            jobs.insert(key, lines);
+        }
+    }
+    Value::Object(jobs)
+}
+
+/// A figure as the record has it; what is not finite is absent.
+fn digits(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
+}
+
+/// A figure of a picture that nobody reads off to more than four digits. The tables have all.
+pub(in crate::set) fn four_digits(value: Option<f64>) -> Option<f64> {
+    let value = value.filter(|value| value.is_finite())?;
+    if value == 0.0 {
+        return Some(0.0);
+    }
+    let scale = 10f64.powf(3.0 - value.abs().log10().floor());
+    let rounded = (value * scale).round() / scale;
+    Some(if rounded.is_finite() { rounded } else { value })
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn grains_are_ascending_and_as_wide_as_they_say() {
+        for bits in [2, 5] {
+            let mut last = 0;
+            for value in 0..100_000u64 {
+                let at = index(value, bits);
+                assert!(at == last || at == last + 1, "{bits} {value}");
+                last = at;
+            }
+        }
+
+        assert_eq!(index(1 << 20, 5), 512);
+    }
+
+    #[test]
+    fn pictures_have_four_digits() {
+        assert_eq!(four_digits(Some(123_456.0)), Some(123_500.0));
+        assert_eq!(four_digits(Some(0.001_234_56)), Some(0.001_235));
+        assert_eq!(four_digits(Some(f64::NAN)), None);
+    }
+
+    #[test]
+    fn a_block_can_not_end_its_element() {
+        let text = block(&json!({ "name": "</script><!--" }));
+        assert!(!text.contains('<'), "{text}");
+        let back: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back["name"], "</script><!--");
+    }
+}

@@ -1,0 +1,72 @@
+//! One page that needs nothing else: no network, no second file.
+//!
+//! What people can read without a script is written here: summary, findings, evidence,
+//! environment, commands and the first rows of the table. The scripts under `assets/` draw the
+//! plots and answer to filters from the blocks of `data`. Everything from a record passes
+//! `text::escape` or `data` on its way into the page; the scripts set text, never
+//! markup.
+
+mod data;
+mod pack;
+mod sections;
+mod text;
+
+use super::Set;
+use super::rows::rows;
+pub(super) use data::four_digits;
+use text::escape;
+
+const STYLE: &[&str] = &[
+    include_str!("../../../assets/uplot.min.css"),
+    include_str!("../../../assets/page.css"),
+    include_str!("../../../assets/print.css"),
+];
+
+/// In this order: each file uses only those before it.
+const SCRIPTS: &[&str] = &[
+    include_str!("../../../assets/uplot.min.js"),
+    include_str!("../../../assets/format.js"),
+    include_str!("../../../assets/data.js"),
+    include_str!("../../../assets/line.js"),
+    include_str!("../../../assets/axis-plots.js"),
+    include_str!("../../../assets/latency.js"),
+    include_str!("../../../assets/time.js"),
+    include_str!("../../../assets/bars.js"),
+    include_str!("../../../assets/heat.js"),
+    include_str!("../../../assets/table.js"),
+    include_str!("../../../assets/page.js"),
+];
+
+/// Nothing is fetched, framed, sent or loaded: pictures only from the page itself.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; form-action 'none'; base-uri 'none'";
+
+pub(super) fn render(set: &Set) -> String {
+    let rows = rows(set);
+    let title = escape(&set.title);
+    let version = env!("CARGO_PKG_VERSION");
+    let mut out = String::with_capacity(1 << 20);
+    out.push_str(&format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"generator\" content=\"gpuio report {version}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}</title>\n<style>\n"
+    ));
+    STYLE.iter().for_each(|style| out.push_str(style));
+    out.push_str("</style>\n</head>\n<body>\n");
+    sections::body(&mut out, set, &rows);
+    for (id, text) in data::blocks(set, &rows) {
+        out.push_str(&format!("<script type=\"application/json\" id=\"{id}\">{text}</script>\n"));
+    }
+    let pack = pack::records(set);
+    out.push_str(&format!("<script type=\"text/plain\" id=\"records\">{pack}</script>\n"));
+    for script in SCRIPTS {
+        out.push_str("<script>\n");
+        out.push_str(script);
+        out.push_str("</script>\n");
+    }
+    out.push_str("</body>\n</html>\n");
+    out
+}

@@ -1,0 +1,204 @@
+//! The page's own text, in the order of the page.
+
+mod detail;
+
+use std::fmt::Write as _;
+
+use super::super::Set;
+use super::super::figures::{self, FIGURES};
+use super::super::rows::{Row, software};
+use super::super::told;
+use super::text::escape;
+use crate::number;
+
+/// Rows of the table that are there without a script.
+const WITHOUT_SCRIPT: usize = 100;
+
+pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
+    out.push_str("<a class=\"skip\" href=\"#summary\">Skip to the summary</a>\n");
+    head(out, set, rows);
+    out.push_str("<main>\n");
+    summary(out, set);
+    if !rows.is_empty() {
+        out.push_str(PLOTS);
+        table(out, set, rows);
+    }
+    detail::topology(out, set);
+    detail::findings(out, set);
+    detail::evidence(out, rows);
+    detail::environment(out, set);
+    detail::commands(out, set);
+    detail::absent(out, set, rows);
+    out.push_str("</main>\n");
+    let version = env!("CARGO_PKG_VERSION");
+    let _ = write!(
+        out,
+        "<footer><p>Written by gpuio {version}. This file needs no network and sends nothing. \
+         Plots: uPlot 1.6.32, MIT licence, © 2022 Leon Sorokin.</p></footer>\n\
+         <div id=\"say\" class=\"unseen\" role=\"status\" aria-live=\"polite\"></div>\n\
+         <div id=\"tip\" role=\"tooltip\" hidden></div>\n"
+    );
+}
+
+fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
+    let _ = write!(out, "<header>\n<h1>{}</h1>\n", escape(&set.title));
+    let records = match set.members.len() {
+        1 => "1 record".to_owned(),
+        number => format!("{} records", number::count(number as u64)),
+    };
+    let points = format!("{} rows (job and direction)", number::count(rows.len() as u64));
+    let when = match told::times(set) {
+        Some((first, last)) if first == last => format!(", begun {first}"),
+        Some((first, last)) => format!(", begun {first} to {last}"),
+        None => String::new(),
+    };
+    let _ = writeln!(out, "<p class=\"sub\">{records}, {points}{}</p>", escape(&when));
+    out.push_str(
+        "<div class=\"tools\" hidden>\n\
+         <button type=\"button\" id=\"theme\">Theme: as the system</button>\n\
+         <button type=\"button\" id=\"save-csv\">Save shown rows (CSV)</button>\n\
+         <button type=\"button\" id=\"save-figures\">Save all figures (JSON)</button>\n\
+         <button type=\"button\" id=\"save-records\">Save records (JSON)</button>\n</div>\n\
+         <noscript><p class=\"note\">Without scripts there are no plots and no filters; summary, \
+         table, findings and evidence are all here.</p></noscript>\n</header>\n",
+    );
+    if software(set) {
+        out.push_str(
+            "<p class=\"banner\" role=\"note\"><strong>Software GPU.</strong> At least one of \
+             these records was made without a hardware GPU: its figures are those of host memory \
+             and CPU threads. Never put them beside a GPU's.</p>\n",
+        );
+    }
+}
+
+fn summary(out: &mut String, set: &Set) {
+    out.push_str("<section id=\"summary\" aria-labelledby=\"h-summary\">\n");
+    out.push_str("<h2 id=\"h-summary\">Summary</h2>\n<ul class=\"summary\">\n");
+    for line in told::summary(set) {
+        let badge = match &line.taken {
+            Some((words, true)) => {
+                format!("<span class=\"badge good\">✓ {}, as asked</span>", escape(words))
+            }
+            Some((words, false)) => {
+                format!("<span class=\"badge bad\">✗ {}, not as asked</span>", escape(words))
+            }
+            None => "<span class=\"badge\">path not recorded</span>".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "<li data-path=\"{}\"><p class=\"about\"><span class=\"dot\"></span>{} {badge}</p>\
+             <p>{}</p><p class=\"quiet\">{}</p></li>",
+            escape(&line.path),
+            escape(&line.about),
+            escape(&line.sentence),
+            escape(&line.evidence)
+        );
+    }
+    out.push_str("</ul>\n");
+    let findings = told::findings(set);
+    let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count();
+    let (bad, warnings) = (of(told::Weight::Bad), of(told::Weight::Warning));
+    let _ = writeln!(
+        out,
+        "<p><a href=\"#findings\">Findings</a>: {bad} {}, {warnings} {}.</p>\n</section>",
+        if bad == 1 { "error" } else { "errors" },
+        if warnings == 1 { "warning" } else { "warnings" }
+    );
+}
+
+/// Where the scripts put the filters and plots.
+const PLOTS: &str = "<section id=\"filters\" aria-labelledby=\"h-filters\" hidden>\n\
+<h2 id=\"h-filters\">Show</h2>\n<div class=\"chips\"></div>\n\
+<p class=\"quiet count\"></p>\n</section>\n\
+<section id=\"plots\" aria-labelledby=\"h-plots\" hidden>\n<h2 id=\"h-plots\">Plots</h2>\n\
+<p class=\"quiet\">Plots take the focus: left and right move along the points, up and down change \
+the line. Under each stands its table.</p>\n\
+<div class=\"pair\">\n\
+<figure class=\"plot\" data-kind=\"axis\" data-figure=\"rate\"></figure>\n\
+<figure class=\"plot\" data-kind=\"axis\" data-figure=\"iops\"></figure>\n\
+<figure class=\"plot\" data-kind=\"axis\" data-figure=\"p99\"></figure>\n\
+<figure class=\"plot\" data-kind=\"axis\" data-figure=\"cpu\"></figure>\n\
+</div>\n\
+<figure class=\"plot\" data-kind=\"bars\"></figure>\n\
+<div class=\"pair\">\n\
+<figure class=\"plot\" data-kind=\"percentiles\"></figure>\n\
+<figure class=\"plot\" data-kind=\"histogram\"></figure>\n\
+</div>\n\
+<figure class=\"plot\" data-kind=\"time\"></figure>\n\
+<figure class=\"plot\" data-kind=\"heat\"></figure>\n\
+</section>\n";
+
+/// The columns of the table: a figure's key and its head.
+const COLUMNS: &[(&str, &str)] = &[
+    ("rate", "throughput"),
+    ("iops", "IOPS"),
+    ("p50", "p50"),
+    ("p99", "p99"),
+    ("p99_9", "p99.9"),
+    ("max", "max"),
+    ("cpu", "µs/MiB"),
+    ("cores", "CPUs"),
+    ("of_ceiling", "% of ceiling"),
+];
+
+fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
+    out.push_str(
+        "<section id=\"table\" aria-labelledby=\"h-table\">\n<h2 id=\"h-table\">All rows</h2>\n",
+    );
+    if rows.len() > WITHOUT_SCRIPT {
+        let (all, first) = (number::count(rows.len() as u64), WITHOUT_SCRIPT);
+        let _ = writeln!(
+            out,
+            "<noscript><p class=\"note\">These are the first {first} of {all} rows; all are in the \
+             data of this file.</p></noscript>"
+        );
+    }
+    out.push_str(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"table of all rows\">\n",
+    );
+    out.push_str(
+        "<table id=\"rows\"><caption class=\"unseen\">One row per job and direction</caption>\n\
+         <thead><tr>",
+    );
+    for (key, label) in
+        [("name", "job"), ("path", "path"), ("taken", "path taken"), ("loads", "load")]
+    {
+        let _ = write!(out, "<th scope=\"col\" data-key=\"{key}\">{label}</th>");
+    }
+    for (key, label) in COLUMNS {
+        let long = FIGURES.iter().find(|figure| figure.key == *key).map_or("", |f| f.label);
+        let _ = write!(
+            out,
+            "<th scope=\"col\" class=\"n\" data-key=\"{key}\" title=\"{}\">{label}</th>",
+            escape(long)
+        );
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    let several = set.members.len() > 1;
+    rows.iter().take(WITHOUT_SCRIPT).for_each(|row| line(out, row, several));
+    out.push_str("</tbody></table>\n</div>\n<p class=\"pages\" hidden></p>\n</section>\n");
+}
+
+fn line(out: &mut String, row: &Row<'_>, several: bool) {
+    let proof = row.result.proof.as_ref();
+    let taken = proof.map_or_else(|| "not recorded".to_owned(), |p| p.verdict.words.clone());
+    let words = [told::name(row, several), row.plan.path.choice.got.clone(), taken, row.load()];
+    let _ = write!(out, "<tr data-path=\"{}\">", escape(&words[1]));
+    let _ = write!(out, "<th scope=\"row\">{}</th>", escape(&words[0]));
+    words[1..].iter().for_each(|word| {
+        let _ = write!(out, "<td>{}</td>", escape(word));
+    });
+    for (key, _) in COLUMNS {
+        let value = figures::find(key).and_then(|figure| {
+            let value = (figure.value)(row)?;
+            Some((figures::print(figure.unit, value), value))
+        });
+        let _ = match value {
+            Some((text, exact)) => {
+                write!(out, "<td class=\"n\" title=\"{exact}\">{}</td>", escape(&text))
+            }
+            None => write!(out, "<td class=\"n\">-</td>"),
+        };
+    }
+    out.push_str("</tr>\n");
+}

@@ -1,0 +1,221 @@
+//! What stands behind the figures: findings, evidence, environment, commands.
+
+use std::fmt::Write as _;
+
+use gpuio_record::Witness;
+
+use super::super::super::Set;
+use super::super::super::rows::Row;
+use super::super::super::told;
+use super::super::text::{base64, escape};
+use crate::number;
+
+/// Jobs whose evidence is written out, and records whose command is.
+const MOST: usize = 100;
+
+fn section(out: &mut String, id: &str, title: &str) {
+    let _ = writeln!(
+        out,
+        "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{title}</h2>"
+    );
+}
+
+/// Says what was cut, where something was.
+fn cut(out: &mut String, all: usize) {
+    if all > MOST {
+        let (all, most) = (number::count(all as u64), MOST);
+        let _ = writeln!(
+            out,
+            "<p class=\"note\">The first {most} of {all}; the others are in the records.</p>"
+        );
+    }
+}
+
+/// The picture, as an image: nothing in it can run.
+pub(super) fn topology(out: &mut String, set: &Set) {
+    let Some(svg) = &set.topology else { return };
+    section(out, "topology", "Topology");
+    let _ = writeln!(
+        out,
+        "<figure><img alt=\"PCIe tree of the machine that the report was made on or for\" \
+         src=\"data:image/svg+xml;base64,{}\"></figure>\n</section>",
+        base64(svg.as_bytes())
+    );
+}
+
+pub(super) fn findings(out: &mut String, set: &Set) {
+    section(out, "findings", "Findings");
+    let findings = told::findings(set);
+    if findings.is_empty() {
+        out.push_str("<p>No error and no warning is in the records.</p>\n</section>\n");
+        return;
+    }
+    out.push_str("<ul class=\"findings\">\n");
+    for finding in &findings {
+        let word = finding.weight.word();
+        let _ =
+            write!(out, "<li class=\"{word}\"><strong>{word}</strong> {}", escape(&finding.text));
+        match finding.about.as_slice() {
+            [] => {}
+            [one] => {
+                let _ = write!(out, " <span class=\"quiet\">{}</span>", escape(one));
+            }
+            many => {
+                let shown = many.iter().take(MOST).map(|name| escape(name));
+                let names = shown.collect::<Vec<String>>().join(", ");
+                let rest = many.len().saturating_sub(MOST);
+                let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+                let _ = write!(
+                    out,
+                    "<details><summary>{} jobs</summary><p class=\"quiet\">{names}{rest}</p>\
+                     </details>",
+                    many.len()
+                );
+            }
+        }
+        out.push_str("</li>\n");
+    }
+    out.push_str("</ul>\n</section>\n");
+}
+
+pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
+    let proofs = told::proofs(rows);
+    if proofs.is_empty() {
+        return;
+    }
+    section(out, "evidence", "Evidence: which way the bytes took");
+    cut(out, proofs.len());
+    let several = rows.iter().any(|row| row.nth > 0);
+    for (row, proof) in proofs.iter().take(MOST) {
+        let class = if proof.as_asked { "good" } else { "bad" };
+        let _ = writeln!(
+            out,
+            "<details{}><summary>{}: <span class=\"badge {class}\">{}</span></summary>\n<p>{}</p>\n\
+             <dl><dt>asked</dt><dd>{}</dd><dt>got</dt><dd>{}</dd></dl>",
+            if proof.as_asked { "" } else { " open" },
+            escape(&told::name(row, several)),
+            escape(&proof.verdict.words),
+            escape(&proof.sentence),
+            escape(&proof.asked),
+            escape(&proof.got)
+        );
+        witnesses(out, &proof.witnesses);
+        out.push_str("</details>\n");
+    }
+    out.push_str("</section>\n");
+}
+
+fn witnesses(out: &mut String, witnesses: &[Witness]) {
+    if witnesses.is_empty() {
+        out.push_str("<p class=\"quiet\">No witness.</p>\n");
+        return;
+    }
+    out.push_str(
+        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">witness</th><th scope=\"col\">\
+         direction</th><th scope=\"col\" class=\"n\">saw</th><th scope=\"col\" class=\"n\">of</th>\
+         <th scope=\"col\">says</th><th scope=\"col\">why</th></tr></thead><tbody>\n",
+    );
+    let bytes = |amount: Option<u64>| amount.map_or_else(|| "-".to_owned(), number::bytes);
+    for witness in witnesses {
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\" title=\"{}\">{}</th><td>{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
+            escape(&witness.source),
+            escape(&witness.name),
+            escape(&witness.direction),
+            bytes(witness.moved),
+            bytes(witness.of),
+            told::says(witness),
+            escape(&witness.why)
+        );
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+pub(super) fn environment(out: &mut String, set: &Set) {
+    section(out, "environment", "Environment");
+    let machines = told::machines(set);
+    let several = machines.len() > 1;
+    cut(out, machines.len());
+    for (facts, names) in machines.iter().take(MOST) {
+        if several {
+            let first = names.first().map_or("", String::as_str);
+            let _ = writeln!(out, "<h3>{} and {} more</h3>", escape(first), names.len() - 1);
+        }
+        out.push_str("<dl>\n");
+        for (what, text) in facts {
+            let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", escape(text));
+        }
+        out.push_str("</dl>\n");
+    }
+    out.push_str("</section>\n");
+}
+
+pub(super) fn commands(out: &mut String, set: &Set) {
+    section(out, "commands", "The exact commands");
+    for sweep in &set.sweeps {
+        let _ = writeln!(
+            out,
+            "<p>Sweep {}, begun {}:</p><pre>{}</pre>",
+            escape(&sweep.name),
+            escape(&sweep.started_at),
+            escape(&told::command(&sweep.command))
+        );
+    }
+    cut(out, set.members.len());
+    for member in set.members.iter().take(MOST) {
+        let record = &member.record;
+        let _ = writeln!(
+            out,
+            "<details{}><summary>{} <span class=\"quiet\">{}</span></summary>\n<pre>{}</pre>\n\
+             <p class=\"quiet\">The resolved plan, as a job file that repeats the run:</p>\n\
+             <pre>{}</pre></details>",
+            if set.members.len() == 1 { " open" } else { "" },
+            escape(&member.name),
+            escape(&record.started_at),
+            escape(&told::command(&record.command)),
+            escape(record.plan_text.trim_end())
+        );
+    }
+    out.push_str("</section>\n");
+}
+
+/// What a reader could miss, and why it is not here.
+pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
+    let mut lines: Vec<String> = Vec::new();
+    let none = |test: fn(&Row<'_>) -> bool| !rows.iter().any(test);
+    if rows.is_empty() {
+        lines.push("Figures: no job of these records has a result.".to_owned());
+    }
+    if none(|row| row.side().of_ceiling.is_some()) {
+        lines.push("Per cent of ceilings: none was measured (bench --ceilings).".to_owned());
+    }
+    if none(|row| row.result.proof.is_some()) {
+        lines.push("Path taken: these records are of before it was taken down.".to_owned());
+    }
+    if none(|row| !row.result.series.is_empty()) {
+        lines.push("Time series: no record has points.".to_owned());
+    }
+    if none(|row| !row.plan.gpus.is_empty()) {
+        lines.push("GPU × drive: no job used a GPU.".to_owned());
+    }
+    if set.topology.is_none() {
+        lines.push("Topology: no picture was given (report --topo).".to_owned());
+    }
+    lines.push(
+        "Latency distributions are of the whole way, due until landed, in coarser grains \
+                than the records have; the legs' percentiles are among the figures."
+            .to_owned(),
+    );
+    section(out, "absent", "What is not in this report");
+    out.push_str("<ul>\n");
+    for line in lines {
+        let _ = writeln!(out, "<li>{}</li>", escape(&line));
+    }
+    out.push_str(
+        "<li id=\"no-records\" hidden>The records themselves: packed, they take more than \
+                  this page may hold (report --embed-limit). All figures are in it.</li>\n",
+    );
+    out.push_str("</ul>\n</section>\n");
+}

@@ -1,0 +1,127 @@
+//! Tables for an issue or a wiki.
+
+use super::Set;
+use super::rows::{Row, rows, software};
+use super::told;
+use crate::ceilings;
+use crate::number::{iops, maybe_time};
+
+/// Most rows of the table; above it the table would be no help in an issue.
+const MOST: usize = 500;
+
+pub(super) fn render(set: &Set) -> String {
+    let mut out = String::from("<!-- gpuio report -->\n");
+    out.push_str(&format!("# {}\n\n", escape(&set.title)));
+    if software(set) {
+        out.push_str(
+            "**Software GPU: no hardware GPU was in these runs. Never put these figures beside a \
+             GPU's.**\n\n",
+        );
+    }
+    for line in told::summary(set) {
+        let taken = match &line.taken {
+            Some((words, true)) => format!(" **{}**, as asked.", escape(words)),
+            Some((words, false)) => format!(" **{}**, not as asked.", escape(words)),
+            None => String::new(),
+        };
+        let (about, sentence) = (escape(&line.about), escape(&line.sentence));
+        out.push_str(&format!("- **{about}**: {sentence}{taken} {}\n", escape(&line.evidence)));
+    }
+    out.push_str(&table(set));
+    let findings = told::findings(set);
+    if !findings.is_empty() {
+        out.push_str("\n## Findings\n\n");
+    }
+    for finding in findings {
+        let about = match finding.about.as_slice() {
+            [] => String::new(),
+            names if names.len() > 4 => {
+                format!(" ({} and {} more)", escape(&names[0]), names.len() - 1)
+            }
+            names => format!(" ({})", escape(&names.join(", "))),
+        };
+        out.push_str(&format!("- {}: {}{about}\n", finding.weight.word(), escape(&finding.text)));
+    }
+    out.push_str("\n## Environment\n\n");
+    for (facts, names) in told::machines(set) {
+        for (what, text) in facts {
+            out.push_str(&format!("- {what}: {}\n", escape(&text)));
+        }
+        out.push_str(&format!("- records: {}\n", names.len()));
+    }
+    out.push_str("\n## Commands\n\n");
+    for member in set.members.iter().take(MOST) {
+        let command = told::command(&member.record.command);
+        let name = escape(&member.name);
+        out.push_str(&format!("- {name}, {}: {}\n", member.record.started_at, code(&command)));
+    }
+    out
+}
+
+const HEAD: &str = "\n| record | job | path | path taken | load | throughput | IOPS | p50 | p99 | \
+                    p99.9 | µs/MiB | % of ceiling |\n\
+                    | --- | --- | --- | --- | --- | ---: | ---: | ---: | \
+                    ---: | ---: | ---: | ---: |\n";
+
+fn table(set: &Set) -> String {
+    let rows = rows(set);
+    let mut out = String::from(HEAD);
+    for row in rows.iter().take(MOST) {
+        out.push_str(&line(row));
+    }
+    if rows.len() > MOST {
+        let rest = rows.len() - MOST;
+        out.push_str(&format!("\n{rest} more rows: take `--format csv` or `html`.\n"));
+    }
+    out
+}
+
+fn line(row: &Row<'_>) -> String {
+    let side = row.side();
+    let total = side.latency.as_ref().map(|legs| &legs.total);
+    let proof = row.result.proof.as_ref();
+    let cells = [
+        row.member.name.clone(),
+        row.plan.name.clone(),
+        row.plan.path.choice.got.clone(),
+        proof.map_or_else(|| "not recorded".to_owned(), |proof| proof.verdict.words.clone()),
+        row.load(),
+        row.rate(),
+        iops(side.iops),
+        maybe_time(total.map(|summary| summary.p50_ns)),
+        maybe_time(total.map(|summary| summary.p99_ns)),
+        maybe_time(total.map(|summary| summary.p99_9_ns)),
+        row.result.cpu.us_per_mib.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.1}")),
+        ceilings::cell(side.of_ceiling.as_ref()),
+    ];
+    let cells = cells.map(|cell| escape(&cell));
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// Text that Markdown shows as it is, in tables too: what it could take for markup or HTML is
+/// escaped, and a line end becomes a blank.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '~' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// A code span that any text fits into: its fence is longer than every run of backquotes in it
+/// (CommonMark 0.31, section 6.1).
+fn code(text: &str) -> String {
+    let text = text.replace(['\n', '\r'], " ");
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    format!("{fence} {text} {fence}")
+}

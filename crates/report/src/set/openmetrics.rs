@@ -1,0 +1,169 @@
+//! OpenMetrics text, version 1.0.0 (the specification of that name, section "Text format"): one
+//! family after another, its metadata first, counters and units named as it asks.
+
+use gpuio_stat::Summary;
+
+use super::Set;
+use super::axes::axes;
+use super::rows::{Row, rows};
+
+/// How the text begins.
+pub(super) const MARK: &str = "# TYPE gpuio_run info";
+
+/// A family of gauges.
+struct Gauge {
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    value: fn(&Row<'_>) -> Option<f64>,
+}
+
+const GAUGES: &[Gauge] = &[
+    Gauge {
+        name: "gpuio_throughput_bytes_per_second",
+        unit: "bytes_per_second",
+        help: "Bytes per second until the last worker was done.",
+        value: |row| Some(row.side().bytes_per_s),
+    },
+    Gauge {
+        name: "gpuio_operations_per_second",
+        unit: "per_second",
+        help: "I/Os per second over the same time.",
+        value: |row| Some(row.side().iops),
+    },
+    Gauge {
+        name: "gpuio_moved_bytes",
+        unit: "bytes",
+        help: "Bytes of the I/Os that landed.",
+        value: |row| Some(crate::number::float(row.side().bytes)),
+    },
+    Gauge {
+        name: "gpuio_failed_operations",
+        unit: "operations",
+        help: "I/Os that failed.",
+        value: |row| Some(crate::number::float(row.side().failed)),
+    },
+    Gauge {
+        name: "gpuio_of_ceiling_ratio",
+        unit: "ratio",
+        help: "Throughput over that of the lowest ceiling found.",
+        value: |row| row.side().of_ceiling.as_ref().map(|of| of.percent / 100.0),
+    },
+    Gauge {
+        name: "gpuio_cpu_seconds_per_mebibyte",
+        unit: "seconds_per_mebibyte",
+        help: "CPU time of the job per MiB moved, both directions together.",
+        value: |row| row.result.cpu.us_per_mib.map(|cost| cost / 1e6),
+    },
+    Gauge {
+        name: "gpuio_path_as_asked",
+        unit: "",
+        help: "1 where witnesses say that the bytes took the path asked for, else 0.",
+        value: |row| row.result.proof.as_ref().map(|proof| f64::from(u8::from(proof.as_asked))),
+    },
+];
+
+/// Its label, and where its value is.
+type Quantile = (&'static str, fn(&Summary) -> u64);
+
+/// The quantiles of the latency summaries.
+const QUANTILES: &[Quantile] = &[
+    ("0.5", |s| s.p50_ns),
+    ("0.9", |s| s.p90_ns),
+    ("0.99", |s| s.p99_ns),
+    ("0.999", |s| s.p99_9_ns),
+    ("0.9999", |s| s.p99_99_ns),
+];
+
+pub(super) fn render(set: &Set) -> String {
+    let rows = rows(set);
+    let labels = labels(set, &rows);
+    let mut out = runs(set);
+    for gauge in GAUGES {
+        head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
+        for (row, labels) in rows.iter().zip(&labels) {
+            if let Some(value) = (gauge.value)(row).filter(|value| value.is_finite()) {
+                out.push_str(&format!("{}{{{labels}}} {value}\n", gauge.name));
+            }
+        }
+    }
+    const NAME: &str = "gpuio_latency_seconds";
+    head(&mut out, NAME, "summary", "seconds", "Latency of the I/Os, due until landed.");
+    for (row, labels) in rows.iter().zip(&labels) {
+        let Some(legs) = &row.side().latency else { continue };
+        let total = &legs.total;
+        for (quantile, value) in QUANTILES {
+            let value = crate::number::float(value(total)) / 1e9;
+            out.push_str(&format!("{NAME}{{{labels},quantile=\"{quantile}\"}} {value}\n"));
+        }
+        let sum = total.mean_ns * crate::number::float(total.count) / 1e9;
+        out.push_str(&format!("{NAME}_count{{{labels}}} {}\n", total.count));
+        out.push_str(&format!("{NAME}_sum{{{labels}}} {sum}\n"));
+    }
+    out.push_str("# EOF\n");
+    out
+}
+
+fn head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
+    out.push_str(&format!("# TYPE {name} {kind}\n"));
+    if !unit.is_empty() {
+        out.push_str(&format!("# UNIT {name} {unit}\n"));
+    }
+    out.push_str(&format!("# HELP {name} {help}\n"));
+}
+
+/// One sample per record: the tool, the time, and how it ended.
+fn runs(set: &Set) -> String {
+    let mut out = format!("{MARK}\n# HELP gpuio_run The records that the samples are from.\n");
+    for (nth, member) in set.members.iter().enumerate() {
+        let record = &member.record;
+        let software = if record.plan.software_gpu { "1" } else { "0" };
+        let ended = crate::format::csv::ended_word(record.ended);
+        let number = nth.to_string();
+        let labels = [
+            ("record", member.name.as_str()),
+            ("record_number", &number),
+            ("tool", &record.tool.name),
+            ("version", &record.tool.version),
+            ("started_at", &record.started_at),
+            ("ended", ended),
+            ("software_gpu", software),
+        ];
+        out.push_str(&format!("gpuio_run_info{{{}}} 1\n", written(&labels)));
+    }
+    out
+}
+
+/// The labels of each row: its places on all axes, and the numbers that make it unique.
+fn labels(set: &Set, rows: &[Row<'_>]) -> Vec<String> {
+    let axes = axes(set);
+    let keys: Vec<String> = axes.iter().map(|axis| label_name(&axis.key)).collect();
+    let of = |row: &Row<'_>| {
+        let places: Vec<String> = axes.iter().map(|axis| axis.place(row).0).collect();
+        let number = row.nth.to_string();
+        let mut labels: Vec<(&str, &str)> =
+            keys.iter().map(String::as_str).zip(places.iter().map(String::as_str)).collect();
+        labels.push(("record_number", &number));
+        written(&labels)
+    };
+    rows.iter().map(of).collect()
+}
+
+/// A name of letters, digits and low lines that begins with a letter; a sweep's own keys are marked
+/// so that none can meet ours.
+fn label_name(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = key.chars().map(plain).collect();
+    match name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => name,
+        false => format!("axis_{name}"),
+    }
+}
+
+fn written(labels: &[(&str, &str)]) -> String {
+    let one = |(name, value): &(&str, &str)| {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        format!("{name}=\"{value}\"")
+    };
+    labels.iter().map(one).collect::<Vec<String>>().join(",")
+}

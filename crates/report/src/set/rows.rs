@@ -1,0 +1,60 @@
+//! What a set is shown by: one row per record, job and direction.
+
+use gpuio_record::{DirectionResult, JobPlan, JobResult, Record};
+
+use super::{Member, Set};
+use crate::number;
+use crate::workload::{Direction, blocks_short, directions, jobs, rw_of};
+
+/// One direction of a job of a record.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    /// Index into [`Set::members`].
+    pub(super) nth: usize,
+    /// Index of the job in its record.
+    pub(super) job: usize,
+    pub(super) member: &'a Member,
+    pub(super) plan: &'a JobPlan,
+    pub(super) result: &'a JobResult,
+    pub(super) direction: Direction,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn record(&self) -> &'a Record {
+        &self.member.record
+    }
+
+    pub(super) fn side(&self) -> &'a DirectionResult {
+        self.direction.of(self.result)
+    }
+
+    /// The load in few words: `randread 4K, 2×32`.
+    pub(super) fn load(&self) -> String {
+        let rw = rw_of(self.plan, self.direction);
+        let block = blocks_short(&self.plan.blocks);
+        format!("{rw} {block}, {}×{}", self.plan.threads, self.plan.depth)
+    }
+
+    /// The rate as people read it.
+    pub(super) fn rate(&self) -> String {
+        number::throughput(self.side().bytes_per_s)
+    }
+}
+
+/// All rows, in the order of members, jobs and directions.
+pub(super) fn rows(set: &Set) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    for (nth, member) in set.members.iter().enumerate() {
+        for (job, (plan, result)) in jobs(&member.record).enumerate() {
+            for direction in directions(plan) {
+                rows.push(Row { nth, job, member, plan, result, direction: *direction });
+            }
+        }
+    }
+    rows
+}
+
+/// Whether any record is of the software GPU.
+pub(super) fn software(set: &Set) -> bool {
+    set.members.iter().any(|member| member.record.plan.software_gpu)
+}

@@ -1,0 +1,333 @@
+//! The page in a real Chromium, without a window: it opens without errors or requests, plots are
+//! drawn, tool tips and filters answer, and its numbers are the record's.
+//!
+//! Where no Chromium is installed the tests say so and are skipped. `GPUIO_CHROMIUM` names one that
+//! is not in the path.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use gpuio_record::Record;
+use gpuio_report::set::{Member, Set, find_set_format};
+use serde_json::Value;
+
+use crate::records;
+
+/// A page takes seconds, on a busy machine some more.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A browser, or `None` where there is none.
+fn browser() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("GPUIO_CHROMIUM") {
+        return Some(PathBuf::from(named));
+    }
+    let path = std::env::var_os("PATH")?;
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    let all: Vec<PathBuf> =
+        std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).collect();
+    all.into_iter().find(|file| file.is_file())
+}
+
+/// A member for each record, named by number.
+fn set(records: Vec<Record>) -> Set {
+    let member = |(nth, record)| Member { name: format!("run-{nth}"), record, at: Vec::new() };
+    Set {
+        title: "a page".to_owned(),
+        members: records.into_iter().enumerate().map(member).collect(),
+        ..Set::default()
+    }
+}
+
+fn page(set: &Set) -> String {
+    (find_set_format("html").unwrap().render)(set)
+}
+
+/// Watches from the first moment on.
+const WATCH: &str = "<head><script>
+window.seen = [];
+addEventListener('error', (event) => seen.push(`error: ${event.message} ${event.lineno}`), true);
+addEventListener('unhandledrejection', (event) => seen.push(`rejected: ${event.reason}`));
+document.addEventListener('securitypolicyviolation',
+  (event) => seen.push(`refused: ${event.violatedDirective} ${event.blockedURI}`));
+</script>";
+
+/// Keeps the table as it was written, before the page's scripts draw it anew.
+const KEEP: &str = "<script>
+window.cells = () => [...document.querySelectorAll('#rows tbody tr')].map((row) =>
+  [...row.cells].map((cell) => cell.textContent));
+window.written = cells();
+</script><script type=\"application/json\" id=\"figures\">";
+
+/// Opens the page, runs `steps` (which fill `out`), and gives `out` with what was seen meanwhile.
+fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}"));
+    std::fs::create_dir_all(&dir).unwrap();
+    let end = format!(
+        "<script>setTimeout(async () => {{ const out = {{}};
+         try {{ {steps} }} catch (error) {{ seen.push(`step: ${{error}} ${{error.stack}}`); }}
+         out.seen = seen;
+         out.requests = performance.getEntriesByType('resource').map((entry) => entry.name);
+         const made = document.createElement('pre');
+         made.id = 'out';
+         made.textContent = btoa(unescape(encodeURIComponent(JSON.stringify(out))));
+         document.body.append(made); }}, 1500);</script></body>\n</html>"
+    );
+    let html = html
+        .replacen("<head>", WATCH, 1)
+        .replacen("<script type=\"application/json\" id=\"figures\">", KEEP, 1)
+        .replacen("</body>\n</html>", &end, 1);
+    let file = dir.join("page.html");
+    std::fs::write(&file, html).unwrap();
+    let mut command = Command::new(browser);
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args(["--virtual-time-budget=15000", "--window-size=1300,1000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", dir.join("profile").display()))
+        .arg(format!("file://{}", file.display()))
+        .stderr(Stdio::null());
+    let dom = finish(&mut command, &dir.join("dom.html"));
+    let told = dom.split("<pre id=\"out\">").nth(1).and_then(|rest| rest.split('<').next());
+    let told = told.unwrap_or_else(|| panic!("{command:?} gave no answer"));
+    serde_json::from_slice(&unbase64(told)).unwrap()
+}
+
+/// Runs the browser to its end, or kills it and fails when it hangs.
+fn finish(command: &mut Command, into: &Path) -> String {
+    let mut child = command.stdout(std::fs::File::create(into).unwrap()).spawn().unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{command:?} hangs");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    String::from_utf8_lossy(&std::fs::read(into).unwrap()).into_owned()
+}
+
+fn unbase64(text: &str) -> Vec<u8> {
+    let mut bits = 0u32;
+    let mut held = 0;
+    let mut out = Vec::new();
+    for letter in text.bytes() {
+        let six = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => continue,
+        };
+        bits = (bits << 6) | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push(u8::try_from(bits >> held & 0xff).unwrap());
+        }
+    }
+    out
+}
+
+/// Runs `test` with a browser, or says that there is none.
+fn with_browser(test: impl FnOnce(&Path)) {
+    match browser() {
+        Some(browser) => test(&browser),
+        None => println!(
+            "SKIPPED: no Chromium in the path; install the package chromium, or name one in \
+             GPUIO_CHROMIUM"
+        ),
+    }
+}
+
+fn nothing_wrong(out: &Value) {
+    assert_eq!(out["seen"], Value::Array(Vec::new()), "{out:#}");
+    assert_eq!(out["requests"], Value::Array(Vec::new()), "{out:#}");
+}
+
+fn all_records() -> Vec<Record> {
+    vec![
+        records::host_quick(),
+        records::staged_in_trouble(),
+        records::software(),
+        records::many_jobs(),
+        records::ceilings(),
+    ]
+}
+
+/// Counts inked pixels of each canvas.
+const INKED: &str = "gpuio.page.drawAll();
+await new Promise((done) => setTimeout(done, 500));
+out.ink = [...document.querySelectorAll('figure.plot canvas')].map((canvas) => {
+  const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let inked = 0;
+  for (let at = 3; at < all.length; at += 4) if (all[at]) inked += 1;
+  return inked;
+});
+out.bars = document.querySelectorAll('.bars rect').length;
+out.heat = document.querySelectorAll('.heat td').length;
+out.table = cells();
+out.written = written;
+out.rates = gpuio.data.columns.get('rate').values;
+out.p99 = gpuio.data.columns.get('p99').values;";
+
+#[test]
+fn it_opens_without_requests_and_its_numbers_are_the_records() {
+    with_browser(|browser| {
+        let set = set(all_records());
+        let out = open(browser, "numbers", &page(&set), INKED);
+        nothing_wrong(&out);
+        let ink = out["ink"].as_array().unwrap();
+        assert!(ink.len() >= 7, "{ink:?}");
+        assert!(ink.iter().all(|inked| inked.as_u64().unwrap() > 1000), "{ink:?}");
+        assert!(out["bars"].as_u64().unwrap() > 2 && out["heat"].as_u64().unwrap() > 3, "{out:#}");
+        // What the scripts draw is, cell for cell, what was written.
+        assert_eq!(out["table"], out["written"]);
+        let (rates, p99) = figures(&set);
+        assert_eq!(serde_json::from_value::<Vec<f64>>(out["rates"].clone()).unwrap(), rates);
+        assert_eq!(serde_json::from_value::<Vec<Option<f64>>>(out["p99"].clone()).unwrap(), p99);
+    });
+}
+
+/// Bytes per second and 99th percentiles in the order of rows.
+fn figures(set: &Set) -> (Vec<f64>, Vec<Option<f64>>) {
+    let mut rates = Vec::new();
+    let mut p99 = Vec::new();
+    for member in &set.members {
+        for (plan, job) in member.record.plan.jobs.iter().zip(&member.record.jobs) {
+            let reads = (plan.read_percent > 0).then_some(&job.read);
+            let writes = (plan.read_percent < 100).then_some(&job.write);
+            for side in [reads, writes].into_iter().flatten() {
+                rates.push(side.bytes_per_s);
+                #[expect(clippy::cast_precision_loss, reason = "far below 2^53 ns")]
+                p99.push(side.latency.as_ref().map(|legs| legs.total.p99_ns as f64));
+            }
+        }
+    }
+    (rates, p99)
+}
+
+/// The scripts' own rounding is that of crate `gpuio-units`, ties included.
+#[test]
+fn scripts_print_numbers_as_the_program_does() {
+    with_browser(|browser| {
+        let mut values: Vec<f64> = vec![0.0, 0.5, 1023.4, 1023.5, 1024.0, 999.5, 9.995, 99.95];
+        values.extend([1125.0, 1135.0, 12_250.0, 12_350.0, 1.125 * 1024.0, 2.625 * 1_048_576.0]);
+        values.extend((0..400).map(|n| 1.37f64.powi(n % 90) * f64::from(n + 1) / 7.0));
+        let record = records::host_quick();
+        let html = page(&set(vec![record]));
+        let units = ["B/s", "1/s", "ns", "cores"];
+        let steps = format!(
+            "out.printed = {}.map((unit) => {}.map((value) => gpuio.format.print(unit, value)));",
+            serde_json::to_string(&units).unwrap(),
+            serde_json::to_string(&values).unwrap()
+        );
+        let out = open(browser, "format", &html, &steps);
+        nothing_wrong(&out);
+        let printed: Vec<Vec<String>> = serde_json::from_value(out["printed"].clone()).unwrap();
+        let rules: [fn(f64) -> String; 4] = [
+            gpuio_units::human_rate,
+            |value| gpuio_units::human_count(value).replace(' ', ""),
+            gpuio_units::human_ns,
+            gpuio_units::human_count,
+        ];
+        for (rule, printed) in rules.iter().zip(printed) {
+            let ours: Vec<String> = values.iter().map(|value| rule(*value)).collect();
+            assert_eq!(printed, ours);
+        }
+    });
+}
+
+const ANSWERS: &str = "gpuio.page.drawAll();
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+await wait(200);
+const plot = document.querySelector('figure.plot .canvas');
+plot.focus();
+plot.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
+out.keyTip = document.getElementById('tip').textContent;
+out.said = document.getElementById('say').textContent;
+plot.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+out.tipGone = document.getElementById('tip').hidden;
+out.before = cells().length;
+const box = [...document.querySelectorAll('.chip')].find((chip) => chip.dataset.path === 'host');
+box.querySelector('input').click();
+out.after = cells().length;
+out.hosts = cells().filter((row) => row[1] === 'host').length;
+box.querySelector('input').click();
+const head = document.querySelector('th[data-key=\"rate\"] button');
+head.click();
+out.sorted = [...document.querySelectorAll('#rows tbody tr')].map((row) =>
+  Number(row.cells[4].title));
+document.getElementById('theme').click();
+out.light = document.documentElement.dataset.theme;
+document.getElementById('theme').click();
+out.dark = document.documentElement.dataset.theme;
+await wait(300);
+document.querySelector('.plot details').open = true;
+await wait(100);
+out.plotTable = document.querySelector('.plot details table').rows.length;
+out.csv = gpuio.page.csv().split('\\n').length;
+const packed = document.getElementById('records').textContent;
+const stream = new Blob([gpuio.page.bytes(packed)]).stream();
+out.records = await new Response(stream.pipeThrough(new DecompressionStream('gzip'))).text();";
+
+#[test]
+fn tips_filters_order_theme_and_files_answer() {
+    with_browser(|browser| {
+        let set = set(all_records());
+        let out = open(browser, "answers", &page(&set), ANSWERS);
+        nothing_wrong(&out);
+        let tip = out["keyTip"].as_str().unwrap();
+        assert!(tip.contains("/s"), "no rate in the tip: {tip}");
+        assert!(out["said"].as_str().unwrap().contains("/s"), "{out:#}");
+        assert_eq!(out["tipGone"], true);
+        let rows = figures(&set).0.len();
+        assert_eq!(out["before"], rows);
+        assert!(out["after"].as_u64().unwrap() < rows as u64, "{}", out["after"]);
+        assert_eq!(out["hosts"], 0);
+        let sorted: Vec<f64> = serde_json::from_value(out["sorted"].clone()).unwrap();
+        assert!(sorted.is_sorted_by(|a, b| a >= b), "{sorted:?}");
+        assert_eq!((&out["light"], &out["dark"]), (&"light".into(), &"dark".into()));
+        assert!(out["plotTable"].as_u64().unwrap() > 1);
+        assert_eq!(out["csv"], rows + 2);
+        // As text, since a script's numbers lose digits above 2^53.
+        let packed: Vec<Value> = serde_json::from_str(out["records"].as_str().unwrap()).unwrap();
+        assert_eq!(packed.len(), set.members.len());
+        for (packed, member) in packed.iter().zip(&set.members) {
+            let record: Record = serde_json::from_value(packed["record"].clone()).unwrap();
+            assert!(record == member.record, "{} is another record", member.name);
+        }
+    });
+}
+
+#[test]
+fn a_hostile_record_runs_nothing() {
+    with_browser(|browser| {
+        let hostile = "</script><script>window.caught=1</script><img src=x onerror=caught=2>\"'>";
+        let mut record = records::many_jobs();
+        for (plan, job) in record.plan.jobs.iter_mut().zip(&mut record.jobs) {
+            plan.name = format!("{hostile}{}", plan.name);
+            job.name.clone_from(&plan.name);
+            plan.path.choice.got = hostile.to_owned();
+        }
+        record.command = vec![hostile.to_owned()];
+        record.started_at = hostile.to_owned();
+        record.plan_text = hostile.to_owned();
+        record.host.cpu.model = Some(hostile.to_owned());
+        record.warnings[..].iter_mut().for_each(|warning| warning.text = hostile.to_owned());
+        let mut set = set(vec![record.clone(), record]);
+        set.title = hostile.to_owned();
+        set.members[0].at = vec![(hostile.to_owned(), hostile.to_owned())];
+        set.left_out = vec![hostile.to_owned()];
+        set.topology = Some(
+            "<svg xmlns='http://www.w3.org/2000/svg' onload='caught=3'><text>x</text></svg>".into(),
+        );
+        let steps = format!("{INKED} out.caught = window.caught || 0; out.title = document.title;");
+        let out = open(browser, "hostile", &page(&set), &steps);
+        assert_eq!(out["seen"], Value::Array(Vec::new()), "{out:#}");
+        assert_eq!(out["caught"], 0);
+        assert_eq!(out["title"], hostile);
+        assert_eq!(out["table"], out["written"]);
+    });
+}

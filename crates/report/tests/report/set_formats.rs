@@ -1,0 +1,215 @@
+//! The formats of sets, by rules that need no browser.
+
+use std::process::Command;
+
+use gpuio_report::set::{Member, SET_FORMATS, Set, find_set_format, fio_files};
+use serde_json::Value;
+
+use crate::records;
+
+fn set() -> Set {
+    let all = [records::host_quick(), records::staged_in_trouble(), records::ceilings()];
+    let member = |(nth, record)| Member {
+        name: format!("run-{nth}"),
+        record,
+        at: vec![("bs".to_owned(), "1M".to_owned()), ("na me".to_owned(), "a\"b\\".to_owned())],
+    };
+    Set {
+        title: "three records".to_owned(),
+        members: all.into_iter().enumerate().map(member).collect(),
+        ..Set::default()
+    }
+}
+
+fn render(name: &str, set: &Set) -> String {
+    (find_set_format(name).unwrap().render)(set)
+}
+
+#[test]
+fn every_text_bears_its_mark_and_ends_its_line() {
+    for format in SET_FORMATS {
+        for set in [set(), Set { title: "none".to_owned(), ..Set::default() }] {
+            let text = (format.render)(&set);
+            let head: String = text.chars().take(2000).collect();
+            let empty_fio = set.members.is_empty() && format.name == "fio-json";
+            assert!(head.contains(format.mark) || empty_fio, "{}: {head}", format.name);
+            assert!(text.ends_with('\n'), "{}", format.name);
+        }
+    }
+}
+
+#[test]
+fn markdown() {
+    insta::assert_snapshot!(render("markdown", &set()));
+}
+
+#[test]
+fn the_page_holds_no_address_to_fetch_from() {
+    let page = render("html", &set());
+    let own = page
+        .replace("http://www.w3.org/2000/svg", "")
+        .replace("https://github.com/leeoniya/uPlot", "");
+    for word in [
+        "http://",
+        "https://",
+        "@import",
+        "src=\"/",
+        "fetch(",
+        "XMLHttpRequest",
+        "innerHTML",
+        "eval(",
+    ] {
+        let places: Vec<&str> =
+            own.match_indices(word).map(|(at, _)| &own[at..(at + 60).min(own.len())]).collect();
+        assert!(places.is_empty(), "{word}: {places:?}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+/// Every GPU against every drive is in the page's data, by the names that the kernel and the driver
+/// have.
+#[test]
+fn rows_tell_their_gpu_and_their_drive() {
+    let mut set = set();
+    let mut other = records::staged_in_trouble();
+    other.plan.jobs.iter_mut().for_each(|job| job.gpus.truncate(1));
+    other.storage[0].device.as_mut().unwrap().name = "nvme1n1".to_owned();
+    set.members.push(Member { name: "other".to_owned(), record: other, at: Vec::new() });
+    let page = render("html", &set);
+    let block = page.split("id=\"figures\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let figures: Value = serde_json::from_str(block).unwrap();
+    let words = |key: &str| {
+        let axes = figures["axes"].as_array().unwrap();
+        let axis = axes.iter().find(|axis| axis["key"] == key).unwrap();
+        let last = figures["rows"].as_u64().unwrap() as usize - 1;
+        let at = axis["of"][last].as_u64().unwrap() as usize;
+        (axis["words"].as_array().unwrap().len(), axis["words"][at].clone())
+    };
+    assert_eq!(words("drive"), (2, "nvme1n1".into()));
+    assert_eq!(words("gpu"), (3, "GPU 0".into()), "none, GPU 0+GPU 1, GPU 0");
+    assert_eq!(words("na me").1, "-", "no place in the sweep");
+}
+
+#[test]
+fn what_is_too_large_is_left_out_and_said() {
+    let mut set = set();
+    let whole = render("html", &set);
+    set.embed_limit = Some(1000);
+    let short = render("html", &set);
+    let packed = |page: &str| page.split("id=\"records\">").nth(1).unwrap().find('<').unwrap();
+    assert!(packed(&whole) > 1000);
+    assert_eq!(packed(&short), 0);
+    assert!(short.contains("report --embed-limit"));
+}
+
+#[test]
+fn csv_has_a_line_per_row_with_record_and_axes_at_its_end() {
+    let set = set();
+    let text = render("csv", &set);
+    let mut lines = text.lines();
+    let head = lines.next().unwrap();
+    assert!(head.ends_with("run_ended,record,axis_bs,axis_na me"), "{head}");
+    let rows = lines.count();
+    let one: usize = set
+        .members
+        .iter()
+        .map(|member| {
+            (gpuio_report::find("csv").unwrap().render)(&member.record).lines().count() - 1
+        })
+        .sum();
+    assert_eq!(rows, one);
+}
+
+#[test]
+fn fio_json_has_the_fields_that_plotting_tools_ask_for() {
+    let set = set();
+    let value: Value = serde_json::from_str(&render("fio-json", &set)).unwrap();
+    let jobs = value["jobs"].as_array().unwrap();
+    let all: usize = set.members.iter().map(|member| member.record.jobs.len()).sum();
+    assert_eq!(jobs.len(), all);
+    for job in jobs {
+        for option in ["rw", "bs", "iodepth", "numjobs"] {
+            assert!(job["job options"][option].is_string(), "{option}");
+        }
+        for key in ["usr_cpu", "sys_cpu", "latency_ns", "latency_us", "latency_ms"] {
+            assert!(!job[key].is_null(), "{key}");
+        }
+        let classes = ["latency_ns", "latency_us", "latency_ms"].iter();
+        let sum: f64 = classes
+            .flat_map(|unit| job[*unit].as_object().unwrap().values())
+            .map(|share| share.as_f64().unwrap())
+            .sum();
+        assert!((sum - 100.0).abs() < 1e-6, "{sum}");
+    }
+    let first = &set.members[0].record.jobs[0].read;
+    assert_eq!(jobs[0]["read"]["iops"], first.iops);
+    assert_eq!(jobs[0]["read"]["lat_ns"]["mean"], first.latency.as_ref().unwrap().total.mean_ns);
+    let files = fio_files(&set);
+    assert_eq!(files.len(), all);
+    let mut names: Vec<&String> = files.iter().map(|(name, _)| name).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all, "a file per job");
+}
+
+/// The samples of a family stand together behind its metadata, and the end is marked.
+#[test]
+fn openmetrics_keeps_to_its_grammar() {
+    let text = render("openmetrics", &set());
+    assert!(text.ends_with("# EOF\n"));
+    let mut family = String::new();
+    let mut seen: Vec<String> = Vec::new();
+    for line in text.lines().take_while(|line| *line != "# EOF") {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            family = rest.split(' ').next().unwrap().to_owned();
+            assert!(!seen.contains(&family), "{family} twice");
+            seen.push(family.clone());
+        } else if let Some(rest) = line.strip_prefix("# UNIT ") {
+            let (name, unit) = rest.split_once(' ').unwrap();
+            assert!(name == family && name.ends_with(unit), "{line}");
+        } else if !line.starts_with("# HELP ") {
+            assert!(line.starts_with(&family), "{line} in {family}");
+            let value = line.rsplit(' ').next().unwrap();
+            assert!(value.parse::<f64>().unwrap().is_finite(), "{line}");
+        }
+    }
+    assert!(text.contains("axis_na_me=") || text.contains("na_me=\"a\\\"b\\\\\""), "{text}");
+}
+
+/// Prometheus' own parser, where Python has it.
+#[test]
+fn openmetrics_is_read_by_the_client_library() {
+    const READ: &str = "
+import sys
+try:
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
+except ImportError:
+    sys.exit(77)
+families = {family.name: family for family in read(sys.stdin.read())}
+assert families['gpuio_throughput_bytes_per_second'].type == 'gauge'
+assert families['gpuio_latency_seconds'].type == 'summary'
+print(sum(len(family.samples) for family in families.values()))
+";
+    let python = std::env::var_os("GPUIO_PYTHON").unwrap_or_else(|| "python3".into());
+    let text = render("openmetrics", &set());
+    let child = Command::new(&python)
+        .args(["-c", READ])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        println!("SKIPPED: there is no python3; GPUIO_PYTHON names another");
+        return;
+    };
+    // A Python without the library ends before it reads.
+    let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    if output.status.code() == Some(77) {
+        println!("SKIPPED: this Python has no prometheus_client (pip install prometheus_client)");
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let samples: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#')).count();
+    assert_eq!(samples, lines);
+}
