@@ -3,7 +3,7 @@
 use gpuio_record::Expected;
 use serde::Serialize;
 
-use crate::{Filled, Flow, Limit, Network, fill};
+use crate::{Filled, Flow, Limit, Network, Use, fill};
 
 /// What every stream, and all together, should reach.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,6 +56,27 @@ pub(crate) fn expectation(network: &Network, mut laid: Vec<Laid>) -> Expectation
 }
 
 impl Laid {
+    /// Counts a part that one byte of the stream keeps busy for a time, unless it is none.
+    pub(crate) fn uses(
+        &mut self,
+        network: &mut Network,
+        (key, name): (&str, &str),
+        busy_s_per_byte: f64,
+        figure: String,
+    ) {
+        if busy_s_per_byte > 0.0 {
+            let part = network.part(key, name);
+            self.flow.uses.push(Use { part, busy_s_per_byte, figure });
+        }
+    }
+
+    /// Adds a note once.
+    pub(crate) fn note(&mut self, note: &str) {
+        if !self.notes.iter().any(|known| known == note) {
+            self.notes.push(note.to_owned());
+        }
+    }
+
     /// Little's law: no more I/Os per second than are under way over the time each takes.
     fn bound_by_depth(&mut self, floor: Option<f64>) {
         let Some(depth) = self.in_flight else { return };

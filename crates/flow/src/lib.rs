@@ -10,6 +10,7 @@
 //!
 //! Pure: nothing here reads the system or a clock, or prints.
 
+mod drive;
 mod expectation;
 mod figures;
 mod fill;
@@ -17,6 +18,7 @@ mod ini;
 pub mod link;
 mod machine;
 mod network;
+pub mod paper;
 mod raid;
 mod server;
 mod stream;

@@ -8,7 +8,7 @@ use gpuio_record::Towards;
 use gpuio_record::facts::{Machine, MountKind};
 
 use crate::expectation::{Laid, expectation};
-use crate::{End, Expectation, Figures, Io, Load, Network, Storage, Stream, Use};
+use crate::{End, Expectation, Figures, Io, Load, Network, Storage, Stream};
 
 /// What each stream should reach on this machine while all of them run, and all together.
 ///
@@ -121,14 +121,6 @@ impl Load {
 }
 
 impl Layer<'_> {
-    /// Counts a part that one byte of the stream keeps busy for a time, unless it is none.
-    fn uses(&mut self, laid: &mut Laid, (key, name): (&str, &str), busy: f64, figure: String) {
-        if busy > 0.0 {
-            let part = self.network.part(key, name);
-            laid.flow.uses.push(Use { part, busy_s_per_byte: busy, figure });
-        }
-    }
-
     /// The leg between host memory and the end, and memory itself.
     fn end(&mut self, stream: &Stream, laid: &mut Laid) {
         let bounce = stream.by == crate::By::Host;
@@ -153,7 +145,7 @@ impl Layer<'_> {
             Some((rate, source)) => {
                 let rate_text = gpuio_units::human_decimal_rate(rate);
                 let figure = format!("{rate_text} ({source})");
-                self.uses(laid, ("memory", "host memory"), touches / rate, figure);
+                laid.uses(&mut self.network, ("memory", "host memory"), touches / rate, figure);
             }
             None => laid.note("Host memory is not counted."),
         }

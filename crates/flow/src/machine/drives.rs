@@ -1,14 +1,11 @@
 //! Drives, alone and in arrays.
 
-use gpuio_record::Towards;
 use gpuio_record::facts::{BlockDevice, BlockKind};
 
 use super::{Layer, Source};
-use crate::expectation::{IOS, Laid};
-use crate::{DriveFigures, Io, Level, Load, Pattern, Stream, link};
-
-/// Below this a drive's I/Os per second may bound it, in bytes.
-const SMALL: u64 = 128 << 10;
+use crate::drive::{Asked, lay_drive};
+use crate::expectation::Laid;
+use crate::{Level, Load, Stream, link};
 
 /// Deeper stacks than anybody builds.
 const DEEPEST: u32 = 16;
@@ -91,7 +88,14 @@ impl Layer<'_> {
         let name = &device.facts.name;
         let model = device.facts.model.as_deref().map(str::trim);
         match self.figures.drive(name, model) {
-            Some(figures) => self.flash(name, figures, load, stream, laid),
+            Some(figures) => {
+                let asked = Asked {
+                    towards: stream.towards,
+                    pattern: stream.pattern,
+                    block_bytes: stream.block_bytes,
+                };
+                lay_drive(&mut self.network, name, figures, (load, asked), laid);
+            }
             None => {
                 let model = model.unwrap_or("a drive whose model is not known");
                 laid.missing.push(format!(
@@ -105,65 +109,6 @@ impl Layer<'_> {
             out: load.reads.bytes,
             into: load.writes.bytes,
         })
-    }
-
-    /// The drive's own limits by bytes and by commands.
-    fn flash(
-        &mut self,
-        name: &str,
-        figures: &DriveFigures,
-        load: Load,
-        stream: &Stream,
-        laid: &mut Laid,
-    ) {
-        let source = &figures.source;
-        let mut rates = |io: Io, rate: Option<f64>, what: &str, laid: &mut Laid| {
-            if io.bytes <= 0.0 {
-                return;
-            }
-            match rate {
-                Some(rate) => {
-                    let text = gpuio_units::human_decimal_rate(rate);
-                    let figure = format!("{text} {what} ({source})");
-                    self.uses(laid, (&format!("drive:{name}"), name), io.bytes / rate, figure);
-                }
-                None => laid.missing.push(format!("{source} has no {what} rate for {name}")),
-            }
-        };
-        rates(load.reads, figures.read, "read", laid);
-        rates(load.writes, figures.write, "write", laid);
-        // A drive gathers sequential writes in its cache, so that its figure for random ones does
-        // not bind them; its commands per second still do.
-        let write_iops = match stream.pattern {
-            Pattern::Random => figures.write_iops,
-            Pattern::Sequential => {
-                let both = [figures.write_iops, figures.read_iops];
-                both.into_iter().flatten().max_by(f64::total_cmp)
-            }
-        };
-        let commands = format!("{name}{IOS}");
-        let key = format!("drive-ios:{name}");
-        for (io, iops, what) in
-            [(load.reads, figures.read_iops, "reads"), (load.writes, write_iops, "writes")]
-        {
-            match iops.filter(|_| io.ios > 0.0) {
-                Some(iops) => {
-                    let text = gpuio_units::human_count(iops);
-                    let figure = format!("{text} {what} per second ({source})");
-                    self.uses(laid, (&key, &commands), io.ios / iops, figure);
-                }
-                None if io.ios > 0.0 && stream.block_bytes < SMALL => {
-                    laid.missing
-                        .push(format!("{source} has no figure for {what} per second of {name}"));
-                }
-                None => {}
-            }
-        }
-        let access = match stream.towards {
-            Towards::Read => figures.read_latency_ns,
-            Towards::Write => figures.write_latency_ns,
-        };
-        laid.access(access.ok_or_else(|| format!("{source} has no access time for {name}")));
     }
 
     /// The link of a SATA or SAS drive.
@@ -181,7 +126,7 @@ impl Layer<'_> {
             let figure = format!("SATA at {gigabits}, {text} of data one way at a time");
             let bytes = load.reads.bytes + load.writes.bytes;
             let part = format!("link of {name}");
-            self.uses(laid, (&format!("sata:{name}"), &part), bytes / rate, figure);
+            laid.uses(&mut self.network, (&format!("sata:{name}"), &part), bytes / rate, figure);
             return;
         }
         let lanes = own.lanes.max(1);
@@ -191,18 +136,7 @@ impl Layer<'_> {
         let part = format!("link of {name}");
         for (bytes, way) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
             let key = format!("sas:{}:{way}", own.port);
-            self.uses(laid, (&key, &part), bytes / rate, figure.clone());
+            laid.uses(&mut self.network, (&key, &part), bytes / rate, figure.clone());
         }
-    }
-}
-
-impl Laid {
-    /// Adds a device's access time: an I/O waits for the slowest of the devices that it may ask.
-    pub(crate) fn access(&mut self, access: Result<f64, String>) {
-        self.access_ns = Some(match (self.access_ns.take(), access) {
-            (Some(Err(why)), _) | (_, Err(why)) => Err(why),
-            (Some(Ok(before)), Ok(access)) => Ok(before.max(access)),
-            (None, Ok(access)) => Ok(access),
-        });
     }
 }

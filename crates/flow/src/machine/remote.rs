@@ -65,13 +65,23 @@ impl Layer<'_> {
         let (io, what) = if reads { (load.reads, "read") } else { (load.writes, "write") };
         if let Some(rate) = rate {
             let figure = format!("{} {what} ({source})", gpuio_units::human_decimal_rate(rate));
-            self.uses(laid, (&format!("server:{key}"), &name), io.bytes / rate, figure);
+            laid.uses(
+                &mut self.network,
+                (&format!("server:{key}"), &name),
+                io.bytes / rate,
+                figure,
+            );
         }
         if let Some(iops) = iops {
             let figure =
                 format!("{} {what}s per second ({source})", gpuio_units::human_count(iops));
             let part = format!("{name}{IOS}");
-            self.uses(laid, (&format!("server-ios:{key}"), &part), io.ios / iops, figure);
+            laid.uses(
+                &mut self.network,
+                (&format!("server-ios:{key}"), &part),
+                io.ios / iops,
+                figure,
+            );
         }
         if let Some((count, each)) = server.ports {
             #[expect(clippy::cast_precision_loss, reason = "ports are few")]
@@ -79,7 +89,12 @@ impl Layer<'_> {
             let text = gpuio_units::human_decimal_rate(rate);
             let figure = format!("{count} ports, {text} on the wire ({source})");
             let key = format!("server-ports:{key}:{what}");
-            self.uses(laid, (&key, &format!("ports of {name}")), io.bytes / rate, figure);
+            laid.uses(
+                &mut self.network,
+                (&key, &format!("ports of {name}")),
+                io.bytes / rate,
+                figure,
+            );
         }
         if rate.is_none() {
             laid.missing.push(format!("{source} has no {what} rate of {name}"));
@@ -110,7 +125,7 @@ impl Layer<'_> {
                 for (bytes, way) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
                     let key = format!("port:{interface}:{way}");
                     let name = format!("port {interface}");
-                    self.uses(laid, (&key, &name), bytes / rate, figure.clone());
+                    laid.uses(&mut self.network, (&key, &name), bytes / rate, figure.clone());
                 }
             }
             None => laid.note(&format!("Port {interface} is not counted: its rate is not known.")),

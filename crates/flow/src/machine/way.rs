@@ -48,7 +48,7 @@ impl Layer<'_> {
         };
         for (bytes, way) in [(up, "up"), (down, "down")] {
             let key = format!("pcie:{}:{way}", crossed.address);
-            self.uses(laid, (&key, &name), bytes / rate, figure.clone());
+            laid.uses(&mut self.network, (&key, &name), bytes / rate, figure.clone());
         }
     }
 
@@ -144,15 +144,7 @@ impl Layer<'_> {
         let name = format!("between NUMA nodes {from} and {to}");
         for (bytes, a, b) in [(source.out, from, to), (source.into, to, from)] {
             let key = format!("nodes:{a}:{b}");
-            self.uses(laid, (&key, &name), bytes / rate, figure.clone());
-        }
-    }
-}
-
-impl Laid {
-    pub(crate) fn note(&mut self, note: &str) {
-        if !self.notes.iter().any(|known| known == note) {
-            self.notes.push(note.to_owned());
+            laid.uses(&mut self.network, (&key, &name), bytes / rate, figure.clone());
         }
     }
 }
