@@ -7,6 +7,8 @@
 #[path = "../../host/tests/tree/mod.rs"]
 mod tree;
 
+use std::sync::OnceLock;
+
 use gpuio_flow::paper::{Answer, System};
 use gpuio_flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
 use gpuio_record::facts::{ArrayFacts, BlockDevice, BlockKind, Machine};
@@ -84,8 +86,14 @@ fn of(machine: &Machine, stream: Stream) -> Expected {
     answer.streams.remove(0).expected
 }
 
-fn dgx_2() -> Machine {
-    with_array(read(DGX_2), "md23", ["nvme2n1", "nvme3n1"])
+fn dgx_2() -> &'static Machine {
+    static MACHINE: OnceLock<Machine> = OnceLock::new();
+    MACHINE.get_or_init(|| with_array(read(DGX_2), "md23", ["nvme2n1", "nvme3n1"]))
+}
+
+fn dgx_a100() -> &'static Machine {
+    static MACHINE: OnceLock<Machine> = OnceLock::new();
+    MACHINE.get_or_init(|| with_array(read(DGX_A100), "raid4", ["nvme8n1", "nvme9n1"]))
 }
 
 /// The GPU by the driver's number in the guide.
@@ -109,7 +117,6 @@ fn rows() -> Vec<Row> {
         ..row(what, printed, words, expected, bottleneck)
     };
     let bound = |row: Row| Row { bound: true, ..row };
-    let a100 = with_array(read(DGX_A100), "raid4", ["nvme8n1", "nvme9n1"]);
     let scale = seed!("powerscale").scale;
     let at = |nodes: u64| scale.iter().find(|one| one.nodes == nodes).unwrap().total.clone();
     vec![
@@ -156,14 +163,14 @@ fn rows() -> Vec<Row> {
             "DGX-2, two NVMe drives by the near switch",
             6.524658 * GIB,
             "6.524658 GiB/sec",
-            of(&dgx_2(), stream("md23", near_gpu(), Towards::Read)),
+            of(dgx_2(), stream("md23", near_gpu(), Towards::Read)),
             "nvme2n1, nvme3n1",
         ),
         row(
             "the same by the drives' figure",
             6.8e9,
             "around 3.4GB/sec each",
-            of(&dgx_2(), stream("md23", near_gpu(), Towards::Read)),
+            of(dgx_2(), stream("md23", near_gpu(), Towards::Read)),
             "nvme2n1, nvme3n1",
         ),
         row(
@@ -177,7 +184,7 @@ fn rows() -> Vec<Row> {
             "DGX A100, writes to /raid4",
             7.181430 * GIB,
             "7.181430 GiB/sec",
-            of(&a100, stream("raid4", "0000:bd:00.0", Towards::Write)),
+            of(dgx_a100(), stream("raid4", "0000:bd:00.0", Towards::Write)),
             "nvme8n1, nvme9n1",
         ),
         bound(row(
@@ -237,7 +244,7 @@ fn eight_nfs_jobs_are_bounded_by_the_server_and_what_it_delivers_is_missing() {
 
 #[test]
 fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
-    let machine = read(DGX_2);
+    let machine = dgx_2();
     let mounts = ["/mnt/nfs/ib9/data/0", "/mnt/nfs/ib8/data/0"];
     let streams: Vec<Stream> = mounts
         .iter()
@@ -248,16 +255,16 @@ fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
         })
         .collect();
     let mut figures = Figures::built_in();
-    let unknown = of_machine(&machine, &figures, &streams);
+    let unknown = of_machine(machine, &figures, &streams);
     let expected = &unknown.streams[0].expected;
     assert!(expected.unknown.as_deref().unwrap().contains("--server"), "{expected:#?}");
     figures.add_server(ServerFigures::parse("read=20GB/s,ports=2x100Gb").unwrap());
     // Both cards hang below one link of generation 3.
-    let told = of_machine(&machine, &figures, &streams);
+    let told = of_machine(machine, &figures, &streams);
     assert!((told.total.bytes_per_s.unwrap() - 14.4e9).abs() < 1e7, "{:#?}", told.total);
     assert!(told.total.bottleneck.unwrap().starts_with("link above 0000:d8:00.0"));
     figures.add_server(ServerFigures::parse("read=10GB/s,ports=2x100Gb").unwrap());
-    let told = of_machine(&machine, &figures, &streams);
+    let told = of_machine(machine, &figures, &streams);
     assert!((told.total.bytes_per_s.unwrap() - 10e9).abs() < 1e6, "{:#?}", told.total);
     assert!(
         told.streams[0].expected.bottleneck.as_deref().unwrap().starts_with("server: 10.0 GB/s")
@@ -266,7 +273,7 @@ fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
 
 #[test]
 fn a_gpu_on_another_switch_tree_has_a_bound_only() {
-    let far = of(&dgx_2(), stream("md23", "0000:e0:00.0", Towards::Read));
+    let far = of(dgx_2(), stream("md23", "0000:e0:00.0", Towards::Read));
     assert_eq!(far.bytes_per_s, None);
     assert!(far.unknown.unwrap().contains("root complex"));
     // The guide measured 3.893747 GiB/s.
