@@ -141,6 +141,19 @@ fn the_tier_that_saturates_moves_with_the_nodes() {
 }
 
 #[test]
+fn the_files_in_the_documents_are_files() {
+    let document = include_str!("../../../docs/expectation.md");
+    let files: Vec<&str> =
+        document.split("```ini\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(files.len(), 2);
+    Figures::built_in().add("docs", files[0]).unwrap();
+    let system = System::read("docs", files[1], Figures::built_in()).unwrap();
+    let answer = system.answer();
+    assert_eq!(answer.scale.len(), 4);
+    assert!(answer.total.bytes_per_s.is_some(), "{answer:#?}");
+}
+
+#[test]
 fn mistakes_in_a_description_have_line_and_column() {
     let error = |text: &str| System::read("s", text, Figures::built_in()).unwrap_err();
     assert_eq!(error("").line, 1);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use gpuio_flow::{Flow, Limit, Network, Use, fill};
+use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Flows by the parts that they use, with the seconds per byte there.
@@ -34,8 +35,8 @@ fn busy(flows: &[Flow], rates: &[f64], flow: &Flow, place: usize) -> f64 {
 proptest! {
     #[test]
     fn no_part_is_overrun_and_every_flow_ends_at_something(
-        flows in prop::collection::vec(prop::collection::vec((0_usize..6, 1_u32..1000), 1..5), 1..7),
-        own in prop::collection::vec(prop::option::of(1_000_u32..1_000_000_000), 7),
+        flows in vec(vec((0_usize..6, 1_u32..1000), 1..5), 1..7),
+        own in vec(prop::option::of(1_000_u32..1_000_000_000), 7),
     ) {
         let (network, flows) = build(6, &flows, &own);
         let filled = fill(&network, &flows);

@@ -101,33 +101,42 @@ fn near_gpu() -> &'static str {
     "0000:39:00.0"
 }
 
+fn row(
+    what: &'static str,
+    printed: f64,
+    words: &'static str,
+    expected: Expected,
+    bottleneck: &'static str,
+) -> Row {
+    Row { what, printed, words, expected, iops: false, bottleneck, bound: false }
+}
+
+/// A figure in I/Os per second.
+fn ios(row: Row) -> Row {
+    Row { iops: true, ..row }
+}
+
+fn first(answer: Answer) -> Expected {
+    answer.jobs[0].expected.clone()
+}
+
 fn rows() -> Vec<Row> {
-    let first = |answer: Answer| answer.jobs[0].expected.clone();
-    let row = |what, printed, words, expected, bottleneck| Row {
-        what,
-        printed,
-        words,
-        expected,
-        iops: false,
-        bottleneck,
-        bound: false,
-    };
-    let ios = |what, printed, words, expected, bottleneck| Row {
-        iops: true,
-        ..row(what, printed, words, expected, bottleneck)
-    };
-    let bound = |row: Row| Row { bound: true, ..row };
-    let scale = seed!("powerscale").scale;
-    let at = |nodes: u64| scale.iter().find(|one| one.nodes == nodes).unwrap().total.clone();
+    let mut rows = basics();
+    rows.extend(guides());
+    rows
+}
+
+/// "Storage Performance Basics for Deep Learning".
+fn basics() -> Vec<Row> {
     vec![
         row("one SATA SSD, reads of 1 MiB", 519e6, "519.0MB", first(seed!("single-ssd")), "sdb"),
-        ios(
+        ios(row(
             "one SATA SSD, random reads of 4 KiB",
             98.3e3,
             "98.3K iops",
             first(seed!("single-ssd-random")),
             "sdb's I/Os",
-        ),
+        )),
         row(
             "five SSDs in an eSATA box at 6 Gb/s",
             600e6,
@@ -135,30 +144,39 @@ fn rows() -> Vec<Row> {
             first(seed!("esata-box")),
             "eSATA",
         ),
-        ios(
+        ios(row(
             "the same, random reads of 4 KiB",
             140e3,
             "about 140k IOPS",
             first(seed!("esata-box-random")),
             "eSATA",
-        ),
+        )),
         row("the box at 3 Gb/s", 300e6, "about 300MB/sec", first(seed!("esata-box-3gb")), "eSATA"),
-        ios(
+        ios(row(
             "the same, random reads of 4 KiB",
             70e3,
             "half of 140k IOPS",
             first(seed!("esata-box-3gb-random")),
             "eSATA",
-        ),
+        )),
         row("one 10 GbE port", 1.2e9, "about 1.2GB/sec", first(seed!("ten-gigabit")), "one port"),
         row("two 10 GbE ports", 2.4e9, "2.4GB/sec", first(seed!("ten-gigabit-twice")), "two ports"),
-        ios(
+        ios(row(
             "one 10 GbE port, random reads of 4 KiB",
             300e3,
             "about 300k IOPS",
             first(seed!("ten-gigabit-small")),
             "one port",
-        ),
+        )),
+    ]
+}
+
+/// The guide of GPUDirect Storage, and the report on PowerScale.
+fn guides() -> Vec<Row> {
+    let bound = |row: Row| Row { bound: true, ..row };
+    let scale = seed!("powerscale").scale;
+    let at = |nodes: u64| scale.iter().find(|one| one.nodes == nodes).unwrap().total.clone();
+    vec![
         row(
             "DGX-2, two NVMe drives by the near switch",
             6.524658 * GIB,
