@@ -6,6 +6,7 @@ mod captured;
 mod cufile;
 mod driver;
 mod failure;
+mod figures;
 mod interrupt;
 mod journal;
 mod outcome;

@@ -297,3 +297,32 @@ fn speeds_of_links_have_a_decimal_where_they_need_it() {
     let words = [2500, 5000, 8000, 32_000, 64_000].map(human_transfers);
     assert_eq!(words, ["2.5 GT/s", "5 GT/s", "8 GT/s", "32 GT/s", "64 GT/s"]);
 }
+
+#[test]
+fn rates_need_their_unit_and_bits_are_not_bytes() {
+    let read = |text| crate::parse_bytes_per_second(text).map_err(|error| error.at);
+    assert_eq!(read("3.5GB/s"), Ok(3_500_000_000));
+    assert_eq!(read("3.5GB"), Ok(3_500_000_000));
+    assert_eq!(read("100Gb/s"), Ok(12_500_000_000));
+    assert_eq!(read("12GiB/s"), Ok(12 << 30));
+    assert_eq!(read("7B/s"), Ok(7));
+    assert_eq!(read("3500"), Err(4));
+    assert_eq!(read("2GBs"), Err(1));
+    assert_eq!(read(""), Err(0));
+    assert_eq!(crate::parse_count("840k"), Ok(840_000));
+    assert!(crate::parse_count("1.5").is_err());
+    assert_eq!(crate::human_decimal_rate(3.5e9), "3.50 GB/s");
+}
+
+#[test]
+fn pcie_s_generations_have_one_table() {
+    for (generation, lane) in [(1, 250_000_000), (3, 984_615_384), (6, 7_375_000_000)] {
+        let speed = crate::pcie_mega_transfers(generation).unwrap();
+        assert_eq!(crate::pcie_generation(speed), Some(generation));
+        assert_eq!(crate::pcie_bytes_per_second(speed, 1), Some(lane));
+    }
+    assert_eq!(crate::pcie_bytes_per_second(0, 16), None);
+    assert_eq!(crate::pcie_bytes_per_second(256_000, 16), None);
+    assert_eq!(crate::pcie_generation(1_000), None);
+    assert_eq!(crate::pcie_mega_transfers(0), None);
+}

@@ -1,0 +1,171 @@
+//! Servers behind a network.
+
+use gpuio_record::Towards;
+use gpuio_record::facts::{InterfaceFacts, LinkLayer, MountedStorage, NicFacts};
+
+use super::{Layer, Source};
+use crate::expectation::{IOS, Laid};
+use crate::link::{self, Transport};
+use crate::{Load, ServerFigures, Stream};
+
+/// What a port of the machine carries.
+struct PortRate {
+    bytes_per_s: f64,
+    /// The part of the bits on the wire that is data.
+    data_share: f64,
+    figure: String,
+}
+
+impl Layer<'_> {
+    pub(super) fn remote(
+        &mut self,
+        mounted: &MountedStorage,
+        load: Load,
+        stream: &Stream,
+        laid: &mut Laid,
+    ) -> Vec<Source> {
+        let machine = self.machine;
+        let nfs = mounted.nfs.as_ref();
+        let point = &mounted.mount.mount_point;
+        let interface = nfs.and_then(|nfs| nfs.interface.known());
+        let transport = nfs.and_then(|nfs| nfs.transport.as_deref()).unwrap_or("tcp");
+        let rdma = transport.starts_with("rdma");
+        let transport = if rdma { Transport::Rdma } else { Transport::Tcp };
+        let found = interface.and_then(|interface| {
+            machine.nics.iter().find_map(|nic| {
+                let one = nic.interfaces.iter().find(|one| one.name == *interface)?;
+                Some((nic, one))
+            })
+        });
+        let rate = found.and_then(|(nic, facts)| port_rate(nic, facts, transport));
+        let data_share = rate.as_ref().map_or(1.0, |rate| rate.data_share);
+        self.server_of(mounted, data_share, (load, stream), laid);
+        let Some((nic, facts)) = found else {
+            let why = nfs.and_then(|nfs| nfs.interface.why()).unwrap_or("nobody told of it");
+            laid.note(&format!("The network port to {point} is not counted: {why}."));
+            return Vec::new();
+        };
+        self.port(nic, facts, rate, load, laid)
+    }
+
+    fn server_of(
+        &mut self,
+        mounted: &MountedStorage,
+        data_share: f64,
+        (load, stream): (Load, &Stream),
+        laid: &mut Laid,
+    ) {
+        let nfs = mounted.nfs.as_ref();
+        let source = mounted.mount.source.as_str();
+        let called = nfs.map_or(source, |nfs| nfs.server.as_str());
+        let mut names = vec![source, called];
+        names.extend(nfs.and_then(|nfs| nfs.address.as_deref()));
+        let figures = self.figures;
+        match figures.server(&names) {
+            Some(server) => {
+                self.server(server, (called, data_share), (load, stream), laid);
+            }
+            None => laid
+                .missing
+                .push(format!("what server {called} delivers is not known: tell it with --server")),
+        }
+    }
+
+    fn server(
+        &mut self,
+        server: &ServerFigures,
+        (called, data_share): (&str, f64),
+        (load, stream): (Load, &Stream),
+        laid: &mut Laid,
+    ) {
+        let name = match &server.name {
+            Some(_) => format!("server {called}"),
+            None => "server".to_owned(),
+        };
+        let source = &server.source;
+        let key = server.name.as_deref().unwrap_or("*");
+        let (io, rate, iops, what) = match stream.towards {
+            Towards::Read => (load.reads, server.read, server.read_iops, "read"),
+            Towards::Write => (load.writes, server.write, server.write_iops, "write"),
+        };
+        if let Some(rate) = rate {
+            let figure = format!("{} {what} ({source})", gpuio_units::human_decimal_rate(rate));
+            let busy = io.bytes / rate;
+            laid.uses(&mut self.network, (&format!("server:{key}"), &name), busy, figure);
+        }
+        if let Some(iops) = iops {
+            let iops_text = gpuio_units::human_count(iops);
+            let figure = format!("{iops_text} {what}s per second ({source})");
+            let part = (format!("server-ios:{key}"), format!("{name}{IOS}"));
+            laid.uses(&mut self.network, (&part.0, &part.1), io.ios / iops, figure);
+        }
+        if let Some((count, each)) = server.ports {
+            #[expect(clippy::cast_precision_loss, reason = "ports are few")]
+            let rate = count as f64 * each * data_share;
+            let text = gpuio_units::human_decimal_rate(rate);
+            let figure = format!("{count} ports, {text} of data ({source})");
+            let part = (format!("server-ports:{key}:{what}"), format!("ports of {name}"));
+            laid.uses(&mut self.network, (&part.0, &part.1), io.bytes / rate, figure);
+        }
+        if rate.is_none() {
+            laid.missing.push(format!("{source} has no {what} rate of {name}"));
+        }
+        let access = server.latency_ns;
+        laid.access(access.ok_or_else(|| format!("{source} has no access time of {name}")));
+    }
+
+    /// The machine's own port, and its card's way over PCIe.
+    fn port(
+        &mut self,
+        nic: &NicFacts,
+        facts: &InterfaceFacts,
+        rate: Option<PortRate>,
+        load: Load,
+        laid: &mut Laid,
+    ) -> Vec<Source> {
+        let interface = &facts.name;
+        match rate {
+            Some(rate) => {
+                for (bytes, way) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
+                    let part = (format!("port:{interface}:{way}"), format!("port {interface}"));
+                    let busy = bytes / rate.bytes_per_s;
+                    let figure = rate.figure.clone();
+                    laid.uses(&mut self.network, (&part.0, &part.1), busy, figure);
+                }
+            }
+            None => laid.note(&format!("Port {interface} is not counted: its rate is not known.")),
+        }
+        if nic.pci.is_none() {
+            laid.note(&format!("Links above the cards of {interface} are not counted."));
+            return Vec::new();
+        }
+        vec![Source { pci: nic.pci.clone(), out: load.reads.bytes, into: load.writes.bytes }]
+    }
+}
+
+fn port_rate(nic: &NicFacts, facts: &InterfaceFacts, transport: Transport) -> Option<PortRate> {
+    let ports = || nic.rdma.iter().flat_map(|rdma| &rdma.ports);
+    let own = ports().find(|port| port.interface.as_deref() == Some(&facts.name));
+    let port = own.or_else(|| ports().next());
+    let carries = facts.carries.or_else(|| port.and_then(|port| port.carries));
+    let megabits = facts.megabits.or_else(|| port.and_then(|port| port.megabits))?;
+    let gigabits = megabits / 1000;
+    let (bytes_per_s, what) =
+        if carries == Some(LinkLayer::Infiniband) && transport == Transport::Rdma {
+            (link::infiniband(megabits), format!("InfiniBand at {gigabits} Gb/s"))
+        } else {
+            let mtu = facts.mtu_bytes.unwrap_or(1500);
+            let by = match transport {
+                Transport::Tcp => "TCP",
+                Transport::Rdma => "RoCE",
+            };
+            let rate = link::ethernet(megabits, mtu, transport);
+            (rate, format!("{gigabits} Gb/s by {by} at MTU {mtu}"))
+        };
+    let text = gpuio_units::human_decimal_rate(bytes_per_s);
+    Some(PortRate {
+        bytes_per_s,
+        data_share: bytes_per_s / link::megabits(megabits),
+        figure: format!("{what}, {text} of data"),
+    })
+}
