@@ -49,18 +49,8 @@ impl Link {
     /// `None` for a generation that is not known here.
     #[must_use]
     pub fn bytes_per_second(self) -> Option<u64> {
-        // Per lane: 2.5 and 5 GT/s at 8 of 10 bits, 8 to 32 GT/s at 128 of 130, 64 GT/s in flits
-        // of 256 bytes with 242 for packets (PCI Express Base Specification 6.0).
-        let lane: u64 = match self.generation {
-            1 => 250_000_000,
-            2 => 500_000_000,
-            3 => 984_615_384,
-            4 => 1_969_230_769,
-            5 => 3_938_461_538,
-            6 => 7_562_500_000,
-            _ => return None,
-        };
-        Some(lane * u64::from(self.lanes))
+        let speed = gpuio_units::pcie_mega_transfers(self.generation)?;
+        gpuio_units::pcie_bytes_per_second(speed, u64::from(self.lanes))
     }
 }
 

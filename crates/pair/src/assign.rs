@@ -1,5 +1,6 @@
 //! The assignment: exact, by successive shortest paths.
 
+use std::collections::BTreeMap;
 use std::ops::{Add, Neg};
 
 use crate::distance::Distance;
@@ -13,6 +14,8 @@ struct Cost {
     class: i64,
     /// Sum over bins of the squares of what they have, halved: least when all have alike.
     crowd: i64,
+    /// The same over those of a bin that are equally far from it.
+    mates: i64,
     /// Sum of distances by switches and bridges.
     hops: i64,
     /// How far it is from giving in the lists' own order.
@@ -26,6 +29,7 @@ impl Add for Cost {
             cover: self.cover + other.cover,
             class: self.class + other.class,
             crowd: self.crowd + other.crowd,
+            mates: self.mates + other.mates,
             hops: self.hops + other.hops,
             order: self.order + other.order,
         }
@@ -39,6 +43,7 @@ impl Neg for Cost {
             cover: -self.cover,
             class: -self.class,
             crowd: -self.crowd,
+            mates: -self.mates,
             hops: -self.hops,
             order: -self.order,
         }
@@ -50,8 +55,8 @@ impl Neg for Cost {
 /// Where there are at least as many stores as GPUs, each store goes to one GPU and each GPU has
 /// one or more; else each GPU has one store, which may serve several, and a store that is far
 /// from all may serve none. Among such assignments the one with the nearest classes in sum is
-/// taken, then the most even, then the one with fewest switches and bridges, then the one that
-/// keeps the order of both lists. `distance[gpu][store]`, a row for each GPU, all of one length.
+/// taken, then the most even, then the one that is most even among those that are equally far,
+/// then the one with fewest switches and bridges, then the one that keeps the order of both lists. `distance[gpu][store]`, a row for each GPU, all of one length.
 pub(crate) fn assign(distance: &[Vec<Distance>]) -> Vec<(usize, usize)> {
     let gpus = distance.len();
     let stores = distance.first().map_or(0, Vec::len);
@@ -91,27 +96,37 @@ struct Arc {
     cost: Cost,
 }
 
-/// Source 0, items, bins, sink.
+/// Source 0, items, bins, sink, and a node for each bin and distance between items and bin.
 #[derive(Debug)]
 struct Flow {
     arcs: Vec<Arc>,
     items: usize,
     bins: usize,
+    nodes: usize,
 }
 
 impl Flow {
-    fn of(items: usize, bins: usize, cost: impl Fn(usize, usize) -> Cost, fill_all: bool) -> Flow {
-        let mut flow = Flow { arcs: Vec::new(), items, bins };
+    fn of(
+        items: usize,
+        bins: usize,
+        cost: impl Fn(usize, usize) -> Cost,
+        fill_all: bool,
+    ) -> Flow {
+        let mut flow = Flow { arcs: Vec::new(), items, bins, nodes: 2 + items + bins };
         let sink = flow.sink();
         (0..items).for_each(|item| flow.arc(0, 1 + item, Cost::default()));
-        for item in 0..items {
-            for bin in 0..bins {
-                flow.arc(1 + item, 1 + items + bin, cost(item, bin));
-            }
-        }
         for bin in 0..bins {
+            // Marginal costs grow with each that a bin has: shortest paths stay exact.
+            let mut mates: BTreeMap<i64, (usize, i64)> = BTreeMap::new();
+            for item in 0..items {
+                let cost = cost(item, bin);
+                let (node, place) = *mates.entry(cost.class).or_insert((flow.nodes, 0));
+                flow.nodes = flow.nodes.max(node + 1);
+                mates.insert(cost.class, (node, place + 1));
+                flow.arc(1 + item, node, cost);
+                flow.arc(node, 1 + items + bin, Cost { mates: place, ..Cost::default() });
+            }
             for place in 0..items {
-                // The marginal cost grows with each that a bin has: shortest paths stay exact.
                 let cover = if fill_all && place == 0 { -1 } else { 0 };
                 let crowd = Cost { cover, crowd: signed(place), ..Cost::default() };
                 flow.arc(1 + items + bin, sink, crowd);
@@ -133,7 +148,7 @@ impl Flow {
     /// `false` when all are sent.
     fn augment(&mut self) -> bool {
         let sink = self.sink();
-        let mut best: Vec<Option<(Cost, usize)>> = vec![None; sink + 1];
+        let mut best: Vec<Option<(Cost, usize)>> = vec![None; self.nodes];
         best[0] = Some((Cost::default(), usize::MAX));
         loop {
             let mut changed = false;
@@ -161,9 +176,11 @@ impl Flow {
 
     /// Items with their bins.
     fn taken(&self) -> Vec<(usize, usize)> {
-        let item_arcs = self.arcs.iter().step_by(2).filter(|arc| !arc.free);
-        let inner = item_arcs.filter(|arc| (1..=self.items).contains(&arc.from));
-        inner.map(|arc| (arc.from - 1, arc.to - 1 - self.items)).collect()
+        // From an item leads an arc to a node of its bin, and the arc listed next to it goes on.
+        let pairs = self.arcs.windows(3).filter(|three| {
+            !three[0].free && (1..=self.items).contains(&three[0].from) && three[0].to > self.sink()
+        });
+        pairs.map(|three| (three[0].from - 1, three[2].to - 1 - self.items)).collect()
     }
 }
 
@@ -194,6 +211,15 @@ mod tests {
         assert_eq!(assign(&four), [(0, 0), (0, 1), (1, 2), (1, 3)]);
         let shared = near(&[&[2, 5], &[2, 5], &[5, 2], &[5, 2]]);
         assert_eq!(assign(&shared), [(0, 0), (1, 0), (2, 1), (3, 1)]);
+    }
+
+    #[test]
+    fn near_gpus_are_spread_too() {
+        // Two stores near to GPUs 0 and 1, and far ones to make up the numbers.
+        let rows: [&[i64]; 4] = [&[1, 1], &[1, 1], &[5, 5], &[5, 5]];
+        let got = assign(&near(&rows));
+        assert_ne!(got[0].1, got[1].1, "{got:?}");
+        assert_ne!(got[2].1, got[3].1, "{got:?}");
     }
 
     #[test]

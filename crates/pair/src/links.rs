@@ -19,8 +19,9 @@ pub struct SharedLink {
     pub gpus: Vec<String>,
     /// On which way bytes meet there.
     pub when: When,
-    /// The most that the pairs' drives and cards, or their GPUs, could send through it, in bytes
-    /// per second: the lesser sum of their own links' rates; `null` where one is not known.
+    /// The most that could go through it in one direction while all pairs run, in bytes per second:
+    /// as fast as the links of drives and cards allow, each shared evenly by the pairs that have
+    /// it; `null` where one is not known.
     pub need_bytes_per_second: Option<u64>,
     /// Whether it carries all of that; `null` where one of the two is not known.
     pub enough: Option<bool>,
@@ -48,49 +49,77 @@ struct Step<'t> {
 /// The ways from the root down to each device, by its name.
 type Ways<'t> = BTreeMap<&'t str, Vec<Vec<Step<'t>>>>;
 
+/// Who uses a link on one of the ways, and the bytes per second up and down.
+#[derive(Debug, Default)]
+struct Use {
+    pairs: BTreeSet<usize>,
+    up: Option<u64>,
+    down: Option<u64>,
+}
+
 /// Who uses a link.
 #[derive(Debug, Default)]
 struct Users<'t> {
     link: Option<&'t Link>,
     counts: bool,
-    always: BTreeSet<usize>,
-    by_host: BTreeSet<usize>,
+    always: Use,
+    by_host: Use,
+}
+
+impl Use {
+    /// Adds what goes up towards the root or down; a rate that is not known leaves no sum.
+    fn add(&mut self, pair: usize, up: bool, rate: Option<u64>) {
+        if self.pairs.is_empty() {
+            (self.up, self.down) = (Some(0), Some(0));
+        }
+        self.pairs.insert(pair);
+        let sum = if up { &mut self.up } else { &mut self.down };
+        *sum = sum.zip(rate).map(|(sum, rate)| sum.saturating_add(rate));
+    }
 }
 
 pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> Vec<SharedLink> {
     let ways = ways(topology);
     let mut users: BTreeMap<&str, Users<'_>> = BTreeMap::new();
+    let sharers = |part: &str| {
+        let has = |pair: &&Pair| pair.stores.iter().flat_map(parts).any(|other| other == part);
+        u64::try_from(pairs.iter().filter(has).count().max(1)).unwrap_or(1)
+    };
     for (place, pair) in pairs.iter().enumerate() {
-        let Some(up) = pair.gpu.as_deref().and_then(|gpu| ways.get(gpu)?.first()) else { continue };
+        let Some(gpu) = pair.gpu.as_deref().and_then(|gpu| ways.get(gpu)?.first()) else { continue };
         for part in pair.stores.iter().flat_map(parts) {
-            let Some(down) = ways.get(part).and_then(|down| nearest(up, down)) else { continue };
-            let common = up.iter().zip(down).take_while(|(a, b)| a.address == b.address).count();
-            let same_root = common > 0;
-            for (depth, step) in up.iter().enumerate().chain(down.iter().enumerate()) {
+            let Some(from) = ways.get(part).and_then(|all| nearest(gpu, all)) else { continue };
+            let common = gpu.iter().zip(from).take_while(|(a, b)| a.address == b.address).count();
+            let rate = own_rate(machine, topology, &ways, part).map(|rate| rate / sharers(part));
+            let down = gpu.iter().enumerate().map(|(depth, step)| (depth, step, false));
+            let up = from.iter().enumerate().map(|(depth, step)| (depth, step, true));
+            for (depth, step, up) in down.chain(up) {
                 let user = users.entry(step.address).or_default();
                 (user.link, user.counts) = (step.link, step.counts);
-                user.by_host.insert(place);
-                if !same_root || depth >= common {
-                    user.always.insert(place);
+                user.by_host.add(place, up, rate);
+                if depth >= common {
+                    user.always.add(place, up, rate);
                 }
             }
         }
     }
     let mut found = Vec::new();
     for (above, user) in users.into_iter().filter(|(_, user)| user.counts) {
-        let mut add = |when, places: &BTreeSet<usize>| {
-            let gpus = places.iter().filter_map(|place| pairs[*place].gpu.clone()).collect();
-            let need = need(machine, topology, &ways, places.iter().map(|place| &pairs[*place]));
+        let mut add = |when, used: &Use| {
+            let gpus = used.pairs.iter().filter_map(|place| pairs[*place].gpu.clone()).collect();
+            // Both directions of a link carry its full rate.
+            let need = used.up.zip(used.down).map(|(up, down)| up.max(down));
             let carries = user.link.and_then(|link| link.bytes_per_second);
             let enough = need.zip(carries).map(|(need, carries)| need <= carries);
             let (link, above) = (user.link.cloned(), above.to_owned());
             found.push(SharedLink { above, link, gpus, when, need_bytes_per_second: need, enough });
         };
-        if user.always.len() > 1 {
-            add(When::Always, &user.always);
+        let (always, by_host) = (&user.always, &user.by_host);
+        if always.pairs.len() > 1 {
+            add(When::Always, always);
         }
-        if user.by_host.len() > user.always.len().max(1) {
-            add(When::ByHostMemory, &user.by_host);
+        if by_host.pairs.len() > always.pairs.len().max(1) {
+            add(When::ByHostMemory, by_host);
         }
     }
     found.sort_by(|a, b| (a.when, &a.above).cmp(&(b.when, &b.above)));
@@ -132,28 +161,17 @@ fn nearest<'w, 't>(up: &[Step<'t>], ways: &'w [Vec<Step<'t>>]) -> Option<&'w Vec
         .max_by_key(|way| up.iter().zip(*way).take_while(|(a, b)| a.address == b.address).count())
 }
 
-fn need<'p>(
+/// What a drive or card can send at most: its own links, and the wire of a card.
+fn own_rate(
     machine: &Machine,
     topology: &Topology,
     ways: &Ways<'_>,
-    pairs: impl Iterator<Item = &'p Pair>,
+    name: &str,
 ) -> Option<u64> {
-    let mut gpus = BTreeSet::new();
-    let mut sources = BTreeSet::new();
-    for pair in pairs {
-        gpus.extend(pair.gpu.as_deref());
-        sources.extend(pair.stores.iter().flat_map(parts));
-    }
-    let own = |name: &&str| -> Option<u64> {
-        let ways = ways.get(*name)?;
-        let rates = ways.iter().map(|way| way.last()?.link?.bytes_per_second);
-        let link = rates.sum::<Option<u64>>();
-        let place = topology.find(name)?;
-        let wire = nics::facts(machine, &topology.devices[place]).and_then(wire);
-        link.into_iter().chain(wire).min()
-    };
-    let sum = |names: &BTreeSet<&str>| names.iter().map(own).sum::<Option<u64>>();
-    Some(sum(&gpus)?.min(sum(&sources)?))
+    let ways = ways.get(name)?;
+    let link = ways.iter().map(|way| way.last()?.link?.bytes_per_second).sum::<Option<u64>>();
+    let wire = nics::facts(machine, &topology.devices[topology.find(name)?]).and_then(wire);
+    link.into_iter().chain(wire).min()
 }
 
 /// The rate of a card's fastest port, in bytes per second.

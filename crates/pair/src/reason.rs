@@ -15,15 +15,20 @@ pub(crate) fn why(topology: &Topology, pair: &Pair) -> String {
     let mut clauses: Vec<String> =
         pair.stores.iter().map(|given| clause(topology, gpu, given)).collect();
     clauses.dedup();
-    let mut shared: Vec<&str> =
-        pair.stores.iter().flat_map(|given| &given.shared_with).map(String::as_str).collect();
-    shared.dedup();
-    let shared = match shared.as_slice() {
-        [] => String::new(),
-        [one] => format!("; shared with {one}"),
-        [first, .., last] => {
-            format!("; shared with {} other GPUs, {first} to {last}", shared.len())
-        }
+    let mut sharers: Vec<usize> = pair
+        .stores
+        .iter()
+        .filter(|given| !given.shared_with.is_empty())
+        .flat_map(|given| given.shared_with.iter().chain(&pair.gpu))
+        .filter_map(|name| topology.find(name))
+        .collect();
+    sharers.sort_unstable();
+    sharers.dedup();
+    let names: Vec<String> =
+        sharers.iter().map(|place| topology.devices[*place].name.clone()).collect();
+    let shared = match names.len() {
+        0 => String::new(),
+        _ => format!("; shared by {}", crate::format::together(&names)),
     };
     format!("{}{shared}.", capital(&clauses.join("; ")))
 }

@@ -154,12 +154,8 @@ impl Shop<'_> {
             return Err(None);
         }
         if let Some(user) = self.user_of(name) {
-            let part = user.facts.kind == BlockKind::Partition;
-            let used = self.is_mounted_above(&user.facts.name);
-            return match (part, used) {
-                (_, true) | (false, false) => Err(None),
-                (true, false) => Err(Some("it has partitions of which none is mounted".into())),
-            };
+            let part = user.facts.kind == BlockKind::Partition && !self.is_mounted_above(name);
+            return Err(part.then(|| "it has partitions of which none is mounted".to_owned()));
         }
         if self.write {
             return Err(Some("raw: writes would destroy what it holds".to_owned()));

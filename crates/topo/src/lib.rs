@@ -8,6 +8,7 @@
 mod affinity;
 mod branch;
 mod class;
+mod climb;
 mod device;
 mod explain;
 pub mod format;
@@ -19,6 +20,7 @@ mod topology;
 pub use affinity::{Affinity, Near, NearStorage};
 pub use branch::{Branch, HostBridge, Knot, KnotKind};
 pub use class::Class;
+pub use climb::{Climb, Crossed, climb};
 pub use device::{Device, DeviceKind};
 pub use explain::{Explanation, Hop, explain};
 pub use link::Link;

@@ -14,8 +14,9 @@ pub struct Link {
     pub most: Lanes,
     /// The most that the lower end could do at a better port.
     pub device_most: Lanes,
-    /// Bytes per second in one direction after the line code (8b/10b below 8 GT/s, 128b/130b from
-    /// there), without packets' headers; `null` when speed or width is not told.
+    /// Bytes per second in one direction after the line code, or in flits (see
+    /// [`gpuio_units::pcie_bytes_per_second`]), packets' headers included; `null` when speed or
+    /// width is not told.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -104,14 +105,7 @@ pub(crate) fn rate_text(bytes_per_second: u64) -> String {
     format!("{}.{} GB/s", tenths / 10, tenths % 10)
 }
 
-/// PCI Express Base Specification 5.0, section 4.2: 8b/10b up to 5 GT/s, 128b/130b from 8 to 32.
-/// 64 GT/s carries flits and has no line code of its own.
 fn rate(lanes: Lanes) -> Option<u64> {
     let (mega, width) = lanes.mega_transfers.zip(lanes.width)?;
-    let bits = mega.checked_mul(1_000_000)?.checked_mul(width)?;
-    match mega {
-        0..=5000 => Some(bits / 10),
-        5001..=32_000 => Some((u128::from(bits) * 128 / 130 / 8).try_into().ok()?),
-        _ => None,
-    }
+    gpuio_units::pcie_bytes_per_second(mega, width)
 }

@@ -3,6 +3,7 @@
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const BINARY_RATE: [&str; 7] = ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s", "PiB/s", "EiB/s"];
 const DECIMAL: [&str; 5] = ["", "k", "M", "G", "T"];
+const DECIMAL_RATE: [&str; 5] = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
 const TIME: [&str; 4] = ["ns", "µs", "ms", "s"];
 
 /// Bytes as `512 B`, `2.31 GiB`, `1000 KiB`: powers of 1024, named so.
@@ -17,6 +18,13 @@ pub fn human_bytes(bytes: f64) -> String {
 #[must_use]
 pub fn human_rate(bytes_per_second: f64) -> String {
     scaled(bytes_per_second, 1024.0, &BINARY_RATE)
+}
+
+/// Bytes per second as `2.31 GB/s`: powers of 1000, as links and data sheets count. Same rules as
+/// [`human_bytes`].
+#[must_use]
+pub fn human_decimal_rate(bytes_per_second: f64) -> String {
+    scaled(bytes_per_second, 1000.0, &DECIMAL_RATE)
 }
 
 /// A count, or a rate of operations, as `999`, `12.3 k`, `1.23 M`: powers of 1000.

@@ -1,4 +1,5 @@
-//! Sizes, durations, rates, percentages and index lists: one parse and one print each.
+//! Sizes, durations, rates, percentages and index lists: one parse and one print each; and what
+//! a PCIe link carries.
 //!
 //! Two families, never mixed:
 //!
@@ -14,14 +15,18 @@ mod duration;
 mod error;
 mod human;
 mod list;
+mod pcie;
 mod percent;
+mod rate;
 
 pub use bytes::{format_bytes, parse_bytes};
 pub use duration::{format_duration_ns, parse_duration_ns};
 pub use error::UnitError;
-pub use human::{human_bytes, human_count, human_ns, human_rate};
+pub use human::{human_bytes, human_count, human_decimal_rate, human_ns, human_rate};
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
+pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;
+pub use rate::{parse_bytes_per_second, parse_count};
 
 #[cfg(test)]
 mod tests;

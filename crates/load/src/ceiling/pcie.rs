@@ -14,30 +14,6 @@ use super::{Bench, Reading, Row, Same, Seen, Want};
 pub(super) const GPU: Row = Row { kind: CeilingKind::PcieGpu, plan: plan_gpu, find: find_gpu };
 pub(super) const NVME: Row = Row { kind: CeilingKind::PcieNvme, plan: plan_nvme, find: find_nvme };
 
-/// A generation of PCIe: its speed in millions of transfers per second and lane, and how many of
-/// so many bits on the wire carry packets: 8b/10b, 128b/130b, and from 6.0 on the packet bytes of a
-/// 256-byte flit (PCI Express Base Specification 6.0, 2.1 and 4.2).
-struct Generation {
-    mega_transfers: u64,
-    name: &'static str,
-    useful: u64,
-    of: u64,
-}
-
-const fn generation(mega_transfers: u64, name: &'static str, useful: u64, of: u64) -> Generation {
-    Generation { mega_transfers, name, useful, of }
-}
-
-const GENERATIONS: [Generation; 7] = [
-    generation(2_500, "1.0", 8, 10),
-    generation(5_000, "2.0", 8, 10),
-    generation(8_000, "3.0", 128, 130),
-    generation(16_000, "4.0", 128, 130),
-    generation(32_000, "5.0", 128, 130),
-    generation(64_000, "6.0", 236, 256),
-    generation(128_000, "7.0", 236, 256),
-];
-
 fn plan_gpu(seen: &Seen<'_>) -> Vec<Want> {
     let job = seen.job;
     if !seen.ends_in_gpu_memory() || job.gpus.is_empty() {
@@ -178,11 +154,11 @@ pub(super) fn lowest(way: &[PciFunction]) -> Option<(f64, String)> {
 fn rate(function: &PciFunction) -> Option<(f64, String)> {
     let speed = function.most.mega_transfers.or(function.now.mega_transfers)?;
     let width = function.now.width.or(function.most.width)?;
-    let generation = GENERATIONS.iter().rev().find(|one| one.mega_transfers <= speed)?;
-    let Generation { name, useful, of, .. } = generation;
+    let generation = gpuio_units::pcie_generation(speed)?;
+    let rate = gpuio_units::pcie_bytes_per_second(speed, width)?;
     #[expect(clippy::cast_precision_loss, reason = "figures of a few digits")]
-    let rate = (speed * 1_000_000 * width) as f64 * *useful as f64 / *of as f64 / 8.0;
-    let mut words = format!("PCIe {name} x{width}");
+    let rate = rate as f64;
+    let mut words = format!("PCIe {generation}.0 x{width}");
     if let Some(most) = function.most.width.filter(|most| *most > width) {
         words.push_str(&format!(" (could be x{most})"));
     }

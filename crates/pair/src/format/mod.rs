@@ -32,7 +32,7 @@ fn rate(bytes_per_second: u64) -> String {
 }
 
 /// `GPU0–GPU3, GPU6`: names with numbers that follow each other are drawn together.
-fn together(names: &[String]) -> String {
+pub(crate) fn together(names: &[String]) -> String {
     let number = |name: &String| name.strip_prefix("GPU").and_then(|n| n.parse::<u64>().ok());
     let mut runs: Vec<(&String, &String)> = Vec::new();
     for name in names {

@@ -1,0 +1,199 @@
+//! Figures of drives, servers and processors: built in, from a file, or in a user's words.
+
+use crate::ini::{Entry, Section, error, sections};
+use crate::{FileError, ServerFigures};
+
+/// The built-in table; a section per model with its source.
+const BUILT_IN: &str = include_str!("drives.ini");
+const BUILT_IN_NAME: &str = "built-in table";
+
+/// What a drive delivers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DriveFigures {
+    /// Model as the kernel prints it, or a device's kernel name; `*` stands for any characters,
+    /// case does not matter, and `_` is a blank.
+    pub matches: String,
+    /// Bytes per second of large sequential reads.
+    pub read: Option<f64>,
+    /// Bytes per second of large sequential writes.
+    pub write: Option<f64>,
+    /// Random reads of 4 KiB per second.
+    pub read_iops: Option<f64>,
+    /// Random writes of 4 KiB per second, in the steady state.
+    pub write_iops: Option<f64>,
+    /// Access time of one read alone, in nanoseconds.
+    pub read_latency_ns: Option<f64>,
+    /// Access time of one write alone, in nanoseconds.
+    pub write_latency_ns: Option<f64>,
+    /// Where the figures are from.
+    pub source: String,
+}
+
+const DRIVE_KEYS: &[&str] =
+    &["read", "write", "read-iops", "write-iops", "read-latency", "write-latency", "source"];
+
+/// All figures that are known beside the machine's own facts. What was added later goes first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Figures {
+    drives: Vec<DriveFigures>,
+    servers: Vec<ServerFigures>,
+    memory: Option<(f64, String)>,
+    interconnect: Option<(f64, String)>,
+}
+
+impl Figures {
+    /// The built-in table.
+    ///
+    /// # Panics
+    ///
+    /// Never: a test reads the table.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let mut figures = Figures::default();
+        let added = figures.add(BUILT_IN_NAME, BUILT_IN);
+        debug_assert_eq!(added, Ok(()));
+        figures
+    }
+
+    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[server NAME]`, `[memory]`
+    /// and `[interconnect]`. `file` is the name that errors and sources print.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that can't be read, with line and column; nothing is added then.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), FileError> {
+        let mut new = Figures::default();
+        for section in sections(file, text)? {
+            match section.kind {
+                "drive" => new.drives.push(drive(file, &section)?),
+                "server" => new.servers.push(ServerFigures::of(file, &section)?),
+                "memory" => new.memory = Some(one_rate(file, &section)?),
+                "interconnect" => new.interconnect = Some(one_rate(file, &section)?),
+                other => {
+                    let what = format!(
+                        "no section {other:?} here; there are drive, server, memory, interconnect"
+                    );
+                    return Err(error(file, section.line, 2, what));
+                }
+            }
+        }
+        self.drives.splice(0..0, new.drives);
+        self.servers.splice(0..0, new.servers);
+        self.memory = new.memory.or(self.memory.take());
+        self.interconnect = new.interconnect.or(self.interconnect.take());
+        Ok(())
+    }
+
+    /// Adds a server.
+    pub fn add_server(&mut self, server: ServerFigures) {
+        self.servers.insert(0, server);
+    }
+
+    /// Adds a drive's figures, such as measured ones.
+    pub fn add_drive(&mut self, drive: DriveFigures) {
+        self.drives.insert(0, drive);
+    }
+
+    /// Figures of a drive: by its kernel name if there are any, else by its model.
+    #[must_use]
+    pub fn drive(&self, device: &str, model: Option<&str>) -> Option<&DriveFigures> {
+        let find = |name: &str| self.drives.iter().find(|one| fits(&one.matches, name));
+        find(device).or_else(|| find(model?))
+    }
+
+    /// Figures of a server by any of its names, else of all servers together.
+    #[must_use]
+    pub fn server(&self, names: &[&str]) -> Option<&ServerFigures> {
+        let named =
+            |one: &&ServerFigures| one.name.as_deref().is_some_and(|name| names.contains(&name));
+        let all = || self.servers.iter().find(|one| one.name.is_none());
+        self.servers.iter().find(named).or_else(all)
+    }
+
+    /// Bytes per second of a NUMA node's memory, reads and writes together, with its source.
+    #[must_use]
+    pub fn memory(&self) -> Option<(f64, &str)> {
+        self.memory.as_ref().map(|(rate, source)| (*rate, source.as_str()))
+    }
+
+    /// Bytes per second between two processors in one direction, with its source.
+    #[must_use]
+    pub fn interconnect(&self) -> Option<(f64, &str)> {
+        self.interconnect.as_ref().map(|(rate, source)| (*rate, source.as_str()))
+    }
+
+    /// The drives, those first that go first.
+    #[must_use]
+    pub fn drives(&self) -> &[DriveFigures] {
+        &self.drives
+    }
+}
+
+pub(crate) fn drive(file: &str, section: &Section<'_>) -> Result<DriveFigures, FileError> {
+    if section.name.is_empty() {
+        let what = "which drive? [drive MODEL], with * for any characters, or a kernel name";
+        return Err(error(file, section.line, 2, what.to_owned()));
+    }
+    let mut drive = DriveFigures {
+        matches: section.name.to_owned(),
+        source: file.to_owned(),
+        ..DriveFigures::default()
+    };
+    for entry in &section.entries {
+        if !set_drive(&mut drive, file, entry)? {
+            return Err(entry.unknown_key(file, DRIVE_KEYS));
+        }
+    }
+    Ok(drive)
+}
+
+/// Sets a figure; `false` for a key that is none of a drive.
+pub(crate) fn set_drive(
+    drive: &mut DriveFigures,
+    file: &str,
+    entry: &Entry<'_>,
+) -> Result<bool, FileError> {
+    match entry.key {
+        "read" => drive.read = Some(entry.rate(file)?),
+        "write" => drive.write = Some(entry.rate(file)?),
+        "read-iops" => drive.read_iops = Some(entry.ios(file)?),
+        "write-iops" => drive.write_iops = Some(entry.ios(file)?),
+        "read-latency" => drive.read_latency_ns = Some(entry.ns(file)?),
+        "write-latency" => drive.write_latency_ns = Some(entry.ns(file)?),
+        "source" => entry.value.clone_into(&mut drive.source),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn one_rate(file: &str, section: &Section<'_>) -> Result<(f64, String), FileError> {
+    let mut found = None;
+    let mut source = file.to_owned();
+    for entry in &section.entries {
+        match entry.key {
+            "rate" => found = Some(entry.rate(file)?),
+            "source" => entry.value.clone_into(&mut source),
+            _ => return Err(entry.unknown_key(file, &["rate", "source"])),
+        }
+    }
+    let what = || error(file, section.line, 2, format!("[{}] lacks rate=", section.kind));
+    Ok((found.ok_or_else(what)?, source))
+}
+
+/// Whether a pattern with `*` fits a name, blank and `_` alike, case aside.
+fn fits(pattern: &str, name: &str) -> bool {
+    let plain = |text: &str| text.trim().to_ascii_lowercase().replace('_', " ");
+    let (pattern, name) = (plain(pattern), plain(name));
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or("");
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}

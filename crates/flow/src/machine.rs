@@ -1,0 +1,153 @@
+//! From a machine's facts to a network with flows.
+
+mod drives;
+mod remote;
+mod way;
+
+use gpuio_record::Towards;
+use gpuio_record::facts::{Machine, MountKind};
+
+use crate::expectation::{Laid, expectation};
+use crate::{End, Expectation, Figures, Io, Load, Network, Storage, Stream};
+
+/// What each stream should reach on this machine while all of them run, and all together.
+///
+/// Bytes go from drives, or from the card that leads to a server, over the links above them: by
+/// [`crate::By::Host`] up to the root and, for GPU memory, down again over the GPU's links; by
+/// [`crate::By::Direct`] over the switch where both meet. Links carry both directions at full
+/// rate; a drive's flash, and a SATA link, shares its time between reads and writes.
+///
+/// Not counted, and said so in [`gpuio_record::Expected::because`]: links whose speed nobody told;
+/// memory and the interconnect of processors, unless there are figures for them. What peers can
+/// do through a root complex is not known (makers do not tell), so such streams only have a bound.
+#[must_use]
+pub fn of_machine(machine: &Machine, figures: &Figures, streams: &[Stream]) -> Expectation {
+    let mut layer = Layer { machine, figures, network: Network::default() };
+    let laid = streams.iter().map(|stream| layer.lay(stream)).collect();
+    expectation(&layer.network, laid)
+}
+
+/// Lays streams through the network, making parts as they are met.
+struct Layer<'m> {
+    machine: &'m Machine,
+    figures: &'m Figures,
+    network: Network,
+}
+
+/// A device that bytes come from or go to.
+struct Source {
+    /// Its PCI function, where it is told.
+    pci: Option<String>,
+    /// Bytes out of it towards memory, and into it, per byte of the stream.
+    out: f64,
+    into: f64,
+}
+
+impl Layer<'_> {
+    fn lay(&mut self, stream: &Stream) -> Laid {
+        let mut laid = Laid {
+            name: stream.name.clone(),
+            block_bytes: stream.block_bytes,
+            in_flight: stream.in_flight,
+            ..Laid::default()
+        };
+        if let Some(asked) = stream.asked_bytes_per_s {
+            laid.flow.own_limit = Some((asked, "the rate that was asked for".to_owned()));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a stream's targets are few")]
+        let share = 1.0 / stream.storage.len().max(1) as f64;
+        if stream.storage.is_empty() {
+            laid.missing.push("no storage device behind the target is known".to_owned());
+        }
+        for storage in &stream.storage {
+            let load = load(stream, share);
+            let sources = match storage {
+                Storage::Device(name) => self.device(name, load, stream, &mut laid),
+                Storage::Mount(point) => self.mount(point, load, stream, &mut laid),
+            };
+            for source in sources {
+                self.source_way(&source, stream, &mut laid);
+            }
+        }
+        self.end(stream, &mut laid);
+        laid
+    }
+
+    fn mount(&mut self, point: &str, load: Load, stream: &Stream, laid: &mut Laid) -> Vec<Source> {
+        let mounted = self.machine.mounts.iter().rev().find(|one| one.mount.mount_point == point);
+        let Some(mounted) = mounted else {
+            laid.missing.push(format!("no mount {point} is known"));
+            return Vec::new();
+        };
+        match mounted.kind {
+            MountKind::Block => {
+                let count = mounted.devices.len();
+                if count == 0 {
+                    laid.missing.push(format!("the devices beneath {point} are not known"));
+                } else if count > 1 {
+                    laid.notes
+                        .push(format!("The {count} devices beneath {point} count as evenly used."));
+                }
+                #[expect(clippy::cast_precision_loss, reason = "devices of a mount are few")]
+                let load = load.times(1.0 / count.max(1) as f64);
+                let devices = mounted.devices.iter();
+                devices.flat_map(|name| self.device(name, load, stream, laid)).collect()
+            }
+            MountKind::Memory => {
+                laid.missing.push(format!("{point} is memory, which has no figure"));
+                Vec::new()
+            }
+            _ => self.remote(mounted, load, stream, laid),
+        }
+    }
+}
+
+/// What a share of a stream's bytes asks.
+fn load(stream: &Stream, share: f64) -> Load {
+    #[expect(clippy::cast_precision_loss, reason = "blocks are far below 2^53 bytes")]
+    let io = Io { bytes: share, ios: share / stream.block_bytes.max(1) as f64 };
+    match stream.towards {
+        Towards::Read => Load { reads: io, writes: Io::default() },
+        Towards::Write => Load { reads: Io::default(), writes: io },
+    }
+}
+
+impl Load {
+    /// This much of it.
+    pub(crate) fn times(self, share: f64) -> Load {
+        let of = |io: Io| Io { bytes: io.bytes * share, ios: io.ios * share };
+        Load { reads: of(self.reads), writes: of(self.writes) }
+    }
+}
+
+impl Layer<'_> {
+    /// The leg between host memory and the end, and memory itself.
+    fn end(&mut self, stream: &Stream, laid: &mut Laid) {
+        let bounce = stream.by == crate::By::Host;
+        if let End::Gpu(pci) = &stream.end
+            && bounce
+        {
+            let (up, down) = match stream.towards {
+                Towards::Read => (0.0, 1.0),
+                Towards::Write => (1.0, 0.0),
+            };
+            self.up_to_root(pci, up, down, laid);
+        }
+        let through_memory = bounce || stream.end == End::Host;
+        if through_memory {
+            let touches = if matches!(stream.end, End::Gpu(_)) { 2.0 } else { 1.0 };
+            self.memory(touches, laid);
+        }
+    }
+
+    fn memory(&mut self, touches: f64, laid: &mut Laid) {
+        match self.figures.memory() {
+            Some((rate, source)) => {
+                let rate_text = gpuio_units::human_decimal_rate(rate);
+                let figure = format!("{rate_text} ({source})");
+                laid.uses(&mut self.network, ("memory", "host memory"), touches / rate, figure);
+            }
+            None => laid.note("Host memory is not counted."),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The way over PCIe.
+
+use gpuio_record::facts::AcsControl;
+use gpuio_topo::{Climb, Crossed, climb};
+
+use super::{Layer, Source};
+use crate::expectation::Laid;
+use crate::{By, End, Stream, link};
+
+impl Layer<'_> {
+    /// The way between a source and memory, or its peer.
+    pub(super) fn source_way(&mut self, source: &Source, stream: &Stream, laid: &mut Laid) {
+        let Some(pci) = &source.pci else {
+            laid.note("Links above a source whose PCI function is not known are not counted.");
+            return;
+        };
+        match &stream.end {
+            End::Gpu(gpu) if stream.by == By::Direct => {
+                self.between_peers(source, pci, gpu, laid);
+            }
+            End::Gpu(gpu) => {
+                self.up_to_root(pci, source.out, source.into, laid);
+                self.across_nodes(source, pci, gpu, laid);
+            }
+            End::Host | End::Uncounted => self.up_to_root(pci, source.out, source.into, laid),
+        }
+    }
+
+    /// All links above a function: `up` and `down` are bytes per byte of the stream.
+    pub(super) fn up_to_root(&mut self, pci: &str, up: f64, down: f64, laid: &mut Laid) {
+        let Some(way) = climb(self.machine, pci) else {
+            laid.note(&format!("Links above {pci} are not counted: nobody told of them."));
+            return;
+        };
+        if !way.complete {
+            laid.note(&format!("The links above {pci} are not all known; the others count."));
+        }
+        for crossed in &way.links {
+            self.cross(crossed, up, down, laid);
+        }
+    }
+
+    fn cross(&mut self, crossed: &Crossed, up: f64, down: f64, laid: &mut Laid) {
+        let name = format!("link above {}", crossed.address);
+        let Some((rate, figure)) = self.rate(crossed) else {
+            laid.note(&format!("The {name} is not counted: its speed is not known."));
+            return;
+        };
+        for (bytes, way) in [(up, "up"), (down, "down")] {
+            let key = format!("pcie:{}:{way}", crossed.address);
+            laid.uses(&mut self.network, (&key, &name), bytes / rate, figure.clone());
+        }
+    }
+
+    /// Data per second over a link, and that figure in words: at the most speed of both ends, since
+    /// idle links slow down, and the width that it came up with.
+    fn rate(&self, crossed: &Crossed) -> Option<(f64, String)> {
+        let link = crossed.link.as_ref()?;
+        let function = self.machine.pci.iter().find(|one| one.address == crossed.address);
+        let told = function.and_then(|one| one.max_payload_bytes.known().copied());
+        let payload = told.map_or(link::PAYLOAD_TAKEN, u64::from);
+        let packets = match told {
+            Some(bytes) => format!("in packets of {bytes} B"),
+            None => format!("if packets carry {payload} B (MaxPayload is not known)"),
+        };
+        let speed = link.most.mega_transfers.or(link.now.mega_transfers);
+        let width = link.now.width.or(link.most.width);
+        let (rate, what) = match speed.zip(width) {
+            Some((speed, width)) => {
+                let rate = link::pcie(speed, width, payload)?;
+                let tenths = if speed % 1000 == 0 {
+                    String::new()
+                } else {
+                    format!(".{}", speed % 1000 / 100)
+                };
+                (rate, format!("{}{tenths} GT/s x{width}", speed / 1000))
+            }
+            None => {
+                #[expect(clippy::cast_precision_loss, reason = "rates of links")]
+                let raw = link.bytes_per_second? as f64;
+                (raw * link::share(payload, 24), "PCIe as told".to_owned())
+            }
+        };
+        let text = gpuio_units::human_decimal_rate(rate);
+        Some((rate, format!("{what}, {text} of data {packets}")))
+    }
+
+    /// From a source to the GPU's memory, not touching host memory.
+    fn between_peers(&mut self, source: &Source, pci: &str, gpu: &str, laid: &mut Laid) {
+        let (Some(from), Some(to)) = (climb(self.machine, pci), climb(self.machine, gpu)) else {
+            laid.missing.push(format!("the way between {pci} and {gpu} is not known"));
+            return;
+        };
+        let is_shared = |way: &Climb, crossed: &Crossed| {
+            way.links.iter().any(|other| other.address == crossed.address)
+        };
+        let meet = from.links.iter().any(|crossed| is_shared(&to, crossed));
+        let below = |way: &Climb, other: &Climb| -> Vec<Crossed> {
+            way.links.iter().filter(|crossed| !is_shared(other, crossed)).cloned().collect()
+        };
+        let (mut up, mut down) = (below(&from, &to), below(&to, &from));
+        let redirected = up.iter().chain(&down).find(|crossed| self.redirects(&crossed.port));
+        let why = if let Some(port) = redirected {
+            Some(format!("access control (ACS) at {} sends peers' requests up to", port.port))
+        } else if !meet {
+            Some(format!("{pci} and {gpu} meet only in"))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            laid.missing.push(format!(
+                "{why} the root complex, and what that passes between peers is not known: measure"
+            ));
+            (up, down) = (from.links, to.links);
+        }
+        for crossed in &up {
+            self.cross(crossed, source.out, source.into, laid);
+        }
+        for crossed in &down {
+            self.cross(crossed, source.into, source.out, laid);
+        }
+    }
+
+    fn redirects(&self, port: &str) -> bool {
+        let function = self.machine.pci.iter().find(|one| one.address == port);
+        let acs = function.and_then(|one| one.acs.known());
+        acs.is_some_and(|acs| acs.enabled.contains(&AcsControl::RequestRedirect))
+    }
+
+    /// Between the processors, where source and GPU hang on different ones.
+    fn across_nodes(&mut self, source: &Source, pci: &str, gpu: &str, laid: &mut Laid) {
+        let node = |pci: &str| climb(self.machine, pci).and_then(|way| way.node);
+        let Some((from, to)) = node(pci).zip(node(gpu)).filter(|(from, to)| from != to) else {
+            return;
+        };
+        let Some((rate, words)) = self.figures.interconnect() else {
+            laid.note(&format!(
+                "The way between NUMA nodes {from} and {to} is not counted: no figure for it."
+            ));
+            return;
+        };
+        let text = gpuio_units::human_decimal_rate(rate);
+        let figure = format!("{text} ({words})");
+        let name = format!("between NUMA nodes {from} and {to}");
+        for (bytes, a, b) in [(source.out, from, to), (source.into, to, from)] {
+            let key = format!("nodes:{a}:{b}");
+            laid.uses(&mut self.network, (&key, &name), bytes / rate, figure.clone());
+        }
+    }
+}

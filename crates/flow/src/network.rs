@@ -1,0 +1,89 @@
+//! Parts that bytes pass, and flows through them.
+
+/// A part by its place in its [`Network`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartId(usize);
+
+/// Something that can be busy for at most all of the time: one direction of a link, a drive's
+/// flash, a drive's commands, a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Name that a reader knows: `nvme2n1`, `link above 0000:2e:00.0`.
+    pub name: String,
+}
+
+/// The parts. Each is there once, whoever asks for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    parts: Vec<(String, Part)>,
+}
+
+impl Network {
+    /// The part with this key, made with this name where it is new. The key tells apart what
+    /// shares a name, such as the two directions of a link.
+    pub fn part(&mut self, key: &str, name: &str) -> PartId {
+        match self.parts.iter().position(|(known, _)| known == key) {
+            Some(place) => PartId(place),
+            None => {
+                self.parts.push((key.to_owned(), Part { name: name.to_owned() }));
+                PartId(self.parts.len() - 1)
+            }
+        }
+    }
+
+    /// All parts; a [`PartId`] is the place.
+    pub fn parts(&self) -> impl Iterator<Item = (PartId, &Part)> {
+        self.parts.iter().enumerate().map(|(place, (_, part))| (PartId(place), part))
+    }
+
+    /// The part.
+    ///
+    /// # Panics
+    ///
+    /// When `id` is of another network.
+    #[must_use]
+    pub fn get(&self, id: PartId) -> &Part {
+        &self.parts[id.0].1
+    }
+
+    /// Number of parts.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
+impl PartId {
+    pub(crate) fn place(self) -> usize {
+        self.0
+    }
+}
+
+/// What a flow does to a part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Use {
+    /// The part.
+    pub part: PartId,
+    /// Seconds that the part is busy for each byte of the flow: the share of the flow's bytes that
+    /// it carries, over its rate in bytes per second. For commands: their number per byte, over
+    /// the part's I/Os per second.
+    pub busy_s_per_byte: f64,
+    /// The part's figure and where that is from: `3.50 GB/s read (data sheet of …)`.
+    pub figure: String,
+}
+
+/// Bytes that go through parts all at once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Flow {
+    /// Parts on the way; one may stand there more than once.
+    pub uses: Vec<Use>,
+    /// A rate of its own that it can't exceed, in bytes per second, and why: what was asked for, or
+    /// its depth.
+    pub own_limit: Option<(f64, String)>,
+}

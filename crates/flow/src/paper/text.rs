@@ -1,0 +1,73 @@
+//! The answer as text.
+
+use std::fmt::Write;
+
+use gpuio_record::Expected;
+
+use super::{Answer, JobAnswer};
+
+/// The answer for people: the tiers of each job with what each allows and how much of it is used,
+/// what to expect and where the bottleneck is, and a table over numbers of storage nodes.
+#[must_use]
+pub fn text(answer: &Answer) -> String {
+    let mut out = String::new();
+    for job in &answer.jobs {
+        job_text(&mut out, job);
+    }
+    if answer.jobs.len() > 1 {
+        let _ = writeln!(out, "all jobs together: {}", rate_text(&answer.total));
+    }
+    if !answer.scale.is_empty() {
+        let _ = writeln!(out, "{:>7}  {:>12}  bottleneck", "nodes", "expected");
+        for one in &answer.scale {
+            let total = &one.total;
+            let rate = match (total.bytes_per_s, total.at_most) {
+                (Some(rate), _) => gpuio_units::human_decimal_rate(rate),
+                (None, Some(most)) => format!("≤ {}", gpuio_units::human_decimal_rate(most)),
+                (None, None) => "unknown".to_owned(),
+            };
+            let bottleneck = total.bottleneck.as_deref().unwrap_or("");
+            let _ = writeln!(out, "{:>7}  {rate:>12}  {bottleneck}", one.nodes);
+        }
+    }
+    out
+}
+
+fn job_text(out: &mut String, job: &JobAnswer) {
+    let _ = writeln!(out, "{}: {}", job.name, job.what);
+    let width = job.tiers.iter().map(|tier| tier.name.chars().count()).max().unwrap_or(0).max(4);
+    let _ = writeln!(out, "  {:width$}  {:>12}  {:>6}  figure", "tier", "allows", "used");
+    for tier in &job.tiers {
+        let allows = gpuio_units::human_decimal_rate(tier.allows_bytes_per_s);
+        let used = format!("{:.0} %", tier.used * 100.0);
+        let _ = writeln!(out, "  {:width$}  {allows:>12}  {used:>6}  {}", tier.name, tier.figure);
+    }
+    let _ = writeln!(out, "  {}", rate_text(&job.expected));
+    if let Some(bottleneck) = &job.expected.bottleneck {
+        let _ = writeln!(out, "  bottleneck: {bottleneck}");
+    }
+    if let Some(why) = &job.expected.unknown {
+        let _ = writeln!(out, "  unknown: {why}");
+    }
+    if let Some(floor) = job.expected.latency_floor_ns {
+        let _ = writeln!(out, "  latency: {} at least", gpuio_units::human_ns(floor));
+    }
+    out.push('\n');
+}
+
+/// `expected 57.4 GB/s (109 k I/Os per second)`.
+fn rate_text(expected: &Expected) -> String {
+    match (expected.bytes_per_s, expected.at_most) {
+        (Some(rate), _) => {
+            let ios = expected
+                .iops
+                .map(|iops| format!(" ({} I/Os per second)", gpuio_units::human_count(iops)));
+            let rate = gpuio_units::human_decimal_rate(rate);
+            format!("expected {rate}{}", ios.unwrap_or_default())
+        }
+        (None, Some(most)) => {
+            format!("at most {}", gpuio_units::human_decimal_rate(most))
+        }
+        (None, None) => "expected: unknown".to_owned(),
+    }
+}

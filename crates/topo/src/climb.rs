@@ -1,0 +1,56 @@
+//! The links from one function up to its host bridge.
+
+use gpuio_record::facts::Machine;
+
+use crate::Link;
+use crate::graph::{Graph, Port};
+
+/// The links from a function up to the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Climb {
+    /// Links in the order of the way up.
+    pub links: Vec<Crossed>,
+    /// The host bridge by domain and root bus; `None` where nobody told.
+    pub host_bridge: Option<String>,
+    /// NUMA node; `None` where nobody told.
+    pub node: Option<u32>,
+    /// No port on the way was left out of what was told.
+    pub complete: bool,
+}
+
+/// A link on the way up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crossed {
+    /// The function at its lower end: a device, or a switch's port towards the root.
+    pub address: String,
+    /// The port at its upper end.
+    pub port: String,
+    /// The link; `None` when nothing is told of it.
+    pub link: Option<Link>,
+}
+
+/// The links above a function; `None` when nobody told of the function. Inside switches and the
+/// root complex there is none.
+#[must_use]
+pub fn climb(machine: &Machine, address: &str) -> Option<Climb> {
+    let graph = Graph::of(machine);
+    let way = graph.way(address)?;
+    let mut links = Vec::new();
+    for (index, step) in way.steps.iter().enumerate() {
+        let Some(upper) = way.steps.get(index + 1) else { break };
+        let leads = matches!(upper.port, Port::Root | Port::Down | Port::Bridge);
+        if leads && !matches!(step.port, Port::Root | Port::Down | Port::Inside) {
+            links.push(Crossed {
+                address: step.facts.address.clone(),
+                port: upper.facts.address.clone(),
+                link: way.link(index),
+            });
+        }
+    }
+    Some(Climb {
+        links,
+        host_bridge: way.host_bridge.map(str::to_owned),
+        node: graph.node(address),
+        complete: way.host_bridge.is_some() && !way.steps.iter().any(|step| step.gap),
+    })
+}
