@@ -10,6 +10,7 @@ mod journal;
 mod outcome;
 mod output;
 mod session;
+mod source;
 mod ui;
 mod verb;
 
@@ -62,6 +63,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
         Verb::List => verb::list::run(),
+        Verb::Plan(plan) => verb::plan::run(&plan),
         Verb::Show(show) => verb::show::run(&show),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdsio { words } => verb::gdsio::run(&words),

@@ -106,12 +106,7 @@ struct Flow {
 }
 
 impl Flow {
-    fn of(
-        items: usize,
-        bins: usize,
-        cost: impl Fn(usize, usize) -> Cost,
-        fill_all: bool,
-    ) -> Flow {
+    fn of(items: usize, bins: usize, cost: impl Fn(usize, usize) -> Cost, fill_all: bool) -> Flow {
         let mut flow = Flow { arcs: Vec::new(), items, bins, nodes: 2 + items + bins };
         let sink = flow.sink();
         (0..items).for_each(|item| flow.arc(0, 1 + item, Cost::default()));

@@ -21,7 +21,7 @@ mod wanted;
 pub use links::{SharedLink, When};
 pub use load::{Direction, Load};
 pub use nics::{NearNic, Unused};
-pub use pair::{Given, NotUsed, Pair, Pairing, StoreKind, pair};
+pub use pair::{By, Given, NotUsed, Pair, PairExpected, Pairing, StoreKind, pair};
 
 pub use regroup::{Group, Regroup};
 pub use start::Start;

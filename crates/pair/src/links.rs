@@ -86,7 +86,9 @@ pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> 
         u64::try_from(pairs.iter().filter(has).count().max(1)).unwrap_or(1)
     };
     for (place, pair) in pairs.iter().enumerate() {
-        let Some(gpu) = pair.gpu.as_deref().and_then(|gpu| ways.get(gpu)?.first()) else { continue };
+        let Some(gpu) = pair.gpu.as_deref().and_then(|gpu| ways.get(gpu)?.first()) else {
+            continue;
+        };
         for part in pair.stores.iter().flat_map(parts) {
             let Some(from) = ways.get(part).and_then(|all| nearest(gpu, all)) else { continue };
             let common = gpu.iter().zip(from).take_while(|(a, b)| a.address == b.address).count();
@@ -162,12 +164,7 @@ fn nearest<'w, 't>(up: &[Step<'t>], ways: &'w [Vec<Step<'t>>]) -> Option<&'w Vec
 }
 
 /// What a drive or card can send at most: its own links, and the wire of a card.
-fn own_rate(
-    machine: &Machine,
-    topology: &Topology,
-    ways: &Ways<'_>,
-    name: &str,
-) -> Option<u64> {
+fn own_rate(machine: &Machine, topology: &Topology, ways: &Ways<'_>, name: &str) -> Option<u64> {
     let ways = ways.get(name)?;
     let link = ways.iter().map(|way| way.last()?.link?.bytes_per_second).sum::<Option<u64>>();
     let wire = nics::facts(machine, &topology.devices[topology.find(name)?]).and_then(wire);

@@ -1,5 +1,6 @@
 //! The whole answer.
 
+use gpuio_record::Expected;
 use gpuio_record::facts::Machine;
 use gpuio_topo::{Class, DeviceKind, Topology};
 use serde::Serialize;
@@ -24,6 +25,8 @@ pub struct Pairing {
     pub load: Load,
     /// One for each GPU, in the driver's order; without GPUs one for each store, to host memory.
     pub pairs: Vec<Pair>,
+    /// What all pairs should reach together while all run; `null` until somebody reckoned.
+    pub total: Option<Expected>,
     /// Links above switches or cards that several pairs use.
     pub shared_links: Vec<SharedLink>,
     /// Arrays that would better be several.
@@ -57,6 +60,27 @@ pub struct Pair {
     pub why: String,
     /// Threads and depth to start with.
     pub start: Start,
+    /// What it should reach while all pairs run; `null` until somebody reckoned.
+    pub expected: Option<PairExpected>,
+}
+
+/// What a pair should reach.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairExpected {
+    /// The way of its bytes that was reckoned with.
+    pub by: By,
+    /// The figures.
+    pub expected: Expected,
+}
+
+/// How bytes get from storage to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Straight between drive or card and GPU.
+    Direct,
+    /// To host memory, and for a GPU on from there.
+    HostMemory,
 }
 
 /// Storage of a pair.
@@ -109,6 +133,18 @@ pub struct NotUsed {
     pub why: String,
 }
 
+impl Pairing {
+    /// Takes in what was reckoned for each pair, in their order, and for all. Where rate and
+    /// latency are known, start values are made anew from them by Little's law.
+    pub fn set_expected(&mut self, pairs: Vec<PairExpected>, total: Expected) {
+        for (place, expected) in pairs.into_iter().enumerate().take(self.pairs.len()) {
+            start::refine(&mut self.pairs, place, &expected.expected);
+            self.pairs[place].expected = Some(expected);
+        }
+        self.total = Some(total);
+    }
+}
+
 /// Pairs the GPUs that are wanted with storage.
 ///
 /// Deterministic, and the order of the machine's lists does not matter where GPUs have numbers.
@@ -123,6 +159,7 @@ pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<P
         gpuio_plan: SCHEMA,
         load: wanted.load,
         pairs: Vec::new(),
+        total: None,
         shared_links: Vec::new(),
         regroup: Vec::new(),
         unused_nics: Vec::new(),
@@ -194,6 +231,7 @@ fn empty_pair(machine: &Machine, topology: &Topology, gpu: usize) -> Pair {
         nics: row.map(|row| nics::near(machine, &topology.devices, row)).unwrap_or_default(),
         why: String::new(),
         start: Start::default(),
+        expected: None,
     }
 }
 
@@ -211,6 +249,7 @@ fn to_host_memory(machine: &Machine, topology: &Topology, store: &Store) -> Pair
         nics: Vec::new(),
         why: String::new(),
         start: Start::default(),
+        expected: None,
     }
 }
 

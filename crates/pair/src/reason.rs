@@ -72,7 +72,9 @@ fn way(topology: &Topology, gpu: &str, given: &Given, class: Class) -> String {
         (Class::Pix | Class::Pxb, Some(meets)) => {
             format!("{}, below switch {meets}", class.name())
         }
-        (class, _) => format!("{} ({}): nothing nearer is left", class.name(), class.meaning()),
+        (class, _) => {
+            format!("{}, by way of {}: nothing nearer is left", class.name(), class.meaning())
+        }
     }
 }
 

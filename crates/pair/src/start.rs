@@ -1,6 +1,7 @@
 //! Threads and depth to start with.
 
-use gpuio_units::format_bytes;
+use gpuio_record::Expected;
+use gpuio_units::{format_bytes, human_count, human_ns};
 use serde::Serialize;
 
 use crate::{Given, Load, Pair, StoreKind};
@@ -47,30 +48,35 @@ pub(crate) fn set(pairs: &mut [Pair], load: Load) {
     }
 }
 
-impl Start {
-    /// The same by Little's law, where rate and latency are known: twice the I/Os that are under
-    /// way on average, so that none of the drives ever waits for the next.
-    #[must_use]
-    pub fn by_little(&self, per_second: f64, latency_ns: u64, cpus: Option<u32>) -> Start {
-        #[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
-        let average = per_second * latency_ns as f64 / 1e9;
-        if !average.is_finite() || average <= 0.0 {
-            return self.clone();
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive, and a cast of a float ends at the type's bounds"
-        )]
-        let wants = (2.0 * average).ceil() as u64;
-        #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
-        let latency = gpuio_units::human_ns(latency_ns as f64);
-        let why = format!(
-            "twice the {average:.0} I/Os that {} a second at {latency} have under way",
-            gpuio_units::human_count(per_second)
-        );
-        values(wants, why, cpus.map(|cpus| (cpus as usize, 1)))
+/// The same by Little's law, where the least time of an I/O is known: twice the I/Os that the rate
+/// has under way on average, so that no drive waits for the next one. A rate that is no more than
+/// the least time allows changes nothing.
+pub(crate) fn refine(pairs: &mut [Pair], place: usize, expected: &Expected) {
+    let Some((per_second, latency)) = expected.iops.zip(expected.latency_floor_ns) else { return };
+    let share = cpus(pairs, &pairs[place]);
+    let start = &mut pairs[place].start;
+    if let Some(better) = by_little(per_second, latency, share) {
+        *start = better;
     }
+}
+
+fn by_little(per_second: f64, latency_ns: f64, cpus: Option<(usize, usize)>) -> Option<Start> {
+    let average = per_second * latency_ns / 1e9;
+    if !average.is_finite() || average <= 0.0 {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive, and a cast of a float ends at the type's bounds"
+    )]
+    let wants = (2.0 * average).ceil() as u64;
+    let why = format!(
+        "twice the {average:.1} I/Os that {} a second of {} each have under way",
+        human_count(per_second),
+        human_ns(latency_ns)
+    );
+    Some(values(wants, why, cpus))
 }
 
 /// Processors of a pair's node, and how many pairs are on it.
@@ -119,7 +125,8 @@ fn words(pair: &Pair, load: Load) -> String {
             0 => String::new(),
             others => format!(", shared by {} GPUs", others + 1),
         };
-        let part = if given.nic.is_some() { "card" } else { "drive" };
+        let network = given.kind == StoreKind::NetworkMount;
+        let part = if network { "card" } else { "drive" };
         let count = given.of.max(1);
         let each = each(given, load);
         format!("{count} {} of {each} x {block} each{shared}", plural(count, part))
@@ -139,12 +146,11 @@ mod tests {
 
     #[test]
     fn little_gives_twice_the_average() {
-        let start = Start::default().by_little(800_000.0, 80_000, Some(16));
+        let start = by_little(800_000.0, 80_000.0, Some((16, 1))).unwrap();
         assert_eq!((start.in_flight, start.threads, start.depth), (128, 16, 8));
-        assert!(start.why.contains("64 I/Os"), "{}", start.why);
-        let none = Start { threads: 4, ..Start::default() };
-        assert_eq!(none.by_little(0.0, 80_000, None), none);
-        assert_eq!(none.by_little(f64::NAN, 80_000, None), none);
+        assert!(start.why.contains("64.0 I/Os"), "{}", start.why);
+        assert_eq!(by_little(0.0, 80_000.0, None), None);
+        assert_eq!(by_little(f64::NAN, 80_000.0, None), None);
     }
 
     #[test]

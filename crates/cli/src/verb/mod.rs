@@ -4,5 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod gdsio;
 pub(crate) mod list;
+pub(crate) mod plan;
+mod plan_expect;
 pub(crate) mod show;
 pub(crate) mod topo;

@@ -1,5 +1,6 @@
 //! A pairing as text, JSON and job file.
 
+mod expected;
 mod gdsio;
 mod grid;
 mod job;

@@ -3,7 +3,7 @@
 use gpuio_units::format_cpu_list;
 
 use super::grid::grid;
-use super::{rate, regroup, short, together};
+use super::{expected, rate, regroup, short, together};
 use crate::{Given, NearNic, Pair, Pairing, SharedLink, When};
 
 /// Pairs, network mounts, why, regrouping, shared links, what is not used, notes.
@@ -17,6 +17,7 @@ pub fn text(pairing: &Pairing) -> String {
     let sections = [
         ("WHY", why(&pairing.pairs)),
         ("START VALUES", starts(&pairing.pairs)),
+        ("EXPECTED (by the parts' figures, all pairs at once)", expected::text(pairing)),
         ("NETWORK MOUNTS", network(pairing)),
         ("REGROUP", regroup::text(&pairing.regroup)),
         ("SHARED LINKS", links(&pairing.shared_links)),
@@ -109,7 +110,7 @@ fn nics(all: &[NearNic]) -> String {
 }
 
 /// Pairs that have the same to say, with it.
-fn alike(pairs: &[Pair], word: impl Fn(&Pair) -> String) -> Vec<(String, Vec<String>)> {
+pub(super) fn alike(pairs: &[Pair], word: impl Fn(&Pair) -> String) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for pair in pairs {
         let name = pair.gpu.clone().or_else(|| Some(pair.stores.first()?.name.clone()));

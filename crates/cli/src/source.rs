@@ -1,0 +1,72 @@
+//! Which machine is asked about: this one, a captured tree, or texts that tools printed.
+
+use std::path::{Path, PathBuf};
+
+use gpuio_capture::{Captured, KINDS, Matrix};
+use gpuio_host::Root;
+use gpuio_record::facts::ReadProblem;
+use gpuio_topo::Printed;
+
+use crate::failure::Failure;
+
+/// The machine that was asked about: this one, a captured tree, or one from texts.
+pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
+    let whole = |root: &Root| Captured { machine: gpuio_load::machine::read(root), matrix: None };
+    match from {
+        [] => Ok(whole(&Root::live())),
+        [dir] if dir.is_dir() => {
+            if !dir.join("sys").is_dir() {
+                return Err(Failure::Usage(format!(
+                    "--from {}: it has no directory sys; give a tree with copies of /sys and \
+                     /proc, or files with what tools printed",
+                    dir.display()
+                )));
+            }
+            Ok(whole(&Root::at(dir)))
+        }
+        files => {
+            let mut captured = Captured::default();
+            files.iter().try_for_each(|file| add(file, &mut captured))?;
+            Ok(captured)
+        }
+    }
+}
+
+fn add(file: &Path, captured: &mut Captured) -> Result<(), Failure> {
+    let name = file.display();
+    if file.is_dir() {
+        let words = "give one directory alone, or files";
+        return Err(Failure::Usage(format!("--from {name}: it is a directory; {words}")));
+    }
+    let bytes =
+        std::fs::read(file).map_err(|error| Failure::Usage(format!("--from {name}: {error}")))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let kind = gpuio_capture::kind_of(&text).ok_or_else(|| {
+        let known: Vec<&str> = KINDS.iter().map(|kind| kind.command).collect();
+        let known = known.join(", ");
+        Failure::Usage(format!("--from {name}: it looks like none of: {known}"))
+    })?;
+    gpuio_capture::add(kind, &text, captured)
+        .map_err(|error| Failure::Usage(format!("--from {name} ({}): {error}", kind.command)))
+}
+
+/// What a captured matrix says of each pair of devices.
+pub(crate) fn cells(matrix: &Matrix) -> Vec<Printed<'_>> {
+    let rows = matrix.rows.iter().zip(&matrix.cells);
+    let cells = rows.flat_map(|(row, cells)| {
+        let columns = matrix.columns.iter().zip(cells);
+        columns.map(move |(column, cell)| Printed { row, column, cell })
+    });
+    cells.collect()
+}
+
+/// What could not be read, as sentences.
+pub(crate) fn problems(captured: &Captured) -> Vec<String> {
+    let machine = &captured.machine;
+    let all = machine.host.problems.iter().chain(&machine.problems);
+    let words = |problem: &ReadProblem| {
+        let line = problem.line.map(|line| format!(", line {line}")).unwrap_or_default();
+        format!("Not read: {}{line}: {}", problem.path, problem.message)
+    };
+    all.map(words).collect()
+}

@@ -1,0 +1,93 @@
+//! What `gpuio plan` expects of its pairs, and of systems on paper.
+
+use std::path::Path;
+
+use gpuio_flow::{End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine, paper};
+use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, StoreKind};
+use gpuio_record::Towards;
+use gpuio_record::facts::Machine;
+use gpuio_topo::Class;
+
+use crate::args::Plan;
+use crate::failure::Failure;
+
+/// Built-in figures, with what `--spec` and `--server` add.
+pub(super) fn figures(plan: &Plan) -> Result<Figures, Failure> {
+    let mut figures = Figures::built_in();
+    for path in &plan.spec {
+        let (name, text) = text("--spec", path)?;
+        figures.add(&name, &text).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    for words in &plan.server {
+        let server = ServerFigures::parse(words);
+        figures.add_server(server.map_err(|error| Failure::Usage(error.to_string()))?);
+    }
+    Ok(figures)
+}
+
+/// The answer of `--system`.
+pub(super) fn on_paper(path: &Path, figures: Figures) -> Result<paper::Answer, Failure> {
+    let (name, text) = text("--system", path)?;
+    let system = paper::System::read(&name, &text, figures);
+    Ok(system.map_err(|error| Failure::Usage(error.to_string()))?.answer())
+}
+
+fn text(flag: &str, path: &Path) -> Result<(String, String), Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("{flag} {name}: {error}")))?;
+    Ok((name, text))
+}
+
+/// Reckons for all pairs at once.
+pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
+    let ways: Vec<By> = pairing.pairs.iter().map(|pair| way(machine, pair)).collect();
+    let load = pairing.load;
+    let streams: Vec<Stream> =
+        pairing.pairs.iter().zip(&ways).map(|(pair, by)| stream(pair, *by, load)).collect();
+    let answer = of_machine(machine, figures, &streams);
+    let expected = answer.streams.into_iter().zip(ways);
+    let expected = expected.map(|(one, by)| PairExpected { by, expected: one.expected });
+    pairing.set_expected(expected.collect(), answer.total);
+}
+
+/// Straight where nvidia-fs is loaded and every drive or card is below a switch with the GPU:
+/// what peers can do through the processor no maker tells.
+fn way(machine: &Machine, pair: &Pair) -> By {
+    let module = machine.modules.iter().any(|module| module.name == "nvidia_fs" && module.loaded);
+    let below = |class: Option<Class>| class.is_some_and(|class| class <= Class::Pxb);
+    let near = !pair.stores.is_empty() && pair.stores.iter().all(|given| below(given.farthest));
+    if module && near && pair.gpu.is_some() { By::Direct } else { By::HostMemory }
+}
+
+fn stream(pair: &Pair, by: By, load: Load) -> Stream {
+    let storage = pair.stores.iter().map(|given| match given.kind {
+        StoreKind::Mount | StoreKind::NetworkMount => Storage::Mount(given.name.clone()),
+        StoreKind::Array | StoreKind::Drive => {
+            Storage::Device(given.name.trim_start_matches("/dev/").to_owned())
+        }
+    });
+    let first = pair.stores.first().map(|given| given.name.clone());
+    Stream {
+        name: pair.gpu.clone().or(first).unwrap_or_default(),
+        storage: storage.collect(),
+        end: match (&pair.gpu, &pair.pci) {
+            (None, _) => End::Host,
+            (Some(_), Some(pci)) => End::Gpu(pci.clone()),
+            (Some(_), None) => End::Uncounted,
+        },
+        by: match by {
+            By::Direct => gpuio_flow::By::Direct,
+            By::HostMemory => gpuio_flow::By::Host,
+        },
+        towards: match load.direction {
+            Direction::Read => Towards::Read,
+            Direction::Write => Towards::Write,
+        },
+        block_bytes: load.block_bytes,
+        pattern: if load.random { Pattern::Random } else { Pattern::Sequential },
+        // Start values are chosen so that depth is not what limits.
+        in_flight: None,
+        asked_bytes_per_s: None,
+    }
+}
