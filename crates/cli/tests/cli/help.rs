@@ -31,6 +31,11 @@ fn list() {
 }
 
 #[test]
+fn plan() {
+    insta::assert_snapshot!("plan", help("plan --help"));
+}
+
+#[test]
 fn show() {
     insta::assert_snapshot!("show", help("show --help"));
 }

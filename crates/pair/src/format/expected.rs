@@ -16,6 +16,7 @@ pub(super) fn text(pairing: &Pairing) -> String {
         let Some(one) = &pair.expected else { return String::new() };
         let by = match one.by {
             By::Direct => "straight",
+            By::HostMemory if pair.gpu.is_none() => "to host memory",
             By::HostMemory => "by host memory",
         };
         let floor = one.expected.latency_floor_ns.map_or("?".to_owned(), human_ns);
