@@ -14,7 +14,8 @@ const WANTED_COUNT: Wanted =
     Wanted { number: COUNT, fits: "a count below 2^64", whole: "a whole number, such as 1.5k" };
 
 /// Units in bytes per second.
-const UNITS: [(&str, u64); 12] = [
+const UNITS: [(&str, u64); 13] = [
+    ("B", 1),
     ("kB", 1_000),
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),

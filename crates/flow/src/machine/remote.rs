@@ -8,6 +8,14 @@ use crate::expectation::{IOS, Laid};
 use crate::link::{self, Transport};
 use crate::{Load, ServerFigures, Stream};
 
+/// What a port of the machine carries.
+struct PortRate {
+    bytes_per_s: f64,
+    /// The part of the bits on the wire that is data.
+    data_share: f64,
+    figure: String,
+}
+
 impl Layer<'_> {
     pub(super) fn remote(
         &mut self,
@@ -16,85 +24,88 @@ impl Layer<'_> {
         stream: &Stream,
         laid: &mut Laid,
     ) -> Vec<Source> {
+        let machine = self.machine;
         let nfs = mounted.nfs.as_ref();
         let point = &mounted.mount.mount_point;
-        let mut names: Vec<&str> = vec![&mounted.mount.source];
-        names.extend(nfs.map(|nfs| nfs.server.as_str()));
+        let interface = nfs.and_then(|nfs| nfs.interface.known());
+        let transport = nfs.and_then(|nfs| nfs.transport.as_deref()).unwrap_or("tcp");
+        let rdma = transport.starts_with("rdma");
+        let transport = if rdma { Transport::Rdma } else { Transport::Tcp };
+        let found = interface.and_then(|interface| {
+            machine.nics.iter().find_map(|nic| {
+                let one = nic.interfaces.iter().find(|one| one.name == *interface)?;
+                Some((nic, one))
+            })
+        });
+        let rate = found.and_then(|(nic, facts)| port_rate(nic, facts, transport));
+        let data_share = rate.as_ref().map_or(1.0, |rate| rate.data_share);
+        self.server_of(mounted, data_share, (load, stream), laid);
+        let Some((nic, facts)) = found else {
+            let why = nfs.and_then(|nfs| nfs.interface.why()).unwrap_or("nobody told of it");
+            laid.note(&format!("The network port to {point} is not counted: {why}."));
+            return Vec::new();
+        };
+        self.port(nic, facts, rate, load, laid)
+    }
+
+    fn server_of(
+        &mut self,
+        mounted: &MountedStorage,
+        data_share: f64,
+        (load, stream): (Load, &Stream),
+        laid: &mut Laid,
+    ) {
+        let nfs = mounted.nfs.as_ref();
+        let source = mounted.mount.source.as_str();
+        let called = nfs.map_or(source, |nfs| nfs.server.as_str());
+        let mut names = vec![source, called];
         names.extend(nfs.and_then(|nfs| nfs.address.as_deref()));
         let figures = self.figures;
         match figures.server(&names) {
             Some(server) => {
-                let called = nfs.map_or(mounted.mount.source.as_str(), |nfs| nfs.server.as_str());
-                self.server(server, called, load, stream, laid);
+                self.server(server, (called, data_share), (load, stream), laid);
             }
-            None => laid.missing.push(format!(
-                "what the server of {point} delivers is not known: tell it with --server"
-            )),
+            None => laid
+                .missing
+                .push(format!("what server {called} delivers is not known: tell it with --server")),
         }
-        let interface = match nfs.map(|nfs| &nfs.interface) {
-            Some(interface) => interface.known(),
-            None => None,
-        };
-        let Some(interface) = interface else {
-            let why = nfs.and_then(|nfs| nfs.interface.why()).unwrap_or("its route is not told");
-            laid.note(&format!("The network port to {point} is not counted: {why}."));
-            return Vec::new();
-        };
-        let transport = nfs.and_then(|nfs| nfs.transport.as_deref()).unwrap_or("tcp");
-        let rdma = transport.starts_with("rdma");
-        self.port(interface, if rdma { Transport::Rdma } else { Transport::Tcp }, load, laid)
     }
 
     fn server(
         &mut self,
         server: &ServerFigures,
-        called: &str,
-        load: Load,
-        stream: &Stream,
+        (called, data_share): (&str, f64),
+        (load, stream): (Load, &Stream),
         laid: &mut Laid,
     ) {
         let name = match &server.name {
             Some(_) => format!("server {called}"),
-            None => "the server".to_owned(),
+            None => "server".to_owned(),
         };
         let source = &server.source;
         let key = server.name.as_deref().unwrap_or("*");
-        let reads = stream.towards == Towards::Read;
-        let (rate, iops) =
-            if reads { (server.read, server.read_iops) } else { (server.write, server.write_iops) };
-        let (io, what) = if reads { (load.reads, "read") } else { (load.writes, "write") };
+        let (io, rate, iops, what) = match stream.towards {
+            Towards::Read => (load.reads, server.read, server.read_iops, "read"),
+            Towards::Write => (load.writes, server.write, server.write_iops, "write"),
+        };
         if let Some(rate) = rate {
             let figure = format!("{} {what} ({source})", gpuio_units::human_decimal_rate(rate));
-            laid.uses(
-                &mut self.network,
-                (&format!("server:{key}"), &name),
-                io.bytes / rate,
-                figure,
-            );
+            let busy = io.bytes / rate;
+            laid.uses(&mut self.network, (&format!("server:{key}"), &name), busy, figure);
         }
         if let Some(iops) = iops {
-            let figure =
-                format!("{} {what}s per second ({source})", gpuio_units::human_count(iops));
-            let part = format!("{name}{IOS}");
-            laid.uses(
-                &mut self.network,
-                (&format!("server-ios:{key}"), &part),
-                io.ios / iops,
-                figure,
-            );
+            let iops_text = gpuio_units::human_count(iops);
+            let figure = format!("{iops_text} {what}s per second ({source})");
+            let part = (format!("server-ios:{key}"), format!("{name}{IOS}"));
+            laid.uses(&mut self.network, (&part.0, &part.1), io.ios / iops, figure);
         }
         if let Some((count, each)) = server.ports {
             #[expect(clippy::cast_precision_loss, reason = "ports are few")]
-            let rate = count as f64 * each;
+            let rate = count as f64 * each * data_share;
             let text = gpuio_units::human_decimal_rate(rate);
-            let figure = format!("{count} ports, {text} on the wire ({source})");
-            let key = format!("server-ports:{key}:{what}");
-            laid.uses(
-                &mut self.network,
-                (&key, &format!("ports of {name}")),
-                io.bytes / rate,
-                figure,
-            );
+            let figure = format!("{count} ports, {text} of data ({source})");
+            let part = (format!("server-ports:{key}:{what}"), format!("ports of {name}"));
+            laid.uses(&mut self.network, (&part.0, &part.1), io.bytes / rate, figure);
         }
         if rate.is_none() {
             laid.missing.push(format!("{source} has no {what} rate of {name}"));
@@ -106,26 +117,20 @@ impl Layer<'_> {
     /// The machine's own port, and its card's way over PCIe.
     fn port(
         &mut self,
-        interface: &str,
-        transport: Transport,
+        nic: &NicFacts,
+        facts: &InterfaceFacts,
+        rate: Option<PortRate>,
         load: Load,
         laid: &mut Laid,
     ) -> Vec<Source> {
-        let machine = self.machine;
-        let found = machine.nics.iter().find_map(|nic| {
-            let one = nic.interfaces.iter().find(|one| one.name == interface)?;
-            Some((nic, one))
-        });
-        let Some((nic, facts)) = found else {
-            laid.note(&format!("{interface} is not counted: nothing is known of it."));
-            return Vec::new();
-        };
-        match rate(nic, facts, transport) {
-            Some((rate, figure)) => {
+        let interface = &facts.name;
+        match rate {
+            Some(rate) => {
                 for (bytes, way) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
-                    let key = format!("port:{interface}:{way}");
-                    let name = format!("port {interface}");
-                    laid.uses(&mut self.network, (&key, &name), bytes / rate, figure.clone());
+                    let part = (format!("port:{interface}:{way}"), format!("port {interface}"));
+                    let busy = bytes / rate.bytes_per_s;
+                    let figure = rate.figure.clone();
+                    laid.uses(&mut self.network, (&part.0, &part.1), busy, figure);
                 }
             }
             None => laid.note(&format!("Port {interface} is not counted: its rate is not known.")),
@@ -138,27 +143,29 @@ impl Layer<'_> {
     }
 }
 
-/// Data per second through a port, and that figure in words.
-fn rate(nic: &NicFacts, facts: &InterfaceFacts, transport: Transport) -> Option<(f64, String)> {
+fn port_rate(nic: &NicFacts, facts: &InterfaceFacts, transport: Transport) -> Option<PortRate> {
     let ports = || nic.rdma.iter().flat_map(|rdma| &rdma.ports);
     let own = ports().find(|port| port.interface.as_deref() == Some(&facts.name));
     let port = own.or_else(|| ports().next());
-    let infiniband = facts.carries == Some(LinkLayer::Infiniband)
-        || facts.carries.is_none()
-            && port.and_then(|port| port.carries) == Some(LinkLayer::Infiniband);
-    let megabits = facts.megabits.or(port.and_then(|port| port.megabits))?;
+    let carries = facts.carries.or_else(|| port.and_then(|port| port.carries));
+    let megabits = facts.megabits.or_else(|| port.and_then(|port| port.megabits))?;
     let gigabits = megabits / 1000;
-    if infiniband && transport == Transport::Rdma {
-        let rate = link::infiniband(megabits);
-        let text = gpuio_units::human_decimal_rate(rate);
-        return Some((rate, format!("InfiniBand at {gigabits} Gb/s, {text} of data")));
-    }
-    let mtu = facts.mtu_bytes.unwrap_or(1500);
-    let rate = link::ethernet(megabits, mtu, transport);
-    let text = gpuio_units::human_decimal_rate(rate);
-    let by = match transport {
-        Transport::Tcp => "TCP",
-        Transport::Rdma => "RoCE",
-    };
-    Some((rate, format!("{gigabits} Gb/s, {text} of data by {by} at MTU {mtu}")))
+    let (bytes_per_s, what) =
+        if carries == Some(LinkLayer::Infiniband) && transport == Transport::Rdma {
+            (link::infiniband(megabits), format!("InfiniBand at {gigabits} Gb/s"))
+        } else {
+            let mtu = facts.mtu_bytes.unwrap_or(1500);
+            let by = match transport {
+                Transport::Tcp => "TCP",
+                Transport::Rdma => "RoCE",
+            };
+            let rate = link::ethernet(megabits, mtu, transport);
+            (rate, format!("{gigabits} Gb/s by {by} at MTU {mtu}"))
+        };
+    let text = gpuio_units::human_decimal_rate(bytes_per_s);
+    Some(PortRate {
+        bytes_per_s,
+        data_share: bytes_per_s / link::megabits(megabits),
+        figure: format!("{what}, {text} of data"),
+    })
 }

@@ -217,6 +217,8 @@ impl Writer {
             let above = format!("sys/devices/virtual/nvme-subsystem/nvme-subsys{number}");
             self.tree.link(&format!("{above}/{name}"), &controller);
             self.tree.file(&format!("{above}/iopolicy"), "numa\n");
+            let model = words.text("model").unwrap_or_default();
+            self.tree.file(&format!("{above}/model"), format!("{model}\n"));
             self.disk(&format!("{above}/{name}n1"), words);
             self.tree.file(&format!("{above}/{name}n1/nsid"), "1\n");
         }
@@ -265,8 +267,7 @@ impl Writer {
             self.tree.file(&format!("{dir}/queue/{name}"), text);
         }
         let parent = dir.rsplit_once('/').unwrap().0;
-        if parent.rsplit('/').next().unwrap().starts_with("nvme") && !parent.contains("nvme-subsys")
-        {
+        if parent.rsplit('/').next().unwrap().starts_with("nvme") {
             self.tree.link(&format!("{dir}/device"), parent);
         }
     }

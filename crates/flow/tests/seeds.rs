@@ -1,0 +1,304 @@
+//! Figures that documents print, beside the model's own: within 10 %, with the same bottleneck.
+//!
+//! Systems are in `fixtures/seeds`, each with its document; the guides' servers are the tables of
+//! crate `host`. `UPDATE_DOCS=1` writes the table of docs/expectation.md anew.
+#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
+
+#[path = "../../host/tests/tree/mod.rs"]
+mod tree;
+
+use gpuio_flow::paper::{Answer, System};
+use gpuio_flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
+use gpuio_record::facts::{ArrayFacts, BlockDevice, BlockKind, Machine};
+use gpuio_record::{Expected, Towards};
+use tree::table;
+
+const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
+const DGX_A100: &str = include_str!("../../host/tests/fixtures/machines/dgx-a100.table");
+const GIB: f64 = (1_u64 << 30) as f64;
+
+macro_rules! seed {
+    ($name:literal) => {
+        answer($name, include_str!(concat!("fixtures/seeds/", $name, ".ini")))
+    };
+}
+
+/// A printed figure and ours.
+struct Row {
+    what: &'static str,
+    /// Bytes or I/Os per second.
+    printed: f64,
+    /// How the document prints it.
+    words: &'static str,
+    expected: Expected,
+    iops: bool,
+    /// What the bottleneck's words begin with.
+    bottleneck: &'static str,
+    /// The figure is a bound, since the document lacks a datum.
+    bound: bool,
+}
+
+fn answer(name: &str, text: &str) -> Answer {
+    System::read(name, text, Figures::built_in()).unwrap().answer()
+}
+
+fn read(text: &str) -> Machine {
+    gpuio_host::machine::read(&table::build(text).root())
+}
+
+/// The arrays of two drives that the guide makes, which the tables do not have.
+fn with_array(mut machine: Machine, name: &str, members: [&str; 2]) -> Machine {
+    let mut array: BlockDevice = machine
+        .block
+        .iter()
+        .find(|one| one.facts.kind == BlockKind::Md && one.array.is_some())
+        .unwrap()
+        .clone();
+    array.facts.name = name.to_owned();
+    array.made_of = members.map(str::to_owned).to_vec();
+    array.array = Some(ArrayFacts {
+        level: Some("raid0".to_owned()),
+        chunk_bytes: Some(512 << 10),
+        ..ArrayFacts::default()
+    });
+    machine.block.push(array);
+    machine
+}
+
+fn stream(device: &str, gpu: &str, towards: Towards) -> Stream {
+    Stream {
+        name: "job".to_owned(),
+        storage: vec![Storage::Device(device.to_owned())],
+        end: End::Gpu(gpu.to_owned()),
+        by: By::Direct,
+        towards,
+        block_bytes: 1 << 20,
+        pattern: Pattern::Sequential,
+        in_flight: Some(8),
+        asked_bytes_per_s: None,
+    }
+}
+
+fn of(machine: &Machine, stream: Stream) -> Expected {
+    let mut answer = of_machine(machine, &Figures::built_in(), &[stream]);
+    answer.streams.remove(0).expected
+}
+
+fn dgx_2() -> Machine {
+    with_array(read(DGX_2), "md23", ["nvme2n1", "nvme3n1"])
+}
+
+/// The GPU by the driver's number in the guide.
+fn near_gpu() -> &'static str {
+    "0000:39:00.0"
+}
+
+fn rows() -> Vec<Row> {
+    let first = |answer: Answer| answer.jobs[0].expected.clone();
+    let row = |what, printed, words, expected, bottleneck| Row {
+        what,
+        printed,
+        words,
+        expected,
+        iops: false,
+        bottleneck,
+        bound: false,
+    };
+    let ios = |what, printed, words, expected, bottleneck| Row {
+        iops: true,
+        ..row(what, printed, words, expected, bottleneck)
+    };
+    let bound = |row: Row| Row { bound: true, ..row };
+    let a100 = with_array(read(DGX_A100), "raid4", ["nvme8n1", "nvme9n1"]);
+    let scale = seed!("powerscale").scale;
+    let at = |nodes: u64| scale.iter().find(|one| one.nodes == nodes).unwrap().total.clone();
+    vec![
+        row("one SATA SSD, reads of 1 MiB", 519e6, "519.0MB", first(seed!("single-ssd")), "sdb"),
+        ios(
+            "one SATA SSD, random reads of 4 KiB",
+            98.3e3,
+            "98.3K iops",
+            first(seed!("single-ssd-random")),
+            "sdb's I/Os",
+        ),
+        row(
+            "five SSDs in an eSATA box at 6 Gb/s",
+            600e6,
+            "about 600MB/sec",
+            first(seed!("esata-box")),
+            "eSATA",
+        ),
+        ios(
+            "the same, random reads of 4 KiB",
+            140e3,
+            "about 140k IOPS",
+            first(seed!("esata-box-random")),
+            "eSATA",
+        ),
+        row("the box at 3 Gb/s", 300e6, "about 300MB/sec", first(seed!("esata-box-3gb")), "eSATA"),
+        ios(
+            "the same, random reads of 4 KiB",
+            70e3,
+            "half of 140k IOPS",
+            first(seed!("esata-box-3gb-random")),
+            "eSATA",
+        ),
+        row("one 10 GbE port", 1.2e9, "about 1.2GB/sec", first(seed!("ten-gigabit")), "one port"),
+        row("two 10 GbE ports", 2.4e9, "2.4GB/sec", first(seed!("ten-gigabit-twice")), "two ports"),
+        ios(
+            "one 10 GbE port, random reads of 4 KiB",
+            300e3,
+            "about 300k IOPS",
+            first(seed!("ten-gigabit-small")),
+            "one port",
+        ),
+        row(
+            "DGX-2, two NVMe drives by the near switch",
+            6.524658 * GIB,
+            "6.524658 GiB/sec",
+            of(&dgx_2(), stream("md23", near_gpu(), Towards::Read)),
+            "nvme2n1, nvme3n1",
+        ),
+        row(
+            "the same by the drives' figure",
+            6.8e9,
+            "around 3.4GB/sec each",
+            of(&dgx_2(), stream("md23", near_gpu(), Towards::Read)),
+            "nvme2n1, nvme3n1",
+        ),
+        row(
+            "four NVMe drives, RAID 0, Gen3 x16",
+            14e9,
+            "14GB/sec",
+            first(seed!("four-drives")),
+            "RAID 0",
+        ),
+        row(
+            "DGX A100, writes to /raid4",
+            7.181430 * GIB,
+            "7.181430 GiB/sec",
+            of(&a100, stream("raid4", "0000:bd:00.0", Towards::Write)),
+            "nvme8n1, nvme9n1",
+        ),
+        bound(row(
+            "NFS server with two 100 Gb ports",
+            24e9,
+            "24GB/sec or so",
+            first(seed!("nfs-ports")),
+            "NFS server: ports",
+        )),
+        row(
+            "PowerScale, seven nodes",
+            7.0 * 8.2e9,
+            "8.2 GB/s each",
+            first(seed!("powerscale")),
+            "F600",
+        ),
+        row("PowerScale, three nodes", 24e9, "over 24 GB/s", at(3), "F600"),
+        row("PowerScale, 252 nodes", 2e12, "over 2 TB/s", at(252), "F600"),
+    ]
+}
+
+impl Row {
+    fn ours(&self) -> f64 {
+        let expected = &self.expected;
+        let rate = if self.iops { expected.iops } else { expected.bytes_per_s };
+        rate.or(expected.at_most.filter(|_| self.bound)).unwrap_or_else(|| panic!("{expected:#?}"))
+    }
+}
+
+#[test]
+fn printed_figures_follow_within_10_per_cent_with_their_bottleneck() {
+    for row in rows() {
+        let ratio = row.ours() / row.printed;
+        assert!((0.9..=1.1).contains(&ratio), "{}: {ratio} {:#?}", row.what, row.expected);
+        let bottleneck = row.expected.bottleneck.as_deref().unwrap();
+        assert!(bottleneck.starts_with(row.bottleneck), "{}: {bottleneck}", row.what);
+        assert_eq!(row.bound, row.expected.unknown.is_some(), "{}", row.what);
+    }
+}
+
+#[test]
+fn eight_nfs_jobs_are_bounded_by_the_server_and_what_it_delivers_is_missing() {
+    let bounded = seed!("nfs-ports").jobs.remove(0).expected;
+    assert_eq!(bounded.bytes_per_s, None);
+    assert!(bounded.unknown.unwrap().contains("what a unit of NFS server reads is not told"));
+    assert!(12.763141 * GIB < bounded.at_most.unwrap());
+    // With what was measured as the server's figure, the server and not a port saturates, and
+    // each job has its eighth.
+    let measured = seed!("nfs-measured");
+    assert_eq!(measured.jobs.len(), 8);
+    for job in &measured.jobs {
+        let eighth = 12.763141 * GIB / 8.0;
+        assert!((job.expected.bytes_per_s.unwrap() / eighth - 1.0).abs() < 0.001);
+        assert!(job.expected.bottleneck.as_deref().unwrap().starts_with("NFS server: 1 ×"));
+    }
+}
+
+#[test]
+fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
+    let machine = read(DGX_2);
+    let mounts = ["/mnt/nfs/ib9/data/0", "/mnt/nfs/ib8/data/0"];
+    let streams: Vec<Stream> = mounts
+        .iter()
+        .map(|mount| Stream {
+            storage: vec![Storage::Mount((*mount).to_owned())],
+            end: End::Host,
+            ..stream("", "", Towards::Read)
+        })
+        .collect();
+    let mut figures = Figures::built_in();
+    let unknown = of_machine(&machine, &figures, &streams);
+    let expected = &unknown.streams[0].expected;
+    assert!(expected.unknown.as_deref().unwrap().contains("--server"), "{expected:#?}");
+    figures.add_server(ServerFigures::parse("read=20GB/s,ports=2x100Gb").unwrap());
+    // Both cards hang below one link of generation 3.
+    let told = of_machine(&machine, &figures, &streams);
+    assert!((told.total.bytes_per_s.unwrap() - 14.4e9).abs() < 1e7, "{:#?}", told.total);
+    assert!(told.total.bottleneck.unwrap().starts_with("link above 0000:d8:00.0"));
+    figures.add_server(ServerFigures::parse("read=10GB/s,ports=2x100Gb").unwrap());
+    let told = of_machine(&machine, &figures, &streams);
+    assert!((told.total.bytes_per_s.unwrap() - 10e9).abs() < 1e6, "{:#?}", told.total);
+    assert!(
+        told.streams[0].expected.bottleneck.as_deref().unwrap().starts_with("server: 10.0 GB/s")
+    );
+}
+
+#[test]
+fn a_gpu_on_another_switch_tree_has_a_bound_only() {
+    let far = of(&dgx_2(), stream("md23", "0000:e0:00.0", Towards::Read));
+    assert_eq!(far.bytes_per_s, None);
+    assert!(far.unknown.unwrap().contains("root complex"));
+    // The guide measured 3.893747 GiB/s.
+    assert!(far.at_most.unwrap() > 3.893747 * GIB);
+}
+
+#[test]
+fn the_document_has_this_table() {
+    let mut table = String::from("| Figure | Printed | Ours | Per cent | Bottleneck |\n");
+    table.push_str("| --- | --- | --- | --- | --- |\n");
+    for row in rows() {
+        let ours = if row.iops {
+            gpuio_units::human_count(row.ours())
+        } else {
+            gpuio_units::human_decimal_rate(row.ours())
+        };
+        let at_most = if row.bound { "at most " } else { "" };
+        let percent = row.ours() / row.printed * 100.0;
+        let bottleneck = row.expected.bottleneck.as_deref().unwrap().replace('|', "/");
+        let (what, words) = (row.what, row.words);
+        table.push_str(&format!(
+            "| {what} | {words} | {at_most}{ours} | {percent:.0} % | {bottleneck} |\n"
+        ));
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/expectation.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let (begin, end) = ("<!-- figures: begin -->\n", "<!-- figures: end -->");
+    let (before, rest) = document.split_once(begin).unwrap();
+    let (found, after) = rest.split_once(end).unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, format!("{before}{begin}{table}{end}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(found, table, "write it anew: UPDATE_DOCS=1 cargo test -p gpuio-flow --test seeds");
+}
