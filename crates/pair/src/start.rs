@@ -22,6 +22,8 @@ const THREADS_MOST: u64 = 16;
 /// So that a thread reads one block while others are on their way (BENCHMARKS.md: with depth 1
 /// `staged` makes 0.6 of its rate).
 const DEPTH_LEAST: u64 = 4;
+/// Depth of a thread that has no GPU to serve (gpuio's own default for large blocks).
+const DEPTH_HOST: u64 = 8;
 /// More in one queue only waits.
 const DEPTH_MOST: u64 = 128;
 
@@ -44,7 +46,7 @@ pub(crate) fn set(pairs: &mut [Pair], load: Load) {
     let shares: Vec<Option<(usize, usize)>> = pairs.iter().map(|pair| cpus(pairs, pair)).collect();
     for (pair, share) in pairs.iter_mut().zip(shares) {
         let wants = pair.stores.iter().map(|given| wants(given, load)).fold(0, u64::saturating_add);
-        pair.start = values(wants.max(1), words(pair, load), share);
+        pair.start = values(wants.max(1), words(pair, load), share, pair.gpu.is_some());
     }
 }
 
@@ -54,13 +56,14 @@ pub(crate) fn set(pairs: &mut [Pair], load: Load) {
 pub(crate) fn refine(pairs: &mut [Pair], place: usize, expected: &Expected) {
     let Some((per_second, latency)) = expected.iops.zip(expected.latency_floor_ns) else { return };
     let share = cpus(pairs, &pairs[place]);
-    let start = &mut pairs[place].start;
-    if let Some(better) = by_little(per_second, latency, share) {
-        *start = better;
+    let pair = &mut pairs[place];
+    if let Some((wants, why)) = by_little(per_second, latency) {
+        pair.start = values(wants, why, share, pair.gpu.is_some());
     }
 }
 
-fn by_little(per_second: f64, latency_ns: f64, cpus: Option<(usize, usize)>) -> Option<Start> {
+/// I/Os in flight, and why.
+fn by_little(per_second: f64, latency_ns: f64) -> Option<(u64, String)> {
     let average = per_second * latency_ns / 1e9;
     if !average.is_finite() || average <= 0.0 {
         return None;
@@ -76,7 +79,7 @@ fn by_little(per_second: f64, latency_ns: f64, cpus: Option<(usize, usize)>) -> 
         human_count(per_second),
         human_ns(latency_ns)
     );
-    Some(values(wants, why, cpus))
+    Some((wants, why))
 }
 
 /// Processors of a pair's node, and how many pairs are on it.
@@ -101,11 +104,14 @@ fn each(given: &Given, load: Load) -> u64 {
     }
 }
 
-fn values(in_flight: u64, wants: String, cpus: Option<(usize, usize)>) -> Start {
+/// A thread for each I/O in flight where a GPU is served, since path `gds` has one per thread; else
+/// fewer that go deeper.
+fn values(in_flight: u64, wants: String, cpus: Option<(usize, usize)>, to_gpu: bool) -> Start {
     let share = cpus.map(|(cpus, pairs)| (cpus / pairs).max(1));
     let most = share.and_then(|share| u64::try_from(share).ok()).unwrap_or(THREADS_MOST);
     let most = most.min(THREADS_MOST);
-    let threads = in_flight.clamp(THREADS_LEAST.min(most), most);
+    let threads = if to_gpu { in_flight } else { in_flight.div_ceil(DEPTH_HOST) };
+    let threads = threads.clamp(THREADS_LEAST.min(most), most);
     let depth = in_flight.div_ceil(threads).next_power_of_two().clamp(DEPTH_LEAST, DEPTH_MOST);
     let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let limit = match cpus {
@@ -146,20 +152,28 @@ mod tests {
 
     #[test]
     fn little_gives_twice_the_average() {
-        let start = by_little(800_000.0, 80_000.0, Some((16, 1))).unwrap();
-        assert_eq!((start.in_flight, start.threads, start.depth), (128, 16, 8));
-        assert!(start.why.contains("64.0 I/Os"), "{}", start.why);
-        assert_eq!(by_little(0.0, 80_000.0, None), None);
-        assert_eq!(by_little(f64::NAN, 80_000.0, None), None);
+        let (wants, why) = by_little(800_000.0, 80_000.0).unwrap();
+        assert_eq!(wants, 128);
+        assert!(why.contains("64.0 I/Os"), "{why}");
+        assert_eq!(by_little(0.0, 80_000.0), None);
+        assert_eq!(by_little(f64::NAN, 80_000.0), None);
     }
 
     #[test]
     fn threads_stay_within_the_processors() {
-        let start = values(128, "x".to_owned(), Some((48, 8)));
+        let start = values(128, "x".to_owned(), Some((48, 8)), true);
         assert_eq!((start.threads, start.depth), (6, 32));
         assert!(start.why.ends_with("48 CPUs near for 8 pairs"), "{}", start.why);
-        assert_eq!(values(1, String::new(), Some((1, 4))).threads, 1);
-        assert_eq!(values(8, String::new(), None).threads, 8);
-        assert_eq!(values(1, String::new(), None).threads, 4);
+        let threads = |wants, cpus, to_gpu| values(wants, String::new(), cpus, to_gpu).threads;
+        assert_eq!(threads(1, Some((1, 4)), true), 1);
+        assert_eq!(threads(8, None, true), 8);
+        assert_eq!(threads(1, None, true), 4);
+        assert_eq!(threads(128, None, true), 16);
+    }
+
+    #[test]
+    fn to_host_memory_fewer_threads_go_deeper() {
+        let start = values(32, String::new(), None, false);
+        assert_eq!((start.threads, start.depth), (4, 8));
     }
 }

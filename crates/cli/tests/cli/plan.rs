@@ -119,10 +119,13 @@ fn other_forms() {
     let job = plan_of(DGX_2, dir.path(), "--gpu 0 --format job").exits(0).out;
     assert!(job.contains("[gpu0]\n") && job.contains("path = auto\ngpu = 0\n"), "{job}");
     let gdsio = plan_of(DGX_2, dir.path(), "--gpu 0,3 --format gdsio").exits(0).out;
-    assert!(gdsio.contains("gpu_dev_id=3\n") && gdsio.contains("directory=/raid\n"), "{gdsio}");
+    assert!(
+        gdsio.contains("gpu_dev_id=3\n") && gdsio.contains("directory=/raid/gpuio-gpu3\n"),
+        "{gdsio}"
+    );
     fs::write(dir.path().join("c.gdsio"), gdsio.replace("rw=read", "rw=write")).unwrap();
     let text = fs::read_to_string(dir.path().join("c.gdsio")).unwrap();
-    fs::write(dir.path().join("c.gdsio"), text.replace("directory=/raid", "directory=.")).unwrap();
+    fs::write(dir.path().join("c.gdsio"), text.replace("directory=/raid/", "directory=")).unwrap();
     let line = "gdsio c.gdsio --dry-run --gpu software";
     let mut gdsio = command(dir.path());
     finish(gdsio.env("GPUIO_SOFT_GPUS", "4").args(words(line))).exits(0);

@@ -12,7 +12,8 @@ use crate::{Given, Pairing};
 #[must_use]
 pub fn gdsio(pairing: &Pairing) -> Option<String> {
     let load = pairing.load;
-    let mut out = String::from("# Made by gpuio plan --gdsio.\n");
+    let mut out =
+        String::from("# Made by gpuio plan --format gdsio. Make the directories first.\n");
     if !is_write(pairing) {
         out.push_str("# gdsio reads only what it wrote: run it once with rw=write first.\n");
     }
@@ -43,9 +44,12 @@ pub fn gdsio(pairing: &Pairing) -> Option<String> {
     (job > 0).then_some(out)
 }
 
-fn target(given: &Given) -> String {
+/// Jobs in one directory would have files of the same names.
+fn target(given: &Given, gpu: &str) -> String {
     match &given.directory {
-        Some(directory) => format!("directory={directory}"),
+        Some(directory) => {
+            format!("directory={}/gpuio-gpu{gpu}", directory.trim_end_matches('/'))
+        }
         None => format!("filename={}", given.name),
     }
 }
