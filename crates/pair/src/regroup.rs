@@ -6,11 +6,11 @@ use gpuio_record::facts::{BlockDevice, BlockKind, Machine};
 use gpuio_topo::{Class, Topology};
 use serde::Serialize;
 
-use crate::distance;
 use crate::store::{Store, leaves, natural};
+use crate::{PairExpected, distance};
 
 /// An array that would better be several.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Regroup {
     /// Its kernel name.
     pub array: String,
@@ -22,6 +22,9 @@ pub struct Regroup {
     pub groups: Vec<Group>,
     /// Why it should stay as it is all the same.
     pub hindrance: Option<String>,
+    /// What all GPUs together should reach then; `null` until somebody reckoned, and with a
+    /// hindrance.
+    pub expected: Option<PairExpected>,
     /// What a person could run. gpuio never runs any of it. Empty with a hindrance.
     pub commands: Vec<String>,
 }
@@ -106,7 +109,7 @@ fn one(
         None => commands(machine, array, level.as_deref(), store, &groups),
     };
     let array = array.facts.name.clone();
-    Some(Regroup { array, mount, level, groups, hindrance, commands })
+    Some(Regroup { array, mount, level, groups, hindrance, expected: None, commands })
 }
 
 /// Groups of members that are nearest to the same GPUs. GPUs that prefer none join the group with

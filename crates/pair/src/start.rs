@@ -50,14 +50,15 @@ pub(crate) fn set(pairs: &mut [Pair], load: Load) {
     }
 }
 
-/// The same by Little's law, where the least time of an I/O is known: twice the I/Os that the rate
-/// has under way on average, so that no drive waits for the next one. A rate that is no more than
-/// the least time allows changes nothing.
+/// More by Little's law, where the least time of an I/O is known: twice the I/Os that the rate has
+/// under way on average, so that no drive waits for the next one. Never less than without it: under
+/// load an I/O takes longer than its least time.
 pub(crate) fn refine(pairs: &mut [Pair], place: usize, expected: &Expected) {
     let Some((per_second, latency)) = expected.iops.zip(expected.latency_floor_ns) else { return };
     let share = cpus(pairs, &pairs[place]);
     let pair = &mut pairs[place];
-    if let Some((wants, why)) = by_little(per_second, latency) {
+    let better = by_little(per_second, latency);
+    if let Some((wants, why)) = better.filter(|(wants, _)| *wants > pair.start.in_flight) {
         pair.start = values(wants, why, share, pair.gpu.is_some());
     }
 }
@@ -75,7 +76,7 @@ fn by_little(per_second: f64, latency_ns: f64) -> Option<(u64, String)> {
     )]
     let wants = (2.0 * average).ceil() as u64;
     let why = format!(
-        "twice the {average:.1} I/Os that {} a second of {} each have under way",
+        "twice the {average:.0} I/Os that {} a second of {} each have under way",
         human_count(per_second),
         human_ns(latency_ns)
     );
@@ -154,7 +155,7 @@ mod tests {
     fn little_gives_twice_the_average() {
         let (wants, why) = by_little(800_000.0, 80_000.0).unwrap();
         assert_eq!(wants, 128);
-        assert!(why.contains("64.0 I/Os"), "{why}");
+        assert!(why.contains("64 I/Os"), "{why}");
         assert_eq!(by_little(0.0, 80_000.0), None);
         assert_eq!(by_little(f64::NAN, 80_000.0), None);
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gpuio_flow::{End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine, paper};
-use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, StoreKind};
+use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind};
 use gpuio_record::Towards;
 use gpuio_record::facts::Machine;
 use gpuio_topo::Class;
@@ -49,15 +49,50 @@ pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
     let expected = answer.streams.into_iter().zip(ways);
     let expected = expected.map(|(one, by)| PairExpected { by, expected: one.expected });
     pairing.set_expected(expected.collect(), answer.total);
+    for place in 0..pairing.regroup.len() {
+        let expected = regrouped(machine, figures, pairing, &pairing.regroup[place]);
+        pairing.regroup[place].expected = expected;
+    }
+}
+
+/// What GPUs should reach on the arrays that were suggested. Only members that share the load
+/// evenly, without redundancy, can be reckoned as drives side by side.
+fn regrouped(
+    machine: &Machine,
+    figures: &Figures,
+    pairing: &Pairing,
+    regroup: &Regroup,
+) -> Option<PairExpected> {
+    if regroup.hindrance.is_some() || regroup.level.as_deref() != Some("raid0") {
+        return None;
+    }
+    let near = regroup.groups.iter().all(|group| below_a_switch(group.class));
+    let by = if near && has_nvidia_fs(machine) { By::Direct } else { By::HostMemory };
+    let streams = regroup.groups.iter().flat_map(|group| {
+        let own = |pair: &&Pair| pair.gpu.as_ref().is_some_and(|gpu| group.gpus.contains(gpu));
+        pairing.pairs.iter().filter(own).map(move |pair| {
+            let members = group.members.iter().map(|name| Storage::Device(name.clone()));
+            Stream { storage: members.collect(), ..stream(pair, by, pairing.load) }
+        })
+    });
+    let expected = of_machine(machine, figures, &streams.collect::<Vec<_>>()).total;
+    Some(PairExpected { by, expected })
 }
 
 /// Straight where nvidia-fs is loaded and every drive or card is below a switch with the GPU:
 /// what peers can do through the processor no maker tells.
 fn way(machine: &Machine, pair: &Pair) -> By {
-    let module = machine.modules.iter().any(|module| module.name == "nvidia_fs" && module.loaded);
-    let below = |class: Option<Class>| class.is_some_and(|class| class <= Class::Pxb);
-    let near = !pair.stores.is_empty() && pair.stores.iter().all(|given| below(given.farthest));
-    if module && near && pair.gpu.is_some() { By::Direct } else { By::HostMemory }
+    let near = pair.stores.iter().all(|given| below_a_switch(given.farthest));
+    let straight = near && !pair.stores.is_empty() && pair.gpu.is_some();
+    if straight && has_nvidia_fs(machine) { By::Direct } else { By::HostMemory }
+}
+
+fn has_nvidia_fs(machine: &Machine) -> bool {
+    machine.modules.iter().any(|module| module.name == "nvidia_fs" && module.loaded)
+}
+
+fn below_a_switch(class: Option<Class>) -> bool {
+    class.is_some_and(|class| class <= Class::Pxb)
 }
 
 fn stream(pair: &Pair, by: By, load: Load) -> Stream {

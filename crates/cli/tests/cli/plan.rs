@@ -95,8 +95,8 @@ fn job_files_of_the_guides_servers_are_some_for_bench() {
 #[test]
 fn what_should_be_reached_stands_beside_each_pair() {
     let dir = scratch();
-    let spec =
-        "[drive SAMSUNG_MZWLJ3T8HBLS*]\nread = 7GB/s\nread-latency = 100us\nsource = a test\n";
+    let spec = "[drive SAMSUNG_MZWLJ3T8HBLS*]\nread = 7GB/s\n\
+                read-iops = 1500k\nread-latency = 100us\nsource = a test\n";
     fs::write(dir.path().join("spec.ini"), spec).unwrap();
     let json = plan_of(DGX_A100, dir.path(), "--format json --spec spec.ini").exits(0).json();
     let pairs = json["pairs"].as_array().unwrap();
@@ -107,8 +107,16 @@ fn what_should_be_reached_stands_beside_each_pair() {
     // Eight drives of 7 GB/s.
     assert!((rate(&json["total"]) / 56e9 - 1.0).abs() < 0.01, "{}", json["total"]);
     assert_eq!(pairs[0]["expected"]["by"], "host_memory");
-    let why = pairs[0]["start"]["why"].as_str().unwrap();
-    assert!(why.starts_with("twice the "), "{why}");
+    // The same drives in four arrays, below a switch with their GPUs.
+    assert_eq!(json["regroup"][0]["expected"]["by"], "direct");
+    assert!((rate(&json["regroup"][0]["expected"]["expected"]) / 56e9 - 1.0).abs() < 0.01);
+    let line = "--format json --spec spec.ini --rw randread";
+    let json = plan_of(DGX_A100, dir.path(), line).exits(0).json();
+    let start = &json["pairs"][0]["start"];
+    // An eighth of 12 million I/Os a second, each at least 100 us: 150 under way.
+    let in_flight = start["in_flight"].as_u64().unwrap();
+    assert!((300..330).contains(&in_flight), "{start}");
+    assert!(start["why"].as_str().unwrap().starts_with("twice the "), "{start}");
     let text = plan_of(DGX_A100, dir.path(), "--spec spec.ini").exits(0).out;
     assert!(text.contains("\nEXPECTED ") && text.contains("limited by "), "{text}");
 }

@@ -37,7 +37,7 @@ pub fn gdsio(pairing: &Pairing) -> Option<String> {
             let threads = pair.start.threads.div_ceil(stores);
             out.push_str(&format!(
                 "gpu_dev_id={number}\nnum_threads={threads}\n{}\n",
-                target(given)
+                target(given, number)
             ));
         }
     }

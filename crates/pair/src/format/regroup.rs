@@ -1,8 +1,10 @@
 //! Regrouping of arrays.
 
+use gpuio_units::human_decimal_rate;
+
 use super::grid::grid;
 use super::together;
-use crate::Regroup;
+use crate::{By, PairExpected, Regroup};
 
 /// What to make of each array, and the commands as a suggestion.
 pub(super) fn text(all: &[Regroup]) -> String {
@@ -27,6 +29,16 @@ pub(super) fn text(all: &[Regroup]) -> String {
             ]);
         }
         out.push_str(&grid(&rows));
+        if let Some(PairExpected { by, expected }) = &regroup.expected
+            && let Some(rate) = expected.bytes_per_s
+        {
+            let way = match by {
+                By::Direct => "straight from drives to GPUs",
+                By::HostMemory => "by host memory",
+            };
+            let rate = human_decimal_rate(rate);
+            out.push_str(&format!("\n  Expected of all of them together then: {rate}, {way}.\n"));
+        }
         if let Some(hindrance) = &regroup.hindrance {
             out.push_str(&format!("\n  But not as it stands: {hindrance}.\n"));
             continue;

@@ -163,8 +163,9 @@ fn network(pairing: &Pairing) -> String {
             interfaces => format!("{} ({})", unused.nic, interfaces.join(" ")),
         };
         out.push_str(&format!(
-            "  {names} is up and nearer to {}: an export mounted over it would be too\n",
-            together(&unused.gpus)
+            "  {names} is up and nearer to {}: mount an export over it for {}\n",
+            together(&unused.gpus),
+            if unused.gpus.len() == 1 { "it" } else { "them" }
         ));
     }
     out
