@@ -160,7 +160,22 @@ pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
+    pub(crate) figures: FigureFlags,
+    #[command(flatten)]
     pub(crate) out: Out,
+}
+
+/// What the hardware should deliver, beside what is built in (docs/expectation.md).
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Expectation")]
+pub(crate) struct FigureFlags {
+    /// Figures of drives, servers and processors, such as a maker's data sheet; repeat for more
+    #[arg(long, value_name = "FILE")]
+    pub(crate) spec: Vec<PathBuf>,
+    /// What a file server delivers: read=24GB/s,write=12GB/s,iops=800k,ports=2x100Gb, and
+    /// name=SERVER where it is one of several; repeat for more
+    #[arg(long, value_name = "FIGURES")]
+    pub(crate) server: Vec<String>,
 }
 
 /// What to do. A value may begin with a hyphen: `--size -1` is told by the key's own words, with

@@ -5,6 +5,7 @@ mod args;
 mod cufile;
 mod driver;
 mod failure;
+mod figures;
 mod interrupt;
 mod journal;
 mod outcome;

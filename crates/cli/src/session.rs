@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gpuio_flow::Figures;
 use gpuio_host::Root;
 use gpuio_io::engine;
 use gpuio_load::places::LivePlaces;
@@ -10,7 +11,8 @@ use gpuio_load::plan::{self, Machine};
 use gpuio_load::run::{self, Means, Permit, Ran, Tick, Watch};
 use gpuio_record::facts::{HostFacts, TargetStorage};
 use gpuio_record::{
-    CufileUsed, EndedHow, JobPlan, JobResult, Plan, Record, SCHEMA_VERSION, TargetKind, Tool,
+    CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, Record, SCHEMA_VERSION,
+    TargetKind, Tool,
 };
 use gpuio_spec::Spec;
 
@@ -31,6 +33,8 @@ pub(crate) struct Session {
     cufile: Cufile,
     loaded: Loaded,
     permit: Permit,
+    /// What parts deliver, for what the jobs should reach.
+    pub(crate) figures: Figures,
 }
 
 impl Session {
@@ -59,7 +63,8 @@ impl Session {
         if !plan.jobs.iter().any(takes_cufile) {
             cufile.driver = None;
         }
-        Ok(Session { plan, host, cufile, loaded, permit })
+        let figures = Figures::built_in();
+        Ok(Session { plan, host, cufile, loaded, permit, figures })
     }
 
     /// The resolved plan as a job file, after the guard has judged every target.
@@ -88,7 +93,9 @@ impl Session {
         let kept = Kept { progress, journal, head: &head };
         let ran = run::run(&mut self.plan, &means, &kept)?;
         drop(means);
-        Ok(head.record(&self.plan, &ran))
+        let mut record = head.record(&self.plan, &ran);
+        record.expected = expected(&record, &self.figures);
+        Ok(record)
     }
 }
 
@@ -120,9 +127,19 @@ impl Head<'_> {
             jobs: ran.jobs.clone(),
             totals: ran.totals.clone(),
             ceilings: ran.ceilings.clone(),
+            expected: Vec::new(),
             warnings: ran.warnings.clone(),
         }
     }
+}
+
+/// What each job should have reached. The machine is read after the run, so that no reading falls
+/// into its clocks.
+fn expected(record: &Record, figures: &Figures) -> Vec<JobExpected> {
+    let machine = gpuio_host::machine::read(&Root::live());
+    let mut expected = gpuio_flow::of_jobs(&machine, figures, &record.plan, &record.storage);
+    gpuio_flow::hold_against(&mut expected, &record.jobs);
+    expected
 }
 
 /// Shows progress, and keeps the journal.

@@ -70,6 +70,22 @@ impl Laid {
         }
     }
 
+    /// Reads and writes in a fixed ratio as one flow: of each byte `read_share` is read.
+    pub(crate) fn mixed_with(mut self, write: Laid, read_share: f64) -> Laid {
+        let scale = |uses: &mut Vec<Use>, share: f64| {
+            uses.iter_mut().for_each(|one| one.busy_s_per_byte *= share);
+        };
+        let mut writes = write.flow.uses;
+        scale(&mut self.flow.uses, read_share);
+        scale(&mut writes, 1.0 - read_share);
+        self.flow.uses.extend(writes);
+        self.missing.extend(write.missing);
+        write.notes.iter().for_each(|note| self.note(note));
+        // The access times of both, and what depth allows, depend on how they follow each other.
+        self.access_ns = None;
+        self
+    }
+
     /// Adds a note once.
     pub(crate) fn note(&mut self, note: &str) {
         if !self.notes.iter().any(|known| known == note) {

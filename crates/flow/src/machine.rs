@@ -27,6 +27,33 @@ pub fn of_machine(machine: &Machine, figures: &Figures, streams: &[Stream]) -> E
     expectation(&layer.network, laid)
 }
 
+/// As [`of_machine`], of streams that may be mixed.
+pub(crate) fn of_asked(machine: &Machine, figures: &Figures, asked: &[Asked]) -> Expectation {
+    let mut layer = Layer { machine, figures, network: Network::default() };
+    let laid = asked.iter().map(|one| match one {
+        Asked::One(stream) => layer.lay(stream),
+        Asked::Mixed { read, write, read_share } => {
+            let (read, write) = (layer.lay(read), layer.lay(write));
+            read.mixed_with(write, *read_share)
+        }
+    });
+    let laid = laid.collect();
+    expectation(&layer.network, laid)
+}
+
+/// What a job asks.
+pub(crate) enum Asked {
+    /// Reads or writes.
+    One(Stream),
+    /// Reads and writes in a fixed ratio: the slower holds back the other.
+    Mixed {
+        read: Stream,
+        write: Stream,
+        /// Bytes read of all bytes, 0 to 1.
+        read_share: f64,
+    },
+}
+
 /// Lays streams through the network, making parts as they are met.
 struct Layer<'m> {
     machine: &'m Machine,
@@ -54,8 +81,7 @@ impl Layer<'_> {
         if let Some(asked) = stream.asked_bytes_per_s {
             laid.flow.own_limit = Some((asked, "the rate that was asked for".to_owned()));
         }
-        #[expect(clippy::cast_precision_loss, reason = "a stream's targets are few")]
-        let share = 1.0 / stream.storage.len().max(1) as f64;
+        let share = share_of(stream.storage.len());
         if stream.storage.is_empty() {
             laid.missing.push("no storage device behind the target is known".to_owned());
         }
@@ -88,8 +114,7 @@ impl Layer<'_> {
                     laid.notes
                         .push(format!("The {count} devices beneath {point} count as evenly used."));
                 }
-                #[expect(clippy::cast_precision_loss, reason = "devices of a mount are few")]
-                let load = load.times(1.0 / count.max(1) as f64);
+                let load = load.times(share_of(count));
                 let devices = mounted.devices.iter();
                 devices.flat_map(|name| self.device(name, load, stream, laid)).collect()
             }
@@ -97,9 +122,25 @@ impl Layer<'_> {
                 laid.missing.push(format!("{point} is memory, which has no figure"));
                 Vec::new()
             }
-            _ => self.remote(mounted, load, stream, laid),
+            MountKind::Overlay | MountKind::Other => {
+                let kind = &mounted.mount.fs_type;
+                laid.missing.push(format!("what lies beneath {point} ({kind}) is not known"));
+                Vec::new()
+            }
+            MountKind::Nfs
+            | MountKind::Lustre
+            | MountKind::Beegfs
+            | MountKind::Weka
+            | MountKind::Gpfs => self.remote(mounted, load, stream, laid),
         }
     }
+}
+
+/// An even share of one among so many.
+fn share_of(count: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "targets and GPUs are few")]
+    let share = 1.0 / count.max(1) as f64;
+    share
 }
 
 /// What a share of a stream's bytes asks.
@@ -124,18 +165,17 @@ impl Layer<'_> {
     /// The leg between host memory and the end, and memory itself.
     fn end(&mut self, stream: &Stream, laid: &mut Laid) {
         let bounce = stream.by == crate::By::Host;
-        if let End::Gpu(pci) = &stream.end
-            && bounce
-        {
+        let gpus = stream.end.gpus();
+        for pci in gpus.iter().filter(|_| bounce) {
+            let share = share_of(gpus.len());
             let (up, down) = match stream.towards {
-                Towards::Read => (0.0, 1.0),
-                Towards::Write => (1.0, 0.0),
+                Towards::Read => (0.0, share),
+                Towards::Write => (share, 0.0),
             };
             self.up_to_root(pci, up, down, laid);
         }
-        let through_memory = bounce || stream.end == End::Host;
-        if through_memory {
-            let touches = if matches!(stream.end, End::Gpu(_)) { 2.0 } else { 1.0 };
+        if bounce || stream.end == End::Host {
+            let touches = if gpus.is_empty() { 1.0 } else { 2.0 };
             self.memory(touches, laid);
         }
     }

@@ -41,8 +41,21 @@ pub enum End {
     Host,
     /// GPU memory, by the GPU's PCI address.
     Gpu(String),
+    /// Memory of several GPUs by their PCI addresses, evenly.
+    Gpus(Vec<String>),
     /// GPU memory, where no way to it is to be counted: a software GPU, or a GPU on paper.
     Uncounted,
+}
+
+impl End {
+    /// The GPUs whose links count.
+    pub(crate) fn gpus(&self) -> &[String] {
+        match self {
+            End::Gpu(gpu) => std::slice::from_ref(gpu),
+            End::Gpus(gpus) => gpus,
+            End::Host | End::Uncounted => &[],
+        }
+    }
 }
 
 /// How bytes get from storage to GPU memory.

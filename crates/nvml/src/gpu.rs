@@ -179,8 +179,8 @@ mod tests {
     fn links_carry_what_the_specification_says() {
         let rate = |generation, lanes| Link { generation, lanes }.bytes_per_second();
         assert_eq!(rate(1, 16), Some(4_000_000_000));
-        assert_eq!(rate(4, 16), Some(31_507_692_304));
-        assert_eq!(rate(5, 16), Some(63_015_384_608));
+        assert_eq!(rate(4, 16), Some(31_507_692_307));
+        assert_eq!(rate(5, 16), Some(63_015_384_615));
         assert_eq!(rate(9, 16), None);
     }
 

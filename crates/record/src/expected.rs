@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Towards;
+
 /// What one direction of a job, or all jobs together, should reach by the figures of the parts on
 /// the way. Nothing of it was measured in this run.
 ///
@@ -28,4 +30,19 @@ pub struct Expected {
     pub unknown: Option<String>,
     /// The figures that it was made from, and what was left out of the count, as sentences.
     pub because: Vec<String>,
+}
+
+/// What one direction of a job should reach, beside what it did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobExpected {
+    /// The job's name.
+    pub job: String,
+    /// Its reads or its writes.
+    pub direction: Towards,
+    /// What it should reach while the other jobs of its group run.
+    #[serde(flatten)]
+    pub expected: Expected,
+    /// The measured bytes per second in per cent of those expected, not rounded; `null` where one
+    /// of them is missing.
+    pub percent: Option<f64>,
 }

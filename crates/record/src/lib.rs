@@ -15,7 +15,7 @@ mod warning_words;
 
 pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
 pub use cufile::CufileUsed;
-pub use expected::Expected;
+pub use expected::{Expected, JobExpected};
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,
     MemoryKind, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,

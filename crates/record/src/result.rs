@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ceiling::{Ceiling, OfCeiling};
 use crate::cufile::CufileUsed;
+use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
@@ -47,6 +48,10 @@ pub struct Record {
     /// What could have been reached at most, where it was asked for.
     #[serde(default)]
     pub ceilings: Vec<Ceiling>,
+    /// What each direction of each job should reach by the figures of the parts on its way; empty
+    /// in records of before it was worked out, and in journals.
+    #[serde(default)]
+    pub expected: Vec<JobExpected>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
 }

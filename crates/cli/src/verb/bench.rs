@@ -11,6 +11,7 @@ use gpuio_spec::{JobSpec, Origin, Spec};
 
 use crate::args::Bench;
 use crate::failure::Failure;
+use crate::figures;
 use crate::journal::{self, Journal};
 use crate::outcome;
 use crate::output::{self, Sink};
@@ -34,7 +35,9 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         devices: bench.data.destroy_data_on.clone(),
         make_missing: true,
     };
+    let figures = figures::read(&bench.figures)?;
     let mut session = Session::prepare(&spec, permit, &bench.cufile)?;
+    session.figures = figures;
     if bench.out.dry_run {
         output::put(&session.dry_run()?)?;
         return Ok(ExitCode::SUCCESS);

@@ -53,7 +53,6 @@ impl Layer<'_> {
             self.stack(only, load, below, laid, sources);
             return;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "members of an array are few")]
         let members = device.made_of.len() as u64;
         let level = array.and_then(|array| array.level.as_deref());
         let each = match level.and_then(Level::parse) {

@@ -3,9 +3,9 @@
 use gpuio_record::facts::AcsControl;
 use gpuio_topo::{Climb, Crossed, climb};
 
-use super::{Layer, Source};
+use super::{Layer, Source, share_of};
 use crate::expectation::Laid;
-use crate::{By, End, Stream, link};
+use crate::{By, Stream, link};
 
 impl Layer<'_> {
     /// The way between a source and memory, or its peer.
@@ -14,15 +14,21 @@ impl Layer<'_> {
             laid.note("Links above a source whose PCI function is not known are not counted.");
             return;
         };
-        match &stream.end {
-            End::Gpu(gpu) if stream.by == By::Direct => {
-                self.between_peers(source, pci, gpu, laid);
+        let gpus = stream.end.gpus();
+        if gpus.is_empty() || stream.by == By::Host {
+            self.up_to_root(pci, source.out, source.into, laid);
+        }
+        for gpu in gpus {
+            let share = share_of(gpus.len());
+            let part = Source {
+                pci: source.pci.clone(),
+                out: source.out * share,
+                into: source.into * share,
+            };
+            match stream.by {
+                By::Direct => self.between_peers(&part, pci, gpu, laid),
+                By::Host => self.across_nodes(&part, pci, gpu, laid),
             }
-            End::Gpu(gpu) => {
-                self.up_to_root(pci, source.out, source.into, laid);
-                self.across_nodes(source, pci, gpu, laid);
-            }
-            End::Host | End::Uncounted => self.up_to_root(pci, source.out, source.into, laid),
         }
     }
 

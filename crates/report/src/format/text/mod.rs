@@ -3,6 +3,7 @@
 mod cache;
 mod ceilings;
 mod detail;
+mod expected;
 mod gpus;
 mod grid;
 mod header;
@@ -25,7 +26,8 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// Order: what ran, when and where; whether the run is whole; one table with a row per job and
 /// direction, a total per group of several jobs and a row per path that this machine can't take
 /// (latencies in a table of their own where one does not fit), and what its words stand for;
-/// failures and verification; ceilings, where they were asked for; witnesses of jobs whose bytes
+/// failures and verification; ceilings, where they were asked for; what parts should
+/// deliver, where their figures are known; witnesses of jobs whose bytes
 /// took another way than asked; the legs of paths that have more than one, the bytes of each GPU
 /// and by way of one, when workers were
 /// done; page cache and storage; times outside the clock; warnings, the most severe first. Reads
@@ -51,6 +53,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         trouble::failures(record, width),
         verification::render(record, width),
         ceilings::render(record, width),
+        expected::render(record, width, evidence),
         proof::render(record, width, evidence),
         detail::legs(record, width),
         gpus::parts(record, width),

@@ -326,6 +326,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
         jobs: results,
         totals: Vec::new(),
         ceilings: Vec::new(),
+        expected: Vec::new(),
         warnings: Vec::new(),
     }
 }

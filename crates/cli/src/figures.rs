@@ -1,0 +1,23 @@
+//! Figures of hardware from files and flags.
+
+use gpuio_flow::{Figures, ServerFigures};
+
+use crate::args::FigureFlags;
+use crate::failure::Failure;
+
+/// The built-in figures with those of `--spec` and `--server` before them.
+pub(crate) fn read(flags: &FigureFlags) -> Result<Figures, Failure> {
+    let mut figures = Figures::built_in();
+    for path in &flags.spec {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("--spec {name}: it can't be read: {error}")))?;
+        let added = figures.add(&name, &text);
+        added.map_err(|error| Failure::Usage(format!("--spec: {error}")))?;
+    }
+    for words in &flags.server {
+        let server = ServerFigures::parse(words).map_err(|e| Failure::Usage(e.to_string()))?;
+        figures.add_server(server);
+    }
+    Ok(figures)
+}

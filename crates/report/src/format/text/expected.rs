@@ -1,0 +1,78 @@
+//! What the hardware should deliver by its figures, and how much of it was reached.
+
+use gpuio_record::{JobExpected, Record, Towards};
+
+use super::PARAGRAPH_WIDTH;
+use crate::ceilings::percent;
+use crate::number::throughput;
+use crate::wrap::paragraph;
+
+/// A line per expectation, jobs with the same one together. What is not known has lines only
+/// where evidence is asked for: most drives' figures are nowhere to be read.
+pub(super) fn render(record: &Record, width: u16, evidence: bool) -> String {
+    let shown = |one: &&JobExpected| one.expected.bytes_per_s.is_some() || evidence;
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for one in record.expected.iter().filter(shown) {
+        let words = words(one);
+        let name = reached(one, record.expected.len() > 1);
+        match groups.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((words, vec![name])),
+        }
+    }
+    if groups.is_empty() {
+        return String::new();
+    }
+    let wide = width.min(PARAGRAPH_WIDTH);
+    let mut out = String::from("expected by the figures of the parts on the way:\n");
+    for (words, names) in groups {
+        let names: Vec<&str> =
+            names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let who = if names.is_empty() { words } else { format!("{words}; {}", names.join(", ")) };
+        out.push_str(&paragraph("  ", &who, wide));
+    }
+    if evidence {
+        out.push_str(&figures(record, wide));
+    }
+    out
+}
+
+fn words(one: &JobExpected) -> String {
+    let way = match one.direction {
+        Towards::Read => "reads",
+        Towards::Write => "writes",
+    };
+    let expected = &one.expected;
+    let bottleneck = expected.bottleneck.as_ref();
+    let bottleneck = bottleneck.map(|part| format!("; bottleneck {part}")).unwrap_or_default();
+    match (expected.bytes_per_s, &expected.unknown) {
+        (Some(rate), _) => format!("{way} {}{bottleneck}", throughput(rate)),
+        (None, Some(why)) => {
+            let most = expected.at_most.map(throughput);
+            let most = most.map(|most| format!(", at most {most}{bottleneck}")).unwrap_or_default();
+            format!("{way} unknown: {why}{most}")
+        }
+        (None, None) => format!("{way} unknown"),
+    }
+}
+
+/// `reached 95 %`, with the job's name where there are several.
+fn reached(one: &JobExpected, several: bool) -> String {
+    match (one.percent, several) {
+        (Some(reached), true) => format!("{} reached {} %", one.job, percent(reached)),
+        (Some(reached), false) => format!("reached {} %", percent(reached)),
+        (None, true) => one.job.clone(),
+        (None, false) => String::new(),
+    }
+}
+
+/// The figures that expectations were made from, each once.
+fn figures(record: &Record, width: u16) -> String {
+    let mut known: Vec<&str> = Vec::new();
+    for line in record.expected.iter().flat_map(|one| &one.expected.because) {
+        if !known.contains(&line.as_str()) {
+            known.push(line);
+        }
+    }
+    known.iter().map(|line| paragraph("    ", line, width)).collect()
+}
