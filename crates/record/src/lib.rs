@@ -10,6 +10,7 @@ pub mod facts;
 mod plan;
 mod proof;
 mod result;
+mod sweep;
 mod warning;
 mod warning_words;
 
@@ -27,6 +28,7 @@ pub use result::{
     GpuResult, HopBytes, IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes,
     StorageReading, Tool, VerifyMismatch, VerifyOutcome, ViaResult, WorkerResult,
 };
+pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use warning::{Warning, WarningKind};
 
 /// Version of the record's schema. Raised when a field changes meaning or goes; added fields do

@@ -1,0 +1,58 @@
+//! A sweep: many runs over the values of some axes, and where their records are.
+//!
+//! A sweep is a folder with `sweep.json` (a [`Sweep`]) and one record per finished run beside it. The
+//! records are written first, each whole, so that what `sweep.json` names is there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::result::Tool;
+
+/// The name of the file that makes a folder a sweep.
+pub const SWEEP_FILE: &str = "sweep.json";
+
+/// Version of [`Sweep`]. Raised when a field changes meaning or goes; added fields do not raise it.
+pub const SWEEP_VERSION: u32 = 1;
+
+/// What was varied, and what has been measured so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sweep {
+    /// Version of this schema; the field's name tells sweeps from other JSON.
+    pub gpuio_sweep: u32,
+    /// Name: the preset's, or the folder's.
+    pub name: String,
+    /// The tool that made it.
+    pub tool: Tool,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// Wall-clock time at its first start, RFC 3339 with offset.
+    pub started_at: String,
+    /// Seed of the order in which points were run.
+    pub seed: u64,
+    /// What was varied, slowest first as in a nested loop.
+    pub axes: Vec<SweepAxis>,
+    /// Every point of the sweep, in the order of a nested loop over the axes; those that a
+    /// constraint excluded are not among them.
+    pub points: Vec<SweepPoint>,
+}
+
+/// One thing that was varied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepAxis {
+    /// A key of the job file (`threads`, `bs`, `path`, …) or `target`.
+    pub key: String,
+    /// Its values as the job file spells them, in the order asked for.
+    pub values: Vec<String>,
+}
+
+/// One combination of values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepPoint {
+    /// One value for each axis.
+    pub at: Vec<String>,
+    /// File names of the finished runs' records, in the order in which they were made.
+    pub records: Vec<String>,
+    /// Why no more runs of it are made: its confidence is reached, its budget is spent, the machine
+    /// lacks what it needs. Absent while runs are still owed.
+    pub ended: Option<String>,
+}
