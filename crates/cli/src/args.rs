@@ -123,12 +123,14 @@ pub(crate) struct Plan {
     /// Another machine, told as for gpuio topo [this machine]
     #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
-    /// Figures of drives, servers and processors, before the built-in ones (docs/plan.md)
+    /// text, json, job (the job file) or gdsio (the same as a config file of gdsio) [text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// Write the job file there too; a file that exists is never overwritten
     #[arg(long, value_name = "FILE")]
-    pub(crate) spec: Vec<PathBuf>,
-    /// What a file server delivers: read=24GB/s,write=12GB/s,ports=2x100Gb
-    #[arg(long, value_name = "FIGURES")]
-    pub(crate) server: Vec<String>,
+    pub(crate) write: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) figures: FigureFlags,
     /// In place of a machine, a box or cluster by description: what it should deliver
     #[arg(
         long,
@@ -136,12 +138,6 @@ pub(crate) struct Plan {
         conflicts_with_all = ["gpu", "mount", "drive", "rw", "bs", "from", "write"]
     )]
     pub(crate) system: Option<PathBuf>,
-    /// text, json, job (the job file) or gdsio (the same as a config file of gdsio) [text]
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<String>,
-    /// Write the job file there too; a file that exists is never overwritten
-    #[arg(long, value_name = "FILE")]
-    pub(crate) write: Option<PathBuf>,
 }
 
 /// Flags of `bench`. Each value is parsed as the job-file key of the same name.

@@ -11,6 +11,7 @@ use gpuio_topo::Topology;
 use super::plan_expect;
 use crate::args::Plan;
 use crate::failure::Failure;
+use crate::figures;
 use crate::output;
 use crate::source::{cells, problems, read};
 
@@ -25,7 +26,7 @@ enum Form {
 
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let form = form(plan)?;
-    let figures = plan_expect::figures(plan)?;
+    let figures = figures::read(&plan.figures)?;
     if let Some(path) = &plan.system {
         let answer = plan_expect::on_paper(path, figures)?;
         let text = match form {

@@ -2,41 +2,21 @@
 
 use std::path::Path;
 
-use gpuio_flow::{End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine, paper};
+use gpuio_flow::{End, Figures, Pattern, Storage, Stream, of_machine, paper};
 use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind};
 use gpuio_record::Towards;
 use gpuio_record::facts::Machine;
 use gpuio_topo::Class;
 
-use crate::args::Plan;
 use crate::failure::Failure;
-
-/// Built-in figures, with what `--spec` and `--server` add.
-pub(super) fn figures(plan: &Plan) -> Result<Figures, Failure> {
-    let mut figures = Figures::built_in();
-    for path in &plan.spec {
-        let (name, text) = text("--spec", path)?;
-        figures.add(&name, &text).map_err(|error| Failure::Usage(error.to_string()))?;
-    }
-    for words in &plan.server {
-        let server = ServerFigures::parse(words);
-        figures.add_server(server.map_err(|error| Failure::Usage(error.to_string()))?);
-    }
-    Ok(figures)
-}
 
 /// The answer of `--system`.
 pub(super) fn on_paper(path: &Path, figures: Figures) -> Result<paper::Answer, Failure> {
-    let (name, text) = text("--system", path)?;
-    let system = paper::System::read(&name, &text, figures);
-    Ok(system.map_err(|error| Failure::Usage(error.to_string()))?.answer())
-}
-
-fn text(flag: &str, path: &Path) -> Result<(String, String), Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(format!("{flag} {name}: {error}")))?;
-    Ok((name, text))
+        .map_err(|error| Failure::Usage(format!("--system {name}: {error}")))?;
+    let system = paper::System::read(&name, &text, figures);
+    Ok(system.map_err(|error| Failure::Usage(format!("--system: {error}")))?.answer())
 }
 
 /// Reckons for all pairs at once.
