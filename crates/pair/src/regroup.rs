@@ -142,12 +142,12 @@ fn parts(topology: &Topology, gpus: &[usize], drives: &[usize]) -> Vec<Part> {
         parts.push(joined);
     }
     parts.sort_by(|a, b| a.gpus.cmp(&b.gpus));
-    for member in 0..drives.len() {
+    for (member, drive) in drives.iter().enumerate() {
         if parts.iter().any(|part| part.members.contains(&member)) {
             continue;
         }
         let cost = |part: &&mut Part| {
-            let nearest = part.gpus.iter().map(|gpu| far(*gpu, drives[member])).min();
+            let nearest = part.gpus.iter().map(|gpu| far(*gpu, *drive)).min();
             (nearest, part.members.len())
         };
         if let Some(part) = parts.iter_mut().min_by_key(cost) {
@@ -211,10 +211,11 @@ fn commands(
     groups: &[Group],
 ) -> Vec<String> {
     let mut lines = Vec::new();
+    let on_it = machine.mounts.iter().filter(|mount| mount.devices.contains(&array.facts.name));
+    // What was mounted last goes first.
+    let points: Vec<&str> = on_it.map(|mount| mount.mount.mount_point.as_str()).collect();
+    lines.extend(points.iter().rev().map(|point| format!("umount {}", quoted(point))));
     let mount = machine.mounts.iter().find(|mount| mount.mount.mount_point == store.name);
-    if mount.is_some() {
-        lines.push(format!("umount {}", quoted(&store.name)));
-    }
     lines.push(format!("mdadm --stop /dev/{}", array.facts.name));
     let devices = |names: &[String]| {
         names.iter().map(|name| format!("/dev/{name}")).collect::<Vec<_>>().join(" ")

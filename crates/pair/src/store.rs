@@ -33,7 +33,7 @@ pub(crate) struct Store {
     pub(crate) on: Vec<String>,
     /// Places in the topology of the drives below, or of the card that leads to it.
     pub(crate) parts: Vec<usize>,
-    /// Bytes per second of the card's link, where it is one.
+    /// Whether its parts are cards.
     pub(crate) card: bool,
 }
 
@@ -76,10 +76,15 @@ impl Shop<'_> {
             if is_systems_own(&mount.mount.mount_point) && mount.mount.mount_point != "/" {
                 continue;
             }
-            let first = mount.devices.is_empty() || seen.insert(mount.devices.iter().collect());
+            let devices: Vec<&String> = mount.devices.iter().collect();
             match self.judge_mount(mount) {
-                _ if !first => {}
-                Ok(store) => stock.stores.push(store),
+                _ if seen.contains(&devices) => {}
+                Ok(store) => {
+                    stock.stores.push(store);
+                    if !devices.is_empty() {
+                        seen.insert(devices);
+                    }
+                }
                 Err(Some(why)) => stock.refuse(&mount.mount.mount_point, why),
                 Err(None) => {}
             }
@@ -110,7 +115,6 @@ impl Shop<'_> {
 
     /// The store, or why it is none; no reason where nobody would ask.
     fn judge_mount(&self, mount: &MountedStorage) -> Result<Store, Option<String>> {
-        let local = mount.kind == MountKind::Block;
         let why = match mount.kind {
             MountKind::Memory | MountKind::Overlay => return Err(None),
             MountKind::Other => {
@@ -122,11 +126,12 @@ impl Shop<'_> {
         };
         match why {
             Some(why) => Err(Some(why)),
-            None => Ok(self.from_mount(mount, local, &mount.mount.mount_point)),
+            None => Ok(self.of_mount(mount, &mount.mount.mount_point)),
         }
     }
 
-    fn from_mount(&self, mount: &MountedStorage, local: bool, directory: &str) -> Store {
+    fn of_mount(&self, mount: &MountedStorage, directory: &str) -> Store {
+        let local = !is_network(mount.kind);
         let disks = leaves(self.machine, &mount.devices);
         let system = system_disks(self.machine);
         let tier = match (local, disks.iter().any(|disk| system.contains(disk))) {
@@ -136,7 +141,10 @@ impl Shop<'_> {
         };
         let parts = if local { self.places(&disks) } else { self.cards(mount) };
         let kind = if local { StoreKind::Mount } else { StoreKind::NetworkMount };
-        let on = if local { mount.devices.clone() } else { vec![mount.mount.fs_type.clone()] };
+        let on = match mount.devices.as_slice() {
+            [] => vec![mount.mount.fs_type.clone()],
+            devices => devices.to_vec(),
+        };
         let directory = Some(directory.to_owned());
         let name = mount.mount.mount_point.clone();
         Store { name, kind, tier, directory, on, parts, card: !local }
@@ -189,8 +197,7 @@ impl Shop<'_> {
             let why = "mounted read-only: no data can be made there".to_owned();
             return Err(NotHere { flag: "--mount", name: path.to_owned(), why });
         }
-        let local = !mount.devices.is_empty();
-        Ok(self.from_mount(mount, local, bare))
+        Ok(self.of_mount(mount, bare))
     }
 
     fn named_drive(&self, given: &str) -> Result<Store, NotHere> {
@@ -266,7 +273,7 @@ fn is_systems_own(point: &str) -> bool {
     let in_tree = |tree: &&str| {
         point.strip_prefix(*tree).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    ["/", "/var", "/var/log"].contains(&point) || TREES.iter().any(|tree| in_tree(&tree))
+    ["/", "/var", "/var/log"].contains(&point) || TREES.iter().any(in_tree)
 }
 
 /// Disks below the root and its kin; single files of a container are no sign of one.
@@ -292,6 +299,17 @@ pub(crate) fn leaves(machine: &Machine, names: &[String]) -> Vec<String> {
     let mut found: Vec<String> = found.into_iter().collect();
     found.sort_by_key(|name| natural(name));
     found
+}
+
+fn is_network(kind: MountKind) -> bool {
+    match kind {
+        MountKind::Nfs
+        | MountKind::Lustre
+        | MountKind::Beegfs
+        | MountKind::Weka
+        | MountKind::Gpfs => true,
+        MountKind::Block | MountKind::Memory | MountKind::Overlay | MountKind::Other => false,
+    }
 }
 
 fn is_read_only(mount: &MountedStorage) -> bool {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use gpuio_pair::{Load, Pairing, StoreKind, Wanted, When, format, pair};
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Machine, MountKind};
 use gpuio_topo::{Class, Topology};
 use tree::table;
 
@@ -257,6 +257,40 @@ fn what_is_not_here_is_refused_with_what_is() {
     let pairing = pair(&read_only, &topology, &Wanted::default()).unwrap();
     assert!(pairing.not_used.iter().any(|one| one.name == "/raid"));
     assert!(stores(&pairing).iter().all(|store| store.starts_with("/mnt/nfs")));
+}
+
+/// Bind mounts show a file system a second time; single files of a container are no storage.
+#[test]
+fn a_file_system_counts_once() {
+    let mut machine = read(DGX_A100);
+    let raid = machine.mounts.iter().find(|one| one.devices == ["md1"]).unwrap().clone();
+    for (point, root) in [("/a", "/sub"), ("/etc/hosts", "/hosts")] {
+        let mut bind = raid.clone();
+        bind.mount.mount_point = point.to_owned();
+        bind.mount.fs_root = root.to_owned();
+        machine.mounts.insert(0, bind);
+    }
+    let pairing = plan(&machine, &Wanted::default());
+    assert!(stores(&pairing).iter().all(|store| store == "/raid"), "{:?}", stores(&pairing));
+    let commands = &pairing.regroup[0].commands;
+    assert_eq!(commands[..3], ["umount /raid", "umount /a", "umount /etc/hosts"]);
+}
+
+/// A layered or made-up file system is taken where it is named, at an unknown distance.
+#[test]
+fn a_mount_of_any_kind_is_taken_by_name() {
+    let mut machine = read(DGX_A100);
+    let raid = machine.mounts.iter_mut().find(|one| one.devices == ["md1"]).unwrap();
+    raid.devices.clear();
+    raid.pci.clear();
+    (raid.kind, raid.mount.fs_type) = (MountKind::Other, "zfs".to_owned());
+    let named = plan(&machine, &wanted(&["0"], &["/raid/x"], &[]));
+    let given = &named.pairs[0].stores[0];
+    assert_eq!((given.kind, given.class, given.of), (StoreKind::Mount, None, 0));
+    assert!(named.pairs[0].why.contains("nobody told"), "{}", named.pairs[0].why);
+    let all = plan(&machine, &Wanted::default());
+    let told = |one: &gpuio_pair::NotUsed| one.name == "/raid" && one.why.contains("zfs");
+    assert!(all.not_used.iter().any(told), "{:?}", all.not_used);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn pairs(pairing: &Pairing) -> String {
             None => vec![
                 "host memory".to_owned(),
                 list(&pair.stores, store),
-                list(&pair.stores, |given| devices(given)),
+                list(&pair.stores, devices),
             ],
         };
         row.extend([node, cpus]);
