@@ -56,7 +56,8 @@ impl Neg for Cost {
 /// one or more; else each GPU has one store, which may serve several, and a store that is far
 /// from all may serve none. Among such assignments the one with the nearest classes in sum is
 /// taken, then the most even, then the one that is most even among those that are equally far,
-/// then the one with fewest switches and bridges, then the one that keeps the order of both lists. `distance[gpu][store]`, a row for each GPU, all of one length.
+/// then the one with fewest switches and bridges, then the one that keeps the order of both lists.
+/// `distance[gpu][store]`, a row for each GPU, all of one length.
 pub(crate) fn assign(distance: &[Vec<Distance>]) -> Vec<(usize, usize)> {
     let gpus = distance.len();
     let stores = distance.first().map_or(0, Vec::len);

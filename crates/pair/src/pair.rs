@@ -37,6 +37,9 @@ pub struct Pairing {
     pub not_used: Vec<NotUsed>,
     /// What else is to be said, as sentences.
     pub notes: Vec<String>,
+    /// Processors of the machine that may be used.
+    #[serde(skip)]
+    all_cpus: Option<usize>,
 }
 
 /// A GPU and its storage.
@@ -138,7 +141,7 @@ impl Pairing {
     /// latency are known, start values are made anew from them by Little's law.
     pub fn set_expected(&mut self, pairs: Vec<PairExpected>, total: Expected) {
         for (place, expected) in pairs.into_iter().enumerate().take(self.pairs.len()) {
-            start::refine(&mut self.pairs, place, &expected.expected);
+            start::refine(&mut self.pairs, place, &expected.expected, self.all_cpus);
             self.pairs[place].expected = Some(expected);
         }
         self.total = Some(total);
@@ -154,6 +157,7 @@ impl Pairing {
 pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<Pairing, NotHere> {
     let gpus = wanted_gpus(topology, &wanted.gpus)?;
     let stock = stock(machine, topology, wanted)?;
+    let cpu = &machine.host.cpu;
     let named = !(wanted.mounts.is_empty() && wanted.drives.is_empty());
     let mut pairing = Pairing {
         gpuio_plan: SCHEMA,
@@ -165,6 +169,7 @@ pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<P
         unused_nics: Vec::new(),
         not_used: Vec::new(),
         notes: Vec::new(),
+        all_cpus: cpu.allowed.as_ref().or(cpu.online.as_ref()).map(Vec::len),
     };
     let (first, rest) = first_tier(&stock, named);
     pairing.pairs = if gpus.is_empty() {
@@ -181,7 +186,7 @@ pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<P
     for pair in &mut pairing.pairs {
         pair.why = reason::why(topology, pair);
     }
-    start::set(&mut pairing.pairs, wanted.load);
+    start::set(&mut pairing.pairs, wanted.load, pairing.all_cpus);
     pairing.shared_links = links::shared(machine, topology, &pairing.pairs);
     pairing.regroup = regroup::suggest(machine, topology, &gpus, &first);
     pairing.unused_nics = nics::unused(&pairing.pairs);

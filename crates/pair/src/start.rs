@@ -41,9 +41,10 @@ pub struct Start {
     pub why: String,
 }
 
-/// Sets the start values of all pairs.
-pub(crate) fn set(pairs: &mut [Pair], load: Load) {
-    let shares: Vec<Option<(usize, usize)>> = pairs.iter().map(|pair| cpus(pairs, pair)).collect();
+/// Sets the start values of all pairs. `all_cpus` is how many there are on all nodes together.
+pub(crate) fn set(pairs: &mut [Pair], load: Load, all_cpus: Option<usize>) {
+    let shares: Vec<Option<(usize, usize)>> =
+        pairs.iter().map(|pair| cpus(pairs, pair, all_cpus)).collect();
     for (pair, share) in pairs.iter_mut().zip(shares) {
         let wants = pair.stores.iter().map(|given| wants(given, load)).fold(0, u64::saturating_add);
         pair.start = values(wants.max(1), words(pair, load), share, pair.gpu.is_some());
@@ -53,9 +54,14 @@ pub(crate) fn set(pairs: &mut [Pair], load: Load) {
 /// More by Little's law, where the least time of an I/O is known: twice the I/Os that the rate has
 /// under way on average, so that no drive waits for the next one. Never less than without it: under
 /// load an I/O takes longer than its least time.
-pub(crate) fn refine(pairs: &mut [Pair], place: usize, expected: &Expected) {
+pub(crate) fn refine(
+    pairs: &mut [Pair],
+    place: usize,
+    expected: &Expected,
+    all_cpus: Option<usize>,
+) {
     let Some((per_second, latency)) = expected.iops.zip(expected.latency_floor_ns) else { return };
-    let share = cpus(pairs, &pairs[place]);
+    let share = cpus(pairs, &pairs[place], all_cpus);
     let pair = &mut pairs[place];
     let better = by_little(per_second, latency);
     if let Some((wants, why)) = better.filter(|(wants, _)| *wants > pair.start.in_flight) {
@@ -83,9 +89,9 @@ fn by_little(per_second: f64, latency_ns: f64) -> Option<(u64, String)> {
     Some((wants, why))
 }
 
-/// Processors of a pair's node, and how many pairs are on it.
-fn cpus(pairs: &[Pair], pair: &Pair) -> Option<(usize, usize)> {
-    let count = pair.cpus.as_ref()?.len();
+/// Processors of a pair's node, or where that is not known of all, and how many pairs share them.
+fn cpus(pairs: &[Pair], pair: &Pair, all: Option<usize>) -> Option<(usize, usize)> {
+    let count = pair.cpus.as_ref().map(Vec::len).or(all)?;
     let mates = pairs.iter().filter(|other| other.node == pair.node).count();
     (count > 0).then_some((count, mates.max(1)))
 }
@@ -117,7 +123,7 @@ fn values(in_flight: u64, wants: String, cpus: Option<(usize, usize)>, to_gpu: b
     let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let limit = match cpus {
         Some((cpus, pairs)) if threads == most => {
-            format!("; {cpus} CPUs near for {pairs} {}", plural(pairs, "pair"))
+            format!("; {cpus} CPUs for {pairs} {}", plural(pairs, "pair"))
         }
         _ => String::new(),
     };
@@ -164,7 +170,7 @@ mod tests {
     fn threads_stay_within_the_processors() {
         let start = values(128, "x".to_owned(), Some((48, 8)), true);
         assert_eq!((start.threads, start.depth), (6, 32));
-        assert!(start.why.ends_with("48 CPUs near for 8 pairs"), "{}", start.why);
+        assert!(start.why.ends_with("48 CPUs for 8 pairs"), "{}", start.why);
         let threads = |wants, cpus, to_gpu| values(wants, String::new(), cpus, to_gpu).threads;
         assert_eq!(threads(1, Some((1, 4)), true), 1);
         assert_eq!(threads(8, None, true), 8);

@@ -126,7 +126,21 @@ impl Shop<'_> {
         };
         match why {
             Some(why) => Err(Some(why)),
-            None => Ok(self.of_mount(mount, &mount.mount.mount_point)),
+            None => Ok(self.of_mount(mount, self.directory(mount))),
+        }
+    }
+
+    /// Where data goes on a mount that nobody named: on the root, where any user may write and a
+    /// restart keeps it (Filesystem Hierarchy Standard 3.0, 5.15).
+    fn directory<'a>(&self, mount: &'a MountedStorage) -> &'a str {
+        const KEPT: &str = "/var/tmp";
+        let elsewhere = |other: &MountedStorage| {
+            let point = other.mount.mount_point.as_str();
+            point == "/var" || point == KEPT
+        };
+        match mount.mount.mount_point.as_str() {
+            "/" if !self.machine.mounts.iter().any(elsewhere) => KEPT,
+            point => point,
         }
     }
 

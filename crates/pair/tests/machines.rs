@@ -216,9 +216,10 @@ fn the_systems_disk_is_the_last_choice_and_said_so() {
     alone.block.retain(|one| !data.contains(&one.facts.name));
     let pairing = plan(&alone, &Wanted::default());
     assert!(stores(&pairing).iter().all(|store| store == "/"));
+    assert_eq!(pairing.pairs[0].stores[0].directory.as_deref(), Some("/var/tmp"));
     assert!(pairing.notes.iter().any(|note| note.contains("Only the system's own disk")));
-    let named = plan(&machine, &wanted(&["0"], &["/home/me/data/"], &[]));
-    assert_eq!(named.pairs[0].stores[0].directory.as_deref(), Some("/home/me/data"));
+    let named = plan(&machine, &wanted(&["0"], &["/srv/me/data/"], &[]));
+    assert_eq!(named.pairs[0].stores[0].directory.as_deref(), Some("/srv/me/data"));
     assert_eq!(named.pairs[0].stores[0].name, "/");
 }
 
