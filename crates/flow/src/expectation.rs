@@ -159,20 +159,29 @@ fn answer(network: &Network, laid: &Laid, filled: &Filled, floor: Option<f64>) -
     }
 }
 
-/// Names of the parts that saturate, those of the same figure together.
+/// Names of the parts that saturate with their figures, those of the same figures together.
 fn parts_text(network: &Network, flow: &Flow, places: &[usize]) -> String {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in places.iter().filter_map(|place| flow.uses.get(*place)) {
         let name = network.get(one.part).name.as_str();
-        match groups.iter_mut().find(|(figure, _)| *figure == one.figure) {
-            Some((_, names)) if names.contains(&name) => {}
-            Some((_, names)) => names.push(name),
-            None => groups.push((&one.figure, vec![name])),
+        let figure = one.figure.as_str();
+        match parts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, figures)) if figures.contains(&figure) => {}
+            Some((_, figures)) => figures.push(figure),
+            None => parts.push((name, vec![figure])),
         }
     }
-    let words = groups.iter().map(|(figure, names)| match names.len() {
-        1..=4 => format!("{}: {figure}", names.join(", ")),
-        more => format!("{} and {} more: each {figure}", names[..3].join(", "), more - 3),
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, figures) in parts {
+        let figures = figures.join(" and ");
+        match groups.iter_mut().find(|(known, _)| *known == figures) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((figures, vec![name])),
+        }
+    }
+    let words = groups.iter().map(|(figures, names)| match names.len() {
+        1..=4 => format!("{}: {figures}", names.join(", ")),
+        more => format!("{} and {} more: {figures}", names[..3].join(", "), more - 3),
     });
     words.collect::<Vec<_>>().join("; ")
 }

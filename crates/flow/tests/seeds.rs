@@ -7,6 +7,8 @@
 #[path = "../../host/tests/tree/mod.rs"]
 mod tree;
 
+use std::sync::OnceLock;
+
 use gpuio_flow::paper::{Answer, System};
 use gpuio_flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
 use gpuio_record::facts::{ArrayFacts, BlockDevice, BlockKind, Machine};
@@ -84,8 +86,14 @@ fn of(machine: &Machine, stream: Stream) -> Expected {
     answer.streams.remove(0).expected
 }
 
-fn dgx_2() -> Machine {
-    with_array(read(DGX_2), "md23", ["nvme2n1", "nvme3n1"])
+fn dgx_2() -> &'static Machine {
+    static MACHINE: OnceLock<Machine> = OnceLock::new();
+    MACHINE.get_or_init(|| with_array(read(DGX_2), "md23", ["nvme2n1", "nvme3n1"]))
+}
+
+fn dgx_a100() -> &'static Machine {
+    static MACHINE: OnceLock<Machine> = OnceLock::new();
+    MACHINE.get_or_init(|| with_array(read(DGX_A100), "raid4", ["nvme8n1", "nvme9n1"]))
 }
 
 /// The GPU by the driver's number in the guide.
@@ -93,34 +101,42 @@ fn near_gpu() -> &'static str {
     "0000:39:00.0"
 }
 
+fn row(
+    what: &'static str,
+    printed: f64,
+    words: &'static str,
+    expected: Expected,
+    bottleneck: &'static str,
+) -> Row {
+    Row { what, printed, words, expected, iops: false, bottleneck, bound: false }
+}
+
+/// A figure in I/Os per second.
+fn ios(row: Row) -> Row {
+    Row { iops: true, ..row }
+}
+
+fn first(answer: Answer) -> Expected {
+    answer.jobs[0].expected.clone()
+}
+
 fn rows() -> Vec<Row> {
-    let first = |answer: Answer| answer.jobs[0].expected.clone();
-    let row = |what, printed, words, expected, bottleneck| Row {
-        what,
-        printed,
-        words,
-        expected,
-        iops: false,
-        bottleneck,
-        bound: false,
-    };
-    let ios = |what, printed, words, expected, bottleneck| Row {
-        iops: true,
-        ..row(what, printed, words, expected, bottleneck)
-    };
-    let bound = |row: Row| Row { bound: true, ..row };
-    let a100 = with_array(read(DGX_A100), "raid4", ["nvme8n1", "nvme9n1"]);
-    let scale = seed!("powerscale").scale;
-    let at = |nodes: u64| scale.iter().find(|one| one.nodes == nodes).unwrap().total.clone();
+    let mut rows = basics();
+    rows.extend(guides());
+    rows
+}
+
+/// "Storage Performance Basics for Deep Learning".
+fn basics() -> Vec<Row> {
     vec![
         row("one SATA SSD, reads of 1 MiB", 519e6, "519.0MB", first(seed!("single-ssd")), "sdb"),
-        ios(
+        ios(row(
             "one SATA SSD, random reads of 4 KiB",
             98.3e3,
             "98.3K iops",
             first(seed!("single-ssd-random")),
             "sdb's I/Os",
-        ),
+        )),
         row(
             "five SSDs in an eSATA box at 6 Gb/s",
             600e6,
@@ -128,42 +144,51 @@ fn rows() -> Vec<Row> {
             first(seed!("esata-box")),
             "eSATA",
         ),
-        ios(
+        ios(row(
             "the same, random reads of 4 KiB",
             140e3,
             "about 140k IOPS",
             first(seed!("esata-box-random")),
             "eSATA",
-        ),
+        )),
         row("the box at 3 Gb/s", 300e6, "about 300MB/sec", first(seed!("esata-box-3gb")), "eSATA"),
-        ios(
+        ios(row(
             "the same, random reads of 4 KiB",
             70e3,
             "half of 140k IOPS",
             first(seed!("esata-box-3gb-random")),
             "eSATA",
-        ),
+        )),
         row("one 10 GbE port", 1.2e9, "about 1.2GB/sec", first(seed!("ten-gigabit")), "one port"),
         row("two 10 GbE ports", 2.4e9, "2.4GB/sec", first(seed!("ten-gigabit-twice")), "two ports"),
-        ios(
+        ios(row(
             "one 10 GbE port, random reads of 4 KiB",
             300e3,
             "about 300k IOPS",
             first(seed!("ten-gigabit-small")),
             "one port",
-        ),
+        )),
+    ]
+}
+
+/// The guide of GPUDirect Storage, and the report on PowerScale.
+fn guides() -> Vec<Row> {
+    let bound = |row: Row| Row { bound: true, ..row };
+    let scale = seed!("powerscale").scale;
+    let at = |nodes: u64| scale.iter().find(|one| one.nodes == nodes).unwrap().total.clone();
+    vec![
         row(
             "DGX-2, two NVMe drives by the near switch",
             6.524658 * GIB,
             "6.524658 GiB/sec",
-            of(&dgx_2(), stream("md23", near_gpu(), Towards::Read)),
+            of(dgx_2(), stream("md23", near_gpu(), Towards::Read)),
             "nvme2n1, nvme3n1",
         ),
         row(
             "the same by the drives' figure",
             6.8e9,
             "around 3.4GB/sec each",
-            of(&dgx_2(), stream("md23", near_gpu(), Towards::Read)),
+            of(dgx_2(), stream("md23", near_gpu(), Towards::Read)),
             "nvme2n1, nvme3n1",
         ),
         row(
@@ -177,7 +202,7 @@ fn rows() -> Vec<Row> {
             "DGX A100, writes to /raid4",
             7.181430 * GIB,
             "7.181430 GiB/sec",
-            of(&a100, stream("raid4", "0000:bd:00.0", Towards::Write)),
+            of(dgx_a100(), stream("raid4", "0000:bd:00.0", Towards::Write)),
             "nvme8n1, nvme9n1",
         ),
         bound(row(
@@ -237,7 +262,7 @@ fn eight_nfs_jobs_are_bounded_by_the_server_and_what_it_delivers_is_missing() {
 
 #[test]
 fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
-    let machine = read(DGX_2);
+    let machine = dgx_2();
     let mounts = ["/mnt/nfs/ib9/data/0", "/mnt/nfs/ib8/data/0"];
     let streams: Vec<Stream> = mounts
         .iter()
@@ -248,16 +273,16 @@ fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
         })
         .collect();
     let mut figures = Figures::built_in();
-    let unknown = of_machine(&machine, &figures, &streams);
+    let unknown = of_machine(machine, &figures, &streams);
     let expected = &unknown.streams[0].expected;
     assert!(expected.unknown.as_deref().unwrap().contains("--server"), "{expected:#?}");
     figures.add_server(ServerFigures::parse("read=20GB/s,ports=2x100Gb").unwrap());
     // Both cards hang below one link of generation 3.
-    let told = of_machine(&machine, &figures, &streams);
+    let told = of_machine(machine, &figures, &streams);
     assert!((told.total.bytes_per_s.unwrap() - 14.4e9).abs() < 1e7, "{:#?}", told.total);
     assert!(told.total.bottleneck.unwrap().starts_with("link above 0000:d8:00.0"));
     figures.add_server(ServerFigures::parse("read=10GB/s,ports=2x100Gb").unwrap());
-    let told = of_machine(&machine, &figures, &streams);
+    let told = of_machine(machine, &figures, &streams);
     assert!((told.total.bytes_per_s.unwrap() - 10e9).abs() < 1e6, "{:#?}", told.total);
     assert!(
         told.streams[0].expected.bottleneck.as_deref().unwrap().starts_with("server: 10.0 GB/s")
@@ -266,7 +291,7 @@ fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
 
 #[test]
 fn a_gpu_on_another_switch_tree_has_a_bound_only() {
-    let far = of(&dgx_2(), stream("md23", "0000:e0:00.0", Towards::Read));
+    let far = of(dgx_2(), stream("md23", "0000:e0:00.0", Towards::Read));
     assert_eq!(far.bytes_per_s, None);
     assert!(far.unknown.unwrap().contains("root complex"));
     // The guide measured 3.893747 GiB/s.

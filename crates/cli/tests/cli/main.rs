@@ -17,6 +17,7 @@ mod corrupt;
 mod crowd;
 mod cufile;
 mod dry_run;
+mod expected;
 mod gdsio;
 mod guard;
 mod help;

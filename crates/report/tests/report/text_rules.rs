@@ -2,8 +2,11 @@
 
 use crate::records;
 
-use gpuio_record::{EndedHow, GpuResult, HopBytes, Record, ViaResult, Warning, WarningKind};
-use gpuio_report::{plan_text, render_text};
+use gpuio_record::{
+    EndedHow, Expected, GpuResult, HopBytes, JobExpected, Record, Towards, ViaResult, Warning,
+    WarningKind,
+};
+use gpuio_report::{plan_text, render_text, render_text_with_evidence};
 
 /// Lines that hold results: rows of tables that name a job or a total, and the workers' line.
 fn result_lines(text: &str) -> Vec<&str> {
@@ -286,4 +289,33 @@ fn empty_and_ended_records_say_so() {
         let out = (format.render)(&record);
         assert!(out.is_empty() || out.ends_with('\n'), "{}", format.name);
     }
+}
+
+#[test]
+fn what_parts_should_deliver_is_told_once_and_what_is_not_known_only_with_evidence() {
+    let mut record = records::host_quick();
+    assert!(!render_text(&record, 100).contains("expected by"));
+    let of = |job: &str, percent, bytes_per_s| JobExpected {
+        job: job.to_owned(),
+        direction: Towards::Read,
+        expected: Expected {
+            bytes_per_s,
+            bottleneck: Some("nvme0n1: 3.50 GB/s read (a data sheet)".to_owned()),
+            unknown: bytes_per_s.is_none().then(|| "no figures for a drive".to_owned()),
+            because: vec!["Host memory is not counted.".to_owned()],
+            ..Expected::default()
+        },
+        percent,
+    };
+    record.expected = vec![of("unknown-job", None, None)];
+    assert!(!render_text(&record, 100).contains("expected by"));
+    let text = render_text_with_evidence(&record, 100);
+    assert!(text.contains("  reads unknown: no figures for a drive"), "{text}");
+    record.expected.push(of("one", Some(95.04), Some(3.5e9)));
+    record.expected.push(of("two", Some(50.0), Some(3.5e9)));
+    let text = render_text(&record, 100);
+    assert_eq!(text.matches("bottleneck nvme0n1").count(), 1, "{text}");
+    let flat = text.replace("\n  ", " ");
+    assert!(flat.contains("one reached 95 %, two reached 50 %"), "{text}");
+    assert!(flat.contains("reads 3.26 GiB/s"), "{text}");
 }
