@@ -122,7 +122,7 @@ fn values(in_flight: u64, wants: String, cpus: Option<(usize, usize)>, to_gpu: b
     let depth = in_flight.div_ceil(threads).next_power_of_two().clamp(DEPTH_LEAST, DEPTH_MOST);
     let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let limit = match cpus {
-        Some((cpus, pairs)) if threads == most => {
+        Some((cpus, pairs)) if threads == most && most < THREADS_MOST => {
             format!("; {cpus} CPUs for {pairs} {}", plural(pairs, "pair"))
         }
         _ => String::new(),

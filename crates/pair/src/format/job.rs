@@ -16,9 +16,17 @@ pub fn job_file(pairing: &Pairing) -> Option<String> {
         return None;
     }
     let load = pairing.load;
+    // CUDA's own order begins with the fastest GPU (CUDA C++ Programming Guide, environment
+    // variables: CUDA_DEVICE_ORDER).
+    let order = if pairing.pairs.iter().any(|pair| pair.gpu.is_some()) {
+        "# GPU numbers are nvidia-smi's: with GPUs of several kinds set \
+         CUDA_DEVICE_ORDER=PCI_BUS_ID.\n"
+    } else {
+        ""
+    };
     let mut out = format!(
         "# Made by gpuio plan. Run it: gpuio bench FILE; look first: gpuio bench FILE --dry-run\n\
-         # All jobs run at the same time. Data files are made where they are missing.\n\n\
+         # All jobs run at the same time. Data files are made where they are missing.\n{order}\n\
          [global]\nrw = {}\nbs = {}\nruntime = 30s\n",
         load.rw(),
         format_bytes(load.block_bytes)
