@@ -40,6 +40,12 @@ pub(crate) enum Verb {
     /// The page is one file that needs no network. Other formats are for wikis and for programs
     /// that plot or watch (docs/report.md).
     Report(Report),
+    /// Say which storage each GPU should use, what that should deliver, and write the job file.
+    ///
+    /// Pairs GPUs with the drives, arrays, mounts and network cards nearest to them, says which
+    /// links they share, how arrays should be regrouped, what throughput and IOPS the hardware
+    /// should give and which part limits it (docs/plan.md). Runs and changes nothing.
+    Plan(Plan),
     /// Print a saved record again, or the journal of a run that died.
     Show(Show),
     /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
@@ -177,6 +183,45 @@ pub(crate) struct Topo {
     /// text or json [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+}
+
+/// What to pair, for which load, and of which machine.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// GPUs by number, name, UUID or PCI address: a list with commas [all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) gpu: Vec<String>,
+    /// Mount points, or directories on them [data drives' mounts, else network mounts, else raw
+    /// drives, else the system's disk]
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub(crate) mount: Vec<String>,
+    /// Drives and arrays by name: a list with commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) drive: Vec<String>,
+    /// read, write, randread, randwrite [read]
+    #[arg(long, value_name = "RW")]
+    pub(crate) rw: Option<String>,
+    /// Block size [1M sequential, 4k random]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) bs: Option<String>,
+    /// Another machine, told as for gpuio topo [this machine]
+    #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
+    pub(crate) from: Vec<PathBuf>,
+    /// text, json, job (the job file) or gdsio (the same as a config file of gdsio) [text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// Write the job file there too; a file that exists is never overwritten
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) figures: FigureFlags,
+    /// In place of a machine, a box or cluster by description: what it should deliver
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["gpu", "mount", "drive", "rw", "bs", "from", "write"]
+    )]
+    pub(crate) system: Option<PathBuf>,
 }
 
 /// Flags of `bench`. Each value is parsed as the job-file key of the same name.

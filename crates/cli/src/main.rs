@@ -2,7 +2,6 @@
 #![expect(clippy::print_stderr, reason = "messages of a program go to standard error")]
 
 mod args;
-mod captured;
 mod cufile;
 mod driver;
 mod failure;
@@ -13,6 +12,7 @@ mod outcome;
 mod output;
 mod records;
 mod session;
+mod source;
 mod ui;
 mod verb;
 
@@ -71,6 +71,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Compare(asked) => verb::compare::run(&asked),
         Verb::List => verb::list::run(),
         Verb::Report(report) => verb::report::run(&report),
+        Verb::Plan(plan) => verb::plan::run(&plan),
         Verb::Show(show) => verb::show::run(&show),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),

@@ -40,7 +40,7 @@ impl Sink {
             })?,
         };
         let stdout = if out.quiet { None } else { Some(find("text")?) };
-        let file = create(path)?;
+        let file = create("-o", path)?;
         let file = Some((path.clone(), file, row));
         Ok(Sink { stdout, evidence: out.evidence, file })
     }
@@ -51,7 +51,7 @@ impl Sink {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let path = PathBuf::from(format!("gpuio-bench-{now}.json"));
         let row = find("json")?;
-        let file = match create(&path) {
+        let file = match create("-o", &path) {
             Ok(file) => Some((path, file, row)),
             Err(failure) => {
                 eprintln!("note: no record is saved: {failure}");
@@ -117,12 +117,13 @@ pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
     })
 }
 
-fn create(path: &Path) -> Result<File, Failure> {
+/// A new file, for this flag.
+pub(crate) fn create(flag: &str, path: &Path) -> Result<File, Failure> {
     File::create_new(path).map_err(|error| {
         let hint = match error.kind() {
             std::io::ErrorKind::AlreadyExists => "; choose another name, or remove it first",
             _ => "",
         };
-        Failure::Usage(format!("-o {}: {error}{hint}", path.display()))
+        Failure::Usage(format!("{flag} {}: {error}{hint}", path.display()))
     })
 }

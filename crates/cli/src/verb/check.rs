@@ -12,9 +12,9 @@ use gpuio_host::Root;
 use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::Check;
-use crate::captured;
 use crate::failure::Failure;
 use crate::output;
+use crate::source;
 use crate::ui::terminal_width;
 
 pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
@@ -31,7 +31,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     };
     let rules = rules(check)?;
-    let mut machine = captured::read(&check.from)?.machine;
+    let mut machine = source::read(&check.from)?.machine;
     if check.from.is_empty() {
         machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));
     }

@@ -7,6 +7,8 @@ pub(crate) mod compare;
 pub(crate) mod gdscheck;
 pub(crate) mod gdsio;
 pub(crate) mod list;
+pub(crate) mod plan;
+mod plan_expect;
 pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod topo;

@@ -3,14 +3,12 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use gpuio_capture::{Captured, Matrix};
-use gpuio_record::facts::ReadProblem;
-use gpuio_topo::{Printed, Topology, explain, format};
+use gpuio_topo::{Topology, explain, format};
 
 use crate::args::Topo;
-use crate::captured;
 use crate::failure::Failure;
 use crate::output;
+use crate::source::{cells, problems, read};
 
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     let json = match topo.format.as_deref() {
@@ -20,7 +18,7 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
             return Err(Failure::Usage(format!("--format {other}: formats are text, json")));
         }
     };
-    let captured = captured::read(&topo.from)?;
+    let captured = read(&topo.from)?;
     let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
     let mut topology = Topology::of(&captured.machine, &printed);
     topology.notes.extend(problems(&captured));
@@ -45,25 +43,6 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
 
 fn unprintable(error: impl Display) -> Failure {
     Failure::Ran(format!("the topology can't be printed: {error}"))
-}
-
-fn cells(matrix: &Matrix) -> Vec<Printed<'_>> {
-    let rows = matrix.rows.iter().zip(&matrix.cells);
-    let cells = rows.flat_map(|(row, cells)| {
-        let columns = matrix.columns.iter().zip(cells);
-        columns.map(move |(column, cell)| Printed { row, column, cell })
-    });
-    cells.collect()
-}
-
-fn problems(captured: &Captured) -> Vec<String> {
-    let machine = &captured.machine;
-    let all = machine.host.problems.iter().chain(&machine.problems);
-    let words = |problem: &ReadProblem| {
-        let line = problem.line.map(|line| format!(", line {line}")).unwrap_or_default();
-        format!("Not read: {}{line}: {}", problem.path, problem.message)
-    };
-    all.map(words).collect()
 }
 
 fn find(topology: &Topology, name: &str) -> Result<usize, Failure> {

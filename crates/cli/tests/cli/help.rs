@@ -36,6 +36,11 @@ fn list() {
 }
 
 #[test]
+fn plan() {
+    insta::assert_snapshot!("plan", help("plan --help"));
+}
+
+#[test]
 fn report() {
     insta::assert_snapshot!("report", help("report --help"));
 }

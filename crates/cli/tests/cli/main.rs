@@ -1,7 +1,8 @@
 //! The program as its users meet it: run, and judged by its output, its exit code and what it
 //! leaves on disk.
 //!
-//! Nothing here links gpuio. Loads are short and small: what is asked is whether they are right.
+//! Nothing here links gpuio, but for the builder of trees that look like other machines. Loads are
+//! short and small: what is asked is whether they are right.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -25,8 +26,11 @@ mod help;
 mod job_files;
 mod journal;
 mod loads;
+#[path = "../../../host/tests/tree/mod.rs"]
+mod machine_tree;
 mod mounts;
 mod paths;
+mod plan;
 mod quick;
 mod rates;
 mod record;

@@ -1,13 +1,15 @@
-//! The machine that is asked about: this one, a captured tree, or one from texts.
+//! Which machine is asked about: this one, a captured tree, or texts that tools printed.
 
 use std::path::{Path, PathBuf};
 
-use gpuio_capture::{Captured, KINDS};
+use gpuio_capture::{Captured, KINDS, Matrix};
 use gpuio_host::Root;
+use gpuio_record::facts::ReadProblem;
+use gpuio_topo::Printed;
 
 use crate::failure::Failure;
 
-/// Reads the machine that `--from` names; this one where it names nothing.
+/// The machine that was asked about: this one, a captured tree, or one from texts.
 pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
     let whole = |root: &Root| Captured { machine: gpuio_load::machine::read(root), matrix: None };
     match from {
@@ -46,4 +48,25 @@ fn add(file: &Path, captured: &mut Captured) -> Result<(), Failure> {
     })?;
     gpuio_capture::add(kind, &text, captured)
         .map_err(|error| Failure::Usage(format!("--from {name} ({}): {error}", kind.command)))
+}
+
+/// What a captured matrix says of each pair of devices.
+pub(crate) fn cells(matrix: &Matrix) -> Vec<Printed<'_>> {
+    let rows = matrix.rows.iter().zip(&matrix.cells);
+    let cells = rows.flat_map(|(row, cells)| {
+        let columns = matrix.columns.iter().zip(cells);
+        columns.map(move |(column, cell)| Printed { row, column, cell })
+    });
+    cells.collect()
+}
+
+/// What could not be read, as sentences.
+pub(crate) fn problems(captured: &Captured) -> Vec<String> {
+    let machine = &captured.machine;
+    let all = machine.host.problems.iter().chain(&machine.problems);
+    let words = |problem: &ReadProblem| {
+        let line = problem.line.map(|line| format!(", line {line}")).unwrap_or_default();
+        format!("Not read: {}{line}: {}", problem.path, problem.message)
+    };
+    all.map(words).collect()
 }

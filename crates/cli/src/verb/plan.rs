@@ -1,0 +1,128 @@
+//! `gpuio plan`: which storage each GPU should use, what that should deliver, and the job file.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use gpuio_pair::{Load, NotHere, Pairing, Wanted, format, pair};
+use gpuio_topo::Topology;
+
+use super::plan_expect;
+use crate::args::Plan;
+use crate::failure::Failure;
+use crate::figures;
+use crate::output;
+use crate::source::{cells, problems, read};
+
+/// What to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+    Job,
+    Gdsio,
+}
+
+pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
+    let form = form(plan)?;
+    let figures = figures::read(&plan.figures)?;
+    if let Some(path) = &plan.system {
+        let answer = plan_expect::on_paper(path, figures)?;
+        let text = match form {
+            Form::Text => gpuio_flow::paper::text(&answer),
+            Form::Json => format::json(&answer).map_err(unprintable)?,
+            Form::Job | Form::Gdsio => {
+                return Err(Failure::Usage("--system: formats are text, json".to_owned()));
+            }
+        };
+        output::put(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let wanted = wanted(plan)?;
+    let captured = read(&plan.from)?;
+    let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
+    let machine = &captured.machine;
+    let topology = Topology::of(machine, &printed);
+    let mut pairing = pair(machine, &topology, &wanted).map_err(not_here)?;
+    plan_expect::set(machine, &figures, &mut pairing);
+    pairing.notes.extend(problems(&captured));
+    if let Some(path) = &plan.write {
+        let text = format::job_file(&pairing).ok_or_else(|| nothing_to_open(&pairing))?;
+        write(path, &text)?;
+    }
+    output::put(&render(&pairing, form)?)?;
+    if let (Some(path), Form::Text) = (&plan.write, form) {
+        output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;
+    }
+    let anything = pairing.pairs.iter().any(|pair| !pair.stores.is_empty());
+    // What was asked can't be had here: storage to pair.
+    Ok(if anything { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+fn form(plan: &Plan) -> Result<Form, Failure> {
+    match plan.format.as_deref().unwrap_or("text") {
+        "text" => Ok(Form::Text),
+        "json" => Ok(Form::Json),
+        "job" => Ok(Form::Job),
+        "gdsio" => Ok(Form::Gdsio),
+        other => {
+            Err(Failure::Usage(format!("--format {other}: formats are text, json, job, gdsio")))
+        }
+    }
+}
+
+fn wanted(plan: &Plan) -> Result<Wanted, Failure> {
+    let block = plan.bs.as_deref().map(|text| {
+        let bytes = gpuio_units::parse_bytes(text);
+        let bytes = bytes.map_err(|error| Failure::Usage(format!("--bs {text}: {error}")))?;
+        let none = || Failure::Usage(format!("--bs {text}: a block has at least 1 byte"));
+        (bytes > 0).then_some(bytes).ok_or_else(none)
+    });
+    let rw = plan.rw.as_deref().unwrap_or("read");
+    let load = Load::of(rw, block.transpose()?).ok_or_else(|| {
+        let known = "a pairing is for one of read, write, randread, randwrite";
+        Failure::Usage(format!("--rw {rw}: {known}"))
+    })?;
+    let (gpus, mounts, drives) = (plan.gpu.clone(), plan.mount.clone(), plan.drive.clone());
+    Ok(Wanted { gpus, mounts, drives, load })
+}
+
+/// A GPU that is not here is for another machine; a wrong name of a mount or drive is a mistake.
+fn not_here(error: NotHere) -> Failure {
+    match error.flag {
+        "--gpu" => Failure::Unavailable(error.to_string()),
+        _ => Failure::Usage(error.to_string()),
+    }
+}
+
+fn nothing_to_open(pairing: &Pairing) -> Failure {
+    let why = pairing.not_used.iter().map(|one| format!("{}: {}", one.name, one.why));
+    let why = why.collect::<Vec<_>>().join("; ");
+    let why = if why.is_empty() { "no storage is known".to_owned() } else { why };
+    Failure::Unavailable(format!("there is nothing that a job could open ({why})"))
+}
+
+fn render(pairing: &Pairing, form: Form) -> Result<String, Failure> {
+    match form {
+        Form::Text => Ok(format::text(pairing)),
+        Form::Json => format::json(pairing).map_err(unprintable),
+        Form::Job => format::job_file(pairing).ok_or_else(|| nothing_to_open(pairing)),
+        Form::Gdsio if pairing.pairs.iter().all(|pair| pair.gpu.is_none()) => {
+            Err(Failure::Unavailable("--format gdsio: no NVIDIA GPU is known here".to_owned()))
+        }
+        Form::Gdsio => format::gdsio(pairing).ok_or_else(|| nothing_to_open(pairing)),
+    }
+}
+
+fn unprintable(error: impl Display) -> Failure {
+    Failure::Ran(format!("the plan can't be printed: {error}"))
+}
+
+/// Never over a file that is there.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut file = output::create("--write", path)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
+        Failure::Ran(format!("{}: the job file could not be saved: {error}", path.display()))
+    })
+}

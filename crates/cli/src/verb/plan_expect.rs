@@ -1,0 +1,108 @@
+//! What `gpuio plan` expects of its pairs, and of systems on paper.
+
+use std::path::Path;
+
+use gpuio_flow::{End, Figures, Pattern, Storage, Stream, of_machine, paper};
+use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind};
+use gpuio_record::Towards;
+use gpuio_record::facts::Machine;
+use gpuio_topo::Class;
+
+use crate::failure::Failure;
+
+/// The answer of `--system`.
+pub(super) fn on_paper(path: &Path, figures: Figures) -> Result<paper::Answer, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("--system {name}: {error}")))?;
+    let system = paper::System::read(&name, &text, figures);
+    Ok(system.map_err(|error| Failure::Usage(format!("--system: {error}")))?.answer())
+}
+
+/// Reckons for all pairs at once.
+pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
+    let ways: Vec<By> = pairing.pairs.iter().map(|pair| way(machine, pair)).collect();
+    let load = pairing.load;
+    let streams: Vec<Stream> =
+        pairing.pairs.iter().zip(&ways).map(|(pair, by)| stream(pair, *by, load)).collect();
+    let answer = of_machine(machine, figures, &streams);
+    let expected = answer.streams.into_iter().zip(ways);
+    let expected = expected.map(|(one, by)| PairExpected { by, expected: one.expected });
+    pairing.set_expected(expected.collect(), answer.total);
+    for place in 0..pairing.regroup.len() {
+        let expected = regrouped(machine, figures, pairing, &pairing.regroup[place]);
+        pairing.regroup[place].expected = expected;
+    }
+}
+
+/// What GPUs should reach on the arrays that were suggested. Only members that share the load
+/// evenly, without redundancy, can be reckoned as drives side by side.
+fn regrouped(
+    machine: &Machine,
+    figures: &Figures,
+    pairing: &Pairing,
+    regroup: &Regroup,
+) -> Option<PairExpected> {
+    if regroup.hindrance.is_some() || regroup.level.as_deref() != Some("raid0") {
+        return None;
+    }
+    let near = regroup.groups.iter().all(|group| below_a_switch(group.class));
+    let by = if near && has_nvidia_fs(machine) { By::Direct } else { By::HostMemory };
+    let streams = regroup.groups.iter().flat_map(|group| {
+        let own = |pair: &&Pair| pair.gpu.as_ref().is_some_and(|gpu| group.gpus.contains(gpu));
+        pairing.pairs.iter().filter(own).map(move |pair| {
+            let members = group.members.iter().map(|name| Storage::Device(name.clone()));
+            Stream { storage: members.collect(), ..stream(pair, by, pairing.load) }
+        })
+    });
+    let expected = of_machine(machine, figures, &streams.collect::<Vec<_>>()).total;
+    Some(PairExpected { by, expected })
+}
+
+/// Straight where nvidia-fs is loaded and every drive or card is below a switch with the GPU:
+/// what peers can do through the processor no maker tells.
+fn way(machine: &Machine, pair: &Pair) -> By {
+    let near = pair.stores.iter().all(|given| below_a_switch(given.farthest));
+    let straight = near && !pair.stores.is_empty() && pair.gpu.is_some();
+    if straight && has_nvidia_fs(machine) { By::Direct } else { By::HostMemory }
+}
+
+fn has_nvidia_fs(machine: &Machine) -> bool {
+    machine.modules.iter().any(|module| module.name == "nvidia_fs" && module.loaded)
+}
+
+fn below_a_switch(class: Option<Class>) -> bool {
+    class.is_some_and(|class| class <= Class::Pxb)
+}
+
+fn stream(pair: &Pair, by: By, load: Load) -> Stream {
+    let storage = pair.stores.iter().map(|given| match given.kind {
+        StoreKind::Mount | StoreKind::NetworkMount => Storage::Mount(given.name.clone()),
+        StoreKind::Array | StoreKind::Drive => {
+            Storage::Device(given.name.trim_start_matches("/dev/").to_owned())
+        }
+    });
+    let first = pair.stores.first().map(|given| given.name.clone());
+    Stream {
+        name: pair.gpu.clone().or(first).unwrap_or_default(),
+        storage: storage.collect(),
+        end: match (&pair.gpu, &pair.pci) {
+            (None, _) => End::Host,
+            (Some(_), Some(pci)) => End::Gpu(pci.clone()),
+            (Some(_), None) => End::Uncounted,
+        },
+        by: match by {
+            By::Direct => gpuio_flow::By::Direct,
+            By::HostMemory => gpuio_flow::By::Host,
+        },
+        towards: match load.direction {
+            Direction::Read => Towards::Read,
+            Direction::Write => Towards::Write,
+        },
+        block_bytes: load.block_bytes,
+        pattern: if load.random { Pattern::Random } else { Pattern::Sequential },
+        // Start values are chosen so that depth is not what limits.
+        in_flight: None,
+        asked_bytes_per_s: None,
+    }
+}

@@ -1,0 +1,168 @@
+//! `gpuio plan`: this machine, the guides' servers, and job files that `gpuio bench` takes.
+
+use std::fs;
+use std::path::Path;
+
+use crate::machine_tree::table;
+use crate::tool::{Ran, command, finish, scratch, words};
+
+const DGX_2: &str = include_str!("../../../host/tests/fixtures/machines/dgx-2.table");
+const DGX_A100: &str = include_str!("../../../host/tests/fixtures/machines/dgx-a100.table");
+
+#[track_caller]
+fn plan(dir: &Path, line: &str) -> Ran {
+    finish(command(dir).arg("plan").args(words(line)))
+}
+
+/// A plan of a server of the guides.
+#[track_caller]
+fn plan_of(table: &str, dir: &Path, line: &str) -> Ran {
+    let tree = table::build(table);
+    let from = tree.path("");
+    finish(command(dir).arg("plan").arg("--from").arg(from).args(words(line)))
+}
+
+#[test]
+fn this_machine_has_an_answer() {
+    let dir = scratch();
+    // A machine may have no storage that could be used (a container): then 3, and the answer.
+    let ran = plan(dir.path(), "--format json");
+    assert!([0, 3].contains(&ran.code), "{ran:#?}");
+    let json = ran.json();
+    assert_eq!(json["gpuio_plan"], 1);
+    let empty = json["pairs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .all(|pair| pair["stores"].as_array().unwrap().is_empty());
+    assert_eq!(ran.code, if empty { 3 } else { 0 });
+    assert!(plan(dir.path(), "").out.starts_with("PAIRS (read, 1M)\n"));
+}
+
+/// The directory of the test itself is on some mount of this machine.
+#[test]
+fn a_job_file_of_this_machine_is_one_for_bench() {
+    let dir = scratch();
+    let here = dir.path().to_str().unwrap();
+    let ran = plan(dir.path(), &format!("--mount {here} --bs 64k --rw randread --write job.ini"));
+    if ran.code == 2 {
+        // Mounts of this machine that are no block device's (overlayfs) are named all the same.
+        panic!("{ran:#?}");
+    }
+    assert!(ran.out.contains("Job file: job.ini"), "{ran:#?}");
+    let file = fs::read_to_string(dir.path().join("job.ini")).unwrap();
+    assert!(file.contains(&format!("directory = {here}\n")), "{file}");
+    assert!(file.contains("rw = randread\nbs = 64K\n"), "{file}");
+    let bench = |line: &str| finish(command(dir.path()).arg("bench").args(words(line)));
+    let gpus = file.contains("gpu = ");
+    let line = if gpus { "job.ini --dry-run --gpu software" } else { "job.ini --dry-run" };
+    let planned = bench(line).exits(0).out;
+    assert!(planned.contains(&format!("directory = {here}\n")), "{planned}");
+    assert!(planned.contains("rw = randread\nbs = 64K\n"), "{planned}");
+}
+
+#[test]
+fn a_job_file_is_never_overwritten() {
+    let dir = scratch();
+    fs::write(dir.path().join("job.ini"), "mine").unwrap();
+    let ran = plan_of(DGX_A100, dir.path(), "--write job.ini").exits(2);
+    ran.says(&["--write job.ini", "choose another name"]);
+    assert_eq!(fs::read_to_string(dir.path().join("job.ini")).unwrap(), "mine");
+}
+
+/// All 16 sections, on as many software GPUs, with data here.
+#[test]
+fn job_files_of_the_guides_servers_are_some_for_bench() {
+    let dir = scratch();
+    for (table, gpus) in [(DGX_2, 16), (DGX_A100, 8)] {
+        plan_of(table, dir.path(), "--write job.ini").exits(0);
+        let text = fs::read_to_string(dir.path().join("job.ini")).unwrap();
+        let soft =
+            text.replace("gpu = ", "gpu = software:").replace("directory = /", "directory = ");
+        fs::write(dir.path().join("job.ini"), soft).unwrap();
+        let mut bench = command(dir.path());
+        bench.env("GPUIO_SOFT_GPUS", gpus.to_string()).args(["bench", "job.ini", "--dry-run"]);
+        let planned = finish(&mut bench).exits(0).out;
+        for number in 0..gpus {
+            assert!(planned.contains(&format!("[gpu{number}]")), "{planned}");
+            assert!(planned.contains(&format!("file_prefix = gpuio-gpu{number}\n")), "{planned}");
+        }
+        assert!(!dir.path().join("raid").exists(), "a dry run made something");
+        fs::remove_file(dir.path().join("job.ini")).unwrap();
+    }
+}
+
+#[test]
+fn what_should_be_reached_stands_beside_each_pair() {
+    let dir = scratch();
+    let spec = "[drive SAMSUNG_MZWLJ3T8HBLS*]\nread = 7GB/s\n\
+                read-iops = 1500k\nread-latency = 100us\nsource = a test\n";
+    fs::write(dir.path().join("spec.ini"), spec).unwrap();
+    let json = plan_of(DGX_A100, dir.path(), "--format json --spec spec.ini").exits(0).json();
+    let pairs = json["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 8);
+    let rate = |value: &serde_json::Value| value["bytes_per_s"].as_f64().unwrap();
+    let sum: f64 = pairs.iter().map(|pair| rate(&pair["expected"]["expected"])).sum();
+    assert!((rate(&json["total"]) / sum - 1.0).abs() < 1e-6);
+    // Eight drives of 7 GB/s.
+    assert!((rate(&json["total"]) / 56e9 - 1.0).abs() < 0.01, "{}", json["total"]);
+    assert_eq!(pairs[0]["expected"]["by"], "host_memory");
+    // The same drives in four arrays, below a switch with their GPUs.
+    assert_eq!(json["regroup"][0]["expected"]["by"], "direct");
+    assert!((rate(&json["regroup"][0]["expected"]["expected"]) / 56e9 - 1.0).abs() < 0.01);
+    let line = "--format json --spec spec.ini --rw randread";
+    let json = plan_of(DGX_A100, dir.path(), line).exits(0).json();
+    let start = &json["pairs"][0]["start"];
+    // An eighth of 12 million I/Os a second, each at least 100 us: 150 under way.
+    let in_flight = start["in_flight"].as_u64().unwrap();
+    assert!((300..330).contains(&in_flight), "{start}");
+    assert!(start["why"].as_str().unwrap().starts_with("twice the "), "{start}");
+    let text = plan_of(DGX_A100, dir.path(), "--spec spec.ini").exits(0).out;
+    assert!(text.contains("\nEXPECTED ") && text.contains("limited by "), "{text}");
+}
+
+/// The README shows a real one.
+#[test]
+fn the_screen_of_the_readme_is_what_is_printed() {
+    let readme = include_str!("../../../../README.md");
+    let shown = readme.split("```").find(|part| part.contains("PAIRS (read, 1M)")).unwrap();
+    let out = plan_of(DGX_2, scratch().path(), "").exits(0).out;
+    let mut lines = out.lines();
+    for line in shown.lines().filter(|line| !line.is_empty() && line.trim() != "…") {
+        assert!(lines.any(|printed| printed == line), "not printed, or not there: {line}\n{out}");
+    }
+}
+
+#[test]
+fn other_forms() {
+    let dir = scratch();
+    let job = plan_of(DGX_2, dir.path(), "--gpu 0 --format job").exits(0).out;
+    assert!(job.contains("[gpu0]\n") && job.contains("path = auto\ngpu = 0\n"), "{job}");
+    let gdsio = plan_of(DGX_2, dir.path(), "--gpu 0,3 --format gdsio").exits(0).out;
+    assert!(
+        gdsio.contains("gpu_dev_id=3\n") && gdsio.contains("directory=/raid/gpuio-gpu3\n"),
+        "{gdsio}"
+    );
+    fs::write(dir.path().join("c.gdsio"), gdsio.replace("rw=read", "rw=write")).unwrap();
+    let text = fs::read_to_string(dir.path().join("c.gdsio")).unwrap();
+    fs::write(dir.path().join("c.gdsio"), text.replace("directory=/raid/", "directory=")).unwrap();
+    let line = "gdsio c.gdsio --dry-run --gpu software";
+    let mut gdsio = command(dir.path());
+    finish(gdsio.env("GPUIO_SOFT_GPUS", "4").args(words(line))).exits(0);
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let dir = scratch();
+    let refused = |line: &str, code| plan_of(DGX_2, dir.path(), line).exits(code);
+    refused("--gpu 99", 3).says(&["--gpu 99: no such GPU", "GPU15"]);
+    refused("--mount nowhere", 2).says(&["--mount nowhere", "/raid"]);
+    refused("--drive nvme3n1", 2).says(&["part of md1"]);
+    refused("--rw randrw", 2).says(&["--rw randrw", "randwrite"]);
+    refused("--bs 0", 2).says(&["--bs 0"]);
+    refused("--format svg", 2).says(&["text, json, job, gdsio"]);
+    refused("--spec missing", 2).says(&["--spec missing"]);
+    refused("--server speed=1", 2).says(&["--server", "speed"]);
+    plan(dir.path(), "--system missing").exits(2).says(&["--system missing"]);
+    plan(dir.path(), "--system a --gpu 0").exits(2);
+}

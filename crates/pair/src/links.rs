@@ -1,0 +1,179 @@
+//! Links that several pairs use.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpuio_record::facts::Machine;
+use gpuio_topo::{Knot, KnotKind, Link, Topology};
+use serde::Serialize;
+
+use crate::{Given, Pair, nics};
+
+/// A link that several pairs use at the same time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SharedLink {
+    /// Function at its lower end: a switch or a card.
+    pub above: String,
+    /// As it is now; `null` where nobody told.
+    pub link: Option<Link>,
+    /// The GPUs.
+    pub gpus: Vec<String>,
+    /// On which way bytes meet there.
+    pub when: When,
+    /// The most that could go through it in one direction while all pairs run, in bytes per second:
+    /// as fast as the links of drives and cards allow, each shared evenly by the pairs that have
+    /// it; `null` where one is not known.
+    pub need_bytes_per_second: Option<u64>,
+    /// Whether it carries all of that; `null` where one of the two is not known.
+    pub enough: Option<bool>,
+}
+
+/// On which way bytes meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// On every way, also straight from drive to GPU.
+    Always,
+    /// Only when bytes go by way of host memory.
+    ByHostMemory,
+}
+
+/// A station on the way from the root down to a device.
+#[derive(Debug, Clone, Copy)]
+struct Step<'t> {
+    address: &'t str,
+    link: Option<&'t Link>,
+    /// Whether its link can be shared by what is not the same device: of switches and cards.
+    counts: bool,
+}
+
+/// The ways from the root down to each device, by its name.
+type Ways<'t> = BTreeMap<&'t str, Vec<Vec<Step<'t>>>>;
+
+/// Who uses a link on one of the ways, and the bytes per second up and down.
+#[derive(Debug, Default)]
+struct Use {
+    pairs: BTreeSet<usize>,
+    up: Option<u64>,
+    down: Option<u64>,
+}
+
+/// Who uses a link.
+#[derive(Debug, Default)]
+struct Users<'t> {
+    link: Option<&'t Link>,
+    counts: bool,
+    always: Use,
+    by_host: Use,
+}
+
+impl Use {
+    /// Adds what goes up towards the root or down; a rate that is not known leaves no sum.
+    fn add(&mut self, pair: usize, up: bool, rate: Option<u64>) {
+        if self.pairs.is_empty() {
+            (self.up, self.down) = (Some(0), Some(0));
+        }
+        self.pairs.insert(pair);
+        let sum = if up { &mut self.up } else { &mut self.down };
+        *sum = sum.zip(rate).map(|(sum, rate)| sum.saturating_add(rate));
+    }
+}
+
+pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> Vec<SharedLink> {
+    let ways = ways(topology);
+    let mut users: BTreeMap<&str, Users<'_>> = BTreeMap::new();
+    let sharers = |part: &str| {
+        let has = |pair: &&Pair| pair.stores.iter().flat_map(parts).any(|other| other == part);
+        u64::try_from(pairs.iter().filter(has).count().max(1)).unwrap_or(1)
+    };
+    for (place, pair) in pairs.iter().enumerate() {
+        let Some(gpu) = pair.gpu.as_deref().and_then(|gpu| ways.get(gpu)?.first()) else {
+            continue;
+        };
+        for part in pair.stores.iter().flat_map(parts) {
+            let Some(from) = ways.get(part).and_then(|all| nearest(gpu, all)) else { continue };
+            let common = gpu.iter().zip(from).take_while(|(a, b)| a.address == b.address).count();
+            let rate = own_rate(machine, topology, &ways, part).map(|rate| rate / sharers(part));
+            let down = gpu.iter().enumerate().map(|(depth, step)| (depth, step, false));
+            let up = from.iter().enumerate().map(|(depth, step)| (depth, step, true));
+            for (depth, step, up) in down.chain(up) {
+                let user = users.entry(step.address).or_default();
+                (user.link, user.counts) = (step.link, step.counts);
+                user.by_host.add(place, up, rate);
+                if depth >= common {
+                    user.always.add(place, up, rate);
+                }
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (above, user) in users.into_iter().filter(|(_, user)| user.counts) {
+        let mut add = |when, used: &Use| {
+            let gpus = used.pairs.iter().filter_map(|place| pairs[*place].gpu.clone()).collect();
+            // Both directions of a link carry its full rate.
+            let need = used.up.zip(used.down).map(|(up, down)| up.max(down));
+            let carries = user.link.and_then(|link| link.bytes_per_second);
+            let enough = need.zip(carries).map(|(need, carries)| need <= carries);
+            let (link, above) = (user.link.cloned(), above.to_owned());
+            found.push(SharedLink { above, link, gpus, when, need_bytes_per_second: need, enough });
+        };
+        let (always, by_host) = (&user.always, &user.by_host);
+        if always.pairs.len() > 1 {
+            add(When::Always, always);
+        }
+        if by_host.pairs.len() > always.pairs.len().max(1) {
+            add(When::ByHostMemory, by_host);
+        }
+    }
+    found.sort_by(|a, b| (a.when, &a.above).cmp(&(b.when, &b.above)));
+    found
+}
+
+/// Drives below a store, or the card that leads to it.
+fn parts(given: &Given) -> impl Iterator<Item = &str> {
+    given.drives.iter().chain(&given.nic).map(String::as_str)
+}
+
+fn ways(topology: &Topology) -> Ways<'_> {
+    let mut ways = Ways::new();
+    for branch in &topology.tree {
+        for bridge in &branch.host_bridges {
+            bridge.below.iter().for_each(|knot| walk(knot, &mut Vec::new(), topology, &mut ways));
+        }
+    }
+    ways
+}
+
+fn walk<'t>(knot: &'t Knot, above: &mut Vec<Step<'t>>, topology: &Topology, ways: &mut Ways<'t>) {
+    let card = |name: &String| {
+        let place = topology.find(name);
+        place.is_some_and(|place| topology.devices[place].kind == gpuio_topo::DeviceKind::Nic)
+    };
+    let counts = knot.kind != KnotKind::Device || knot.names.iter().any(card);
+    above.push(Step { address: &knot.address, link: knot.link.as_ref(), counts });
+    for name in &knot.names {
+        ways.entry(name).or_default().push(above.clone());
+    }
+    knot.below.iter().for_each(|below| walk(below, above, topology, ways));
+    above.pop();
+}
+
+/// Of several ways to a device the one that goes longest with another.
+fn nearest<'w, 't>(up: &[Step<'t>], ways: &'w [Vec<Step<'t>>]) -> Option<&'w Vec<Step<'t>>> {
+    ways.iter()
+        .max_by_key(|way| up.iter().zip(*way).take_while(|(a, b)| a.address == b.address).count())
+}
+
+/// What a drive or card can send at most: its own links, and the wire of a card.
+fn own_rate(machine: &Machine, topology: &Topology, ways: &Ways<'_>, name: &str) -> Option<u64> {
+    let ways = ways.get(name)?;
+    let link = ways.iter().map(|way| way.last()?.link?.bytes_per_second).sum::<Option<u64>>();
+    let wire = nics::facts(machine, &topology.devices[topology.find(name)?]).and_then(wire);
+    link.into_iter().chain(wire).min()
+}
+
+/// The rate of a card's fastest port, in bytes per second.
+fn wire(nic: &gpuio_record::facts::NicFacts) -> Option<u64> {
+    let ports = nic.rdma.iter().flat_map(|rdma| &rdma.ports).filter_map(|port| port.megabits);
+    let interfaces = nic.interfaces.iter().filter_map(|one| one.megabits);
+    ports.chain(interfaces).max().map(|megabits| megabits * 125_000)
+}

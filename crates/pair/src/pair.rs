@@ -1,0 +1,326 @@
+//! The whole answer.
+
+use gpuio_record::Expected;
+use gpuio_record::facts::Machine;
+use gpuio_topo::{Class, DeviceKind, Topology};
+use serde::Serialize;
+
+use crate::assign::assign;
+use crate::links::{self, SharedLink};
+use crate::nics::{self, NearNic, Unused};
+use crate::regroup::{self, Regroup};
+use crate::start::{self, Start};
+use crate::store::{Stock, Store, Tier, stock};
+use crate::{Load, NotHere, Wanted, distance, reason};
+
+/// Version of [`Pairing`]'s JSON.
+const SCHEMA: u32 = 1;
+
+/// Which storage each GPU should use.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pairing {
+    /// Version of this form.
+    pub gpuio_plan: u32,
+    /// The load that it is for.
+    pub load: Load,
+    /// One for each GPU, in the driver's order; without GPUs one for each store, to host memory.
+    pub pairs: Vec<Pair>,
+    /// What all pairs should reach together while all run; `null` until somebody reckoned.
+    pub total: Option<Expected>,
+    /// Links above switches or cards that several pairs use.
+    pub shared_links: Vec<SharedLink>,
+    /// Arrays that would better be several.
+    pub regroup: Vec<Regroup>,
+    /// Cards near to GPUs whose network mounts go another way.
+    pub unused_nics: Vec<Unused>,
+    /// Storage that no pair uses.
+    pub not_used: Vec<NotUsed>,
+    /// What else is to be said, as sentences.
+    pub notes: Vec<String>,
+    /// Processors of the machine that may be used.
+    #[serde(skip)]
+    all_cpus: Option<usize>,
+}
+
+/// A GPU and its storage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// The GPU; `null` for host memory.
+    pub gpu: Option<String>,
+    /// Its PCI address; `null` where nobody told.
+    pub pci: Option<String>,
+    /// NUMA node of the GPU, or without one of the storage; `null` where nobody told.
+    pub node: Option<u32>,
+    /// Processors of that node, ascending; `null` where nobody told.
+    pub cpus: Option<Vec<u32>>,
+    /// What its job opens.
+    pub stores: Vec<Given>,
+    /// Where its job opens local storage: the network mounts that it should use otherwise.
+    pub network: Vec<Given>,
+    /// Network cards near to it.
+    pub nics: Vec<NearNic>,
+    /// Why this storage, in one sentence.
+    pub why: String,
+    /// Threads and depth to start with.
+    pub start: Start,
+    /// What it should reach while all pairs run; `null` until somebody reckoned.
+    pub expected: Option<PairExpected>,
+}
+
+/// What a pair should reach.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairExpected {
+    /// The way of its bytes that was reckoned with.
+    pub by: By,
+    /// The figures.
+    pub expected: Expected,
+}
+
+/// How bytes get from storage to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Straight between drive or card and GPU.
+    Direct,
+    /// To host memory, and for a GPU on from there.
+    HostMemory,
+}
+
+/// Storage of a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Given {
+    /// Mount point, or `/dev/NAME`.
+    pub name: String,
+    /// What it is.
+    pub kind: StoreKind,
+    /// Where data files go; `null` for what is opened raw.
+    pub directory: Option<String>,
+    /// Block devices right below, or the kind of file system.
+    pub on: Vec<String>,
+    /// Drives below, by name.
+    pub drives: Vec<String>,
+    /// The card that leads to it.
+    pub nic: Option<String>,
+    /// Class of the nearest drive, or of the card; `null` where it is not known.
+    pub class: Option<Class>,
+    /// Class of the farthest drive.
+    pub farthest: Option<Class>,
+    /// Drives of the nearest class.
+    pub near: usize,
+    /// Drives, or cards.
+    pub of: usize,
+    /// Other GPUs that have it too.
+    pub shared_with: Vec<String>,
+}
+
+/// What storage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreKind {
+    /// A file system on block devices of this machine.
+    Mount,
+    /// A file system that is reached over a network card.
+    NetworkMount,
+    /// An array without a file system.
+    Array,
+    /// A drive without a file system.
+    Drive,
+}
+
+/// Storage that no pair uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotUsed {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Pairing {
+    /// Takes in what was reckoned for each pair, in their order, and for all. Where rate and
+    /// latency are known, start values are made anew from them by Little's law.
+    pub fn set_expected(&mut self, pairs: Vec<PairExpected>, total: Expected) {
+        for (place, expected) in pairs.into_iter().enumerate().take(self.pairs.len()) {
+            start::refine(&mut self.pairs, place, &expected.expected, self.all_cpus);
+            self.pairs[place].expected = Some(expected);
+        }
+        self.total = Some(total);
+    }
+}
+
+/// Pairs the GPUs that are wanted with storage.
+///
+/// Deterministic, and the order of the machine's lists does not matter where GPUs have numbers.
+///
+/// # Errors
+/// A GPU, mount or drive that was named and is not there, or can't be used for such a load.
+pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<Pairing, NotHere> {
+    let gpus = wanted_gpus(topology, &wanted.gpus)?;
+    let stock = stock(machine, topology, wanted)?;
+    let cpu = &machine.host.cpu;
+    let named = !(wanted.mounts.is_empty() && wanted.drives.is_empty());
+    let mut pairing = Pairing {
+        gpuio_plan: SCHEMA,
+        load: wanted.load,
+        pairs: Vec::new(),
+        total: None,
+        shared_links: Vec::new(),
+        regroup: Vec::new(),
+        unused_nics: Vec::new(),
+        not_used: Vec::new(),
+        notes: Vec::new(),
+        all_cpus: cpu.allowed.as_ref().or(cpu.online.as_ref()).map(Vec::len),
+    };
+    let (first, rest) = first_tier(&stock, named);
+    pairing.pairs = if gpus.is_empty() {
+        first.iter().map(|store| to_host_memory(machine, topology, store)).collect()
+    } else {
+        let mut pairs: Vec<Pair> =
+            gpus.iter().map(|gpu| empty_pair(machine, topology, *gpu)).collect();
+        give(topology, &gpus, &first, &mut pairs, |pair| &mut pair.stores);
+        let network: Vec<&Store> =
+            rest.iter().copied().filter(|store| store.tier == Tier::Network).collect();
+        give(topology, &gpus, &network, &mut pairs, |pair| &mut pair.network);
+        pairs
+    };
+    for pair in &mut pairing.pairs {
+        pair.why = reason::why(topology, pair);
+    }
+    start::set(&mut pairing.pairs, wanted.load, pairing.all_cpus);
+    pairing.shared_links = links::shared(machine, topology, &pairing.pairs);
+    pairing.regroup = regroup::suggest(machine, topology, &gpus, &first);
+    pairing.unused_nics = nics::unused(&pairing.pairs);
+    pairing.not_used = left_over(&pairing, &stock, &first, &rest);
+    reason::notes(machine, topology, &mut pairing, first.first().map(|store| store.tier));
+    Ok(pairing)
+}
+
+fn wanted_gpus(topology: &Topology, wanted: &[String]) -> Result<Vec<usize>, NotHere> {
+    let all: Vec<usize> = topology.of_kind(DeviceKind::Gpu).map(|(place, _)| place).collect();
+    if wanted.is_empty() {
+        return Ok(all);
+    }
+    let find = |name: &String| {
+        let number = name.parse::<u32>().ok().map(|number| format!("GPU{number}"));
+        let place = topology.find(number.as_deref().unwrap_or(name));
+        place.filter(|place| all.contains(place)).ok_or_else(|| {
+            let known: Vec<&str> =
+                all.iter().map(|place| topology.devices[*place].name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let why = format!("no such GPU; there are: {known}");
+            NotHere { flag: "--gpu", name: name.clone(), why }
+        })
+    };
+    let mut found: Vec<usize> = wanted.iter().map(find).collect::<Result<_, _>>()?;
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// The stores that jobs open, and the others: all that were named, else the best kind there is.
+fn first_tier(stock: &Stock, named: bool) -> (Vec<&Store>, Vec<&Store>) {
+    let best = stock.stores.iter().map(|store| store.tier).min();
+    stock.stores.iter().partition(|store| named || Some(store.tier) == best)
+}
+
+fn empty_pair(machine: &Machine, topology: &Topology, gpu: usize) -> Pair {
+    let device = &topology.devices[gpu];
+    let row = topology.affinity.iter().find(|row| row.gpu == device.name);
+    Pair {
+        gpu: Some(device.name.clone()),
+        pci: device.pci.first().cloned(),
+        node: device.node,
+        cpus: row.and_then(|row| row.cpus.clone()),
+        stores: Vec::new(),
+        network: Vec::new(),
+        nics: row.map(|row| nics::near(machine, &topology.devices, row)).unwrap_or_default(),
+        why: String::new(),
+        start: Start::default(),
+        expected: None,
+    }
+}
+
+fn to_host_memory(machine: &Machine, topology: &Topology, store: &Store) -> Pair {
+    let mut nodes = store.parts.iter().map(|part| topology.devices[*part].node);
+    let node = nodes.next().flatten().filter(|first| nodes.all(|other| other == Some(*first)));
+    let facts = machine.host.numa.nodes.iter().find(|facts| Some(facts.node) == node);
+    Pair {
+        gpu: None,
+        pci: None,
+        node,
+        cpus: facts.and_then(|facts| facts.cpus.clone()),
+        stores: vec![given(topology, None, store)],
+        network: Vec::new(),
+        nics: Vec::new(),
+        why: String::new(),
+        start: Start::default(),
+        expected: None,
+    }
+}
+
+/// Assigns stores to GPUs and writes them into one list of each pair.
+fn give(
+    topology: &Topology,
+    gpus: &[usize],
+    stores: &[&Store],
+    pairs: &mut [Pair],
+    list: fn(&mut Pair) -> &mut Vec<Given>,
+) {
+    let row = |gpu: &usize| -> Vec<distance::Distance> {
+        stores.iter().map(|store| distance::mean(topology, *gpu, &store.parts)).collect()
+    };
+    let assigned = assign(&gpus.iter().map(row).collect::<Vec<_>>());
+    for (gpu, store) in &assigned {
+        let mut given = given(topology, Some(gpus[*gpu]), stores[*store]);
+        let others = assigned.iter().filter(|(other, same)| same == store && other != gpu);
+        let names = others.map(|(other, _)| topology.devices[gpus[*other]].name.clone());
+        given.shared_with = names.collect();
+        list(&mut pairs[*gpu]).push(given);
+    }
+}
+
+fn given(topology: &Topology, gpu: Option<usize>, store: &Store) -> Given {
+    let classes: Option<Vec<Class>> = gpu.and_then(|gpu| {
+        store.parts.iter().map(|part| distance::class(topology, gpu, *part)).collect()
+    });
+    let classes = classes.unwrap_or_default();
+    let class = classes.iter().min().copied();
+    let name = |part: &usize| topology.devices[*part].name.clone();
+    Given {
+        name: store.name.clone(),
+        kind: store.kind,
+        directory: store.directory.clone(),
+        on: store.on.clone(),
+        drives: if store.card { Vec::new() } else { store.parts.iter().map(name).collect() },
+        nic: store.parts.first().filter(|_| store.card).map(name),
+        class,
+        farthest: classes.iter().max().copied(),
+        near: classes.iter().filter(|one| Some(**one) == class).count(),
+        of: store.parts.len(),
+        shared_with: Vec::new(),
+    }
+}
+
+/// What no pair uses, with the reason.
+fn left_over(pairing: &Pairing, stock: &Stock, first: &[&Store], rest: &[&Store]) -> Vec<NotUsed> {
+    let given = |store: &&&Store| {
+        let lists = pairing.pairs.iter().flat_map(|pair| [&pair.stores, &pair.network]);
+        lists.flatten().any(|given| given.name == store.name)
+    };
+    let not_used =
+        |store: &&Store, why: &str| NotUsed { name: store.name.clone(), why: why.to_owned() };
+    let passed = first.iter().filter(|store| !given(store));
+    let passed = passed.map(|store| not_used(store, "every GPU has something nearer"));
+    let others = rest.iter().filter(|store| !given(store)).map(|store| {
+        not_used(
+            store,
+            match store.tier {
+                Tier::System => "it is on the system's own disk; --mount takes it all the same",
+                Tier::Raw => "it has no file system, and others have; --drive takes it",
+                Tier::Network => "local storage comes first; --mount takes it",
+                Tier::Files => "others were named",
+            },
+        )
+    });
+    passed.chain(others).chain(stock.not_used.iter().cloned()).collect()
+}

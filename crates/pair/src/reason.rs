@@ -1,0 +1,130 @@
+//! Why a pair is as it is, and what is to be said of all.
+
+use gpuio_record::facts::Machine;
+use gpuio_topo::{Class, Topology};
+
+use crate::store::Tier;
+use crate::{Given, Pair, Pairing};
+
+/// One sentence.
+pub(crate) fn why(topology: &Topology, pair: &Pair) -> String {
+    let Some(gpu) = pair.gpu.as_deref() else { return to_memory(pair) };
+    if pair.stores.is_empty() {
+        return "There is no storage for it.".to_owned();
+    }
+    let mut clauses: Vec<String> =
+        pair.stores.iter().map(|given| clause(topology, gpu, given)).collect();
+    clauses.dedup();
+    let mut sharers: Vec<usize> = pair
+        .stores
+        .iter()
+        .filter(|given| !given.shared_with.is_empty())
+        .flat_map(|given| given.shared_with.iter().chain(&pair.gpu))
+        .filter_map(|name| topology.find(name))
+        .collect();
+    sharers.sort_unstable();
+    sharers.dedup();
+    let names: Vec<String> =
+        sharers.iter().map(|place| topology.devices[*place].name.clone()).collect();
+    let shared = match names.len() {
+        0 => String::new(),
+        _ => format!("; shared by {}", crate::format::together(&names)),
+    };
+    format!("{}{shared}.", capital(&clauses.join("; ")))
+}
+
+fn to_memory(pair: &Pair) -> String {
+    match pair.node {
+        Some(node) => format!("To host memory on NUMA node {node}, where its drive or card is."),
+        None => "To host memory; on which NUMA node its drive or card is, nobody told.".to_owned(),
+    }
+}
+
+fn clause(topology: &Topology, gpu: &str, given: &Given) -> String {
+    let what = match &given.nic {
+        Some(nic) => format!("{nic}, over which {} goes,", given.name),
+        None => list(&given.drives),
+    };
+    let (Some(class), Some(farthest)) = (given.class, given.farthest) else {
+        return format!("how far {} is, nobody told", given.name);
+    };
+    if given.near < given.of {
+        return format!(
+            "{} of the {} drives of {} are {}, the others up to {}",
+            given.near,
+            given.of,
+            given.name,
+            class.name(),
+            farthest.name()
+        );
+    }
+    let verb = if given.nic.is_some() || given.drives.len() == 1 { "is" } else { "are" };
+    format!("{what} {verb} {}", way(topology, gpu, given, class))
+}
+
+/// `under one switch, 2c:00.0`.
+fn way(topology: &Topology, gpu: &str, given: &Given, class: Class) -> String {
+    let part = given.drives.first().or(given.nic.as_ref());
+    let places = topology.find(gpu).zip(part.and_then(|part| topology.find(part)));
+    let route = places.and_then(|(gpu, part)| topology.route(gpu, part));
+    let meets = route.and_then(|route| route.meets.as_deref()).map(crate::format::short);
+    match (class, meets) {
+        (Class::Pix | Class::Pxb, Some(meets)) => {
+            format!("{}, below switch {meets}", class.name())
+        }
+        (class, _) => {
+            format!("{}, by way of {}: nothing nearer is left", class.name(), class.meaning())
+        }
+    }
+}
+
+/// The first few names.
+fn list(names: &[String]) -> String {
+    match names {
+        [] => "its drive".to_owned(),
+        [one] => one.clone(),
+        [first, second] => format!("{first} and {second}"),
+        [first, .., last] => format!("{first} to {last} ({} drives)", names.len()),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let names_device = ["nvme", "mlx", "sd", "vd", "md"].iter().any(|name| text.starts_with(name));
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) if !names_device => first.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+/// What holds for the whole answer.
+pub(crate) fn notes(
+    machine: &Machine,
+    topology: &Topology,
+    pairing: &mut Pairing,
+    tier: Option<Tier>,
+) {
+    let mut say = |note: &str| pairing.notes.push(note.to_owned());
+    if machine.gpus.is_empty() {
+        say("No NVIDIA GPU is known: storage is paired with host memory.");
+    }
+    match tier {
+        None => say("There is no storage that could be used."),
+        Some(Tier::System) => say(
+            "Only the system's own disk is there: its figures have the system's I/O in them, and a \
+             write job competes with it.",
+        ),
+        Some(Tier::Raw) => say(
+            "No file system is mounted on data drives: jobs read raw devices, which takes root. \
+             Writes would destroy what they hold, so there is no write job.",
+        ),
+        Some(Tier::Files | Tier::Network) => {}
+    }
+    if machine.mounts.is_empty() && !machine.block.is_empty() {
+        say("No mount is known: a drive that shows no user may have one.");
+    }
+    if !topology.unplaced.is_empty() {
+        let names = topology.unplaced.join(", ");
+        say(&format!("Nobody told where these are, so they count as far from all: {names}."));
+    }
+}
