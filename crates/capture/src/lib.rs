@@ -19,6 +19,7 @@ mod merge;
 mod mounts;
 mod nvidia_query;
 mod nvidia_topo;
+pub mod pack;
 mod xml;
 
 pub use error::CaptureError;

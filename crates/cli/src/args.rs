@@ -57,8 +57,9 @@ pub(crate) struct Check {
     /// Say what this rule asks, why, what mends it, and where it is from
     #[arg(long, value_name = "RULE")]
     pub(crate) explain: Option<String>,
-    /// A captured tree with sys and proc in it, in place of this machine
-    #[arg(long, value_name = "DIR")]
+    /// Another machine: what `gpuio topo --capture` wrote there, or a directory with copies of its
+    /// /sys and /proc [this machine]
+    #[arg(long, value_name = "DIR|TAR")]
     pub(crate) from: Option<PathBuf>,
     /// text or json [text]
     #[arg(long, value_name = "FORMAT")]
@@ -85,14 +86,18 @@ pub(crate) struct Topo {
     /// Two devices, by name or PCI address: GPU0 nvme3n1
     #[arg(value_name = "DEVICE", num_args = 2)]
     pub(crate) pair: Vec<String>,
-    /// Another machine: a directory with copies of its /sys and /proc, or files with what lspci
-    /// -tv, lspci -vv, lstopo --of xml, nvidia-smi, ibdev2netdev, mount and others printed there
-    /// [this machine]
-    #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
+    /// Another machine: what --capture wrote there, a directory with copies of its /sys and /proc,
+    /// or files with what lspci -tv, lspci -vv, lstopo --of xml, nvidia-smi, ibdev2netdev, mount
+    /// and others printed there [this machine]
+    #[arg(long, value_name = "DIR|TAR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
-    /// text or json [text]
+    /// text, json, svg (a picture) or hwloc-xml (for lstopo -i) [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+    /// Write the kernel files that the answers of topo and check come from to this new tar, names
+    /// of hosts and users, serial numbers, UUIDs, network addresses and sources of mounts replaced
+    #[arg(long, value_name = "TAR", conflicts_with_all = ["pair", "format"])]
+    pub(crate) capture: Option<PathBuf>,
 }
 
 /// Flags of `bench`. Each value is parsed as the job-file key of the same name.

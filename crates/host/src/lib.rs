@@ -31,13 +31,17 @@ mod parse;
 pub mod pci;
 pub mod proc_io;
 pub mod residency;
+mod recorder;
 mod root;
 pub mod settings;
 pub mod signature;
 pub mod statx;
 pub mod target;
+mod tree;
 
 pub use error::{HostError, Malformed};
 pub use facts::{collect, target_storage};
 pub use parse::parse_cpu_list;
-pub use root::{Root, Text};
+pub use recorder::Recorder;
+pub use root::{MOST_BYTES, Root, Text};
+pub use tree::{Entry, Tree};

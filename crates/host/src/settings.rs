@@ -43,7 +43,7 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Settings {
         numa_balancing: keep(root.number("proc/sys/kernel/numa_balancing"), problems),
         zone_reclaim_mode: keep(root.number("proc/sys/vm/zone_reclaim_mode"), problems),
         governors: governors(root, problems),
-        udev_runtime: root.join("run/udev").exists(),
+        udev_runtime: root.exists("run/udev"),
     }
 }
 

@@ -1,12 +1,10 @@
 //! `gpuio check`: what is wrong with a machine for I/O between storage and GPUs.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_check::{Finding, RULES, Rule, Severity, json, text};
-use gpuio_host::Root;
-
 use crate::args::Check;
+use crate::captured;
 use crate::failure::Failure;
 use crate::output;
 use crate::ui::terminal_width;
@@ -25,27 +23,11 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     };
     let rules = rules(check)?;
-    let machine = gpuio_load::machine::read(&root(check.from.as_deref())?);
+    let machine = gpuio_load::machine::read(&captured::root(check.from.as_deref())?);
     let findings = gpuio_check::check(&machine, &rules);
     output::put(&if json { json::render(&findings) } else { text::render(&findings, width) })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
-}
-
-/// The running system, or a captured tree.
-fn root(from: Option<&Path>) -> Result<Root, Failure> {
-    let Some(dir) = from else {
-        return Ok(Root::live());
-    };
-    let has = |name| dir.join(name).is_dir();
-    if has("sys") || has("proc") {
-        return Ok(Root::at(dir));
-    }
-    let dir = dir.display();
-    Err(Failure::Usage(format!(
-        "--from {dir}: there is neither {dir}/sys nor {dir}/proc; give the directory of a captured \
-         tree"
-    )))
 }
 
 /// The rules that were asked for, in the order in which they run.

@@ -10,29 +10,32 @@ use gpuio_record::facts::ReadProblem;
 use gpuio_topo::{Printed, Topology, explain, format};
 
 use crate::args::Topo;
+use crate::captured;
 use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
-    let json = match topo.format.as_deref() {
-        None | Some("text") => false,
-        Some("json") => true,
-        Some(other) => {
-            return Err(Failure::Usage(format!("--format {other}: formats are text, json")));
-        }
-    };
+    let wanted = wanted(topo)?;
+    if let Some(path) = &topo.capture {
+        output::put(&captured::write(root_of(topo)?, path)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let captured = read(topo)?;
     let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
     let mut topology = Topology::of(&captured.machine, &printed);
     topology.notes.extend(problems(&captured));
     let text = match topo.pair.as_slice() {
-        [] if json => format::json(&topology).map_err(unprintable)?,
-        [] => format::text(&topology),
+        [] => match wanted {
+            Format::Text => format::text(&topology),
+            Format::Json => format::json(&topology).map_err(unprintable)?,
+            Format::Svg => format::svg(&topology),
+            Format::Hwloc => format::hwloc_xml(&captured.machine),
+        },
         [a, b] => {
             let (one, two) = (find(&topology, a)?, find(&topology, b)?);
             let explanation = explain(&captured.machine, &topology, one, two)
                 .ok_or_else(|| Failure::Usage(format!("{a} and {b} are the same device")))?;
-            if json {
+            if wanted == Format::Json {
                 format::json(&explanation).map_err(unprintable)?
             } else {
                 format::pair(&explanation)
@@ -44,6 +47,44 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    Json,
+    Svg,
+    Hwloc,
+}
+
+fn wanted(topo: &Topo) -> Result<Format, Failure> {
+    let format = match topo.format.as_deref() {
+        None | Some("text") => Format::Text,
+        Some("json") => Format::Json,
+        Some("svg") => Format::Svg,
+        Some("hwloc-xml") => Format::Hwloc,
+        Some(other) => {
+            let words = "formats are text, json, svg, hwloc-xml";
+            return Err(Failure::Usage(format!("--format {other}: {words}")));
+        }
+    };
+    if !topo.pair.is_empty() && matches!(format, Format::Svg | Format::Hwloc) {
+        let words = "two devices are shown as text or json";
+        return Err(Failure::Usage(format!("--format svg and hwloc-xml: {words}")));
+    }
+    Ok(format)
+}
+
+/// The machine to be captured: kernel files are what a capture is made from.
+fn root_of(topo: &Topo) -> Result<Root, Failure> {
+    match topo.from.as_slice() {
+        [] => captured::root(None),
+        [dir] if dir.is_dir() => captured::root(Some(dir)),
+        _ => {
+            let words = "it is made of this machine, or of a directory given with --from";
+            Err(Failure::Usage(format!("--capture: {words}")))
+        }
+    }
+}
+
 fn unprintable(error: impl Display) -> Failure {
     Failure::Ran(format!("the topology can't be printed: {error}"))
 }
@@ -53,16 +94,7 @@ fn read(topo: &Topo) -> Result<Captured, Failure> {
     let whole = |root: &Root| Captured { machine: gpuio_load::machine::read(root), matrix: None };
     match topo.from.as_slice() {
         [] => Ok(whole(&Root::live())),
-        [dir] if dir.is_dir() => {
-            if !dir.join("sys").is_dir() {
-                return Err(Failure::Usage(format!(
-                    "--from {}: it has no directory sys; give a tree with copies of /sys and \
-                     /proc, or files with what tools printed",
-                    dir.display()
-                )));
-            }
-            Ok(whole(&Root::at(dir)))
-        }
+        [one] if one.is_dir() || captured::is_tar(one) => Ok(whole(&captured::root(Some(one))?)),
         files => {
             let mut captured = Captured::default();
             files.iter().try_for_each(|file| add(file, &mut captured))?;

@@ -2,8 +2,6 @@
 //! (Documentation/ABI/testing/sysfs-bus-pci of Linux).
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use gpuio_record::facts::PciFacts;
@@ -139,7 +137,7 @@ struct Way {
 /// A function's directory relative to the root, and its way up. The link in `devices` is read and
 /// not followed, which is one system call where resolving it is twenty.
 fn place(root: &Root, link: &str) -> (PathBuf, Way) {
-    let Ok(target) = fs::read_link(root.join(link)) else {
+    let Some(target) = root.link(link) else {
         return (PathBuf::from(link), Way::default());
     };
     let way = way(&target);
@@ -169,15 +167,13 @@ fn is_bus(text: &str) -> bool {
 
 /// The name that a link leads to.
 fn last_of_link(root: &Root, link: &Path) -> Option<String> {
-    let target = fs::read_link(root.join(link)).ok()?;
+    let target = root.link(link)?;
     Some(target.file_name()?.to_str()?.to_owned())
 }
 
 fn config(root: &Root, dir: &Path) -> Config {
-    let file = File::open(root.join(dir.join("config"))).ok();
-    parse_config(|at, buffer| {
-        file.as_ref().is_some_and(|file| file.read_exact_at(buffer, at).is_ok())
-    })
+    let file = root.window(dir.join("config"));
+    parse_config(|at, buffer| file.as_ref().is_some_and(|file| file.read(at, buffer)))
 }
 
 #[cfg(test)]
