@@ -90,6 +90,7 @@ pub fn add(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), Captu
     let mut with = captured.clone();
     (kind.add)(text, &mut with)?;
     merge::settle(&mut with.machine);
+    nvidia_topo::settle(&mut with);
     *captured = with;
     Ok(())
 }

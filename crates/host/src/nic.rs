@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use gpuio_record::facts::{InterfaceFacts, LinkLayer, NicFacts, PciFacts, RdmaFacts, RdmaPort};
 
 use crate::block::last_pci_address;
-use crate::parse::{gigabits, keep};
+use crate::parse::{devices_in, gigabits, keep};
 use crate::{HostError, Root};
 
 /// Interfaces stacked deeper than this are a loop in a broken tree.
@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 8;
 pub fn read(root: &Root, pci: &[PciFacts], problems: &mut Vec<HostError>) -> Vec<NicFacts> {
     let mut cards: BTreeMap<String, NicFacts> = BTreeMap::new();
     let mut loose = Vec::new();
-    let names = keep(root.list("sys/class/net").map(Some), problems).unwrap_or_default();
+    let names = devices_in(root, "sys/class/net", problems);
     for name in names {
         let dir = format!("sys/class/net/{name}");
         let interface = interface(root, &dir, name, problems);
@@ -31,7 +31,7 @@ pub fn read(root: &Root, pci: &[PciFacts], problems: &mut Vec<HostError>) -> Vec
             None => {}
         }
     }
-    let names = keep(root.list("sys/class/infiniband").map(Some), problems).unwrap_or_default();
+    let names = devices_in(root, "sys/class/infiniband", problems);
     for name in names {
         let dir = format!("sys/class/infiniband/{name}");
         let device = rdma(root, &dir, name, problems);

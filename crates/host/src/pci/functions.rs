@@ -8,7 +8,7 @@ use gpuio_record::facts::PciFacts;
 
 use super::{Config, parse_config, parse_speed, parse_width};
 use crate::numa::{normalize_pci, parse_node};
-use crate::parse::keep;
+use crate::parse::{devices_in, keep};
 use crate::{HostError, Malformed, Root};
 
 const ALL: &str = "sys/bus/pci/devices";
@@ -16,7 +16,7 @@ const ALL: &str = "sys/bus/pci/devices";
 /// Reads every function, by address. What cannot be understood goes to `problems` and stays
 /// unknown.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Vec<PciFacts> {
-    let names = keep(root.list(ALL).map(Some), problems).unwrap_or_default();
+    let names = devices_in(root, ALL, problems);
     let mut domains = HashMap::new();
     let addresses = names.iter().filter(|name| normalize_pci(name).as_deref() == Some(*name));
     let mut all: Vec<PciFacts> =

@@ -128,7 +128,7 @@ impl Layout {
     /// A switch, or the devices behind a function: one row for each of their names.
     fn knot(&mut self, topology: &Topology, knot: &Knot, column: u32) -> Vec<Node> {
         if knot.kind == KnotKind::Device && knot.below.is_empty() {
-            let place = |name| topology.devices.iter().position(|one| one.name == *name);
+            let place = |name: &String| topology.devices.iter().position(|one| one.name == *name);
             let devices: Vec<usize> = knot.names.iter().filter_map(place).collect();
             let first = self.rows.len();
             let leaves = devices.iter().map(|device| self.leaf(topology, knot, *device)).collect();
