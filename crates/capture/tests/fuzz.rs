@@ -175,7 +175,9 @@ fn the_longest_texts_end_soon() {
         let text = String::from_utf8_lossy(bytes);
         let lines: Vec<&str> = text.lines().collect();
         let longest = lines.iter().max_by_key(|line| line.len()).unwrap();
-        for piece in [&*text, &format!("{longest}\n"), longest, "+-", "<a ", "\t", "[0]", "=\"&amp;"] {
+        for piece in
+            [&*text, &format!("{longest}\n"), longest, "+-", "<a ", "\t", "[0]", "=\"&amp;"]
+        {
             let whole = piece.repeat(kind.most_bytes / piece.len());
             let start = Instant::now();
             errors_have_their_place(kind, &whole).unwrap();

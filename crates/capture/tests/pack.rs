@@ -135,15 +135,27 @@ fn secretive() -> tree::Tree {
         "proc/net/fib_trie",
         "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.77.10.4\n        /32 host LOCAL\n",
     );
-    tree.file("proc/self/cgroup", "0::/user.slice/session-4242.scope/acme-\
-        pod1a2b3c4d_5e6f_4a8b_9c0d_112233445566.slice\n");
+    tree.file(
+        "proc/self/cgroup",
+        "0::/user.slice/session-4242.scope/acme-\
+        pod1a2b3c4d_5e6f_4a8b_9c0d_112233445566.slice\n",
+    );
     tree.file("proc/self/status", "Name:\tacme\nCpus_allowed_list:\t0-39\n");
-    tree.file("proc/cmdline", "root=UUID=1a2b3c4d-5e6f-4a8b-9c0d-112233445566 pci=realloc \
-        ip=10.77.1.2 iommu=pt\n");
-    tree.file("proc/cpuinfo", "processor : 0\nmodel name : Xeon\nflags : fpu\n\
-        Serial : S3CRET4711\n");
-    tree.file("boot/config-4.4.0-104-generic", "CONFIG_NUMA=y\n\
-        CONFIG_DEFAULT_HOSTNAME=\"Acme Build Farm\"\n");
+    tree.file(
+        "proc/cmdline",
+        "root=UUID=1a2b3c4d-5e6f-4a8b-9c0d-112233445566 pci=realloc \
+        ip=10.77.1.2 iommu=pt\n",
+    );
+    tree.file(
+        "proc/cpuinfo",
+        "processor : 0\nmodel name : Xeon\nflags : fpu\n\
+        Serial : S3CRET4711\n",
+    );
+    tree.file(
+        "boot/config-4.4.0-104-generic",
+        "CONFIG_NUMA=y\n\
+        CONFIG_DEFAULT_HOSTNAME=\"Acme Build Farm\"\n",
+    );
     tree.file("proc/sys/kernel/version", "#12 SMP atlas17 Thu\n");
     tree.file("sys/module/nfs/parameters/nfs4_unique_id", "nfsclient-id\n");
     tree.file("sys/module/nvme/parameters/x", "10.77.3.4 atlas17\n");
@@ -159,11 +171,16 @@ fn secretive() -> tree::Tree {
     append("proc/self/mountinfo", "46 25 0:75 / /v rw - xfs /dev/mapper/k9XyVolume rw\n");
     let loops = Root::at(tree.path("")).resolve("sys/class/block/loop0").unwrap();
     tree.file(&format!("{}/loop/backing_file", loops.display()), "/home/alice/x/images.img\n");
-    tree.file("proc/driver/nvidia/gpus/0000:07:00.0/information", "Model: \t\t Tesla V100\n\
-        GPU UUID: \t GPU-8f3e3c4d-5e6f-4a8b-9c0d-112233445566\nDevice Minor: \t 0\n");
+    tree.file(
+        "proc/driver/nvidia/gpus/0000:07:00.0/information",
+        "Model: \t\t Tesla V100\n\
+        GPU UUID: \t GPU-8f3e3c4d-5e6f-4a8b-9c0d-112233445566\nDevice Minor: \t 0\n",
+    );
     let card = Root::at(tree.path("")).resolve("sys/class/net/eno1").unwrap();
     let usb = card.with_file_name("enx0c42a1ff1020");
-    for (file, text) in [("type", "1"), ("mtu", "1500"), ("speed", "1000"), ("address", "0c:42:a1:ff:10:20")] {
+    for (file, text) in
+        [("type", "1"), ("mtu", "1500"), ("speed", "1000"), ("address", "0c:42:a1:ff:10:20")]
+    {
         tree.file(&format!("{}/{file}", usb.display()), format!("{text}\n"));
     }
     tree.link("sys/class/net/enx0c42a1ff1020", usb.to_str().unwrap());
@@ -192,7 +209,8 @@ fn no_secret_is_left_and_the_answers_stay() {
     };
     assert_eq!(classes(&there), classes(&here));
     let shape = |all: &[Finding]| -> Vec<(String, String, usize)> {
-        let row = |one: &Finding| (one.rule.to_owned(), format!("{:?}", one.severity), one.places.len());
+        let row =
+            |one: &Finding| (one.rule.to_owned(), format!("{:?}", one.severity), one.places.len());
         all.iter().map(row).collect()
     };
     assert_eq!(shape(&findings), shape(&found));

@@ -39,8 +39,7 @@ pub(crate) fn is_tar(path: &Path) -> bool {
 }
 
 fn tar(path: &Path) -> Result<Root, Failure> {
-    let refused =
-        |why: String| Failure::Usage(format!("--from {}: {why}", path.display()));
+    let refused = |why: String| Failure::Usage(format!("--from {}: {why}", path.display()));
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| refused(error.to_string()))?;
     let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);

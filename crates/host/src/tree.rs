@@ -1,7 +1,7 @@
 //! A tree of kernel files in memory: what a [`crate::Root`] noted while facts were read, or what a
 //! capture held.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
@@ -22,14 +22,18 @@ pub enum Entry {
 /// Files, links and directories by their path without a leading slash.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tree {
-    entries: BTreeMap<PathBuf, Entry>,
+    /// By real path: what stands above an entry is a directory.
+    entries: HashMap<OsString, Entry>,
 }
 
 impl Tree {
     /// Every entry but the root, by path.
     pub fn entries(&self) -> impl Iterator<Item = (&Path, &Entry)> {
-        let all = self.entries.iter().map(|(path, entry)| (path.as_path(), entry));
-        all.filter(|(path, _)| !path.as_os_str().is_empty())
+        let all = self.entries.iter().map(|(path, entry)| (Path::new(path), entry));
+        let mut all: Vec<(&Path, &Entry)> =
+            all.filter(|(path, _)| !path.as_os_str().is_empty()).collect();
+        all.sort_by_key(|(path, _)| *path);
+        all.into_iter()
     }
 
     /// Puts an entry in, with the directories above it. What was there is replaced, except that a
@@ -38,29 +42,45 @@ impl Tree {
     pub fn put(&mut self, path: &Path, entry: Entry) {
         let path: PathBuf =
             path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-        let mut above = PathBuf::new();
-        for part in &path {
-            let here = self.entries.entry(above.clone());
-            let Entry::Directory(names) = here.or_insert_with(|| Entry::Directory(BTreeSet::new()))
-            else {
-                return;
-            };
-            names.insert(part.to_owned());
-            above.push(part);
+        if !self.make_way(&path) {
+            return;
         }
-        match (self.entries.get_mut(&path), entry) {
+        match (self.entries.get_mut(path.as_os_str()), entry) {
             (Some(Entry::Directory(known)), Entry::Directory(new)) => known.extend(new),
             (Some(Entry::Directory(_)), _) => {}
             (Some(known), new) => *known = new,
             (None, new) => {
-                self.entries.insert(path, new);
+                self.entries.insert(path.into_os_string(), new);
             }
         }
     }
 
-    /// The entry right at a cleaned path, no link followed.
+    /// Sees to it that a clean path's parents are directories with its name in them; `false` where
+    /// one of them is something else.
+    fn make_way(&mut self, path: &Path) -> bool {
+        let mut below = path;
+        let mut missing = Vec::new();
+        while let (Some(above), Some(name)) = (below.parent(), below.file_name()) {
+            match self.entries.get_mut(above.as_os_str()) {
+                Some(Entry::Directory(names)) => {
+                    names.insert(name.to_owned());
+                    break;
+                }
+                Some(_) => return false,
+                None => missing.push((above, name)),
+            }
+            below = above;
+        }
+        for (above, name) in missing {
+            let names = BTreeSet::from([name.to_owned()]);
+            self.entries.insert(above.as_os_str().to_owned(), Entry::Directory(names));
+        }
+        true
+    }
+
+    /// The entry right at a clean path, no link followed.
     pub(crate) fn at(&self, path: &Path) -> Option<&Entry> {
-        self.entries.get(path)
+        self.entries.get(path.as_os_str())
     }
 
     /// A path with all its links followed; `None` where nothing is there, or links go round.
@@ -70,6 +90,10 @@ impl Tree {
 
     /// The entry that a path leads to.
     pub(crate) fn find(&self, path: &Path) -> Option<&Entry> {
+        match self.at(path) {
+            Some(Entry::Link(_)) | None => {}
+            here => return here,
+        }
         self.at(&self.resolve(path)?)
     }
 
@@ -82,6 +106,12 @@ impl Tree {
     }
 
     fn follow(&self, path: &Path, last: bool) -> Option<PathBuf> {
+        // Most paths are real ones.
+        match self.at(path) {
+            Some(Entry::Link(_)) if last => {}
+            Some(_) => return Some(path.to_owned()),
+            None => {}
+        }
         let mut left = parts(path);
         let mut real = PathBuf::new();
         let mut links = 0;
@@ -89,7 +119,7 @@ impl Tree {
             if !step(&mut real, &part) {
                 continue;
             }
-            match self.entries.get(&real)? {
+            match self.at(&real)? {
                 Entry::Link(target) if last || !left.is_empty() => {
                     links += 1;
                     if links > MOST_LINKS {
@@ -101,7 +131,7 @@ impl Tree {
                 _ => {}
             }
         }
-        self.entries.contains_key(&real).then_some(real)
+        self.at(&real).is_some().then_some(real)
     }
 }
 

@@ -84,8 +84,8 @@ fn pictures_of_servers_are_readable() {
             assert!(svg.contains(&format!(">{}</text>", device.name)), "{}", device.name);
         }
         for tag in ["g", "svg", "style"] {
-            let opened = svg.matches(&format!("<{tag}>")).count()
-                + svg.matches(&format!("<{tag} ")).count();
+            let opened =
+                svg.matches(&format!("<{tag}>")).count() + svg.matches(&format!("<{tag} ")).count();
             assert_eq!(opened, svg.matches(&format!("</{tag}>")).count(), "{tag}");
         }
         assert!(!svg.contains("<script") && !svg.contains("http://www.w3.org/1999/xlink"));
@@ -98,7 +98,10 @@ fn a_cell_for_each_gpu_and_device() {
     let svg = format::svg(&topology);
     let cells = svg.matches("class=\"gt-in\"").count();
     assert_eq!(cells, topology.devices.len() * 16 + 8, "devices by GPUs, and the legend");
-    assert!(svg.contains("<title>nvme2n1 to GPU0: PXB, several") || svg.contains("<title>GPU0 to nvme2n1: PXB, several"));
+    assert!(
+        svg.contains("<title>nvme2n1 to GPU0: PXB, several")
+            || svg.contains("<title>GPU0 to nvme2n1: PXB, several")
+    );
 }
 
 #[test]
@@ -213,7 +216,8 @@ fn hwloc_takes_our_xml() {
             String::from_utf8_lossy(&out.stderr).into_owned(),
         );
         assert!(out.status.success() && said.is_empty(), "{said}");
-        let names = machine.block.iter().filter(|one| !one.pci.is_empty() && one.made_of.is_empty());
+        let names =
+            machine.block.iter().filter(|one| !one.pci.is_empty() && one.made_of.is_empty());
         for disk in names {
             assert!(shown.contains(&format!("\"{}\"", disk.facts.name)), "{}", disk.facts.name);
         }

@@ -20,8 +20,10 @@ const MOST_TOTAL: u64 = 256 << 20;
 #[derive(Debug, Error)]
 pub enum PackError {
     /// It is no tar, or is cut.
-    #[error("it can't be read as a tar: {0}; captures are tars as `gpuio topo --capture` writes \
-             them, not compressed")]
+    #[error(
+        "it can't be read as a tar: {0}; captures are tars as `gpuio topo --capture` writes \
+             them, not compressed"
+    )]
     Tar(#[from] io::Error),
     /// It holds more than a machine's kernel files.
     #[error("{path}: it holds {what}; no capture does")]
@@ -57,12 +59,7 @@ pub fn write(redacted: &Redacted) -> io::Result<Vec<u8>> {
     tar.into_inner()
 }
 
-fn put(
-    tar: &mut Builder<Vec<u8>>,
-    path: &Path,
-    kind: EntryType,
-    bytes: &[u8],
-) -> io::Result<()> {
+fn put(tar: &mut Builder<Vec<u8>>, path: &Path, kind: EntryType, bytes: &[u8]) -> io::Result<()> {
     tar.append_data(&mut header(kind, bytes.len() as u64), path, bytes)
 }
 

@@ -36,19 +36,93 @@ const PLAIN: [&str; 24] = [
 
 /// Directories that every system has: their names tell nothing.
 const EVERYWHERE: [&str; 40] = [
-    "bin", "boot", "containers", "containerd", "data", "dev", "docker", "efi", "etc", "export",
-    "fs", "home", "hostname", "hosts", "kubelet", "lib", "libpod", "local", "log", "lxc", "media",
-    "mnt", "net", "opt", "overlay2", "pods", "proc", "resolv.conf", "root", "run", "sbin", "scratch",
-    "self", "srv", "sys", "tmp", "user", "usr", "var", "volumes",
+    "bin",
+    "boot",
+    "containers",
+    "containerd",
+    "data",
+    "dev",
+    "docker",
+    "efi",
+    "etc",
+    "export",
+    "fs",
+    "home",
+    "hostname",
+    "hosts",
+    "kubelet",
+    "lib",
+    "libpod",
+    "local",
+    "log",
+    "lxc",
+    "media",
+    "mnt",
+    "net",
+    "opt",
+    "overlay2",
+    "pods",
+    "proc",
+    "resolv.conf",
+    "root",
+    "run",
+    "sbin",
+    "scratch",
+    "self",
+    "srv",
+    "sys",
+    "tmp",
+    "user",
+    "usr",
+    "var",
+    "volumes",
 ];
 
 /// Words that control groups have in their names on every system.
 const GROUPS: [&str; 43] = [
-    "app", "besteffort", "burstable", "conmon", "container", "containerd", "containers", "cpu",
-    "cri", "crio", "docker", "guaranteed", "init", "job", "kubelet", "kubepods", "libpod", "lxc",
-    "machine", "memory", "monitor", "nspawn", "payload", "pod", "podman", "runtime", "scope",
-    "service", "session", "slice", "slurm", "slurmd", "slurmstepd", "ssh", "sshd", "step", "system",
-    "systemd", "task", "uid", "unified", "user", "batch",
+    "app",
+    "besteffort",
+    "burstable",
+    "conmon",
+    "container",
+    "containerd",
+    "containers",
+    "cpu",
+    "cri",
+    "crio",
+    "docker",
+    "guaranteed",
+    "init",
+    "job",
+    "kubelet",
+    "kubepods",
+    "libpod",
+    "lxc",
+    "machine",
+    "memory",
+    "monitor",
+    "nspawn",
+    "payload",
+    "pod",
+    "podman",
+    "runtime",
+    "scope",
+    "service",
+    "session",
+    "slice",
+    "slurm",
+    "slurmd",
+    "slurmstepd",
+    "ssh",
+    "sshd",
+    "step",
+    "system",
+    "systemd",
+    "task",
+    "uid",
+    "unified",
+    "user",
+    "batch",
 ];
 
 /// One line of mountinfo; a line of another form becomes a single token.
@@ -120,12 +194,7 @@ pub(super) fn group(path: &str, secrets: &mut Secrets) -> String {
 }
 
 /// What was mounted. Kernel names of devices stay, as the facts hang on them.
-fn source(
-    from: &str,
-    kind: &str,
-    devices: &BTreeSet<String>,
-    secrets: &mut Secrets,
-) -> String {
+fn source(from: &str, kind: &str, devices: &BTreeSet<String>, secrets: &mut Secrets) -> String {
     if let Some(device) = from.strip_prefix("/dev/") {
         return format!("/dev/{}", device_name(device, devices, secrets));
     }
@@ -161,11 +230,7 @@ fn servers(text: &str, secrets: &mut Secrets) -> String {
 }
 
 /// A path below `/dev`: kernel names stay, volumes and whatever people name do not.
-pub(super) fn device_name(
-    path: &str,
-    devices: &BTreeSet<String>,
-    secrets: &mut Secrets,
-) -> String {
+pub(super) fn device_name(path: &str, devices: &BTreeSet<String>, secrets: &mut Secrets) -> String {
     let plain = ["mapper", "disk", "by-uuid", "by-id", "by-label", "by-path", "root", "fuse", "md"];
     let known = |part: &str| {
         plain.contains(&part) || devices.contains(part) || matches!(part, "." | ".." | "control")

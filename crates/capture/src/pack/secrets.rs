@@ -73,12 +73,7 @@ pub(super) struct Secrets {
 
 impl Secrets {
     pub(super) fn new(key: u64) -> Self {
-        Secrets {
-            key,
-            known: HashMap::new(),
-            counts: BTreeMap::new(),
-            names: BTreeMap::new(),
-        }
+        Secrets { key, known: HashMap::new(), counts: BTreeMap::new(), names: BTreeMap::new() }
     }
 
     /// How many there are of each kind.

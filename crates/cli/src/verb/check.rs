@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use gpuio_check::{Finding, RULES, Rule, Severity, json, text};
 use crate::args::Check;
 use crate::captured;
 use crate::failure::Failure;
 use crate::output;
 use crate::ui::terminal_width;
+use gpuio_check::{Finding, RULES, Rule, Severity, json, text};
 
 pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     let width = usize::from(terminal_width());
