@@ -65,11 +65,12 @@ fn no_text_overlaps(svg: &str) {
     let head = &svg[..svg.find('>').unwrap()];
     let (width, height) = (attribute(head, "width").unwrap(), attribute(head, "height").unwrap());
     for (at, one) in words.iter().enumerate() {
-        assert!(one.left >= 0.0 && one.right <= width && one.y < height, "{one:?} of {width}");
+        let inside = one.left >= 0.0 && one.right <= width && one.y < height;
+        assert!(inside, "{}: {one:?} of {width}", one.text);
         for other in &words[at + 1..] {
             let beside = one.right <= other.left + 0.5 || other.right <= one.left + 0.5;
             let apart = (one.y - other.y).abs() >= one.size.min(other.size);
-            assert!(beside || apart, "{one:?} and {other:?}");
+            assert!(beside || apart, "{} and {}: {one:?} {other:?}", one.text, other.text);
         }
     }
 }
