@@ -83,11 +83,11 @@ fn server() -> String {
     let mut table = DGX_2.to_owned();
     table.push_str("\nroot 0001:00 node=1\n");
     for drive in 0..54u32 {
-        let (device, function, bus) = (1 + drive / 8, drive % 8, drive + 1);
+        let (device, function, bus) = (1 + drive / 8, drive % 8, format!("{:02x}", drive + 1));
         writeln!(
             table,
-            "  0001:00:{device:02x}.{function} 8086:a190 060400 port=root buses={bus:02x}-{bus:02x} \
-             link=8.0x4 driver=pcieport\n    0001:{bus:02x}:00.0 144d:a804 010802 port=end \
+            "  0001:00:{device:02x}.{function} 8086:a190 060400 port=root buses={bus}-{bus} \
+             link=8.0x4 driver=pcieport\n    0001:{bus}:00.0 144d:a804 010802 port=end \
              link=8.0x4 driver=nvme nvme=nvme{} model=MODEL size=960197124096",
             drive + 10
         )

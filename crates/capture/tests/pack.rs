@@ -99,27 +99,36 @@ fn captures_of_servers_give_the_same_answers() {
     }
 }
 
+/// Where users' directories are.
+const HOME: &str = "/home";
+
 /// A server with secrets at every place that is known to hold some.
 fn secretive() -> tree::Tree {
     let tree = tree::table::build(TABLES[2]);
-    let append = |path: &str, more: &str| {
-        let before = std::fs::read_to_string(tree.path(path)).unwrap_or_default();
-        tree.file(path, before + more);
-    };
-    append(
-        "proc/self/mountinfo",
-        "40 25 0:70 / /mnt/ai rw,relatime - nfs filer3.acme.com:/projects/bigdata \
+    secretive_network(&tree);
+    secretive_process(&tree);
+    secretive_devices(&tree);
+    tree
+}
+
+fn append(tree: &tree::Tree, path: &str, more: &str) {
+    let before = std::fs::read_to_string(tree.path(path)).unwrap_or_default();
+    tree.file(path, before + more);
+}
+
+fn secretive_network(tree: &tree::Tree) {
+    let mounts = "40 25 0:70 / /mnt/ai rw,relatime - nfs filer3.acme.com:/projects/bigdata \
          rw,vers=3,rsize=524288,wsize=524288,proto=rdma,port=20049,addr=10.77.10.9,\
          mountaddr=10.77.10.9,sec=sys\n\
-         41 25 0:71 / /home/alice/x rw - cifs //filer3/projects rw,username=alice,\
+         41 25 0:71 / HOME/alice/x rw - cifs //filer3/projects rw,username=alice,\
          password=hunter2,addr=10.77.10.9\n\
          42 25 0:72 / /pods/1a2b3c4d-5e6f-4a8b-9c0d-112233445566/v rw - overlay overlay \
          rw,lowerdir=/acme/a:/acme/b,upperdir=/acme/c\n\
          43 25 0:73 / /tank rw - zfs rpool/tank rw,xattr,noacl\n\
          44 25 0:74 / /fast rw - nfs4 [fd77:beef::9]:/projects/bigdata \
          rw,vers=4.2,proto=tcp6,addr=fd77:beef::9\n\
-         45 25 0:30 /user.slice/session-4242.scope /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-    );
+         45 25 0:30 /user.slice/session-4242.scope /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    append(tree, "proc/self/mountinfo", &mounts.replace("HOME", HOME));
     tree.file(
         "proc/net/route",
         "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
@@ -135,6 +144,9 @@ fn secretive() -> tree::Tree {
         "proc/net/fib_trie",
         "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.77.10.4\n        /32 host LOCAL\n",
     );
+}
+
+fn secretive_process(tree: &tree::Tree) {
     tree.file(
         "proc/self/cgroup",
         "0::/user.slice/session-4242.scope/acme-\
@@ -159,6 +171,9 @@ fn secretive() -> tree::Tree {
     tree.file("proc/sys/kernel/version", "#12 SMP atlas17 Thu\n");
     tree.file("sys/module/nfs/parameters/nfs4_unique_id", "nfsclient-id\n");
     tree.file("sys/module/nvme/parameters/x", "10.77.3.4 atlas17\n");
+}
+
+fn secretive_devices(tree: &tree::Tree) {
     for (disk, serial) in [("sda", "S3CRET4711"), ("sdb", "eui.0025385b71b00f4e")] {
         let dir = Root::at(tree.path("")).resolve(format!("sys/class/block/{disk}")).unwrap();
         tree.file(&format!("{}/device/wwid", dir.display()), format!("{serial}\n"));
@@ -168,9 +183,10 @@ fn secretive() -> tree::Tree {
     tree.file(&format!("{}/dm/uuid", volume.display()), "LVM-deadbeefcafe0123PRETTY\n");
     tree.link("dev/mapper/k9XyVolume", "dev/dm-0");
     tree.file("dev/dm-0", "");
-    append("proc/self/mountinfo", "46 25 0:75 / /v rw - xfs /dev/mapper/k9XyVolume rw\n");
+    append(tree, "proc/self/mountinfo", "46 25 0:75 / /v rw - xfs /dev/mapper/k9XyVolume rw\n");
     let loops = Root::at(tree.path("")).resolve("sys/class/block/loop0").unwrap();
-    tree.file(&format!("{}/loop/backing_file", loops.display()), "/home/alice/x/images.img\n");
+    let file = format!("{HOME}/alice/x/images.img\n");
+    tree.file(&format!("{}/loop/backing_file", loops.display()), file);
     tree.file(
         "proc/driver/nvidia/gpus/0000:07:00.0/information",
         "Model: \t\t Tesla V100\n\
@@ -184,7 +200,6 @@ fn secretive() -> tree::Tree {
         tree.file(&format!("{}/{file}", usb.display()), format!("{text}\n"));
     }
     tree.link("sys/class/net/enx0c42a1ff1020", usb.to_str().unwrap());
-    tree
 }
 
 #[test]

@@ -98,7 +98,9 @@ mod tests {
         fn addresses_of_one_network_stay_in_one(key: u64, a: u32, b: u32, length in 8u32..=32) {
             let mask = u32::MAX << (32 - length);
             let (a, b) = (Ipv4Addr::from_bits(a), Ipv4Addr::from_bits(a & mask | b & !mask));
-            prop_assume!(![a, b].iter().any(|one| [0, 127].contains(&one.octets()[0]) || one.is_broadcast()));
+            let stays =
+                |one: Ipv4Addr| [0, 127].contains(&one.octets()[0]) || one.is_broadcast();
+            prop_assume!(!stays(a) && !stays(b));
             let (image, other) = (v4(key, a).to_bits(), v4(key, b).to_bits());
             prop_assert_eq!(image & mask, other & mask);
         }
