@@ -69,11 +69,6 @@ fn a_capture_of_this_machine_gives_its_answers() {
     let checked = findings(&["check", "--format", "json"]);
     assert!(!checked.is_empty());
     assert_eq!(checked, findings(&["check", "--format", "json", "--from", "here.tar"]));
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    let bytes = fs::read(dir.path().join("here.tar")).unwrap();
-    let text = String::from_utf8_lossy(&bytes);
-    let words = || text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.');
-    assert!(name.trim() == "localhost" || words().all(|word| word != name.trim()), "{name}");
 }
 
 #[test]
