@@ -22,6 +22,7 @@ mod merge;
 mod mounts;
 mod nvidia_query;
 mod nvidia_topo;
+pub mod pack;
 mod xml;
 
 pub use error::CaptureError;
@@ -94,6 +95,7 @@ pub fn add(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), Captu
     let mut with = captured.clone();
     (kind.add)(text, &mut with)?;
     merge::settle(&mut with.machine);
+    nvidia_topo::settle(&mut with);
     *captured = with;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `nvidia-smi topo -m` and `-mp`: the matrix of GPUs and network cards.
 
-use gpuio_record::facts::{Fact, NvLinkEnd, NvLinkPeer};
+use gpuio_record::facts::{Fact, GpuFacts, NvLinkEnd, NvLinkPeer};
 
 use crate::{CaptureError, Captured, Kind, lines};
 
@@ -15,6 +15,7 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
+const WHY: &str = "nvidia-smi topo does not tell";
 /// More rows and columns than any machine has.
 const MOST: usize = 256;
 
@@ -86,8 +87,26 @@ pub(crate) fn parse(text: &str) -> Result<Matrix, CaptureError> {
 }
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    let matrix = parse(text)?;
+    captured.matrix = Some(parse(text)?);
+    Ok(())
+}
+
+/// Gives GPUs what the matrix tells of them, whichever text came first: NUMA nodes and NVLinks, and
+/// where no other text tells of any GPU, that they are there.
+pub(crate) fn settle(captured: &mut Captured) {
+    let Some(matrix) = &captured.matrix else { return };
     let gpus = &mut captured.machine.gpus;
+    if gpus.iter().any(|gpu| !is_name_only(gpu)) {
+        gpus.retain(|gpu| !is_name_only(gpu));
+    } else if gpus.is_empty() {
+        let numbers = matrix.rows.iter().filter_map(|row| row.strip_prefix("GPU")?.parse().ok());
+        gpus.extend(numbers.map(|number| GpuFacts {
+            index: Fact::Known(number),
+            name: Fact::unknown(WHY),
+            uuid: Fact::unknown(WHY),
+            ..GpuFacts::default()
+        }));
+    }
     // The driver's numbers, or places in the list where it did not tell them.
     let numbers: Vec<(u32, Option<String>)> = gpus
         .iter()
@@ -99,23 +118,30 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             continue;
         };
         gpu.node = gpu.node.or(matrix.nodes[row]);
-        let mut peers = Vec::new();
-        for (column, cell) in matrix.columns.iter().zip(&matrix.cells[row]) {
-            let links = cell.strip_prefix("NV").and_then(|links| links.parse().ok());
-            let other = column.strip_prefix("GPU").and_then(|other| other.parse::<u32>().ok());
-            if let (Some(links), Some(other)) = (links, other) {
-                let peer = numbers.iter().find(|(number, _)| *number == other);
-                let pci = peer.and_then(|(_, pci)| pci.clone());
-                let kind = NvLinkEnd::Unknown;
-                peers.push(NvLinkPeer { pci, kind, links, version: None, bytes_per_second: None });
-            }
-        }
-        if !peers.is_empty() && gpu.nvlinks.known().is_none() {
+        let peers = peers(matrix, row, &numbers);
+        let printed = |peer: &NvLinkPeer| peer.kind == NvLinkEnd::Unknown && peer.version.is_none();
+        let better = gpu.nvlinks.known().is_some_and(|known| !known.iter().all(printed));
+        if !peers.is_empty() && !better {
             gpu.nvlinks = Fact::Known(peers);
         }
     }
-    captured.matrix = Some(matrix);
-    Ok(())
+}
+
+/// Whether the matrix is all that told of a GPU.
+fn is_name_only(gpu: &GpuFacts) -> bool {
+    gpu.pci.is_none() && gpu.uuid.known().is_none() && gpu.name.known().is_none()
+}
+
+fn peers(matrix: &Matrix, row: usize, numbers: &[(u32, Option<String>)]) -> Vec<NvLinkPeer> {
+    let cells = matrix.columns.iter().zip(&matrix.cells[row]);
+    let linked = cells.filter_map(|(column, cell)| {
+        let links = cell.strip_prefix("NV")?.parse().ok()?;
+        let other: u32 = column.strip_prefix("GPU")?.parse().ok()?;
+        let pci = numbers.iter().find(|(number, _)| *number == other)?.1.clone();
+        let kind = NvLinkEnd::Unknown;
+        Some(NvLinkPeer { pci, kind, links, version: None, bytes_per_second: None })
+    });
+    linked.collect()
 }
 
 /// Spells cards by the legend: `NIC0: mlx5_0`.

@@ -92,9 +92,10 @@ pub(crate) struct Check {
     /// below --mount that goes afterwards
     #[arg(long, requires = "mount", conflicts_with = "from")]
     pub(crate) prove: bool,
-    /// Another machine: a directory with copies of its /sys and /proc, or files with what gdscheck
-    /// -p, lspci -vv, nvidia-smi, mount and others printed there, and its cufile.json [this machine]
-    #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
+    /// Another machine: what `gpuio topo --capture` wrote there, a directory with copies of its
+    /// /sys and /proc, or files with what gdscheck -p, lspci -vv, nvidia-smi, mount and others
+    /// printed there, and its cufile.json [this machine]
+    #[arg(long, value_name = "TAR|DIR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
     /// text or json [text]
     #[arg(long, value_name = "FORMAT")]
@@ -175,14 +176,18 @@ pub(crate) struct Topo {
     /// Two devices, by name or PCI address: GPU0 nvme3n1
     #[arg(value_name = "DEVICE", num_args = 2)]
     pub(crate) pair: Vec<String>,
-    /// Another machine: a directory with copies of its /sys and /proc, or files with what lspci
-    /// -tv, lspci -vv, lstopo --of xml, nvidia-smi, ibdev2netdev, mount and others printed there
-    /// [this machine]
-    #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
+    /// Another machine: what --capture wrote there, a directory with copies of its /sys and /proc,
+    /// or files with what lspci -tv, lspci -vv, lstopo --of xml, nvidia-smi, ibdev2netdev, mount
+    /// and others printed there [this machine]
+    #[arg(long, value_name = "DIR|TAR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
-    /// text or json [text]
+    /// text, json, svg (a picture) or hwloc-xml (for lstopo -i) [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+    /// Write the kernel files that the answers of topo and check come from to this new tar, names
+    /// of hosts and users, serial numbers, UUIDs, network addresses and sources of mounts replaced
+    #[arg(long, value_name = "TAR", conflicts_with_all = ["pair", "format"])]
+    pub(crate) capture: Option<PathBuf>,
 }
 
 /// What to pair, for which load, and of which machine.

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "messages of a program go to standard error")]
 
 mod args;
+mod captured;
 mod cufile;
 mod driver;
 mod failure;

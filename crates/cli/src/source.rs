@@ -7,6 +7,7 @@ use gpuio_host::Root;
 use gpuio_record::facts::ReadProblem;
 use gpuio_topo::Printed;
 
+use crate::captured;
 use crate::failure::Failure;
 
 /// The machine that was asked about: this one, a captured tree, or one from texts.
@@ -14,16 +15,7 @@ pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
     let whole = |root: &Root| Captured { machine: gpuio_load::machine::read(root), matrix: None };
     match from {
         [] => Ok(whole(&Root::live())),
-        [dir] if dir.is_dir() => {
-            if !dir.join("sys").is_dir() && !dir.join("proc").is_dir() {
-                return Err(Failure::Usage(format!(
-                    "--from {}: it has no directory sys and none proc; give a tree with copies of \
-                     /sys and /proc, or files with what tools printed",
-                    dir.display()
-                )));
-            }
-            Ok(whole(&Root::at(dir)))
-        }
+        [one] if one.is_dir() || captured::is_tar(one) => Ok(whole(&captured::root(Some(one))?)),
         files => {
             let mut captured = Captured::default();
             files.iter().try_for_each(|file| add(file, &mut captured))?;

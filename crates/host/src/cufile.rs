@@ -36,23 +36,19 @@ pub fn read(root: &Root, environment: Fact<BTreeMap<String, String>>) -> CufileF
 }
 
 fn text(root: &Root, path: &str, named: bool) -> Fact<Option<String>> {
-    let full = root.join(path);
-    match std::fs::read(&full) {
-        Ok(bytes) if bytes.len() > MOST_BYTES => {
-            Fact::unknown(format!("{path} has {} bytes, which is no configuration", bytes.len()))
+    match root.read(path) {
+        Ok(Some(text)) if text.body.len() > MOST_BYTES => {
+            let bytes = text.body.len();
+            Fact::unknown(format!("{path} has {bytes} bytes, which is no configuration"))
         }
-        Ok(bytes) => Fact::Known(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            // A tree without /etc was copied without it.
-            if named {
-                Fact::unknown(format!("{VARIABLE} names {path}, and no such file is there"))
-            } else if root.is_live() || root.join("etc").is_dir() {
-                Fact::Known(None)
-            } else {
-                Fact::unknown("the tree has no etc")
-            }
+        Ok(Some(text)) => Fact::Known(Some(text.body)),
+        // A tree without /etc was copied without it.
+        Ok(None) if named => {
+            Fact::unknown(format!("{VARIABLE} names {path}, and no such file is there"))
         }
-        Err(error) => Fact::unknown(format!("{path} can't be read: {error}")),
+        Ok(None) if root.is_live() || root.exists("etc") => Fact::Known(None),
+        Ok(None) => Fact::unknown("the tree has no etc"),
+        Err(error) => Fact::unknown(error.to_string()),
     }
 }
 

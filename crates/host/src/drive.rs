@@ -12,15 +12,14 @@ use gpuio_record::facts::{ArrayFacts, BlockDevice, BlockKind};
 
 use crate::block::{Place, place_of_name, shallow};
 use crate::mount::{self, Mount};
-use crate::parse::keep;
+use crate::parse::{devices_in, keep};
 use crate::{HostError, Root};
 
 /// Reads every block device, loop devices and such without anything behind them left out.
 /// `mounts` tell which device holds a loop device's file. What cannot be understood goes to
 /// `problems`.
 pub fn read(root: &Root, mounts: &[Mount], problems: &mut Vec<HostError>) -> Vec<BlockDevice> {
-    let mut names = keep(root.list("sys/class/block").map(Some), problems).unwrap_or_default();
-    names.sort_by_cached_key(|name| natural(name));
+    let names = devices_in(root, "sys/class/block", problems);
     let mut all: Vec<BlockDevice> =
         names.iter().filter_map(|name| device(root, name, problems)).collect();
     let loops: Vec<(usize, String)> = all
@@ -109,8 +108,10 @@ fn mark(serial: &str) -> String {
     format!("{hash:08x}")
 }
 
-/// Gives each device the PCI functions of what it is made of, beside its own.
+/// Gives each device the PCI functions of what it is made of, beside its own, and all their order:
+/// by name, numbers as numbers.
 pub fn settle(all: &mut [BlockDevice]) {
+    all.sort_by_cached_key(|device| natural(&device.facts.name));
     let index: BTreeMap<String, usize> =
         all.iter().enumerate().map(|(at, device)| (device.facts.name.clone(), at)).collect();
     for at in 0..all.len() {

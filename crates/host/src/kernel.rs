@@ -80,7 +80,7 @@ fn container(root: &Root) -> Result<Option<String>, HostError> {
         ("run/.containerenv", "podman"),
         (".dockerenv", "docker"),
     ];
-    if let Some((_, name)) = marks.iter().find(|(path, _)| root.join(path).exists()) {
+    if let Some((_, name)) = marks.iter().find(|(path, _)| root.exists(path)) {
         return Ok(Some((*name).to_owned()));
     }
     if let Some(told) = root.word("run/systemd/container")? {

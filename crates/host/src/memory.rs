@@ -11,6 +11,9 @@ use crate::{HostError, Malformed, Root};
 /// A version 1 limit at or above this means no limit: the kernel prints `LONG_MAX` cut to pages.
 const V1_UNLIMITED: u64 = 1 << 62;
 
+/// Hierarchies that can limit memory: one of each version, and a few for what may come.
+const MOST_HIERARCHIES: usize = 8;
+
 /// Reads memory sizes and limits. What cannot be understood goes to `problems`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> MemoryFacts {
     let info = keep(meminfo(root), problems).unwrap_or_default();
@@ -61,7 +64,8 @@ fn cgroup_limit(root: &Root) -> Result<Option<CgroupLimit>, HostError> {
     let groups = groups.parse(parse_cgroup)?;
     let mounts = mount::read(root)?;
     let mut tightest: Option<CgroupLimit> = None;
-    for group in groups {
+    // A process is in one group of each hierarchy.
+    for group in groups.into_iter().take(MOST_HIERARCHIES) {
         let version = if group.unified { 2 } else { 1 };
         let Some(mount) = mounts.iter().find(|mount| group.is_mounted_at(mount)) else {
             continue;

@@ -40,7 +40,7 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Vec<ModuleFacts> {
 
 fn module(root: &Root, name: &str, problems: &mut Vec<HostError>) -> ModuleFacts {
     let dir = format!("sys/module/{name}");
-    if !root.join(&dir).exists() {
+    if !root.exists(&dir) {
         return ModuleFacts { name: name.to_owned(), ..ModuleFacts::default() };
     }
     let version = keep(root.word(format!("{dir}/version")), problems);

@@ -123,9 +123,9 @@ fn devices(root: &Root, mount: &Mount, block: &[BlockDevice]) -> Vec<String> {
 
 /// The device that a source such as `/dev/nvme0n1p2` or `/dev/mapper/vg-data` names.
 pub(crate) fn named(root: &Root, source: &str, block: &[BlockDevice]) -> Option<String> {
-    let full = root.join(source).canonicalize().ok();
-    let resolved = full.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
     let name = source.strip_prefix("/dev/")?;
+    let full = root.resolve(source);
+    let resolved = full.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
     let mapped = name.strip_prefix("mapper/");
     let is = |device: &&BlockDevice| {
         let facts = &device.facts;

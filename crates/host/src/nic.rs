@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use gpuio_record::facts::{InterfaceFacts, LinkLayer, NicFacts, PciFacts, RdmaFacts, RdmaPort};
 
-use crate::block::{last_pci_address, relative};
-use crate::parse::{gigabits, keep};
+use crate::block::last_pci_address;
+use crate::parse::{devices_in, gigabits, keep};
 use crate::{HostError, Root};
 
 /// Interfaces stacked deeper than this are a loop in a broken tree.
@@ -19,19 +19,19 @@ const MAX_DEPTH: usize = 8;
 pub fn read(root: &Root, pci: &[PciFacts], problems: &mut Vec<HostError>) -> Vec<NicFacts> {
     let mut cards: BTreeMap<String, NicFacts> = BTreeMap::new();
     let mut loose = Vec::new();
-    let names = keep(root.list("sys/class/net").map(Some), problems).unwrap_or_default();
+    let names = devices_in(root, "sys/class/net", problems);
     for name in names {
         let dir = format!("sys/class/net/{name}");
         let interface = interface(root, &dir, name, problems);
         match function(root, &dir) {
             Some(address) => cards.entry(address).or_default().interfaces.push(interface),
-            None if !interface.lower.is_empty() || root.join(format!("{dir}/device")).exists() => {
+            None if !interface.lower.is_empty() || root.exists(format!("{dir}/device")) => {
                 loose.push(NicFacts { interfaces: vec![interface], ..NicFacts::default() });
             }
             None => {}
         }
     }
-    let names = keep(root.list("sys/class/infiniband").map(Some), problems).unwrap_or_default();
+    let names = devices_in(root, "sys/class/infiniband", problems);
     for name in names {
         let dir = format!("sys/class/infiniband/{name}");
         let device = rdma(root, &dir, name, problems);
@@ -73,8 +73,8 @@ fn gather(nics: &[NicFacts], name: &str, depth: usize, found: &mut Vec<String>) 
 
 /// The PCI function that a class's entry leads to.
 fn function(root: &Root, dir: &str) -> Option<String> {
-    let itself = relative(root, &root.join(dir)).and_then(|dir| last_pci_address(&dir));
-    itself.or_else(|| last_pci_address(&relative(root, &root.join(format!("{dir}/device")))?))
+    let itself = root.resolve(dir).and_then(|dir| last_pci_address(&dir));
+    itself.or_else(|| last_pci_address(&root.resolve(format!("{dir}/device"))?))
 }
 
 fn interface(

@@ -82,7 +82,7 @@ pub fn pci_locality(root: &Root, address: &str) -> Result<Option<PciLocality>, H
         return Ok(None);
     };
     let dir = format!("sys/bus/pci/devices/{address}");
-    if !root.join(&dir).exists() {
+    if !root.exists(&dir) {
         return Ok(None);
     }
     let node = match root.read(format!("{dir}/numa_node"))? {

@@ -1,6 +1,9 @@
 //! The few forms that kernel files share.
 
-use crate::{HostError, Malformed};
+use crate::{HostError, Malformed, Root};
+
+/// More of a kind than any machine has: pairs of devices are counted by their square.
+const MOST_DEVICES: usize = 4096;
 
 /// Highest processor number believed: a list such as `0-4000000000` is an error, not memory.
 const MAX_CPU: u32 = 1 << 20;
@@ -115,6 +118,18 @@ fn octal(text: &[u8]) -> Option<u8> {
         value = value * 8 + u16::from((b'0'..=b'7').contains(digit).then(|| digit - b'0')?);
     }
     u8::try_from(value).ok()
+}
+
+/// Names in a directory of devices. Those beyond the first 4096 are left out, as a problem: no
+/// machine has so many.
+pub(crate) fn devices_in(root: &Root, dir: &str, problems: &mut Vec<HostError>) -> Vec<String> {
+    let mut names = keep(root.list(dir).map(Some), problems).unwrap_or_default();
+    if names.len() > MOST_DEVICES {
+        let source = Malformed::new(MOST_DEVICES, &names[MOST_DEVICES], "4096 devices at most");
+        problems.push(HostError::Malformed { path: root.join(dir), source });
+        names.truncate(MOST_DEVICES);
+    }
+    names
 }
 
 /// Keeps a value, or notes why there is none and goes on.

@@ -32,7 +32,7 @@ pub fn way_up(root: &Root, address: &str) -> Result<Option<Vec<PciFunction>>, Ho
     let Some(address) = normalize_pci(address) else {
         return Ok(None);
     };
-    let Ok(dir) = root.join(format!("sys/bus/pci/devices/{address}")).canonicalize() else {
+    let Some(dir) = root.resolve(format!("sys/bus/pci/devices/{address}")) else {
         return Ok(None);
     };
     let names = dir.ancestors().filter_map(|dir| dir.file_name()?.to_str());

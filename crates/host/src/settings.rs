@@ -51,8 +51,8 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Settings {
 
 /// A tree that was copied without `/run` says nothing.
 fn udev_runtime(root: &Root) -> Fact<bool> {
-    if root.is_live() || root.join("run").is_dir() {
-        Fact::Known(root.join("run/udev").exists())
+    if root.is_live() || root.exists("run") {
+        Fact::Known(root.exists("run/udev"))
     } else {
         Fact::unknown("the tree has no run")
     }

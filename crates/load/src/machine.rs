@@ -1,21 +1,52 @@
 //! The whole machine for questions of topology: what `host` reads, with what NVML knows of GPUs.
 
-use gpuio_host::{Root, nvidia_gpu};
+use gpuio_host::{Entry, Root, Tree, nvidia_gpu};
 use gpuio_nvml::{Library, Link, NvLink, NvLinks, Readings, Unread};
 use gpuio_record::facts::{
-    Bar1Facts, Fact, GpuFacts, Machine, NvLinkEnd, NvLinkPeer, PcieGeneration,
+    Bar1Facts, Fact, GpuFacts, Machine, NvLinkEnd, NvLinkPeer, PcieGeneration, ReadProblem,
 };
 
+/// Where a capture has what was known of the GPUs, NVML's readings with it.
+const GPUS: &str = "gpuio/gpus.json";
+
 /// Reads the machine, and NVML where this is the running system: its library may take a second to
-/// start. Never fails; what NVML did not tell is unknown with its reason.
+/// start. Of a capture, NVML's readings are those that it holds. Never fails; what NVML did not
+/// tell is unknown with its reason.
 #[must_use]
 pub fn read(root: &Root) -> Machine {
     let mut machine = gpuio_host::machine::read(root);
     if root.is_live() {
         let readings = from_nvml(&machine.gpus);
         nvidia_gpu::merge(&mut machine.gpus, readings);
+    } else {
+        match captured(root) {
+            Ok(readings) => nvidia_gpu::merge(&mut machine.gpus, readings),
+            Err(message) => {
+                let path = root.join(GPUS).to_string_lossy().into_owned();
+                machine.problems.push(ReadProblem { path, line: None, message });
+            }
+        }
     }
     machine
+}
+
+/// Puts what is known of a running machine's GPUs into a capture of it: NVML is no kernel file.
+///
+/// # Errors
+/// None in practice: all numbers are finite and all keys are strings.
+pub fn put_gpus(machine: &Machine, capture: &mut Tree) -> Result<(), serde_json::Error> {
+    let text = serde_json::to_string_pretty(&machine.gpus)? + "\n";
+    capture.put(GPUS.as_ref(), Entry::File(text.into_bytes()));
+    Ok(())
+}
+
+/// What a capture holds of NVML's readings; none in trees that were copied by hand.
+fn captured(root: &Root) -> Result<Vec<GpuFacts>, String> {
+    let Some(text) = root.read(GPUS).map_err(|error| error.to_string())? else {
+        return Ok(Vec::new());
+    };
+    serde_json::from_str(&text.body)
+        .map_err(|error| format!("{error}; `gpuio topo --capture` writes it otherwise"))
 }
 
 /// NVML's readings of all its GPUs; without NVML, the reason for each GPU that is `known`.
@@ -136,6 +167,24 @@ mod tests {
         assert_eq!(facts.pcie_now.why(), Some("NVML, PCIe link: no"));
         assert_eq!(facts.pcie_most, Fact::Known(PcieGeneration { generation: 4, lanes: 16 }));
         assert_eq!((facts.index, facts.minor), (Fact::Known(3), Some(2)));
+    }
+
+    #[test]
+    fn a_capture_has_nvmls_readings() {
+        let gpu = GpuFacts {
+            pci: Some("0000:0a:00.0".to_owned()),
+            index: Fact::Known(3),
+            nvlinks: Fact::Known(Vec::new()),
+            ..nothing("no library")
+        };
+        let machine = Machine { gpus: vec![gpu], ..Machine::default() };
+        let mut capture = Tree::default();
+        put_gpus(&machine, &mut capture).unwrap();
+        assert_eq!(read(&Root::of(capture)).gpus, machine.gpus);
+        let mut broken = Tree::default();
+        broken.put(GPUS.as_ref(), Entry::File(b"[{".to_vec()));
+        let problem = &read(&Root::of(broken)).problems[0];
+        assert!(problem.path.ends_with(GPUS) && problem.message.contains("line 1"), "{problem:?}");
     }
 
     #[test]

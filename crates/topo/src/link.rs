@@ -67,16 +67,27 @@ impl Link {
         }
     }
 
+    /// The most that both ends can do, as [`Link::text`] spells it; empty when not told.
+    #[must_use]
+    pub fn most_text(&self) -> String {
+        lanes_text(self.most).unwrap_or_default()
+    }
+
+    /// The most that the lower end could do; empty when not told.
+    #[must_use]
+    pub fn device_most_text(&self) -> String {
+        lanes_text(self.device_most).unwrap_or_default()
+    }
+
     /// What is to be said of it beside its speed, empty when all is well.
     #[must_use]
     pub fn mark(&self) -> String {
-        let most = lanes_text(self.most).unwrap_or_default();
+        let most = self.most_text();
         if self.is_below_most() {
             return format!("! below {most}");
         }
         if self.is_held_by_port() {
-            let device = lanes_text(self.device_most).unwrap_or_default();
-            return format!("! port: {most}, device: {device}");
+            return format!("! port: {most}, device: {}", self.device_most_text());
         }
         String::new()
     }

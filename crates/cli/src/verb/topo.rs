@@ -3,33 +3,37 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use gpuio_host::Root;
 use gpuio_topo::{Topology, explain, format};
 
 use crate::args::Topo;
+use crate::captured;
 use crate::failure::Failure;
 use crate::output;
 use crate::source::{cells, problems, read};
 
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
-    let json = match topo.format.as_deref() {
-        None | Some("text") => false,
-        Some("json") => true,
-        Some(other) => {
-            return Err(Failure::Usage(format!("--format {other}: formats are text, json")));
-        }
-    };
+    let wanted = wanted(topo)?;
+    if let Some(path) = &topo.capture {
+        output::put(&captured::write(root_of(topo)?, path)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let captured = read(&topo.from)?;
     let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
     let mut topology = Topology::of(&captured.machine, &printed);
     topology.notes.extend(problems(&captured));
     let text = match topo.pair.as_slice() {
-        [] if json => format::json(&topology).map_err(unprintable)?,
-        [] => format::text(&topology),
+        [] => match wanted {
+            Format::Text => format::text(&topology),
+            Format::Json => format::json(&topology).map_err(unprintable)?,
+            Format::Svg => format::svg(&topology),
+            Format::Hwloc => format::hwloc_xml(&captured.machine),
+        },
         [a, b] => {
             let (one, two) = (find(&topology, a)?, find(&topology, b)?);
             let explanation = explain(&captured.machine, &topology, one, two)
                 .ok_or_else(|| Failure::Usage(format!("{a} and {b} are the same device")))?;
-            if json {
+            if wanted == Format::Json {
                 format::json(&explanation).map_err(unprintable)?
             } else {
                 format::pair(&explanation)
@@ -39,6 +43,44 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     };
     output::put(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    Json,
+    Svg,
+    Hwloc,
+}
+
+fn wanted(topo: &Topo) -> Result<Format, Failure> {
+    let format = match topo.format.as_deref() {
+        None | Some("text") => Format::Text,
+        Some("json") => Format::Json,
+        Some("svg") => Format::Svg,
+        Some("hwloc-xml") => Format::Hwloc,
+        Some(other) => {
+            let words = "formats are text, json, svg, hwloc-xml";
+            return Err(Failure::Usage(format!("--format {other}: {words}")));
+        }
+    };
+    if !topo.pair.is_empty() && matches!(format, Format::Svg | Format::Hwloc) {
+        let words = "two devices are shown as text or json";
+        return Err(Failure::Usage(format!("--format svg and hwloc-xml: {words}")));
+    }
+    Ok(format)
+}
+
+/// The machine to be captured: kernel files are what a capture is made from.
+fn root_of(topo: &Topo) -> Result<Root, Failure> {
+    match topo.from.as_slice() {
+        [] => captured::root(None),
+        [dir] if dir.is_dir() => captured::root(Some(dir)),
+        _ => {
+            let words = "it is made of this machine, or of a directory given with --from";
+            Err(Failure::Usage(format!("--capture: {words}")))
+        }
+    }
 }
 
 fn unprintable(error: impl Display) -> Failure {

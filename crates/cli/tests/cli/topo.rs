@@ -54,6 +54,39 @@ fn texts_of_another_machine_are_put_together() {
 }
 
 #[test]
+fn a_capture_of_this_machine_gives_its_answers() {
+    let dir = scratch();
+    let run = |words: &[&str]| finish(command(dir.path()).args(words));
+    let said = run(&["topo", "--capture", "here.tar"]).exits(0);
+    assert!(said.out.contains("Captured to here.tar") && said.out.contains("MANIFEST"));
+    let (here, there) = (run(&["topo"]), run(&["topo", "--from", "here.tar"]));
+    assert_eq!(here.exits(0).out, there.exits(0).out);
+    let findings = |words: &[&str]| -> Vec<String> {
+        let found = run(words).json();
+        let rows = found["findings"].as_array().unwrap().iter();
+        rows.map(|one| format!("{} {}", one["rule"], one["severity"])).collect()
+    };
+    let checked = findings(&["check", "--format", "json"]);
+    assert!(!checked.is_empty());
+    assert_eq!(checked, findings(&["check", "--format", "json", "--from", "here.tar"]));
+}
+
+#[test]
+fn pictures_and_hwlocs_xml_are_whole() {
+    let dir = scratch();
+    let names = texts(dir.path());
+    let run = |format: &str| {
+        let words = ["topo", "--format", format, "--from"];
+        finish(command(dir.path()).args(words).args(names)).exits(0).out
+    };
+    let svg = run("svg");
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains(">GPU1</text>"));
+    fs::write(dir.path().join("x.xml"), run("hwloc-xml")).unwrap();
+    let again = finish(command(dir.path()).args(["topo", "--from", "x.xml"])).exits(0);
+    assert!(again.out.contains("GPU0  34:00.0  nvme2n1 (PXB)"), "{}", again.out);
+}
+
+#[test]
 fn what_is_no_machine_or_device_is_refused_with_its_name() {
     let dir = scratch();
     let names = texts(dir.path());
@@ -62,9 +95,13 @@ fn what_is_no_machine_or_device_is_refused_with_its_name() {
         .says(&["'nvme7n1' is no GPU", "GPU0, GPU1, nvme2n1"]);
     run(&["GPU0", "gpu0", "--from", names[0], names[1]]).says(&["same device"]);
     run(&["--from", "nothing"]).says(&["--from nothing", "No such file"]);
-    run(&["--from", "."]).says(&["--from .", "neither sys nor proc"]);
+    run(&["--from", "."]).says(&["--from .", "neither ./sys nor ./proc"]);
     run(&["--from", names[0], "."]).says(&["it is a directory"]);
-    run(&["--format", "svg"]).says(&["formats are text, json"]);
+    run(&["--format", "png"]).says(&["formats are text, json, svg, hwloc-xml"]);
+    run(&["GPU0", "GPU1", "--format", "svg", "--from", names[0], names[1]])
+        .says(&["two devices are shown as text or json"]);
+    run(&["--capture", "x.tar", "--from", names[0]]).says(&["--capture", "a directory"]);
+    run(&["--capture", "lspci"]).says(&["--capture lspci", "choose another name"]);
     fs::write(dir.path().join("letter"), "Dear Sir\n").unwrap();
     run(&["--from", "letter"]).says(&["--from letter", "lspci -tv"]);
     fs::write(dir.path().join("torn"), "-[0000:2b]---00.0-[zz]----\n").unwrap();

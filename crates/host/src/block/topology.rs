@@ -43,16 +43,9 @@ pub(crate) fn place_of_name(root: &Root, name: &str) -> Option<Place> {
 }
 
 fn resolve(root: &Root, link: &str) -> Option<Place> {
-    let dir = relative(root, &root.join(link))?;
+    let dir = root.resolve(link)?;
     let name = dir.file_name()?.to_str()?.to_owned();
     Some(Place { name, dir })
-}
-
-/// A path with its links resolved, relative to the root.
-pub(crate) fn relative(root: &Root, path: &Path) -> Option<PathBuf> {
-    let base = root.join("").canonicalize().ok()?;
-    let full = path.canonicalize().ok()?;
-    full.strip_prefix(base).ok().map(Path::to_owned)
 }
 
 impl Place {
@@ -68,7 +61,7 @@ impl Place {
 
     /// Whether the directory holds an entry `name`.
     pub(crate) fn has(&self, root: &Root, name: &str) -> bool {
-        root.join(self.file(name)).exists()
+        root.exists(self.file(name))
     }
 
     /// Whether the device is a part of a disk.
@@ -139,7 +132,7 @@ impl Place {
         let names = root.list(above).unwrap_or_default();
         let controllers = names.iter().filter(|name| is_nvme_controller(name));
         controllers
-            .filter_map(|name| relative(root, &root.join(above.join(name))))
+            .filter_map(|name| root.resolve(above.join(name)))
             .map(|dir| Controller {
                 pci_address: last_pci_address(&dir),
                 transport: word(dir.join("transport")),

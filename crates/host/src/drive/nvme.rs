@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gpuio_record::facts::{NvmeController, NvmeFacts};
 
-use crate::block::{Place, is_nvme_controller, last_pci_address, relative};
+use crate::block::{Place, is_nvme_controller, last_pci_address};
 use crate::parse::keep;
 use crate::{HostError, Root};
 
@@ -16,7 +16,7 @@ pub(super) fn read(root: &Root, place: &Place, problems: &mut Vec<HostError>) ->
     let dirs = if multipath {
         let names = keep(root.list(above).map(Some), problems).unwrap_or_default();
         let names = names.iter().filter(|name| is_nvme_controller(name));
-        names.filter_map(|name| relative(root, &root.join(above.join(name)))).collect()
+        names.filter_map(|name| root.resolve(above.join(name))).collect()
     } else if is_nvme_controller(name) {
         vec![above.to_owned()]
     } else {

@@ -2,15 +2,13 @@
 //! (Documentation/ABI/testing/sysfs-bus-pci of Linux).
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use gpuio_record::facts::PciFacts;
 
 use super::{Config, parse_config, parse_speed, parse_width};
 use crate::numa::{normalize_pci, parse_node};
-use crate::parse::keep;
+use crate::parse::{devices_in, keep};
 use crate::{HostError, Malformed, Root};
 
 const ALL: &str = "sys/bus/pci/devices";
@@ -18,7 +16,7 @@ const ALL: &str = "sys/bus/pci/devices";
 /// Reads every function, by address. What cannot be understood goes to `problems` and stays
 /// unknown.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Vec<PciFacts> {
-    let names = keep(root.list(ALL).map(Some), problems).unwrap_or_default();
+    let names = devices_in(root, ALL, problems);
     let mut domains = HashMap::new();
     let addresses = names.iter().filter(|name| normalize_pci(name).as_deref() == Some(*name));
     let mut all: Vec<PciFacts> =
@@ -139,7 +137,7 @@ struct Way {
 /// A function's directory relative to the root, and its way up. The link in `devices` is read and
 /// not followed, which is one system call where resolving it is twenty.
 fn place(root: &Root, link: &str) -> (PathBuf, Way) {
-    let Ok(target) = fs::read_link(root.join(link)) else {
+    let Some(target) = root.link(link) else {
         return (PathBuf::from(link), Way::default());
     };
     let way = way(&target);
@@ -169,15 +167,13 @@ fn is_bus(text: &str) -> bool {
 
 /// The name that a link leads to.
 fn last_of_link(root: &Root, link: &Path) -> Option<String> {
-    let target = fs::read_link(root.join(link)).ok()?;
+    let target = root.link(link)?;
     Some(target.file_name()?.to_str()?.to_owned())
 }
 
 fn config(root: &Root, dir: &Path) -> Config {
-    let file = File::open(root.join(dir.join("config"))).ok();
-    parse_config(|at, buffer| {
-        file.as_ref().is_some_and(|file| file.read_exact_at(buffer, at).is_ok())
-    })
+    let file = root.window(dir.join("config"));
+    parse_config(|at, buffer| file.as_ref().is_some_and(|file| file.read(at, buffer)))
 }
 
 #[cfg(test)]

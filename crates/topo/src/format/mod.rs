@@ -1,14 +1,19 @@
-//! Topologies as text and JSON.
+//! Topologies as text, JSON, a picture, and hwloc's XML.
 
 mod affinity;
 mod grid;
+mod hwloc;
 mod matrix;
 mod pair;
+mod svg;
 mod tree;
+mod xml;
 
 pub use affinity::affinity;
+pub use hwloc::hwloc_xml;
 pub use matrix::matrix;
 pub use pair::pair;
+pub use svg::svg;
 pub use tree::tree;
 
 use serde::Serialize;

@@ -1,0 +1,200 @@
+//! Every reader of texts, and of captures, on texts that are broken and on hostile ones.
+#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
+
+#[path = "../../host/tests/tree/mod.rs"]
+mod tree;
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use gpuio_capture::{Captured, KINDS, Kind, add, kind_of, pack};
+use gpuio_host::{Root, machine};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Each fixture with the start of its kind's command.
+const TEXTS: [(&str, &[u8]); 14] = [
+    ("lstopo", include_bytes!("fixtures/dgx-a100.lstopo.xml")),
+    ("lstopo", include_bytes!("fixtures/package.lstopo.xml")),
+    ("lspci -tv", include_bytes!("fixtures/dgx-2.lspci-tv")),
+    ("lspci -tv", include_bytes!("fixtures/dgx-a100.lspci-tv")),
+    ("lspci -vv", include_bytes!("fixtures/switch.lspci-vv")),
+    ("nvidia-smi --query", include_bytes!("fixtures/dgx-2.query.csv")),
+    ("nvidia-smi topo", include_bytes!("fixtures/dgx-2.topo-mp")),
+    ("nvidia-smi topo", include_bytes!("fixtures/dgx-2-nfs.topo-mp")),
+    ("nvidia-smi topo", include_bytes!("fixtures/r7525.topo-mp")),
+    ("ibdev2netdev", include_bytes!("fixtures/dgx-2.ibdev2netdev")),
+    ("ls -l", include_bytes!("fixtures/dgx-2.by-path")),
+    ("cat /proc/mdstat", include_bytes!("fixtures/arrays.mdstat")),
+    ("mount", include_bytes!("fixtures/dgx-2.mount")),
+    ("mount", include_bytes!("fixtures/r7525.mount")),
+];
+
+fn kind(start: &str) -> &'static Kind {
+    KINDS.iter().find(|kind| kind.command.starts_with(start)).unwrap()
+}
+
+#[test]
+fn each_kind_is_broken_here() {
+    for kind in &KINDS {
+        assert!(TEXTS.iter().any(|(start, _)| kind.command.starts_with(start)), "{}", kind.command);
+    }
+}
+
+/// Bytes flipped, lines cut, doubled or moved, cut off, NULs, bytes that are no UTF-8.
+fn broken() -> impl Strategy<Value = (usize, Vec<u8>)> {
+    let one = (0u8..8, any::<Index>(), any::<Index>(), any::<u8>());
+    (0..TEXTS.len(), prop::collection::vec(one, 1..8)).prop_map(|(which, harms)| {
+        let mut bytes = TEXTS[which].1.to_vec();
+        for (what, at, other, byte) in harms {
+            bytes = broken_once(&bytes, what, (at, other), byte);
+        }
+        (which, bytes)
+    })
+}
+
+fn broken_once(bytes: &[u8], what: u8, (at, other): (Index, Index), byte: u8) -> Vec<u8> {
+    let place = at.index(bytes.len() + 1);
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let (line, elsewhere) = (at.index(lines.len().max(1)), other.index(lines.len().max(1)));
+    let mut out = bytes.to_vec();
+    match what {
+        0 if place < out.len() => out[place] = byte,
+        1 => out.insert(place, byte),
+        2 => out.truncate(place),
+        3 => out.insert(place, 0),
+        4 => out.insert(place, 0x80 | byte),
+        5 if !lines.is_empty() => {
+            lines.remove(line);
+            out = lines.concat();
+        }
+        6 if !lines.is_empty() => {
+            lines.insert(elsewhere, lines[line]);
+            out = lines.concat();
+        }
+        7 if !lines.is_empty() => {
+            lines.swap(line, elsewhere);
+            out = lines.concat();
+        }
+        _ => {}
+    }
+    out
+}
+
+fn errors_have_their_place(kind: &Kind, text: &str) -> Result<(), TestCaseError> {
+    if let Err(error) = add(kind, text, &mut Captured::default()) {
+        let lines = text.lines().count().max(1);
+        prop_assert!(error.line >= 1 && error.line <= lines, "{}: {error}", kind.command);
+        prop_assert!(error.column >= 1 && error.text.chars().count() <= 60);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 1000,
+        ..ProptestConfig::default()
+    })]
+
+    /// Its own reader, and every other: people name the wrong file.
+    #[test]
+    fn broken_texts_are_read_or_refused((which, bytes) in broken()) {
+        let text = String::from_utf8_lossy(&bytes);
+        errors_have_their_place(kind(TEXTS[which].0), &text)?;
+        for kind in &KINDS {
+            errors_have_their_place(kind, &text)?;
+        }
+        let _ = kind_of(&text);
+    }
+
+    /// Several broken texts in one machine.
+    #[test]
+    fn broken_texts_are_merged(all in prop::collection::vec(broken(), 2..5)) {
+        let mut captured = Captured::default();
+        for (which, bytes) in &all {
+            let text = String::from_utf8_lossy(bytes);
+            let _ = add(kind(TEXTS[*which].0), &text, &mut captured);
+        }
+        let topology = gpuio_topo::Topology::of(&captured.machine, &[]);
+        prop_assert!(gpuio_topo::format::svg(&topology).ends_with("</svg>\n"));
+        prop_assert!(gpuio_topo::format::hwloc_xml(&captured.machine).ends_with("</topology>\n"));
+    }
+}
+
+static TAR: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let table = include_str!("../../host/tests/fixtures/machines/dgx-station.table");
+    let tree = tree::table::build(table);
+    let (root, recorder) = tree.root().recording();
+    assert!(machine::read(&root).problems.is_empty());
+    pack::write(&pack::redact(&recorder.tree(), &[], 1)).unwrap()
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 200,
+        ..ProptestConfig::default()
+    })]
+
+    /// A broken tar gives a tree or an error, and a broken tree a machine and a capture.
+    #[test]
+    fn broken_captures_are_read_or_refused(
+        harms in prop::collection::vec((0u8..5, any::<Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = TAR.clone();
+        for (what, at, byte) in harms {
+            bytes = broken_once(&bytes, what, (at, at), byte);
+        }
+        if let Ok(tree) = pack::read(&bytes) {
+            let machine = machine::read(&Root::of(tree.clone()));
+            prop_assert!(machine.pci.len() <= 4096);
+            let _ = pack::write(&pack::redact(&tree, &["atlas".to_owned()], 3));
+        }
+    }
+
+    #[test]
+    fn any_text_is_redacted(
+        text in "([A-Za-z0-9:._/,=@%\\[\\] -]|ß|\u{0}|\n){0,300}",
+        path in "(proc/self/mountinfo|proc/self/cgroup|proc/net/route|proc/net/ipv6_route|proc/x|\
+                 proc/cpuinfo|sys/block/dm-0/dm/uuid|sys/x/loop/backing_file|dev/a/b)",
+    ) {
+        let mut tree = gpuio_host::Tree::default();
+        tree.put(path.as_ref(), gpuio_host::Entry::File(text.into_bytes()));
+        let once = pack::redact(&tree, &["abc".to_owned()], 3);
+        prop_assert!(pack::read(&pack::write(&once).unwrap()).is_ok() || path.starts_with("dev"));
+    }
+}
+
+/// Each kind as long as it may be, out of lines that are understood and of ones that are not: none
+/// takes the square of its length.
+#[test]
+fn the_longest_texts_end_soon() {
+    for (start, bytes) in TEXTS {
+        let kind = kind(start);
+        let text = String::from_utf8_lossy(bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let longest = lines.iter().max_by_key(|line| line.len()).unwrap();
+        for piece in
+            [&*text, &format!("{longest}\n"), longest, "+-", "<a ", "\t", "[0]", "=\"&amp;"]
+        {
+            let whole = piece.repeat(kind.most_bytes / piece.len());
+            let start = Instant::now();
+            errors_have_their_place(kind, &whole).unwrap();
+            let spent = start.elapsed();
+            assert!(spent < Duration::from_secs(30), "{}: {spent:?} of {piece:?}", kind.command);
+            let _ = kind_of(&whole);
+        }
+    }
+}
+
+#[test]
+fn a_line_of_100_mb_is_refused_at_once() {
+    let line = "x".repeat(100 << 20);
+    for kind in &KINDS {
+        let start = Instant::now();
+        let error = add(kind, &line, &mut Captured::default()).unwrap_err();
+        assert_eq!((error.line, error.column), (1, 1));
+        assert!(start.elapsed() < Duration::from_secs(1), "{}", kind.command);
+    }
+}

@@ -1,0 +1,76 @@
+//! What colours and lines mean, and the notes.
+
+use super::draw::{Draw, width};
+use super::style::of_class;
+use super::{CELL, EDGE};
+use crate::{Class, Topology};
+
+/// Width that the longest line of the legend needs.
+pub(super) const LEAST_WIDTH: u32 = 760;
+
+/// Height of a line.
+const LINE: u32 = 18;
+
+/// Draws below `top`; where it ends.
+pub(super) fn draw(topology: &Topology, top: u32, wide: u32, draw: &mut Draw) -> u32 {
+    let mut y = top;
+    let mut cell = |style: &str, name: &str, meaning: &str| {
+        draw.rect(style, (EDGE, y - 11), (CELL - 2, 15), 2);
+        draw.text("gt-in", (EDGE + CELL / 2 - 1, y), name);
+        draw.text("gt-small gt-soft", (EDGE + CELL + 6, y), meaning);
+        y += LINE;
+    };
+    for class in Class::ALL {
+        cell(of_class(class), class.name(), class.meaning());
+    }
+    cell("gt-nv", "NV#", "that many NVLinks, which go before PCIe");
+    cell("gt-none", "?", "not known");
+    let lines = y;
+    marks(wide / 2, top, draw);
+    notes(topology, lines + LINE / 2, wide, draw)
+}
+
+/// The legend's right half: kinds of devices, and links.
+fn marks(left: u32, top: u32, draw: &mut Draw) {
+    let mut y = top;
+    for (style, words) in [("gt-gpu", "GPU"), ("gt-nic", "network card"), ("gt-drive", "drive")] {
+        draw.rect(style, (left, y - 11), (CELL - 2, 15), 4);
+        draw.text("gt-small gt-soft", (left + CELL + 6, y), words);
+        y += LINE;
+    }
+    for (style, words) in [
+        ("", "link, with its speed as it is now where that is told"),
+        ("gt-slow", "slower or narrower than both ends could (idle devices may)"),
+        ("gt-port", "the device could do more in a better place"),
+    ] {
+        draw.elbow(style, (left, y - 4), left, (left + CELL - 2, y - 4));
+        draw.text("gt-small gt-soft", (left + CELL + 6, y), words);
+        y += LINE;
+    }
+}
+
+fn notes(topology: &Topology, top: u32, wide: u32, draw: &mut Draw) -> u32 {
+    let mut y = top;
+    for note in &topology.notes {
+        for line in wrapped(note, wide - 2 * EDGE) {
+            draw.text("gt-small gt-note", (EDGE, y), &line);
+            y += LINE - 4;
+        }
+    }
+    y
+}
+
+/// Words in lines that fit.
+fn wrapped(text: &str, place: u32) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line, 9) + width(word, 9) + 6 <= place => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(super::draw::fit(word, 9, place)),
+        }
+    }
+    lines
+}

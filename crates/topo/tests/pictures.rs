@@ -1,0 +1,229 @@
+//! The picture and hwloc's XML of each server.
+#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
+
+#[path = "../../host/tests/tree/mod.rs"]
+mod tree;
+
+use std::fmt::Write as _;
+
+use gpuio_capture::{Captured, KINDS, add};
+use gpuio_record::facts::{Fact, Machine, NvLinkEnd, NvLinkPeer};
+use gpuio_topo::{Topology, format};
+
+const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
+const TABLES: [&str; 5] = [
+    DGX_2,
+    include_str!("../../host/tests/fixtures/machines/dgx-a100.table"),
+    include_str!("../../host/tests/fixtures/machines/dgx-station.table"),
+    include_str!("../../host/tests/fixtures/machines/virtual.table"),
+    include_str!("../../host/tests/fixtures/machines/r7525.table"),
+];
+
+fn read(table: &str) -> Machine {
+    gpuio_host::machine::read(&tree::table::build(table).root())
+}
+
+/// A text of the picture and the place that it takes: left, right, line.
+#[derive(Debug, Clone)]
+struct Word {
+    text: String,
+    left: f64,
+    right: f64,
+    y: f64,
+    size: f64,
+}
+
+fn attribute(tag: &str, name: &str) -> Option<f64> {
+    let rest = &tag[tag.find(&format!(" {name}=\""))? + name.len() + 3..];
+    rest[..rest.find('"')?].parse().ok()
+}
+
+/// Every text, by the sizes that the style sheet gives.
+fn words(svg: &str) -> Vec<Word> {
+    let tags = svg.split("<text ").skip(1);
+    let word = |tag: &str| {
+        let tag = format!(" {tag}");
+        let text = tag[tag.find('>').unwrap() + 1..tag.find("</text>").unwrap()].to_owned();
+        let size = match &tag {
+            small if small.contains("gt-small") => 9.0,
+            inside if inside.contains("gt-in") => 10.0,
+            head if head.contains("gt-head") => 12.0,
+            _ => 11.0,
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a few letters")]
+        let wide = text.chars().count() as f64 * size * 0.6;
+        let x = attribute(&tag, "x").unwrap();
+        let middle = tag.contains("gt-mid") || tag.contains("gt-in");
+        let left = if middle { x - wide / 2.0 } else { x };
+        Word { text, left, right: left + wide, y: attribute(&tag, "y").unwrap(), size }
+    };
+    tags.map(word).collect()
+}
+
+fn no_text_overlaps(svg: &str) {
+    let words = words(svg);
+    let head = &svg[..svg.find('>').unwrap()];
+    let (width, height) = (attribute(head, "width").unwrap(), attribute(head, "height").unwrap());
+    for (at, one) in words.iter().enumerate() {
+        let inside = one.left >= 0.0 && one.right <= width && one.y < height;
+        assert!(inside, "{}: {one:?} of {width}", one.text);
+        for other in &words[at + 1..] {
+            let beside = one.right <= other.left + 0.5 || other.right <= one.left + 0.5;
+            let apart = (one.y - other.y).abs() >= one.size.min(other.size);
+            assert!(beside || apart, "{} and {}: {one:?} {other:?}", one.text, other.text);
+        }
+    }
+}
+
+#[test]
+fn pictures_of_servers_are_readable() {
+    for table in TABLES {
+        let topology = Topology::of(&read(table), &[]);
+        let svg = format::svg(&topology);
+        no_text_overlaps(&svg);
+        for device in &topology.devices {
+            assert!(svg.contains(&format!(">{}</text>", device.name)), "{}", device.name);
+        }
+        for tag in ["g", "svg", "style"] {
+            let opened =
+                svg.matches(&format!("<{tag}>")).count() + svg.matches(&format!("<{tag} ")).count();
+            assert_eq!(opened, svg.matches(&format!("</{tag}>")).count(), "{tag}");
+        }
+        assert!(!svg.contains("<script") && !svg.contains("http://www.w3.org/1999/xlink"));
+    }
+}
+
+#[test]
+fn a_cell_for_each_gpu_and_device() {
+    let topology = Topology::of(&read(DGX_2), &[]);
+    let svg = format::svg(&topology);
+    let cells = svg.matches("class=\"gt-in\"").count();
+    assert_eq!(cells, topology.devices.len() * 16 + 8, "devices by GPUs, and the legend");
+    assert!(
+        svg.contains("<title>nvme2n1 to GPU0: PXB, several")
+            || svg.contains("<title>GPU0 to nvme2n1: PXB, several")
+    );
+}
+
+#[test]
+fn slow_links_and_nvlinks_show() {
+    let mut machine = read(TABLES[2]);
+    let svg = format::svg(&Topology::of(&machine, &[]));
+    assert!(svg.contains(">of 8 GT/s x16</text>"));
+    let path = "gt-line gt-slow\" d=";
+    assert_eq!(svg.matches(path).count(), 3, "two GPUs and the legend");
+    for (gpu, other) in [(0, "0000:08:00.0"), (1, "0000:07:00.0")] {
+        machine.gpus[gpu].nvlinks = Fact::Known(vec![NvLinkPeer {
+            pci: Some(other.to_owned()),
+            kind: NvLinkEnd::Gpu,
+            links: 4,
+            version: None,
+            bytes_per_second: None,
+        }]);
+    }
+    let svg = format::svg(&Topology::of(&machine, &[]));
+    assert_eq!(svg.matches(">NV4</text>").count(), 2);
+}
+
+#[test]
+fn many_devices_and_odd_names_fit() {
+    let mut machine = read(DGX_2);
+    let drive = machine.block.iter().find(|one| one.facts.name == "nvme9n1").unwrap().clone();
+    for number in 10..64 {
+        let mut another = drive.clone();
+        another.facts.name = format!("nvme{number}n1");
+        machine.block.push(another);
+    }
+    machine.nics[0].rdma[0].name = "<&\"\u{1}a-name-that-is-much-longer-than-any-box".to_owned();
+    machine.mounts[1].mount.mount_point = "/x".repeat(500);
+    machine.block[0].facts.model = Some("a]]>b</title>".to_owned());
+    let svg = format::svg(&Topology::of(&machine, &[]));
+    no_text_overlaps(&svg);
+    assert!(!svg.contains("</title></title>") && !svg.contains('\u{1}'));
+    let empty = format::svg(&Topology::of(&Machine::default(), &[]));
+    assert!(empty.ends_with("</svg>\n"));
+}
+
+/// The picture in the documentation is the one that is drawn.
+#[test]
+fn the_documents_picture_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/topo-dgx-2.svg");
+    let svg = format::svg(&Topology::of(&read(DGX_2), &[]));
+    if std::env::var_os("UPDATE_PICTURE").is_some() {
+        std::fs::write(path, &svg).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap();
+    assert!(kept == svg, "run the test again with UPDATE_PICTURE=1");
+}
+
+/// Class, bridges, switches and the meeting place of each pair.
+fn routes(machine: &Machine) -> String {
+    let mut out = String::new();
+    for route in &Topology::of(machine, &[]).routes {
+        writeln!(
+            out,
+            "{} {} {:?} {:?} {:?} {:?}",
+            route.a, route.b, route.class, route.bridges, route.switches, route.meets
+        )
+        .unwrap();
+    }
+    out
+}
+
+#[test]
+fn our_xml_read_again_has_the_same_routes() {
+    for table in TABLES {
+        let machine = read(table);
+        let xml = format::hwloc_xml(&machine);
+        let mut back = Captured::default();
+        let kind = KINDS.iter().find(|kind| kind.command.starts_with("lstopo")).unwrap();
+        add(kind, &xml, &mut back).unwrap();
+        assert_eq!(routes(&machine), routes(&back.machine));
+        let nodes = |machine: &Machine| -> Vec<(u32, Option<Vec<u32>>)> {
+            machine.host.numa.nodes.iter().map(|node| (node.node, node.cpus.clone())).collect()
+        };
+        if !machine.host.numa.nodes.is_empty() {
+            assert_eq!(nodes(&machine), nodes(&back.machine));
+        }
+        let rate = |machine: &Machine, topology: &Topology| -> Vec<Option<u64>> {
+            let rates = topology.devices.iter().flat_map(|device| &device.pci).map(|pci| {
+                let one = machine.pci.iter().find(|one| one.address == *pci)?;
+                one.link_now.width.map(|_| 0).or(one.link_bytes_per_second.map(|_| 0))
+            });
+            rates.collect()
+        };
+        let topology = Topology::of(&machine, &[]);
+        assert_eq!(rate(&machine, &topology), rate(&back.machine, &topology));
+    }
+}
+
+/// hwloc itself takes the XML and shows each device; needs `lstopo-no-graphics` (package hwloc).
+#[test]
+#[ignore = "needs hwloc's lstopo-no-graphics"]
+fn hwloc_takes_our_xml() {
+    let dir = tempfile::tempdir().unwrap();
+    for table in TABLES {
+        let machine = read(table);
+        let file = dir.path().join("x.xml");
+        std::fs::write(&file, format::hwloc_xml(&machine)).unwrap();
+        let out = std::process::Command::new("lstopo-no-graphics")
+            .args(["-i", file.to_str().unwrap(), "--of", "console", "-v", "--whole-io"])
+            .env("HWLOC_XML_VERBOSE", "1")
+            .env("HWLOC_HIDE_ERRORS", "0")
+            .output()
+            .unwrap();
+        let (shown, said) = (
+            String::from_utf8_lossy(&out.stdout).into_owned(),
+            String::from_utf8_lossy(&out.stderr).into_owned(),
+        );
+        assert!(out.status.success() && said.is_empty(), "{said}");
+        let names =
+            machine.block.iter().filter(|one| !one.pci.is_empty() && one.made_of.is_empty());
+        for disk in names {
+            assert!(shown.contains(&format!("\"{}\"", disk.facts.name)), "{}", disk.facts.name);
+        }
+        for one in machine.pci.iter().filter(|one| one.secondary_bus.is_none()) {
+            assert!(shown.contains(&format!("busid={}", one.address)), "{}", one.address);
+        }
+    }
+}
