@@ -48,6 +48,8 @@ pub(crate) struct Graph<'m> {
     by_address: HashMap<&'m str, &'m PciFacts>,
     /// NUMA nodes of host bridges, by what hangs below them.
     nodes: HashMap<&'m str, u32>,
+    /// The machine's NUMA node where it has but one: firmware then names none at functions.
+    only: Option<u32>,
 }
 
 impl<'m> Graph<'m> {
@@ -55,7 +57,11 @@ impl<'m> Graph<'m> {
         let by_address = machine.pci.iter().map(|one| (one.address.as_str(), one)).collect();
         let nodes =
             machine.pci.iter().rev().filter_map(|one| one.host_bridge.as_deref().zip(one.node));
-        Graph { by_address, nodes: nodes.collect() }
+        let only = match machine.host.numa.nodes.as_slice() {
+            [only] => Some(only.node),
+            _ => None,
+        };
+        Graph { by_address, nodes: nodes.collect(), only }
     }
 
     pub(crate) fn function(&self, address: &str) -> Option<&'m PciFacts> {
@@ -85,11 +91,13 @@ impl<'m> Graph<'m> {
         Some(Way { steps, host_bridge })
     }
 
-    /// NUMA node of a function: its own, that of a bridge above, or that of its host bridge.
+    /// NUMA node of a function: its own, that of a bridge above, that of its host bridge, or the
+    /// only one that there is.
     pub(crate) fn node(&self, address: &str) -> Option<u32> {
         let way = self.way(address)?;
         let own = way.steps.iter().find_map(|step| step.facts.node);
-        own.or_else(|| self.nodes.get(way.host_bridge?).copied())
+        let bridges = || self.nodes.get(way.host_bridge?).copied();
+        own.or_else(bridges).or(self.only)
     }
 }
 
