@@ -17,9 +17,12 @@ use crate::outcome;
 use crate::output::{self, Sink};
 use crate::session::Session;
 use crate::ui::{Progress, terminal_width};
-use crate::verb::ab;
+use crate::verb::{ab, sweep};
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
+    if let Some(parent) = bench.with_parent {
+        sweep::die_with(parent)?;
+    }
     let permit = Permit {
         overwrite: bench.data.overwrite,
         devices: bench.data.destroy_data_on.clone(),
