@@ -45,7 +45,8 @@ enum Value {
 }
 
 /// Operators by how tightly they bind; those with a common beginning, longest first.
-const LEVELS: [&[&str]; 5] = [&["||"], &["&&"], &["==", "!=", "<=", ">=", "<", ">"], &["+"], &["*"]];
+const LEVELS: [&[&str]; 5] =
+    [&["||"], &["&&"], &["==", "!=", "<=", ">=", "<", ">"], &["+"], &["*"]];
 
 type Token = (usize, String);
 

@@ -77,13 +77,20 @@ impl Rule {
 mod tests {
     use super::*;
 
-    // scipy.stats.t.interval(0.95, n - 1, loc=mean(x), scale=sem(x)) of [10, 12, 11, 13, 9]:
-    // (9.036756838522439, 12.963243161477561).
+    // scipy.stats.t.interval(0.95, n - 1, loc=x.mean(), scale=scipy.stats.sem(x)), SciPy 1.
     #[test]
     fn the_interval_is_scipys() {
-        let found = interval(&[10.0, 12.0, 11.0, 13.0, 9.0]).unwrap();
-        assert!((found.mean - 11.0).abs() < 1e-12);
-        assert!((found.half - 1.963_243_161_477_561).abs() < 1e-9, "{found:?}");
+        for (values, low, high) in [
+            (&[10.0, 12.0, 11.0, 13.0, 9.0][..], 9.036_756_838_522_443, 12.963_243_161_477_557),
+            (&[812.5, 799.1, 805.7], 789.122_326_064_706_2, 822.411_007_268_627_4),
+            (&[1.0, 2.0], -4.853_102_368_087_347, 7.853_102_368_087_347),
+        ] {
+            let found = interval(values).unwrap();
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9 * b.abs();
+            assert!(near(found.mean - found.half, low), "{values:?}: {found:?}");
+            assert!(near(found.mean + found.half, high), "{values:?}: {found:?}");
+        }
+        assert_eq!(interval(&[1.0]), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_sweep::{Progress, Step, Tried, next, step};
-use gpuio_units::{format_duration_ns, human_ns, human_rate};
+use gpuio_units::{human_ns, human_rate};
 
 use crate::args::Sweep;
 use crate::failure::Failure;
@@ -44,6 +44,7 @@ pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
         eprintln!("{}", table::estimate(&asked));
     }
     let ended = drive(&asked, &mut folder, &stop, quiet)?;
+    folder.clear();
     let whole = ended == Why::Done;
     if whole && !keep {
         folder.remove_data();
@@ -90,8 +91,10 @@ fn drive(
                 })
             }
             Ended::Without(why) => {
-                folder.end(at, why.clone())?;
-                why
+                // All of it stands below the table.
+                let short = why.split(';').next().unwrap_or_default().to_owned();
+                folder.end(at, why)?;
+                short
             }
         };
         made += 1;
@@ -153,8 +156,11 @@ fn left(asked: &Asked, folder: &Folder, each: Duration) -> String {
             asked.rule.min.saturating_sub(runs).max(1)
         })
         .sum();
+    if owed == 0 {
+        return String::new();
+    }
     let ended = folder.sweep.points.iter().filter(|point| point.ended.is_some()).count();
     let all = folder.sweep.points.len();
-    let time = format_duration_ns(u64::from((each * owed).as_secs() as u32) * 1_000_000_000);
-    format!("   [{ended} of {all} points settled, at least {owed} runs and {time} to go]")
+    let time = table::long(each * owed);
+    format!("   [{ended} of {all} points settled; {owed} runs and {time} to go at least]")
 }

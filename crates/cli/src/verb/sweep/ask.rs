@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gpuio_spec::{JobSpec, Spec};
+use gpuio_spec::{JobSpec, Spec, Status};
 use gpuio_sweep::{Axis, Bound, Condition, Figure, PRESETS, Preset, Rule, Way, grid};
 use gpuio_units::{parse_duration_ns, parse_percent};
 
@@ -156,9 +156,8 @@ fn find(name: &str) -> Result<&'static Preset, Failure> {
 
 /// The preset's axes with those of the command line in their place or behind them.
 fn axes(vary: &Vary, preset: Option<&Preset>) -> Result<Vec<Axis>, Failure> {
-    let parse = |text: &str| {
-        Axis::parse(text).map_err(|error| Failure::Usage(format!("--vary: {error}")))
-    };
+    let parse =
+        |text: &str| Axis::parse(text).map_err(|error| Failure::Usage(format!("--vary: {error}")));
     let built_in = preset.map_or(&[][..], |preset| preset.axes);
     let mut axes = built_in.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
     let mut named: Vec<String> = Vec::new();
@@ -257,6 +256,11 @@ fn shared(bench: &Bench, keys: &[(String, String)]) -> Result<JobSpec, Failure> 
 /// Tries every value, so that an hour is not lost to a typing error.
 fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
     for axis in axes {
+        // `thread` is one that fio has and `threads` is meant.
+        if let Some(Status::NoEffect { why }) = gpuio_spec::find(&axis.key).map(|key| key.status) {
+            let key = &axis.key;
+            return Err(Failure::Usage(format!("--vary: '{key}' has no effect here: {why}")));
+        }
         for value in &axis.values {
             let (key, value) = keyed(&axis.key, value);
             let mut job = job.clone();

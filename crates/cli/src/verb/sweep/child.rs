@@ -46,9 +46,8 @@ pub(super) fn run(
     log: &Path,
     stop: &AtomicBool,
 ) -> Result<Ended, Failure> {
-    let could = |what: &'static str| {
-        move |error: std::io::Error| Failure::Ran(format!("{what}: {error}"))
-    };
+    let could =
+        |what: &'static str| move |error: std::io::Error| Failure::Ran(format!("{what}: {error}"));
     if draft.exists() {
         std::fs::remove_file(draft).map_err(could("the record of a dropped run"))?;
     }

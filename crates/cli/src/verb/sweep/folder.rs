@@ -30,7 +30,8 @@ const RUNNING: &str = ".running";
 const BUDGET: &str = "budget";
 const SETTLED: &str = "settled";
 
-/// The figures of a finished run, reads and writes together.
+/// The figures of a finished run, reads and writes together; no latency is a number where nothing
+/// landed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) bytes_per_s: f64,
@@ -191,7 +192,7 @@ impl Folder {
     }
 
     /// Removes what a run left that was not finished.
-    fn clear(&self) {
+    pub(super) fn clear(&self) {
         for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(RUNNING.as_bytes()) {
                 // A file that stays is replaced by the next run.
@@ -298,10 +299,8 @@ fn begin(path: &Path, asked: &Asked) -> Result<Sweep, Failure> {
 }
 
 fn axes(asked: &Asked) -> Vec<SweepAxis> {
-    let axis = |axis: &gpuio_sweep::Axis| SweepAxis {
-        key: axis.key.clone(),
-        values: axis.values.clone(),
-    };
+    let axis =
+        |axis: &gpuio_sweep::Axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() };
     asked.axes.iter().map(axis).collect()
 }
 
@@ -363,7 +362,8 @@ fn figures(record: &Record) -> Run {
     #[expect(clippy::cast_precision_loss, reason = "no latency reaches 2^53 ns")]
     let slower = |of: fn(&gpuio_record::Latency) -> u64| -> f64 {
         let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
-        ways.filter_map(|way| way.latency.as_ref()).map(|l| of(l) as f64).fold(0.0, f64::max)
+        let all = ways.filter_map(|way| way.latency.as_ref()).map(|latency| of(latency) as f64);
+        all.reduce(f64::max).unwrap_or(f64::NAN)
     };
     let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
     Run {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gpuio_record::SweepAxis;
 use gpuio_sweep::{Progress, interval, next};
-use gpuio_units::{format_duration_ns, human_count, human_ns, human_rate};
+use gpuio_units::{human_count, human_ns, human_rate};
 
 use super::Why;
 use super::ask::Asked;
@@ -19,19 +19,19 @@ pub(super) fn place(axes: &[SweepAxis], at: &[String]) -> String {
 
 /// How long it will take, as far as that is known before.
 pub(super) fn estimate(asked: &Asked) -> String {
-    let runs = if asked.rule.min == asked.rule.max {
+    let runs = if asked.rule.max == 1 {
+        "1 run".to_owned()
+    } else if asked.rule.min == asked.rule.max {
         format!("{} runs", asked.rule.min)
     } else {
         format!("{} to {} runs", asked.rule.min, asked.rule.max)
     };
     let Some(each) = asked.each else {
-        return format!("{} points, {runs} each; how long a run takes is not known", points(asked));
+        let count = asked.points.len();
+        return format!("{count} points, {runs} each; how long a run takes is not known");
     };
     let each = each + asked.cool_down;
-    let words = |times: u64| {
-        let all = each.as_secs_f64() * f64::from(u32::try_from(times).unwrap_or(u32::MAX));
-        format_duration_ns(Duration::from_secs_f64(all.ceil()).as_secs() * 1_000_000_000)
-    };
+    let words = |times: u64| long(each.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)));
     if asked.search.is_some() {
         return format!("a search, {runs} of about {} for each load", words(1));
     }
@@ -44,8 +44,14 @@ pub(super) fn estimate(asked: &Asked) -> String {
     format!("{count} points, {runs} each: about {time}, and the making of data sets")
 }
 
-fn points(asked: &Asked) -> usize {
-    asked.points.len()
+/// A time as people say it: `48s`, `7m 42s`, `3h 5m`; seconds are rounded up.
+pub(super) fn long(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+        (hours, minutes, _) => format!("{hours}h {minutes}m"),
+    }
 }
 
 /// Points in the order of the first round.
@@ -121,7 +127,8 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     if why != Why::Done {
         let _ = writeln!(text, "\nNot finished: the same command goes on where this one ended.");
     }
-    let _ = writeln!(text, "\nSweep: {name} (gpuio report {name}, gpuio compare {name} --axis KEY)");
+    let _ =
+        writeln!(text, "\nSweep: {name} (gpuio report {name}, gpuio compare {name} --axis KEY)");
     text
 }
 
@@ -204,4 +211,35 @@ fn aligned(rows: &[Vec<String>], left: usize) -> String {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_people_say_them() {
+        let said = |ms| long(Duration::from_millis(ms));
+        assert_eq!([said(0), said(200), said(462_000)], ["0s", "1s", "7m 42s"]);
+        assert_eq!(said(11_100_000), "3h 5m");
+    }
+
+    #[test]
+    fn medians() {
+        let run = |rate| Run {
+            bytes_per_s: rate,
+            iops: 0.0,
+            p50_ns: 0.0,
+            p99_ns: 0.0,
+            p99_9_ns: 0.0,
+            cores: 0.0,
+            of_ceiling: None,
+        };
+        let median = |rates: &[f64]| {
+            median_of(&rates.iter().copied().map(run).collect::<Vec<_>>(), |run| run.bytes_per_s)
+        };
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 9.0]), Some(3.0));
+        assert_eq!(median(&[4.0, 1.0]), Some(2.5));
+    }
 }
