@@ -12,9 +12,9 @@ pub struct Progress {
     pub ended: bool,
 }
 
-/// The point to run next: rounds go over all points that are owed runs before any gets another, and
-/// each round has an order of its own by `seed`, so that what drifts (heat, wear, other tenants) does
-/// not fall on one axis. `None` when none is owed.
+/// The point to run next: rounds go over all points that are owed runs before any gets another,
+/// and each round has an order of its own by `seed`, so that what drifts (heat, wear, other
+/// tenants) does not fall on one axis. `None` when none is owed.
 ///
 /// It depends on `points` and `seed` alone, so a sweep that died goes on as if it had not.
 #[must_use]

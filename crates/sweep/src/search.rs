@@ -70,8 +70,8 @@ pub enum Step {
     },
 }
 
-/// The next load between `from` and `to`: doubled until one fails, then halved between the highest that
-/// held below it and it, until they are neighbours or within 1 % of each other.
+/// The next load between `from` and `to`: doubled until one fails, then halved between the highest
+/// that held below it and it, until they are neighbours or within 1 % of each other.
 ///
 /// Latency is taken to rise with load; a load that holds above one that failed counts for nothing.
 #[must_use]

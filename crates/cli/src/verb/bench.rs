@@ -20,9 +20,7 @@ use crate::ui::{Progress, terminal_width};
 use crate::verb::{ab, sweep};
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
-    if let Some(parent) = bench.with_parent {
-        sweep::die_with(parent)?;
-    }
+    sweep::die_with_parent()?;
     let permit = Permit {
         overwrite: bench.data.overwrite,
         devices: bench.data.destroy_data_on.clone(),

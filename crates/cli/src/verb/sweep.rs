@@ -1,8 +1,10 @@
-//! `gpuio sweep`: many runs over the values of some keys, as one that can be stopped and gone on with.
+//! `gpuio sweep`: many runs over the values of some keys, as one that can be stopped and gone on
+//! with.
 //!
-//! Each run is `gpuio bench` in a process of its own. NVIDIA's library can end the process that it is
-//! in; contexts, allocators and its configuration would carry over from point to point; and what a
-//! record gives as its command can be run by hand. It costs the start of a process (docs/sweep.md).
+//! Each run is `gpuio bench` in a process of its own. NVIDIA's library can end the process that it
+//! is in; contexts, allocators and its configuration would carry over from point to point; and what
+//! a record gives as its command can be run by hand. It costs the start of a process
+//! (docs/sweep.md).
 
 mod ask;
 mod child;
@@ -24,7 +26,7 @@ use ask::Asked;
 use child::Ended;
 use folder::Folder;
 
-pub(crate) use child::die_with;
+pub(crate) use child::die_with_parent;
 
 /// How often a wait looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);

@@ -26,20 +26,26 @@ pub(super) enum Ended {
     Stopped,
 }
 
-/// Makes the kernel kill this process when the sweep that started it is gone: a run that went on by
-/// itself would load the drives under the next one (prctl(2), PR_SET_PDEATHSIG).
-pub(crate) fn die_with(parent: i32) -> Result<(), Failure> {
+/// Names the sweep to the run that it starts. A flag would stand in the record's command, which
+/// then could not be run by hand.
+const PARENT: &str = "GPUIO_SWEEP_PID";
+
+/// In a run that a sweep started: makes the kernel kill this process when the sweep is gone, as a
+/// run that went on by itself would load the drives under the next one (prctl(2),
+/// PR_SET_PDEATHSIG).
+pub(crate) fn die_with_parent() -> Result<(), Failure> {
+    let Ok(parent) = std::env::var(PARENT) else { return Ok(()) };
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Failure::Ran(format!("PR_SET_PDEATHSIG: {error}")))?;
     // One that was gone before is not told of.
-    if getppid().map(Pid::as_raw_pid) == Some(parent) {
+    if getppid().map(|parent| Pid::as_raw(Some(parent)).to_string()) == Some(parent) {
         return Ok(());
     }
-    Err(Failure::Ran("the sweep that started this run is gone".to_owned()))
+    Err(Failure::Ran(format!("the sweep that started this run ({PARENT}) is gone")))
 }
 
-/// Runs these words of gpuio. The record will be in `draft`, what is said in `log`; nothing of either
-/// stays from a run before.
+/// Runs these words of gpuio. The record will be in `draft`, what is said in `log`; nothing of
+/// either stays from a run before.
 pub(super) fn run(
     words: &[String],
     draft: &Path,
@@ -54,8 +60,8 @@ pub(super) fn run(
     let program = std::env::current_exe().map_err(could("this program's own file"))?;
     let said = File::create(log).map_err(could("the file for what a run says"))?;
     let mut command = Command::new(program);
-    command.args(words).args(["--quiet", "--with-parent"]).arg(std::process::id().to_string());
-    command.arg("-o").arg(draft);
+    command.args(words).args(["--quiet", "-o"]).arg(draft);
+    command.env(PARENT, std::process::id().to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
     let child = command.spawn().map_err(could("gpuio bench could not be started"))?;
     let Some(status) = wait(child, stop).map_err(could("waiting for gpuio bench"))? else {

@@ -41,6 +41,8 @@ pub(super) struct Run {
     pub(super) p99_9_ns: f64,
     pub(super) cores: f64,
     pub(super) of_ceiling: Option<f64>,
+    pub(super) software_gpu: bool,
+    pub(super) warned: bool,
 }
 
 /// A sweep on disk, held by a lock.
@@ -372,6 +374,8 @@ fn figures(record: &Record) -> Run {
         p50_ns: slower(|latency| latency.total.p50_ns),
         p99_ns: slower(|latency| latency.total.p99_ns),
         p99_9_ns: slower(|latency| latency.total.p99_9_ns),
+        software_gpu: record.plan.software_gpu,
+        warned: !record.warnings.is_empty(),
         cores: record.jobs.iter().map(|job| job.cpu.cores_busy).sum(),
         of_ceiling: ways
             .filter_map(|way| way.of_ceiling.as_ref())

@@ -123,6 +123,14 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     if !notes.is_empty() {
         let _ = write!(text, "\n{notes}");
     }
+    let all = folder.runs.iter().flatten().count();
+    let warned = folder.runs.iter().flatten().filter(|run| run.warned).count();
+    if warned > 0 {
+        let _ = writeln!(text, "\nWarnings in {warned} of {all} runs: gpuio report says which.");
+    }
+    if folder.runs.iter().flatten().any(|run| run.software_gpu) {
+        let _ = writeln!(text, "\nThe GPU was gpuio's software GPU: no figures of a real one.");
+    }
     let name = folder.path.display();
     if why != Why::Done {
         let _ = writeln!(text, "\nNot finished: the same command goes on where this one ended.");
@@ -234,6 +242,8 @@ mod tests {
             p99_9_ns: 0.0,
             cores: 0.0,
             of_ceiling: None,
+            software_gpu: false,
+            warned: false,
         };
         let median = |rates: &[f64]| {
             median_of(&rates.iter().copied().map(run).collect::<Vec<_>>(), |run| run.bytes_per_s)
