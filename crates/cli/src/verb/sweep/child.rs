@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use gpuio_record::{EndedHow, Record};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 
+use super::folder::errors_of;
 use crate::failure::Failure;
 use crate::records;
 
@@ -106,10 +107,8 @@ fn judge(status: ExitStatus, record: Option<Record>, log: &Path) -> Ended {
     match (status.code(), record) {
         (Some(0), Some(record)) => Ended::Finished(Box::new(record), None),
         (Some(1), Some(record)) if record.ended == EndedHow::Complete => {
-            let error = record.error.clone().unwrap_or_else(|| {
-                "I/Os failed or bytes were wrong; gpuio show RECORD says which".to_owned()
-            });
-            Ended::Finished(Box::new(record), Some(format!("failed: {error}")))
+            let error = errors_of(&record);
+            Ended::Finished(Box::new(record), error)
         }
         (Some(2), _) => Ended::Without(format!("refused: {}", words())),
         (Some(3), _) => Ended::Without(format!("not available here: {}", words())),

@@ -10,8 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use gpuio_record::{
-    DirectionResult, EndedHow, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint,
-    Tool,
+    DirectionResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool,
 };
 use rustix::fs::{FlockOperation, flock};
 
@@ -26,9 +25,6 @@ const BASE: &str = "base.txt";
 const LOCK: &str = ".lock";
 /// How names of files of the run under way begin.
 const RUNNING: &str = ".running";
-/// How a reason begins that holds only for one start of the program.
-const BUDGET: &str = "budget";
-const SETTLED: &str = "settled";
 
 /// The figures of a finished run, reads and writes together; no latency is a number where nothing
 /// landed.
@@ -146,7 +142,7 @@ impl Folder {
         let budget = asked.budget.unwrap_or_default();
         for point in self.sweep.points.iter_mut().filter(|point| point.ended.is_none()) {
             let runs = point.records.len();
-            point.ended = Some(format!("{BUDGET} of {budget:?} spent after {runs} runs"));
+            point.ended = Some(format!("budget of {budget:?} spent after {runs} runs"));
         }
         self.save()
     }
@@ -208,9 +204,8 @@ impl Folder {
     fn take_in(&mut self, asked: &Asked) -> Result<(), Failure> {
         for at in 0..self.sweep.points.len() {
             let named = std::mem::take(&mut self.sweep.points[at].records);
-            let kept = self.sweep.points[at].ended.take();
-            let passing = |why: &String| why.starts_with(BUDGET) || why.starts_with(SETTLED);
-            let kept = kept.filter(|why| !passing(why));
+            // What a machine lacked it may have now, and a budget was of one start.
+            self.sweep.points[at].ended = None;
             for run in 0.. {
                 let file = self.file(at, run);
                 if !self.path.join(&file).is_file() {
@@ -224,12 +219,8 @@ impl Folder {
                     break;
                 }
                 let record = records::record(&self.path.join(&file))?;
-                let bad = run >= named.len() && has_errors(&record);
-                let error = bad.then(|| "failed: I/Os failed or bytes were wrong".to_owned());
+                let error = errors_of(&record);
                 self.count(at, file, &record, error, asked);
-            }
-            if kept.is_some() {
-                self.sweep.points[at].ended = kept;
             }
         }
         self.save()
@@ -352,9 +343,12 @@ fn read(path: &Path, asked: &Asked) -> Result<Sweep, Failure> {
     )))
 }
 
-fn has_errors(record: &Record) -> bool {
-    crate::outcome::exit_code(record) != std::process::ExitCode::SUCCESS
-        || record.ended != EndedHow::Complete
+/// What went wrong in a run that went to its end, and ends its point.
+pub(super) fn errors_of(record: &Record) -> Option<String> {
+    let fine = crate::outcome::exit_code(record) == std::process::ExitCode::SUCCESS;
+    let words = || "I/Os failed or bytes were wrong; gpuio show RECORD says which".to_owned();
+    let error = || format!("failed: {}", record.error.clone().unwrap_or_else(words));
+    if fine { None } else { Some(error()) }
 }
 
 fn figures(record: &Record) -> Run {
