@@ -64,11 +64,11 @@ impl Rule {
             )),
             _ if runs < self.max => None,
             Some(share) => Some(format!(
-                "settled: {runs} runs are the most; the interval is ±{:.2} %, not ±{:.2} %",
+                "not settled: {runs} runs are the most; the interval is ±{:.2} %, not ±{:.2} %",
                 share * 100.0,
                 wanted * 100.0
             )),
-            None => Some(format!("settled: {runs} runs are the most; they give no interval")),
+            None => Some(format!("not settled: {runs} runs are the most; they give no interval")),
         }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
         let close = rule.settled(&[100.0, 100.1, 100.0]).unwrap();
         assert!(close.contains("±0.14 % after 3 runs"), "{close}");
         let wide = rule.settled(&[100.0, 120.0, 90.0, 130.0]).unwrap();
-        assert!(wide.contains("are the most"), "{wide}");
+        assert!(wide.starts_with("not settled: 4 runs are the most"), "{wide}");
         let fixed = Rule { min: 3, max: 3, confidence: None };
         assert_eq!(fixed.settled(&[1.0, 1.0]), None);
         assert!(fixed.settled(&[1.0, 1.0, 1.0]).is_some());

@@ -164,5 +164,5 @@ fn left(asked: &Asked, folder: &Folder, each: Duration) -> String {
     let ended = folder.sweep.points.iter().filter(|point| point.ended.is_some()).count();
     let all = folder.sweep.points.len();
     let time = table::long(each * owed);
-    format!("   [{ended} of {all} points settled; {owed} runs and {time} to go at least]")
+    format!("   [{ended} of {all} points done; at least {owed} more and {time}]")
 }
