@@ -5,6 +5,7 @@
 
 mod machine;
 mod results;
+mod sweep;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use results::{Compare, Report, Show};
+pub(crate) use sweep::{Sweep, Vary};
 
 /// Storage-to-GPU load generator: every number with its evidence.
 #[derive(Debug, Parser)]
@@ -54,6 +56,11 @@ pub(crate) enum Verb {
     Plan(Plan),
     /// Print a saved record again, or the journal of a run that died.
     Show(Show),
+    /// Run a load over the values of some keys, in shuffled rounds, until each point is settled.
+    ///
+    /// Results are in a folder, a record per run; the same command goes on where it was left.
+    /// Points are run by gpuio bench, whose flags say what all share (docs/sweep.md).
+    Sweep(Box<Sweep>),
     /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
     ///
     /// Prints the PCIe tree with each link's speed, the distance between any two devices, and what

@@ -74,6 +74,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Report(report) => verb::report::run(&report),
         Verb::Plan(plan) => verb::plan::run(&plan),
         Verb::Show(show) => verb::show::run(&show),
+        Verb::Sweep(sweep) => verb::sweep::run(*sweep),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),

@@ -17,9 +17,10 @@ use crate::outcome;
 use crate::output::{self, Sink};
 use crate::session::Session;
 use crate::ui::{Progress, terminal_width};
-use crate::verb::ab;
+use crate::verb::{ab, sweep};
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
+    sweep::die_with_parent()?;
     let permit = Permit {
         overwrite: bench.data.overwrite,
         devices: bench.data.destroy_data_on.clone(),

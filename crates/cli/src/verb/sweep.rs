@@ -1,0 +1,168 @@
+//! `gpuio sweep`: many runs over the values of some keys, as one that can be stopped and gone on
+//! with.
+//!
+//! Each run is `gpuio bench` in a process of its own. NVIDIA's library can end the process that it
+//! is in; contexts, allocators and its configuration would carry over from point to point; and what
+//! a record gives as its command can be run by hand. It costs the start of a process
+//! (docs/sweep.md).
+
+mod ask;
+mod child;
+mod folder;
+mod table;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gpuio_sweep::{Progress, Step, Tried, next, step};
+use gpuio_units::{human_ns, human_rate};
+
+use crate::args::Sweep;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output;
+use ask::Asked;
+use child::Ended;
+use folder::Folder;
+
+pub(crate) use child::die_with_parent;
+
+/// How often a wait looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
+    let quiet = sweep.vary.quiet;
+    let dry_run = sweep.vary.dry_run;
+    let keep = sweep.data.keep;
+    let asked = ask::ask(sweep)?;
+    if dry_run {
+        output::put(&table::dry_run(&asked))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stop = interrupt::flag();
+    let mut folder = Folder::open(&asked)?;
+    if !quiet {
+        eprintln!("{}", table::estimate(&asked));
+    }
+    let ended = drive(&asked, &mut folder, &stop, quiet)?;
+    folder.clear();
+    let whole = ended == Why::Done;
+    if whole && !keep {
+        folder.remove_data();
+    }
+    output::put(&table::results(&asked, &folder, ended))?;
+    let failed = folder.any_failed() || ended == Why::Interrupted || folder.is_empty();
+    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Why no more runs are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Done,
+    Budget,
+    Interrupted,
+}
+
+fn drive(
+    asked: &Asked,
+    folder: &mut Folder,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<Why, Failure> {
+    let began = Instant::now();
+    let mut made = 0_u32;
+    while let Some(at) = choose(asked, folder)? {
+        if asked.budget.is_some_and(|budget| began.elapsed() >= budget) {
+            folder.budget_is_spent(asked)?;
+            return Ok(Why::Budget);
+        }
+        if made > 0 {
+            wait(asked.cool_down, stop);
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Why::Interrupted);
+        }
+        let words = asked.words_of(&folder.sweep.points[at].at);
+        let told = match child::run(&words, &folder.draft(), &folder.log(), stop)? {
+            Ended::Stopped => return Ok(Why::Interrupted),
+            Ended::Finished(record, error) => {
+                folder.keep(at, &record, error, asked)?;
+                folder.runs[at].last().map_or_else(String::new, |run| {
+                    format!("{}, p99 {}", human_rate(run.bytes_per_s), human_ns(run.p99_ns))
+                })
+            }
+            Ended::Without(why) => {
+                // All of it stands below the table.
+                let short = why.split(';').next().unwrap_or_default().to_owned();
+                folder.end(at, why)?;
+                short
+            }
+        };
+        made += 1;
+        if !quiet {
+            let left = left(asked, folder, began.elapsed() / made);
+            let place = table::place(&folder.sweep.axes, &folder.sweep.points[at].at);
+            eprintln!("{place}: {told}{left}");
+        }
+    }
+    Ok(Why::Done)
+}
+
+/// The point to run now; a search makes it when it comes to it.
+fn choose(asked: &Asked, folder: &mut Folder) -> Result<Option<usize>, Failure> {
+    let Some(search) = &asked.search else {
+        let points = folder.sweep.points.iter();
+        let stand = |point: &gpuio_record::SweepPoint| Progress {
+            runs: u32::try_from(point.records.len()).unwrap_or(u32::MAX),
+            ended: point.ended.is_some(),
+        };
+        return Ok(next(&points.map(stand).collect::<Vec<_>>(), asked.order_seed));
+    };
+    let mut tried = Vec::new();
+    for (at, point) in folder.sweep.points.iter().enumerate() {
+        if point.ended.is_none() {
+            return Ok(Some(at));
+        }
+        let load = point.at.first().and_then(|value| value.parse().ok()).unwrap_or(0);
+        // Without a result nothing is known of what is above it.
+        let held = table::median_of(&folder.runs[at], |run| search.latency(run))
+            .is_some_and(|latency| latency <= search.bound_ns());
+        tried.push(Tried { load, held });
+    }
+    match step(&tried, search.from, search.to) {
+        Step::Done { .. } => Ok(None),
+        Step::Try(load) => folder.insert(load).map(Some),
+    }
+}
+
+fn wait(time: Duration, stop: &AtomicBool) {
+    let began = Instant::now();
+    while began.elapsed() < time && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK.min(time.saturating_sub(began.elapsed())));
+    }
+}
+
+/// How much there is still to do, from what runs took.
+fn left(asked: &Asked, folder: &Folder, each: Duration) -> String {
+    if asked.search.is_some() {
+        return String::new();
+    }
+    let owed: u32 = folder
+        .sweep
+        .points
+        .iter()
+        .filter(|point| point.ended.is_none())
+        .map(|point| {
+            let runs = u32::try_from(point.records.len()).unwrap_or(u32::MAX);
+            asked.rule.min.saturating_sub(runs).max(1)
+        })
+        .sum();
+    if owed == 0 {
+        return String::new();
+    }
+    let ended = folder.sweep.points.iter().filter(|point| point.ended.is_some()).count();
+    let all = folder.sweep.points.len();
+    let time = table::long(each * owed);
+    format!("   [{ended} of {all} points done; at least {owed} more and {time}]")
+}

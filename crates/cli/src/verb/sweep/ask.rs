@@ -1,0 +1,361 @@
+//! From flags to points and to the words that run one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gpuio_spec::{JobSpec, Spec, Status};
+use gpuio_sweep::{Axis, Bound, Condition, Figure, PRESETS, Preset, Rule, Way, grid};
+use gpuio_units::{parse_duration_ns, parse_percent};
+
+use super::folder::Run;
+use crate::args::{Bench, Sweep, Vary};
+use crate::failure::Failure;
+use crate::verb::bench;
+
+/// The axis whose values are directories, files or devices.
+const TARGET: &str = "target";
+/// Bytes per thread where nobody says: enough not to fit a drive's cache, little enough to make.
+const SIZE: &str = "128M";
+/// Loads of a search, and the range of the one that nobody names.
+const OVER: [&str; 3] = ["depth", "threads", "rate_iops"];
+
+/// A sweep, resolved.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) name: String,
+    pub(super) folder: PathBuf,
+    pub(super) axes: Vec<Axis>,
+    pub(super) points: Vec<Vec<String>>,
+    /// Words behind `gpuio bench` that all points share.
+    pub(super) base: Vec<String>,
+    /// The job file's text.
+    pub(super) job_file: Option<Vec<u8>>,
+    pub(super) search: Option<Search>,
+    pub(super) rule: Rule,
+    pub(super) order_seed: u64,
+    pub(super) budget: Option<Duration>,
+    pub(super) cool_down: Duration,
+    /// Runtime and ramp of a run that is bounded by time.
+    pub(super) each: Option<Duration>,
+    /// Whether the data set is in the sweep's folder.
+    pub(super) own_data: bool,
+}
+
+/// A search for the highest load.
+#[derive(Debug)]
+pub(super) struct Search {
+    pub(super) bound: Bound,
+    pub(super) words: String,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+impl Search {
+    pub(super) fn latency(&self, run: &Run) -> f64 {
+        match self.bound.figure {
+            Figure::P50 => run.p50_ns,
+            Figure::P99 => run.p99_ns,
+            Figure::P999 => run.p99_9_ns,
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "nobody bounds a latency at 2^53 ns")]
+    pub(super) fn bound_ns(&self) -> f64 {
+        self.bound.ns as f64
+    }
+}
+
+impl Asked {
+    /// The words behind `gpuio` that run this point.
+    pub(super) fn words_of(&self, at: &[String]) -> Vec<String> {
+        let mut words = vec!["bench".to_owned()];
+        words.extend(self.base.iter().cloned());
+        for (axis, value) in self.axes.iter().zip(at) {
+            let (key, value) = keyed(&axis.key, value);
+            words.extend(["--set".to_owned(), format!("{key}={value}")]);
+        }
+        words
+    }
+}
+
+pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
+    let Sweep { job_file, vary, load, machine, cufile, data } = sweep;
+    let bench = Bench { job_file, load, machine, cufile, data, ..Bench::default() };
+    let preset = vary.preset.as_deref().map(find).transpose()?;
+    let search = vary.latency_target.as_deref().map(|words| search(words, &vary)).transpose()?;
+    let axes = match &search {
+        Some((axis, _)) => vec![axis.clone()],
+        None => axes(&vary, preset)?,
+    };
+    let name = preset.map_or("sweep", |preset| preset.name).to_owned();
+    let folder = vary.output.clone().unwrap_or_else(|| match preset {
+        Some(preset) => PathBuf::from(format!("gpuio-sweep-{}", preset.name)),
+        None => PathBuf::from("gpuio-sweep"),
+    });
+    let mut keys = keys(&bench, preset, &axes);
+    let job = shared(&bench, &keys)?;
+    check_values(&job, &axes)?;
+    let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
+    let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
+    if !placed {
+        also("directory", folder.join("data").display().to_string());
+    }
+    if job.size.is_none() && job.filenames.is_none() && !has(&axes, &["size", "filename", TARGET]) {
+        also("size", SIZE.to_owned());
+    }
+    also("keep", "1".to_owned());
+    let condition = vary.r#where.as_deref().map(Condition::parse).transpose().map_err(wrong)?;
+    let way = if vary.one_at_a_time { Way::OneAtATime } else { Way::Full };
+    let points = match &search {
+        Some(_) => Vec::new(),
+        None => grid(&axes, way, condition.as_ref(), &keys).map_err(wrong)?,
+    };
+    if points.is_empty() && search.is_none() {
+        return Err(Failure::Usage("--where: it leaves no point".to_owned()));
+    }
+    let job_file = bench.job_file.as_deref().map(text).transpose()?;
+    let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
+    Ok(Asked {
+        base: base(&bench, &keys, &folder),
+        own_data: !placed,
+        job_file,
+        search: search.map(|(_, search)| search),
+        rule: rule(&vary, preset)?,
+        order_seed: vary.order_seed,
+        budget: vary.budget.as_deref().map(|t| time("--budget", t)).transpose()?,
+        cool_down: vary
+            .cool_down
+            .as_deref()
+            .map_or(Ok(Duration::ZERO), |t| time("--cool-down", t))?,
+        each: job.loops.is_none().then(|| Duration::from_nanos(each)),
+        name,
+        folder,
+        axes,
+        points,
+    })
+}
+
+/// Keys that say where the data is.
+const PLACES: &[&str] = &["directory", "filename", "file", TARGET];
+
+fn has(axes: &[Axis], keys: &[&str]) -> bool {
+    axes.iter().any(|axis| keys.contains(&axis.key.as_str()))
+}
+
+fn wrong(error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(format!("--where: {error}"))
+}
+
+fn find(name: &str) -> Result<&'static Preset, Failure> {
+    gpuio_sweep::preset(name).ok_or_else(|| {
+        let known: Vec<String> =
+            PRESETS.iter().map(|row| format!("  {}: {}", row.name, row.summary)).collect();
+        Failure::Usage(format!("--preset {name}: presets are\n{}", known.join("\n")))
+    })
+}
+
+/// The preset's axes with those of the command line in their place or behind them.
+fn axes(vary: &Vary, preset: Option<&Preset>) -> Result<Vec<Axis>, Failure> {
+    let parse =
+        |text: &str| Axis::parse(text).map_err(|error| Failure::Usage(format!("--vary: {error}")));
+    let built_in = preset.map_or(&[][..], |preset| preset.axes);
+    let mut axes = built_in.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut named: Vec<String> = Vec::new();
+    for text in &vary.vary {
+        let axis = parse(text)?;
+        if named.contains(&axis.key) {
+            return Err(Failure::Usage(format!("--vary: {} is an axis already", axis.key)));
+        }
+        named.push(axis.key.clone());
+        match axes.iter_mut().find(|other| other.key == axis.key) {
+            Some(other) => *other = axis,
+            None => axes.push(axis),
+        }
+    }
+    for (key, why) in preset.map_or(&[][..], |preset| preset.needs) {
+        if !has(&axes, &[key]) {
+            let name = preset.map_or("", |preset| preset.name);
+            return Err(Failure::Usage(format!("--preset {name} needs {why}")));
+        }
+    }
+    if axes.is_empty() {
+        return Err(Failure::Usage(
+            "nothing is varied; say --vary KEY=VALUES, --preset NAME or --latency-target p99=TIME"
+                .to_owned(),
+        ));
+    }
+    Ok(axes)
+}
+
+fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
+    let wrong = |error: String| Failure::Usage(format!("--latency-target: {error}"));
+    let bound = Bound::parse(words).map_err(|error| wrong(error.to_string()))?;
+    let over = vary.over.as_deref().unwrap_or("depth=1..256");
+    let form = || {
+        let known = OVER.join(", ");
+        wrong(format!("--over {over}: write KEY=FROM..TO with a key of {known}"))
+    };
+    let (key, range) = over.split_once('=').ok_or_else(form)?;
+    let key = key.replace('-', "_");
+    let (from, to) = range.split_once("..").ok_or_else(form)?;
+    let number = |text: &str| gpuio_units::parse_bytes(text).ok().filter(|number| *number > 0);
+    let (from, to) = number(from).zip(number(to)).ok_or_else(form)?;
+    if from > to || !OVER.contains(&key.as_str()) {
+        return Err(form());
+    }
+    let words = format!("{words} over {key}={from}..{to}");
+    let axis = Axis { key, values: vec![from.to_string()] };
+    Ok((axis, Search { bound, words, from, to }))
+}
+
+/// Keys and values that all points share: the preset's, then the flags', less those that vary.
+fn keys(bench: &Bench, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, String)> {
+    let flags = bench.keys().into_iter().map(|(key, value, _)| (key.to_owned(), value));
+    let sets = bench.data.set.iter().map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key.trim().replace('-', "_"), value.trim().to_owned())
+    });
+    let mut own: Vec<(String, String)> = flags.chain(sets).collect();
+    own.retain(|(key, _)| key != "keep");
+    let built_in = preset.map_or(&[][..], |preset| preset.keys);
+    let unsaid = |(key, _): &&(&str, &str)| !own.iter().any(|(other, _)| other == key);
+    let mut all: Vec<(String, String)> = built_in
+        .iter()
+        .filter(unsaid)
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    all.extend(own);
+    all.retain(|(key, _)| !has(axes, &[key]));
+    all
+}
+
+/// The job that all points share.
+fn shared(bench: &Bench, keys: &[(String, String)]) -> Result<JobSpec, Failure> {
+    let spec = match &bench.job_file {
+        Some(path) => bench::read_jobs(path)?,
+        None => Spec { name: None, jobs: vec![JobSpec::new("job")] },
+    };
+    let [job] = spec.jobs.as_slice() else {
+        let jobs = spec.jobs.len();
+        return Err(Failure::Usage(format!(
+            "the job file has {jobs} jobs; a sweep is of one job, whose keys it varies"
+        )));
+    };
+    let mut job = job.clone();
+    for (key, value) in keys {
+        bench::set(&mut job, key, value, "--set")?;
+    }
+    if job.paths.as_ref().is_some_and(|paths| paths.len() > 1) {
+        return Err(Failure::Usage(
+            "several paths are several jobs; say --vary path=A,B,… instead".to_owned(),
+        ));
+    }
+    Ok(job)
+}
+
+/// Tries every value, so that an hour is not lost to a typing error.
+fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
+    for axis in axes {
+        // `thread` is one that fio has and `threads` is meant.
+        if let Some(Status::NoEffect { why }) = gpuio_spec::find(&axis.key).map(|key| key.status) {
+            let key = &axis.key;
+            return Err(Failure::Usage(format!("--vary: '{key}' has no effect here: {why}")));
+        }
+        for value in &axis.values {
+            let (key, value) = keyed(&axis.key, value);
+            let mut job = job.clone();
+            bench::set(&mut job, &key, &value, "--vary")?;
+            let many = job.paths.as_ref().is_some_and(|paths| paths.len() > 1);
+            if many || job.paths.as_ref().is_some_and(|paths| paths.iter().any(|p| p == "all")) {
+                return Err(Failure::Usage(format!(
+                    "--vary: path={value} is several jobs; name each path as a value"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A value of an axis as key and value of a job.
+fn keyed(key: &str, value: &str) -> (String, String) {
+    if key != TARGET {
+        return (key.to_owned(), value.to_owned());
+    }
+    if Path::new(value).is_dir() {
+        return ("directory".to_owned(), value.to_owned());
+    }
+    ("filename".to_owned(), value.replace(':', "\\:"))
+}
+
+fn base(bench: &Bench, keys: &[(String, String)], folder: &Path) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    if bench.job_file.is_some() {
+        words.push(folder.join(super::folder::JOB_FILE).display().to_string());
+    }
+    let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+    for (key, value) in keys {
+        add("--set", if value.is_empty() { key.clone() } else { format!("{key}={value}") });
+    }
+    if let Some(library) = &bench.cufile.cufile_lib {
+        add("--cufile-lib", library.display().to_string());
+    }
+    for setting in &bench.cufile.cufile_set {
+        add("--cufile-set", setting.clone());
+    }
+    for device in &bench.data.destroy_data_on {
+        add("--destroy-data-on", device.display().to_string());
+    }
+    if bench.data.overwrite {
+        words.push("--overwrite".to_owned());
+    }
+    words
+}
+
+fn text(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+}
+
+fn time(flag: &str, text: &str) -> Result<Duration, Failure> {
+    let wrong = |error| Failure::Usage(format!("{flag} {text}: {error}"));
+    Ok(Duration::from_nanos(parse_duration_ns(text).map_err(wrong)?))
+}
+
+fn rule(vary: &Vary, preset: Option<&Preset>) -> Result<Rule, Failure> {
+    let confidence = match vary.confidence.as_deref() {
+        None => None,
+        Some(text) => {
+            let wrong = |error: String| Failure::Usage(format!("--confidence {text}: {error}"));
+            let percent = parse_percent(text).map_err(|error| wrong(error.to_string()))?;
+            if percent <= 0.0 {
+                return Err(wrong("an interval has a width above 0".to_owned()));
+            }
+            Some(percent / 100.0)
+        }
+    };
+    let (least, most) = match vary.repeats.as_deref() {
+        None if confidence.is_some() => (3, 10),
+        None => {
+            let repeats = preset.map_or(3, |preset| preset.repeats);
+            (repeats, repeats)
+        }
+        Some(text) => {
+            let number = |text: &str| text.parse::<u32>().ok().filter(|n| (1..=1000).contains(n));
+            let (least, most) = text.split_once("..").unwrap_or((text, text));
+            let both = number(least).zip(number(most)).filter(|(least, most)| least <= most);
+            both.ok_or_else(|| {
+                Failure::Usage(format!(
+                    "--repeats {text}: write N or MIN..MAX, from 1 to 1000, such as 3..10"
+                ))
+            })?
+        }
+    };
+    if least != most && confidence.is_none() {
+        return Err(Failure::Usage(
+            "--repeats: a range needs --confidence, which says when to stop: 2%".to_owned(),
+        ));
+    }
+    if confidence.is_some() && most < 2 {
+        return Err(Failure::Usage("--confidence: one run has no interval".to_owned()));
+    }
+    Ok(Rule { min: least, max: most, confidence })
+}

@@ -1,0 +1,120 @@
+//! One run: `gpuio bench` as a process that dies with this one.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gpuio_record::{EndedHow, Record};
+use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+
+use super::folder::errors_of;
+use crate::failure::Failure;
+use crate::records;
+
+/// A run that was told to end, and to remove nothing, has this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With a record of a whole run; what went wrong in it, where something did.
+    Finished(Box<Record>, Option<String>),
+    /// Without one, and why.
+    Without(String),
+    /// We stopped it.
+    Stopped,
+}
+
+/// Names the sweep to the run that it starts. A flag would stand in the record's command, which
+/// then could not be run by hand.
+const PARENT: &str = "GPUIO_SWEEP_PID";
+
+/// In a run that a sweep started: makes the kernel kill this process when the sweep is gone, as a
+/// run that went on by itself would load the drives under the next one (prctl(2),
+/// PR_SET_PDEATHSIG).
+pub(crate) fn die_with_parent() -> Result<(), Failure> {
+    let Ok(parent) = std::env::var(PARENT) else { return Ok(()) };
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Failure::Ran(format!("PR_SET_PDEATHSIG: {error}")))?;
+    // One that was gone before is not told of.
+    if getppid().map(|parent| Pid::as_raw(Some(parent)).to_string()) == Some(parent) {
+        return Ok(());
+    }
+    Err(Failure::Ran(format!("the sweep that started this run ({PARENT}) is gone")))
+}
+
+/// Runs these words of gpuio. The record will be in `draft`, what is said in `log`; nothing of
+/// either stays from a run before.
+pub(super) fn run(
+    words: &[String],
+    draft: &Path,
+    log: &Path,
+    stop: &AtomicBool,
+) -> Result<Ended, Failure> {
+    let could =
+        |what: &'static str| move |error: std::io::Error| Failure::Ran(format!("{what}: {error}"));
+    if draft.exists() {
+        std::fs::remove_file(draft).map_err(could("the record of a dropped run"))?;
+    }
+    let program = std::env::current_exe().map_err(could("this program's own file"))?;
+    let said = File::create(log).map_err(could("the file for what a run says"))?;
+    let mut command = Command::new(program);
+    command.args(words).args(["--quiet", "-o"]).arg(draft);
+    command.env(PARENT, std::process::id().to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+    let child = command.spawn().map_err(could("gpuio bench could not be started"))?;
+    let Some(status) = wait(child, stop).map_err(could("waiting for gpuio bench"))? else {
+        return Ok(Ended::Stopped);
+    };
+    let record = records::record(draft).ok();
+    // Ctrl-C at a terminal reaches both, and the run may have ended first.
+    if stop.load(Ordering::Relaxed)
+        && record.as_ref().is_none_or(|record| record.ended != EndedHow::Complete)
+    {
+        return Ok(Ended::Stopped);
+    }
+    Ok(judge(status, record, log))
+}
+
+/// Waits for its end; `None` where we stopped it.
+fn wait(mut child: Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
+    let mut told: Option<Instant> = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(if told.is_some() { None } else { Some(status) });
+        }
+        match told {
+            None if stop.load(Ordering::Relaxed) => {
+                told = Some(Instant::now());
+                // TERM: one that has had the terminal's Ctrl-C already ends at once.
+                let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+            }
+            Some(since) if since.elapsed() > PATIENCE => child.kill()?,
+            _ => {}
+        }
+        std::thread::sleep(super::LOOK);
+    }
+}
+
+fn judge(status: ExitStatus, record: Option<Record>, log: &Path) -> Ended {
+    let said = std::fs::read_to_string(log).unwrap_or_default();
+    let words = || {
+        let last = said.split("error: ").nth(1).map(str::trim).filter(|words| !words.is_empty());
+        last.map_or_else(|| format!("it ended with {status} and without a word"), str::to_owned)
+    };
+    match (status.code(), record) {
+        (Some(0), Some(record)) => Ended::Finished(Box::new(record), None),
+        (Some(1), Some(record)) if record.ended == EndedHow::Complete => {
+            let error = errors_of(&record);
+            Ended::Finished(Box::new(record), error)
+        }
+        (Some(2), _) => Ended::Without(format!("refused: {}", words())),
+        (Some(3), _) => Ended::Without(format!("not available here: {}", words())),
+        (_, Some(record)) if record.error.is_some() => {
+            Ended::Without(format!("failed: {}", record.error.unwrap_or_default()))
+        }
+        _ => Ended::Without(format!("failed: {}", words())),
+    }
+}

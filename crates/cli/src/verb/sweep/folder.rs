@@ -1,0 +1,379 @@
+//! The folder of a sweep: `sweep.json`, a record per finished run, and what tells one sweep from
+//! another.
+//!
+//! A run is finished when its record has its name, by one rename. `sweep.json` is replaced after
+//! that; a record that it does not name yet, because the process died between the two, is taken in
+//! at the next start. So no run is lost, and none is made twice.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use gpuio_record::{
+    DirectionResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool,
+};
+use rustix::fs::{FlockOperation, flock};
+
+use super::ask::Asked;
+use crate::failure::Failure;
+use crate::records;
+
+/// The job file that all points share, as it was at the start.
+pub(super) const JOB_FILE: &str = "base.ini";
+/// What all points share, a word a line.
+const BASE: &str = "base.txt";
+const LOCK: &str = ".lock";
+/// How names of files of the run under way begin.
+const RUNNING: &str = ".running";
+
+/// The figures of a finished run, reads and writes together; no latency is a number where nothing
+/// landed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) bytes_per_s: f64,
+    pub(super) iops: f64,
+    pub(super) p50_ns: f64,
+    pub(super) p99_ns: f64,
+    pub(super) p99_9_ns: f64,
+    pub(super) cores: f64,
+    pub(super) of_ceiling: Option<f64>,
+    pub(super) software_gpu: bool,
+    pub(super) warned: bool,
+}
+
+/// A sweep on disk, held by a lock.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) sweep: Sweep,
+    /// Of each point, its finished runs.
+    pub(super) runs: Vec<Vec<Run>>,
+    search: bool,
+    own_data: bool,
+    _lock: File,
+}
+
+impl Folder {
+    /// Opens or makes it.
+    pub(super) fn open(asked: &Asked) -> Result<Folder, Failure> {
+        let path = asked.folder.clone();
+        let name = path.display().to_string();
+        let could = |what: &str, error: std::io::Error| {
+            Failure::Usage(format!("-o {name}: {what}: {error}"))
+        };
+        std::fs::create_dir_all(&path).map_err(|error| could("the folder", error))?;
+        let there = path.join(SWEEP_FILE).is_file();
+        if !there && is_foreign(&path).map_err(|error| could("the folder", error))? {
+            return Err(Failure::Usage(format!(
+                "-o {name}: there are files and no {SWEEP_FILE}; name a new folder, or a sweep's"
+            )));
+        }
+        let lock = File::create(path.join(LOCK)).map_err(|error| could(LOCK, error))?;
+        if let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            return Err(Failure::Usage(format!(
+                "-o {name}: another sweep runs in this folder ({error}); wait for it, or name \
+                 another"
+            )));
+        }
+        let sweep = if there { read(&path, asked)? } else { begin(&path, asked)? };
+        let mut folder = Folder {
+            runs: vec![Vec::new(); sweep.points.len()],
+            path,
+            sweep,
+            search: asked.search.is_some(),
+            own_data: asked.own_data,
+            _lock: lock,
+        };
+        folder.clear();
+        folder.take_in(asked)?;
+        Ok(folder)
+    }
+
+    /// Where the run under way leaves its record.
+    pub(super) fn draft(&self) -> PathBuf {
+        self.path.join(format!("{RUNNING}.json"))
+    }
+
+    /// Where it leaves what it says.
+    pub(super) fn log(&self) -> PathBuf {
+        self.path.join(format!("{RUNNING}.log"))
+    }
+
+    /// Makes a finished run one of the point's.
+    pub(super) fn keep(
+        &mut self,
+        at: usize,
+        record: &Record,
+        error: Option<String>,
+        asked: &Asked,
+    ) -> Result<(), Failure> {
+        let file = self.file(at, self.runs[at].len());
+        // The run has synced it.
+        std::fs::rename(self.draft(), self.path.join(&file))
+            .and_then(|()| File::open(&self.path)?.sync_all())
+            .map_err(|error| Failure::Ran(format!("{file}: the record is not kept: {error}")))?;
+        self.count(at, file, record, error, asked);
+        self.save()
+    }
+
+    fn count(
+        &mut self,
+        at: usize,
+        file: String,
+        record: &Record,
+        error: Option<String>,
+        asked: &Asked,
+    ) {
+        self.runs[at].push(figures(record));
+        let values: Vec<f64> = self.runs[at].iter().map(|run| run.bytes_per_s).collect();
+        let point = &mut self.sweep.points[at];
+        point.records.push(file);
+        point.ended = error.or_else(|| asked.rule.settled(&values));
+    }
+
+    /// Ends a point without a record.
+    pub(super) fn end(&mut self, at: usize, why: String) -> Result<(), Failure> {
+        self.sweep.points[at].ended = Some(why);
+        self.save()
+    }
+
+    /// Says of every point that is owed runs why it gets none now.
+    pub(super) fn budget_is_spent(&mut self, asked: &Asked) -> Result<(), Failure> {
+        let budget = asked.budget.unwrap_or_default();
+        for point in self.sweep.points.iter_mut().filter(|point| point.ended.is_none()) {
+            let runs = point.records.len();
+            point.ended = Some(format!("budget of {budget:?} spent after {runs} runs"));
+        }
+        self.save()
+    }
+
+    /// A new point of a search, in order of load.
+    pub(super) fn insert(&mut self, load: u64) -> Result<usize, Failure> {
+        let of = |point: &SweepPoint| point.at.first().and_then(|at| at.parse::<u64>().ok());
+        let at = self.sweep.points.partition_point(|point| of(point) < Some(load));
+        let point = SweepPoint { at: vec![load.to_string()], records: Vec::new(), ended: None };
+        self.sweep.points.insert(at, point);
+        self.runs.insert(at, Vec::new());
+        if let Some(axis) = self.sweep.axes.first_mut() {
+            axis.values = self.sweep.points.iter().flat_map(|point| point.at.clone()).collect();
+        }
+        self.save()?;
+        Ok(at)
+    }
+
+    /// Whether something went wrong that is not the machine's lack.
+    pub(super) fn any_failed(&self) -> bool {
+        let bad = |why: &String| why.starts_with("failed") || why.starts_with("refused");
+        self.sweep.points.iter().any(|point| point.ended.as_ref().is_some_and(bad))
+    }
+
+    /// Whether there is no result at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.iter().all(Vec::is_empty)
+    }
+
+    /// Removes the data set that was made for this sweep.
+    pub(super) fn remove_data(&self) {
+        if self.own_data {
+            // What stays takes room and does no harm; the path is in every record.
+            let _ = std::fs::remove_dir_all(self.path.join("data"));
+        }
+    }
+
+    /// The name of a record: by the point's place, in a search by its load, as places change there.
+    fn file(&self, at: usize, run: usize) -> String {
+        let place = match self.sweep.points[at].at.first() {
+            Some(load) if self.search => load.clone(),
+            _ => format!("{:04}", at + 1),
+        };
+        format!("point-{place}-run-{:03}.json", run + 1)
+    }
+
+    /// Removes what a run left that was not finished.
+    pub(super) fn clear(&self) {
+        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(RUNNING.as_bytes()) {
+                // A file that stays is replaced by the next run.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// Reads the records of all points, those also that `sweep.json` does not name yet, and asks
+    /// again which points are settled.
+    fn take_in(&mut self, asked: &Asked) -> Result<(), Failure> {
+        for at in 0..self.sweep.points.len() {
+            let named = std::mem::take(&mut self.sweep.points[at].records);
+            // What a machine lacked it may have now, and a budget was of one start.
+            self.sweep.points[at].ended = None;
+            for run in 0.. {
+                let file = self.file(at, run);
+                if !self.path.join(&file).is_file() {
+                    if let Some(lost) = named.get(run) {
+                        return Err(Failure::Usage(format!(
+                            "{}: {SWEEP_FILE} names {lost}, which is gone; put it back, or name \
+                             another folder",
+                            self.path.display()
+                        )));
+                    }
+                    break;
+                }
+                let record = records::record(&self.path.join(&file))?;
+                let error = errors_of(&record);
+                self.count(at, file, &record, error, asked);
+            }
+        }
+        self.save()
+    }
+
+    fn save(&self) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(&self.sweep)
+            .map_err(|error| Failure::Ran(format!("{SWEEP_FILE}: {error}")))?;
+        replace(&self.path, SWEEP_FILE, text.as_bytes())
+    }
+}
+
+/// Whether a folder without `sweep.json` holds anything but what an unlucky first start left.
+fn is_foreign(path: &Path) -> std::io::Result<bool> {
+    let ours = [LOCK, BASE, JOB_FILE];
+    for entry in std::fs::read_dir(path)? {
+        let name = entry?.file_name();
+        let draft = name.as_encoded_bytes().starts_with(b".draft-");
+        if !draft && !ours.iter().any(|own| name == *own) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Puts a file in the place of the one before, whole and on disk.
+fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let draft = folder.join(format!(".draft-{name}"));
+    let put = || {
+        let mut file = File::create(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&draft, folder.join(name))?;
+        File::open(folder)?.sync_all()
+    };
+    put().map_err(|error: std::io::Error| {
+        Failure::Ran(format!("{}: it is not saved: {error}", folder.join(name).display()))
+    })
+}
+
+/// What tells this sweep from another, a line each.
+fn base(asked: &Asked) -> String {
+    let mut lines: Vec<String> = asked.base.clone();
+    if let Ok(here) = std::env::current_dir() {
+        lines.push(format!("in {}", here.display()));
+    }
+    if let Some(search) = &asked.search {
+        lines.push(format!("search {}", search.words));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn begin(path: &Path, asked: &Asked) -> Result<Sweep, Failure> {
+    replace(path, BASE, base(asked).as_bytes())?;
+    if let Some(text) = &asked.job_file {
+        replace(path, JOB_FILE, text)?;
+    }
+    let point = |at: &Vec<String>| SweepPoint { at: at.clone(), records: vec![], ended: None };
+    Ok(Sweep {
+        gpuio_sweep: SWEEP_VERSION,
+        name: asked.name.clone(),
+        tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
+        command: std::env::args_os().map(|word| word.display().to_string()).collect(),
+        started_at: jiff::Timestamp::now().to_string(),
+        seed: asked.order_seed,
+        axes: axes(asked),
+        points: asked.points.iter().map(point).collect(),
+    })
+}
+
+fn axes(asked: &Asked) -> Vec<SweepAxis> {
+    let axis =
+        |axis: &gpuio_sweep::Axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() };
+    asked.axes.iter().map(axis).collect()
+}
+
+/// Reads the sweep that is there, if it is the one that was asked for.
+fn read(path: &Path, asked: &Asked) -> Result<Sweep, Failure> {
+    let name = path.join(SWEEP_FILE).display().to_string();
+    let text = |file: &str| std::fs::read(path.join(file)).unwrap_or_default();
+    let sweep: Sweep = serde_json::from_slice(&text(SWEEP_FILE))
+        .map_err(|error| Failure::Usage(format!("{name}: this is no sweep of gpuio's: {error}")))?;
+    let mut other: Vec<String> = Vec::new();
+    let mut differ = |what: &str, there: String, now: String| {
+        if there != now {
+            other.push(format!("  {what}: there {there}, now {now}"));
+        }
+    };
+    let number = |number: u32| number.to_string();
+    differ("version", number(sweep.gpuio_sweep), number(SWEEP_VERSION));
+    differ("order's seed", sweep.seed.to_string(), asked.order_seed.to_string());
+    let words = |axes: &[SweepAxis]| {
+        let word = |axis: &SweepAxis| match asked.search {
+            Some(_) => axis.key.clone(),
+            None => format!("{}={}", axis.key, axis.values.join(",")),
+        };
+        axes.iter().map(word).collect::<Vec<_>>().join(" ")
+    };
+    differ("axes", words(&sweep.axes), words(&axes(asked)));
+    if asked.search.is_none() {
+        let there: Vec<&Vec<String>> = sweep.points.iter().map(|point| &point.at).collect();
+        let same = there.iter().copied().eq(&asked.points);
+        let now = if same { "the same" } else { "others" };
+        let all = |count: usize| format!("{count} points");
+        differ("points", all(there.len()), all(asked.points.len()));
+        differ("points", "the same".to_owned(), now.to_owned());
+    }
+    let spoken = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().replace('\n', " ");
+    differ("load", spoken(&text(BASE)), spoken(base(asked).as_bytes()));
+    if text(JOB_FILE) != asked.job_file.clone().unwrap_or_default() {
+        other.push(format!("  job file: it has changed since; {JOB_FILE} there is the old one"));
+    }
+    if other.is_empty() {
+        return Ok(sweep);
+    }
+    Err(Failure::Usage(format!(
+        "{name}: this is another sweep, and can't be gone on with; name another folder with -o, or \
+         repeat the command that began it:\n{}",
+        other.join("\n")
+    )))
+}
+
+/// What went wrong in a run that went to its end, and ends its point.
+pub(super) fn errors_of(record: &Record) -> Option<String> {
+    let fine = crate::outcome::exit_code(record) == std::process::ExitCode::SUCCESS;
+    let words = || "I/Os failed or bytes were wrong; gpuio show RECORD says which".to_owned();
+    let error = || format!("failed: {}", record.error.clone().unwrap_or_else(words));
+    if fine { None } else { Some(error()) }
+}
+
+fn figures(record: &Record) -> Run {
+    let both = |of: fn(&DirectionResult) -> f64| -> f64 {
+        record.jobs.iter().map(|job| of(&job.read) + of(&job.write)).sum()
+    };
+    #[expect(clippy::cast_precision_loss, reason = "no latency reaches 2^53 ns")]
+    let slower = |of: fn(&gpuio_record::Latency) -> u64| -> f64 {
+        let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
+        let all = ways.filter_map(|way| way.latency.as_ref()).map(|latency| of(latency) as f64);
+        all.reduce(f64::max).unwrap_or(f64::NAN)
+    };
+    let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
+    Run {
+        bytes_per_s: both(|way| way.bytes_per_s),
+        iops: both(|way| way.iops),
+        p50_ns: slower(|latency| latency.total.p50_ns),
+        p99_ns: slower(|latency| latency.total.p99_ns),
+        p99_9_ns: slower(|latency| latency.total.p99_9_ns),
+        software_gpu: record.plan.software_gpu,
+        warned: !record.warnings.is_empty(),
+        cores: record.jobs.iter().map(|job| job.cpu.cores_busy).sum(),
+        of_ceiling: ways
+            .filter_map(|way| way.of_ceiling.as_ref())
+            .map(|of| of.percent)
+            .reduce(f64::min),
+    }
+}

@@ -1,0 +1,255 @@
+//! What a sweep prints: the plan, and the results point by point.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use gpuio_record::SweepAxis;
+use gpuio_sweep::{Progress, interval, next};
+use gpuio_units::{human_count, human_ns, human_rate};
+
+use super::Why;
+use super::ask::Asked;
+use super::folder::{Folder, Run};
+
+/// `threads=4 bs=64k`.
+pub(super) fn place(axes: &[SweepAxis], at: &[String]) -> String {
+    let words = axes.iter().zip(at).map(|(axis, value)| format!("{}={value}", axis.key));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// How long it will take, as far as that is known before.
+pub(super) fn estimate(asked: &Asked) -> String {
+    let runs = if asked.rule.max == 1 {
+        "1 run".to_owned()
+    } else if asked.rule.min == asked.rule.max {
+        format!("{} runs", asked.rule.min)
+    } else {
+        format!("{} to {} runs", asked.rule.min, asked.rule.max)
+    };
+    let Some(each) = asked.each else {
+        let count = asked.points.len();
+        return format!("{count} points, {runs} each; how long a run takes is not known");
+    };
+    let each = each + asked.cool_down;
+    let words = |times: u64| long(each.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)));
+    if asked.search.is_some() {
+        return format!("a search, {runs} of about {} for each load", words(1));
+    }
+    let count = asked.points.len() as u64;
+    let (least, most) = (count * u64::from(asked.rule.min), count * u64::from(asked.rule.max));
+    let time = match least == most {
+        true => words(least),
+        false => format!("{} to {}", words(least), words(most)),
+    };
+    format!("{count} points, {runs} each: about {time}, and the making of data sets")
+}
+
+/// A time as people say it: `48s`, `7m 42s`, `3h 5m`; seconds are rounded up.
+pub(super) fn long(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+        (hours, minutes, _) => format!("{hours}h {minutes}m"),
+    }
+}
+
+/// Points in the order of the first round.
+pub(super) fn dry_run(asked: &Asked) -> String {
+    let mut text = estimate(asked) + "\n";
+    if let Some(search) = &asked.search {
+        let _ = writeln!(text, "search: {}", search.words);
+    }
+    let axes: Vec<SweepAxis> = asked
+        .axes
+        .iter()
+        .map(|axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() })
+        .collect();
+    let mut state = vec![Progress { runs: 0, ended: false }; asked.points.len()];
+    let mut nth = 0;
+    while let Some(at) = next(&state, asked.order_seed) {
+        nth += 1;
+        if let (Some(stand), Some(point)) = (state.get_mut(at), asked.points.get(at)) {
+            stand.ended = true;
+            let _ = writeln!(text, "{nth:>5}  {}", place(&axes, point));
+        }
+    }
+    let _ = writeln!(text, "each: gpuio bench {}", asked.base.join(" "));
+    text
+}
+
+/// The median of a figure over runs; the mean of the middle two of an even number.
+pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
+    let mut values: Vec<f64> = runs.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    if values.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some(f64::midpoint(*values.get(middle.checked_sub(1)?)?, upper))
+}
+
+/// The table of results and what to do with them.
+pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
+    let sweep = &folder.sweep;
+    let ceilings = folder.runs.iter().flatten().any(|run| run.of_ceiling.is_some());
+    let mut head: Vec<String> = sweep.axes.iter().map(|axis| axis.key.clone()).collect();
+    head.extend(["throughput", "IOPS", "p99", "CPUs", "95 %", "n", "of best"].map(String::from));
+    if ceilings {
+        head.push("of ceiling".to_owned());
+    }
+    let mut rows = vec![head];
+    let best = folder
+        .runs
+        .iter()
+        .filter_map(|runs| median_of(runs, |run| run.bytes_per_s))
+        .fold(0.0, f64::max);
+    let mut notes = String::new();
+    for (point, runs) in sweep.points.iter().zip(&folder.runs) {
+        if let Some(row) = row(&point.at, runs, best, ceilings) {
+            rows.push(row);
+        }
+        let settled = point.ended.as_ref().is_some_and(|ended| ended.starts_with("settled"));
+        if !settled {
+            let ended = point.ended.as_deref().unwrap_or("runs are still owed");
+            let _ = writeln!(notes, "{}: {ended}", place(&sweep.axes, &point.at));
+        }
+    }
+    let mut text = if rows.len() > 1 { aligned(&rows, sweep.axes.len()) } else { String::new() };
+    if let Some(answer) = answer(asked, folder, why) {
+        let _ = write!(text, "\n{answer}");
+    }
+    if !notes.is_empty() {
+        let _ = write!(text, "\n{notes}");
+    }
+    let all = folder.runs.iter().flatten().count();
+    let warned = folder.runs.iter().flatten().filter(|run| run.warned).count();
+    if warned > 0 {
+        let _ = writeln!(text, "\nWarnings in {warned} of {all} runs: gpuio report says which.");
+    }
+    if folder.runs.iter().flatten().any(|run| run.software_gpu) {
+        let _ = writeln!(text, "\nThe GPU was gpuio's software GPU: no figures of a real one.");
+    }
+    let name = folder.path.display();
+    if why != Why::Done {
+        let _ = writeln!(text, "\nNot finished: the same command goes on where this one ended.");
+    }
+    let _ =
+        writeln!(text, "\nSweep: {name} (gpuio report {name}, gpuio compare {name} --axis KEY)");
+    text
+}
+
+fn row(at: &[String], runs: &[Run], best: f64, ceilings: bool) -> Option<Vec<String>> {
+    let rate = median_of(runs, |run| run.bytes_per_s)?;
+    let middle = |of: fn(&Run) -> f64| median_of(runs, of).unwrap_or(f64::NAN);
+    let values: Vec<f64> = runs.iter().map(|run| run.bytes_per_s).collect();
+    let spread = interval(&values);
+    let mut row: Vec<String> = at.to_vec();
+    row.extend([
+        human_rate(rate),
+        human_count(middle(|run| run.iops)),
+        human_ns(middle(|run| run.p99_ns)),
+        format!("{:.2}", middle(|run| run.cores)),
+        spread.map_or("-".to_owned(), |spread| format!("±{:.1} %", spread.share() * 100.0)),
+        runs.len().to_string(),
+        if best > 0.0 { format!("{:.0} %", rate / best * 100.0) } else { "-".to_owned() },
+    ]);
+    if ceilings {
+        let known: Vec<Run> = runs.iter().filter(|run| run.of_ceiling.is_some()).copied().collect();
+        let percent = median_of(&known, |run| run.of_ceiling.unwrap_or(f64::NAN));
+        row.push(percent.map_or("-".to_owned(), |percent| format!("{percent:.0} %")));
+    }
+    Some(row)
+}
+
+/// What a search found.
+fn answer(asked: &Asked, folder: &Folder, why: Why) -> Option<String> {
+    let search = asked.search.as_ref()?;
+    if why != Why::Done {
+        return None;
+    }
+    let key = folder.sweep.axes.first().map_or("", |axis| axis.key.as_str());
+    let found: Vec<(&str, Option<f64>)> = folder
+        .sweep
+        .points
+        .iter()
+        .zip(&folder.runs)
+        .filter_map(|(point, runs)| {
+            Some((point.at.first()?.as_str(), median_of(runs, |run| search.latency(run))))
+        })
+        .collect();
+    let held = |latency: &Option<f64>| latency.is_some_and(|ns| ns <= search.bound_ns());
+    let under = found.iter().take_while(|(_, latency)| held(latency)).last();
+    let over = found.iter().find(|(_, latency)| !held(latency));
+    let say = |(load, latency): &(&str, Option<f64>)| {
+        let latency = latency.map_or("without a result".to_owned(), human_ns);
+        format!("{key}={load} ({latency})")
+    };
+    Some(match (under, over) {
+        (Some(under), Some(over)) => {
+            format!("{}: held up to {}, not at {}\n", search.words, say(under), say(over))
+        }
+        (Some(under), None) => {
+            format!("{}: held up to {}, the most that was tried\n", search.words, say(under))
+        }
+        (None, Some(over)) => {
+            format!("{}: not held even at {}\n", search.words, say(over))
+        }
+        (None, None) => format!("{}: nothing was measured\n", search.words),
+    })
+}
+
+/// Columns side by side: the first `left` to the left, figures to the right.
+fn aligned(rows: &[Vec<String>], left: usize) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = match at < left {
+                true => write!(line, "{cell:<width$}  "),
+                false => write!(line, "{cell:>width$}  "),
+            };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_people_say_them() {
+        let said = |ms| long(Duration::from_millis(ms));
+        assert_eq!([said(0), said(200), said(462_000)], ["0s", "1s", "7m 42s"]);
+        assert_eq!(said(11_100_000), "3h 5m");
+    }
+
+    #[test]
+    fn medians() {
+        let run = |rate| Run {
+            bytes_per_s: rate,
+            iops: 0.0,
+            p50_ns: 0.0,
+            p99_ns: 0.0,
+            p99_9_ns: 0.0,
+            cores: 0.0,
+            of_ceiling: None,
+            software_gpu: false,
+            warned: false,
+        };
+        let median = |rates: &[f64]| {
+            median_of(&rates.iter().copied().map(run).collect::<Vec<_>>(), |run| run.bytes_per_s)
+        };
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 9.0]), Some(3.0));
+        assert_eq!(median(&[4.0, 1.0]), Some(2.5));
+    }
+}

@@ -1,0 +1,275 @@
+//! `gpuio sweep`: grids, searches, and what a sweep that was stopped or killed goes on with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::tool::{Ran, command, gpuio, scratch, wait, words};
+
+fn sweep_json(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("sweep.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Of each point, its values and its records.
+fn points(folder: &Path) -> Vec<(String, Vec<String>)> {
+    let sweep = sweep_json(folder);
+    let list = |value: &Value| -> Vec<String> {
+        value.as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect()
+    };
+    let points = sweep["points"].as_array().unwrap();
+    points.iter().map(|point| (list(&point["at"]).join(" "), list(&point["records"]))).collect()
+}
+
+/// The records of a folder: name and text.
+fn records(folder: &Path) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name().to_str().unwrap().starts_with("point-"))
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, std::fs::read_to_string(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+const SMALL: &str = "--size 64k --bs 4k --runtime 30ms --engine psync";
+
+fn small(dir: &Path, line: &str) -> Ran {
+    gpuio(dir, &format!("sweep {SMALL} {line}"))
+}
+
+#[test]
+fn a_grid_with_a_condition_is_run_in_rounds_and_reported() {
+    let dir = scratch();
+    let line = "--vary threads=1,2 --vary bs=4k..16k*2 --where bs*threads<=16k --repeats 2 -o s";
+    let ran = small(dir.path(), line).exits(0);
+    assert!(ran.out.contains("of best") && ran.out.contains("gpuio report s"), "{ran:#?}");
+    let folder = dir.path().join("s");
+    let found = points(&folder);
+    let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
+    assert_eq!(places, ["1 4K", "1 8K", "1 16K", "2 4K", "2 8K"]);
+    assert!(found.iter().all(|(_, records)| records.len() == 2), "{found:?}");
+    let record: Value = serde_json::from_str(&records(&folder)["point-0005-run-002.json"]).unwrap();
+    assert_eq!(record["plan"]["jobs"][0]["threads"], 2);
+    assert_eq!(record["ended"], "complete");
+    assert!(!folder.join("data").exists(), "the data set goes");
+    gpuio(dir.path(), "report s --format csv").exits(0);
+    // Again: nothing is left to do.
+    let before = records(&folder);
+    small(dir.path(), line).exits(0);
+    assert_eq!(records(&folder), before);
+    // More repeats go on; another load is refused.
+    small(dir.path(), &line.replace("--repeats 2", "--repeats 3")).exits(0);
+    assert_eq!(records(&folder).len(), 15);
+    let other = line.replace("<=16k", "<=8k");
+    small(dir.path(), &other).exits(2).says(&["another sweep", "5 points, now 3 points"]);
+    small(dir.path(), &format!("{line} --rw randread")).exits(2).says(&["--set rw=randread"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_told_before_anything_is_made() {
+    let dir = scratch();
+    for (line, word) in [
+        ("", "nothing is varied"),
+        ("--vary threads=1,x", "threads"),
+        ("--vary thread=1", "has no effect"),
+        ("--vary path=all", "several jobs"),
+        ("--vary depth=1 --where pth!=gds", "neither side names a key"),
+        ("--vary depth=1 --repeats 3..5", "--confidence"),
+        ("--vary depth=1 --vary depth=2", "an axis already"),
+        ("--preset nothing", "presets are"),
+        ("--preset matrix", "--vary target="),
+        ("--latency-target p98=1ms", "p99="),
+        ("--latency-target p99=1ms --over bs=1..2", "rate_iops"),
+    ] {
+        small(dir.path(), line).exits(2).says(&[word]);
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let plan = gpuio(dir.path(), "sweep --preset paths --dry-run").exits(0);
+    assert!(plan.out.starts_with("28 points, 3 runs each: about 7m 42s"), "{}", plan.out);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_point_that_can_not_run_here_is_a_row_with_its_reason() {
+    let dir = scratch();
+    let ran = small(dir.path(), "--vary path=host,routed --repeats 1 -o s").exits(0);
+    assert!(ran.out.contains("path=routed: not available here"), "{ran:#?}");
+    assert_eq!(points(&dir.path().join("s"))[0].1.len(), 1);
+}
+
+#[test]
+fn a_run_with_errors_is_kept_and_ends_its_point() {
+    let dir = scratch();
+    let line = "--vary threads=1,2 --repeats 2 --inject eio=5%,seed=1 -o s";
+    for _ in 0..2 {
+        let ran = small(dir.path(), line).exits(1);
+        assert!(ran.out.contains("threads=1: failed: I/Os failed"), "{ran:#?}");
+        assert_eq!(records(&dir.path().join("s")).len(), 2, "one of each point");
+    }
+}
+
+#[test]
+fn targets_are_directories_or_files() {
+    let dir = scratch();
+    for name in ["a", "b"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    std::fs::write(dir.path().join("c"), vec![1; 65536]).unwrap();
+    let line = "sweep --size 64k --bs 4k --runtime 30ms --vary target=a,b,c --repeats 1 -q -o s";
+    gpuio(dir.path(), line).exits(0);
+    let all = records(&dir.path().join("s"));
+    let target = |name: &str| {
+        let record: Value = serde_json::from_str(&all[name]).unwrap();
+        record["plan"]["jobs"][0]["targets"][0]["path"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(target("point-0001-run-001.json"), "a/gpuio.0");
+    assert_eq!(target("point-0003-run-001.json"), "c");
+}
+
+#[test]
+fn a_search_ends_at_the_bound() {
+    let dir = scratch();
+    let over = "--over threads=1..4 --repeats 1";
+    let ran = small(dir.path(), &format!("--latency-target p50=10s {over} -o a")).exits(0);
+    assert!(ran.out.contains("held up to threads=4"), "{ran:#?}");
+    let places: Vec<String> = points(&dir.path().join("a")).into_iter().map(|p| p.0).collect();
+    assert_eq!(places, ["1", "2", "4"]);
+    let ran = small(dir.path(), &format!("--latency-target p50=1ns {over} -o b")).exits(0);
+    assert!(ran.out.contains("not held even at threads=1"), "{ran:#?}");
+}
+
+#[test]
+fn a_budget_ends_it_and_the_same_command_goes_on() {
+    let dir = scratch();
+    let line = "--vary threads=1,2 --repeats 1 -o t";
+    let ran = small(dir.path(), &format!("{line} --budget 0s")).exits(1);
+    assert!(ran.out.contains("budget of"), "{ran:#?}");
+    small(dir.path(), line).exits(0);
+    assert!(points(&dir.path().join("t")).iter().all(|(_, records)| records.len() == 1));
+}
+
+#[test]
+fn a_record_that_sweep_json_does_not_name_yet_is_taken_in() {
+    let dir = scratch();
+    let line = "--vary threads=1,2 --repeats 1 -o s";
+    small(dir.path(), line).exits(0);
+    let folder = dir.path().join("s");
+    let before = records(&folder);
+    let mut sweep = sweep_json(&folder);
+    sweep["points"][1]["records"] = serde_json::json!([]);
+    sweep["points"][1]["ended"] = Value::Null;
+    std::fs::write(folder.join("sweep.json"), sweep.to_string()).unwrap();
+    small(dir.path(), line).exits(0);
+    assert_eq!(records(&folder), before, "it is not made again");
+    assert_eq!(points(&folder)[1].1, ["point-0002-run-001.json"]);
+    // One that is named and gone is no sweep to go on with.
+    std::fs::remove_file(folder.join("point-0001-run-001.json")).unwrap();
+    small(dir.path(), line).exits(2).says(&["point-0001-run-001.json", "gone"]);
+}
+
+#[test]
+fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
+    let dir = scratch();
+    let line = "sweep --size 64k --bs 4k --vary threads=1,2 --repeats 1 -q -o s";
+    let began = Instant::now();
+    let child = command(dir.path())
+        .args(words(line))
+        .args(["--runtime", "30s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let folder = dir.path().join("s");
+    until(|| folder.join(".running.json").exists());
+    gpuio(dir.path(), &format!("{line} --runtime 30s")).exits(2).says(&["another sweep runs"]);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = wait(child, began).exits(1);
+    assert!(ran.out.contains("Not finished"), "{ran:#?}");
+    assert_eq!(records(&folder).len(), 0);
+    assert!(!folder.join(".running.json").exists());
+}
+
+fn until(done: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Command lines of living processes that name this folder.
+fn living(folder: &Path) -> usize {
+    let name = folder.to_str().unwrap();
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .filter(|line| String::from_utf8_lossy(line).contains(name))
+        .count()
+}
+
+#[test]
+fn killed_at_any_moment_no_run_is_lost_or_made_twice() {
+    let dir = scratch();
+    let folder = dir.path().join("s");
+    let line = format!("sweep {SMALL} --vary threads=1,2 --vary bs=4k,8k --repeats 3 -q");
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    // Moments that are the same in every run of this test.
+    let mut state = 7_u64;
+    let mut kills = 0;
+    loop {
+        let mut child = command(dir.path())
+            .args(words(&line))
+            .arg("-o")
+            .arg(&folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Longer from time to time, so that a slow machine comes to an end too.
+        let life = Duration::from_millis(5 + (state >> 33) % (120 + 20 * kills));
+        let began = Instant::now();
+        let ended = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break Some(status),
+                None if began.elapsed() > life => break None,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        if let Some(status) = ended {
+            assert!(status.success(), "{status}");
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        assert!(kills < 200, "it makes no progress");
+        until(|| living(&folder) == 0);
+        let now = records(&folder);
+        for (name, text) in &seen {
+            assert_eq!(now.get(name), Some(text), "{name} was lost or made again");
+        }
+        if folder.join("sweep.json").exists() {
+            for name in points(&folder).iter().flat_map(|(_, records)| records) {
+                assert!(now.contains_key(name), "{name} is named and not there");
+            }
+        }
+        seen = now;
+    }
+    assert!(kills >= 3, "{kills} kills test nothing");
+    let found = points(&folder);
+    assert!(found.len() == 4 && found.iter().all(|(_, records)| records.len() == 3), "{found:?}");
+    let all = records(&folder);
+    assert_eq!(all.len(), 12);
+    for (name, text) in &seen {
+        assert_eq!(all.get(name), Some(text), "{name} was lost or made again");
+    }
+}

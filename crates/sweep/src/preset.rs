@@ -1,0 +1,49 @@
+//! Sweeps by name.
+
+mod guide;
+mod matrix;
+mod paths;
+mod quick;
+
+/// A sweep that has a name. Axes and keys that the command line names take the place of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Preset {
+    /// The name.
+    pub name: &'static str,
+    /// One line: what it answers.
+    pub summary: &'static str,
+    /// Keys and values of the load that all points share.
+    pub keys: &'static [(&'static str, &'static str)],
+    /// Axes, as `--vary` takes them, slowest first.
+    pub axes: &'static [&'static str],
+    /// Axes that the command line must bring, each with the words for why.
+    pub needs: &'static [(&'static str, &'static str)],
+    /// How often each point is run where nobody says.
+    pub repeats: u32,
+}
+
+/// All presets.
+pub const PRESETS: [Preset; 4] = [quick::PRESET, guide::PRESET, paths::PRESET, matrix::PRESET];
+
+/// The preset of this name.
+#[must_use]
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_can_be_read() {
+        for preset in &PRESETS {
+            assert!(preset.repeats > 0 && !preset.summary.is_empty());
+            for axis in preset.axes {
+                crate::Axis::parse(axis).unwrap();
+            }
+        }
+        assert_eq!(preset("paths").unwrap().name, "paths");
+        assert!(preset("path").is_none());
+    }
+}

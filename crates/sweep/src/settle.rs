@@ -1,0 +1,110 @@
+//! When a point has been run often enough.
+
+use gpuio_stat::infer;
+
+/// How often each point is run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// At least so often.
+    pub min: u32,
+    /// At most so often.
+    pub max: u32,
+    /// Until the interval of the mean reaches this share to either side (0.02 for 2 %); without
+    /// it, `min` times.
+    pub confidence: Option<f64>,
+}
+
+/// The 95 % interval of a mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// So far to either side, in the same unit.
+    pub half: f64,
+}
+
+impl Interval {
+    /// Half its width as a share of the mean.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.half / self.mean.abs()
+    }
+}
+
+/// The 95 % interval of the mean by Student's t, n - 1 degrees of freedom: `None` of fewer than two
+/// values and of a mean of 0. It takes runs for independent and their noise for normal.
+#[must_use]
+pub fn interval(values: &[f64]) -> Option<Interval> {
+    let count = f64::from(u32::try_from(values.len()).ok()?);
+    let mean = infer::mean(values)?;
+    let t = infer::t_quantile(0.975, count - 1.0)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let half = t * (squares / (count - 1.0) / count).sqrt();
+    if mean == 0.0 || !half.is_finite() { None } else { Some(Interval { mean, half }) }
+}
+
+impl Rule {
+    /// Why a point with these results (one per finished run) needs no more runs; `None` while it
+    /// does.
+    #[must_use]
+    pub fn settled(&self, values: &[f64]) -> Option<String> {
+        let runs = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        if runs < self.min {
+            return None;
+        }
+        let Some(wanted) = self.confidence else {
+            return Some(format!("settled: {runs} of {runs} runs made"));
+        };
+        let share = interval(values).map(|interval| interval.share());
+        match share {
+            Some(share) if share <= wanted => Some(format!(
+                "settled: the interval is ±{:.2} % after {runs} runs, ±{:.2} % was asked",
+                share * 100.0,
+                wanted * 100.0
+            )),
+            _ if runs < self.max => None,
+            Some(share) => Some(format!(
+                "not settled: {runs} runs are the most; the interval is ±{:.2} %, not ±{:.2} %",
+                share * 100.0,
+                wanted * 100.0
+            )),
+            None => Some(format!("not settled: {runs} runs are the most; they give no interval")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // scipy.stats.t.interval(0.95, n - 1, loc=x.mean(), scale=scipy.stats.sem(x)), SciPy 1.
+    #[test]
+    fn the_interval_is_scipys() {
+        for (values, low, high) in [
+            (&[10.0, 12.0, 11.0, 13.0, 9.0][..], 9.036_756_838_522_443, 12.963_243_161_477_557),
+            (&[812.5, 799.1, 805.7], 789.122_326_064_706_2, 822.411_007_268_627_4),
+            (&[1.0, 2.0], -4.853_102_368_087_347, 7.853_102_368_087_347),
+        ] {
+            let found = interval(values).unwrap();
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9 * b.abs();
+            assert!(near(found.mean - found.half, low), "{values:?}: {found:?}");
+            assert!(near(found.mean + found.half, high), "{values:?}: {found:?}");
+        }
+        assert_eq!(interval(&[1.0]), None);
+    }
+
+    #[test]
+    fn settled_by_interval_or_by_the_most() {
+        let rule = Rule { min: 2, max: 4, confidence: Some(0.02) };
+        assert_eq!(rule.settled(&[100.0]), None);
+        assert_eq!(rule.settled(&[100.0, 120.0]), None);
+        let close = rule.settled(&[100.0, 100.1, 100.0]).unwrap();
+        assert!(close.contains("±0.14 % after 3 runs"), "{close}");
+        let wide = rule.settled(&[100.0, 120.0, 90.0, 130.0]).unwrap();
+        assert!(wide.starts_with("not settled: 4 runs are the most"), "{wide}");
+        let fixed = Rule { min: 3, max: 3, confidence: None };
+        assert_eq!(fixed.settled(&[1.0, 1.0]), None);
+        assert!(fixed.settled(&[1.0, 1.0, 1.0]).is_some());
+        assert_eq!(rule.settled(&[0.0, 0.0]), None, "nothing moved: no interval");
+    }
+}
