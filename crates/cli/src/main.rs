@@ -12,6 +12,7 @@ mod journal;
 mod outcome;
 mod output;
 mod records;
+mod serve;
 mod session;
 mod source;
 mod ui;
@@ -74,6 +75,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Report(report) => verb::report::run(&report),
         Verb::Plan(plan) => verb::plan::run(&plan),
         Verb::Show(show) => verb::show::run(&show),
+        Verb::Top(top) => verb::top::run(&top),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),

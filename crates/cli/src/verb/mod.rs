@@ -11,4 +11,5 @@ pub(crate) mod plan;
 mod plan_expect;
 pub(crate) mod report;
 pub(crate) mod show;
+pub(crate) mod top;
 pub(crate) mod topo;
