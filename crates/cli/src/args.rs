@@ -3,9 +3,13 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
+mod top;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use top::Top;
 
 /// Storage-to-GPU load generator: every number with its evidence.
 #[derive(Debug, Parser)]
@@ -48,11 +52,11 @@ pub(crate) enum Verb {
     Plan(Plan),
     /// Print a saved record again, or the journal of a run that died.
     Show(Show),
-    /// Show what devices do, once a second: drives and arrays, GPUs, network, NFS, page cache, CPUs.
+    /// Show what devices do, once a second: drives, arrays, GPUs, network, NFS, page cache, CPUs.
     ///
     /// Only what is behind the files, mounts, devices and GPUs that are named; else all that are
-    /// not idle or virtual. A screen on a terminal, tables or lines of JSON elsewhere, or a page for
-    /// Prometheus (docs/top.md). Keys: q ends, tab and arrows move, s sorts, p pauses, + and -
+    /// not idle or virtual. A screen on a terminal, tables or lines of JSON elsewhere, or a page
+    /// for Prometheus (docs/top.md). Keys: q ends, tab and arrows move, s sorts, p pauses, + and -
     /// change the interval.
     Top(Top),
     /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
@@ -195,34 +199,6 @@ pub(crate) struct Topo {
     /// of hosts and users, serial numbers, UUIDs, network addresses and sources of mounts replaced
     #[arg(long, value_name = "TAR", conflicts_with_all = ["pair", "format"])]
     pub(crate) capture: Option<PathBuf>,
-}
-
-/// What to watch, and how to show it.
-#[derive(Debug, Args)]
-pub(crate) struct Top {
-    /// Files, mounts, drives, arrays, interfaces, or GPUs (GPU0) [all that are not idle]
-    #[arg(value_name = "FILE|MOUNT|DEVICE|GPU")]
-    pub(crate) devices: Vec<String>,
-    /// Print tables, one after another [a screen on a terminal]
-    #[arg(long)]
-    pub(crate) plain: bool,
-    /// Print one JSON object per line and interval
-    #[arg(long, conflicts_with = "plain")]
-    pub(crate) json: bool,
-    /// Time between two samples, 100 ms at least [1s]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) interval: Option<String>,
-    /// End after so many intervals [never]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: Option<u64>,
-    /// Serve raw counters to Prometheus at http://ADDR:PORT/metrics; without ADDR on this machine
-    /// alone. Others can read it where an address of the network is given
-    #[arg(
-        long,
-        value_name = "[ADDR:]PORT",
-        conflicts_with_all = ["plain", "json", "interval", "count"]
-    )]
-    pub(crate) serve: Option<String>,
 }
 
 /// What to pair, for which load, and of which machine.

@@ -5,7 +5,7 @@
 use crate::{HostError, Root};
 
 /// Octets per unit of `port_rcv_data` and `port_xmit_data`, which count in units of 4.
-pub const UNIT_BYTES: u64 = 4;
+pub const UNIT_BYTES: u32 = 4;
 
 /// Counters of one port since they were last set to 0. `None` where the driver has none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -27,7 +27,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher of what is selected. On the running system it starts NVML, which may take a second.
+    /// A watcher of what is selected. On the running system it starts NVML, which may take a
+    /// second.
     #[must_use]
     pub fn new(root: Root, nodes: Vec<NumaNode>, selection: Selection) -> Watcher {
         let gpus = if root.is_live() {

@@ -1,5 +1,7 @@
 //! Rates of two snapshots of kernel files, made by hand from what kernels print.
 
+#![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests")]
+
 use std::path::Path;
 
 use gpuio_host::Root;

@@ -68,3 +68,8 @@ fn gdsio() {
     assert_eq!(text, help("gdsio --help"));
     insta::assert_snapshot!("gdsio", text);
 }
+
+#[test]
+fn top() {
+    insta::assert_snapshot!("top", help("top --help"));
+}

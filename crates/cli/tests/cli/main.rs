@@ -36,4 +36,5 @@ mod rates;
 mod record;
 mod report;
 mod tool;
+mod top;
 mod topo;

@@ -10,8 +10,7 @@ const fn count(key: &'static str, help: &'static str) -> Metric {
 }
 
 const fn data(key: &'static str, help: &'static str) -> Metric {
-    assert!(UNIT_BYTES == 4, "the scale below is the unit");
-    Metric { key, unit: "bytes", scale: (4, 1), kind: Kind::Counter64, help }
+    Metric { key, unit: "bytes", scale: (UNIT_BYTES, 1), kind: Kind::Counter64, help }
 }
 
 const METRICS: [Metric; 7] = [

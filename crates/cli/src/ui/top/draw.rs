@@ -156,3 +156,7 @@ fn absent(state: &State, room: usize, width: usize) -> Vec<Line<'static>> {
 fn cut(text: &str, width: usize) -> String {
     text.chars().take(width).collect()
 }
+
+#[cfg(test)]
+#[path = "draw_test.rs"]
+mod tests;
