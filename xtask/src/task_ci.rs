@@ -39,6 +39,11 @@ fn steps(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step("lints", || cargo(root, &lints))?;
     step("tidy", || task_tidy::run(root, &[]))?;
+    // The program takes the shared objects beside it before those of the test build: none of an
+    // older build is to be tested in their place.
+    step("shared objects", || {
+        cargo(root, &["build", "-p", "gpuio-softgpu", "-p", "gpuio-softcufile"])
+    })?;
     step("tests", || test(root, counts))?;
     step("documentation", || document(root))?;
     step("licences, bans and sources", || deny(root))?;

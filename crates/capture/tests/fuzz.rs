@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 14] = [
+const TEXTS: [(&str, &[u8]); 17] = [
     ("lstopo", include_bytes!("fixtures/dgx-a100.lstopo.xml")),
     ("lstopo", include_bytes!("fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("fixtures/dgx-2.lspci-tv")),
@@ -28,7 +28,25 @@ const TEXTS: [(&str, &[u8]); 14] = [
     ("cat /proc/mdstat", include_bytes!("fixtures/arrays.mdstat")),
     ("mount", include_bytes!("fixtures/dgx-2.mount")),
     ("mount", include_bytes!("fixtures/r7525.mount")),
+    ("gdscheck", include_bytes!("fixtures/a100-1.6-pdf.gdscheck")),
+    ("gdscheck", include_bytes!("fixtures/tokens-1.16.gdscheck")),
+    ("cat /etc/cufile.json", CUFILE_JSON),
 ];
+
+/// Comments, a repeated key and a comma before the end, as cuFile's own file has them.
+const CUFILE_JSON: &[u8] = br#"{
+    // NOTE : comments
+    "logging": { "dir": "/var/log", "level": "ERROR" },
+    "profile": { "nvtx": false, "cufile_stats": 0 },
+    "properties": {
+        "max_direct_io_size_kb": 16384, /* KiB */
+        "max_direct_io_size_kb": 1024,
+        "allow_compat_mode": true,
+        "rdma_dev_addr_list": ["10.0.0.7", "10.0.0.8"],
+    },
+    "fs": { "lustre": { "posix_gds_min_kb": 0 } },
+}
+"#;
 
 fn kind(start: &str) -> &'static Kind {
     KINDS.iter().find(|kind| kind.command.starts_with(start)).unwrap()

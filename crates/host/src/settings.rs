@@ -51,7 +51,8 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Settings {
 
 /// A tree that was copied without `/run` says nothing.
 fn udev_runtime(root: &Root) -> Fact<bool> {
-    if root.is_live() || root.exists("run") {
+    // Asked for on the live machine too, so that a capture of it can tell.
+    if root.exists("run") || root.is_live() {
         Fact::Known(root.exists("run/udev"))
     } else {
         Fact::unknown("the tree has no run")

@@ -30,7 +30,7 @@ pub(super) fn resolve(
     let gpus = hinted(asked, path, machine)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
     let blocks = defaults::blocks(asked, &order);
-    let threads = asked.threads.unwrap_or(1);
+    let (threads, seed) = (asked.threads.unwrap_or(1), asked.seed.unwrap_or(1));
     let ground = regions::ground(asked, threads, machine)?;
     let (direct, direct_why, grain) = defaults::direct(asked, path, &ground.places);
     let (engine, asynchronous) = engine(asked, path, direct, machine)?;
@@ -38,7 +38,6 @@ pub(super) fn resolve(
     let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
     let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
     let slots = slots(asked, path, asynchronous, &order, block_max);
-    let seed = asked.seed.unwrap_or(1);
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
     let on = (&gpus[..], via.as_ref());
     let workers = place::workers(asked, (threads, seed), on, laid.regions, machine)?;

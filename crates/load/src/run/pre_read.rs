@@ -1,5 +1,5 @@
-//! Files read into the page cache before a group's clock starts (`pre_read`), so that every job of a
-//! comparison finds the cache alike.
+//! Files read into the page cache before a group's clock starts (`pre_read`), so that every job of
+//! a comparison finds the cache alike.
 
 use std::collections::BTreeMap;
 use std::fs::File;
