@@ -53,11 +53,14 @@ fn watcher(words: &[String]) -> Result<Watcher, Failure> {
     let machine = gpuio_load::machine::read(&root);
     // Mounts are known by their places, which have no links in them.
     let place = |word: &String| {
-        let path = std::path::Path::new(word).canonicalize().ok();
-        let known = path.filter(|_| word.contains('/') || !is_device(&machine, word));
-        known.map_or_else(|| word.clone(), |path| path.to_string_lossy().into_owned())
+        let is_path = word.contains('/') || !is_device(&machine, word);
+        match std::path::Path::new(word).canonicalize() {
+            Ok(path) if is_path => Ok(path.to_string_lossy().into_owned()),
+            Err(error) if word.contains('/') => Err(Failure::Usage(format!("{word}: {error}"))),
+            _ => Ok(word.clone()),
+        }
     };
-    let words: Vec<String> = words.iter().map(place).collect();
+    let words: Vec<String> = words.iter().map(place).collect::<Result<_, _>>()?;
     let selection =
         select(&machine, &words).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
     Ok(Watcher::new(root, machine.host.numa.nodes, selection))

@@ -41,6 +41,8 @@ fn a_name_that_nothing_has_is_refused_with_those_there_are() {
     let dir = scratch();
     let ran = finish(command(dir.path()).args(["top", "nvme99n1"])).exits(2);
     assert!(ran.err.contains("'nvme99n1' is no file, mount"), "{}", ran.err);
+    let ran = finish(command(dir.path()).args(words("top ./gone.bin"))).exits(2);
+    assert!(ran.err.contains("./gone.bin: No such file"), "{}", ran.err);
     let ran = finish(command(dir.path()).args(words("top --interval 1ms"))).exits(2);
     assert!(ran.err.contains("100ms"), "{}", ran.err);
     let ran = finish(command(dir.path()).args(words("top --serve nowhere"))).exits(2);
