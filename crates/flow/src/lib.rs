@@ -1,7 +1,7 @@
 //! Expectation: what hardware, read or described, should deliver.
 //!
 //! A [`Network`] holds the parts that bytes pass (drives, links, network ports, servers), each
-//! with the share of its time that one byte of a [`Flow`] takes. [`fill`] raises all flows
+//! with the share of its time that one byte of a [`Flow`] takes. [`fill()`] raises all flows
 //! together until parts saturate (max–min fair), and so names each flow's bottleneck.
 //! [`of_machine`] makes network and flows of a machine's facts, [`paper`] of a description.
 //! Figures of drives and servers come from [`Figures`]: a built-in table of data sheets, a user's

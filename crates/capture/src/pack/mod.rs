@@ -1,6 +1,6 @@
 //! A capture: the kernel files that facts are read from, as one tar without secrets.
 //!
-//! [`redact`] takes what a [`gpuio_host::Recorder`] noted and replaces names of hosts and users,
+//! [`redact()`] takes what a [`gpuio_host::Recorder`] noted and replaces names of hosts and users,
 //! serial numbers, UUIDs, addresses of networks and sources of mounts; [`write()`] makes the tar,
 //! with a list of what was taken and replaced, and [`read`] reads it back.
 
