@@ -6,6 +6,7 @@
 mod machine;
 mod results;
 mod sweep;
+mod top;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use results::{Compare, Report, Show};
 pub(crate) use sweep::{Sweep, Vary};
+pub(crate) use top::Top;
 
 /// Storage-to-GPU load generator: every number with its evidence.
 #[derive(Debug, Parser)]
@@ -61,6 +63,13 @@ pub(crate) enum Verb {
     /// Results are in a folder, a record per run; the same command goes on where it was left.
     /// Points are run by gpuio bench, whose flags say what all share (docs/sweep.md).
     Sweep(Box<Sweep>),
+    /// Show what devices do, once a second: drives, arrays, GPUs, network, NFS, page cache, CPUs.
+    ///
+    /// Only what is behind the files, mounts, devices and GPUs that are named; else all that are
+    /// not idle or virtual. A screen on a terminal, tables or lines of JSON elsewhere, or a page
+    /// for Prometheus (docs/top.md). Keys: q ends, tab and arrows move, s sorts, p pauses, + and -
+    /// change the interval.
+    Top(Top),
     /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
     ///
     /// Prints the PCIe tree with each link's speed, the distance between any two devices, and what

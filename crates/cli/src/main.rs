@@ -12,6 +12,7 @@ mod journal;
 mod outcome;
 mod output;
 mod records;
+mod serve;
 mod session;
 mod source;
 mod ui;
@@ -75,6 +76,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Plan(plan) => verb::plan::run(&plan),
         Verb::Show(show) => verb::show::run(&show),
         Verb::Sweep(sweep) => verb::sweep::run(*sweep),
+        Verb::Top(top) => verb::top::run(&top),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),

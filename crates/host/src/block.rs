@@ -5,7 +5,7 @@ mod topology;
 
 use gpuio_record::facts::{BlockFacts, BlockKind, DeviceNumber};
 
-pub use sample::{BlockSample, parse_stat, sample};
+pub use sample::{BlockSample, parse_diskstats, parse_stat, sample, samples};
 pub(crate) use topology::{Place, is_nvme_controller, last_pci_address, place_of, place_of_name};
 
 use crate::parse::{chosen, keep};

@@ -54,6 +54,19 @@ impl Link {
     }
 }
 
+/// How busy a GPU is, each reading on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activity {
+    /// Share of the last sampling period (1/6 to 1 s, by product) in which kernels ran, and in
+    /// which its memory was read or written, in percent (`nvmlDeviceGetUtilizationRates`). Copy
+    /// engines are in neither.
+    pub busy_percent: Result<[u32; 2], Unread>,
+    /// Memory in use, the driver's own included, in bytes.
+    pub memory_used: Result<u64, Unread>,
+    /// Its BAR1.
+    pub bar1: Result<Bar1, Unread>,
+}
+
 /// Everything of a GPU that does not move while a load runs, each reading on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings {
@@ -93,6 +106,19 @@ impl Gpu<'_> {
             link_now: link(device.current_pcie_link_gen(), device.current_pcie_link_width()),
             link_most: link(device.max_pcie_link_gen(), device.max_pcie_link_width()),
             persistence: read("persistence mode", device.is_in_persistent_mode()),
+        }
+    }
+
+    /// Reads how busy it is.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        let device = &self.0;
+        Activity {
+            busy_percent: read("utilization", device.utilization_rates())
+                .map(|rates| [rates.gpu, rates.memory]),
+            memory_used: read("memory in use", device.memory_info()).map(|memory| memory.used),
+            bar1: read("BAR1", device.bar1_memory_info())
+                .map(|bar1| Bar1 { total: bar1.total, used: bar1.used }),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a person sees while gpuio works: a live line on a terminal, quiet lines elsewhere.
 
+pub(crate) mod top;
+
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -12,4 +12,5 @@ mod plan_expect;
 pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod sweep;
+pub(crate) mod top;
 pub(crate) mod topo;

@@ -73,3 +73,8 @@ fn gdsio() {
 fn sweep() {
     insta::assert_snapshot!("sweep", help("sweep --help"));
 }
+
+#[test]
+fn top() {
+    insta::assert_snapshot!("top", help("top --help"));
+}

@@ -37,4 +37,5 @@ mod record;
 mod report;
 mod sweep;
 mod tool;
+mod top;
 mod topo;

@@ -31,6 +31,8 @@ pub struct BlockSample {
     pub in_flight: u64,
     /// Milliseconds with at least one request under way (`io_ticks`); wraps at 2^32.
     pub busy_ms: u64,
+    /// Milliseconds times requests under way (`time_in_queue`); wraps at 2^32.
+    pub queue_ms: u64,
 }
 
 impl BlockSample {
@@ -75,16 +77,46 @@ pub fn sample(root: &Root, device: DeviceNumber) -> Result<Option<BlockSample>, 
     text.parse(parse_stat).map(Some)
 }
 
+/// Samples all block devices by one file, partitions included; kernel names with counters, in the
+/// kernel's order. Devices that never did anything are listed too.
+///
+/// # Errors
+/// [`HostError`] when `/proc/diskstats` cannot be read or understood.
+pub fn samples(root: &Root) -> Result<Vec<(String, BlockSample)>, HostError> {
+    let text = root.read("proc/diskstats")?;
+    text.map_or_else(|| Ok(Vec::new()), |text| text.parse(parse_diskstats))
+}
+
+/// Parses `/proc/diskstats` (Documentation/admin-guide/iostats.rst): major, minor, name, and the
+/// numbers of [`parse_stat`].
+///
+/// # Errors
+/// [`Malformed`] when a line has no name or fewer than eleven numbers behind it.
+pub fn parse_diskstats(text: &str) -> Result<Vec<(String, BlockSample)>, Malformed> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(index, line)| {
+            let malformed = || Malformed::new(index, line.trim(), "a device and eleven numbers");
+            let mut words = line.split_whitespace().skip(2);
+            let name = words.next().ok_or_else(malformed)?;
+            Ok((name.to_owned(), numbers(words).ok_or_else(malformed)?))
+        })
+        .collect()
+}
+
 /// Parses a `stat` file: 11 numbers, more since Linux 4.18 (discards) and 5.5 (flushes).
 ///
 /// # Errors
 /// [`Malformed`] when there are fewer than 11 or one is not a number.
 pub fn parse_stat(text: &str) -> Result<BlockSample, Malformed> {
     let malformed = || Malformed::new(0, text.trim(), "eleven or more numbers");
+    numbers(text.split_whitespace()).ok_or_else(malformed)
+}
+
+fn numbers<'t>(mut words: impl Iterator<Item = &'t str>) -> Option<BlockSample> {
     let mut numbers = [0u64; 11];
-    let mut words = text.split_whitespace();
     for number in &mut numbers {
-        *number = words.next().ok_or_else(malformed)?.parse().map_err(|_| malformed())?;
+        *number = words.next()?.parse().ok()?;
     }
     let [
         reads,
@@ -97,9 +129,9 @@ pub fn parse_stat(text: &str) -> Result<BlockSample, Malformed> {
         write_ms,
         in_flight,
         busy_ms,
-        _queue_ms,
+        queue_ms,
     ] = numbers;
-    Ok(BlockSample {
+    Some(BlockSample {
         reads,
         reads_merged,
         read_sectors,
@@ -110,5 +142,6 @@ pub fn parse_stat(text: &str) -> Result<BlockSample, Malformed> {
         write_ms,
         in_flight,
         busy_ms,
+        queue_ms,
     })
 }

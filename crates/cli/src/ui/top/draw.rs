@@ -1,0 +1,162 @@
+//! The screen: one line of heading, the tables one below another, one line of keys.
+//!
+//! The table that keys are about gets the room that it needs first, the others share the rest in
+//! their order. Colours mean something: a busy device, errors, and nothing else.
+
+use gpuio_watch::{Figure, Form, Row, Table, print};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::state::State;
+
+/// A device that is busy for more than this share of the time is near its end, if it does one
+/// request at a time; drives with many queues may still have room.
+const BUSY_PERCENT: f64 = 90.0;
+/// Room for names.
+const NAME: usize = 20;
+
+pub(super) fn screen(frame: &mut Frame<'_>, state: &State) {
+    let area = frame.area();
+    let width = usize::from(area.width);
+    let lines = lines(state, width, usize::from(area.height));
+    for (nth, line) in (0u16..area.height).zip(lines) {
+        let place = Rect { x: area.x, y: area.y + nth, width: area.width, height: 1 };
+        frame.render_widget(line, place);
+    }
+}
+
+fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![heading(state)];
+    let room = height.saturating_sub(2);
+    let tables = state.tables();
+    let heights = share(&tables, state.table, room);
+    for (nth, (table, height)) in tables.iter().zip(heights).enumerate() {
+        lines.extend(one_table(state, nth, table, width, height));
+    }
+    lines.extend(absent(state, room + 1 - lines.len().min(room + 1), width));
+    lines.resize(room + 1, Line::default());
+    let keys = "q end  tab table  ↑↓ scroll  s sort  p pause  +- interval";
+    lines.push(Line::styled(print::short(keys, width), Style::new().add_modifier(Modifier::DIM)));
+    lines.truncate(height);
+    lines
+}
+
+fn heading(state: &State) -> Line<'static> {
+    let every = state.every.as_secs_f64();
+    let what = match &state.interval {
+        None => "first interval …".to_owned(),
+        Some(interval) => format!("{:.2} s measured", interval.seconds),
+    };
+    let paused = if state.paused { "  PAUSED" } else { "" };
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    Line::from(vec![
+        Span::styled("gpuio top", bold),
+        Span::raw(format!("  every {every} s  {what}{paused}")),
+    ])
+}
+
+/// Lines per table: a heading, its devices, one free. What keys are about is served first.
+fn share(tables: &[&Table], chosen: usize, room: usize) -> Vec<usize> {
+    let wanted: Vec<usize> = tables.iter().map(|table| table.rows.len() + 2).collect();
+    let mut given = vec![0; tables.len()];
+    let mut left = room;
+    let order = std::iter::once(chosen).chain((0..tables.len()).filter(|nth| *nth != chosen));
+    for nth in order.filter(|nth| *nth < tables.len()) {
+        // At least two lines are left to each of the others, as long as there are so many.
+        let others = tables.len().saturating_sub(1).saturating_mul(3);
+        let most = if nth == chosen { left.saturating_sub(others).max(3) } else { left };
+        given[nth] = wanted[nth].min(most).min(left);
+        left -= given[nth];
+    }
+    given
+}
+
+fn one_table(
+    state: &State,
+    nth: usize,
+    table: &Table,
+    width: usize,
+    height: usize,
+) -> Vec<Line<'static>> {
+    if height < 2 {
+        return vec![Line::default(); height];
+    }
+    let columns = print::columns(table, width);
+    let title = print::short(table.probe.title, NAME);
+    let mut head = format!("{title:<NAME$}");
+    for (column, figure) in &columns {
+        let mark = if nth == state.table && state.sort == Some(*column) { "▼" } else { "" };
+        let heading = format!("{mark}{}", figure.heading);
+        head.push_str(&format!(" {heading:>0$}", wide(figure)));
+    }
+    let mut style = Style::new().add_modifier(Modifier::BOLD);
+    if nth == state.table {
+        style = style.add_modifier(Modifier::REVERSED);
+    }
+    let mut lines = vec![Line::styled(cut(&head, width), style)];
+    let rows = state.rows(nth, table);
+    let shown = rows.iter().take(height - 1);
+    lines.extend(shown.map(|row| one_row(state, table, row, &columns)));
+    lines.resize(height, Line::default());
+    lines
+}
+
+fn one_row(
+    state: &State,
+    table: &Table,
+    row: &Row,
+    columns: &[(usize, &'static Figure)],
+) -> Line<'static> {
+    let name = print::short(&row.name, NAME);
+    let mut spans = vec![Span::raw(format!("{name:<NAME$}"))];
+    if let Some(why) = row.why {
+        spans.push(Span::styled(format!(" {why}"), Style::new().add_modifier(Modifier::DIM)));
+        return Line::from(spans);
+    }
+    let figures = row.figures(table.probe);
+    for (nth, figure) in columns {
+        let value = figures.get(*nth).copied().flatten();
+        let text = format!(" {:>1$}", print::cell(figure.form, value), wide(figure));
+        spans.push(Span::styled(text, style(state, figure, value)));
+    }
+    Line::from(spans)
+}
+
+fn wide(figure: &Figure) -> usize {
+    figure.heading.chars().count().max(8)
+}
+
+fn style(state: &State, figure: &Figure, value: Option<f64>) -> Style {
+    let value = value.unwrap_or(0.0);
+    let bad = matches!(figure.key, "errors" | "receive_errors" | "dropped" | "repeated");
+    match figure.form {
+        _ if !state.color => Style::new(),
+        Form::Percent if figure.key == "busy_percent" && value > BUSY_PERCENT => {
+            Style::new().fg(Color::Yellow)
+        }
+        _ if bad && value > 0.0 => Style::new().fg(Color::Red),
+        _ => Style::new(),
+    }
+}
+
+/// Kinds that are absent, with the reason, where lines are left.
+fn absent(state: &State, room: usize, width: usize) -> Vec<Line<'static>> {
+    let tables = state.interval.iter().flat_map(|interval| &interval.tables);
+    let words = tables.filter_map(|table| {
+        let why = table.absent.as_ref()?;
+        Some(print::short(&format!("{}: {why}", table.probe.title), width))
+    });
+    let dim = Style::new().add_modifier(Modifier::DIM);
+    words.take(room).map(|words| Line::styled(words, dim)).collect()
+}
+
+/// The first characters, as many as there is room for: no column is cut but the last.
+fn cut(text: &str, width: usize) -> String {
+    text.chars().take(width).collect()
+}
+
+#[cfg(test)]
+#[path = "draw_test.rs"]
+mod tests;

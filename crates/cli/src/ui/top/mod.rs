@@ -1,0 +1,76 @@
+//! The screen of `gpuio top`.
+
+mod draw;
+mod state;
+
+use std::time::{Duration, Instant};
+
+use gpuio_watch::{Interval, Watcher};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+
+use crate::failure::Failure;
+use crate::interrupt;
+use state::{Act, State};
+
+/// How long a key waits at most, and Ctrl-C from elsewhere.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Shows the screen until q, Ctrl-C, or so many intervals. The terminal is put back in any case, a
+/// panic included.
+pub(crate) fn run(watcher: Watcher, every: Duration, count: Option<u64>) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::Unavailable(format!("the terminal: {error}; --plain prints tables instead"))
+    };
+    let mut terminal = ratatui::try_init().map_err(failed)?;
+    let shown = show(&mut terminal, watcher, every, count);
+    ratatui::restore();
+    shown.map_err(failed)
+}
+
+fn show(
+    terminal: &mut ratatui::DefaultTerminal,
+    mut watcher: Watcher,
+    every: Duration,
+    count: Option<u64>,
+) -> std::io::Result<()> {
+    let stop = interrupt::flag();
+    let mut state = State::new(every, std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()));
+    let mut before = watcher.sample();
+    let mut due = Instant::now() + state.every;
+    let mut shown = 0;
+    terminal.draw(|frame| draw::screen(frame, &state))?;
+    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+        let left = due.saturating_duration_since(Instant::now());
+        if event::poll(left.min(NAP))? {
+            let act = match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+                    let ends = control && key.code == KeyCode::Char('c');
+                    if ends { Act::End } else { state.key(key.code) }
+                }
+                _ => Act::Draw,
+            };
+            match act {
+                Act::End => break,
+                Act::Again => due = Instant::now() + state.every,
+                Act::Draw => {}
+            }
+            terminal.draw(|frame| draw::screen(frame, &state))?;
+        }
+        if Instant::now() < due {
+            continue;
+        }
+        due = Instant::now() + state.every;
+        let after = watcher.sample();
+        if !state.paused {
+            state.interval = Some(Interval::between(&before, &after));
+            terminal.draw(|frame| draw::screen(frame, &state))?;
+        }
+        before = after;
+        shown += 1;
+        if count.is_some_and(|count| shown >= count) {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! `gpuio top`: what devices do, once a second.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gpuio_host::Root;
+use gpuio_units::parse_duration_ns;
+use gpuio_watch::{Interval, Sample, Watcher, print, select};
+
+use crate::args::Top;
+use crate::failure::Failure;
+use crate::{interrupt, output, serve, ui};
+
+/// Shorter intervals cost more than they show: counters of disks have milliseconds.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// How long a wait goes on after Ctrl-C at most.
+const NAP: Duration = Duration::from_millis(50);
+/// Width of tables outside a terminal: all columns.
+const PLAIN_WIDTH: usize = 160;
+
+pub(crate) fn run(top: &Top) -> Result<ExitCode, Failure> {
+    let every = interval(top.interval.as_deref())?;
+    let address = top.serve.as_deref().map(serve::address).transpose()?;
+    let watcher = watcher(&top.devices)?;
+    if let Some(address) = address {
+        return serve::run(watcher, address);
+    }
+    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if !top.plain && !top.json && terminal {
+        ui::top::run(watcher, every, top.count)?;
+    } else {
+        lines(watcher, every, top)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn interval(asked: Option<&str>) -> Result<Duration, Failure> {
+    let Some(asked) = asked else { return Ok(Duration::from_secs(1)) };
+    let ns = parse_duration_ns(asked)
+        .map_err(|error| Failure::Usage(format!("--interval {asked}: {error}")))?;
+    let every = Duration::from_nanos(ns);
+    if !(SHORTEST..=Duration::from_hours(24)).contains(&every) {
+        let words = "an interval is from 100ms to a day";
+        return Err(Failure::Usage(format!("--interval {asked}: {words}")));
+    }
+    Ok(every)
+}
+
+fn watcher(words: &[String]) -> Result<Watcher, Failure> {
+    let root = Root::live();
+    let machine = gpuio_load::machine::read(&root);
+    // Mounts are known by their places, which have no links in them.
+    let place = |word: &String| {
+        let is_path = word.contains('/') || !is_device(&machine, word);
+        match std::path::Path::new(word).canonicalize() {
+            Ok(path) if is_path => Ok(path.to_string_lossy().into_owned()),
+            Err(error) if word.contains('/') => Err(Failure::Usage(format!("{word}: {error}"))),
+            _ => Ok(word.clone()),
+        }
+    };
+    let words: Vec<String> = words.iter().map(place).collect::<Result<_, _>>()?;
+    let selection =
+        select(&machine, &words).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    Ok(Watcher::new(root, machine.host.numa.nodes, selection))
+}
+
+/// Whether a word without a slash is a device's name: then a file of that name in the working
+/// directory has to be written with one.
+fn is_device(machine: &gpuio_record::facts::Machine, word: &str) -> bool {
+    select(machine, &[word.to_owned()]).is_ok()
+}
+
+/// Tables or lines of JSON.
+fn lines(mut watcher: Watcher, every: Duration, top: &Top) -> Result<(), Failure> {
+    let stop = interrupt::flag();
+    let mut before = watcher.sample();
+    let mut due = Instant::now();
+    let (mut left, mut first) = (top.count, true);
+    while left != Some(0) {
+        due += every;
+        if !wait(due, &stop) {
+            break;
+        }
+        let after = watcher.sample();
+        put(&before, &after, top.json, first)?;
+        (before, first) = (after, false);
+        left = left.map(|left| left - 1);
+    }
+    Ok(())
+}
+
+/// Sleeps until then; `false` when Ctrl-C came first.
+fn wait(until: Instant, stop: &AtomicBool) -> bool {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+}
+
+/// What is absent is said once.
+fn put(before: &Sample, after: &Sample, json: bool, first: bool) -> Result<(), Failure> {
+    let interval = Interval::between(before, after);
+    let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+    if json {
+        return output::put(&print::json_line(&interval, &time));
+    }
+    let head = format!("{time}  {:.2} s\n", interval.seconds);
+    let absent = if first { print::absent(&interval) + "\n" } else { String::new() };
+    output::put(&(absent + &head + &print::plain(&interval, PLAIN_WIDTH)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_a_floor() {
+        assert_eq!(interval(None).unwrap(), Duration::from_secs(1));
+        assert_eq!(interval(Some("250ms")).unwrap(), Duration::from_millis(250));
+        for bad in ["50ms", "0", "soon", "2000h"] {
+            assert!(interval(Some(bad)).unwrap_err().to_string().contains(bad));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Processor time of processes: `/proc/PID/stat` (proc_pid_stat(5)), in ticks of
+//! `sysconf(_SC_CLK_TCK)`.
+
+use std::collections::HashSet;
+
+use crate::{HostError, Malformed, Root};
+
+/// `kthreadd`: the parent of the kernel's own threads.
+const KERNEL_THREADS: u32 = 2;
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProcessSample {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, 15 bytes at most.
+    pub name: String,
+    /// The number of its parent.
+    pub parent: u32,
+    /// Ticks in its own code, ended threads included.
+    pub user: u64,
+    /// Ticks in the kernel.
+    pub system: u64,
+    /// When it began, in ticks since the system did: with the number it names one process.
+    pub began: u64,
+}
+
+/// Samples processes that are not threads of the kernel. Their numbers go to `kernels_own`, and
+/// what is in there is passed over: a large machine has thousands of them.
+///
+/// # Errors
+/// [`HostError`] when `/proc` cannot be listed or a file not be understood. A process that ended
+/// meanwhile is none.
+pub fn samples(
+    root: &Root,
+    kernels_own: &mut HashSet<u32>,
+) -> Result<Vec<ProcessSample>, HostError> {
+    let mut found = Vec::new();
+    for name in root.list("proc")? {
+        let Ok(pid) = name.parse::<u32>() else { continue };
+        if kernels_own.contains(&pid) {
+            continue;
+        }
+        // ESRCH: it ended between opening and reading.
+        let Ok(Some(text)) = root.read(format!("proc/{name}/stat")) else { continue };
+        let process = text.parse(parse)?;
+        if process.parent == KERNEL_THREADS || pid == KERNEL_THREADS {
+            kernels_own.insert(pid);
+        } else {
+            found.push(process);
+        }
+    }
+    Ok(found)
+}
+
+/// Parses `/proc/PID/stat`. The name stands in brackets and may hold anything, brackets included.
+///
+/// # Errors
+/// [`Malformed`] when numbers are missing.
+pub fn parse(text: &str) -> Result<ProcessSample, Malformed> {
+    let malformed = || Malformed::new(0, text.trim(), "PID (name) state and numbers");
+    let (pid, rest) = text.split_once(" (").ok_or_else(malformed)?;
+    let (name, rest) = rest.rsplit_once(") ").ok_or_else(malformed)?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    // Field 3, the state, is the first behind the name.
+    let field = |nth: usize| words.get(nth - 3).ok_or_else(malformed);
+    let number = |nth: usize| field(nth)?.parse::<u64>().map_err(|_| malformed());
+    Ok(ProcessSample {
+        pid: pid.trim().parse().map_err(|_| malformed())?,
+        name: name.to_owned(),
+        parent: field(4)?.parse().map_err(|_| malformed())?,
+        user: number(14)?,
+        system: number(15)?,
+        began: number(22)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_brackets() {
+        let text = "7 (a) b (c) S 1 7 7 0 -1 4 0 0 0 0 11 12 0 0 20 0 1 0 99 0 0";
+        let read = parse(text).unwrap();
+        assert_eq!((read.pid, read.name.as_str(), read.parent), (7, "a) b (c", 1));
+        assert_eq!((read.user, read.system, read.began), (11, 12, 99));
+        assert!(parse("7 (a) S 1").is_err());
+    }
+}

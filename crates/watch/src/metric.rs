@@ -1,0 +1,136 @@
+//! Metrics as they are read, what changed between two readings, and figures made of that.
+
+/// How a metric behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Counts up and begins again at 0 after 2^32.
+    Counter32,
+    /// Counts up in 64 bits.
+    Counter64,
+    /// Goes up and down.
+    Gauge,
+}
+
+/// One number of a device, as it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Name, its base unit the last word where it has one: `read_bytes`, `busy_seconds`.
+    pub key: &'static str,
+    /// The base unit as OpenMetrics names it; empty for counts.
+    pub unit: &'static str,
+    /// Base units in `scale.1` of the raw number: 512 and 1 for sectors, 1 and 1000 for
+    /// milliseconds.
+    pub scale: (u32, u32),
+    /// How it behaves.
+    pub kind: Kind,
+    /// What it counts.
+    pub help: &'static str,
+}
+
+impl Metric {
+    /// A raw number in base units.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a counter beyond 2^53 is shown rounded")]
+    pub fn base(&self, raw: u64) -> f64 {
+        raw as f64 * f64::from(self.scale.0) / f64::from(self.scale.1)
+    }
+
+    /// What a counter counted from one reading to the next, if it turned over at most once; `None`
+    /// when it went back, which means that it was reset.
+    #[must_use]
+    pub fn counted(&self, from: u64, to: u64) -> Option<u64> {
+        match self.kind {
+            Kind::Counter32 if from <= u64::from(u32::MAX) && to <= u64::from(u32::MAX) => {
+                Some(to.wrapping_sub(from) & u64::from(u32::MAX))
+            }
+            // No counter of 64 bits goes through half its range in one interval: what would have,
+            // was reset.
+            _ => Some(to.wrapping_sub(from)).filter(|counted| *counted <= u64::MAX / 2),
+        }
+    }
+}
+
+/// What happened to one device in one interval.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub(crate) metrics: &'static [Metric],
+    /// Counters: what was counted. Gauges: the later value. In base units, in the order of
+    /// `metrics`.
+    pub(crate) values: Vec<Option<f64>>,
+    /// Length of the interval; above 0.
+    pub(crate) seconds: f64,
+}
+
+impl Change {
+    /// What a counter counted, or a gauge's value at the end; `None` where it is not known.
+    #[must_use]
+    pub fn of(&self, key: &str) -> Option<f64> {
+        let nth = self.metrics.iter().position(|metric| metric.key == key)?;
+        *self.values.get(nth)?
+    }
+
+    /// What was counted, per second.
+    #[must_use]
+    pub fn rate(&self, key: &str) -> Option<f64> {
+        Some(self.of(key)? / self.seconds)
+    }
+
+    /// One count over another; `None` where the second is 0.
+    #[must_use]
+    pub fn per(&self, key: &str, each: &str) -> Option<f64> {
+        let each = self.of(each).filter(|each| *each > 0.0)?;
+        Some(self.of(key)? / each)
+    }
+
+    /// Length of the interval.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+}
+
+/// How a figure is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As it is.
+    Number,
+    /// Bytes (per second) in MiB.
+    Mebibytes,
+    /// Bytes in KiB.
+    Kibibytes,
+    /// Bytes in GiB.
+    Gibibytes,
+    /// Seconds in milliseconds.
+    Milliseconds,
+    /// Percent.
+    Percent,
+}
+
+impl Form {
+    /// The figure in the unit that its heading names.
+    #[must_use]
+    pub fn shown(self, value: f64) -> f64 {
+        match self {
+            Form::Number | Form::Percent => value,
+            Form::Mebibytes => value / f64::from(1 << 20),
+            Form::Kibibytes => value / 1024.0,
+            Form::Gibibytes => value / f64::from(1 << 30),
+            Form::Milliseconds => value * 1000.0,
+        }
+    }
+}
+
+/// A column: what is made of a change.
+#[derive(Debug, Clone, Copy)]
+pub struct Figure {
+    /// Name in JSON, base units: `read_bytes_per_second`, `read_await_seconds`.
+    pub key: &'static str,
+    /// Heading, with the unit that is shown.
+    pub heading: &'static str,
+    /// How it is shown.
+    pub form: Form,
+    /// Whether it stays where there is room for 80 columns only.
+    pub narrow: bool,
+    /// The figure; `None` where it is not known or makes no sense, as the mean wait of no request.
+    pub of: fn(&Change) -> Option<f64>,
+}

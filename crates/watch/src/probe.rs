@@ -1,0 +1,91 @@
+//! Kinds of devices, one file each.
+
+mod block;
+mod cpu;
+mod gpu;
+mod interface;
+mod nfs;
+mod nvidia_fs;
+mod page_cache;
+mod process;
+mod rdma;
+
+use std::collections::HashSet;
+
+use gpuio_host::Root;
+use gpuio_nvml::Library;
+use gpuio_record::facts::NumaNode;
+
+use crate::metric::{Figure, Metric};
+
+/// A kind of device.
+#[derive(Debug)]
+pub struct Probe {
+    /// Name in JSON and of OpenMetrics' families: `block`.
+    pub name: &'static str,
+    /// Name on the screen.
+    pub title: &'static str,
+    /// Where the numbers come from.
+    pub source: &'static str,
+    /// What is read of each device.
+    pub metrics: &'static [Metric],
+    /// What is shown of each.
+    pub figures: &'static [Figure],
+    /// At most so many devices are shown, those with the largest first figure.
+    pub most: usize,
+    /// Reads all devices of the kind; a reason where there can be none.
+    pub read: fn(&mut Eye) -> Result<Vec<Reading>, String>,
+}
+
+/// The table of probes, in the order of the screen.
+pub const PROBES: [Probe; 9] = [
+    block::PROBE,
+    gpu::PROBE,
+    interface::PROBE,
+    rdma::PROBE,
+    nfs::PROBE,
+    nvidia_fs::PROBE,
+    page_cache::PROBE,
+    cpu::PROBE,
+    process::PROBE,
+];
+
+/// What one device's metrics were.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The device, by the name that users know.
+    pub name: String,
+    /// What tells it from another of the same name, such as a process's start; 0 where nothing
+    /// does.
+    pub identity: u64,
+    /// Raw numbers in the order of the probe's metrics.
+    pub values: Vec<Option<u64>>,
+}
+
+impl Reading {
+    pub(crate) fn new(name: impl Into<String>, values: Vec<Option<u64>>) -> Reading {
+        Reading { name: name.into(), identity: 0, values }
+    }
+}
+
+/// What probes look with.
+#[derive(Debug)]
+pub struct Eye {
+    /// Where kernel files are.
+    pub root: Root,
+    /// NVML, or why there is none.
+    pub gpus: Result<Library, String>,
+    /// Nodes with their processors: the groups that CPU time is shown by.
+    pub nodes: Vec<NumaNode>,
+    /// Numbers of the kernel's own threads, which are not looked at again.
+    pub kernels_own: HashSet<u32>,
+    /// Ticks per second of processor time.
+    pub ticks_per_second: u64,
+}
+
+impl Eye {
+    /// Ticks in milliseconds.
+    pub(crate) fn milliseconds(&self, ticks: u64) -> u64 {
+        ticks.saturating_mul(1000) / self.ticks_per_second.max(1)
+    }
+}

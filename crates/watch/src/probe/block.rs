@@ -1,0 +1,107 @@
+//! Block devices: `/proc/diskstats` (Documentation/admin-guide/iostats.rst). Figures are those of
+//! `iostat -x` (iostat(1) of sysstat 12).
+
+use crate::metric::{Change, Figure, Form, Kind, Metric};
+use crate::probe::{Eye, Probe, Reading};
+
+const fn count(key: &'static str, help: &'static str) -> Metric {
+    Metric { key, unit: "", scale: (1, 1), kind: Kind::Counter64, help }
+}
+
+const fn sectors(key: &'static str, help: &'static str) -> Metric {
+    Metric { key, unit: "bytes", scale: (512, 1), kind: Kind::Counter64, help }
+}
+
+/// The kernel prints times of disks as 32-bit numbers of milliseconds.
+const fn ms(key: &'static str, help: &'static str) -> Metric {
+    Metric { key, unit: "seconds", scale: (1, 1000), kind: Kind::Counter32, help }
+}
+
+const METRICS: [Metric; 11] = [
+    count("reads", "Reads completed"),
+    count("reads_merged", "Reads merged into a neighbour before they reached the device"),
+    sectors("read_bytes", "Bytes read"),
+    ms("read_wait_seconds", "Time that reads took, summed, their wait in the queue included"),
+    count("writes", "Writes completed"),
+    count("writes_merged", "Writes merged into a neighbour before they reached the device"),
+    sectors("written_bytes", "Bytes written"),
+    ms("write_wait_seconds", "Time that writes took, summed, their wait in the queue included"),
+    Metric {
+        key: "in_flight",
+        unit: "",
+        scale: (1, 1),
+        kind: Kind::Gauge,
+        help: "Requests under way",
+    },
+    ms("busy_seconds", "Time with at least one request under way"),
+    ms("queue_seconds", "Time times requests under way"),
+];
+
+const fn figure(
+    key: &'static str,
+    heading: &'static str,
+    form: Form,
+    narrow: bool,
+    of: fn(&Change) -> Option<f64>,
+) -> Figure {
+    Figure { key, heading, form, narrow, of }
+}
+
+const FIGURES: [Figure; 12] = [
+    figure("reads_per_second", "r/s", Form::Number, true, |c| c.rate("reads")),
+    figure("writes_per_second", "w/s", Form::Number, true, |c| c.rate("writes")),
+    figure("read_bytes_per_second", "rMiB/s", Form::Mebibytes, true, |c| c.rate("read_bytes")),
+    figure("written_bytes_per_second", "wMiB/s", Form::Mebibytes, true, |c| {
+        c.rate("written_bytes")
+    }),
+    figure("reads_merged_per_second", "rrqm/s", Form::Number, false, |c| c.rate("reads_merged")),
+    figure("writes_merged_per_second", "wrqm/s", Form::Number, false, |c| c.rate("writes_merged")),
+    figure("read_await_seconds", "r_await ms", Form::Milliseconds, false, |c| {
+        c.per("read_wait_seconds", "reads")
+    }),
+    figure("write_await_seconds", "w_await ms", Form::Milliseconds, false, |c| {
+        c.per("write_wait_seconds", "writes")
+    }),
+    figure("read_request_bytes", "rareq KiB", Form::Kibibytes, false, |c| {
+        c.per("read_bytes", "reads")
+    }),
+    figure("write_request_bytes", "wareq KiB", Form::Kibibytes, false, |c| {
+        c.per("written_bytes", "writes")
+    }),
+    figure("queue", "aqu-sz", Form::Number, true, |c| c.rate("queue_seconds")),
+    figure("busy_percent", "%util", Form::Percent, true, |c| Some(c.rate("busy_seconds")? * 100.0)),
+];
+
+pub(super) const PROBE: Probe = Probe {
+    name: "block",
+    title: "Block devices",
+    source: "/proc/diskstats",
+    metrics: &METRICS,
+    figures: &FIGURES,
+    most: usize::MAX,
+    read,
+};
+
+fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
+    let devices = gpuio_host::block::samples(&eye.root).map_err(|error| error.to_string())?;
+    if devices.is_empty() {
+        return Err("the kernel lists no block device".to_owned());
+    }
+    let reading = |(name, s): (String, gpuio_host::block::BlockSample)| {
+        let values = [
+            s.reads,
+            s.reads_merged,
+            s.read_sectors,
+            s.read_ms,
+            s.writes,
+            s.writes_merged,
+            s.write_sectors,
+            s.write_ms,
+            s.in_flight,
+            s.busy_ms,
+            s.queue_ms,
+        ];
+        Reading::new(name, values.map(Some).to_vec())
+    };
+    Ok(devices.into_iter().map(reading).collect())
+}

@@ -1,0 +1,124 @@
+//! GPUs: NVML. PCIe bytes are counters where the driver keeps them in 64 bits; those of 32 bits
+//! turn over in 68 ms, so that a sample of the driver's (the last 20 ms) stands there instead.
+//! NVML does not tell how busy copy engines are.
+
+use gpuio_nvml::{Gpu, Width};
+
+use crate::metric::{Figure, Form, Kind, Metric};
+use crate::probe::{Eye, Probe, Reading};
+
+const fn metric(key: &'static str, unit: &'static str, kind: Kind, help: &'static str) -> Metric {
+    Metric { key, unit, scale: (1, 1), kind, help }
+}
+
+const METRICS: [Metric; 9] = [
+    metric("pcie_received_bytes", "bytes", Kind::Counter64, "Bytes received over PCIe"),
+    metric("pcie_sent_bytes", "bytes", Kind::Counter64, "Bytes sent over PCIe"),
+    metric("pcie_receive_rate", "", Kind::Gauge, "Bytes per second received, over the last 20 ms"),
+    metric("pcie_send_rate", "", Kind::Gauge, "Bytes per second sent, over the last 20 ms"),
+    metric("kernels_percent", "percent", Kind::Gauge, "Share of time in which kernels ran"),
+    metric("memory_percent", "percent", Kind::Gauge, "Share of time in which memory was used"),
+    metric("memory_used_bytes", "bytes", Kind::Gauge, "GPU memory in use"),
+    metric("bar1_used_bytes", "bytes", Kind::Gauge, "BAR1 in use"),
+    metric("bar1_size_bytes", "bytes", Kind::Gauge, "All of BAR1"),
+];
+
+const FIGURES: [Figure; 8] = [
+    Figure {
+        key: "pcie_received_bytes_per_second",
+        heading: "rx MiB/s",
+        form: Form::Mebibytes,
+        narrow: true,
+        of: |c| c.rate("pcie_received_bytes").or_else(|| c.of("pcie_receive_rate")),
+    },
+    Figure {
+        key: "pcie_sent_bytes_per_second",
+        heading: "tx MiB/s",
+        form: Form::Mebibytes,
+        narrow: true,
+        of: |c| c.rate("pcie_sent_bytes").or_else(|| c.of("pcie_send_rate")),
+    },
+    Figure {
+        key: "pcie_sampled",
+        heading: "sampled",
+        form: Form::Number,
+        narrow: false,
+        // 1 where the rate is of the last 20 ms and not of the interval.
+        of: |c| c.of("pcie_receive_rate").map(|_| f64::from(c.of("pcie_received_bytes").is_none())),
+    },
+    Figure {
+        key: "kernels_percent",
+        heading: "%kernels",
+        form: Form::Percent,
+        narrow: true,
+        of: |c| c.of("kernels_percent"),
+    },
+    Figure {
+        key: "memory_percent",
+        heading: "%memory",
+        form: Form::Percent,
+        narrow: true,
+        of: |c| c.of("memory_percent"),
+    },
+    Figure {
+        key: "memory_used_bytes",
+        heading: "used GiB",
+        form: Form::Gibibytes,
+        narrow: true,
+        of: |c| c.of("memory_used_bytes"),
+    },
+    Figure {
+        key: "bar1_used_bytes",
+        heading: "BAR1 MiB",
+        form: Form::Mebibytes,
+        narrow: true,
+        of: |c| c.of("bar1_used_bytes"),
+    },
+    Figure {
+        key: "bar1_size_bytes",
+        heading: "of MiB",
+        form: Form::Mebibytes,
+        narrow: false,
+        of: |c| c.of("bar1_size_bytes"),
+    },
+];
+
+pub(super) const PROBE: Probe = Probe {
+    name: "gpu",
+    title: "GPUs",
+    source: "NVML",
+    metrics: &METRICS,
+    figures: &FIGURES,
+    most: usize::MAX,
+    read,
+};
+
+fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
+    let library = eye.gpus.as_ref().map_err(Clone::clone)?;
+    let uuids = library.uuids().map_err(|unread| unread.to_string())?;
+    let gpus = uuids.iter().enumerate().filter_map(|(nth, uuid)| {
+        let gpu = library.gpu(uuid).ok()?;
+        Some(Reading::new(format!("GPU{nth}"), values(&gpu)))
+    });
+    Ok(gpus.collect())
+}
+
+fn values(gpu: &Gpu<'_>) -> Vec<Option<u64>> {
+    let counters = gpu.pcie_bytes().ok();
+    let wide = counters.filter(|both| both.iter().all(|one| one.width == Width::Bits64));
+    let sampled = if wide.is_some() { None } else { gpu.pcie_rates().ok() };
+    let activity = gpu.activity();
+    let busy = activity.busy_percent.ok();
+    let bar1 = activity.bar1.ok();
+    vec![
+        wide.map(|[_, received]| received.value),
+        wide.map(|[sent, _]| sent.value),
+        sampled.map(|[_, received]| received),
+        sampled.map(|[sent, _]| sent),
+        busy.map(|[kernels, _]| u64::from(kernels)),
+        busy.map(|[_, memory]| u64::from(memory)),
+        activity.memory_used.ok(),
+        bar1.map(|bar1| bar1.used),
+        bar1.map(|bar1| bar1.total),
+    ]
+}

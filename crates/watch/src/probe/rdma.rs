@@ -1,0 +1,84 @@
+//! Ports of RDMA devices: `/sys/class/infiniband/*/ports/*/counters`, data in units of 4 bytes.
+
+use gpuio_host::rdma_io::UNIT_BYTES;
+
+use crate::metric::{Change, Figure, Form, Kind, Metric};
+use crate::probe::{Eye, Probe, Reading};
+
+const fn count(key: &'static str, help: &'static str) -> Metric {
+    Metric { key, unit: "", scale: (1, 1), kind: Kind::Counter64, help }
+}
+
+const fn data(key: &'static str, help: &'static str) -> Metric {
+    Metric { key, unit: "bytes", scale: (UNIT_BYTES, 1), kind: Kind::Counter64, help }
+}
+
+const METRICS: [Metric; 7] = [
+    data("received_bytes", "Bytes received"),
+    data("sent_bytes", "Bytes sent"),
+    count("received_packets", "Packets received"),
+    count("sent_packets", "Packets sent"),
+    count("receive_errors", "Packets that came broken; stays at 65535"),
+    count("send_discards", "Packets that were not sent; stays at 65535"),
+    count("send_waits", "Ticks in which there was data and it could not be sent"),
+];
+
+const fn figure(
+    key: &'static str,
+    heading: &'static str,
+    form: Form,
+    narrow: bool,
+    of: fn(&Change) -> Option<f64>,
+) -> Figure {
+    Figure { key, heading, form, narrow, of }
+}
+
+const FIGURES: [Figure; 7] = [
+    figure("received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
+        c.rate("received_bytes")
+    }),
+    figure("sent_bytes_per_second", "tx MiB/s", Form::Mebibytes, true, |c| c.rate("sent_bytes")),
+    figure("received_packets_per_second", "rx pkt/s", Form::Number, true, |c| {
+        c.rate("received_packets")
+    }),
+    figure("sent_packets_per_second", "tx pkt/s", Form::Number, true, |c| c.rate("sent_packets")),
+    figure("receive_errors", "errors", Form::Number, true, |c| c.of("receive_errors")),
+    figure("send_discards", "discards", Form::Number, false, |c| c.of("send_discards")),
+    figure("send_waits_per_second", "waits/s", Form::Number, false, |c| c.rate("send_waits")),
+];
+
+pub(super) const PROBE: Probe = Probe {
+    name: "rdma",
+    title: "RDMA ports",
+    source: "/sys/class/infiniband/*/ports/*/counters",
+    metrics: &METRICS,
+    figures: &FIGURES,
+    most: usize::MAX,
+    read,
+};
+
+/// Counters of 32 bits, of cards without the extended ones, stay at their most; what is counted
+/// beyond it nobody knows.
+fn moving(units: Option<u64>) -> Option<u64> {
+    units.filter(|units| *units != u64::from(u32::MAX))
+}
+
+fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
+    let ports = gpuio_host::rdma_io::samples(&eye.root).map_err(|error| error.to_string())?;
+    if ports.is_empty() {
+        return Err("the kernel shows no RDMA device".to_owned());
+    }
+    let reading = |port: gpuio_host::rdma_io::PortSample| {
+        let values = vec![
+            moving(port.received_units),
+            moving(port.sent_units),
+            port.received_packets,
+            port.sent_packets,
+            port.receive_errors,
+            port.send_discards,
+            port.send_waits,
+        ];
+        Reading::new(format!("{}/{}", port.device, port.port), values)
+    };
+    Ok(ports.into_iter().map(reading).collect())
+}

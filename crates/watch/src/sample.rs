@@ -1,0 +1,76 @@
+//! Raw samples.
+
+use std::collections::HashSet;
+
+use gpuio_host::Root;
+use gpuio_nvml::Library;
+use gpuio_record::facts::NumaNode;
+
+use crate::probe::{Eye, PROBES, Reading};
+use crate::select::Selection;
+
+/// All readings of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// When, in nanoseconds of the monotonic clock.
+    pub at_ns: u64,
+    /// Readings per probe in the order of [`PROBES`], or why there are none.
+    pub probes: Vec<Result<Vec<Reading>, String>>,
+}
+
+/// Reads samples. Belongs to one thread at a time; a sample takes from half a millisecond to a few
+/// milliseconds.
+#[derive(Debug)]
+pub struct Watcher {
+    eye: Eye,
+    selection: Selection,
+}
+
+impl Watcher {
+    /// A watcher of what is selected. On the running system it starts NVML, which may take a
+    /// second.
+    #[must_use]
+    pub fn new(root: Root, nodes: Vec<NumaNode>, selection: Selection) -> Watcher {
+        let gpus = if root.is_live() {
+            Library::load().map_err(|absent| absent.to_string())
+        } else {
+            Err("a copy of kernel files has no GPU to ask".to_owned())
+        };
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        let eye = Eye { root, gpus, nodes, kernels_own: HashSet::new(), ticks_per_second };
+        Watcher { eye, selection }
+    }
+
+    /// Watches another tree from now on: for tests that hold two snapshots.
+    pub fn look_at(&mut self, root: Root) {
+        self.eye.root = root;
+    }
+
+    /// A sample of now.
+    #[must_use]
+    pub fn sample(&mut self) -> Sample {
+        self.sample_at(now_ns())
+    }
+
+    /// A sample that is said to be of this moment.
+    #[must_use]
+    pub fn sample_at(&mut self, at_ns: u64) -> Sample {
+        let probes = PROBES.iter().map(|probe| {
+            if !self.selection.wants_probe(probe.name) {
+                return Err("left out".to_owned());
+            }
+            let mut readings = (probe.read)(&mut self.eye)?;
+            readings.retain(|reading| self.selection.wants(probe.name, reading));
+            Ok(readings)
+        });
+        Sample { at_ns, probes: probes.collect() }
+    }
+}
+
+/// Nanoseconds of the monotonic clock (clock_gettime(2)).
+#[must_use]
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
+}

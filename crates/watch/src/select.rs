@@ -1,0 +1,214 @@
+//! Which devices are watched.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use gpuio_record::facts::{BlockKind, Machine, MountedStorage, NicFacts};
+
+use crate::probe::Reading;
+
+/// Arrays and volumes nested deeper than this are a loop in broken facts.
+const MAX_DEPTH: usize = 16;
+
+/// Devices of the kernel's own making, by the beginnings of their names: facts leave out those of
+/// them that are empty.
+const MADE_UP: [&str; 3] = ["loop", "ram", "zram"];
+
+/// Which devices are watched.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// What was asked for, as (probe, device); `None` for all that are not idle or virtual.
+    named: Option<BTreeSet<(&'static str, String)>>,
+    /// Parts of disks and devices without hardware: left out where nothing was named.
+    quiet: BTreeSet<String>,
+    /// Probes that are left out.
+    without: BTreeSet<&'static str>,
+}
+
+/// A name that nothing here has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// The name.
+    pub name: String,
+    /// Names that there are.
+    pub known: Vec<String>,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
+        let name = &self.name;
+        write!(f, "'{name}' is no file, mount, block device, interface or GPU here; ")?;
+        write!(f, "devices are: {known}")
+    }
+}
+
+impl std::error::Error for Unknown {}
+
+impl Selection {
+    /// The same without these probes.
+    #[must_use]
+    pub fn without(mut self, probes: &[&'static str]) -> Selection {
+        self.without.extend(probes);
+        self
+    }
+
+    /// The block devices that were named, members of arrays included.
+    #[must_use]
+    pub fn block(&self) -> Vec<&str> {
+        let named = self.named.iter().flatten().filter(|(probe, _)| *probe == "block");
+        named.map(|(_, name)| name.as_str()).collect()
+    }
+
+    pub(crate) fn wants_probe(&self, probe: &str) -> bool {
+        !self.without.contains(probe)
+    }
+
+    pub(crate) fn wants(&self, probe: &'static str, reading: &Reading) -> bool {
+        if !["block", "interface", "rdma", "nfs", "gpu"].contains(&probe) {
+            return true;
+        }
+        match &self.named {
+            Some(named) => named.contains(&(probe, reading.name.clone())),
+            None => match probe {
+                "block" => {
+                    let made_up = MADE_UP.iter().any(|kind| reading.name.starts_with(kind));
+                    !made_up && !self.quiet.contains(&reading.name) && has_counted(reading)
+                }
+                "interface" => reading.name != "lo" && has_counted(reading),
+                _ => true,
+            },
+        }
+    }
+}
+
+fn has_counted(reading: &Reading) -> bool {
+    reading.values.iter().any(|value| value.is_some_and(|value| value > 0))
+}
+
+/// What is behind these words: block devices with the members below them, network interfaces with
+/// their RDMA devices, GPUs (`GPU2`, `2` or a PCI address), and paths, which must have no links
+/// left, by the mount that they are on. No words: all that are not idle or virtual.
+///
+/// # Errors
+/// A word that names nothing of this machine.
+pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown> {
+    let quiet = machine.block.iter().filter(|device| {
+        matches!(device.facts.kind, BlockKind::Partition | BlockKind::Loop | BlockKind::Virtual)
+    });
+    let mut selection = Selection {
+        named: None,
+        quiet: quiet.map(|device| device.facts.name.clone()).collect(),
+        without: BTreeSet::new(),
+    };
+    if words.is_empty() {
+        return Ok(selection);
+    }
+    let mut named = BTreeSet::new();
+    for word in words {
+        let known = named.len();
+        add_word(machine, word, &mut named);
+        if named.len() == known && !found_before(machine, word, &named) {
+            return Err(Unknown { name: word.clone(), known: names(machine) });
+        }
+    }
+    selection.named = Some(named);
+    Ok(selection)
+}
+
+type Named = BTreeSet<(&'static str, String)>;
+
+/// A second word may name what a first did.
+fn found_before(machine: &Machine, word: &str, named: &Named) -> bool {
+    let mut alone = Named::new();
+    add_word(machine, word, &mut alone);
+    !alone.is_empty() && alone.is_subset(named)
+}
+
+fn add_word(machine: &Machine, word: &str, named: &mut Named) {
+    let plain = word.strip_prefix("/dev/").unwrap_or(word);
+    if machine.block.iter().any(|device| device.facts.name == plain) {
+        add_block(machine, plain, MAX_DEPTH, named);
+        return;
+    }
+    for (nth, gpu) in machine.gpus.iter().enumerate() {
+        let name = format!("GPU{}", gpu.index.known().copied().map_or(nth, |index| index as usize));
+        let number = name.trim_start_matches("GPU");
+        let uuid = gpu.uuid.known().map(String::as_str);
+        if word == name || word == number || gpu.pci.as_deref() == Some(word) || uuid == Some(word)
+        {
+            named.insert(("gpu", name));
+            return;
+        }
+    }
+    if interface_of(machine, word).is_some() {
+        add_interface(machine, word, MAX_DEPTH, named);
+        return;
+    }
+    if let Some(mount) = mount_of(machine, word) {
+        add_mount(machine, mount, named);
+    }
+}
+
+fn add_block(machine: &Machine, name: &str, depth: usize, named: &mut Named) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    named.insert(("block", name.to_owned()));
+    let device = machine.block.iter().find(|device| device.facts.name == name);
+    for below in device.iter().flat_map(|device| &device.made_of) {
+        add_block(machine, below, depth, named);
+    }
+}
+
+fn interface_of<'m>(machine: &'m Machine, name: &str) -> Option<&'m NicFacts> {
+    let has = |nic: &&NicFacts| {
+        nic.interfaces.iter().any(|interface| interface.name == name)
+            || nic.rdma.iter().any(|device| device.name == name)
+    };
+    machine.nics.iter().find(has)
+}
+
+fn add_interface(machine: &Machine, name: &str, depth: usize, named: &mut Named) {
+    let (Some(depth), Some(nic)) = (depth.checked_sub(1), interface_of(machine, name)) else {
+        return;
+    };
+    named.insert(("interface", name.to_owned()));
+    for device in &nic.rdma {
+        for port in &device.ports {
+            named.insert(("rdma", format!("{}/{}", device.name, port.port)));
+        }
+    }
+    let own = nic.interfaces.iter().filter(|interface| interface.name == name);
+    for lower in own.flat_map(|interface| &interface.lower) {
+        add_interface(machine, lower, depth, named);
+    }
+}
+
+/// The last of the mounts whose place is the longest beginning of the path.
+fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStorage> {
+    if !path.starts_with('/') {
+        return None;
+    }
+    let above =
+        machine.mounts.iter().filter(|one| Path::new(path).starts_with(&one.mount.mount_point));
+    above.max_by_key(|one| Path::new(&one.mount.mount_point).components().count())
+}
+
+fn add_mount(machine: &Machine, mount: &MountedStorage, named: &mut Named) {
+    for device in &mount.devices {
+        add_block(machine, device, MAX_DEPTH, named);
+    }
+    if let Some(nfs) = &mount.nfs {
+        named.insert(("nfs", mount.mount.mount_point.clone()));
+        if let Some(interface) = nfs.interface.known() {
+            add_interface(machine, interface, MAX_DEPTH, named);
+        }
+    }
+}
+
+fn names(machine: &Machine) -> Vec<String> {
+    let gpus = (0..machine.gpus.len()).map(|nth| format!("GPU{nth}"));
+    let block = machine.block.iter().map(|device| device.facts.name.clone());
+    let nics = machine.nics.iter().flat_map(|nic| &nic.interfaces);
+    gpus.chain(block).chain(nics.map(|interface| interface.name.clone())).collect()
+}
