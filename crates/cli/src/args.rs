@@ -5,6 +5,7 @@
 
 mod machine;
 mod results;
+mod stats;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use results::{Compare, Report, Show};
+pub(crate) use stats::Stats;
 
 /// Storage-to-GPU load generator: every number with its evidence.
 #[derive(Debug, Parser)]
@@ -54,11 +56,23 @@ pub(crate) enum Verb {
     Plan(Plan),
     /// Print a saved record again, or the journal of a run that died.
     Show(Show),
+    /// Show what gpuio's processes count while they run: throughput, percentiles, GPUs and paths.
+    ///
+    /// Without a process: a list of those that keep statistics, yours or, for root, everybody's
+    /// (docs/stats.md).
+    Stats(Stats),
     /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
     ///
     /// Prints the PCIe tree with each link's speed, the distance between any two devices, and what
     /// is near to each GPU. With two devices: the way between them, hop by hop.
     Topo(Topo),
+    /// Print gds_stats' sections from a process's live counters (see docs/stats.md).
+    #[command(name = "gds_stats", disable_help_flag = true)]
+    GdsStats {
+        /// gds_stats' own words.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Print gdscheck's sections from gpuio's own facts (see docs/check.md).
     #[command(disable_help_flag = true)]
     Gdscheck {
@@ -332,6 +346,9 @@ pub(crate) struct Out {
     /// No progress, and no table when the record is saved
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Keep no counters for gpuio stats while it runs
+    #[arg(long)]
+    pub(crate) no_stats_page: bool,
 }
 
 impl Bench {

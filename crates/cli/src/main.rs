@@ -44,7 +44,11 @@ fn main() -> ExitCode {
 /// A tool of NVIDIA's whose words are spoken: everything behind its name goes to its own parser.
 type Face = fn(&[String]) -> Result<ExitCode, Failure>;
 
-const FACES: [(&str, Face); 2] = [("gdsio", verb::gdsio::run), ("gdscheck", verb::gdscheck::run)];
+const FACES: [(&str, Face); 3] = [
+    ("gdsio", verb::gdsio::run),
+    ("gdscheck", verb::gdscheck::run),
+    ("gds_stats", verb::gds_stats::run),
+];
 
 /// The face of this name: the binary's, through a link, or the verb.
 fn face(name: Option<&OsString>) -> Option<Face> {
@@ -74,7 +78,9 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Report(report) => verb::report::run(&report),
         Verb::Plan(plan) => verb::plan::run(&plan),
         Verb::Show(show) => verb::show::run(&show),
+        Verb::Stats(asked) => verb::stats::run(&asked),
         Verb::Topo(topo) => verb::topo::run(&topo),
+        Verb::GdsStats { words } => verb::gds_stats::run(&words),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),
     }

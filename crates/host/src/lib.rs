@@ -31,6 +31,7 @@ pub mod nvidia_gpu;
 mod parse;
 pub mod pci;
 pub mod proc_io;
+pub mod process;
 mod recorder;
 pub mod residency;
 mod root;

@@ -179,7 +179,8 @@ impl Lab {
         let permit = Permit { make_missing: true, ..Permit::default() };
         let stop = Arc::clone(&self.diary.flag);
         let cufile = self.cufile.clone();
-        let means = Means { driver: self.driver.as_ref(), host: &self.host, stop, cufile, permit };
+        let (driver, host) = (self.driver.as_ref(), &self.host);
+        let means = Means { driver, host, stop, cufile, permit, page: None };
         run(plan, &means, &self.diary)
     }
 
