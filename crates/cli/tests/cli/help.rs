@@ -68,3 +68,8 @@ fn gdsio() {
     assert_eq!(text, help("gdsio --help"));
     insta::assert_snapshot!("gdsio", text);
 }
+
+#[test]
+fn stats() {
+    insta::assert_snapshot!("stats", help("stats --help"));
+}

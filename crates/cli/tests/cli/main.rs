@@ -35,5 +35,6 @@ mod quick;
 mod rates;
 mod record;
 mod report;
+mod stats;
 mod tool;
 mod topo;
