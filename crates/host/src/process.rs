@@ -1,8 +1,6 @@
 //! Which process a number means: `/proc/PID/stat` (proc_pid_stat(5)), the PID namespace
 //! (pid_namespaces(7)) and the boot (`/proc/sys/kernel/random/boot_id`, random(4)).
 
-use std::path::PathBuf;
-
 use crate::{HostError, Malformed, Root};
 
 /// What tells a process from every other, also from a later one of the same number.
@@ -45,7 +43,7 @@ pub fn find(root: &Root, pid: u32) -> Result<Option<Identity>, HostError> {
 /// Inode of the caller's PID namespace, 0 where the kernel does not tell.
 #[must_use]
 pub fn namespace(root: &Root) -> u64 {
-    let link = root.link("proc/self/ns/pid").unwrap_or_else(PathBuf::new);
+    let link = root.link("proc/self/ns/pid").unwrap_or_default();
     let text = link.to_string_lossy();
     let inode = text.strip_prefix("pid:[").and_then(|rest| rest.strip_suffix(']'));
     inode.and_then(|inode| inode.parse().ok()).unwrap_or(0)

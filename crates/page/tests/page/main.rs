@@ -1,4 +1,5 @@
 //! Pages in directories of the tests' own.
+#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 mod counts;
 mod hostile;
