@@ -16,12 +16,18 @@ pub struct Identity {
     pub boot: String,
 }
 
-/// The process that calls.
+/// The process that calls; `None` where `/proc` is not mounted, or is that of another PID namespace,
+/// whose numbers are not ours.
 ///
 /// # Errors
-/// [`HostError`] when `/proc` is there and can't be read; `None` where it is not mounted.
+/// [`HostError`] when `/proc` is there and can't be read.
 pub fn own(root: &Root) -> Result<Option<Identity>, HostError> {
-    find(root, std::process::id())
+    let pid = std::process::id();
+    let link = root.link("proc/self");
+    if link.is_none_or(|link| link.as_os_str() != pid.to_string().as_str()) {
+        return Ok(None);
+    }
+    find(root, pid)
 }
 
 /// The process of this number, seen from the namespace of the caller; `None` when there is none.

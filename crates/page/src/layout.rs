@@ -99,7 +99,7 @@ const _: () = assert!(offset_of!(Side, sizes) == 32 && offset_of!(Side, latencie
 const _: () = assert!(header::RELEASE + header::RELEASE_BYTES <= HEADER_BYTES);
 const _: () = assert!(HEADER_BYTES.is_multiple_of(64));
 // A page of a process with as many threads as a large socket has cores stays small.
-const _: () = assert!(HEADER_BYTES + 24 * LANE_BYTES < 256 << 10);
+const _: () = assert!(HEADER_BYTES + (24 + SHARED as usize) * LANE_BYTES < 256 << 10);
 const _: () = assert!(cfg!(target_endian = "little"), "the layout is little endian");
 
 /// Bytes of a page with so many lanes.

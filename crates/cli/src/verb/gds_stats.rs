@@ -6,7 +6,7 @@ use gpuio_host::Root;
 use gpuio_page::format::gds_stats;
 use gpuio_page::{Place, read};
 
-use super::stats::{found, unreadable};
+use super::stats::{found, tell, unreadable};
 use crate::failure::Failure;
 use crate::output;
 
@@ -32,6 +32,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         Ask::Help => output::put(HELP)?,
         Ask::Stats { pid, level } => {
             let listing = read::find(&Place::live(), &Root::live(), pid);
+            tell(&listing);
             let found = found(&listing, pid)?;
             let page = found.page.as_ref().map_err(|_| unreadable(found))?;
             output::put(&gds_stats::text(page, level))?;

@@ -48,9 +48,7 @@ fn all(asked: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
         let shown: Vec<Shown<'_>> = found
             .iter()
             .zip(&facts)
-            .filter_map(|(found, facts)| {
-                Some(facts.shown(found, earlier(&before.0, found, seconds))?)
-            })
+            .filter_map(|(found, facts)| facts.shown(found, earlier(&before.0, found, seconds)))
             .collect();
         output::put(&listed(asked, &shown)?)?;
         if pause.is_none() {
@@ -141,7 +139,7 @@ pub(crate) fn unreadable(found: &Found) -> Failure {
 }
 
 /// Says what can't be shown, and what was taken away.
-fn tell(listing: &Listing) {
+pub(crate) fn tell(listing: &Listing) {
     for note in &listing.notes {
         eprintln!("note: {note}");
     }
