@@ -101,6 +101,8 @@ pub(crate) struct Lab {
     cufile: Option<gpuio_cufile::Driver>,
     gpus: Gpus,
     pub(crate) diary: Diary,
+    /// Where workers count for other processes.
+    pub(crate) page: Option<gpuio_page::Page>,
 }
 
 impl Lab {
@@ -114,6 +116,7 @@ impl Lab {
             host: gpuio_host::collect(&Root::live()),
             driver: None,
             cufile: None,
+            page: None,
             gpus: Gpus::Absent { why: "this test has none".into() },
             diary: Diary { lines: Mutex::default(), flag: Arc::default(), stop },
         }
@@ -180,7 +183,7 @@ impl Lab {
         let stop = Arc::clone(&self.diary.flag);
         let cufile = self.cufile.clone();
         let (driver, host) = (self.driver.as_ref(), &self.host);
-        let means = Means { driver, host, stop, cufile, permit, page: None };
+        let means = Means { driver, host, stop, cufile, permit, page: self.page.clone() };
         run(plan, &means, &self.diary)
     }
 
