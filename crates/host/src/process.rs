@@ -16,8 +16,8 @@ pub struct Identity {
     pub boot: String,
 }
 
-/// The process that calls; `None` where `/proc` is not mounted, or is that of another PID namespace,
-/// whose numbers are not ours.
+/// The process that calls; `None` where `/proc` is not mounted, or is that of another PID
+/// namespace, whose numbers are not ours.
 ///
 /// # Errors
 /// [`HostError`] when `/proc` is there and can't be read.

@@ -50,6 +50,8 @@ impl Drop for Run {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // What it left would be told of at the next look of whoever runs the tests.
+        let _ = std::fs::remove_file(self.file());
     }
 }
 
