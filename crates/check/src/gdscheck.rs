@@ -2,7 +2,7 @@
 //!
 //! What gdscheck decides by opening NVIDIA's library can't be known from files: such a value is
 //! unknown with its reason, never a `Supported` that nobody saw. The lines and their order are
-//! those of release 1.16, as scripts parse them; the words of [`text()`] beside the values are ours.
+//! those of release 1.16, as scripts parse them; the words of [`text()`] beside values are ours.
 
 mod drivers;
 mod file;

@@ -5,6 +5,7 @@
 
 mod machine;
 mod results;
+mod stats;
 mod sweep;
 mod top;
 
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use results::{Compare, Report, Show};
+pub(crate) use stats::Stats;
 pub(crate) use sweep::{Sweep, Vary};
 pub(crate) use top::Top;
 
@@ -70,11 +72,23 @@ pub(crate) enum Verb {
     /// for Prometheus (docs/top.md). Keys: q ends, tab and arrows move, s sorts, p pauses, + and -
     /// change the interval.
     Top(Top),
+    /// Show what gpuio's processes count while they run: throughput, percentiles, GPUs and paths.
+    ///
+    /// Without a process: a list of those that keep statistics, yours or, for root, everybody's
+    /// (docs/stats.md).
+    Stats(Stats),
     /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
     ///
     /// Prints the PCIe tree with each link's speed, the distance between any two devices, and what
     /// is near to each GPU. With two devices: the way between them, hop by hop.
     Topo(Topo),
+    /// Print gds_stats' sections from a process's live counters (see docs/stats.md).
+    #[command(name = "gds_stats", disable_help_flag = true)]
+    GdsStats {
+        /// gds_stats' own words.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Print gdscheck's sections from gpuio's own facts (see docs/check.md).
     #[command(disable_help_flag = true)]
     Gdscheck {
@@ -348,6 +362,9 @@ pub(crate) struct Out {
     /// No progress, and no table when the record is saved
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Keep no counters for gpuio stats while it runs
+    #[arg(long)]
+    pub(crate) no_stats_page: bool,
 }
 
 impl Bench {

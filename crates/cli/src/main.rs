@@ -45,7 +45,11 @@ fn main() -> ExitCode {
 /// A tool of NVIDIA's whose words are spoken: everything behind its name goes to its own parser.
 type Face = fn(&[String]) -> Result<ExitCode, Failure>;
 
-const FACES: [(&str, Face); 2] = [("gdsio", verb::gdsio::run), ("gdscheck", verb::gdscheck::run)];
+const FACES: [(&str, Face); 3] = [
+    ("gdsio", verb::gdsio::run),
+    ("gdscheck", verb::gdscheck::run),
+    ("gds_stats", verb::gds_stats::run),
+];
 
 /// The face of this name: the binary's, through a link, or the verb.
 fn face(name: Option<&OsString>) -> Option<Face> {
@@ -77,7 +81,9 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Show(show) => verb::show::run(&show),
         Verb::Sweep(sweep) => verb::sweep::run(*sweep),
         Verb::Top(top) => verb::top::run(&top),
+        Verb::Stats(asked) => verb::stats::run(&asked),
         Verb::Topo(topo) => verb::topo::run(&topo),
+        Verb::GdsStats { words } => verb::gds_stats::run(&words),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),
     }

@@ -9,6 +9,7 @@ use gpuio_io::engine;
 use gpuio_load::places::LivePlaces;
 use gpuio_load::plan::{self, Machine};
 use gpuio_load::run::{self, Means, Permit, Ran, Tick, Watch};
+use gpuio_page::{Page, Place};
 use gpuio_record::facts::{HostFacts, TargetStorage};
 use gpuio_record::{
     CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, Record, SCHEMA_VERSION,
@@ -35,6 +36,8 @@ pub(crate) struct Session {
     permit: Permit,
     /// What parts deliver, for what the jobs should reach.
     pub(crate) figures: Figures,
+    /// Whether workers count where `gpuio stats` looks.
+    pub(crate) counts: bool,
 }
 
 impl Session {
@@ -67,7 +70,7 @@ impl Session {
             cufile.driver = None;
         }
         let figures = Figures::built_in();
-        Ok(Session { plan, host, cufile, loaded, permit, figures })
+        Ok(Session { plan, host, cufile, loaded, permit, figures, counts: true })
     }
 
     /// The resolved plan as a job file, after the guard has judged every target.
@@ -78,6 +81,19 @@ impl Session {
         run::judge_all(&mut self.plan, &self.permit, &Root::live())
             .map_err(|error| Failure::from(run::RunError::from(error)))?;
         Ok(gpuio_report::format::plan::plan_text(&self.plan))
+    }
+
+    /// The live page, with a lane for each thread that counts by itself. Without one it runs as
+    /// well.
+    fn page(&self, progress: &Progress) -> Option<Page> {
+        let threads = self.plan.jobs.iter().fold(0_u32, |sum, job| sum.saturating_add(job.threads));
+        let now = jiff::Timestamp::now().as_nanosecond();
+        let began_ns = u64::try_from(now).unwrap_or(0);
+        let made = self.counts.then(|| Page::create(&Place::live(), threads, "gpuio", began_ns))?;
+        made.map_err(|error| {
+            progress.say(&format!("note: gpuio stats can't see this run: {error}"))
+        })
+        .ok()
     }
 
     /// Runs the plan; what is known after each group of jobs goes into the journal.
@@ -95,6 +111,7 @@ impl Session {
             stop: interrupt::flag(),
             cufile: self.cufile.driver.clone(),
             permit: self.permit.clone(),
+            page: self.page(progress),
         };
         let kept = Kept { progress, journal, head: &head };
         let ran = run::run(&mut self.plan, &means, &kept)?;

@@ -35,6 +35,7 @@ pub mod page_cache;
 mod parse;
 pub mod pci;
 pub mod proc_io;
+pub mod process;
 pub mod process_time;
 pub mod rdma_io;
 mod recorder;

@@ -1,7 +1,8 @@
 //! What the harness itself costs: nanoseconds per I/O of one thread with an engine that moves no
 //! byte, histograms on. The host path never waits, so time over I/Os is its cost; the thread's own
 //! CPU time says the same on a machine that is busy with something else. Rows of the staged path
-//! run on the software GPU, whose copies dominate them.
+//! run on the software GPU, whose copies dominate them. Each case runs twice, without and with the
+//! page that `gpuio stats` reads.
 //!
 //! `cargo run --release -p gpuio-load --example harness_cost [SECONDS]`
 
@@ -14,6 +15,7 @@ use gpuio_host::Root;
 use gpuio_load::places::LivePlaces;
 use gpuio_load::plan::{Gpus, Machine, plan};
 use gpuio_load::run::{Means, Permit, Ran, Tick, Watch, run};
+use gpuio_page::{Page, Place};
 use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
@@ -46,10 +48,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let driver = Driver::load(&Which::Software)?;
     let gpus = Gpus::Present(driver.devices()?.iter().map(gpu).collect());
     println!(
-        "{:<8} {:<9} {:>5} {:>12} {:>9} {:>8} {:>9}",
-        "path", "rw", "depth", "I/Os", "ns/I/O", "CPU ns", "p99 ns"
+        "{:<8} {:<9} {:>5} {:<4} {:>12} {:>9} {:>8} {:>9}",
+        "path", "rw", "depth", "page", "I/Os", "ns/I/O", "CPU ns", "p99 ns"
     );
-    for &(path, rw, depth) in CASES {
+    let shared = Page::create(&Place::live(), 64, "harness_cost", 0)?;
+    let twice = CASES.iter().flat_map(|case| [(case, None), (case, Some(&shared))]);
+    for (&(path, rw, depth), page) in twice {
         let mut job = JobSpec::new("cost");
         let target = directory.path().display().to_string();
         let depth = depth.to_string();
@@ -67,13 +71,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (key, value) in keys {
             gpuio_spec::apply(&mut job, key, value, gpuio_spec::Origin::Flag("example"))?;
         }
-        let result = one(job, &host, &driver, &gpus)?;
+        let result = one(job, &host, &driver, &gpus, page)?;
         let ios = result.read.ios + result.write.ios;
         let p99 = result.read.latency.map_or(0, |latency| latency.total.p99_ns);
         #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
         let (elapsed, cpu, n) = (result.last_done_ns as f64, result.cpu, ios.max(1) as f64);
         let (wall, busy) = (elapsed / n, (cpu.user_s + cpu.system_s) * 1e9 / n);
-        println!("{path:<8} {rw:<9} {depth:>5} {ios:>12} {wall:>9.1} {busy:>8.1} {p99:>9}");
+        let page = if page.is_some() { "page" } else { "-" };
+        println!(
+            "{path:<8} {rw:<9} {depth:>5} {page:<4} {ios:>12} {wall:>9.1} {busy:>8.1} {p99:>9}"
+        );
     }
     Ok(())
 }
@@ -83,6 +90,7 @@ fn one(
     host: &gpuio_record::facts::HostFacts,
     driver: &Driver,
     gpus: &Gpus,
+    page: Option<&Page>,
 ) -> Result<JobResult, Box<dyn Error>> {
     let places = LivePlaces::default();
     let machine = Machine {
@@ -96,7 +104,8 @@ fn one(
     let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &machine)?;
     let permit = Permit { make_missing: true, ..Permit::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let means = Means { driver: Some(driver), host, stop, cufile: None, permit };
+    let means =
+        Means { driver: Some(driver), host, stop, cufile: None, permit, page: page.cloned() };
     let mut ran = run(&mut planned, &means, &Silent)?;
     Ok(ran.jobs.remove(0))
 }

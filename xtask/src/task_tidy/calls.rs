@@ -44,6 +44,8 @@ pub(super) const BANS: [Ban; 4] = [
             "crates/io/",
             "crates/cufile/",
             "crates/softcufile/",
+            // Its file is what it is about, and its rights are half of the matter.
+            "crates/page/",
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },

@@ -118,7 +118,9 @@ fn one(
     let name = format!("{}-{:02}.json", job.letter, round + 1);
     let path = folder.map(|folder| folder.join(&name));
     let journal = Journal::new(path.as_deref());
-    let session = Session::prepare(&job.spec, permit.clone(), &bench.cufile, bench.out.dry_run)?;
+    let mut session =
+        Session::prepare(&job.spec, permit.clone(), &bench.cufile, bench.out.dry_run)?;
+    session.counts = !bench.out.no_stats_page;
     let record = session.run(progress, &journal)?;
     if let Some(path) = &path {
         let saved = std::fs::write(path, json::render(&record));

@@ -43,6 +43,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     let figures = figures::read(&bench.figures)?;
     let mut session = Session::prepare(&spec, permit, &bench.cufile, bench.out.dry_run)?;
     session.figures = figures;
+    session.counts = !bench.out.no_stats_page;
     if bench.out.dry_run {
         output::put(&session.dry_run()?)?;
         return Ok(ExitCode::SUCCESS);

@@ -78,3 +78,8 @@ fn sweep() {
 fn top() {
     insta::assert_snapshot!("top", help("top --help"));
 }
+
+#[test]
+fn stats() {
+    insta::assert_snapshot!("stats", help("stats --help"));
+}

@@ -35,6 +35,7 @@ mod quick;
 mod rates;
 mod record;
 mod report;
+mod stats;
 mod sweep;
 mod tool;
 mod top;

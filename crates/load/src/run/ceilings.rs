@@ -89,6 +89,7 @@ impl Loads<'_, '_> {
             contexts: self.contexts,
             clock: self.clock,
             interval_ns: self.interval_ns,
+            page: None,
         };
         let outcome = group.run(&Ticks(self.watch), &mut alone);
         if files {

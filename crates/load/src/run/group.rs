@@ -8,6 +8,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use gpuio_gpu::Context;
 use gpuio_io::clock::{Clock, Nanos};
+use gpuio_page::Page;
 use gpuio_record::{Gpu, JobPlan, Point};
 
 use super::around::{self, Before};
@@ -32,6 +33,9 @@ pub(super) struct Group<'a> {
     pub(super) contexts: &'a BTreeMap<u32, Context>,
     pub(super) clock: Clock,
     pub(super) interval_ns: u64,
+    /// Where workers count for other processes: the run's page for jobs, none for ceilings, whose
+    /// loads nobody asked for.
+    pub(super) page: Option<&'a Page>,
 }
 
 /// What the run's own thread read while the workers worked.
@@ -65,6 +69,7 @@ impl Group<'_> {
                         job,
                         plan,
                         page: pages[at].start + nth,
+                        stats: self.page,
                         gate: &gate,
                         first_done: &firsts[at],
                         job_pages: pages[at].clone(),

@@ -11,6 +11,7 @@ mod files;
 pub(crate) mod fixture_test;
 pub(crate) mod gate;
 mod group;
+mod lane;
 mod pre_read;
 mod results;
 mod rusage;
@@ -75,6 +76,8 @@ pub struct Means<'a> {
     pub cufile: Option<CufileDriver>,
     /// What may be overwritten.
     pub permit: Permit,
+    /// Where workers count for `gpuio stats`; none where that is off or can't be.
+    pub page: Option<gpuio_page::Page>,
 }
 
 /// What a run leaves.
@@ -140,7 +143,9 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
             .and_then(|()| pre_read::run(jobs, &means.stop, &|done, of| watch.reading(done, of)));
         ran.setup.data_set_ns += clock.now() - began;
         let outcome = made.and_then(|()| {
-            let group = group::Group { jobs, means, contexts: &contexts, clock, interval_ns };
+            let page = means.page.as_ref();
+            let contexts = &contexts;
+            let group = group::Group { jobs, means, contexts, clock, interval_ns, page };
             group.run(watch, &mut ran)
         });
         let wrote = data.settle(jobs, &ran.jobs);

@@ -11,6 +11,7 @@ use gpuio_stat::{Histogram, LiveTotals, Tally};
 
 use super::RunError;
 use super::failures::Failures;
+use super::lane;
 use super::verify::{self, Findings};
 use super::worker::{self, Task, Tools, side};
 use crate::pace::Pacer;
@@ -70,6 +71,10 @@ struct Loop<'a> {
     failed: u64,
     counted_bytes: u64,
     last_landed: Nanos,
+    /// Landing of the last I/O for the live page, ramp included.
+    last_ended: Nanos,
+    /// The run's clock to `CLOCK_MONOTONIC`.
+    monotonic: Nanos,
     keys: Vec<u64>,
     /// Whether writes get new data before each I/O.
     prepares: bool,
@@ -98,6 +103,10 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
             Some(pacer.map_err(|error| wrong(job, &error))?)
         }
     };
+    let monotonic = gpuio_page::monotonic_ns().saturating_sub(task.gate.clock.now());
+    if let Some(lane) = &mut tools.lane {
+        lane.begin(u64::from(job.depth), began + monotonic);
+    }
     let keys = tools.files.targets.iter().map(|&target| verify::key(job, target)).collect();
     let slots = job.depth as usize;
     let mut looped = Loop {
@@ -119,6 +128,8 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         failed: 0,
         counted_bytes: 0,
         last_landed: from,
+        last_ended: began,
+        monotonic,
         keys,
         prepares: job.refill || job.verify == VerifyMode::Inline,
         judges: job.verify != VerifyMode::Off,
@@ -210,6 +221,9 @@ impl Loop<'_> {
             failed: self.failed,
             counted_bytes: self.counted_bytes,
         });
+        if let Some(lane) = &self.tools.lane {
+            lane.now(self.last_ended + self.monotonic, self.tools.path.in_flight() as u64);
+        }
     }
 
     /// Bounds, interrupts, and the sampler's call for recent latencies.
@@ -336,6 +350,10 @@ impl Loop<'_> {
     #[inline]
     fn land(&mut self, landed: &Landed) -> Result<(), RunError> {
         let request = &landed.request;
+        if let Some(lane) = &self.tools.lane {
+            lane::count(lane, landed);
+            self.last_ended = landed.ended;
+        }
         self.free.push(request.slot);
         let (at, bytes) = (side(request.op), u64::from(request.len));
         let counts = request.started >= self.bounds.from;

@@ -10,6 +10,7 @@ use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, HopCounters, Via};
+use gpuio_page::{Lane, Page};
 use gpuio_record::{
     DirectMode, FileLegCounters, HopBytes, JobPlan, MemoryKind, VerifyMode, ViaResult, WorkerPlan,
 };
@@ -20,6 +21,7 @@ use super::affinity;
 use super::failures::Failures;
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
+use super::lane;
 use super::rusage::Usage;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
@@ -30,6 +32,8 @@ pub(super) struct Task<'a> {
     pub(super) plan: &'a WorkerPlan,
     /// Its page in the gate.
     pub(super) page: usize,
+    /// The page that other processes read, where the run has one.
+    pub(super) stats: Option<&'a Page>,
     pub(super) gate: &'a Gate,
     pub(super) first_done: &'a FirstDone,
     /// Pages of all workers of the job.
@@ -82,6 +86,8 @@ pub(super) struct Tools {
     pub(super) path: Box<dyn path::Path>,
     pub(super) files: Files,
     pub(super) counters: Arc<LegCounters>,
+    /// What `gpuio stats` sees of this worker.
+    pub(super) lane: Option<Lane>,
     hops: Arc<HopCounters>,
     ready: Ready,
 }
@@ -189,13 +195,14 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
     if task.job.read_percent < 100 {
         prefill(task, &files, opened.path.as_mut()).map_err(path_error)?;
     }
+    let lane = lane::take(task, &opened.engine_got, files.targets.len());
     let ready = Ready {
         page: task.page,
         engine_got: opened.engine_got,
         steps_down: opened.steps_down,
         direct: files.mode(),
     };
-    Ok(Tools { path: opened.path, files, counters, hops, ready })
+    Ok(Tools { path: opened.path, files, counters, lane, hops, ready })
 }
 
 /// Targets of a worker, each once, in order.

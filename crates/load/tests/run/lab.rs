@@ -101,6 +101,8 @@ pub(crate) struct Lab {
     cufile: Option<gpuio_cufile::Driver>,
     gpus: Gpus,
     pub(crate) diary: Diary,
+    /// Where workers count for other processes.
+    pub(crate) page: Option<gpuio_page::Page>,
 }
 
 impl Lab {
@@ -114,6 +116,7 @@ impl Lab {
             host: gpuio_host::collect(&Root::live()),
             driver: None,
             cufile: None,
+            page: None,
             gpus: Gpus::Absent { why: "this test has none".into() },
             diary: Diary { lines: Mutex::default(), flag: Arc::default(), stop },
         }
@@ -179,7 +182,8 @@ impl Lab {
         let permit = Permit { make_missing: true, ..Permit::default() };
         let stop = Arc::clone(&self.diary.flag);
         let cufile = self.cufile.clone();
-        let means = Means { driver: self.driver.as_ref(), host: &self.host, stop, cufile, permit };
+        let (driver, host) = (self.driver.as_ref(), &self.host);
+        let means = Means { driver, host, stop, cufile, permit, page: self.page.clone() };
         run(plan, &means, &self.diary)
     }
 

@@ -11,6 +11,7 @@ mod gpus;
 mod groups;
 mod lab;
 mod latencies;
+mod page;
 mod proof;
 mod results;
 mod verification;

@@ -1,0 +1,23 @@
+//! Flags of `gpuio stats`.
+
+use clap::Args;
+
+/// Of which process, and how much.
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    /// The process [all, one line each]
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: Option<u32>,
+    /// 1: totals, rates and percentiles; 2: also sizes; 3: also GPUs and paths
+    #[arg(long, short, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub(crate) level: u8,
+    /// Look again and again, this long apart, until the process ends: 500ms [1 s if no time is
+    /// given]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1")]
+    pub(crate) watch: Option<String>,
+    /// JSON; with --watch a line per look
+    #[arg(long)]
+    pub(crate) json: bool,
+}

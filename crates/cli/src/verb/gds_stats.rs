@@ -1,0 +1,97 @@
+//! `gpuio gds_stats -p PID -l N`, and gpuio called as `gds_stats`: its sections from a live page.
+
+use std::process::ExitCode;
+
+use gpuio_host::Root;
+use gpuio_page::format::gds_stats;
+use gpuio_page::{Place, read};
+
+use super::stats::{found, tell, unreadable};
+use crate::failure::Failure;
+use crate::output;
+
+const HELP: &str = "\
+usage: gds_stats -p PID [-l 1|2|3]
+  -p PID  the process: a program of gpuio's that runs now
+  -l N    1: totals; 2: also sizes; 3: also GPUs [1]
+  -h      this text
+
+Prints gds_stats' sections from gpuio's own counts (docs/stats.md). What nobody counts is n/a.
+Programs on NVIDIA's libcufile are not seen.
+";
+
+/// What was asked.
+#[derive(Debug, PartialEq, Eq)]
+enum Ask {
+    Help,
+    Stats { pid: u32, level: u8 },
+}
+
+pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
+    match parse(words)? {
+        Ask::Help => output::put(HELP)?,
+        Ask::Stats { pid, level } => {
+            let listing = read::find(&Place::live(), &Root::live(), pid);
+            tell(&listing);
+            let found = found(&listing, pid)?;
+            let page = found.page.as_ref().map_err(|_| unreadable(found))?;
+            output::put(&gds_stats::text(page, level))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse(words: &[String]) -> Result<Ask, Failure> {
+    let usage = |what: String| Failure::Usage(format!("{what}; `gds_stats -h` has the flags"));
+    let (mut pid, mut level) = (None, 1);
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "-h" | "--help" => return Ok(Ask::Help),
+            "-p" => {
+                let value = words.next().unwrap_or_default();
+                let number = value.parse().ok().filter(|pid| *pid > 0);
+                pid = Some(number.ok_or_else(|| {
+                    usage(format!("-p wants the number of a process, not '{value}'"))
+                })?);
+            }
+            "-l" => {
+                let value = words.next().unwrap_or_default();
+                let number = value.parse().ok().filter(|level| (1..=3).contains(level));
+                level =
+                    number.ok_or_else(|| usage(format!("-l wants 1, 2 or 3, not '{value}'")))?;
+            }
+            other => return Err(usage(format!("'{other}' is no flag of gds_stats'"))),
+        }
+    }
+    let pid = pid.ok_or_else(|| usage("name the process: -p PID".to_owned()))?;
+    Ok(Ask::Stats { pid, level })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<Ask, Failure> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        parse(&words)
+    }
+
+    #[test]
+    fn flags_are_read_or_refused_by_name() {
+        assert_eq!(of("-p 7").unwrap(), Ask::Stats { pid: 7, level: 1 });
+        assert_eq!(of("-l 3 -p 7").unwrap(), Ask::Stats { pid: 7, level: 3 });
+        assert_eq!(of("-p 7 -h").unwrap(), Ask::Help);
+        for (line, word) in [
+            ("", "-p PID"),
+            ("-p", "-p wants"),
+            ("-p x", "'x'"),
+            ("-p 0", "'0'"),
+            ("-p 7 -l 4", "'4'"),
+            ("-q", "'-q'"),
+        ] {
+            let Err(Failure::Usage(words)) = of(line) else { panic!("{line}") };
+            assert!(words.contains(word), "{line}: {words}");
+        }
+    }
+}

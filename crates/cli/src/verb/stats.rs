@@ -1,0 +1,214 @@
+//! `gpuio stats`: what processes count in their live pages.
+
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use gpuio_host::{Root, process};
+use gpuio_page::format::{Earlier, Shown, json, text};
+use gpuio_page::read::{self, Found, Listing, Owner};
+use gpuio_page::{Place, Snapshot};
+
+use crate::args::Stats;
+use crate::failure::Failure;
+use crate::output;
+
+/// Between the two looks from which a list's rates are taken.
+const LOOK: Duration = Duration::from_millis(250);
+
+pub(crate) fn run(asked: &Stats) -> Result<ExitCode, Failure> {
+    let pause = match &asked.watch {
+        None => None,
+        Some(text) => {
+            let ns = gpuio_units::parse_duration_ns(text)
+                .map_err(|error| Failure::Usage(format!("--watch={text}: {error}")))?;
+            // A look costs tens of microseconds of a processor that the load may want.
+            Some(Duration::from_nanos(ns).max(Duration::from_millis(10)))
+        }
+    };
+    match asked.pid {
+        Some(pid) => process_of(asked, pid, pause),
+        None => all(asked, pause),
+    }
+}
+
+fn all(asked: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
+    let (place, root) = (Place::live(), Root::live());
+    let mut before = (read::list(&place, &root), Instant::now());
+    tell(&before.0);
+    loop {
+        sleep(pause.unwrap_or(LOOK));
+        let now = (read::list(&place, &root), Instant::now());
+        let seconds = now.1.duration_since(before.1).as_secs_f64();
+        // Pages of killed processes go with the first look, and are shown this once.
+        let killed = before.0.found.iter().filter(|found| found.removed);
+        let killed: Vec<&Found> = killed.collect();
+        let found: Vec<&Found> = killed.into_iter().chain(&now.0.found).collect();
+        let facts: Vec<Facts> = found.iter().map(|found| Facts::of(&root, found)).collect();
+        let shown: Vec<Shown<'_>> = found
+            .iter()
+            .zip(&facts)
+            .filter_map(|(found, facts)| facts.shown(found, earlier(&before.0, found, seconds)))
+            .collect();
+        output::put(&listed(asked, &shown)?)?;
+        if pause.is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        before = now;
+    }
+}
+
+fn listed(asked: &Stats, shown: &[Shown<'_>]) -> Result<String, Failure> {
+    if asked.json {
+        let pages: Vec<_> = shown.iter().map(|one| json::value(one, asked.level)).collect();
+        return printed(&serde_json::json!({ "processes": pages }), asked.watch.is_some());
+    }
+    if shown.is_empty() {
+        return Ok("no process that keeps statistics runs here; `gpuio bench` keeps them \
+                   while it runs (docs/stats.md)\n"
+            .to_owned());
+    }
+    Ok(text::list(shown))
+}
+
+/// The same process at an earlier look.
+fn earlier<'a>(before: &'a Listing, found: &Found, seconds: f64) -> Option<Earlier<'a>> {
+    let now = found.page.as_ref().ok()?;
+    before.found.iter().filter(|_| !found.removed).find_map(|then| {
+        let snapshot = then.page.as_ref().ok()?;
+        same(snapshot, now).then_some(Earlier { snapshot, seconds })
+    })
+}
+
+fn same(one: &Snapshot, two: &Snapshot) -> bool {
+    let key = |page: &Snapshot| (page.uid, page.pid, page.start_ticks, page.namespace);
+    key(one) == key(two)
+}
+
+fn process_of(asked: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCode, Failure> {
+    let (place, root) = (Place::live(), Root::live());
+    let mut before: Option<(Snapshot, Instant)> = None;
+    loop {
+        let listing = read::find(&place, &root, pid);
+        let at = Instant::now();
+        let found = match found(&listing, pid) {
+            Ok(found) => found,
+            // It was there a moment ago: it ended, and the watch with it.
+            Err(_) if before.is_some() => return Ok(ExitCode::SUCCESS),
+            Err(failure) => return Err(failure),
+        };
+        tell(&listing);
+        let facts = Facts::of(&root, found);
+        let since = before.as_ref().map(|(snapshot, then)| Earlier {
+            snapshot,
+            seconds: at.duration_since(*then).as_secs_f64(),
+        });
+        let Some(shown) = facts.shown(found, since) else { return Err(unreadable(found)) };
+        output::put(&match asked.json {
+            true => printed(&json::value(&shown, asked.level), pause.is_some())?,
+            false => text::page(&shown, asked.level),
+        })?;
+        let Some(pause) = pause.filter(|_| found.owner != Owner::Gone) else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        if !asked.json {
+            output::put("\n")?;
+        }
+        before = Some((shown.snapshot.clone(), at));
+        sleep(pause);
+    }
+}
+
+/// The page of this process. The one that runs here comes before those of other containers.
+pub(crate) fn found(listing: &Listing, pid: u32) -> Result<&Found, Failure> {
+    let runs = listing.found.iter().find(|found| found.owner == Owner::Runs);
+    runs.or(listing.found.first()).ok_or_else(|| {
+        let notes: Vec<String> = listing.notes.iter().map(|note| format!("; {note}")).collect();
+        Failure::Unavailable(format!(
+            "process {pid} keeps no statistics that you may read{}: it is no gpuio process, has \
+             ended, was started with --no-stats-page, or is somebody else's; `gpuio stats` lists \
+             those that do",
+            notes.concat()
+        ))
+    })
+}
+
+pub(crate) fn unreadable(found: &Found) -> Failure {
+    let why = found.page.as_ref().err().map_or("", String::as_str);
+    Failure::Unavailable(format!("{}: the page {why}", found.path.display()))
+}
+
+/// Says what can't be shown, and what was taken away.
+pub(crate) fn tell(listing: &Listing) {
+    for note in &listing.notes {
+        eprintln!("note: {note}");
+    }
+    for found in &listing.found {
+        if let Err(why) = &found.page {
+            eprintln!("note: {}: the page {why}", found.path.display());
+        }
+        if found.removed {
+            let pid = found.pid;
+            eprintln!(
+                "note: process {pid} ended without taking its page away, so it was killed; \
+                 these are its last counts, and the page is removed now"
+            );
+        }
+    }
+}
+
+/// What the system says of a page's process.
+struct Facts {
+    user: String,
+    command: Option<String>,
+    since: String,
+}
+
+impl Facts {
+    fn of(root: &Root, found: &Found) -> Facts {
+        let runs = found.owner == Owner::Runs;
+        let began = found.page.as_ref().map_or(0, |page| page.began_ns);
+        let began = jiff::Timestamp::from_nanosecond(i128::from(began));
+        Facts {
+            user: user(root, found.uid),
+            command: runs.then(|| process::command(root, found.pid)).flatten(),
+            since: began.map_or("an unknown time".to_owned(), |time| {
+                time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+            }),
+        }
+    }
+
+    fn shown<'a>(&'a self, found: &'a Found, earlier: Option<Earlier<'a>>) -> Option<Shown<'a>> {
+        Some(Shown {
+            snapshot: found.page.as_ref().ok()?,
+            owner: &found.owner,
+            user: &self.user,
+            command: self.command.as_deref(),
+            since: &self.since,
+            earlier,
+        })
+    }
+}
+
+/// A user's name by /etc/passwd (passwd(5)), or the number.
+fn user(root: &Root, uid: u32) -> String {
+    let number = uid.to_string();
+    let table = root.read("etc/passwd").ok().flatten();
+    let name = table.as_ref().and_then(|text| {
+        text.body.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            (fields.nth(1)? == number).then(|| name.to_owned())
+        })
+    });
+    name.unwrap_or(number)
+}
+
+/// JSON, on one line where more will follow.
+fn printed(value: &serde_json::Value, one_line: bool) -> Result<String, Failure> {
+    let text = match one_line {
+        true => serde_json::to_string(value),
+        false => serde_json::to_string_pretty(value),
+    };
+    text.map_err(|error| Failure::Ran(format!("the statistics can't be printed: {error}")))
+}

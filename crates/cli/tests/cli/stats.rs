@@ -1,0 +1,180 @@
+//! `gpuio stats` and its gds_stats face, on real runs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::tool::{command, finish, gpuio, scratch, skip, words};
+
+/// A run that goes on until it is killed or taken down.
+struct Run {
+    child: Child,
+}
+
+impl Run {
+    /// Starts it and waits until it has counted something.
+    fn start(dir: &Path, line: &str) -> Run {
+        let mut command = command(dir);
+        let command = command.arg("bench").args(words(line)).stdin(Stdio::null());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let run = Run { child };
+        let until = Instant::now() + Duration::from_secs(30);
+        while Instant::now() < until {
+            let ran = gpuio(dir, &format!("stats {} --json", run.pid()));
+            if ran.code == 0 && ran.json()["read"]["ios"].as_u64() > Some(0) {
+                return run;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("process {} counts nothing", run.pid());
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn file(&self) -> PathBuf {
+        let uid = rustix::process::geteuid().as_raw();
+        PathBuf::from(format!("/dev/shm/gpuio-{uid}/{}", self.pid()))
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // What it left would be told of at the next look of whoever runs the tests.
+        let _ = std::fs::remove_file(self.file());
+    }
+}
+
+const LOAD: &str = "--path host --engine psync --rw randread --bs 4k --size 4m --directory data \
+                    --runtime 60 -q";
+
+/// Whether pages can be made here.
+fn shared_memory() -> bool {
+    let there = Path::new("/dev/shm").is_dir();
+    if !there {
+        skip("there is no /dev/shm, where pages lie; mount a tmpfs there");
+    }
+    there
+}
+
+#[test]
+fn a_killed_run_is_recognised_and_its_page_removed() {
+    if !shared_memory() {
+        return;
+    }
+    let dir = scratch();
+    let mut run = Run::start(dir.path(), LOAD);
+    let file = run.file();
+    assert!(file.exists());
+    run.kill();
+    assert!(file.exists(), "nobody took it away");
+    let line = format!("stats {} --json", run.pid());
+    let ran = gpuio(dir.path(), &line).exits(0).says(&["was killed", "removed now"]);
+    let page = ran.json();
+    assert_eq!(page["state"], "killed");
+    assert!(page["read"]["ios"].as_u64() > Some(0), "its last counts");
+    assert!(!file.exists());
+    gpuio(dir.path(), &line).exits(3).says(&["keeps no statistics", "has ended"]);
+}
+
+#[test]
+fn two_runs_are_told_apart_and_every_level_says_more() {
+    if !shared_memory() {
+        return;
+    }
+    let (one, two) = (scratch(), scratch());
+    let first = Run::start(one.path(), LOAD);
+    let mut other = LOAD.replace("--path host", "--path staged --gpu software");
+    other.push_str(" --threads 2");
+    let second = Run::start(two.path(), &other);
+    let dir = one.path();
+
+    let list = gpuio(dir, "stats --json").exits(0).json();
+    let of = |pid: u32| -> Value {
+        let all = list["processes"].as_array().unwrap();
+        all.iter().find(|page| page["pid"] == pid).cloned().unwrap()
+    };
+    assert_eq!((of(first.pid())["threads"].as_u64(), of(second.pid())["threads"].as_u64()), {
+        (Some(1), Some(2))
+    });
+    assert!(of(second.pid())["last"]["read"]["ios"].as_u64().is_some(), "a rate of now");
+    let table = gpuio(dir, "stats").exits(0).out;
+    assert!(table.starts_with("PID "), "{table}");
+    assert!(table.contains(&first.pid().to_string()) && table.contains("staged"), "{table}");
+
+    let level = |n: u8| gpuio(dir, &format!("stats {} -l {n}", second.pid())).exits(0).out;
+    let (totals, sizes, ways) = (level(1), level(2), level(3));
+    assert!(totals.contains("p99.9") && !totals.contains("4-8(KiB)"), "{totals}");
+    assert!(sizes.contains("4-8(KiB)") && !sizes.contains("registered"), "{sizes}");
+    assert!(ways.contains("staged") && ways.contains("software"), "{ways}");
+
+    let page = gpuio(dir, &format!("stats {} --json -l 3", second.pid())).json();
+    assert_eq!(page["ways"][0]["gpu"], 0);
+    assert_eq!(page["ways"][0]["path"], "staged");
+    assert!(
+        page["read"]["latency_ns"]["p50"].as_u64() <= page["read"]["latency_ns"]["p99"].as_u64()
+    );
+
+    let line = format!("gds_stats -p {} -l 3", second.pid());
+    let sections = gpuio(dir, &line).exits(0).out;
+    assert!(sections.contains("GLOBAL STATS:\nTotal Files: 2\n"), "{sections}");
+    assert!(sections.contains("PER_GPU STATS:\nGPU 0 Read: bw="), "{sections}");
+}
+
+#[test]
+fn a_watch_ends_with_its_process() {
+    if !shared_memory() {
+        return;
+    }
+    let dir = scratch();
+    let mut run = Run::start(dir.path(), &LOAD.replace("--runtime 60", "--runtime 3"));
+    let line = format!("stats {} --watch=100ms --json", run.pid());
+    let waits = std::thread::spawn({
+        let dir = dir.path().to_owned();
+        move || gpuio(&dir, &line)
+    });
+    run.child.wait().unwrap();
+    let ran = waits.join().unwrap().exits(0);
+    let looks: Vec<Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(looks.len() > 2, "{ran:?}");
+    let ios: Vec<u64> = looks.iter().map(|look| look["read"]["ios"].as_u64().unwrap()).collect();
+    assert!(ios.is_sorted(), "{ios:?}");
+    assert!(looks[1]["last"]["seconds"].as_f64() > Some(0.09), "{:?}", looks[1]);
+    assert!(!run.file().exists(), "it took its page away");
+}
+
+#[test]
+fn no_page_is_made_where_none_is_wanted() {
+    let dir = scratch();
+    let line = format!("bench {LOAD} --no-stats-page");
+    let mut child = command(dir.path()).args(words(&line)).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let ran = gpuio(dir.path(), &format!("stats {}", child.id()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    ran.exits(3).says(&["--no-stats-page"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let dir = scratch();
+    gpuio(dir.path(), "stats 0").exits(2);
+    gpuio(dir.path(), "stats 1 -l 4").exits(2);
+    gpuio(dir.path(), "stats 1 --watch=soon").exits(2).says(&["--watch=soon"]);
+    gpuio(dir.path(), "gds_stats -l 3").exits(2).says(&["-p PID"]);
+    let link = dir.path().join("gds_stats");
+    std::os::unix::fs::symlink(crate::tool::GPUIO, &link).unwrap();
+    let ran = finish(std::process::Command::new(link).arg("-h")).exits(0);
+    insta::assert_snapshot!("gds_stats_help", ran.out);
+}

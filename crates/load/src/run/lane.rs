@@ -1,0 +1,51 @@
+//! A worker's lane of the live page: what it is called, and what is counted there.
+
+use gpuio_io::engine::Op;
+use gpuio_io::path::{self, Landed};
+use gpuio_page::{Direction, Key, Lane};
+
+use super::worker::Task;
+
+/// Offsets and lengths that are multiples of this suit O_DIRECT and cuFile everywhere.
+const GRID: u64 = 4096;
+
+/// The lane of a worker that has opened its files; none without a page, or where all are taken.
+pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Lane> {
+    let job = task.job;
+    let row = path::find(&job.path.choice.got);
+    let gpu = task.plan.gpu.and_then(|gpu| job.gpus.get(gpu as usize));
+    let gpu = gpu.filter(|_| row.is_some_and(|row| !row.uses_engine() || row.has_gpu_leg()));
+    let lane = task.stats?.lane(&Key {
+        gpu: gpu.map(|gpu| gpu.index),
+        pci: match gpu {
+            None => String::new(),
+            // Results of the software GPU must never pass for hardware's.
+            Some(gpu) if gpu.software => "software".to_owned(),
+            Some(gpu) => gpu.pci.clone(),
+        },
+        path: job.path.choice.got.clone(),
+        // Without what it was opened with: `io_uring (fixed buffers)`.
+        engine: engine.split(" (").next().unwrap_or(engine).to_owned(),
+        // What NVIDIA's library registers is between it and the path.
+        counts_registrations: job.register_buffer != Some(true),
+    })?;
+    lane.opened(files as u64);
+    Some(lane)
+}
+
+/// Counts one I/O that came back. Its latency is that of the record: due until landed.
+#[inline]
+pub(super) fn count(lane: &Lane, landed: &Landed) {
+    let request = &landed.request;
+    let direction = match request.op {
+        Op::Read => Direction::Read,
+        Op::Write => Direction::Write,
+    };
+    let bytes = u64::from(request.len);
+    if landed.result.is_err() {
+        lane.fail(direction);
+        return;
+    }
+    let latency_ns = landed.ended.saturating_sub(request.due);
+    lane.add(direction, bytes, latency_ns, !(request.offset | bytes).is_multiple_of(GRID));
+}

@@ -1,0 +1,208 @@
+//! Pages as text for people.
+
+use std::fmt::Write as _;
+
+use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
+
+use super::{Shown, class_name, per_second};
+use crate::bucket::SIZES;
+use crate::snapshot::{Counts, Way};
+
+/// Where there is nothing to say.
+const NONE: &str = "-";
+
+/// One page at this level: 1 totals, 2 also sizes, 3 also GPUs and paths.
+#[must_use]
+pub fn page(shown: &Shown<'_>, level: u8) -> String {
+    let snapshot = shown.snapshot;
+    let mut out = String::new();
+    // Writing to a string can't fail, here and below.
+    let _ = writeln!(
+        out,
+        "process {} ({} {}) of {}, since {}: {}",
+        snapshot.pid,
+        snapshot.program,
+        snapshot.release,
+        shown.user,
+        shown.since,
+        shown.state()
+    );
+    if let Some(command) = shown.command {
+        let _ = writeln!(out, "command: {command}");
+    }
+    let total = snapshot.total();
+    let _ = writeln!(
+        out,
+        "threads {}, I/Os under way {} of {}, files opened {}\n",
+        total.threads, total.in_flight, total.slots, total.files
+    );
+    out.push_str(&totals(shown, &total));
+    if level >= 2 {
+        out.push_str(&sizes(&total));
+    }
+    if level >= 3 {
+        out.push_str(&ways(&snapshot.ways));
+    }
+    out
+}
+
+/// A column: its heading, counts, and the time that they took in seconds.
+type Column = (String, Counts, Option<f64>);
+
+fn totals(shown: &Shown<'_>, total: &Way) -> String {
+    let seconds = total.seconds();
+    let mut columns: Vec<Column> = vec![
+        ("read".to_owned(), total.read.clone(), seconds),
+        ("write".to_owned(), total.write.clone(), seconds),
+    ];
+    if let Some(earlier) = shown.earlier {
+        let (then, took) = (earlier.snapshot.total(), earlier.seconds);
+        let last = |name: &str| format!("{name}, last {took:.1} s");
+        columns.push((last("read"), total.read.since(&then.read), Some(took)));
+        columns.push((last("write"), total.write.since(&then.write), Some(took)));
+    }
+    let mut rows = vec![row("", &columns, |(name, ..)| name.clone())];
+    let mut add = |name: &str, cell: &dyn Fn(&Column) -> String| {
+        rows.push(row(name, &columns, cell));
+    };
+    add("I/Os", &|(_, side, _)| side.ios().to_string());
+    add("bytes", &|(_, side, _)| bytes(side.bytes));
+    add("throughput", &|(_, side, took)| {
+        per_second(side.bytes, *took).filter(|_| side.ios() > 0).map_or(NONE.into(), human_rate)
+    });
+    add("IOPS", &|(_, side, took)| {
+        per_second(side.ios(), *took).filter(|_| side.ios() > 0).map_or(NONE.into(), human_count)
+    });
+    add("latency, mean", &|(_, side, _)| side.mean_ns().map_or(NONE.into(), human_ns));
+    for (name, quantile) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
+        add(name, &|(_, side, _)| percentile(side, quantile));
+    }
+    add("unaligned", &|(_, side, _)| side.unaligned.to_string());
+    add("failed", &|(_, side, _)| side.failed.to_string());
+    table(&rows, 1)
+}
+
+fn row(name: &str, columns: &[Column], cell: impl Fn(&Column) -> String) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(columns.iter().map(cell)).collect()
+}
+
+fn sizes(total: &Way) -> String {
+    let mut rows = vec![vec!["size".to_owned(), "reads".to_owned(), "writes".to_owned()]];
+    for class in 0..SIZES {
+        let (reads, writes) = (total.read.sizes[class], total.write.sizes[class]);
+        if reads > 0 || writes > 0 {
+            rows.push(vec![class_name(class), reads.to_string(), writes.to_string()]);
+        }
+    }
+    format!("\n{}", table(&rows, 1))
+}
+
+fn ways(ways: &[Way]) -> String {
+    let head = [
+        "GPU",
+        "PCI",
+        "path",
+        "engine",
+        "",
+        "I/Os",
+        "bytes",
+        "throughput",
+        "p50",
+        "p99",
+        "unaligned",
+        "failed",
+        "threads",
+        "ring",
+        "registered",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for way in ways {
+        let sides = [("read", &way.read), ("write", &way.write)];
+        let counts = |side: &Counts| side.ios() > 0 || side.failed > 0;
+        for (name, side) in sides.into_iter().filter(|(_, side)| counts(side)) {
+            rows.push(vec![
+                way.gpu.map_or(NONE.to_owned(), |gpu| gpu.to_string()),
+                if way.pci.is_empty() { NONE.to_owned() } else { way.pci.clone() },
+                way.path.clone(),
+                if way.engine.is_empty() { NONE.to_owned() } else { way.engine.clone() },
+                name.to_owned(),
+                side.ios().to_string(),
+                bytes(side.bytes),
+                per_second(side.bytes, way.seconds()).map_or(NONE.to_owned(), human_rate),
+                percentile(side, 0.5),
+                percentile(side, 0.99),
+                side.unaligned.to_string(),
+                side.failed.to_string(),
+                way.threads.to_string(),
+                format!("{}/{}", way.in_flight, way.slots),
+                way.registered.map_or("n/a".to_owned(), |count| count.to_string()),
+            ]);
+        }
+    }
+    format!("\n{}", table(&rows, 5))
+}
+
+/// All processes, one line each.
+#[must_use]
+pub fn list(all: &[Shown<'_>]) -> String {
+    let head = ["PID", "user", "program", "since", "GPUs", "path", "now", "state", "command"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for shown in all {
+        let snapshot = shown.snapshot;
+        let gpus: Vec<String> =
+            snapshot.gpus().iter().filter_map(|way| way.gpu).map(|gpu| gpu.to_string()).collect();
+        let mut paths: Vec<&str> = Vec::new();
+        for way in &snapshot.ways {
+            if !paths.contains(&way.path.as_str()) {
+                paths.push(&way.path);
+            }
+        }
+        let or_none = |text: String| if text.is_empty() { NONE.to_owned() } else { text };
+        rows.push(vec![
+            snapshot.pid.to_string(),
+            shown.user.to_owned(),
+            snapshot.program.clone(),
+            shown.since.to_owned(),
+            or_none(gpus.join(",")),
+            or_none(paths.join(",")),
+            shown.rate_now().map_or(NONE.to_owned(), human_rate),
+            shown.state().to_owned(),
+            shown.command.unwrap_or(NONE).chars().take(60).collect(),
+        ]);
+    }
+    table(&rows, rows.first().map_or(0, Vec::len))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rounded for people")]
+fn bytes(bytes: u64) -> String {
+    human_bytes(bytes as f64)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rounded for people")]
+fn percentile(side: &Counts, quantile: f64) -> String {
+    side.percentile_ns(quantile).map_or(NONE.to_owned(), |ns| human_ns(ns as f64))
+}
+
+/// Columns two blanks apart, the first `left` of them set left and the others right.
+fn table(rows: &[Vec<String>], left: usize) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (at, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if at == 0 { "" } else { "  " };
+            let _ = match at < left {
+                true => write!(line, "{gap}{cell:<width$}"),
+                false => write!(line, "{gap}{cell:>width$}"),
+            };
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}

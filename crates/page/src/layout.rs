@@ -1,0 +1,108 @@
+//! What lies where in a page. Little endian, every counter 8 bytes on an 8-byte boundary.
+//!
+//! A header of [`HEADER_BYTES`], written once, then lanes of [`LANE_BYTES`] each. A lane begins
+//! with its key, written once before `state` says that it is used, and goes on with counters that
+//! only grow and a few readings that also fall. A change of any of it is a new [`VERSION`].
+
+use std::mem::{offset_of, size_of};
+use std::sync::atomic::AtomicU64;
+
+use crate::bucket::{BUCKETS, SIZES};
+
+/// First bytes of a page.
+pub(crate) const MAGIC: [u8; 8] = *b"gpuiopg\n";
+/// The layout's number.
+pub const VERSION: u32 = 1;
+/// Bytes of the header.
+pub(crate) const HEADER_BYTES: usize = 256;
+/// Lanes that a page has at most: 9 MiB, for more threads than machines have processors. Further
+/// threads share.
+pub const LANES_MOST: u32 = 1024;
+/// Lanes that several threads may write, after those of one thread each.
+pub(crate) const SHARED: u32 = 4;
+/// In place of a count: nobody counts it.
+pub const NOT_COUNTED: u64 = u64::MAX;
+
+/// `Lane::state` of a lane that nobody has used.
+pub(crate) const UNUSED: u64 = 0;
+/// `Lane::state` where no GPU is the destination; GPU n is `n + FIRST_GPU`.
+pub(crate) const NO_GPU: u64 = 1;
+pub(crate) const FIRST_GPU: u64 = 2;
+
+/// The header's fields, by their place.
+pub(crate) mod header {
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const HEADER_BYTES: usize = 12;
+    pub(crate) const LANE_BYTES: usize = 16;
+    pub(crate) const LANES: usize = 20;
+    pub(crate) const PID: usize = 24;
+    pub(crate) const UID: usize = 28;
+    pub(crate) const START_TICKS: usize = 32;
+    pub(crate) const NAMESPACE: usize = 40;
+    pub(crate) const BEGAN_REAL_NS: usize = 48;
+    pub(crate) const BEGAN_MONOTONIC_NS: usize = 56;
+    pub(crate) const BOOT: usize = 64;
+    pub(crate) const BOOT_BYTES: usize = 40;
+    pub(crate) const PROGRAM: usize = 104;
+    pub(crate) const PROGRAM_BYTES: usize = 24;
+    pub(crate) const RELEASE: usize = 128;
+    pub(crate) const RELEASE_BYTES: usize = 24;
+}
+
+/// Counters of reads, or of writes.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Side {
+    pub(crate) bytes: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) latency_ns: AtomicU64,
+    /// I/Os whose offset or length is no multiple of 4 KiB.
+    pub(crate) unaligned: AtomicU64,
+    /// I/Os by class of size; their sum is the number of I/Os.
+    pub(crate) sizes: [AtomicU64; SIZES],
+    pub(crate) latencies: [AtomicU64; BUCKETS],
+}
+
+/// What one thread counts. On cache lines of its own.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Cells {
+    pub(crate) state: AtomicU64,
+    pub(crate) path: [AtomicU64; 3],
+    pub(crate) engine: [AtomicU64; 2],
+    pub(crate) pci: [AtomicU64; 2],
+    /// Files opened.
+    pub(crate) files: AtomicU64,
+    /// Buffers registered with cuFile, or [`NOT_COUNTED`].
+    pub(crate) registered: AtomicU64,
+    /// Room for I/Os, of threads that run now.
+    pub(crate) slots: AtomicU64,
+    /// I/Os under way when last looked at.
+    pub(crate) in_flight: AtomicU64,
+    /// Start of the first and landing of the last I/O, `CLOCK_MONOTONIC` nanoseconds.
+    pub(crate) first_ns: AtomicU64,
+    pub(crate) last_ns: AtomicU64,
+    pub(crate) threads: AtomicU64,
+    pub(crate) spare: AtomicU64,
+    pub(crate) sides: [Side; 2],
+}
+
+/// Bytes of a lane.
+pub(crate) const LANE_BYTES: usize = size_of::<Cells>();
+
+// Readers of other versions of the program read by these places.
+const _: () = assert!(size_of::<Side>() == (4 + SIZES + BUCKETS) * 8);
+const _: () = assert!(LANE_BYTES == 8896 && LANE_BYTES.is_multiple_of(64));
+const _: () = assert!(offset_of!(Cells, files) == 64 && offset_of!(Cells, sides) == 128);
+const _: () = assert!(offset_of!(Side, sizes) == 32 && offset_of!(Side, latencies) == 160);
+const _: () = assert!(header::RELEASE + header::RELEASE_BYTES <= HEADER_BYTES);
+const _: () = assert!(HEADER_BYTES.is_multiple_of(64));
+// A page of a process with as many threads as a large socket has cores stays small.
+const _: () = assert!(HEADER_BYTES + (24 + SHARED as usize) * LANE_BYTES < 256 << 10);
+const _: () = assert!(cfg!(target_endian = "little"), "the layout is little endian");
+
+/// Bytes of a page with so many lanes.
+pub(crate) fn page_bytes(lanes: u32) -> usize {
+    HEADER_BYTES + lanes as usize * LANE_BYTES
+}

@@ -1,0 +1,61 @@
+//! The page's memory in the process that writes it: all the `unsafe` of this crate.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::layout::{Cells, HEADER_BYTES, LANE_BYTES, page_bytes};
+
+/// A mapped page. Only its lanes are given out, and those are atomics alone, for which any bits
+/// are a value: whoever else writes the file can falsify counts and no more.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    lanes: u32,
+}
+
+// SAFETY: the mapping belongs to this value, is unmapped once, and is read and written through
+// atomics only, so that any thread may hold it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; shared references give out nothing but atomics.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps a file that has [`page_bytes`] of so many lanes, which are all allocated.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    pub(crate) fn new(file: BorrowedFd<'_>, lanes: u32) -> io::Result<Mapping> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: no address is asked for, so nothing that is mapped is replaced; the memory is
+        // reached through this value alone. The file is this process's own, has been allocated to
+        // its whole length, and only its owner could cut it.
+        let base = unsafe { mmap(null_mut(), page_bytes(lanes), protection, flags, file, 0) }?;
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        Ok(Mapping { base, lanes })
+    }
+
+    /// The lane of this number.
+    pub(crate) fn lane(&self, number: u32) -> Option<&Cells> {
+        if number >= self.lanes {
+            return None;
+        }
+        let at = HEADER_BYTES + number as usize * LANE_BYTES;
+        let cells = self.base.as_ptr().wrapping_add(at).cast::<Cells>();
+        // SAFETY: the lane lies inside the mapping, which lives as long as `self`; mappings begin
+        // on a page and header and lanes are multiples of 64 bytes, so it is aligned; it consists
+        // of atomics, for which all bits are valid and writes of others are no data race.
+        Some(unsafe { &*cells })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: `new` mapped exactly this, and the references given out end before `self`.
+        // Failure would mean that it is not mapped: nothing is left to do.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), page_bytes(self.lanes)) };
+    }
+}

@@ -1,0 +1,354 @@
+//! The writer's side: one page per process, one lane per thread.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gpuio_host::Root;
+use gpuio_host::process::{self, Identity};
+use rustix::fs::{
+    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstat, openat, statat, unlinkat,
+};
+use rustix::io::{Errno, pwrite};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::bucket::{bucket, size_class};
+use crate::layout::{
+    Cells, FIRST_GPU, HEADER_BYTES, LANE_BYTES, LANES_MOST, MAGIC, NO_GPU, NOT_COUNTED, SHARED,
+    Side, UNUSED, VERSION, header, page_bytes,
+};
+use crate::mapping::Mapping;
+use crate::place::{PageError, Place};
+use crate::read;
+
+/// Which way a lane's I/Os go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Index of the GPU whose memory is the destination; none for host memory.
+    pub gpu: Option<u32>,
+    /// Its PCI address, `0000:34:00.0`; empty for host memory.
+    pub pci: String,
+    /// Name of the path; 24 bytes are kept.
+    pub path: String,
+    /// Name of the engine; 16 bytes are kept.
+    pub engine: String,
+    /// Whether registrations with cuFile are counted.
+    pub counts_registrations: bool,
+}
+
+/// Reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From a file.
+    Read,
+    /// To a file.
+    Write,
+}
+
+/// This process's page. It goes away with the last of its clones and lanes.
+#[derive(Debug, Clone)]
+pub struct Page {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    mapping: Mapping,
+    file: OwnedFd,
+    directory: OwnedFd,
+    name: CString,
+    path: PathBuf,
+    /// Lanes of one thread each; those behind them are shared.
+    alone: u32,
+    /// Who has each lane.
+    given: Mutex<Vec<Given>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Given {
+    key: Option<Key>,
+    holders: u32,
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds, by which lanes tell when they ran.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+impl Page {
+    /// Makes the page of this process with a lane for each of `threads` threads, and removes pages
+    /// that processes of this user left when they were killed. `began_ns` is now, nanoseconds
+    /// since 1970.
+    ///
+    /// # Errors
+    /// [`PageError`]: no shared memory, no room in it, a directory that is not ours, or no `/proc`.
+    /// A program goes on without a page then.
+    pub fn create(
+        place: &Place,
+        threads: u32,
+        program: &str,
+        began_ns: u64,
+    ) -> Result<Page, PageError> {
+        let root = Root::live();
+        let own = process::own(&root)
+            .map_err(|error| PageError::Unidentified(error.to_string()))?
+            .ok_or_else(|| PageError::Unidentified("it is not mounted".to_owned()))?;
+        let uid = rustix::process::geteuid().as_raw();
+        let directory = place.make(uid)?;
+        // What can't be cleaned away stays for the next; it is no reason to have no page.
+        let _ = read::list(place, &root);
+        let path = place.directory(uid).join(own.pid.to_string());
+        let name = CString::new(own.pid.to_string()).unwrap_or_default();
+        let failed = |call| {
+            let path = path.clone();
+            move |errno: Errno| PageError::call(call, &path, errno)
+        };
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = openat(&directory, &name, flags, mode).map_err(|errno| match errno {
+            Errno::EXIST => PageError::refused(
+                &path,
+                "is there already, perhaps of a process of this number in another container",
+            ),
+            errno => failed("openat")(errno),
+        })?;
+        let alone = threads.clamp(1, LANES_MOST - SHARED);
+        let lanes = alone + SHARED;
+        let made = fill(&file, lanes, uid, &own, (began_ns, program)).and_then(|()| {
+            // The error carries an errno, which is what mmap(2) gave.
+            Mapping::new(file.as_fd(), lanes)
+                .map_err(|error| ("mmap", Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+        });
+        let mapping = match made {
+            Ok(mapping) => mapping,
+            Err((call, errno)) => {
+                // It holds nothing; the reader would take it away as well.
+                let _ = unlinkat(&directory, &name, AtFlags::empty());
+                return Err(failed(call)(errno));
+            }
+        };
+        let given = Mutex::new(vec![Given::default(); lanes as usize]);
+        let inner = Inner { mapping, file, directory, name, path, alone, given };
+        Ok(Page { inner: Arc::new(inner) })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        &self.inner.path
+    }
+
+    /// A lane for the calling thread; `None` when all are taken and none of the shared ones goes
+    /// this way. A lane that was given back goes on counting for the next of the same key.
+    #[must_use]
+    pub fn lane(&self, key: &Key) -> Option<Lane> {
+        let inner = &self.inner;
+        let mut given = inner.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let (alone, shared) = given.split_at(inner.alone as usize);
+        let same = |one: &Given| one.key.as_ref() == Some(key);
+        let again = |one: &Given| one.holders == 0 && same(one);
+        let fresh = |one: &Given| one.key.is_none();
+        let behind = alone.len();
+        let at = alone
+            .iter()
+            .position(again)
+            .or_else(|| alone.iter().position(fresh))
+            .or_else(|| shared.iter().position(same).map(|at| at + behind))
+            .or_else(|| shared.iter().position(fresh).map(|at| at + behind))?;
+        let number = u32::try_from(at).ok()?;
+        let cells = inner.mapping.lane(number)?;
+        let one = given.get_mut(at)?;
+        one.holders += 1;
+        if one.key.is_none() {
+            one.key = Some(key.clone());
+            name_lane(cells, key);
+        }
+        drop(given);
+        cells.threads.fetch_add(1, Ordering::Relaxed);
+        let shared = number >= inner.alone;
+        Some(Lane { inner: Arc::clone(inner), number, shared, slots: 0 })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let here = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let same = match (here, fstat(&self.file)) {
+            (Ok(here), Ok(own)) => here.st_ino == own.st_ino && here.st_dev == own.st_dev,
+            _ => false,
+        };
+        if same {
+            // What stays is recognised by the next reader.
+            let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Gives the file its length, all of it allocated (a write to a hole of a full tmpfs would be a
+/// SIGBUS, tmpfs(5)), and its header, the magic last.
+fn fill(
+    file: &OwnedFd,
+    lanes: u32,
+    uid: u32,
+    own: &Identity,
+    began: (u64, &str),
+) -> Result<(), (&'static str, Errno)> {
+    let length = page_bytes(lanes) as u64;
+    fallocate(file, FallocateFlags::empty(), 0, length).map_err(|errno| ("fallocate", errno))?;
+    let bytes = header_of(lanes, uid, own, began);
+    let (magic, rest) = bytes.split_at(MAGIC.len());
+    for (part, at) in [(rest, MAGIC.len()), (magic, 0)] {
+        // tmpfs takes so few bytes at once or not at all.
+        pwrite(file, part, at as u64).map_err(|errno| ("pwrite", errno))?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "sizes of the layout, below 10,000")]
+fn header_of(lanes: u32, uid: u32, own: &Identity, began: (u64, &str)) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(header::MAGIC, &MAGIC);
+    put(header::VERSION, &VERSION.to_le_bytes());
+    put(header::HEADER_BYTES, &(HEADER_BYTES as u32).to_le_bytes());
+    put(header::LANE_BYTES, &(LANE_BYTES as u32).to_le_bytes());
+    put(header::LANES, &lanes.to_le_bytes());
+    put(header::PID, &own.pid.to_le_bytes());
+    put(header::UID, &uid.to_le_bytes());
+    put(header::START_TICKS, &own.start_ticks.to_le_bytes());
+    put(header::NAMESPACE, &own.namespace.to_le_bytes());
+    put(header::BEGAN_REAL_NS, &began.0.to_le_bytes());
+    put(header::BEGAN_MONOTONIC_NS, &monotonic_ns().to_le_bytes());
+    put(header::BOOT, cut(&own.boot, header::BOOT_BYTES));
+    put(header::PROGRAM, cut(began.1, header::PROGRAM_BYTES));
+    put(header::RELEASE, cut(env!("CARGO_PKG_VERSION"), header::RELEASE_BYTES));
+    bytes
+}
+
+/// The first bytes of a text.
+fn cut(text: &str, most: usize) -> &[u8] {
+    let bytes = text.as_bytes();
+    bytes.get(..most).unwrap_or(bytes)
+}
+
+/// Writes the key, then that the lane is used.
+fn name_lane(cells: &Cells, key: &Key) {
+    let put = |words: &[AtomicU64], text: &str| {
+        for (word, part) in words.iter().zip(text.as_bytes().chunks(8)) {
+            let mut bytes = [0; 8];
+            bytes[..part.len()].copy_from_slice(part);
+            word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        }
+    };
+    put(&cells.path, &key.path);
+    put(&cells.engine, &key.engine);
+    put(&cells.pci, &key.pci);
+    if !key.counts_registrations {
+        cells.registered.store(NOT_COUNTED, Ordering::Relaxed);
+    }
+    let state = key.gpu.map_or(NO_GPU, |gpu| u64::from(gpu) + FIRST_GPU);
+    debug_assert_ne!(state, UNUSED);
+    cells.state.store(state, Ordering::Release);
+}
+
+/// One thread's counters. Calls cost nanoseconds and never wait.
+#[derive(Debug)]
+pub struct Lane {
+    inner: Arc<Inner>,
+    number: u32,
+    /// Whether other threads write it too.
+    shared: bool,
+    slots: u64,
+}
+
+impl Lane {
+    /// The lane's cells. `Page::lane` made sure that there are some.
+    #[inline]
+    fn cells(&self) -> Option<&Cells> {
+        self.inner.mapping.lane(self.number)
+    }
+
+    /// A counter of one writer needs no locked instruction.
+    #[inline]
+    fn raise(&self, counter: &AtomicU64, by: u64) {
+        if self.shared {
+            counter.fetch_add(by, Ordering::Relaxed);
+        } else {
+            let sum = counter.load(Ordering::Relaxed).wrapping_add(by);
+            counter.store(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an I/O that landed whole: its bytes, its latency in nanoseconds, and whether offset
+    /// or length were off the 4 KiB grid.
+    #[inline]
+    pub fn add(&self, direction: Direction, bytes: u64, latency_ns: u64, unaligned: bool) {
+        let Some(cells) = self.cells() else { return };
+        let side: &Side = &cells.sides[direction as usize];
+        self.raise(&side.bytes, bytes);
+        self.raise(&side.latency_ns, latency_ns);
+        self.raise(&side.sizes[size_class(bytes)], 1);
+        self.raise(&side.latencies[bucket(latency_ns)], 1);
+        if unaligned {
+            self.raise(&side.unaligned, 1);
+        }
+    }
+
+    /// Counts an I/O that failed.
+    pub fn fail(&self, direction: Direction) {
+        if let Some(cells) = self.cells() {
+            self.raise(&cells.sides[direction as usize].failed, 1);
+        }
+    }
+
+    /// Counts files that were opened.
+    pub fn opened(&self, files: u64) {
+        if let Some(cells) = self.cells() {
+            self.raise(&cells.files, files);
+        }
+    }
+
+    /// Says how many I/Os this thread has room for, and from when on it runs (`CLOCK_MONOTONIC`).
+    pub fn begin(&mut self, slots: u64, at_ns: u64) {
+        self.slots = slots;
+        if let Some(cells) = self.inner.mapping.lane(self.number) {
+            cells.slots.fetch_add(slots, Ordering::Relaxed);
+            // Of several runs on one lane the first counts.
+            let first = (Ordering::Relaxed, Ordering::Relaxed);
+            let _ = cells.first_ns.compare_exchange(0, at_ns, first.0, first.1);
+        }
+    }
+
+    /// Says when the last I/O landed (`CLOCK_MONOTONIC`), and how many are under way. On a shared
+    /// lane the number is that of the thread that spoke last.
+    #[inline]
+    pub fn now(&self, last_ns: u64, in_flight: u64) {
+        let Some(cells) = self.cells() else { return };
+        cells.in_flight.store(in_flight, Ordering::Relaxed);
+        if self.shared {
+            cells.last_ns.fetch_max(last_ns, Ordering::Relaxed);
+        } else {
+            cells.last_ns.store(last_ns, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if let Some(cells) = self.cells() {
+            cells.in_flight.store(0, Ordering::Relaxed);
+            cells.slots.fetch_sub(self.slots, Ordering::Relaxed);
+            cells.threads.fetch_sub(1, Ordering::Relaxed);
+        }
+        let mut given = self.inner.given.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(one) = given.get_mut(self.number as usize) {
+            one.holders -= 1;
+        }
+    }
+}

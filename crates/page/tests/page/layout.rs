@@ -1,0 +1,61 @@
+//! gds_stats' sections and fields, held against what NVIDIA's guide prints.
+
+use gpuio_page::Direction;
+use gpuio_page::format::gds_stats;
+
+use super::{key, own, page, place};
+
+const GUIDE: &str = include_str!("../fixtures/gds_stats_level_3.txt");
+
+/// The text with `#` for every value behind a colon or an equals sign.
+fn shape(text: &str) -> Vec<String> {
+    let value = |word: &str| word == "n/a" || word.parse::<f64>().is_ok();
+    let word = |word: &str| match word.rsplit_once('=') {
+        Some((name, number)) if value(number) => format!("{name}=#"),
+        _ if value(word) => "#".to_owned(),
+        _ => word.to_owned(),
+    };
+    let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn the_shape_is_that_of_the_guide() {
+    let (_dir, place) = place();
+    let page = page(&place, 2);
+    let mut lane = page.lane(&key(Some(2), "staged")).unwrap();
+    lane.opened(8);
+    lane.begin(1, 1_000_000_000);
+    for _ in 0..2048 {
+        lane.add(Direction::Read, 1 << 20, 1_044_000, false);
+    }
+    lane.now(2_000_000_000, 0);
+    let host = page.lane(&key(None, "host")).unwrap();
+    host.add(Direction::Write, 100, 3_000, true);
+    let snapshot = own(&place).page.unwrap();
+    let ours = gds_stats::text(&snapshot, 3);
+    assert_eq!(shape(&ours), shape(GUIDE));
+    for line in [
+        "Total Files: 8",
+        "Total Read Size (MiB): 2048",
+        "Read BandWidth (GiB/s): 2",
+        "Avg Read Latency (us): 1044",
+        "0-4(KiB): 0 1",
+        "1024-2048(KiB): 2048 0",
+    ] {
+        assert!(ours.lines().any(|ours| ours == line), "no {line:?} in {ours}");
+    }
+    assert!(ours.contains("GPU 2 Read: bw=2 util(%)=214 n=2048 posix=2048 unalign=0 r_sparse=n/a"));
+    let first = |level: u8| gds_stats::text(&snapshot, level).lines().count();
+    assert_eq!((first(1), first(2), first(3)), (11, 28, 35));
+}
+
+#[test]
+fn what_cufile_did_is_not_called_posix() {
+    let (_dir, place) = place();
+    let page = page(&place, 1);
+    let cufile = gpuio_page::Key { counts_registrations: false, ..key(Some(0), "gds") };
+    page.lane(&cufile).unwrap().add(Direction::Read, 4096, 1000, false);
+    let ours = gds_stats::text(&own(&place).page.unwrap(), 3);
+    assert!(ours.contains(" n=1 posix=n/a ") && ours.contains("BufRegister: n=n/a"), "{ours}");
+}

@@ -1,0 +1,48 @@
+//! Pages in directories of the tests' own.
+#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
+
+mod counts;
+mod hostile;
+mod layout;
+mod rights;
+
+use std::path::PathBuf;
+
+use gpuio_host::Root;
+use gpuio_page::read::{self, Found};
+use gpuio_page::{Key, Page, Place};
+use tempfile::TempDir;
+
+/// A place of the test's own, which goes with it.
+fn place() -> (TempDir, Place) {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::at(dir.path());
+    (dir, place)
+}
+
+fn page(place: &Place, threads: u32) -> Page {
+    Page::create(place, threads, "test", 1_763_782_123_000_000_000).unwrap()
+}
+
+fn key(gpu: Option<u32>, path: &str) -> Key {
+    Key {
+        gpu,
+        pci: gpu.map_or_else(String::new, |gpu| format!("0000:{gpu:02x}:00.0")),
+        path: path.to_owned(),
+        engine: "io_uring".to_owned(),
+        counts_registrations: true,
+    }
+}
+
+/// This process's page, as a reader finds it.
+#[track_caller]
+fn own(place: &Place) -> Found {
+    let listing = read::find(place, &Root::live(), std::process::id());
+    assert_eq!(listing.found.len(), 1, "{listing:#?}");
+    listing.found.into_iter().next().unwrap()
+}
+
+/// Where the pages of this user lie.
+fn directory(place: &Place) -> PathBuf {
+    place.directory(rustix::process::geteuid().as_raw())
+}
