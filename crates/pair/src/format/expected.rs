@@ -1,9 +1,9 @@
 //! What pairs should reach.
 
 use gpuio_record::Expected;
+use gpuio_topo::format::grid;
 use gpuio_units::{human_count, human_decimal_rate, human_ns};
 
-use super::grid::grid;
 use super::text::alike;
 use super::together;
 use crate::{By, Pairing};

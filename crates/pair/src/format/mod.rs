@@ -2,7 +2,6 @@
 
 mod expected;
 mod gdsio;
-mod grid;
 mod job;
 mod regroup;
 mod text;

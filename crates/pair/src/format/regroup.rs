@@ -1,8 +1,8 @@
 //! Regrouping of arrays.
 
+use gpuio_topo::format::grid;
 use gpuio_units::human_decimal_rate;
 
-use super::grid::grid;
 use super::together;
 use crate::{By, PairExpected, Regroup};
 

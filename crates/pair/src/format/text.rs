@@ -1,8 +1,8 @@
 //! Text.
 
+use gpuio_topo::format::grid;
 use gpuio_units::format_cpu_list;
 
-use super::grid::grid;
 use super::{expected, rate, regroup, short, together};
 use crate::{Given, NearNic, Pair, Pairing, SharedLink, When};
 

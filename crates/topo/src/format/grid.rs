@@ -2,7 +2,8 @@
 
 /// Rows of cells, each column as wide as its widest cell, two blanks between, two before. A
 /// letter of each cell takes one place.
-pub(super) fn grid(rows: &[Vec<String>]) -> String {
+#[must_use]
+pub fn grid(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

@@ -10,6 +10,7 @@ mod tree;
 mod xml;
 
 pub use affinity::affinity;
+pub use grid::grid;
 pub use hwloc::hwloc_xml;
 pub use matrix::matrix;
 pub use pair::pair;
