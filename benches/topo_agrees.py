@@ -76,13 +76,20 @@ def speed_of(text):
     return round(float(found.group(1)) * 1000) if found else None
 
 
+def only_node():
+    """The machine's NUMA node where it has but one: firmware then names none at functions."""
+    nodes = re.findall(r"node(\d+)", " ".join(os.listdir("/sys/devices/system/node")))
+    return int(nodes[0]) if len(nodes) == 1 else None
+
+
 def against_sys(topo):
     tree = knots(topo)
     for device in topo["devices"]:
         for address in device["pci"]:
             path = os.path.join("/sys/bus/pci/devices", address)
             node = int(read(path, "numa_node") or -1)
-            tell(f"sys, node of {device['name']}", device["node"], node if node >= 0 else None)
+            node = node if node >= 0 else only_node()
+            tell(f"sys, node of {device['name']}", device["node"], node)
             knot, above = tree[address]
             real = [p for p in os.path.realpath(path).split("/") if re.fullmatch(r"[\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.\d", p)]
             tell(f"sys, way of {device['name']}", [a for a in above if a in real], above)
@@ -116,7 +123,8 @@ def against_lspci(topo):
             parent = bridges.get(address.rsplit(":", 1)[0])
             tell(f"lspci, bridge above {device['name']}", tree[address][0]["port"], parent)
             node = re.search(r"NUMA node: (\d+)", block)
-            tell(f"lspci, node of {device['name']}", device["node"], int(node.group(1)) if node else None)
+            node = int(node.group(1)) if node else only_node()
+            tell(f"lspci, node of {device['name']}", device["node"], node)
             capability = re.search(r"LnkCap:.*Speed ([\d.]+GT/s), Width x(\d+)", block)
             if capability is None:
                 print(f"absent   lspci, link of {device['name']}: no LnkCap (not PCI Express, or not root)")

@@ -190,7 +190,10 @@ pub(super) fn total(jobs: &[JobPlan], results: &[JobResult], usage: &Usage) -> R
     let write = sum(results.iter().map(|job| &job.write), last_done_ns);
     // The process was also busy during ramps and start delays, whose bytes do not count.
     let before = jobs.iter().map(|job| job.ramp_ns + job.start_delay_ns).max().unwrap_or(0);
-    let cpu = usage.cost(CpuScope::Process, last_done_ns + before, read.bytes + write.bytes);
+    let mut cpu = usage.cost(CpuScope::Process, last_done_ns + before, read.bytes + write.bytes);
+    if before > 0 {
+        cpu.us_per_mib = None;
+    }
     RunTotals {
         group: jobs.first().map_or(0, |job| job.group),
         read,

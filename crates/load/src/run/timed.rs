@@ -12,6 +12,7 @@ use gpuio_stat::{Histogram, LiveTotals, Tally};
 use super::RunError;
 use super::failures::Failures;
 use super::lane;
+use super::rusage::Usage;
 use super::verify::{self, Findings};
 use super::worker::{self, Task, Tools, side};
 use crate::pace::Pacer;
@@ -31,6 +32,8 @@ pub(super) struct Timed {
     pub(super) reads: Tally,
     pub(super) writes: Tally,
     pub(super) done_ns: Nanos,
+    /// What the thread used from the end of the ramp on.
+    pub(super) usage: Usage,
     pub(super) failures: Failures,
     /// What each slot was left with by its last read, for verification.
     pub(super) left: Vec<Option<Block>>,
@@ -71,6 +74,8 @@ struct Loop<'a> {
     failed: u64,
     counted_bytes: u64,
     last_landed: Nanos,
+    /// This thread's CPU time when the ramp was over.
+    counted_from: Option<Usage>,
     /// Landing of the last I/O for the live page, ramp included.
     last_ended: Nanos,
     /// The run's clock to `CLOCK_MONOTONIC`.
@@ -128,6 +133,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         failed: 0,
         counted_bytes: 0,
         last_landed: from,
+        counted_from: None,
         last_ended: began,
         monotonic,
         keys,
@@ -138,6 +144,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
             reads: Tally::default(),
             writes: Tally::default(),
             done_ns: 0,
+            usage: Usage::default(),
             failures: Failures::default(),
             left: vec![None; slots],
             inline: Findings::default(),
@@ -179,6 +186,9 @@ impl Loop<'_> {
     fn go(&mut self) -> Result<(), RunError> {
         loop {
             let now = self.task.gate.clock.now();
+            if self.counted_from.is_none() && now >= self.bounds.from {
+                self.counted_from = Some(Usage::of_thread());
+            }
             self.look_around(now);
             let waiting_until = if self.stopping { None } else { self.fill(now)? };
             let out = self.tools.path.in_flight();
@@ -433,6 +443,10 @@ impl Loop<'_> {
             reads,
             writes,
             done_ns: self.last_landed.saturating_sub(self.bounds.from),
+            usage: self
+                .counted_from
+                .map(|from| from.until(&Usage::of_thread()))
+                .unwrap_or_default(),
             ..self.out
         }
     }

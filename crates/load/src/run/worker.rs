@@ -111,13 +111,11 @@ pub(super) fn work(
     drop(ready);
     let Stage::Running(start) = task.gate.await_start() else { return None };
     let running = task.gate.running();
-    let before = Usage::of_thread();
     let timed = timed::run(task, &mut tools, start);
-    let usage = before.until(&Usage::of_thread());
     let legs = (file_leg(&tools.counters), via(task.job, &tools.hops));
     drop(running);
     task.gate.await_after();
-    Some(timed.and_then(|timed| finish(task, &mut tools, timed, usage, legs)))
+    Some(timed.and_then(|timed| finish(task, &mut tools, timed, legs)))
 }
 
 /// A reading of the counters at the engine's door.
@@ -152,7 +150,6 @@ fn finish(
     task: &Task<'_>,
     tools: &mut Tools,
     timed: Timed,
-    usage: Usage,
     (file_leg, via): (FileLegCounters, Option<ViaResult>),
 ) -> Result<Outcome, RunError> {
     let findings = match task.job.verify {
@@ -164,7 +161,7 @@ fn finish(
         reads: timed.reads,
         writes: timed.writes,
         done_ns: timed.done_ns,
-        usage,
+        usage: timed.usage,
         file_leg,
         via,
         thread: task.plan.thread,

@@ -144,3 +144,13 @@ fn files_are_gone_unless_they_are_kept() {
     lab.job("size=1m\nrw=write\nio_size=1m\nfile_prefix=kept\nkeep=1");
     assert_eq!(std::fs::metadata(lab.file("kept.0")).unwrap().len(), 1 << 20);
 }
+
+#[test]
+fn cpu_time_of_a_ramp_is_not_of_the_result() {
+    let ran = Lab::new().run("[a]\nengine=null\nsize=1m\nbs=4k\nramp=400ms\nruntime=100ms");
+    let job = &ran.jobs[0];
+    // A worker without anything to wait for keeps at most its one CPU busy, ramp or not.
+    assert!(job.cpu.cores_busy < 1.2, "{:?}", job.cpu);
+    assert!(job.cpu.user_s + job.cpu.system_s < 0.3, "{:?}", job.cpu);
+    assert_eq!(ran.totals[0].cpu.us_per_mib, None, "its bytes are not those of the ramp");
+}
