@@ -27,6 +27,21 @@ pub struct Metric {
     pub help: &'static str,
 }
 
+/// A count of 64 bits.
+pub(crate) const fn count(key: &'static str, help: &'static str) -> Metric {
+    Metric { key, unit: "", scale: (1, 1), kind: Kind::Counter64, help }
+}
+
+/// A count of bytes, of 64 bits.
+pub(crate) const fn bytes(key: &'static str, help: &'static str) -> Metric {
+    Metric { unit: "bytes", ..count(key, help) }
+}
+
+/// Milliseconds that add up, of 64 bits.
+pub(crate) const fn milliseconds(key: &'static str, help: &'static str) -> Metric {
+    Metric { unit: "seconds", scale: (1, 1000), ..count(key, help) }
+}
+
 impl Metric {
     /// A raw number in base units.
     #[must_use]
@@ -133,4 +148,15 @@ pub struct Figure {
     pub narrow: bool,
     /// The figure; `None` where it is not known or makes no sense, as the mean wait of no request.
     pub of: fn(&Change) -> Option<f64>,
+}
+
+/// A figure; its arguments are the fields.
+pub(crate) const fn figure(
+    key: &'static str,
+    heading: &'static str,
+    form: Form,
+    narrow: bool,
+    of: fn(&Change) -> Option<f64>,
+) -> Figure {
+    Figure { key, heading, form, narrow, of }
 }

@@ -1,20 +1,16 @@
 //! Block devices: `/proc/diskstats` (Documentation/admin-guide/iostats.rst). Figures are those of
 //! `iostat -x` (iostat(1) of sysstat 12).
 
-use crate::metric::{Change, Figure, Form, Kind, Metric};
+use crate::metric::{Figure, Form, Kind, Metric, bytes, count, figure, milliseconds};
 use crate::probe::{Eye, Probe, Reading};
 
-const fn count(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "", scale: (1, 1), kind: Kind::Counter64, help }
-}
-
 const fn sectors(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "bytes", scale: (512, 1), kind: Kind::Counter64, help }
+    Metric { scale: (512, 1), ..bytes(key, help) }
 }
 
 /// The kernel prints times of disks as 32-bit numbers of milliseconds.
 const fn ms(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "seconds", scale: (1, 1000), kind: Kind::Counter32, help }
+    Metric { kind: Kind::Counter32, ..milliseconds(key, help) }
 }
 
 const METRICS: [Metric; 11] = [
@@ -26,26 +22,10 @@ const METRICS: [Metric; 11] = [
     count("writes_merged", "Writes merged into a neighbour before they reached the device"),
     sectors("written_bytes", "Bytes written"),
     ms("write_wait_seconds", "Time that writes took, summed, their wait in the queue included"),
-    Metric {
-        key: "in_flight",
-        unit: "",
-        scale: (1, 1),
-        kind: Kind::Gauge,
-        help: "Requests under way",
-    },
+    Metric { kind: Kind::Gauge, ..count("in_flight", "Requests under way") },
     ms("busy_seconds", "Time with at least one request under way"),
     ms("queue_seconds", "Time times requests under way"),
 ];
-
-const fn figure(
-    key: &'static str,
-    heading: &'static str,
-    form: Form,
-    narrow: bool,
-    of: fn(&Change) -> Option<f64>,
-) -> Figure {
-    Figure { key, heading, form, narrow, of }
-}
 
 const FIGURES: [Figure; 12] = [
     figure("reads_per_second", "r/s", Form::Number, true, |c| c.rate("reads")),

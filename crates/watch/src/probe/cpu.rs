@@ -2,20 +2,16 @@
 
 use gpuio_host::cpu_time::CpuSample;
 
-use crate::metric::{Change, Figure, Form, Kind, Metric};
+use crate::metric::{Change, Figure, Form, Metric, figure, milliseconds};
 use crate::probe::{Eye, Probe, Reading};
 
-const fn metric(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "seconds", scale: (1, 1000), kind: Kind::Counter64, help }
-}
-
 const METRICS: [Metric; 6] = [
-    metric("user_seconds", "Time in programs, summed over processors"),
-    metric("system_seconds", "Time in the kernel on their behalf"),
-    metric("interrupt_seconds", "Time in interrupts"),
-    metric("io_wait_seconds", "Idle time while some I/O was awaited"),
-    metric("idle_seconds", "Other idle time"),
-    metric("stolen_seconds", "Time that the hypervisor took"),
+    milliseconds("user_seconds", "Time in programs, summed over processors"),
+    milliseconds("system_seconds", "Time in the kernel on their behalf"),
+    milliseconds("interrupt_seconds", "Time in interrupts"),
+    milliseconds("io_wait_seconds", "Idle time while some I/O was awaited"),
+    milliseconds("idle_seconds", "Other idle time"),
+    milliseconds("stolen_seconds", "Time that the hypervisor took"),
 ];
 
 fn share(change: &Change, key: &str) -> Option<f64> {
@@ -24,21 +20,21 @@ fn share(change: &Change, key: &str) -> Option<f64> {
     Some(change.of(key)? / all * 100.0)
 }
 
-const fn figure(
+const fn percent(
     key: &'static str,
     heading: &'static str,
     of: fn(&Change) -> Option<f64>,
 ) -> Figure {
-    Figure { key, heading, form: Form::Percent, narrow: true, of }
+    figure(key, heading, Form::Percent, true, of)
 }
 
 const FIGURES: [Figure; 6] = [
-    figure("user_percent", "%user", |c| share(c, "user_seconds")),
-    figure("system_percent", "%system", |c| share(c, "system_seconds")),
-    figure("interrupt_percent", "%irq", |c| share(c, "interrupt_seconds")),
-    figure("io_wait_percent", "%iowait", |c| share(c, "io_wait_seconds")),
-    figure("stolen_percent", "%steal", |c| share(c, "stolen_seconds")),
-    figure("idle_percent", "%idle", |c| share(c, "idle_seconds")),
+    percent("user_percent", "%user", |c| share(c, "user_seconds")),
+    percent("system_percent", "%system", |c| share(c, "system_seconds")),
+    percent("interrupt_percent", "%irq", |c| share(c, "interrupt_seconds")),
+    percent("io_wait_percent", "%iowait", |c| share(c, "io_wait_seconds")),
+    percent("stolen_percent", "%steal", |c| share(c, "stolen_seconds")),
+    percent("idle_percent", "%idle", |c| share(c, "idle_seconds")),
 ];
 
 pub(super) const PROBE: Probe = Probe {

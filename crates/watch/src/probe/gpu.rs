@@ -4,7 +4,7 @@
 
 use gpuio_nvml::{Gpu, Width};
 
-use crate::metric::{Figure, Form, Kind, Metric};
+use crate::metric::{Figure, Form, Kind, Metric, figure};
 use crate::probe::{Eye, Probe, Reading};
 
 const fn metric(key: &'static str, unit: &'static str, kind: Kind, help: &'static str) -> Metric {
@@ -24,20 +24,12 @@ const METRICS: [Metric; 9] = [
 ];
 
 const FIGURES: [Figure; 8] = [
-    Figure {
-        key: "pcie_received_bytes_per_second",
-        heading: "rx MiB/s",
-        form: Form::Mebibytes,
-        narrow: true,
-        of: |c| c.rate("pcie_received_bytes").or_else(|| c.of("pcie_receive_rate")),
-    },
-    Figure {
-        key: "pcie_sent_bytes_per_second",
-        heading: "tx MiB/s",
-        form: Form::Mebibytes,
-        narrow: true,
-        of: |c| c.rate("pcie_sent_bytes").or_else(|| c.of("pcie_send_rate")),
-    },
+    figure("pcie_received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
+        c.rate("pcie_received_bytes").or_else(|| c.of("pcie_receive_rate"))
+    }),
+    figure("pcie_sent_bytes_per_second", "tx MiB/s", Form::Mebibytes, true, |c| {
+        c.rate("pcie_sent_bytes").or_else(|| c.of("pcie_send_rate"))
+    }),
     Figure {
         key: "pcie_sampled",
         heading: "sampled",
@@ -46,41 +38,11 @@ const FIGURES: [Figure; 8] = [
         // 1 where the rate is of the last 20 ms and not of the interval.
         of: |c| c.of("pcie_receive_rate").map(|_| f64::from(c.of("pcie_received_bytes").is_none())),
     },
-    Figure {
-        key: "kernels_percent",
-        heading: "%kernels",
-        form: Form::Percent,
-        narrow: true,
-        of: |c| c.of("kernels_percent"),
-    },
-    Figure {
-        key: "memory_percent",
-        heading: "%memory",
-        form: Form::Percent,
-        narrow: true,
-        of: |c| c.of("memory_percent"),
-    },
-    Figure {
-        key: "memory_used_bytes",
-        heading: "used GiB",
-        form: Form::Gibibytes,
-        narrow: true,
-        of: |c| c.of("memory_used_bytes"),
-    },
-    Figure {
-        key: "bar1_used_bytes",
-        heading: "BAR1 MiB",
-        form: Form::Mebibytes,
-        narrow: true,
-        of: |c| c.of("bar1_used_bytes"),
-    },
-    Figure {
-        key: "bar1_size_bytes",
-        heading: "of MiB",
-        form: Form::Mebibytes,
-        narrow: false,
-        of: |c| c.of("bar1_size_bytes"),
-    },
+    figure("kernels_percent", "%kernels", Form::Percent, true, |c| c.of("kernels_percent")),
+    figure("memory_percent", "%memory", Form::Percent, true, |c| c.of("memory_percent")),
+    figure("memory_used_bytes", "used GiB", Form::Gibibytes, true, |c| c.of("memory_used_bytes")),
+    figure("bar1_used_bytes", "BAR1 MiB", Form::Mebibytes, true, |c| c.of("bar1_used_bytes")),
+    figure("bar1_size_bytes", "of MiB", Form::Mebibytes, false, |c| c.of("bar1_size_bytes")),
 ];
 
 pub(super) const PROBE: Probe = Probe {

@@ -1,41 +1,32 @@
 //! Network interfaces: `/proc/net/dev`. Bytes that RDMA moves are in the ports' counters.
 
-use crate::metric::{Change, Figure, Form, Kind, Metric};
+use crate::metric::{Figure, Form, Metric, bytes, count, figure};
 use crate::probe::{Eye, Probe, Reading};
 
-const fn metric(key: &'static str, unit: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit, scale: (1, 1), kind: Kind::Counter64, help }
-}
-
 const METRICS: [Metric; 8] = [
-    metric("received_bytes", "bytes", "Bytes received"),
-    metric("received_packets", "", "Packets received"),
-    metric("receive_errors", "", "Packets that came broken"),
-    metric("receive_dropped", "", "Packets that came and were dropped"),
-    metric("sent_bytes", "bytes", "Bytes sent"),
-    metric("sent_packets", "", "Packets sent"),
-    metric("send_errors", "", "Packets that could not be sent"),
-    metric("send_dropped", "", "Packets dropped before they were sent"),
+    bytes("received_bytes", "Bytes received"),
+    count("received_packets", "Packets received"),
+    count("receive_errors", "Packets that came broken"),
+    count("receive_dropped", "Packets that came and were dropped"),
+    bytes("sent_bytes", "Bytes sent"),
+    count("sent_packets", "Packets sent"),
+    count("send_errors", "Packets that could not be sent"),
+    count("send_dropped", "Packets dropped before they were sent"),
 ];
 
-const fn figure(
-    key: &'static str,
-    heading: &'static str,
-    form: Form,
-    of: fn(&Change) -> Option<f64>,
-) -> Figure {
-    Figure { key, heading, form, narrow: true, of }
-}
-
 const FIGURES: [Figure; 6] = [
-    figure("received_bytes_per_second", "rx MiB/s", Form::Mebibytes, |c| c.rate("received_bytes")),
-    figure("sent_bytes_per_second", "tx MiB/s", Form::Mebibytes, |c| c.rate("sent_bytes")),
-    figure("received_packets_per_second", "rx pkt/s", Form::Number, |c| c.rate("received_packets")),
-    figure("sent_packets_per_second", "tx pkt/s", Form::Number, |c| c.rate("sent_packets")),
-    figure("errors", "errors", Form::Number, |c| {
+    figure("received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
+        c.rate("received_bytes")
+    }),
+    figure("sent_bytes_per_second", "tx MiB/s", Form::Mebibytes, true, |c| c.rate("sent_bytes")),
+    figure("received_packets_per_second", "rx pkt/s", Form::Number, true, |c| {
+        c.rate("received_packets")
+    }),
+    figure("sent_packets_per_second", "tx pkt/s", Form::Number, true, |c| c.rate("sent_packets")),
+    figure("errors", "errors", Form::Number, true, |c| {
         Some(c.of("receive_errors")? + c.of("send_errors")?)
     }),
-    figure("dropped", "dropped", Form::Number, |c| {
+    figure("dropped", "dropped", Form::Number, true, |c| {
         Some(c.of("receive_dropped")? + c.of("send_dropped")?)
     }),
 ];

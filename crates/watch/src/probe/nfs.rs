@@ -1,19 +1,7 @@
 //! NFS mounts: `/proc/self/mountstats`. Bytes are those from and to the server.
 
-use crate::metric::{Change, Figure, Form, Kind, Metric};
+use crate::metric::{Figure, Form, Metric, bytes, count, figure, milliseconds};
 use crate::probe::{Eye, Probe, Reading};
-
-const fn count(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "", scale: (1, 1), kind: Kind::Counter64, help }
-}
-
-const fn bytes(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "bytes", scale: (1, 1), kind: Kind::Counter64, help }
-}
-
-const fn ms(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "seconds", scale: (1, 1000), kind: Kind::Counter64, help }
-}
 
 const METRICS: [Metric; 11] = [
     bytes("read_bytes", "Bytes that the server delivered"),
@@ -21,23 +9,13 @@ const METRICS: [Metric; 11] = [
     count("reads", "READ requests done"),
     count("writes", "WRITE requests done"),
     count("other", "Other requests done"),
-    ms("read_round_trip_seconds", "Time from sending READs to their answers, summed"),
-    ms("write_round_trip_seconds", "Time from sending WRITEs to their answers, summed"),
-    ms("read_execute_seconds", "Time from the call of READs to their end, summed"),
-    ms("write_execute_seconds", "Time from the call of WRITEs to their end, summed"),
+    milliseconds("read_round_trip_seconds", "Time from sending READs to their answers, summed"),
+    milliseconds("write_round_trip_seconds", "Time from sending WRITEs to their answers, summed"),
+    milliseconds("read_execute_seconds", "Time from the call of READs to their end, summed"),
+    milliseconds("write_execute_seconds", "Time from the call of WRITEs to their end, summed"),
     count("repeated", "Transmissions beyond the first of a request"),
     count("timeouts", "Requests that timed out"),
 ];
-
-const fn figure(
-    key: &'static str,
-    heading: &'static str,
-    form: Form,
-    narrow: bool,
-    of: fn(&Change) -> Option<f64>,
-) -> Figure {
-    Figure { key, heading, form, narrow, of }
-}
 
 const FIGURES: [Figure; 10] = [
     figure("reads_per_second", "r/s", Form::Number, true, |c| c.rate("reads")),

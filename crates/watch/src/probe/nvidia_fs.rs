@@ -1,57 +1,27 @@
 //! The kernel module nvidia-fs: `/proc/driver/nvidia-fs/stats`, all processes and GPUs together.
 
-use crate::metric::{Figure, Form, Kind, Metric};
+use crate::metric::{Figure, Form, Metric, bytes, count, figure};
 use crate::probe::{Eye, Probe, Reading};
 
-const fn metric(key: &'static str, unit: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit, scale: (1, 1), kind: Kind::Counter64, help }
-}
-
 const METRICS: [Metric; 6] = [
-    metric("reads", "", "Reads done"),
-    metric("read_bytes", "bytes", "Bytes read, in whole MiB"),
-    metric("read_errors", "", "Reads that failed"),
-    metric("writes", "", "Writes done"),
-    metric("written_bytes", "bytes", "Bytes written, in whole MiB"),
-    metric("write_errors", "", "Writes that failed"),
+    count("reads", "Reads done"),
+    bytes("read_bytes", "Bytes read, in whole MiB"),
+    count("read_errors", "Reads that failed"),
+    count("writes", "Writes done"),
+    bytes("written_bytes", "Bytes written, in whole MiB"),
+    count("write_errors", "Writes that failed"),
 ];
 
 const FIGURES: [Figure; 5] = [
-    Figure {
-        key: "reads_per_second",
-        heading: "r/s",
-        form: Form::Number,
-        narrow: true,
-        of: |c| c.rate("reads"),
-    },
-    Figure {
-        key: "writes_per_second",
-        heading: "w/s",
-        form: Form::Number,
-        narrow: true,
-        of: |c| c.rate("writes"),
-    },
-    Figure {
-        key: "read_bytes_per_second",
-        heading: "rMiB/s",
-        form: Form::Mebibytes,
-        narrow: true,
-        of: |c| c.rate("read_bytes"),
-    },
-    Figure {
-        key: "written_bytes_per_second",
-        heading: "wMiB/s",
-        form: Form::Mebibytes,
-        narrow: true,
-        of: |c| c.rate("written_bytes"),
-    },
-    Figure {
-        key: "errors",
-        heading: "errors",
-        form: Form::Number,
-        narrow: true,
-        of: |c| Some(c.of("read_errors")? + c.of("write_errors")?),
-    },
+    figure("reads_per_second", "r/s", Form::Number, true, |c| c.rate("reads")),
+    figure("writes_per_second", "w/s", Form::Number, true, |c| c.rate("writes")),
+    figure("read_bytes_per_second", "rMiB/s", Form::Mebibytes, true, |c| c.rate("read_bytes")),
+    figure("written_bytes_per_second", "wMiB/s", Form::Mebibytes, true, |c| {
+        c.rate("written_bytes")
+    }),
+    figure("errors", "errors", Form::Number, true, |c| {
+        Some(c.of("read_errors")? + c.of("write_errors")?)
+    }),
 ];
 
 pub(super) const PROBE: Probe = Probe {

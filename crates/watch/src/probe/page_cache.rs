@@ -1,10 +1,10 @@
 //! Memory and page cache: `/proc/meminfo`.
 
-use crate::metric::{Figure, Form, Kind, Metric};
+use crate::metric::{Figure, Form, Kind, Metric, bytes, figure};
 use crate::probe::{Eye, Probe, Reading};
 
 const fn metric(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "bytes", scale: (1, 1), kind: Kind::Gauge, help }
+    Metric { kind: Kind::Gauge, ..bytes(key, help) }
 }
 
 const METRICS: [Metric; 5] = [
@@ -16,41 +16,11 @@ const METRICS: [Metric; 5] = [
 ];
 
 const FIGURES: [Figure; 5] = [
-    Figure {
-        key: "free_bytes",
-        heading: "free GiB",
-        form: Form::Gibibytes,
-        narrow: true,
-        of: |c| c.of("free_bytes"),
-    },
-    Figure {
-        key: "available_bytes",
-        heading: "available GiB",
-        form: Form::Gibibytes,
-        narrow: true,
-        of: |c| c.of("available_bytes"),
-    },
-    Figure {
-        key: "cached_bytes",
-        heading: "cached GiB",
-        form: Form::Gibibytes,
-        narrow: true,
-        of: |c| c.of("cached_bytes"),
-    },
-    Figure {
-        key: "dirty_bytes",
-        heading: "dirty MiB",
-        form: Form::Mebibytes,
-        narrow: true,
-        of: |c| c.of("dirty_bytes"),
-    },
-    Figure {
-        key: "writeback_bytes",
-        heading: "writeback MiB",
-        form: Form::Mebibytes,
-        narrow: true,
-        of: |c| c.of("writeback_bytes"),
-    },
+    figure("free_bytes", "free GiB", Form::Gibibytes, true, |c| c.of("free_bytes")),
+    figure("available_bytes", "available GiB", Form::Gibibytes, true, |c| c.of("available_bytes")),
+    figure("cached_bytes", "cached GiB", Form::Gibibytes, true, |c| c.of("cached_bytes")),
+    figure("dirty_bytes", "dirty MiB", Form::Mebibytes, true, |c| c.of("dirty_bytes")),
+    figure("writeback_bytes", "writeback MiB", Form::Mebibytes, true, |c| c.of("writeback_bytes")),
 ];
 
 pub(super) const PROBE: Probe = Probe {

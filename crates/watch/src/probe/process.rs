@@ -3,44 +3,26 @@
 
 use gpuio_host::process_time::{ProcessSample, samples};
 
-use crate::metric::{Figure, Form, Kind, Metric};
+use crate::metric::{Figure, Form, Metric, figure, milliseconds};
 use crate::probe::{Eye, Probe, Reading};
 
 /// Kernel threads are remembered by number; beyond so many the memory is emptied, since numbers are
 /// used again.
 const MOST_REMEMBERED: usize = 1 << 16;
 
-const fn metric(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "seconds", scale: (1, 1000), kind: Kind::Counter64, help }
-}
-
 const METRICS: [Metric; 2] = [
-    metric("user_seconds", "Time in its own code"),
-    metric("system_seconds", "Time in the kernel"),
+    milliseconds("user_seconds", "Time in its own code"),
+    milliseconds("system_seconds", "Time in the kernel"),
 ];
 
 const FIGURES: [Figure; 3] = [
-    Figure {
-        key: "cpu_percent",
-        heading: "%CPU",
-        form: Form::Percent,
-        narrow: true,
-        of: |c| Some((c.rate("user_seconds")? + c.rate("system_seconds")?) * 100.0),
-    },
-    Figure {
-        key: "user_percent",
-        heading: "%user",
-        form: Form::Percent,
-        narrow: true,
-        of: |c| Some(c.rate("user_seconds")? * 100.0),
-    },
-    Figure {
-        key: "system_percent",
-        heading: "%system",
-        form: Form::Percent,
-        narrow: true,
-        of: |c| Some(c.rate("system_seconds")? * 100.0),
-    },
+    figure("cpu_percent", "%CPU", Form::Percent, true, |c| {
+        Some((c.rate("user_seconds")? + c.rate("system_seconds")?) * 100.0)
+    }),
+    figure("user_percent", "%user", Form::Percent, true, |c| Some(c.rate("user_seconds")? * 100.0)),
+    figure("system_percent", "%system", Form::Percent, true, |c| {
+        Some(c.rate("system_seconds")? * 100.0)
+    }),
 ];
 
 pub(super) const PROBE: Probe = Probe {

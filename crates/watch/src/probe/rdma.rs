@@ -2,15 +2,11 @@
 
 use gpuio_host::rdma_io::UNIT_BYTES;
 
-use crate::metric::{Change, Figure, Form, Kind, Metric};
+use crate::metric::{Figure, Form, Metric, bytes, count, figure};
 use crate::probe::{Eye, Probe, Reading};
 
-const fn count(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "", scale: (1, 1), kind: Kind::Counter64, help }
-}
-
 const fn data(key: &'static str, help: &'static str) -> Metric {
-    Metric { key, unit: "bytes", scale: (UNIT_BYTES, 1), kind: Kind::Counter64, help }
+    Metric { scale: (UNIT_BYTES, 1), ..bytes(key, help) }
 }
 
 const METRICS: [Metric; 7] = [
@@ -22,16 +18,6 @@ const METRICS: [Metric; 7] = [
     count("send_discards", "Packets that were not sent; stays at 65535"),
     count("send_waits", "Ticks in which there was data and it could not be sent"),
 ];
-
-const fn figure(
-    key: &'static str,
-    heading: &'static str,
-    form: Form,
-    narrow: bool,
-    of: fn(&Change) -> Option<f64>,
-) -> Figure {
-    Figure { key, heading, form, narrow, of }
-}
 
 const FIGURES: [Figure; 7] = [
     figure("received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
