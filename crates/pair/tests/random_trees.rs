@@ -86,26 +86,8 @@ fn hang(machine: &mut Machine, place: Place, number: usize, plan: &Plan) -> Stri
 fn drive(name: &str, pci: String) -> BlockDevice {
     BlockDevice {
         facts: BlockFacts {
-            name: name.to_owned(),
-            device: DeviceNumber::default(),
-            kind: BlockKind::Disk,
-            disk: None,
-            detail: None,
-            model: None,
-            transport: None,
-            pci_address: None,
-            numa_node: None,
             size_bytes: Some(1 << 40),
-            read_only: None,
-            rotational: None,
-            logical_block_bytes: None,
-            physical_block_bytes: None,
-            max_request_bytes: None,
-            read_ahead_bytes: None,
-            scheduler: None,
-            queue_requests: None,
-            write_cache: None,
-            members: Vec::new(),
+            ..BlockFacts::unread(name, DeviceNumber::default(), BlockKind::Disk)
         },
         made_of: Vec::new(),
         pci: vec![pci],
