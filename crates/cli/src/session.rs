@@ -151,6 +151,7 @@ impl Head<'_> {
             totals: ran.totals.clone(),
             ceilings: ran.ceilings.clone(),
             expected: Vec::new(),
+            watched: None,
             warnings: ran.warnings.clone(),
         }
     }

@@ -13,6 +13,7 @@ mod result;
 mod sweep;
 mod warning;
 mod warning_words;
+mod watched;
 
 pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
 pub use cufile::CufileUsed;
@@ -30,6 +31,7 @@ pub use result::{
 };
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use warning::{Warning, WarningKind};
+pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 
 /// Version of the record's schema. Raised when a field changes meaning or goes; added fields do
 /// not raise it.

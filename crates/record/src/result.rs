@@ -11,6 +11,7 @@ use crate::facts::{HostFacts, TargetStorage};
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
 use crate::warning::Warning;
+use crate::watched::Watched;
 
 /// One run, whole: what was asked and planned, where, what happened, what to beware of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,6 +53,9 @@ pub struct Record {
     /// in records of before it was worked out, and in journals.
     #[serde(default)]
     pub expected: Vec<JobExpected>,
+    /// What devices did meanwhile; absent where nobody watched, and in records of before.
+    #[serde(default)]
+    pub watched: Option<Watched>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
 }

@@ -328,6 +328,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
         totals: Vec::new(),
         ceilings: Vec::new(),
         expected: Vec::new(),
+        watched: None,
         warnings: Vec::new(),
     }
 }
