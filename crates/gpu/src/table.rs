@@ -66,6 +66,26 @@ pub(crate) const UNKNOWN: CUresult = 999;
 
 /// `cuMemHostAlloc`, `cuMemHostRegister`: pinned for every context, not only the current one.
 pub(crate) const MEMHOST_PORTABLE: c_uint = 1;
+/// `cuMemHostRegister`: mapped where the device sees it (each is, under unified addressing).
+pub(crate) const MEMHOST_DEVICEMAP: c_uint = 2;
+/// `cuPointerGetAttributes`: the context of the memory, null for pools and mappings.
+pub(crate) const POINTER_CONTEXT: c_int = 1;
+/// `cuPointerGetAttributes`: `CUmemorytype`, 0 for memory that the driver does not know.
+pub(crate) const POINTER_MEMORY_TYPE: c_int = 2;
+/// `cuPointerGetAttributes`: from `cuMemAllocManaged`?
+pub(crate) const POINTER_IS_MANAGED: c_int = 8;
+/// `cuPointerGetAttributes`: the device's number; negative for none.
+pub(crate) const POINTER_DEVICE_ORDINAL: c_int = 9;
+/// `cuPointerGetAttributes`: where the allocation begins.
+pub(crate) const POINTER_RANGE_START: c_int = 11;
+/// `cuPointerGetAttributes`: the length of the allocation in bytes.
+pub(crate) const POINTER_RANGE_SIZE: c_int = 12;
+/// `cuPointerGetAttributes`: is memory behind the address? (CUDA 10.2.)
+pub(crate) const POINTER_MAPPED: c_int = 13;
+/// `CUmemorytype`: of the host.
+pub(crate) const MEMORY_TYPE_HOST: u64 = 1;
+/// `CUmemorytype`: of a device.
+pub(crate) const MEMORY_TYPE_DEVICE: u64 = 2;
 /// `cuStreamCreate`: no implicit order with the default stream.
 pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
 /// `cuEventCreate`: waiting sleeps where the default spins.
@@ -191,6 +211,7 @@ table! {
         cuCtxPushCurrent_v2(CUcontext);
         cuCtxPopCurrent_v2(*mut CUcontext);
         cuCtxSynchronize();
+        cuPointerGetAttributes(c_uint, *mut c_int, *mut *mut c_void, CUdeviceptr);
         cuMemGetInfo_v2(*mut usize, *mut usize);
         cuMemAlloc_v2(*mut CUdeviceptr, usize);
         cuMemFree_v2(CUdeviceptr);
@@ -226,6 +247,8 @@ table! {
     optional {
         // CUDA 11.4; tells the instances of a partitioned (MIG) GPU apart.
         cuDeviceGetUuid_v2(*mut [u8; 16], CUdevice);
+        // CUDA 3.2: what a device calls memory of the host.
+        cuMemHostGetDevicePointer_v2(*mut CUdeviceptr, *mut c_void, c_uint);
         // CUDA 10.2: virtual memory management.
         cuMemGetAllocationGranularity(*mut usize, *const CUmemAllocationProp, c_int);
         cuMemCreate(
