@@ -115,7 +115,8 @@ impl Context {
         Ok(work())
     }
 
-    /// The driver's handle, to compare with that of a [`Pointer`](crate::Pointer).
+    /// The driver's handle, to compare with that of a [`Pointer`](crate::Pointer) or a
+    /// [`UserStream`](crate::UserStream).
     #[must_use]
     pub fn raw(&self) -> RawContext {
         RawContext(self.0.handle.addr())

@@ -31,6 +31,7 @@ mod pointer;
 pub mod resident;
 mod stream;
 mod table;
+mod user;
 mod vmm;
 
 pub use context::{Context, RawContext};
@@ -47,6 +48,7 @@ pub use pattern::Mismatch;
 pub use pinned::{Pinned, Registered};
 pub use pointer::{Owner, Pointer};
 pub use stream::Stream;
+pub use user::{HostFn, RawStream, UserStream};
 
 /// An address as the GPU sees it, in bytes.
 ///
