@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use gpuio_io::engine::Op;
 use thiserror::Error;
 
-use crate::crew::Work;
+use crate::crew::{Turn, Work};
 use crate::fault::Fault;
 use crate::file::File;
 use crate::gpus::Gpus;
@@ -314,7 +314,7 @@ impl Work for Core {
         !self.lock().waiting.is_empty()
     }
 
-    fn work(&self, gpus: &'static Gpus) {
+    fn work(&self, gpus: &'static Gpus, _turn: &mut Turn<'_>) {
         while let Some(taken) = self.take() {
             match taken {
                 Taken::One(entry) => {

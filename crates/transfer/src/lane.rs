@@ -74,10 +74,6 @@ impl Lane {
         })
     }
 
-    pub(crate) fn slot_len(&self) -> usize {
-        self.slot_len
-    }
-
     /// The slot for the turn of this number.
     pub(crate) fn slot(&self, turn: usize) -> Slot {
         let index = turn % self.busy.len();
