@@ -73,10 +73,14 @@ impl Job {
         }
         // What is under way must land before its pieces count and the lane is another's.
         let drained = if worked.is_ok() { lane.drain() } else { lane.settle() };
-        for (start, error) in
-            [worked.err(), drained.clone().err().map(|error| (0, error))].into_iter().flatten()
-        {
-            self.fail(start, Fault::Gpu(error));
+        let drained_at = drained.as_ref().err().map(|error| (0, error.clone()));
+        for (start, error) in worked.err().into_iter().chain(drained_at) {
+            let fault = Fault::Gpu(error);
+            self.fail(start, fault.clone());
+            // What is left to take lies behind the piece that failed, and nobody else may come.
+            while let Some(piece) = self.take(&mut counted) {
+                self.fail(piece.start, fault.clone());
+            }
         }
         match drained {
             Ok(()) => device.give(lane),
