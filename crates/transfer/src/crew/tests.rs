@@ -1,9 +1,7 @@
 use super::*;
 
 fn crew(busy: u32) -> Crew {
-    let mut settings = Settings::default();
-    settings.busy_most = busy;
-    Crew::new(&settings)
+    Crew::new(&Settings { busy_most: busy, ..Settings::default() })
 }
 
 #[test]

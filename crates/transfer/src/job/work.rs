@@ -113,7 +113,7 @@ impl Job {
             let address = self.asked.address + piece.start;
             // SAFETY: the bytes are there; the caller of the transfer promises its memory until
             // the job is done, which is after the lane was drained.
-            unsafe { lane.to_memory(slot, skip, self.asked.place, address, got.bytes()) }
+            unsafe { lane.bring(slot, skip, self.asked.place, address, got.bytes()) }
                 .map_err(at)?;
             route.file(got);
             route.by_copy += got.bytes() as u64;
@@ -140,7 +140,7 @@ impl Job {
                 let (skip, address) = (self.skip(piece), self.asked.address + piece.start);
                 // SAFETY: of the slots fewer are under way than there are, so this one is free;
                 // the caller of the transfer promises its memory until the job is done.
-                unsafe { lane.from_memory(slot, skip, self.asked.place, address, piece.len) }
+                unsafe { lane.fetch(slot, skip, self.asked.place, address, piece.len) }
                     .map_err(|error| (piece.start, error))?;
                 ahead.push_back((slot, piece));
             }
