@@ -32,7 +32,7 @@ pub(crate) struct Vary {
     /// repeat for more, slowest first
     #[arg(long, value_name = "KEY=VALUES")]
     pub(crate) vary: Vec<String>,
-    /// Axes and load by name: quick, guide, paths, matrix; --vary and the load's flags replace
+    /// Axes and load by name: quick, guide, paths, matrix, clients; --vary and the load's flags replace
     /// its own
     #[arg(long, value_name = "NAME", conflicts_with = "latency_target")]
     pub(crate) preset: Option<String>,

@@ -9,7 +9,7 @@ use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
 use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
-use super::{Picked, PlanError, memory, place, regions, vet, via};
+use super::{Picked, PlanError, memory, place, regions, steady, vet, via};
 
 /// Streams per thread on a GPU path when nobody said. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -41,6 +41,9 @@ pub(super) fn resolve(
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
     let on = (&gpus[..], via.as_ref());
     let workers = place::workers(asked, (threads, seed), on, laid.regions, machine)?;
+    let (stop, steady) = steady::resolve(asked, defaults::stop(asked, laid.size_bytes))?;
+    let (pre_read, invalidate) =
+        defaults::cache(asked, direct, read_percent, &laid.targets, machine);
     let plan = JobPlan {
         name: name(asked, path, many),
         group,
@@ -53,14 +56,16 @@ pub(super) fn resolve(
         blocks,
         align_bytes,
         skew_bytes,
-        stop: defaults::stop(asked, laid.size_bytes),
+        stop,
+        steady,
         ramp_ns: asked.ramp_ns.unwrap_or(0),
         start_delay_ns: asked.start_delay_ns.unwrap_or(0),
         pacing: pacing(asked),
         seed,
         direct,
         direct_why,
-        pre_read: defaults::pre_read(asked, direct, read_percent, &laid.targets, machine),
+        pre_read,
+        invalidate,
         sync: asked.sync.unwrap_or(false),
         verify: verify(asked),
         salt: defaults::SALT,
@@ -272,6 +277,13 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
     note(
         asked.gather_scatter.is_some() && !(path.batches && path.uses_engine()),
         "gather_scatter: concerns path gather; blocks of this path lie slot beside slot",
+    );
+    let about_steady = [asked.steady_window_ns, asked.steady_ramp_ns, asked.steady_check_ns]
+        .iter()
+        .any(Option::is_some);
+    note(
+        about_steady && asked.steady.is_none(),
+        "ss_dur, ss_ramp, ss_interval: say how steadystate is judged, which is not asked for",
     );
     note(
         asked.mix_percent.is_some(),

@@ -8,6 +8,7 @@ mod gpus;
 mod grid;
 pub(crate) mod header;
 mod proof;
+mod steady;
 mod table;
 mod trouble;
 mod verification;
@@ -53,6 +54,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         trouble::failures(record, width),
         verification::render(record, width),
         ceilings::render(record, width),
+        steady::render(record, width),
         expected::render(record, width, evidence),
         proof::render(record, width, evidence),
         detail::legs(record, width),
