@@ -29,8 +29,8 @@ pub struct Sweep {
     pub started_at: String,
     /// Seed of the order in which points were run.
     pub seed: u64,
-    /// In which state runs were to find the page cache, in words; absent in sweeps of before that was
-    /// said.
+    /// In which state runs were to find the page cache, in words; absent in sweeps of before that
+    /// was said.
     #[serde(default)]
     pub cache: Option<String>,
     /// What was varied, slowest first as in a nested loop.

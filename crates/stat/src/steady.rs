@@ -1,8 +1,9 @@
 //! When a load has settled: fio's `steadystate` rules on a window of a series.
 //!
-//! The behaviour is that of fio's HOWTO, "Steady state": either no value of the window is further
-//! from the window's mean than the limit, or the line of least squares through the window rises or
-//! falls by less than the limit from one value to the next. Both limits may be per cent of the mean.
+//! The behaviour is that of fio's HOWTO, "Steady state": either every value of the window is nearer
+//! to the window's mean than the limit, or the line of least squares through the window rises or
+//! falls by less than the limit from one value to the next. Both limits may be per cent of the
+//! mean.
 
 /// What must be below which limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,8 +21,8 @@ pub struct SteadyRule {
 pub struct SteadySeen {
     /// Mean of the window, in the values' unit.
     pub mean: f64,
-    /// The largest deviation or the slope, in the limit's unit; a slope keeps its sign. Not a number
-    /// where per cent of a mean of 0 were asked for.
+    /// The largest deviation or the slope, in the limit's unit; a slope keeps its sign. Not a
+    /// number where per cent of a mean of 0 were asked for.
     pub value: f64,
     /// Whether the value, without its sign, is below the limit.
     pub attained: bool,

@@ -199,7 +199,7 @@ fn the_preset_clients_says_that_it_is_of_one_host() {
     assert!(ran.out.contains("of this one host"), "{}", ran.out);
     let found = points(&dir.path().join("c"));
     let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
-    assert_eq!(places, ["read 4K 1", "read 4K 2", "write 4K 1", "write 4K 2"]);
+    assert_eq!(places, ["read 4k 1", "read 4k 2", "write 4k 1", "write 4k 2"]);
     assert!(found.iter().all(|(_, records)| records.len() == 1), "{}", ran.out);
 }
 
@@ -299,8 +299,8 @@ fn killed_at_any_moment_no_run_is_lost_or_made_twice() {
             .args(words(&line))
             .arg("-o")
             .arg(&folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(std::fs::File::create(dir.path().join("out")).unwrap())
+            .stderr(std::fs::File::create(dir.path().join("said")).unwrap())
             .spawn()
             .unwrap();
         state =
@@ -316,7 +316,8 @@ fn killed_at_any_moment_no_run_is_lost_or_made_twice() {
             }
         };
         if let Some(status) = ended {
-            assert!(status.success(), "{status}");
+            let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+            assert!(status.success(), "{status}: {}{}", read("out"), read("said"));
             break;
         }
         child.kill().unwrap();

@@ -25,12 +25,10 @@ pub(super) fn resolve(
     group: u32,
     machine: &Machine<'_>,
 ) -> Result<JobPlan, PlanError> {
-    let path = picked.row;
-    vet::keys(asked, path)?;
+    let (path, threads, seed) = (picked.row, asked.threads.unwrap_or(1), asked.seed.unwrap_or(1));
     let gpus = hinted(asked, path, machine)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
     let blocks = defaults::blocks(asked, &order);
-    let (threads, seed) = (asked.threads.unwrap_or(1), asked.seed.unwrap_or(1));
     let ground = regions::ground(asked, threads, machine)?;
     let (direct, direct_why, grain) = defaults::direct(asked, path, &ground.places);
     let (engine, asynchronous) = engine(asked, path, direct, machine)?;
@@ -41,9 +39,6 @@ pub(super) fn resolve(
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
     let on = (&gpus[..], via.as_ref());
     let workers = place::workers(asked, (threads, seed), on, laid.regions, machine)?;
-    let (stop, steady) = steady::resolve(asked, defaults::stop(asked, laid.size_bytes))?;
-    let (pre_read, invalidate) =
-        defaults::cache(asked, direct, read_percent, &laid.targets, machine);
     let plan = JobPlan {
         name: name(asked, path, many),
         group,
@@ -56,16 +51,16 @@ pub(super) fn resolve(
         blocks,
         align_bytes,
         skew_bytes,
-        stop,
-        steady,
+        stop: defaults::stop(asked, laid.size_bytes),
+        steady: None,
         ramp_ns: asked.ramp_ns.unwrap_or(0),
         start_delay_ns: asked.start_delay_ns.unwrap_or(0),
         pacing: pacing(asked),
         seed,
         direct,
         direct_why,
-        pre_read,
-        invalidate,
+        pre_read: false,
+        invalidate: false,
         sync: asked.sync.unwrap_or(false),
         verify: verify(asked),
         salt: defaults::SALT,
@@ -91,6 +86,18 @@ pub(super) fn resolve(
         workers,
         notes: notes(asked, path),
     };
+    finished(asked, plan, grain, machine)
+}
+
+/// The plan with what rests on other parts of it, if nothing in it contradicts another.
+fn finished(
+    asked: &JobSpec,
+    mut plan: JobPlan,
+    grain: u64,
+    machine: &Machine<'_>,
+) -> Result<JobPlan, PlanError> {
+    (plan.stop, plan.steady) = steady::resolve(asked, plan.stop)?;
+    (plan.pre_read, plan.invalidate) = defaults::cache(asked, &plan, machine);
     vet::plan(asked, &plan, grain).map(|()| plan)
 }
 
@@ -98,8 +105,9 @@ fn name(asked: &JobSpec, path: &path::Row, many: bool) -> String {
     if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() }
 }
 
-/// The GPUs, if they take the hints that the path may need.
+/// The GPUs, if the path can take what was asked, and they the hints that it may need.
 fn hinted(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<Gpu>, PlanError> {
+    vet::keys(asked, path)?;
     let gpus = gpus(asked, path, machine)?;
     match memory::no_hints(path, &gpus) {
         Some(why) => Err(PlanError::unavailable(asked, "paths", why)),

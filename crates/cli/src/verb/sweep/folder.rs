@@ -199,6 +199,14 @@ impl Folder {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
+        // A run that was killed between making a file and listing it as gpuio's left it empty, and
+        // the next one would take it for somebody else's.
+        let data = self.own_data.then(|| std::fs::read_dir(self.path.join("data")));
+        for entry in data.into_iter().flatten().flatten().flatten() {
+            if entry.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Reads the records of all points, those also that `sweep.json` does not name yet, and asks

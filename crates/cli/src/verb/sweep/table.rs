@@ -136,8 +136,8 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     if unsteady > 0 {
         let _ = writeln!(
             text,
-            "\nNOT STEADY in {unsteady} of {all} runs: they ended at their runtime; their rates are \
-             of a load that had not settled."
+            "\nNOT STEADY in {unsteady} of {all} runs: they ended at their runtime; their rates \
+             are of a load that had not settled."
         );
     }
     if !asked.note.is_empty() {
