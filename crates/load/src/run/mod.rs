@@ -139,10 +139,9 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         let known = ran.totals.len();
         let began = clock.now();
         let made = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of));
-        let reading = |done, of| watch.reading(done, of);
         let made = made
             .map_err(RunError::from)
-            .and_then(|()| page_cache::prepare(jobs, &means.stop, &reading));
+            .and_then(|()| page_cache::prepare(jobs, &means.stop, watch));
         ran.setup.data_set_ns += clock.now() - began;
         let outcome = made.and_then(|()| {
             let page = means.page.as_ref();

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gpuio_host::residency;
 use gpuio_record::JobPlan;
 
+use super::Watch;
 use super::error::RunError;
 
 /// Bytes of one read: large beside the cost of a call, and an interrupt is seen within one.
@@ -22,9 +23,9 @@ const STEP: usize = 4 << 20;
 pub(super) fn prepare(
     jobs: &[JobPlan],
     stop: &AtomicBool,
-    reading: &(dyn Fn(u64, u64) + Sync),
+    watch: &dyn Watch,
 ) -> Result<(), RunError> {
-    drop_files(jobs).and_then(|()| read_in(jobs, stop, reading))
+    drop_files(jobs).and_then(|()| read_in(jobs, stop, &|done, of| watch.reading(done, of)))
 }
 
 /// Drops each file of the jobs that ask for it from the page cache, written back before. Advice, as
