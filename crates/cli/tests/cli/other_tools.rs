@@ -195,6 +195,27 @@ fn the_screen_of_top_answers_keys_and_leaves_the_terminal_as_it_was() {
     assert!(!shown.contains("q end"), "the screen is gone: {shown}");
 }
 
+#[test]
+fn top_ends_with_its_terminal() {
+    if !starts("tmux") {
+        return skip("there is no tmux; install the package tmux");
+    }
+    let dir = scratch();
+    let file = dir.path().join("pid");
+    let line = format!("echo $$ > '{}'; exec '{GPUIO}' top --interval 250ms", file.display());
+    let terminal = Terminal::start(&line);
+    terminal.until(|shown| shown.contains("measured"));
+    let pid = std::fs::read_to_string(file).unwrap();
+    drop(terminal);
+    let began = Instant::now();
+    // Its parent has gone too, and who inherits it may leave its entry.
+    let stat = format!("/proc/{}/stat", pid.trim());
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(began.elapsed() < PATIENCE, "process {pid} goes on without a terminal");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// How many samples Prometheus' own parser finds, which fails on the first fault.
 fn parsed(python: &Path, text: &str) -> usize {
     const READ: &str = "
