@@ -48,7 +48,8 @@ fn an_interrupt() {
     }
 }
 
-/// One interrupted run, which `wait` would not wait out. `Err` where the signal came before the load had begun.
+/// One interrupted run, which `wait` would not wait out. `Err` where the signal came before
+/// the load had begun.
 fn interrupted(which: Signal, more: &str) -> Result<(), String> {
     let dir = scratch();
     let line = format!("--rw randread --bs 16k --size 1m --runtime 600 --format json {more}");

@@ -30,7 +30,8 @@ pub(crate) fn run(watcher: Watcher, every: Duration, count: Option<u64>) -> Resu
 }
 
 /// Ends the program a second after a signal that the loop did not heed. Where a terminal has gone,
-/// its reads give no bytes, over and over (a hang-up: termios(3), CLOCAL), and `event::poll` never comes back.
+/// its reads give no bytes, over and over (a hang-up: termios(3), CLOCAL), and `event::poll` never
+/// comes back.
 fn leave_a_dead_terminal(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {
