@@ -5,6 +5,7 @@
 
 mod axes;
 mod csv;
+mod devices;
 mod figures;
 mod fio;
 mod html;
