@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use gpuio_record::Record;
-use gpuio_report::set::{Member, Set, find_set_format};
+use gpuio_report::set::{Member, Picture, Set, find_set_format};
 use serde_json::Value;
 
 use crate::records;
@@ -320,9 +320,11 @@ fn a_hostile_record_runs_nothing() {
         set.title = hostile.to_owned();
         set.members[0].at = vec![(hostile.to_owned(), hostile.to_owned())];
         set.left_out = vec![hostile.to_owned()];
-        set.topology = Some(
-            "<svg xmlns='http://www.w3.org/2000/svg' onload='caught=3'><text>x</text></svg>".into(),
-        );
+        set.topology = Picture::Svg {
+            svg: "<svg xmlns='http://www.w3.org/2000/svg' onload='caught=3'><text>x</text></svg>"
+                .to_owned(),
+            about: hostile.to_owned(),
+        };
         let steps = format!("{INKED} out.caught = window.caught || 0; out.title = document.title;");
         let out = open(browser, "hostile", &page(&set), &steps);
         assert_eq!(out["seen"], Value::Array(Vec::new()), "{out:#}");

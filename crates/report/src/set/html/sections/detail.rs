@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use gpuio_record::Witness;
 
-use super::super::super::Set;
 use super::super::super::rows::Row;
+use super::super::super::{Picture, Set};
 use super::super::super::{devices, told};
 use super::super::text::{base64, escape};
 use crate::number;
@@ -33,14 +33,22 @@ pub(super) fn cut(out: &mut String, all: usize) {
 
 /// The picture, as an image: nothing in it can run.
 pub(super) fn topology(out: &mut String, set: &Set) {
-    let Some(svg) = &set.topology else { return };
     section(out, "topology", "Topology");
-    let _ = writeln!(
-        out,
-        "<figure><img alt=\"PCIe tree of the machine that the report was made on or for\" \
-         src=\"data:image/svg+xml;base64,{}\"></figure>\n</section>",
-        base64(svg.as_bytes())
-    );
+    match &set.topology {
+        Picture::Absent(why) => {
+            let _ = writeln!(out, "<p>No picture: {}.</p>", escape(why));
+        }
+        Picture::Svg { svg, about } => {
+            let _ = writeln!(
+                out,
+                "<figure><img alt=\"PCIe tree of the machine\" \
+                 src=\"data:image/svg+xml;base64,{}\"></figure>\n<p class=\"quiet\">{}</p>",
+                base64(svg.as_bytes()),
+                escape(about)
+            );
+        }
+    }
+    out.push_str("</section>\n");
 }
 
 pub(super) fn findings(out: &mut String, set: &Set) {
@@ -225,9 +233,6 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     lines.extend(devices::absent(set));
     if none(|row| !row.plan.gpus.is_empty()) {
         lines.push("GPU × drive: no job used a GPU.".to_owned());
-    }
-    if set.topology.is_none() {
-        lines.push("Topology: no picture was given (report --topo).".to_owned());
     }
     lines.push(
         "Latency distributions are of the whole way, due until landed, in coarser grains \
