@@ -100,7 +100,7 @@ gpuio.line = (() => {
         label: line.label, stroke: line.colour, width: 2, dash: DASHES[(line.dash || 0) % 5],
         spanGaps: !line.gaps, show: line.show !== false,
         paths: spec.x.words ? () => null : spec.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
-        points: { show: spec.x.words || (spec.x.values.length < 60 && !spec.stepped),
+        points: { show: spec.x.words || (spec.x.values.length * 18 < Math.min(width, 1080) && !spec.stepped),
           size: spec.x.words ? 10 : 7,
           fill: spec.x.words && line.dash ? gpuio.colour.css("--card") : line.colour },
       }))],

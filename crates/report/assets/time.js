@@ -7,6 +7,8 @@ gpuio.time = (() => {
   const NAMES = { "B/s": "throughput", "1/s": "I/Os per second", ns: "latency in each interval",
     "%": "share of time", count: "number", B: "memory" };
   const TINTS = { read: 0, write: 1, reads: 0, writes: 1, p50: 2, p99: 3, largest: 5 };
+  // Colours of devices, unlike those of the job's own lines.
+  const DEVICE_TINTS = [7, 2, 6, 10, 3, 9, 4, 5];
   // Devices of one kind that are shown until somebody chooses.
   const AT_FIRST = 4;
   // Ends of intervals nearer to each other than this part of an interval are one place.
@@ -84,7 +86,7 @@ gpuio.time = (() => {
       for (const line of device.lines) {
         nths.set(line.unit, (nths.get(line.unit) || 0) + 1);
         lines.push({ unit: line.unit, label: `${device.name} ${line.label}`, dash: nths.get(line.unit), gaps: true,
-          colour: gpuio.colour.nth(nth + 4), values: spread(line.values, of[1], seconds.length) });
+          colour: gpuio.colour.nth(DEVICE_TINTS[nth % DEVICE_TINTS.length]), values: spread(line.values, of[1], seconds.length) });
       }
     });
     return { seconds, lines };

@@ -149,7 +149,9 @@ pub(super) fn environment(out: &mut String, set: &Set) {
     for (facts, names) in machines.iter().take(MOST) {
         if several {
             let first = names.first().map_or("", String::as_str);
-            let _ = writeln!(out, "<h3>{} and {} more</h3>", escape(first), names.len() - 1);
+            let more = names.len().saturating_sub(1);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let _ = writeln!(out, "<h3>{}{more}</h3>", escape(first));
         }
         out.push_str("<dl>\n");
         for (what, text) in facts {
