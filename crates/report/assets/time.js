@@ -25,7 +25,7 @@ gpuio.time = (() => {
     return found;
   };
 
-  const groupOf = (job) => (job.group ? data.series().groups[job.group] : null);
+  const groupOf = (job) => (job.group ? data.series().groups[job.group] || null : null);
 
   // The places on the time axis of some clocks, ascending, and for each clock the place of each of
   // its ends. Two ends of one clock never share a place.
@@ -128,6 +128,9 @@ gpuio.time = (() => {
       + " lines that are zero all the way are left out, and a gap is an interval of which nothing is known."
     : " The devices beside the job did nothing, or their figures are not known.");
 
+  const TOO_MANY = " What devices did beside this job is in the record alone: with all of them this page "
+    + "would be too large. A report of fewer records draws it.";
+
   const create = (host) => {
     const controls = make("div", { class: "controls" });
     const chips = make("div", { class: "devices" });
@@ -172,7 +175,7 @@ gpuio.time = (() => {
           ...devices.map(({ name }) => chip(name, on(name), lines))));
       }
       lines();
-      note.textContent = NOTE + (group ? beside(group) : " Nobody watched devices beside this job.")
+      note.textContent = NOTE + (group ? beside(group) : job.group ? TOO_MANY : " Nobody watched devices beside this job.")
         + (found.size > listed.length ? ` ${listed.length} of ${found.size} jobs are listed.` : "");
     };
     return redraw;

@@ -6,8 +6,8 @@
 use gpuio_record::{DeviceSeries, FigureSeries, Record, WatchedGroup};
 use gpuio_units::{format_duration_ns, human_ns};
 
-use super::Set;
 use super::figures::{Unit, print};
+use super::{Set, series};
 use crate::number::{NONE, count, float};
 
 /// The figures of a probe that are worth a column and a line, in this order. Others stay in the
@@ -252,8 +252,18 @@ pub(super) const MEANING: &str = "Figures are over the whole of a group of jobs,
      and of all that used the device meanwhile, other programs too; of GPU activity, memory and \
      page cache they are the last value. A dash is a figure that is not known.";
 
-/// Why some records have no device series; absent where all have.
+/// Why some device series are not drawn; absent where all are.
 pub(super) fn absent(set: &Set) -> Option<String> {
+    let watched = set.members.iter().flat_map(|member| &member.record.watched);
+    let values: usize = watched.flat_map(|one| &one.groups).map(series::values).sum();
+    if values > series::MOST_VALUES {
+        return Some(format!(
+            "Device series of all jobs: of {} values the page holds those of the first jobs, {} at \
+             most; the records have all.",
+            count(values as u64),
+            count(series::MOST_VALUES as u64)
+        ));
+    }
     let without = set.members.iter().filter(|member| member.record.watched.is_none()).count();
     let all = set.members.len();
     match without {

@@ -31,14 +31,20 @@ const LINES: &[Line] = &[
     Line { label: "largest", unit: Unit::Nanoseconds, value: |p| p.max_ns.map(float) },
 ];
 
+/// Most values of devices that a page holds: beyond it a page of many records would open slowly.
+/// Whole groups are left out, the last first; the records have them.
+pub(super) const MOST_VALUES: usize = 250_000;
+
 /// The series of all jobs for the page: `jobs` by record and job, each with its lines; `groups` by
 /// record and group, each with the lines of its devices.
 ///
 /// A job's seconds count from the end of its ramp, a group's from the start of its workers; the
-/// job's `from` is the second of its group at which its own 0 is.
+/// job's `from` is the second of its group at which its own 0 is. A job may name a group that is
+/// not there, beyond [`MOST_VALUES`].
 pub(super) fn all(rows: &[Row<'_>]) -> Value {
     let mut jobs = Map::new();
     let mut groups = Map::new();
+    let mut held = 0;
     for row in rows {
         let key = format!("{}/{}", row.nth, row.job);
         if jobs.contains_key(&key) {
@@ -50,7 +56,9 @@ pub(super) fn all(rows: &[Row<'_>]) -> Value {
         }
         let group = watched.map(|watched| {
             let key = format!("{}/{}", row.nth, watched.group);
-            if !groups.contains_key(&key) {
+            let more = if groups.contains_key(&key) { 0 } else { values(watched) };
+            if more > 0 && held + more <= MOST_VALUES {
+                held += more;
                 groups.insert(key.clone(), of_group(row, watched));
             }
             key
@@ -59,6 +67,12 @@ pub(super) fn all(rows: &[Row<'_>]) -> Value {
         jobs.insert(key, of_job(row, from, group));
     }
     json!({ "jobs": jobs, "groups": groups })
+}
+
+/// Values of a group's devices that would be drawn, zeros included.
+pub(super) fn values(group: &WatchedGroup) -> usize {
+    let figures: usize = group.devices.iter().map(|device| devices::shown(device).len()).sum();
+    figures * group.ends_ns.len()
 }
 
 fn has_points(group: &&WatchedGroup) -> bool {

@@ -84,6 +84,16 @@ fn devices_over_whole_groups_are_tables_with_the_samplers_cost() {
     let bare = Set { members: vec![one(records::host_quick())], ..Set::default() };
     assert!(render("html", &bare).contains("nobody watched the devices of these runs"));
     assert!(!render("markdown", &bare).contains("## Devices"));
+    // Beyond a quarter of a million values whole groups are left out, and that is said.
+    let many = Set { members: vec![one(records::beside()); 500], ..Set::default() };
+    let page = render("html", &many);
+    assert!(page.contains("the page holds those of the first jobs, 250"), "nothing is said");
+    let block = page.split("id=\"series\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let series: Value = serde_json::from_str(block).unwrap();
+    let groups = series["groups"].as_object().unwrap().len();
+    assert_eq!(series["jobs"].as_object().unwrap().len(), 500);
+    // Fourteen figures of forty intervals each.
+    assert_eq!(groups, 250_000 / (14 * 40), "the first of 500");
 }
 
 #[test]
