@@ -42,7 +42,7 @@ pub fn origin(record: &Record, there: Candidate<'_>) -> Origin {
     }
     let known =
         |gpu: &&Gpu| at(there.machine, gpu).and_then(|one| one.uuid.known()) == Some(&gpu.uuid);
-    if !gpus.is_empty() && gpus.iter().all(|gpu| known(gpu)) {
+    if !gpus.is_empty() && gpus.iter().all(known) {
         return Origin::Here("the same GPUs, by UUID and PCI address".to_owned());
     }
     let boot = match (&record.boot, there.boot) {
