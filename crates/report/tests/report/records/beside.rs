@@ -84,8 +84,8 @@ fn points() -> Vec<Point> {
     (0..INTERVALS).map(point).collect()
 }
 
-/// Reads for 38 seconds behind a ramp of two, on a GPU, beside five devices. The sampler's ends are a
-/// hundredth of a second later than the job's.
+/// Reads for 38 seconds behind a ramp of two, on a GPU, beside four devices. The sampler's ends are
+/// a hundredth of a second later than the job's.
 pub(crate) fn beside() -> Record {
     let mut plan = job("staged-read");
     plan.path = path("staged", 2, "storage->cpu->gpu");
