@@ -46,7 +46,7 @@ fn markdown() {
 /// A per cent of what parts should deliver stands with its bottleneck, and where there is none with
 /// the reason.
 #[test]
-fn per_cent_of_expectation_is_in_every_format() {
+fn per_cent_of_expectation_is_in_the_formats() {
     let one = || Member { name: "one".to_owned(), record: records::beside(), at: Vec::new() };
     let mut set = Set { members: vec![one()], ..Set::default() };
     let percent = set.members[0].record.expected[0].percent.unwrap();
