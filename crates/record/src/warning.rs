@@ -101,6 +101,14 @@ pub enum WarningKind {
         /// Share of the asked rate that was reached, 0 to 1.
         reached: f64,
     },
+    /// The job ended before it had settled by the criterion asked for.
+    NotSteady {
+        /// The criterion, as asked.
+        asked: String,
+        /// Slope or deviation of the last window, in the limit's unit; absent where no window was
+        /// full.
+        seen: Option<f64>,
+    },
     /// Workers finished at very different times.
     UnevenFinish {
         /// First worker done.

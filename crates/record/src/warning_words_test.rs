@@ -39,6 +39,7 @@ fn second_half() -> Vec<WarningKind> {
             why: vec![text("kernel.io_uring_disabled is 2")],
         },
         WarningKind::RateNotReached { reached: 0.731 },
+        WarningKind::NotSteady { asked: text("iops:2%"), seen: Some(3.21) },
         WarningKind::UnevenFinish { first_done_ns: 4_000_000_000, last_done_ns: 9_500_000_000 },
         WarningKind::SoftwareGpu,
         WarningKind::FaultsInjected { inject: text("eio:offset=1M") },
@@ -85,6 +86,7 @@ fn figures_are_in_the_words() {
     said(next(), &["8.00 GiB", "64.0 GiB"]);
     said(next(), &["io_uring", "psync", "kernel.io_uring_disabled is 2"]);
     said(next(), &["73.1 %", "--rate"]);
+    said(next(), &["iops:2%", "3.210 %", "--runtime"]);
     said(next(), &["4.00 s", "9.50 s"]);
     said(next(), &["software GPU"]);
     said(next(), &["eio:offset=1M"]);

@@ -9,7 +9,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use gpuio_gpu::Context;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
-use gpuio_record::{Gpu, JobPlan, Point};
+use gpuio_record::{Gpu, JobPlan, Point, Steady};
 
 use super::around::{self, Before};
 use super::files::Files;
@@ -41,7 +41,7 @@ pub(super) struct Group<'a> {
 /// What the run's own thread read while the workers worked.
 struct Measured {
     usage: Usage,
-    series: Vec<Vec<Point>>,
+    series: Vec<(Vec<Point>, Option<Steady>)>,
     caches: Vec<gpuio_record::CacheReading>,
     evidence: Evidence,
     open_ns: u64,
@@ -93,7 +93,7 @@ impl Group<'_> {
                 // A panic says more than the silence that it left.
                 Err(error) => return Err(join(self.jobs, handles).err().unwrap_or(error)),
             };
-            let measured = self.measure(&gate, opening, &pages, watch);
+            let measured = self.measure(&gate, &firsts, opening, &pages, watch);
             Ok((join(self.jobs, handles)?, readies, measured))
         })?;
         self.conclude(homes, readies, measured, &firsts, watch, ran)
@@ -161,6 +161,7 @@ impl Group<'_> {
     fn measure(
         &self,
         gate: &Gate,
+        firsts: &[FirstDone],
         opening: Nanos,
         pages: &[Range<usize>],
         watch: &dyn Watch,
@@ -177,7 +178,7 @@ impl Group<'_> {
             let done = gate.await_done(sampler.patience(self.clock.now(), self.interval_ns));
             let now = self.clock.now();
             if done || sampler.due(now) {
-                let tick = sampler.sample(gate, now, done);
+                let tick = sampler.sample(gate, firsts, now, done);
                 watch.tick(&tick);
             }
             if done {
@@ -217,7 +218,7 @@ impl Group<'_> {
         let mut broken = None;
         let begun = ran.jobs.len();
         let each = self.jobs.iter().zip(homes).zip(measured.series).zip(measured.caches);
-        for ((((job, homes), series), cache), first) in each.zip(firsts) {
+        for ((((job, homes), (series, steady)), cache), first) in each.zip(firsts) {
             let ready: Vec<Ready> = readies.by_ref().take(homes.len()).collect();
             let mut outcomes = Vec::with_capacity(homes.len());
             for home in homes {
@@ -228,7 +229,7 @@ impl Group<'_> {
                 }
             }
             let lost = outcomes.len() < job.workers.len();
-            let parts = JobParts { job, ready, outcomes, series, cache, first, lost };
+            let parts = JobParts { job, ready, outcomes, series, steady, cache, first, lost };
             let result = results::job(parts);
             watch.job_done(job, &result);
             ran.jobs.push(result);

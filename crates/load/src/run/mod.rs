@@ -12,10 +12,11 @@ pub(crate) mod fixture_test;
 pub(crate) mod gate;
 mod group;
 mod lane;
-mod pre_read;
+mod page_cache;
 mod results;
 mod rusage;
 mod sample;
+mod steady;
 mod timed;
 mod verify;
 mod warn;
@@ -140,7 +141,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         let made = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of));
         let made = made
             .map_err(RunError::from)
-            .and_then(|()| pre_read::run(jobs, &means.stop, &|done, of| watch.reading(done, of)));
+            .and_then(|()| page_cache::prepare(jobs, &means.stop, watch));
         ran.setup.data_set_ns += clock.now() - began;
         let outcome = made.and_then(|()| {
             let page = means.page.as_ref();

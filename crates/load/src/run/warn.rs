@@ -174,6 +174,11 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         let (first_done_ns, last_done_ns) = (result.first_done_ns, elapsed_ns);
         kinds.push(WarningKind::UnevenFinish { first_done_ns, last_done_ns });
     }
+    if let Some((asked, steady)) = job.steady.as_ref().zip(result.steady)
+        && steady.attained_at_ns.is_none()
+    {
+        kinds.push(WarningKind::NotSteady { asked: asked.asked.clone(), seen: steady.seen });
+    }
     if let Some(pacing) = &job.pacing
         && elapsed_ns > 0
     {

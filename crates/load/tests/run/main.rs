@@ -14,4 +14,5 @@ mod latencies;
 mod page;
 mod proof;
 mod results;
+mod steady;
 mod verification;

@@ -51,7 +51,8 @@ fn rank(kind: &WarningKind) -> u8 {
         | WarningKind::DirectButCached { .. }
         | WarningKind::DirectRefused { .. }
         | WarningKind::EngineSteppedDown { .. }
-        | WarningKind::RateNotReached { .. } => 1,
+        | WarningKind::RateNotReached { .. }
+        | WarningKind::NotSteady { .. } => 1,
         WarningKind::BufferedWrites { .. }
         | WarningKind::RunTooShort { .. }
         | WarningKind::UnevenFinish { .. }

@@ -83,6 +83,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         align_bytes: 4096,
         skew_bytes: 0,
         stop: Stop { runtime_ns: Some(10 * SECOND), bytes_per_thread: None },
+        steady: None,
         ramp_ns: 0,
         start_delay_ns: 0,
         pacing: None,
@@ -90,6 +91,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         direct: DirectMode::Direct,
         direct_why: None,
         pre_read: false,
+        invalidate: false,
         sync: false,
         verify: VerifyMode::Off,
         salt: 0x6770_7569_6f5f_3031,
@@ -217,6 +219,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         failed: 0,
         verify: None,
         between_ios_ns: 0,
+        steady: None,
         series: vec![Point {
             at_ns: 1_000_000_000,
             span_ns: SECOND,
