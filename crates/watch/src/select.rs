@@ -15,6 +15,9 @@ const MAX_DEPTH: usize = 16;
 /// them that are empty.
 const MADE_UP: [&str; 3] = ["loop", "ram", "zram"];
 
+/// Probes whose devices can be named; the others are always read whole.
+const NAMED: [&str; 5] = ["block", "interface", "rdma", "nfs", "gpu"];
+
 /// Which devices are watched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
@@ -65,11 +68,23 @@ impl Selection {
         !self.without.contains(probe)
     }
 
+    /// The same without probes of devices of which it names none: nobody reads for nothing.
+    fn narrowed(mut self) -> Selection {
+        let Some(named) = &self.named else { return self };
+        let idle = NAMED.into_iter().filter(|probe| !named.iter().any(|(of, _)| of == probe));
+        self.without.extend(idle);
+        self
+    }
+
     pub(crate) fn wants(&self, probe: &'static str, reading: &Reading) -> bool {
-        if !["block", "interface", "rdma", "nfs", "gpu"].contains(&probe) {
+        if !NAMED.contains(&probe) {
             return true;
         }
         match &self.named {
+            Some(named) if probe == "block" => {
+                let name = way_to(&reading.name).unwrap_or_else(|| reading.name.clone());
+                named.contains(&(probe, name))
+            }
             Some(named) => named.contains(&(probe, reading.name.clone())),
             None => match probe {
                 "block" => {
@@ -115,6 +130,27 @@ pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown>
     }
     selection.named = Some(named);
     Ok(selection)
+}
+
+/// What is behind those of these words that name something here, and nothing else: for programs,
+/// whose words nobody can mend. A list of words that names nothing watches no such device.
+#[must_use]
+pub fn behind(machine: &Machine, words: &[String]) -> Selection {
+    let mut named = Named::new();
+    words.iter().for_each(|word| add_word(machine, word, &mut named));
+    Selection { named: Some(named), ..Selection::default() }.narrowed()
+}
+
+/// The NVMe namespace to which a device of this name is one of several ways: `nvme0n1` for
+/// `nvme0c1n1`. The kernel counts each way, though nobody can open it
+/// (drivers/nvme/host/multipath.c, `nvme_mpath_set_disk_name`).
+#[must_use]
+pub fn way_to(name: &str) -> Option<String> {
+    let (subsystem, rest) = name.strip_prefix("nvme")?.split_once('c')?;
+    let (controller, namespace) = rest.split_once('n')?;
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let all = [subsystem, controller, namespace].into_iter().all(digits);
+    all.then(|| format!("nvme{subsystem}n{namespace}"))
 }
 
 type Named = BTreeSet<(&'static str, String)>;

@@ -12,7 +12,8 @@ fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
 }
 
 fn on(host: &HostFacts, job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    let all = group(std::slice::from_ref(job), std::slice::from_ref(result), host);
+    let all =
+        group(std::slice::from_ref(job), std::slice::from_ref(result), host, &Counted::default());
     assert!(all.iter().all(|warning| warning.text == warning.kind.to_string()));
     all.into_iter().map(|warning| warning.kind).collect()
 }
@@ -65,7 +66,7 @@ fn the_processs_reads_are_compared_with_the_whole_groups() {
         for result in &mut results {
             result.cache.process_read_bytes = Some(from_storage);
         }
-        group(&[job.clone(), job.clone()], &results, &host()).len()
+        group(&[job.clone(), job.clone()], &results, &host(), &Counted::default()).len()
     };
     assert_eq!(both(bytes), 0);
     assert_eq!(both(bytes / 2 - 1), 2, "each job is told");
@@ -257,7 +258,7 @@ fn work_between_i_os() {
 fn more_threads_than_cpus_in_the_group() {
     let (two, three) = (job("threads=2"), job("threads=3"));
     let results = [result(&two, 100_000), result(&three, 100_000)];
-    let all = group(&[two, three], &results, &host());
+    let all = group(&[two, three], &results, &host(), &Counted::default());
     let [only] = &all[..] else { panic!("{all:?}") };
     assert_eq!(only.kind, WarningKind::MoreThreadsThanCpus { threads: 5, cpus: 4 });
     assert_eq!(only.job, None);
