@@ -6,7 +6,8 @@ use gpuio_record::{StorageReading, WarningKind};
 use super::{FLOWS, Flow, NOISE_BYTES, Seen, whole};
 
 /// A device counts for everybody, the process's counter for this process, read-ahead included. A
-/// tenth of ours, or a few MiB, is what metadata, logs and the moments between two readings make.
+/// tenth of what this process moved both ways, or a few MiB, is what metadata, logs and the moments
+/// between two readings make, and too little to slow it down.
 /// Writes are judged only where all are O_DIRECT without sync: the kernel writes buffered pages
 /// when it likes, and a journal writes small synchronous blocks several times.
 pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
@@ -14,10 +15,11 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
     if devices.is_empty() || seen.moving().next().is_none() {
         return Vec::new();
     }
+    let both: u64 = FLOWS.into_iter().filter_map(|flow| ours(seen, flow)).sum();
     let of = |flow: Flow| {
         let ours_bytes = ours(seen, flow)?;
         let device_bytes = devices.iter().map(|device| moved(seen, device, flow)).sum();
-        if device_bytes <= ours_bytes + (ours_bytes / 10).max(NOISE_BYTES) {
+        if device_bytes <= ours_bytes + (both / 10).max(NOISE_BYTES) {
             return None;
         }
         let names: Vec<&str> = devices.iter().map(|device| device.device.as_str()).collect();

@@ -102,6 +102,10 @@ fn others_on_the_same_device() {
     };
     assert_eq!(seen(&mut result, 3 * GIB), [other(3 * GIB)]);
     assert_eq!(seen(&mut result, GIB + GIB / 10), []);
+    // Traffic the other way is held against ours, not against nothing.
+    let written = StorageReading { writes: 9, write_bytes: 29 * MIB, ..disk("nvme0n1", 1024, GIB) };
+    result.cache.storage = vec![written];
+    assert_eq!(found(&job, &result, &NOBODY), []);
     assert_eq!(seen(&mut result, GIB / 2), [], "less is for the witnesses to judge");
     // What this process caused beyond its reads is no other's.
     result.cache.process_read_bytes = Some(3 * GIB);
@@ -214,16 +218,119 @@ fn a_queue_that_does_not_reach_the_device() {
         let device = Block { queue: Some(queue), ..block("nvme0n1", 0) };
         found(&job, &result, &Counted { seconds: 10.0, block: vec![device], ..NOBODY })
     };
-    let short = |asked, seen| WarningKind::DepthNotReached { device: "nvme0n1".into(), asked, seen };
+    let short =
+        |asked, seen| WarningKind::DepthNotReached { device: "nvme0n1".into(), asked, seen };
     let deep = "engine=io_uring\ndepth=32\nthreads=4";
     assert_eq!(queue(deep, 9.5), [short(128, 9.5)]);
     assert_eq!(queue(deep, 64.0), []);
     assert_eq!(queue("engine=psync\nthreads=8", 3.0), [short(8, 3.0)], "one I/O per thread");
     assert_eq!(queue("engine=psync", 0.1), [], "one at a time is what was asked");
-    assert_eq!(queue(&format!("{deep}\nrate_iops=100"), 9.5), [rate_leaves_it()]);
+    assert_eq!(queue(&format!("{deep}\nrate_iops=100"), 9.5), [], "the rate held it back");
+    assert_eq!(queue(&format!("{deep}\ndirect=0\nsize=32g"), 9.5), [], "the kernel's affair");
 }
 
-/// A rate holds the load back on purpose, so only others' rules may speak.
-fn rate_leaves_it() -> WarningKind {
-    unreachable!("replaced below")
+/// A job that reads so many bytes per second into a GPU for 10 s.
+fn into_gpu(bytes_per_s: u64) -> (JobPlan, JobResult) {
+    let (mut job, result) = read("path=staged\nrw=read\nbs=1m", 1, bytes_per_s * 10);
+    job.gpus[0].uuid = "asked".into();
+    (job, result)
+}
+
+fn gpu(index: u32, asked: bool, sent_per_s: f64, received_per_s: f64) -> Gpu {
+    let uuid = Some(if asked { "asked".to_owned() } else { index.to_string() });
+    Gpu { index, uuid, received_per_s, sent_per_s, sampled: false }
+}
+
+/// dcgmi beside gdsio on a DGX-2, GPU 12 asked for, 3.893747 GiB/s: fields 1009 and 1010.
+#[test]
+fn traffic_on_gpu_0_while_gpu_12_was_asked_for() {
+    let (job, result) = into_gpu(4_180_879_000);
+    let gpus = vec![
+        gpu(0, false, 4_712_070_210.0, 5_237_742_827.0),
+        gpu(1, false, 435_418.0, 637_272.0),
+        gpu(11, false, 476_420.0, 739_272.0),
+        gpu(12, true, 528_378_278.0, 4_721_644_934.0),
+        gpu(13, false, 481_604.0, 741_403.0),
+    ];
+    let counted = Counted { seconds: 10.0, gpus, ..NOBODY };
+    let other = WarningKind::OtherGpu {
+        asked: vec![12],
+        other: 0,
+        other_bytes_per_s: 5_237_742_827,
+        bytes_per_s: 4_180_879_000,
+    };
+    assert_eq!(found(&job, &result, &counted), [other]);
+    let mut nameless = counted.clone();
+    nameless.gpus[3].uuid = None;
+    assert_eq!(found(&job, &result, &nameless), [], "which one was asked for is not known");
+}
+
+/// The same machine with random reads of 4 KiB into GPU 10, 0.105713 GiB/s.
+#[test]
+fn traffic_on_gpu_0_while_gpu_10_was_asked_for() {
+    let (job, result) = into_gpu(113_508_000);
+    let gpus = vec![
+        gpu(0, false, 108_216_883.0, 122_481_373.0),
+        gpu(9, false, 183_268.0, 60_918.0),
+        gpu(10, true, 22_110_153.0, 124_205_217.0),
+    ];
+    let kinds = found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY });
+    let [WarningKind::OtherGpu { asked, other: 0, .. }] = &kinds[..] else { panic!("{kinds:?}") };
+    assert_eq!(asked, &[10]);
+}
+
+/// A DGX A100, 7.18 GB/s written from GPU 7: nobody else carried anything.
+#[test]
+fn gpus_at_rest_are_no_finding() {
+    let (mut job, mut result) = into_gpu(0);
+    job.read_percent = 0;
+    result.file_leg.write_bytes = 71_800_000_000;
+    let gpus = vec![
+        gpu(0, false, 282_398.0, 672_747.0),
+        gpu(5, false, 318_632.0, 826_865.0),
+        gpu(7, true, 8_168_730_609.0, 472_336_198.0),
+    ];
+    assert_eq!(found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY }), []);
+}
+
+#[test]
+fn a_gpu_whose_link_carried_too_little() {
+    let (job, result) = into_gpu(8_000_000_000);
+    let with = |received: f64, sampled: bool| {
+        let gpus = vec![Gpu { sampled, ..gpu(3, true, 1e6, received) }];
+        found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY })
+    };
+    let less = WarningKind::LinkDisagrees {
+        link: "GPU 3 (PCIe)".into(),
+        direction: "read".into(),
+        bytes_per_s: 8_000_000_000,
+        counted_bytes_per_s: 3_900_000_000,
+    };
+    assert_eq!(with(3.9e9, false), [less]);
+    assert_eq!(with(8.9e9, false), []);
+    assert_eq!(with(3.9e9, true), [], "samples are not the whole time");
+}
+
+#[test]
+fn a_card_against_nfs() {
+    let (job, result) = read("rw=read\nbs=1m", MIB, 1);
+    let with = |received: f64| {
+        let link = Link {
+            name: "ib0".into(),
+            received_bytes: received,
+            sent_bytes: 1e6,
+            nfs_read_bytes: 1e10,
+            nfs_written_bytes: 0.0,
+        };
+        found(&job, &result, &Counted { seconds: 10.0, links: vec![link], ..NOBODY })
+    };
+    let off = |counted_bytes_per_s| WarningKind::LinkDisagrees {
+        link: "ib0".into(),
+        direction: "read".into(),
+        bytes_per_s: 1_000_000_000,
+        counted_bytes_per_s,
+    };
+    assert_eq!(with(1.05e10), [], "headers");
+    assert_eq!(with(5e9), [off(500_000_000)], "a second card took half");
+    assert_eq!(with(2e10), [off(2_000_000_000)], "others use it");
 }

@@ -112,8 +112,11 @@ fn requests_of_another_size_at_the_device() {
     assert_eq!(seen("rw=randread", 200_000, bytes), [split(2048)]);
     assert_eq!(seen("rw=randread", 50_000, bytes), [split(8192)], "merged");
     assert_eq!(seen("rw=randread", 100_000, bytes), []);
-    assert_eq!(seen("rw=randread", 200_000, 2 * bytes), [], "others were at work");
-    assert_eq!(seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes), [], "read-ahead's affair");
+    let others = seen("rw=randread", 200_000, 2 * bytes);
+    assert!(matches!(&others[..], [WarningKind::OtherTraffic { .. }]), "{others:?}");
+    assert_eq!(seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes), [], "no I/O is that small");
+    let ahead = seen("rw=read\ndirect=0\nsize=32g", 3_200, bytes);
+    assert_eq!(ahead, [split(131_072)], "read-ahead, and the bytes are the tool's");
 }
 
 #[test]
@@ -121,7 +124,9 @@ fn writes_that_may_not_have_arrived() {
     let seen = |lines: &str, devices: usize| {
         let job = job(lines);
         let mut result = result(&job, 100_000);
-        result.cache.storage = vec![storage(100_000, 100_000 * 4096); devices];
+        let (reads, read_bytes) = (result.read.ios, result.read.bytes);
+        let device = StorageReading { reads, read_bytes, ..storage(100_000, 100_000 * 4096) };
+        result.cache.storage = vec![device; devices];
         warned(&job, &result)
     };
     let bytes = 100_000 * 4096;
