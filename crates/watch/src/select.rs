@@ -248,3 +248,30 @@ fn names(machine: &Machine) -> Vec<String> {
     let nics = machine.nics.iter().flat_map(|nic| &nic.interfaces);
     gpus.chain(block).chain(nics.map(|interface| interface.name.clone())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_a_namespace_are_known_by_their_names() {
+        assert_eq!(way_to("nvme0c3n1").as_deref(), Some("nvme0n1"));
+        assert_eq!(way_to("nvme12c0n34").as_deref(), Some("nvme12n34"));
+        for other in ["nvme0n1", "nvme0c3", "nvmec1n1", "nvme0c3n1p1", "sda", "dm-0"] {
+            assert_eq!(way_to(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_brings_its_ways_and_words_that_name_nothing_bring_no_device() {
+        let named = Named::from([("block", "nvme0n1".to_owned())]);
+        let selection = Selection { named: Some(named), ..Selection::default() }.narrowed();
+        let wants = |name: &str| selection.wants("block", &Reading::new(name, Vec::new()));
+        assert!(wants("nvme0n1") && wants("nvme0c1n1"));
+        assert!(!wants("nvme1n1") && !wants("nvme1c1n1"));
+        assert!(selection.wants_probe("block") && selection.wants_probe("cpu"));
+        assert!(!selection.wants_probe("gpu") && !selection.wants_probe("nfs"));
+        let nothing = behind(&Machine::default(), &["/nowhere".to_owned()]);
+        assert!(!nothing.wants_probe("block"));
+    }
+}

@@ -115,7 +115,7 @@ fn requests_of_another_size_at_the_device() {
     let others = seen("rw=randread", 200_000, 2 * bytes);
     assert!(matches!(&others[..], [WarningKind::OtherTraffic { .. }]), "{others:?}");
     assert_eq!(seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes), [], "no I/O is that small");
-    let ahead = seen("rw=read\ndirect=0\nsize=32g", 3_200, bytes);
+    let ahead = seen("rw=read\ndirect=0\nsize=32g", 3_125, bytes);
     assert_eq!(ahead, [split(131_072)], "read-ahead, and the bytes are the tool's");
 }
 

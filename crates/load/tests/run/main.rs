@@ -15,3 +15,4 @@ mod page;
 mod proof;
 mod results;
 mod verification;
+mod watched;
