@@ -263,8 +263,11 @@ mod test {
         watching.start(clock.now());
         std::thread::sleep(Duration::from_millis(200));
         let taken = watching.end().taken().unwrap();
-        assert!((3..=12).contains(&taken.samples.len()), "{}", taken.samples.len());
-        assert_eq!(taken.count, taken.samples.len() as u64);
+        // On a busy machine it may come late; it never comes more often.
+        let kept = taken.samples.len();
+        assert!((2..=12).contains(&kept), "{kept}");
+        let merged = taken.count - kept as u64;
+        assert!(merged <= 1, "all but a short last interval's are kept: {merged}");
         assert!(taken.samples[0].at_ns <= taken.start);
         assert!(taken.samples.is_sorted_by(|a, b| a.at_ns < b.at_ns));
         let cpu_ns = taken.cpu_ns;

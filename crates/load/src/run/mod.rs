@@ -191,13 +191,17 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let began = clock.now();
     ceilings::find(plan, means, clock, &contexts, &mut data, watch, &mut ran);
     ran.setup.ceilings_ns = clock.now() - began;
+    close(data, clock, &mut ran);
+    ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
+    Ok(ran)
+}
+
+fn close(data: DataSet<'_>, clock: Clock, ran: &mut Ran) {
     let began = clock.now();
     if let Err(error) = data.finish() {
         ran.error.get_or_insert(error.to_string());
     }
     ran.setup.close_ns = clock.now() - began;
-    ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
-    Ok(ran)
 }
 
 /// Whether a path that was not named, one of all, could not be opened: then it is left out with its
