@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{Ran, command, gpuio, scratch, wait, words};
+use crate::tool::{PATIENCE, Ran, command, gpuio, scratch, wait, words};
 
 fn sweep_json(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("sweep.json")).unwrap();
@@ -180,14 +180,14 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
     let began = Instant::now();
     let child = command(dir.path())
         .args(words(line))
-        .args(["--runtime", "30s"])
+        .args(["--runtime", "600s"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let folder = dir.path().join("s");
     until(|| folder.join(".running.json").exists());
-    gpuio(dir.path(), &format!("{line} --runtime 30s")).exits(2).says(&["another sweep runs"]);
+    gpuio(dir.path(), &format!("{line} --runtime 600s")).exits(2).says(&["another sweep runs"]);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ran = wait(child, began).exits(1);
@@ -199,7 +199,7 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
 fn until(done: impl Fn() -> bool) {
     let began = Instant::now();
     while !done() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it never came");
+        assert!(began.elapsed() < PATIENCE, "it never came");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

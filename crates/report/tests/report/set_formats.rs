@@ -190,7 +190,7 @@ assert families['gpuio_throughput_bytes_per_second'].type == 'gauge'
 assert families['gpuio_latency_seconds'].type == 'summary'
 print(sum(len(family.samples) for family in families.values()))
 ";
-    let python = std::env::var_os("GPUIO_PYTHON").unwrap_or_else(|| "python3".into());
+    let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let text = render("openmetrics", &set());
     let child = Command::new(&python)
         .args(["-c", READ])
@@ -198,7 +198,7 @@ print(sum(len(family.samples) for family in families.values()))
         .stdout(std::process::Stdio::piped())
         .spawn();
     let Ok(mut child) = child else {
-        println!("SKIPPED: there is no python3; GPUIO_PYTHON names another");
+        println!("SKIPPED: there is no python3; GPUIO_TEST_PYTHON names another");
         return;
     };
     // A Python without the library ends before it reads.
