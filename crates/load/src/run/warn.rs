@@ -28,7 +28,9 @@ pub(super) fn group(
         all.extend(kinds.map(|kind| named(Some(&job.name), kind)));
     }
     let of_all = found.into_iter().filter(|(about, _)| about.is_none());
-    all.extend(of_all.map(|(_, kind)| named(None, kind)));
+    // Alone in its group, a job is what the devices' counts are about.
+    let alone = if let [job] = jobs { Some(job.name.as_str()) } else { None };
+    all.extend(of_all.map(|(_, kind)| named(alone, kind)));
     let threads: u32 = jobs.iter().map(|job| job.threads).sum();
     let cpus = host.cpu.allowed.as_ref().map(Vec::len).and_then(|n| u32::try_from(n).ok());
     if let Some(cpus) = cpus.filter(|cpus| threads > *cpus) {

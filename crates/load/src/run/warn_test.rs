@@ -73,6 +73,23 @@ fn the_processs_reads_are_compared_with_the_whole_groups() {
 }
 
 #[test]
+fn what_devices_counted_is_about_a_job_that_ran_alone() {
+    let job = job("rw=randread");
+    let mut result = result(&job, 100_000);
+    result.cache.storage = vec![storage(200_000, 3 * 100_000 * 4096)];
+    let about = |jobs: &[JobPlan], results: &[JobResult]| {
+        let all = group(jobs, results, &host(), &Counted::default());
+        let others =
+            all.into_iter().find(|one| matches!(one.kind, WarningKind::OtherTraffic { .. }));
+        others.map(|one| one.job)
+    };
+    let alone = about(std::slice::from_ref(&job), std::slice::from_ref(&result));
+    assert_eq!(alone, Some(Some(job.name.clone())));
+    let both = about(&[job.clone(), job.clone()], &[result.clone(), result]);
+    assert_eq!(both, Some(None), "which of them it is nobody can say");
+}
+
+#[test]
 fn a_file_system_without_o_direct() {
     let job = job("directory=/refuses\nsize=32g");
     let refused = WarningKind::DirectRefused { filesystem: "tmpfs".into() };
