@@ -143,6 +143,7 @@ impl Head<'_> {
             started_at: self.started_at.clone(),
             storage: storage(plan),
             host: self.host.clone(),
+            boot: boot(),
             driver_version: self.driver_version,
             cufile: self.cufile.clone().filter(|_| plan.jobs.iter().any(takes_cufile)),
             plan_text: gpuio_report::format::plan::plan_text(plan),
@@ -158,6 +159,12 @@ impl Head<'_> {
             warnings: ran.warnings.clone(),
         }
     }
+}
+
+/// This boot of the kernel.
+pub(crate) fn boot() -> Option<String> {
+    let boot = gpuio_host::process::boot(&Root::live()).unwrap_or_default();
+    Some(boot).filter(|boot| !boot.is_empty())
 }
 
 /// What each job should have reached. The machine is read after the run, so that no reading falls

@@ -26,6 +26,10 @@ pub struct Record {
     pub started_at: String,
     /// The machine.
     pub host: HostFacts,
+    /// The kernel's boot (`/proc/sys/kernel/random/boot_id`, random(4)), by which a report knows
+    /// the machine again; absent where the kernel does not tell, and in records of before.
+    #[serde(default)]
+    pub boot: Option<String>,
     /// File system and device behind each place that the jobs use.
     pub storage: Vec<TargetStorage>,
     /// CUDA driver version as (major, minor), where a driver was loaded.

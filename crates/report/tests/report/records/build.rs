@@ -310,6 +310,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
         command: ["gpuio", "bench", "--directory", "/data"].map(str::to_owned).to_vec(),
         started_at: "2026-11-21T10:15:00+01:00".to_owned(),
         host: host(),
+        boot: Some("6a0f2a3e-0000-4000-8000-00000000b007".to_owned()),
         storage: vec![storage()],
         driver_version: None,
         cufile: None,
