@@ -373,6 +373,9 @@ pub(crate) struct Out {
     /// Keep no counters for gpuio stats while it runs
     #[arg(long)]
     pub(crate) no_stats_page: bool,
+    /// Sample no devices beside the jobs
+    #[arg(long)]
+    pub(crate) no_watch: bool,
 }
 
 impl Bench {

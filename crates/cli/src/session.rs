@@ -38,6 +38,8 @@ pub(crate) struct Session {
     pub(crate) figures: Figures,
     /// Whether workers count where `gpuio stats` looks.
     pub(crate) counts: bool,
+    /// Whether the devices behind the jobs are sampled beside them.
+    pub(crate) watched: bool,
 }
 
 impl Session {
@@ -70,7 +72,7 @@ impl Session {
             cufile.driver = None;
         }
         let figures = Figures::built_in();
-        Ok(Session { plan, host, cufile, loaded, permit, figures, counts: true })
+        Ok(Session { plan, host, cufile, loaded, permit, figures, counts: true, watched: true })
     }
 
     /// The resolved plan as a job file, after the guard has judged every target.
@@ -112,6 +114,7 @@ impl Session {
             cufile: self.cufile.driver.clone(),
             permit: self.permit.clone(),
             page: self.page(progress),
+            watched: self.watched,
         };
         let kept = Kept { progress, journal, head: &head };
         let ran = run::run(&mut self.plan, &means, &kept)?;
@@ -152,7 +155,7 @@ impl Head<'_> {
             totals: ran.totals.clone(),
             ceilings: ran.ceilings.clone(),
             expected: Vec::new(),
-            watched: None,
+            watched: ran.watched.clone(),
             warnings: ran.warnings.clone(),
         }
     }

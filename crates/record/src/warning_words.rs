@@ -6,6 +6,9 @@ use gpuio_units::{format_bytes, human_bytes, human_count, human_ns};
 
 use crate::WarningKind;
 
+#[path = "warning_words_devices.rs"]
+mod devices;
+
 /// Two or three short sentences on one line, with the figures that the warning rests on and a
 /// flag to try. For people: the wording may change at any time; programs read the fields.
 impl Display for WarningKind {
@@ -32,6 +35,13 @@ fn words(kind: &WarningKind) -> String {
         | WarningKind::NotSteady { .. }
         | WarningKind::UnevenFinish { .. }
         | WarningKind::WorkBetweenIos { .. } => clock_words(kind),
+        WarningKind::ReadAhead { .. }
+        | WarningKind::OtherTraffic { .. }
+        | WarningKind::ArrayPartUsed { .. }
+        | WarningKind::PathIdle { .. }
+        | WarningKind::DepthNotReached { .. }
+        | WarningKind::OtherGpu { .. }
+        | WarningKind::LinkDisagrees { .. } => devices::words(kind),
         WarningKind::SoftwareGpu
         | WarningKind::FaultsInjected { .. }
         | WarningKind::MoreThreadsThanCpus { .. }

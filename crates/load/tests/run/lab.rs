@@ -202,7 +202,8 @@ impl Lab {
         let stop = Arc::clone(&self.diary.flag);
         let cufile = self.cufile.clone();
         let (driver, host) = (self.driver.as_ref(), &self.host);
-        let means = Means { driver, host, stop, cufile, permit, page: self.page.clone() };
+        let page = self.page.clone();
+        let means = Means { driver, host, stop, cufile, permit, page, watched: true };
         run(plan, &means, &self.diary)
     }
 

@@ -16,3 +16,4 @@ mod proof;
 mod results;
 mod steady;
 mod verification;
+mod watched;

@@ -13,6 +13,7 @@ mod table;
 mod trouble;
 mod verification;
 mod warnings;
+mod watched;
 
 use gpuio_record::Record;
 
@@ -31,9 +32,9 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// to; what parts should deliver, where their figures are known; witnesses of jobs whose bytes
 /// took another way than asked; the legs of paths that have more than one, the bytes of each GPU
 /// and by way of one, when workers were
-/// done; page cache and storage; times outside the clock; warnings, the most severe first. Reads
-/// from the record alone; ends in a line feed. No colours and no control characters but the line
-/// feed.
+/// done; page cache and storage; what devices did meanwhile; times outside the clock; warnings, the
+/// most severe first. Reads from the record alone; ends in a line feed. No colours and no control
+/// characters but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     render(record, width, false)
@@ -62,6 +63,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         gpus::ways(record, width),
         detail::workers(record, width),
         cache::render(record, width),
+        watched::render(record, width),
         detail::outside_the_clock(record, width),
         warnings::render(record, width),
     ] {
