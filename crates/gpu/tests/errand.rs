@@ -376,11 +376,12 @@ fn a_lost_device_is_an_error_at_every_desk() {
 fn child_lost() {
     let bench = bench();
     let device = bench.alloc(MemKind::Device, 4096);
+    // Before the device is lost: a lost one locks no memory.
+    let hosts: Vec<Locked> = (0..8).map(|_| bench.locked(4096)).collect();
     std::thread::scope(|scope| {
-        for _ in 0..8 {
+        for host in &hosts {
             let (bench, device) = (&bench, device.ptr());
             scope.spawn(move || {
-                let host = bench.locked(4096);
                 let mut desk = bench.office.desk().unwrap();
                 let began = Instant::now();
                 let error = loop {
