@@ -18,8 +18,8 @@ const SPINS_SOFTWARE: u32 = 16;
 /// How long a desk that is given up waits for an answer still under way.
 const LAST_WAIT: Duration = Duration::from_millis(5);
 
-/// One thread's place at an [`Office`](super::Office). Dropping it gives the place back and calls no driver, unless
-/// it is the last of its office.
+/// One thread's place at an [`Office`](super::Office). Dropping it gives the place back and calls
+/// no driver, unless it is the last of its office.
 #[derive(Debug)]
 pub struct Desk {
     office: Arc<Inner>,
@@ -52,8 +52,8 @@ impl Desk {
     }
 
     /// Moves `len` bytes from `src` to `dst` and waits, without sleeping. For up to about 64 KiB;
-    /// more is moved too, by the same few threads of the device. No context need be current, and the
-    /// thread's own stays.
+    /// more is moved too, by the same few threads of the device. No context need be current, and
+    /// the thread's own stays.
     ///
     /// The answer is [`Reply::Moved`] or [`Reply::Busy`].
     ///
@@ -69,8 +69,8 @@ impl Desk {
     /// # Safety
     ///
     /// Both ranges must be live memory that kernels of the office's context reach: of that context,
-    /// of a pool or a mapping of its device, page-locked, or managed. Nobody may write the source or
-    /// use the destination during the call. The other bytes of the 16-byte words that the source
+    /// of a pool or a mapping of its device, page-locked, or managed. Nobody may write the source
+    /// or use the destination during the call. The other bytes of the 16-byte words that the source
     /// begins and ends in are read too, and do not matter.
     pub unsafe fn run(&mut self, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
         // SAFETY: the caller's promise is the same, until the loop below has seen the end.
@@ -115,6 +115,8 @@ impl Desk {
         if (src.0 | dst.0 | len) >> BITS != 0 {
             return Ok(Reply::Busy);
         }
+        // Before the letter, so that the launch is on its way while that is written.
+        self.office.tend(self.number)?;
         if self.office.is_stuck(self.number) {
             // It may have failed: then the next letter is for another launch.
             return self.office.ask().map(|()| Reply::Busy);
@@ -124,9 +126,6 @@ impl Desk {
         self.posted = letter.number;
         self.letter = Some(letter);
         self.wait = Wait::none();
-        if let Err(error) = self.office.tend(self.number) {
-            return self.give_up(error);
-        }
         Ok(Reply::Waiting)
     }
 

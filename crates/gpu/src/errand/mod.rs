@@ -4,11 +4,12 @@
 //! stays on the device (`kernels/errand.cu`), one thread block for each desk, moves the bytes and
 //! answers. An [`Office`] has the desks of one device and sees that the kernel is there.
 //!
-//! The kernel leaves by itself when no desk had a letter for [`Timing::idle`], or when it has stayed
-//! for [`Timing::stay`], so that whoever waits for the whole device (the driver's free of memory, a
-//! program's synchronisation) waits no longer than twice that; while there is work it is launched
-//! again, one launch ahead. A GPU that is full with other kernels may not let it in: letters are then
-//! taken back, and the answer is [`Reply::Busy`], for the caller to copy in another way.
+//! The kernel leaves by itself when no desk had a letter for [`Timing::idle`], or when it has
+//! stayed for [`Timing::stay`], so that whoever waits for the whole device (the driver's free of
+//! memory, a program's synchronisation) waits no longer than twice that; while there is work it is
+//! launched again, one launch ahead. A GPU that is full with other kernels may not let it in:
+//! letters are then taken back, and the answer is [`Reply::Busy`], for the caller to copy in
+//! another way.
 //!
 //! No call blocks on another thread's, but for the rare launch, which one thread does for all.
 
@@ -78,8 +79,8 @@ pub enum Reply {
     Busy,
 }
 
-/// The desks of one device. Cloning is cheap; the last clone or desk waits for the kernel's end when
-/// it is dropped. Whoever must not call the driver at the process's end keeps one for ever
+/// The desks of one device. Cloning is cheap; the last clone or desk waits for the kernel's end
+/// when it is dropped. Whoever must not call the driver at the process's end keeps one for ever
 /// (`std::mem::forget`).
 ///
 /// A child of `fork(2)` has no desks: it must use none, nor make one.
@@ -140,7 +141,7 @@ impl Office {
             return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
         };
         let kernel = Module::load(context, &ptx)?.kernel(c"gpuio_errand")?;
-        let stream = Stream::new(context)?;
+        let stream = Stream::first(context)?;
         let shared = DeviceBuf::alloc(context, MemKind::Device, DESK)?;
         let page = Locked::new(context, DESKS_MOST as usize * DESK, PageSize::Plain)?.leak();
         let zeroed = context.entered(|| {
@@ -272,8 +273,9 @@ impl Inner {
             time(self.timing.stay),
         ];
         let put = self.context.entered(|| {
-            // SAFETY: the types are the kernel's. The mailbox is never given back, and `shared` only
-            // after the stream was waited for; what letters name is the promise of those who post.
+            // SAFETY: the types are the kernel's. The mailbox is never given back, and `shared`
+            // only after the stream was waited for; what letters name is the promise of those who
+            // post.
             unsafe { self.stream.launch(&self.kernel, blocks, THREADS, &args) }
         });
         put.flatten().inspect_err(|error| self.note(error))?;
