@@ -118,8 +118,8 @@ impl Context {
     /// # Errors
     ///
     /// The driver's refusal (the context was destroyed, the process is ending): `work` did not run.
-    /// From CUDA 12 on also a context that was reset (`cudaDeviceReset`), by which all that was made
-    /// in it is gone.
+    /// From CUDA 12 on also a context that was reset (`cudaDeviceReset`), by which all that was
+    /// made in it is gone.
     pub fn entered<T>(&self, work: impl FnOnce() -> T) -> Result<T, GpuError> {
         let _entered = self.enter()?;
         Ok(work())

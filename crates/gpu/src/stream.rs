@@ -40,8 +40,8 @@ impl Stream {
         Ok(Self { context: context.clone(), handle })
     }
 
-    /// Makes an empty stream whose kernels are let onto the device before those of other streams, as
-    /// room becomes free (`cuStreamCreateWithPriority`); one like any other where there are no
+    /// Makes an empty stream whose kernels are let onto the device before those of other streams,
+    /// as room becomes free (`cuStreamCreateWithPriority`); one like any other where there are no
     /// priorities.
     ///
     /// # Errors

@@ -300,3 +300,47 @@ fn a_word_that_never_comes_holds_up_no_other_stream() {
     assert_eq!(bench.on("cuStreamSynchronize", handle), 0);
     assert_eq!(bench.on("cuStreamDestroy_v2", handle), 0);
 }
+
+/// Calls of a program that gpuio itself never makes. On the system's driver the test tells nothing
+/// of gpuio; on the software GPU it tells that programs can be tested there.
+#[test]
+fn a_program_finds_what_it_calls_itself() {
+    type Set = unsafe extern "C" fn(u64, u8, usize, *mut c_void) -> c_int;
+    type Wait = unsafe extern "C" fn(*mut c_void, *mut c_void, c_uint) -> c_int;
+    type Copy = unsafe extern "C" fn(*mut c_void, u64, usize) -> c_int;
+    let bench = bench();
+    let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096).unwrap();
+    let ((first, one), (_, two)) = (bench.stream(), bench.stream());
+    let event = bench.make("cuEventCreate", 2, 0);
+    let flag = bench.pinned(0, 4);
+    // SAFETY: the symbol's type, by the manual.
+    let set = unsafe { bench.program.get::<Set>("cuMemsetD8Async") }.unwrap();
+    // SAFETY: the symbol's type, by the manual.
+    let record = unsafe { bench.program.get::<Wait>("cuEventRecord") }.unwrap();
+    // SAFETY: the symbol's type, by the manual.
+    let wait = unsafe { bench.program.get::<Wait>("cuStreamWaitEvent") }.unwrap();
+    // SAFETY: the symbol's type, by the manual.
+    let copy = unsafe { bench.program.get::<Copy>("cuMemcpyDtoH_v2") }.unwrap();
+    // SAFETY: the word lives until the stream has passed.
+    unsafe { first.wait_for(flag.ptr(), 1) }.unwrap();
+    // SAFETY: memory and handles of this test's, here and below.
+    assert_eq!(unsafe { set(there.ptr().0, 9, 4096, one) }, 0);
+    // SAFETY: as above; the call takes two arguments.
+    assert_eq!(unsafe { record(event, one, 0) }, 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { wait(two, event, 0) }, 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { set(there.ptr().0, 5, 10, two) }, 0);
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(query(&bench, two), 600, "it waits for the first");
+    word(&flag).store(1, Ordering::Release);
+    assert_eq!(bench.on("cuStreamSynchronize", two), 0);
+    let mut bytes = [0_u8; 4096];
+    // SAFETY: as above.
+    assert_eq!(unsafe { copy(bytes.as_mut_ptr().cast(), there.ptr().0, 4096) }, 0);
+    assert!(bytes[..10].iter().all(|&byte| byte == 5) && bytes[10..].iter().all(|&b| b == 9));
+    for stream in [one, two] {
+        assert_eq!(bench.on("cuStreamDestroy_v2", stream), 0);
+    }
+    assert_eq!(bench.on("cuEventDestroy_v2", event), 0);
+}

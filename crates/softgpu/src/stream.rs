@@ -42,6 +42,8 @@ pub(crate) enum Work {
     Call(HostCall),
     /// Come to an event's record of this number.
     Record(Arc<Event>, u64),
+    /// Hold the stream until an event's record of this number is reached.
+    Await(Arc<Event>, u64),
     /// Fail with this code and touch nothing.
     Fail(Code),
 }
@@ -294,6 +296,10 @@ impl Shared {
             Work::Call(HostCall { function, data }) => {
                 // SAFETY: whoever put it here promised that it may be called once, by the manual.
                 unsafe { function(data) };
+                Ok(())
+            }
+            Work::Await(event, number) => {
+                event.pass(number);
                 Ok(())
             }
             // Done in `run`.
