@@ -28,8 +28,8 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
     /// Whether there is something to do that nobody has taken.
     fn has_more(&self) -> bool;
 
-    /// Does as much of it as nobody else takes, on any thread. The turn may be ended before the work
-    /// is, where what is left is only to wait.
+    /// Does as much of it as nobody else takes, on any thread. The turn may be ended before the
+    /// work is, where what is left is only to wait.
     fn work(&self, gpus: &'static Gpus, turn: &mut Turn<'_>);
 
     /// Whether a caller sleeps until [`Work::give_turn`].

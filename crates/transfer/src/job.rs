@@ -32,10 +32,10 @@ pub(crate) struct Asked {
 /// A call under way.
 ///
 /// Who takes a piece (`next`, one atomic addition) is the only one to move it, and counts it off in
-/// `left` when its bytes have landed. That subtraction releases and the caller's load of 0 acquires,
-/// through every subtraction between them, so all that was done for the pieces happened before the
-/// call returns; and nobody touches the caller's memory without a piece, so a thread that comes to
-/// the job late, and holds it by its `Arc`, does no harm.
+/// `left` when its bytes have landed. That subtraction releases and the caller's load of 0
+/// acquires, through every subtraction between them, so all that was done for the pieces happened
+/// before the call returns; and nobody touches the caller's memory without a piece, so a thread
+/// that comes to the job late, and holds it by its `Arc`, does no harm.
 #[derive(Debug)]
 pub(crate) struct Job {
     asked: Asked,
