@@ -258,11 +258,15 @@ impl Core {
         if self.state.is_forked() { 0 } else { self.state.settings.chunk() }
     }
 
+    fn most(&self) -> usize {
+        run::most(self.state.crew.is_crowded())
+    }
+
     /// Takes what is to be done next.
     fn take(&self) -> Option<Taken> {
         let slot = self.slot();
         let mut queue = self.lock();
-        let taken = run::take(&mut queue.waiting, slot)?;
+        let taken = run::take(&mut queue.waiting, slot, self.most())?;
         queue.running += taken.len();
         Some(taken)
     }
@@ -295,7 +299,7 @@ impl Core {
     fn take_run(&self, kind: run::Kind) -> Option<run::Run> {
         let slot = self.slot();
         let mut queue = self.lock();
-        let run = run::take_run(&mut queue.waiting, slot, Some(kind))?;
+        let run = run::take_run(&mut queue.waiting, slot, self.most(), Some(kind))?;
         queue.running += run.entries.len();
         Some(run)
     }

@@ -82,6 +82,8 @@ impl Drop for Turn<'_> {
 #[derive(Debug)]
 pub(crate) struct Crew {
     busy_most: u32,
+    /// Turns beyond that many are for callers alone.
+    helped_most: u32,
     busy: AtomicU32,
     /// Calls that want helpers, or a turn for their caller, in the order in which they came.
     line: Mutex<VecDeque<Arc<dyn Work>>>,
@@ -100,6 +102,7 @@ impl Crew {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             busy_most: settings.busy_most.max(1),
+            helped_most: settings.workers_most.min(settings.busy_most).max(1),
             busy: AtomicU32::new(0),
             line: Mutex::default(),
             lined: AtomicU32::new(0),
@@ -118,9 +121,11 @@ impl Crew {
         const LEAST: u64 = 128 << 10;
         /// Pieces for each turn, so that the last ones end at about the same time.
         const EACH: u64 = 2;
+        const PARTS: u64 = 4;
         let calls = u64::from(self.calls.load(Ordering::Relaxed)) + 1;
         let even = len.saturating_mul(calls) / (EACH * u64::from(self.busy_most));
-        even.clamp(LEAST.min(most), most).next_power_of_two()
+        // In parts even then, for one to be copied while the next is read.
+        even.clamp(LEAST, (len / PARTS).max(LEAST)).min(most).next_power_of_two()
     }
 
     /// Has the job's pieces moved, by this thread or others, and returns when they have landed.
@@ -214,12 +219,17 @@ impl Crew {
 
     /// Takes a turn, if one is free.
     fn enter(&self) -> Option<Turn<'_>> {
-        let entered = self.try_enter();
+        let entered = self.try_enter(self.busy_most);
         entered.then(|| Turn { crew: Some(self), rings: true })
     }
 
-    fn try_enter(&self) -> bool {
-        let more = |busy| (busy < self.busy_most).then_some(busy + 1);
+    /// Whether more threads are at work than ours would join.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) >= self.helped_most
+    }
+
+    fn try_enter(&self, most: u32) -> bool {
+        let more = |busy| (busy < most).then_some(busy + 1);
         self.busy.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
@@ -227,7 +237,7 @@ impl Crew {
     fn leave(&self, rings: bool) {
         if self.lined.load(Ordering::SeqCst) == 0 {
             self.busy.fetch_sub(1, Ordering::SeqCst);
-            if self.lined.load(Ordering::SeqCst) == 0 || !self.try_enter() {
+            if self.lined.load(Ordering::SeqCst) == 0 || !self.try_enter(self.busy_most) {
                 return;
             }
         }
@@ -238,7 +248,7 @@ impl Crew {
         }
         // With the line locked: who lines up after this finds the turn.
         let busy = self.busy.fetch_sub(1, Ordering::SeqCst);
-        let wanted = rings && busy <= self.busy_most && line.iter().any(|work| work.has_more());
+        let wanted = rings && busy <= self.helped_most && line.iter().any(|work| work.has_more());
         drop(line);
         if wanted {
             self.hands.ring(1);
@@ -250,8 +260,10 @@ impl Crew {
         if self.lined.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        let mut turn = self.enter()?;
-        turn.rings = false;
+        if !self.try_enter(self.helped_most) {
+            return None;
+        }
+        let turn = Turn { crew: Some(self), rings: false };
         let mut line = self.lock();
         let before = line.len();
         line.retain(|work| !work.is_over());
@@ -280,7 +292,7 @@ impl Crew {
 
     /// Wakes threads of ours, or starts them, as many as are wanted and have turns.
     pub(crate) fn call_hands(&'static self, gpus: &'static Gpus, wanted: u64) {
-        let free = self.busy_most.saturating_sub(self.busy.load(Ordering::Relaxed));
+        let free = self.helped_most.saturating_sub(self.busy.load(Ordering::Relaxed));
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(free);
         if wanted > 0 {
             self.hands.start(wanted, || move || self.hand(gpus));

@@ -147,7 +147,10 @@ impl Device {
                     .and_then(|memory| Lane::new(&self.context, memory, self.slot_len, SLOTS));
                 lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
                 match made {
-                    Ok(lane) => return Ok(Box::leak(Box::new(lane))),
+                    Ok(lane) => {
+                        drop(lanes);
+                        return Ok(Box::leak(Box::new(lane.with_desk(self.errand()))));
+                    }
                     // No more memory to lock: what there is has to do.
                     Err(_) if lanes.made > 1 => lanes.made -= 1,
                     Err(error) => {

@@ -1,5 +1,8 @@
 //! A stream and page-locked memory for one thread at a time.
 
+use std::time::Duration;
+
+use gpuio_gpu::errand::{Desk, Reply};
 use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
 
 use gpuio_io::clock::{Clock, Nanos};
@@ -11,6 +14,17 @@ pub(crate) const SLOTS: usize = 4;
 /// How long a thread looks for a copy's end before it sleeps, nanoseconds: longer than a copy
 /// takes that does not wait for others.
 const SPIN: Nanos = 60_000;
+/// Looks at memory, some nanoseconds each, between two questions to the driver, each of which takes
+/// about a microsecond and a lock that others want for their copies.
+const PAUSE: u32 = 64;
+/// Looks for an answer before others may have the processor; the software GPU needs it at once.
+const LOOKS: u32 = 20_000;
+const LOOKS_SOFTWARE: u32 = 16;
+/// A letter is slept for only where it will take that much longer, nanoseconds, and until that long
+/// before its end: a sleep lasts some 60 microseconds longer than asked (the slack of timers,
+/// prctl(2), PR_SET_TIMERSLACK).
+const NAP_LEAST: Nanos = 120_000;
+const NAP_SPARE: Nanos = 80_000;
 
 /// Page-locked memory that is never given back.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +60,21 @@ pub(crate) struct Lane {
     reached: Vec<Event>,
     /// Whether a slot's last copy may be under way.
     busy: Vec<bool>,
+    /// A place at the kernel that stays, where there was one left.
+    desk: Option<Desk>,
+    letter: Option<Letter>,
+    /// What a letter took lately: nanoseconds for each MiB.
+    pace: Nanos,
+}
+
+/// A letter under way: what it moves.
+#[derive(Debug, Clone, Copy)]
+struct Letter {
+    slot: usize,
+    src: DevPtr,
+    dst: DevPtr,
+    len: usize,
+    posted: Clock,
 }
 
 /// One of a lane's slots.
@@ -71,7 +100,103 @@ impl Lane {
             memory,
             slot_len,
             busy: vec![false; slots],
+            desk: None,
+            letter: None,
+            pace: 0,
         })
+    }
+
+    /// With a desk copies go by letters where the kernel reaches the memory: without a call of the
+    /// driver, which takes some microseconds and a lock.
+    pub(crate) fn with_desk(mut self, desk: Option<Desk>) -> Self {
+        self.desk = desk;
+        self
+    }
+
+    /// The kernel, if it is to move `len` bytes at `address` of this place.
+    fn has_desk_for(&self, place: Place, address: u64, len: usize) -> bool {
+        self.desk.is_some() && place.kernels(address, len)
+    }
+
+    /// Has the kernel move bytes; false if it can't now. A lane has one letter at a time, so this
+    /// waits for the one before.
+    ///
+    /// # Safety
+    ///
+    /// As [`Lane::bring`], and the kernel reaches both.
+    unsafe fn post(
+        &mut self,
+        slot: Slot,
+        src: DevPtr,
+        dst: DevPtr,
+        len: usize,
+    ) -> Result<bool, GpuError> {
+        self.land()?;
+        let Some(desk) = &mut self.desk else {
+            return Ok(false);
+        };
+        // SAFETY: the caller's promise; `land` sees the end before the slot is used again.
+        match unsafe { desk.post(src, dst, len) }? {
+            Reply::Busy => return Ok(false),
+            Reply::Moved => {}
+            Reply::Waiting => {
+                let posted = Clock::start();
+                self.letter = Some(Letter { slot: slot.index, src, dst, len, posted });
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits for the letter under way. Where the kernel gave it back, the driver copies.
+    fn land(&mut self) -> Result<(), GpuError> {
+        let (Some(letter), Some(desk)) = (self.letter, &mut self.desk) else {
+            return Ok(());
+        };
+        let is_software = self.stream.context().driver().is_software();
+        let most = if is_software { LOOKS_SOFTWARE } else { LOOKS };
+        let expected = (self.pace as u128 * letter.len as u128) >> 20;
+        let expected = Nanos::try_from(expected).unwrap_or(0);
+        let (mut looks, mut napped) = (0_u32, false);
+        let reply = loop {
+            match desk.poll() {
+                Ok(Reply::Waiting) => {}
+                Ok(reply) => break reply,
+                Err(error) => {
+                    self.letter = None;
+                    return Err(error);
+                }
+            }
+            looks += 1;
+            if looks == 1 && !napped {
+                let left = expected.saturating_sub(letter.posted.now());
+                if left > NAP_LEAST {
+                    napped = true;
+                    std::thread::sleep(Duration::from_nanos(left - NAP_SPARE));
+                }
+            }
+            if looks >= most {
+                looks = 1;
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        };
+        self.letter = None;
+        if looks > 0 {
+            // It ended just now, and not at some time since.
+            let took = letter.posted.now();
+            let per_mib = u128::from(took) << 20;
+            let pace = Nanos::try_from(per_mib / letter.len.max(1) as u128).unwrap_or(self.pace);
+            self.pace = (self.pace * 3 + pace) / 4;
+        }
+        if reply == Reply::Busy {
+            self.busy[letter.slot] = true;
+            // SAFETY: what the letter was to move: the promise of `post` holds until the slot is
+            // free.
+            unsafe { self.stream.copy(letter.dst, letter.src, letter.len) }?;
+            self.reached[letter.slot].record(&self.stream)?;
+        }
+        Ok(())
     }
 
     /// The slot for the turn of this number.
@@ -82,6 +207,9 @@ impl Lane {
 
     /// Waits until the slot's last copy has ended. The context must be current.
     pub(crate) fn free(&mut self, slot: Slot) -> Result<(), GpuError> {
+        if self.letter.is_some_and(|letter| letter.slot == slot.index) {
+            self.land()?;
+        }
         if !self.busy[slot.index] {
             return Ok(());
         }
@@ -92,7 +220,9 @@ impl Lane {
                 event.sync()?;
                 break;
             }
-            std::hint::spin_loop();
+            for _ in 0..PAUSE {
+                std::hint::spin_loop();
+            }
         }
         self.busy[slot.index] = false;
         Ok(())
@@ -106,7 +236,9 @@ impl Lane {
     /// Waits for all that is in the stream, after a call that failed: its copy may be under way
     /// without a mark behind it. The context must be current.
     pub(crate) fn settle(&mut self) -> Result<(), GpuError> {
+        let landed = self.land();
         self.stream.sync()?;
+        landed?;
         self.busy.fill(false);
         Ok(())
     }
@@ -126,6 +258,13 @@ impl Lane {
         len: usize,
     ) -> Result<(), GpuError> {
         let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
+        if self.has_desk_for(place, address, len) {
+            let ours = slot.memory.seen.byte_add(skip as u64);
+            // SAFETY: the caller's promise.
+            if unsafe { self.post(slot, ours, to, len) }? {
+                return Ok(());
+            }
+        }
         self.busy[slot.index] = true;
         if place.is_primary() {
             // SAFETY: the caller's promise; the slot is not used until it is free again.
@@ -151,6 +290,13 @@ impl Lane {
         len: usize,
     ) -> Result<(), GpuError> {
         let (to, from) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
+        if self.has_desk_for(place, address, len) {
+            let ours = slot.memory.seen.byte_add(skip as u64);
+            // SAFETY: the caller's promise.
+            if unsafe { self.post(slot, from, ours, len) }? {
+                return Ok(());
+            }
+        }
         self.busy[slot.index] = true;
         if place.is_primary() {
             // SAFETY: the caller's promise; the slot is not used until it is free again.

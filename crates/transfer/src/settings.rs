@@ -17,8 +17,9 @@ pub enum Cold {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Most threads of our own that help callers. They are started when there is work for them; 0
-    /// means that callers work alone.
+    /// Most threads of our own that help callers, and no more at once than make so many with those
+    /// who work already. They are started when there is work for them; 0 means that callers work
+    /// alone.
     pub workers_most: u32,
     /// Most threads, callers and our own together, that move the bytes of large calls at once, 1 or
     /// more; the others sleep. More than use up the bandwidth of memory only burn time.
@@ -40,13 +41,13 @@ impl Default for Settings {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let cores = u32::try_from(cores).unwrap_or(u32::MAX).min(1024);
-        // Ten copying threads of sixteen cores use up the bandwidth of memory; few cores are all
-        // needed.
-        let busy = (cores * 5 / 8).max(cores.min(4));
+        // Ten copying threads of sixteen cores fill the link to a GPU; few cores are all needed.
+        let workers = (cores * 5 / 8).max(cores.min(4));
         Self {
-            workers_most: busy,
-            // Fewer than that are no danger to the memory of any machine.
-            busy_most: busy.max(8),
+            workers_most: workers,
+            // A caller with a core to itself works sooner than one that is woken. Fewer than eight
+            // are no danger to the memory of any machine.
+            busy_most: cores.max(8),
             ring_bytes_most: 256 << 20,
             chunk_bytes: 1 << 20,
             cold: Cold::default(),

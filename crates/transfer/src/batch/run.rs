@@ -14,16 +14,17 @@ use crate::job::Asked;
 use crate::lane::{Lane, Slot};
 use crate::moved::Moved;
 
-/// Most entries of a run: more make nothing cheaper, and others can take them.
-pub(super) const MOST_ENTRIES: u32 = 32;
-const MOST: usize = MOST_ENTRIES as usize;
-/// Most bytes of a run of more than one entry, for the same reasons.
-const BYTES_MOST: usize = 256 << 10;
+/// Most entries of a run.
+pub(super) const MOST_ENTRIES: u32 = 128;
+/// Most entries of a run where others can take the next.
+const SHARED: usize = 32;
+/// Most bytes of a run of more than one entry.
+const BYTES_MOST: usize = 512 << 10;
 /// The longest entry that goes into a run, bytes: longer ones cost a copy each, and no more.
 const LONGEST: usize = 64 << 10;
 /// Bytes at a slot's begin for the list of pieces: [`BYTES_MOST`] in pieces of 4 KiB, and two more
 /// for each entry.
-const LIST: usize = 8 << 10;
+const LIST: usize = 16 << 10;
 /// What the places of entries in a slot are multiples of, bytes; files may ask for more.
 const ALIGN: usize = 4 << 10;
 
@@ -69,7 +70,7 @@ impl From<Entry> for Asked {
 /// For how many threads there is work.
 pub(super) fn count(entries: &[Entry]) -> u64 {
     let small = entries.iter().filter(|entry| kind(entry).is_some()).count();
-    (small.div_ceil(MOST) + entries.len() - small) as u64
+    (small.div_ceil(SHARED) + entries.len() - small) as u64
 }
 
 /// The kind of run that an entry may go into.
@@ -79,9 +80,15 @@ fn kind(entry: &Entry) -> Option<Kind> {
     fits.then_some(Kind { device, op: entry.op })
 }
 
-/// Takes the first entry, and those behind it that go with it into a slot of `slot` bytes.
-pub(super) fn take(waiting: &mut VecDeque<Entry>, slot: usize) -> Option<Taken> {
-    if let Some(run) = take_run(waiting, slot, None) {
+/// How many entries a run may have.
+pub(super) fn most(is_crowded: bool) -> usize {
+    if is_crowded { MOST_ENTRIES as usize } else { SHARED }
+}
+
+/// Takes the first entry, and those behind it that go with it into a slot of `slot` bytes, `most`
+/// in all.
+pub(super) fn take(waiting: &mut VecDeque<Entry>, slot: usize, most: usize) -> Option<Taken> {
+    if let Some(run) = take_run(waiting, slot, most, None) {
         return Some(Taken::Run(run));
     }
     waiting.pop_front().map(|entry| Taken::One(Box::new(entry)))
@@ -91,6 +98,7 @@ pub(super) fn take(waiting: &mut VecDeque<Entry>, slot: usize) -> Option<Taken> 
 pub(super) fn take_run(
     waiting: &mut VecDeque<Entry>,
     slot: usize,
+    most: usize,
     wanted: Option<Kind>,
 ) -> Option<Run> {
     let kind_of_run = kind(waiting.front()?)?;
@@ -98,7 +106,7 @@ pub(super) fn take_run(
         return None;
     }
     let (mut places, mut end, mut bytes) = (Vec::new(), LIST, 0);
-    for entry in waiting.iter().take(MOST) {
+    for entry in waiting.iter().take(most) {
         if kind(entry) != Some(kind_of_run) {
             break;
         }
