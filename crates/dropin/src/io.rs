@@ -96,15 +96,15 @@ impl Library {
         self.files.open(&mut state.free, entry).ok_or(Failure::from(GETNEWFD_FAILED))
     }
 
-    /// Ends a handle, once the reads, writes and batches that use it have ended. One that is none
-    /// is left alone.
+    /// Ends a handle, once the reads, writes and entries of batches that use it have ended, whether
+    /// or not their events were fetched. One that is none is left alone.
     pub(crate) fn deregister(&self, handle: Handle) {
         let Some(closing) = self.files.close(handle) else {
             self.stats.operations(Op::HandleDeregister, false, 1);
             return;
         };
         if closing.entry().is_some_and(Registered::is_of_this_process) {
-            closing.wait();
+            closing.wait(|| self.harvest());
         }
         let entry = closing.finish(&mut self.lock().free);
         // Outside the lock: NVIDIA's library may take its time.
@@ -193,11 +193,13 @@ impl Library {
         handed_on: bool,
     ) {
         let place = asked.file_offset.unsigned_abs() | asked.len as u64;
+        let ended_ns = gpuio_page::monotonic_ns();
         let done = Done {
             way: asked.way,
             gpu,
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
-            latency_ns: gpuio_page::monotonic_ns().saturating_sub(began_ns),
+            latency_ns: ended_ns.saturating_sub(began_ns),
+            ended_ns,
             unaligned: !place.is_multiple_of(GRID),
             handed_on,
         };
