@@ -7,6 +7,11 @@ use crate::driver::Driver;
 use crate::error::GpuError;
 use crate::table::{CUcontext, CUdevice, Table};
 
+/// The handle (`CUcontext`) of a context that may be anybody's: a number to compare, which says
+/// nothing of whether the context lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RawContext(pub(crate) usize);
+
 /// A device's primary context, kept alive until the last clone is dropped. Cloning is cheap.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
@@ -97,6 +102,24 @@ impl Context {
         let code = unsafe { (self.table().cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
         self.check("cuMemGetInfo_v2", code)?;
         Ok((free as u64, total as u64))
+    }
+
+    /// Runs `work` with this context current on the calling thread, and leaves the thread's stack
+    /// of contexts as it was, also where `work` panics. For threads that belong to somebody else.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal (the context was destroyed, the process is ending): `work` did not run.
+    pub fn entered<T>(&self, work: impl FnOnce() -> T) -> Result<T, GpuError> {
+        let _entered = self.enter()?;
+        Ok(work())
+    }
+
+    /// The driver's handle, to compare with that of a [`Pointer`](crate::Pointer) or a
+    /// [`UserStream`](crate::UserStream).
+    #[must_use]
+    pub fn raw(&self) -> RawContext {
+        RawContext(self.0.handle.addr())
     }
 
     /// Makes the context current until the guard is dropped, then puts back what was current.

@@ -12,7 +12,8 @@ use crate::context::Context;
 use crate::error::GpuError;
 use crate::module::{Arg, Kernel, Module};
 use crate::stream::Stream;
-use crate::table;
+use crate::table::{self, CUstream};
+use crate::user::UserStream;
 
 const PTX: &str = include_str!("../kernels/gather.ptx");
 
@@ -199,6 +200,46 @@ impl GatherKernel {
         count: u32,
         shape: Shape,
     ) -> Result<(), GpuError> {
+        // SAFETY: the stream lives; the memory is the caller's promise.
+        unsafe { self.put(stream.handle(), list, count, shape) }
+    }
+
+    /// As [`GatherKernel::launch`], into a stream of somebody else's. The stream's context must be
+    /// current ([`UserStream::entered`]).
+    ///
+    /// # Errors
+    ///
+    /// As there; also a stream of another context than the one that the kernel was loaded in.
+    ///
+    /// # Safety
+    ///
+    /// As there, and the stream must live.
+    pub unsafe fn launch_in(
+        &self,
+        stream: &UserStream,
+        list: DevPtr,
+        count: u32,
+        shape: Shape,
+    ) -> Result<(), GpuError> {
+        if stream.context() != self.kernel.context().raw() {
+            return Err(self.refused("the stream is of another context than the kernel".into()));
+        }
+        // SAFETY: the stream lives by the caller's promise, as does the memory.
+        unsafe { self.put(stream.raw().0, list, count, shape) }
+    }
+
+    /// Puts the launch into a stream by its handle.
+    ///
+    /// # Safety
+    ///
+    /// As [`GatherKernel::launch`], and the stream must live and be of the kernel's context.
+    unsafe fn put(
+        &self,
+        stream: CUstream,
+        list: DevPtr,
+        count: u32,
+        shape: Shape,
+    ) -> Result<(), GpuError> {
         if !list.0.is_multiple_of(LIST_ALIGN) {
             return Err(self.refused(format!(
                 "the list of pieces at {list} is not at a multiple of {LIST_ALIGN} bytes"
@@ -217,7 +258,7 @@ impl GatherKernel {
         }
         let args = [Arg::Ptr(list), Arg::U64(u64::from(count))];
         // SAFETY: the types are the kernel's; the memory is the caller's promise.
-        unsafe { stream.launch(&self.kernel, grid, block, &args) }
+        unsafe { self.kernel.launch_in(stream, grid, block, &args) }
     }
 
     fn refused(&self, what: String) -> GpuError {

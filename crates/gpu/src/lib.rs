@@ -20,29 +20,35 @@ mod error;
 mod event;
 mod gather;
 mod kernels;
+mod locked;
 mod managed;
 mod memory;
 mod module;
 pub mod pattern;
 mod peer;
 mod pinned;
+mod pointer;
 pub mod resident;
 mod stream;
 mod table;
+mod user;
 mod vmm;
 
-pub use context::Context;
+pub use context::{Context, RawContext};
 pub use driver::{DeviceFacts, Driver, Which, software_candidates};
 pub use error::{Absent, GpuError};
 pub use event::{Event, Wait};
 pub use gather::{GatherKernel, PIECE_LEN, Piece, Pieces, Shape, most_pieces, pieces};
 pub use kernels::{Checker, PatternKernels, REPORT_LEN};
+pub use locked::{Leaked, Locked, PageSize};
 pub use managed::{Managed, Side};
 pub use memory::{DeviceBuf, MemKind, UnknownMemKind};
 pub use module::{Arg, Kernel, Module};
 pub use pattern::Mismatch;
 pub use pinned::{Pinned, Registered};
+pub use pointer::{Owner, Pointer};
 pub use stream::Stream;
+pub use user::{HostFn, RawStream, UserStream};
 
 /// An address as the GPU sees it, in bytes.
 ///

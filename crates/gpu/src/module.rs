@@ -7,7 +7,7 @@ use crate::DevPtr;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::stream::Stream;
-use crate::table::{self, CUfunction, CUmodule};
+use crate::table::{self, CUfunction, CUmodule, CUstream};
 
 /// The most arguments a launch takes here; the kernels in this crate have up to ten.
 const MAX_ARGS: usize = 16;
@@ -113,7 +113,27 @@ impl Kernel {
         block: u32,
         args: &[Arg],
     ) -> Result<(), GpuError> {
-        let context = stream.context();
+        // SAFETY: the stream lives; the rest is the caller's promise.
+        unsafe { self.launch_in(stream.handle(), grid, block, args) }
+    }
+
+    /// As [`Kernel::launch`], into a stream by its handle.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Safety
+    ///
+    /// As there, and the stream must live and be of the kernel's context.
+    pub(crate) unsafe fn launch_in(
+        &self,
+        stream: CUstream,
+        grid: u32,
+        block: u32,
+        args: &[Arg],
+    ) -> Result<(), GpuError> {
+        let context = self.context();
         if args.len() > MAX_ARGS {
             let error = context.table().error("cuLaunchKernel", table::INVALID_VALUE);
             return Err(error.on(context.device()).with(format!("{} arguments", args.len())));
@@ -139,7 +159,7 @@ impl Kernel {
                 1,
                 1,
                 0,
-                stream.handle(),
+                stream,
                 pointers.as_mut_ptr(),
                 std::ptr::null_mut(),
             )

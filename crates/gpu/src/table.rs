@@ -26,6 +26,8 @@ pub(crate) type CUevent = *mut c_void;
 pub(crate) type CUmodule = *mut c_void;
 /// As [`CUcontext`].
 pub(crate) type CUfunction = *mut c_void;
+/// A function of the host's that a stream calls.
+pub(crate) type HostFn = unsafe extern "C" fn(*mut c_void);
 /// Physical memory of the virtual memory management calls.
 pub(crate) type CUmemGenericAllocationHandle = u64;
 
@@ -66,6 +68,26 @@ pub(crate) const UNKNOWN: CUresult = 999;
 
 /// `cuMemHostAlloc`, `cuMemHostRegister`: pinned for every context, not only the current one.
 pub(crate) const MEMHOST_PORTABLE: c_uint = 1;
+/// `cuMemHostRegister`: mapped where the device sees it (each is, under unified addressing).
+pub(crate) const MEMHOST_DEVICEMAP: c_uint = 2;
+/// `cuPointerGetAttributes`: the context of the memory, null for pools and mappings.
+pub(crate) const POINTER_CONTEXT: c_int = 1;
+/// `cuPointerGetAttributes`: `CUmemorytype`, 0 for memory that the driver does not know.
+pub(crate) const POINTER_MEMORY_TYPE: c_int = 2;
+/// `cuPointerGetAttributes`: from `cuMemAllocManaged`?
+pub(crate) const POINTER_IS_MANAGED: c_int = 8;
+/// `cuPointerGetAttributes`: the device's number; negative for none.
+pub(crate) const POINTER_DEVICE_ORDINAL: c_int = 9;
+/// `cuPointerGetAttributes`: where the allocation begins.
+pub(crate) const POINTER_RANGE_START: c_int = 11;
+/// `cuPointerGetAttributes`: the length of the allocation in bytes.
+pub(crate) const POINTER_RANGE_SIZE: c_int = 12;
+/// `cuPointerGetAttributes`: is memory behind the address? (CUDA 10.2.)
+pub(crate) const POINTER_MAPPED: c_int = 13;
+/// `CUmemorytype`: of the host.
+pub(crate) const MEMORY_TYPE_HOST: u64 = 1;
+/// `CUmemorytype`: of a device.
+pub(crate) const MEMORY_TYPE_DEVICE: u64 = 2;
 /// `cuStreamCreate`: no implicit order with the default stream.
 pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
 /// `cuEventCreate`: waiting sleeps where the default spins.
@@ -80,6 +102,15 @@ pub(crate) const ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 pub(crate) const ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
 /// `cuDeviceGetAttribute`: may host and GPU use managed memory at once, with hints?
 pub(crate) const ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: c_int = 89;
+/// `cuDeviceGetAttribute`: may streams wait for words, by the first form of the calls?
+pub(crate) const ATTRIBUTE_STREAM_MEM_OPS_V1: c_int = 92;
+/// `cuDeviceGetAttribute`: may streams wait for words of 64 bits, by the second form (CUDA 11.7)?
+/// The documentation names no attribute for words of 32 bits.
+pub(crate) const ATTRIBUTE_64_BIT_STREAM_MEM_OPS: c_int = 122;
+/// `cuStreamWaitValue32`: until the word less the value is not negative, as signed numbers.
+pub(crate) const STREAM_WAIT_VALUE_GEQ: c_uint = 0;
+/// `cuStreamWriteValue32`: after all that was put into the stream before, for everybody who sees it.
+pub(crate) const STREAM_WRITE_VALUE_DEFAULT: c_uint = 0;
 /// `cuDeviceGetAttribute`: may memory of the VMM calls be reached by other PCI devices?
 pub(crate) const ATTRIBUTE_RDMA_WITH_VMM: c_int = 110;
 /// `CUmemAllocationProp`: memory that does not move.
@@ -191,6 +222,7 @@ table! {
         cuCtxPushCurrent_v2(CUcontext);
         cuCtxPopCurrent_v2(*mut CUcontext);
         cuCtxSynchronize();
+        cuPointerGetAttributes(c_uint, *mut c_int, *mut *mut c_void, CUdeviceptr);
         cuMemGetInfo_v2(*mut usize, *mut usize);
         cuMemAlloc_v2(*mut CUdeviceptr, usize);
         cuMemFree_v2(CUdeviceptr);
@@ -205,6 +237,9 @@ table! {
         cuStreamDestroy_v2(CUstream);
         cuStreamSynchronize(CUstream);
         cuStreamQuery(CUstream);
+        cuStreamGetCtx(CUstream, *mut CUcontext);
+        cuStreamIsCapturing(CUstream, *mut c_int);
+        cuLaunchHostFunc(CUstream, HostFn, *mut c_void);
         cuEventCreate(*mut CUevent, c_uint);
         cuEventDestroy_v2(CUevent);
         cuEventRecord(CUevent, CUstream);
@@ -226,6 +261,13 @@ table! {
     optional {
         // CUDA 11.4; tells the instances of a partitioned (MIG) GPU apart.
         cuDeviceGetUuid_v2(*mut [u8; 16], CUdevice);
+        // CUDA 3.2: what a device calls memory of the host.
+        cuMemHostGetDevicePointer_v2(*mut CUdeviceptr, *mut c_void, c_uint);
+        // CUDA 8: words that streams wait for and write; CUDA 11.7 brought the second form.
+        cuStreamWaitValue32(CUstream, CUdeviceptr, u32, c_uint);
+        cuStreamWriteValue32(CUstream, CUdeviceptr, u32, c_uint);
+        cuStreamWaitValue32_v2(CUstream, CUdeviceptr, u32, c_uint);
+        cuStreamWriteValue32_v2(CUstream, CUdeviceptr, u32, c_uint);
         // CUDA 10.2: virtual memory management.
         cuMemGetAllocationGranularity(*mut usize, *const CUmemAllocationProp, c_int);
         cuMemCreate(

@@ -22,16 +22,18 @@ pub(crate) const NOT_FOUND: Code = Code(500);
 pub(crate) const NOT_READY: Code = Code(600);
 pub(crate) const ILLEGAL_ADDRESS: Code = Code(700);
 pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Code = Code(704);
+pub(crate) const CONTEXT_IS_DESTROYED: Code = Code(709);
 pub(crate) const ALREADY_REGISTERED: Code = Code(712);
 pub(crate) const NOT_REGISTERED: Code = Code(713);
 pub(crate) const MISALIGNED_ADDRESS: Code = Code(716);
 pub(crate) const NOT_SUPPORTED: Code = Code(801);
+pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Code = Code(900);
 pub(crate) const UNKNOWN: Code = Code(999);
 
 impl Code {
     /// True for the codes after which the device answers nothing else.
     pub(crate) fn is_sticky(self) -> bool {
-        self.0 >= 700
+        (700..900).contains(&self.0) || self == UNKNOWN
     }
 }
 
@@ -53,6 +55,7 @@ const NAMES: &[(i32, &CStr, &CStr)] = &[
     (701, c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"the launch asks for too much"),
     (702, c"CUDA_ERROR_LAUNCH_TIMEOUT", c"the kernel ran for too long"),
     (704, c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"peer access was enabled before"),
+    (709, c"CUDA_ERROR_CONTEXT_IS_DESTROYED", c"the current context was destroyed"),
     (712, c"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", c"the memory is registered already"),
     (713, c"CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", c"the memory is not registered"),
     (716, c"CUDA_ERROR_MISALIGNED_ADDRESS", c"a kernel used an address that is not aligned"),
@@ -60,6 +63,7 @@ const NAMES: &[(i32, &CStr, &CStr)] = &[
     (801, c"CUDA_ERROR_NOT_SUPPORTED", c"the device or the driver lacks this"),
     (802, c"CUDA_ERROR_SYSTEM_NOT_READY", c"a service that the GPUs need is not up"),
     (803, c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", c"driver and kernel module differ in release"),
+    (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", c"a stream that is captured can't do this"),
     (999, c"CUDA_ERROR_UNKNOWN", c"the driver does not say why"),
 ];
 

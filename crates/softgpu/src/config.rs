@@ -19,6 +19,8 @@ pub(crate) struct Config {
     pub(crate) peer: bool,
     /// Whether managed memory takes hints (concurrent managed access).
     pub(crate) managed: bool,
+    /// Whether streams can wait for words of memory.
+    pub(crate) stream_words: bool,
     /// The wait of each copy and kernel before it touches memory.
     pub(crate) delay: Duration,
     faults: Vec<Fault>,
@@ -69,6 +71,7 @@ impl Config {
             memory: number("GPUIO_SOFT_MEM", 4 << 30)?,
             peer: switch("GPUIO_SOFT_PEER")?,
             managed: switch("GPUIO_SOFT_MANAGED")?,
+            stream_words: switch("GPUIO_SOFT_STREAM_WORDS")?,
             delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
             faults: faults
                 .split(',')
@@ -150,7 +153,7 @@ mod tests {
     fn nothing_set_is_one_device_of_four_gib() {
         let config = with(&[]).unwrap();
         assert_eq!((config.devices, config.memory), (1, 4 << 30));
-        assert!(config.peer && config.managed);
+        assert!(config.peer && config.managed && config.stream_words);
         assert_eq!(config.delay, Duration::ZERO);
         assert_eq!(config.fault("cuInit"), None);
     }
@@ -190,6 +193,7 @@ mod tests {
             ("GPUIO_SOFT_MEM", "-1"),
             ("GPUIO_SOFT_PEER", "2"),
             ("GPUIO_SOFT_MANAGED", "off"),
+            ("GPUIO_SOFT_STREAM_WORDS", "yes"),
             ("GPUIO_SOFT_DELAY_US", "1ms"),
             ("GPUIO_SOFT_FAIL", "cuInit"),
             ("GPUIO_SOFT_FAIL", "cuInit:0"),

@@ -41,6 +41,12 @@ impl<T> Handles<T> {
         live.values().cloned().collect()
     }
 
+    /// Takes out those for which `which` says so.
+    pub(crate) fn take(&self, which: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
+        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        live.extract_if(|_, thing| which(thing)).map(|(_, thing)| thing).collect()
+    }
+
     /// Takes the one with this handle out.
     pub(crate) fn remove(&self, handle: *mut c_void) -> Answer<Arc<T>> {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);

@@ -11,6 +11,8 @@
 //!   missing wait shows as wrong bytes.
 //! - A page of managed memory is on the host or on a device, and only a prefetch moves it: who
 //!   touches it elsewhere is caught (module `managed`).
+//! - Contexts that a program creates beside the primary one own what was made in them: destroying
+//!   one takes its memory and streams away. Their kernels reach what the primary context's do.
 //! - A kernel reaches another device's memory only where peer access was enabled.
 //! - Kernels are Rust functions that are found by the names of the entries in the PTX.
 //!
@@ -22,6 +24,7 @@
 //!   devices work all the same, as with hardware, where the driver takes them through the host.
 //! - `GPUIO_SOFT_MANAGED=0`: managed memory takes no hints, as on GPUs without concurrent managed
 //!   access (1).
+//! - `GPUIO_SOFT_STREAM_WORDS=0`: streams can't wait for or write words of memory (1).
 //! - `GPUIO_SOFT_DELAY_US=n`: wait of each copy and kernel before it touches memory (0).
 //! - `GPUIO_SOFT_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each such
 //!   call, or so many of them, answers `code`. A copy or a launch fails later, as with hardware:
@@ -39,6 +42,7 @@ mod api;
 mod call;
 mod code;
 mod config;
+mod default;
 mod event;
 mod handles;
 mod kernel;

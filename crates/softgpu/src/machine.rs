@@ -6,8 +6,12 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::code::{Answer, Code, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, NOT_INITIALIZED};
+use crate::code::{
+    Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE,
+    INVALID_VALUE, NOT_INITIALIZED,
+};
 use crate::config::Config;
+use crate::default::{Defaults, Which};
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::memory::Memory;
@@ -19,6 +23,15 @@ use crate::vmm::Physical;
 
 /// The handle of device 0's primary context; the next device's is 16 more.
 const FIRST_CONTEXT: usize = 0x0C70_0000;
+
+/// The handles of the contexts that programs create begin here.
+const FIRST_CREATED: usize = 0x0600_0000_0000;
+
+/// A context that a program created.
+#[derive(Debug)]
+pub(crate) struct Created {
+    device: u32,
+}
 
 /// One software GPU.
 #[derive(Debug)]
@@ -36,7 +49,9 @@ pub(crate) struct Machine {
     pub(crate) devices: Vec<Device>,
     pub(crate) memory: Memory,
     pub(crate) peers: Peers,
+    pub(crate) contexts: Handles<Created>,
     pub(crate) streams: Handles<Stream>,
+    pub(crate) defaults: Defaults,
     pub(crate) events: Handles<Event>,
     pub(crate) modules: Handles<Module>,
     pub(crate) functions: Handles<Function>,
@@ -46,8 +61,8 @@ pub(crate) struct Machine {
 static MACHINE: OnceLock<Option<Machine>> = OnceLock::new();
 
 thread_local! {
-    /// The calling thread's stack of contexts, by device; the last is current.
-    static CONTEXTS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+    /// The calling thread's stack of contexts, by handle; the last is current.
+    static CONTEXTS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Makes the machine, if there is none yet.
@@ -84,7 +99,9 @@ impl Machine {
             devices,
             memory: Memory::new(),
             peers,
+            contexts: Handles::from(FIRST_CREATED),
             streams: Handles::from(0x0100_0000),
+            defaults: Defaults::default(),
             events: Handles::from(0x0200_0000_0000),
             modules: Handles::from(0x0300_0000_0000),
             functions: Handles::from(0x0400_0000_0000),
@@ -98,8 +115,11 @@ impl Machine {
         self.devices.get(index).ok_or(INVALID_DEVICE)
     }
 
-    /// The device whose primary context has this handle.
+    /// The device whose context has this handle.
     pub(crate) fn owner(&self, context: *mut c_void) -> Answer<&Device> {
+        if let Ok(created) = self.contexts.get(context) {
+            return self.device(created.device.cast_signed());
+        }
         let past = context.addr().checked_sub(FIRST_CONTEXT).ok_or(INVALID_CONTEXT)?;
         if past % 16 != 0 {
             return Err(INVALID_CONTEXT);
@@ -120,10 +140,20 @@ impl Machine {
     /// The same, for a device that is lost too: for calls that wait. They have to wait even then,
     /// for what was under way may still touch memory.
     pub(crate) fn bound(&self) -> Answer<&Device> {
-        let index = CONTEXTS.with_borrow(|stack| stack.last().copied()).ok_or(INVALID_CONTEXT)?;
-        let device = self.device(index.cast_signed())?;
-        device.alive()?;
-        Ok(device)
+        let here = self.here().ok_or(INVALID_CONTEXT)?;
+        self.owner(here)
+            .map_err(|code| if here.addr() >= FIRST_CREATED { CONTEXT_IS_DESTROYED } else { code })
+    }
+
+    /// The device of the current context and that context's handle, as ranges of memory name it.
+    pub(crate) fn place(&self) -> Answer<(&Device, usize)> {
+        let context = self.here().ok_or(INVALID_CONTEXT)?;
+        Ok((self.current()?, context.addr()))
+    }
+
+    /// The handle of the calling thread's current context, which may have been destroyed.
+    pub(crate) fn here(&self) -> Option<*mut c_void> {
+        CONTEXTS.with_borrow(|stack| stack.last().copied()).map(std::ptr::without_provenance_mut)
     }
 
     /// Replaces the current context; null takes it away.
@@ -132,25 +162,75 @@ impl Machine {
             let _ = self.pop();
             return Ok(());
         }
-        let index = self.owner(context)?.index;
+        self.owner(context)?;
         CONTEXTS.with_borrow_mut(|stack| {
             stack.pop();
-            stack.push(index);
+            stack.push(context.addr());
         });
         Ok(())
     }
 
     /// Makes a context current over the one that is.
     pub(crate) fn push(&self, context: *mut c_void) -> Answer<()> {
-        let index = self.owner(context)?.index;
-        CONTEXTS.with_borrow_mut(|stack| stack.push(index));
+        self.owner(context)?;
+        CONTEXTS.with_borrow_mut(|stack| stack.push(context.addr()));
         Ok(())
     }
 
     /// Takes the current context away and uncovers the one below.
     pub(crate) fn pop(&self) -> Answer<*mut c_void> {
-        let index = CONTEXTS.with_borrow_mut(Vec::pop).ok_or(INVALID_CONTEXT)?;
-        Ok(self.device(index.cast_signed())?.context())
+        let popped = CONTEXTS.with_borrow_mut(Vec::pop).ok_or(INVALID_CONTEXT)?;
+        Ok(std::ptr::without_provenance_mut(popped))
+    }
+
+    /// Makes a context of a device beside the primary one, and makes it current.
+    pub(crate) fn create(&self, device: &Device) -> *mut c_void {
+        let made = self.contexts.add(Created { device: device.index });
+        CONTEXTS.with_borrow_mut(|stack| stack.push(made.addr()));
+        made
+    }
+
+    /// Destroys a context that a program created, with its memory and its streams. On the calling
+    /// thread it is taken away if it is current; elsewhere it stays so and answers that it is
+    /// destroyed.
+    pub(crate) fn destroy(&self, context: *mut c_void) -> Answer<()> {
+        self.contexts.remove(context).map_err(|_| INVALID_CONTEXT)?;
+        CONTEXTS.with_borrow_mut(|stack| {
+            if stack.last() == Some(&context.addr()) {
+                stack.pop();
+            }
+        });
+        self.clear(context.addr());
+        Ok(())
+    }
+
+    /// Takes away what belongs to a context, once what is under way there is done.
+    pub(crate) fn clear(&self, context: usize) {
+        let mut streams = self.streams.take(|stream| stream.context() == context);
+        streams.extend(self.defaults.take(context));
+        streams.iter().for_each(|stream| stream.wait());
+        self.memory.free_all_of(context);
+    }
+
+    /// The stream with this handle, if it belongs to the calling thread's current context: one that
+    /// was made there, or a default stream (null and 1, the legacy one; 2, the thread's own).
+    pub(crate) fn stream(&'static self, handle: *mut c_void) -> Answer<Arc<Stream>> {
+        let device = self.bound()?;
+        let context = self.here().ok_or(INVALID_CONTEXT)?.addr();
+        if let Some(kind) = Which::of(handle) {
+            return self.defaults.get(self, device.index, context, kind);
+        }
+        let stream = self.streams.get(handle)?;
+        if stream.context() == context { Ok(stream) } else { Err(INVALID_HANDLE) }
+    }
+
+    /// All streams of the calling thread's current context.
+    pub(crate) fn streams_here(&self) -> Vec<Arc<Stream>> {
+        let context = self.here().map_or(0, |here| here.addr());
+        let mut streams = self.streams.all();
+        streams.extend(self.defaults.all());
+        streams.retain(|stream| stream.context() == context);
+        streams
     }
 }
 
@@ -173,8 +253,13 @@ impl Device {
         update.map(|_| ()).map_err(|_| INVALID_CONTEXT)
     }
 
+    /// Whether anybody has a share in the primary context.
+    pub(crate) fn is_active(&self) -> bool {
+        self.retained.load(Ordering::Acquire) > 0
+    }
+
     fn alive(&self) -> Answer<()> {
-        if self.retained.load(Ordering::Acquire) > 0 { Ok(()) } else { Err(INVALID_CONTEXT) }
+        if self.is_active() { Ok(()) } else { Err(INVALID_CONTEXT) }
     }
 
     /// Answers the failure by which the device was lost.

@@ -25,6 +25,8 @@ const GUARD: u64 = 1 << 20;
 pub(crate) enum Kind {
     /// From `cuMemAlloc`.
     Device,
+    /// From `cuMemAllocAsync`.
+    Pool,
     /// Mapped by `cuMemMap`; `true` once access was granted.
     Mapped(bool),
     /// From `cuMemHostAlloc`.
@@ -35,10 +37,22 @@ pub(crate) enum Kind {
     Managed,
 }
 
+/// What is known of an address, for whoever asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About {
+    pub(crate) start: u64,
+    pub(crate) len: u64,
+    pub(crate) kind: Kind,
+    /// As in the range.
+    pub(crate) context: usize,
+}
+
 #[derive(Debug, Clone)]
 struct Range {
     len: u64,
     kind: Kind,
+    /// The context that it was made in, by handle; 0 for pools and mappings.
+    context: usize,
     /// Where the first byte lies in this process.
     at: *mut u8,
     pages: Option<Arc<Pages>>,
@@ -68,8 +82,8 @@ impl Memory {
         Self { ranges: RwLock::default(), reserved: Mutex::default() }
     }
 
-    /// Allocates device memory.
-    pub(crate) fn alloc(&self, device: &Device, len: usize) -> Answer<u64> {
+    /// Allocates device memory, of a context or of the pool (0).
+    pub(crate) fn alloc(&self, device: &Device, context: usize, len: usize) -> Answer<u64> {
         if len == 0 {
             return Err(INVALID_VALUE);
         }
@@ -80,15 +94,16 @@ impl Memory {
         let taken = ranges.range(base..base + SPAN / 2).map(|(&start, range)| (start, range.len));
         let start = gap(taken, base, base + SPAN / 2, len as u64, ALIGN).ok_or(OUT_OF_MEMORY)?;
         let at = pages.start();
-        let range =
-            Range { len: len as u64, kind: Kind::Device, at, pages: Some(pages), managed: None };
+        let kind = if context == 0 { Kind::Pool } else { Kind::Device };
+        let (len, pages) = (len as u64, Some(pages));
+        let range = Range { len, kind, context, at, pages, managed: None };
         ranges.insert(start, range);
         Ok(start)
     }
 
     /// Allocates pinned host memory. For a length of 0 there is none and that is no error, as the
     /// CUDA driver has it.
-    pub(crate) fn pin(&self, len: usize) -> Answer<*mut u8> {
+    pub(crate) fn pin(&self, context: usize, len: usize) -> Answer<*mut u8> {
         if len == 0 {
             return Ok(std::ptr::null_mut());
         }
@@ -100,21 +115,21 @@ impl Memory {
         let whole = len.checked_add(off).ok_or(OUT_OF_MEMORY)?;
         let pages = Arc::new(Pages::of_host(whole)?);
         let at = pages.start().wrapping_add(off);
-        let range =
-            Range { len: len as u64, kind: Kind::Pinned, at, pages: Some(pages), managed: None };
+        let (len, kind, pages) = (len as u64, Kind::Pinned, Some(pages));
+        let range = Range { len, kind, context, at, pages, managed: None };
         self.insert(at as u64, range)?;
         Ok(at)
     }
 
     /// Allocates managed memory.
-    pub(crate) fn manage(&self, device: &Device, len: usize) -> Answer<u64> {
+    pub(crate) fn manage(&self, device: &Device, context: usize, len: usize) -> Answer<u64> {
         if len == 0 {
             return Err(INVALID_VALUE);
         }
         let managed = Managed::new(device, len)?;
         let at = managed.start();
-        let (kind, managed) = (Kind::Managed, Some(Arc::new(managed)));
-        self.insert(at as u64, Range { len: len as u64, kind, at, pages: None, managed })?;
+        let (len, kind, managed) = (len as u64, Kind::Managed, Some(Arc::new(managed)));
+        self.insert(at as u64, Range { len, kind, context, at, pages: None, managed })?;
         Ok(at as u64)
     }
 
@@ -143,14 +158,14 @@ impl Memory {
     }
 
     /// Takes host memory of the caller's as pinned.
-    pub(crate) fn register(&self, at: *mut u8, len: usize) -> Answer<()> {
+    pub(crate) fn register(&self, context: usize, at: *mut u8, len: usize) -> Answer<()> {
         let start = at as u64;
         let inside = start < END && start.saturating_add(len as u64) > FIRST;
         if at.is_null() || len == 0 || inside {
             return Err(INVALID_VALUE);
         }
-        let range =
-            Range { len: len as u64, kind: Kind::Registered, at, pages: None, managed: None };
+        let (len, kind) = (len as u64, Kind::Registered);
+        let range = Range { len, kind, context, at, pages: None, managed: None };
         self.insert(start, range).map_err(|_| ALREADY_REGISTERED)
     }
 
@@ -194,7 +209,8 @@ impl Memory {
         let skip = usize::try_from(offset).map_err(|_| INVALID_VALUE)?;
         let at = pages.start().wrapping_add(skip);
         let pages = Some(Arc::clone(pages));
-        self.insert(start, Range { len, kind: Kind::Mapped(false), at, pages, managed: None })
+        let kind = Kind::Mapped(false);
+        self.insert(start, Range { len, kind, context: 0, at, pages, managed: None })
     }
 
     /// Grants or takes access to a whole mapping.
@@ -223,6 +239,20 @@ impl Memory {
     /// Frees what [`Memory::alloc`] or [`Memory::pin`] gave.
     pub(crate) fn free(&self, start: u64, kind: Kind) -> Answer<()> {
         self.remove(start, |found| found == kind)
+    }
+
+    /// Frees all that was made in a context.
+    pub(crate) fn free_all_of(&self, context: usize) {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        ranges.retain(|_, range| range.context != context);
+    }
+
+    /// What is known of an address.
+    pub(crate) fn about(&self, address: u64) -> Option<About> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let (&start, range) = ranges.range(..=address).next_back()?;
+        let Range { len, kind, context, .. } = *range;
+        (address - start < len).then_some(About { start, len, kind, context })
     }
 
     fn insert(&self, start: u64, range: Range) -> Answer<()> {

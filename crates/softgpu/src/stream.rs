@@ -3,17 +3,23 @@
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, UNKNOWN};
+use crate::code::{
+    Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, STREAM_CAPTURE_UNSUPPORTED, UNKNOWN,
+};
 use crate::event::{Event, Failure, tell};
 use crate::machine::{Device, Machine};
 use crate::managed::{Managed, Residence};
+use crate::memory::Kind;
 use crate::module::Launch;
 use crate::place::Place;
 use crate::reach::Reach;
+
+/// How often a word that a stream waits for is looked at.
+const POLL: Duration = Duration::from_micros(10);
 
 /// What a stream does.
 #[derive(Debug)]
@@ -24,12 +30,44 @@ pub(crate) enum Work {
     Migrate { memory: Arc<Managed>, skip: usize, len: usize, to: Residence },
     /// Run a kernel.
     Launch(Launch),
+    /// Set `len` bytes.
+    Set { to: Place, len: usize, value: u8 },
+    /// Write a word.
+    Write { to: Place, value: u32 },
+    /// Hold the stream until a word is as `compare` wants it.
+    Wait { at: Place, compare: Compare },
+    /// Free memory of this kind.
+    Free(u64, Kind),
     /// Call a function of the host's.
     Call(HostCall),
     /// Come to an event's record of this number.
     Record(Arc<Event>, u64),
     /// Fail with this code and touch nothing.
     Fail(Code),
+}
+
+/// What a word is waited for, by the flags of `cuStreamWaitValue32`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Compare {
+    /// At or past the value, going round.
+    AtLeast(u32),
+    /// The value.
+    Equal(u32),
+    /// Any bit of the value set.
+    And(u32),
+    /// Any bit clear that is clear in the value.
+    Nor(u32),
+}
+
+impl Compare {
+    fn holds(self, word: u32) -> bool {
+        match self {
+            Self::AtLeast(value) => word.wrapping_sub(value).cast_signed() >= 0,
+            Self::Equal(value) => word == value,
+            Self::And(value) => word & value != 0,
+            Self::Nor(value) => !(word | value) != 0,
+        }
+    }
 }
 
 /// A function of the host's and what it is given.
@@ -50,6 +88,8 @@ pub(crate) struct Stream(Arc<Shared>);
 struct Shared {
     machine: &'static Machine,
     device: u32,
+    context: usize,
+    captured: AtomicBool,
     delay: Duration,
     queue: Mutex<Queue>,
     /// There is work, or the queue is closed.
@@ -70,10 +110,12 @@ struct Queue {
 
 impl Stream {
     /// Starts the thread of an empty stream.
-    pub(crate) fn new(machine: &'static Machine, device: u32) -> Answer<Self> {
+    pub(crate) fn new(machine: &'static Machine, device: u32, context: usize) -> Answer<Self> {
         let shared = Arc::new(Shared {
             machine,
             device,
+            context,
+            captured: AtomicBool::new(false),
             delay: machine.config.delay,
             queue: Mutex::default(),
             work: Condvar::new(),
@@ -86,13 +128,27 @@ impl Stream {
         Ok(Self(shared))
     }
 
-    /// The device it belongs to.
-    pub(crate) fn device(&self) -> u32 {
-        self.0.device
+    /// The context it belongs to, by handle.
+    pub(crate) fn context(&self) -> usize {
+        self.0.context
+    }
+
+    /// Begins or ends the capture of its work. Nothing can be captured here: work that is put there
+    /// meanwhile is refused.
+    pub(crate) fn capture(&self, on: bool) {
+        self.0.captured.store(on, Ordering::Release);
+    }
+
+    /// Whether its work is captured.
+    pub(crate) fn is_captured(&self) -> bool {
+        self.0.captured.load(Ordering::Acquire)
     }
 
     /// Puts work at the end.
     pub(crate) fn put(&self, work: Work) -> Answer<()> {
+        if self.is_captured() {
+            return Err(STREAM_CAPTURE_UNSUPPORTED);
+        }
         let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
         if queue.closed {
             return Err(INVALID_HANDLE);
@@ -198,6 +254,19 @@ impl Shared {
                 self.dawdle();
                 launch.run(&Reach { machine: self.machine, device: self.device })
             }
+            Work::Set { to, len, value } => {
+                self.dawdle();
+                // SAFETY: as for a copy.
+                unsafe { to.now(len)?.write_bytes(value, len) };
+                Ok(())
+            }
+            Work::Write { to, value } => {
+                self.dawdle();
+                word(&to)?.store(value, Ordering::Release);
+                Ok(())
+            }
+            Work::Wait { at, compare } => self.hold(&at, compare),
+            Work::Free(address, kind) => self.machine.memory.free(address, kind),
             Work::Call(HostCall { function, data }) => {
                 // SAFETY: whoever put it here promised that it may be called once, by the manual.
                 unsafe { function(data) };
@@ -210,6 +279,17 @@ impl Shared {
                 Err(code)
             }
         }
+    }
+
+    /// Waits for the word, as long as the device is not lost.
+    fn hold(&self, at: &Place, compare: Compare) -> Answer<()> {
+        while !compare.holds(word(at)?.load(Ordering::Acquire)) {
+            if self.device().is_some_and(Device::is_lost) {
+                break;
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
     }
 
     fn dawdle(&self) {
@@ -230,4 +310,13 @@ impl Shared {
             device.lose(code);
         }
     }
+}
+
+/// The word at a place, which was looked up with four bytes and is aligned.
+fn word(place: &Place) -> Answer<&AtomicU32> {
+    let at = place.now(4)?.cast::<u32>();
+    // SAFETY: four bytes that were looked up, aligned by the check of the call that put the work
+    // here; what is ours lives in the share that the place holds, the rest is memory that the
+    // caller of the driver must keep. Both sides use it atomically, by the manual.
+    Ok(unsafe { AtomicU32::from_ptr(at) })
 }

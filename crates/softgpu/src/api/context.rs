@@ -1,8 +1,10 @@
-//! Primary contexts and each thread's current one.
+//! Primary contexts, those that programs create, and each thread's current one.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 use crate::call::{call, put};
+use crate::code::{Answer, INVALID_VALUE};
+use crate::machine::Machine;
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuDevicePrimaryCtxRetain(
@@ -45,14 +47,98 @@ pub(crate) unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut *mut c_void) ->
     })
 }
 
+/// Null where none is current, as the driver has it.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuCtxGetCurrent(context: *mut *mut c_void) -> c_int {
+    call("cuCtxGetCurrent", |machine| {
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(context, machine.here().unwrap_or(std::ptr::null_mut())) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuCtxGetDevice(device: *mut c_int) -> c_int {
+    call("cuCtxGetDevice", |machine| {
+        let index = machine.bound()?.index.cast_signed();
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(device, index) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuDevicePrimaryCtxGetState(
+    device: c_int,
+    flags: *mut c_uint,
+    active: *mut c_int,
+) -> c_int {
+    call("cuDevicePrimaryCtxGetState", |machine| {
+        let device = machine.device(device)?;
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(flags, 0)? };
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(active, c_int::from(device.is_active())) }
+    })
+}
+
+/// Takes memory and streams of the primary context away; those who retained it still may use it.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuDevicePrimaryCtxReset_v2(device: c_int) -> c_int {
+    call("cuDevicePrimaryCtxReset_v2", |machine| {
+        let device = machine.device(device)?;
+        machine.clear(device.context().addr());
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuCtxCreate_v2(
+    context: *mut *mut c_void,
+    _flags: c_uint,
+    device: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    call("cuCtxCreate_v2", |machine| unsafe { create(machine, context, device) })
+}
+
+/// The form of CUDA 12.5, whose parameters are for other kinds of contexts than these.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuCtxCreate_v4(
+    context: *mut *mut c_void,
+    _params: *mut c_void,
+    _flags: c_uint,
+    device: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    call("cuCtxCreate_v4", |machine| unsafe { create(machine, context, device) })
+}
+
+/// Makes a context and stores its handle.
+///
+/// # Safety
+///
+/// `context` must be null or valid for the write of a pointer.
+unsafe fn create(machine: &Machine, context: *mut *mut c_void, device: c_int) -> Answer<()> {
+    let device = machine.device(device)?;
+    device.usable()?;
+    if context.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { put(context, machine.create(device)) }
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuCtxDestroy_v2(context: *mut c_void) -> c_int {
+    call("cuCtxDestroy_v2", |machine| machine.destroy(context))
+}
+
 /// Tells of the failure by which the device was lost, if it was. A failure that passes belongs to
 /// whoever waits for its stream.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuCtxSynchronize() -> c_int {
     call("cuCtxSynchronize", |machine| {
         let device = machine.bound()?;
-        let streams = machine.streams.all();
-        streams.iter().filter(|stream| stream.device() == device.index).for_each(|s| s.wait());
+        machine.streams_here().iter().for_each(|stream| stream.wait());
         device.usable()
     })
 }

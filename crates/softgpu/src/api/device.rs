@@ -86,6 +86,7 @@ pub(crate) unsafe extern "C" fn cuDeviceGetAttribute(
     call("cuDeviceGetAttribute", |machine| {
         let index = machine.device(device)?.index.cast_signed();
         let managed = c_int::from(machine.config.managed);
+        let words = c_int::from(machine.config.stream_words);
         let answer = match attribute {
             16 => 1,         // MULTIPROCESSOR_COUNT: one thread runs a kernel
             33 => index + 1, // PCI_BUS_ID
@@ -96,8 +97,13 @@ pub(crate) unsafe extern "C" fn cuDeviceGetAttribute(
             76 => 0,         // COMPUTE_CAPABILITY_MINOR
             83 => 1,         // MANAGED_MEMORY
             89 => managed,   // CONCURRENT_MANAGED_ACCESS
+            91 => 1,         // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
+            92 => words,     // CAN_USE_STREAM_MEM_OPS_V1
             102 => 1,        // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
             110 | 116 => 0,  // GPU_DIRECT_RDMA_*: no other device reaches this memory
+            115 => 1,        // MEMORY_POOLS_SUPPORTED
+            122 => 0,        // CAN_USE_64_BIT_STREAM_MEM_OPS: words of 32 bits only
+            123 => words,    // CAN_USE_STREAM_WAIT_VALUE_NOR
             _ => return Err(INVALID_VALUE),
         };
         // SAFETY: the caller's pointer, by the manual.

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use super::vmm::Location;
 use crate::call::{call, later, put};
-use crate::code::{Answer, Code, INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
+use crate::code::{Answer, Code, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::machine::Machine;
 use crate::managed::Residence;
 use crate::stream::Work;
@@ -23,11 +23,11 @@ pub(crate) unsafe extern "C" fn cuMemAllocManaged(
     flags: c_uint,
 ) -> c_int {
     call("cuMemAllocManaged", |machine| {
-        let device = machine.current()?;
+        let (device, context) = machine.place()?;
         if address.is_null() || flags != ATTACH_GLOBAL {
             return Err(INVALID_VALUE);
         }
-        let start = machine.memory.manage(device, len)?;
+        let start = machine.memory.manage(device, context, len)?;
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(address, start) }
     })
@@ -50,17 +50,14 @@ fn location(machine: &Machine, location: Location) -> Answer<Residence> {
 
 /// Puts the move of the pages into the stream.
 fn prefetch(
-    machine: &Machine,
+    machine: &'static Machine,
     fault: Option<Code>,
     (address, len): (u64, usize),
     to: Residence,
     stream: *mut c_void,
 ) -> Answer<()> {
-    let device = machine.current()?;
-    let stream = machine.streams.get(stream)?;
-    if stream.device() != device.index {
-        return Err(INVALID_HANDLE);
-    }
+    machine.current()?;
+    let stream = machine.stream(stream)?;
     if !machine.config.managed {
         return Err(INVALID_DEVICE);
     }

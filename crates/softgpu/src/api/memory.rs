@@ -27,7 +27,8 @@ pub(crate) unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, len: usize) -> 
         if address.is_null() {
             return Err(INVALID_VALUE);
         }
-        let start = machine.memory.alloc(machine.current()?, len)?;
+        let (device, context) = machine.place()?;
+        let start = machine.memory.alloc(device, context, len)?;
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(address, start) }
     })
@@ -36,8 +37,9 @@ pub(crate) unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, len: usize) -> 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemFree_v2(address: u64) -> c_int {
     call("cuMemFree_v2", |machine| {
-        let freed = machine.memory.free(address, Kind::Device);
-        freed.or_else(|_| machine.memory.free(address, Kind::Managed))
+        let kinds = [Kind::Device, Kind::Managed, Kind::Pool];
+        let freed = kinds.into_iter().any(|kind| machine.memory.free(address, kind).is_ok());
+        if freed { Ok(()) } else { Err(INVALID_VALUE) }
     })
 }
 
@@ -48,11 +50,11 @@ pub(crate) unsafe extern "C" fn cuMemHostAlloc(
     _flags: c_uint,
 ) -> c_int {
     call("cuMemHostAlloc", |machine| {
-        machine.current()?;
+        let (_, context) = machine.place()?;
         if start.is_null() {
             return Err(INVALID_VALUE);
         }
-        let pinned = machine.memory.pin(len)?;
+        let pinned = machine.memory.pin(context, len)?;
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(start, pinned.cast()) }
     })
@@ -70,8 +72,8 @@ pub(crate) extern "C" fn cuMemHostRegister_v2(
     _flags: c_uint,
 ) -> c_int {
     call("cuMemHostRegister_v2", |machine| {
-        machine.current()?;
-        machine.memory.register(start.cast(), len)
+        let (_, context) = machine.place()?;
+        machine.memory.register(context, start.cast(), len)
     })
 }
 
@@ -80,24 +82,40 @@ pub(crate) extern "C" fn cuMemHostUnregister(start: *mut c_void) -> c_int {
     call("cuMemHostUnregister", |machine| machine.memory.unregister(start.cast()))
 }
 
+/// Memory that is page-locked has the same address on the device.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemHostGetDevicePointer_v2(
+    seen: *mut u64,
+    start: *mut c_void,
+    flags: c_uint,
+) -> c_int {
+    call("cuMemHostGetDevicePointer_v2", |machine| {
+        machine.current()?;
+        let address = start as u64;
+        let about = machine.memory.about(address).ok_or(INVALID_VALUE)?;
+        if flags != 0 || !matches!(about.kind, Kind::Pinned | Kind::Registered) {
+            return Err(INVALID_VALUE);
+        }
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(seen, address) }
+    })
+}
+
 /// Which lookup an end of a copy goes through.
-type Lookup = fn(&crate::memory::Memory, u64, u64) -> Answer<Place>;
+pub(super) type Lookup = fn(&crate::memory::Memory, u64, u64) -> Answer<Place>;
 
 /// Looks both ends up, now, and puts the copy into the stream, to be done later. `call` is the
 /// exported function's name.
-fn copy(
-    machine: &Machine,
+pub(super) fn copy(
+    machine: &'static Machine,
     (call, fault): (&str, Option<Code>),
     stream: *mut c_void,
     (dst, to): (u64, Lookup),
     (src, from): (u64, Lookup),
     len: usize,
 ) -> Answer<()> {
-    let device = machine.current()?;
-    let stream = machine.streams.get(stream)?;
-    if stream.device() != device.index {
-        return Err(crate::code::INVALID_HANDLE);
-    }
+    machine.current()?;
+    let stream = machine.stream(stream)?;
     if len == 0 {
         return Ok(());
     }

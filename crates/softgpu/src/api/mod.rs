@@ -10,5 +10,8 @@ mod managed;
 mod memory;
 mod module;
 mod peer;
+mod pointer;
+mod simple;
 mod stream;
+mod stream_memory;
 mod vmm;

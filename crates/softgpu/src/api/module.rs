@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use crate::call::{call, later, put};
-use crate::code::{INVALID_HANDLE, INVALID_PTX, INVALID_VALUE, NOT_FOUND};
+use crate::code::{INVALID_PTX, INVALID_VALUE, NOT_FOUND};
 use crate::module::{Launch, Module};
 use crate::stream::Work;
 
@@ -67,16 +67,13 @@ pub(crate) unsafe extern "C" fn cuLaunchKernel(
     extra: *mut *mut c_void,
 ) -> c_int {
     later("cuLaunchKernel", |machine, fault| {
-        let device = machine.current()?;
+        machine.current()?;
         let sizes = [grid_x, grid_y, grid_z, block_x, block_y, block_z];
         if sizes.contains(&0) || block_x > 1024 || !extra.is_null() {
             return Err(INVALID_VALUE);
         }
         let function = machine.functions.get(function)?;
-        let stream = machine.streams.get(stream)?;
-        if stream.device() != device.index {
-            return Err(INVALID_HANDLE);
-        }
+        let stream = machine.stream(stream)?;
         // SAFETY: the pointers to the kernel's arguments, by the manual.
         let launch = unsafe { Launch::new(function.0, params)? };
         stream.put(fault.map_or(Work::Launch(launch), Work::Fail))

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::call::{call, later, put};
-use crate::code::{INVALID_HANDLE, INVALID_VALUE};
+use crate::code::INVALID_VALUE;
 use crate::memory;
 use crate::stream::Work;
 
@@ -41,11 +41,8 @@ pub(crate) extern "C" fn cuMemcpyPeerAsync(
 ) -> c_int {
     let call = "cuMemcpyPeerAsync";
     later(call, |machine, fault| {
-        let device = machine.current()?;
-        let stream = machine.streams.get(stream)?;
-        if stream.device() != device.index {
-            return Err(INVALID_HANDLE);
-        }
+        machine.current()?;
+        let stream = machine.stream(stream)?;
         let (to, from) = (machine.owner(dst_context)?.index, machine.owner(src_context)?.index);
         if memory::owner(dst) != Some(to) || memory::owner(src) != Some(from) {
             return Err(INVALID_VALUE);

@@ -1,23 +1,33 @@
-//! Streams and events. There is no default stream: the null handle is refused.
+//! Streams and events.
 
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::call::{call, put};
-use crate::code::{INVALID_HANDLE, INVALID_VALUE};
+use crate::code::INVALID_VALUE;
 use crate::event::Event;
-use crate::stream::{HostCall, Stream, Work};
+use crate::stream::{Stream, Work};
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags: c_uint) -> c_int {
     call("cuStreamCreate", |machine| {
-        let device = machine.current()?;
+        let (device, context) = machine.place()?;
         if stream.is_null() {
             return Err(INVALID_VALUE);
         }
-        let made = machine.streams.add(Stream::new(machine, device.index)?);
+        let made = machine.streams.add(Stream::new(machine, device.index, context)?);
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(stream, made) }
     })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuStreamCreateWithPriority(
+    stream: *mut *mut c_void,
+    flags: c_uint,
+    _priority: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    unsafe { cuStreamCreate(stream, flags) }
 }
 
 #[unsafe(no_mangle)]
@@ -29,7 +39,7 @@ pub(crate) extern "C" fn cuStreamDestroy_v2(stream: *mut c_void) -> c_int {
 pub(crate) extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> c_int {
     call("cuStreamSynchronize", |machine| {
         let device = machine.bound()?;
-        let told = machine.streams.get(stream)?.sync();
+        let told = machine.stream(stream)?.sync();
         // Work of another stream may have lost the device meanwhile.
         device.usable().and(told)
     })
@@ -39,26 +49,7 @@ pub(crate) extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> c_int {
 pub(crate) extern "C" fn cuStreamQuery(stream: *mut c_void) -> c_int {
     call("cuStreamQuery", |machine| {
         machine.current()?;
-        machine.streams.get(stream)?.query()
-    })
-}
-
-/// Other than the driver, this one lets the function make calls of the driver's, with a context
-/// that it makes current itself: gpuio's stand-in for cuFile does its copies there.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
-    stream: *mut c_void,
-    function: Option<unsafe extern "C" fn(*mut c_void)>,
-    data: *mut c_void,
-) -> c_int {
-    call("cuLaunchHostFunc", |machine| {
-        let device = machine.current()?;
-        let stream = machine.streams.get(stream)?;
-        if stream.device() != device.index {
-            return Err(INVALID_HANDLE);
-        }
-        let function = function.ok_or(INVALID_VALUE)?;
-        stream.put(Work::Call(HostCall { function, data }))
+        machine.stream(stream)?.query()
     })
 }
 
@@ -83,12 +74,9 @@ pub(crate) extern "C" fn cuEventDestroy_v2(event: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuEventRecord(event: *mut c_void, stream: *mut c_void) -> c_int {
     call("cuEventRecord", |machine| {
-        let device = machine.current()?;
+        machine.current()?;
         let event = machine.events.get(event)?;
-        let stream = machine.streams.get(stream)?;
-        if stream.device() != device.index {
-            return Err(INVALID_HANDLE);
-        }
+        let stream = machine.stream(stream)?;
         let number = event.record();
         stream.put(Work::Record(event, number))
     })

@@ -1,0 +1,158 @@
+//! What an address that somebody else allocated is.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use crate::context::{Context, RawContext};
+use crate::driver::Driver;
+use crate::error::GpuError;
+use crate::table;
+
+/// Who holds the memory behind an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The driver does not know the address: plain memory of the host, freed memory, or nothing.
+    Host,
+    /// Host memory that is page-locked, from the driver or registered with it.
+    Pinned,
+    /// Memory of a device: of a context, of a pool, or mapped by the virtual memory calls.
+    Device,
+    /// Managed memory, whose pages are on the host or on a device.
+    Managed,
+}
+
+/// What the driver says of an address. It holds for the moment of the question: whoever owns the
+/// memory may free it at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pointer {
+    /// Who holds the memory.
+    pub owner: Owner,
+    /// The device that it lies on, or on whose behalf it was page-locked or made; `None` for
+    /// [`Owner::Host`].
+    pub device: Option<u32>,
+    /// The context that it was allocated or registered in. `None` for plain memory of the host, and
+    /// for memory that belongs to a device and no context: pools (`cuMemAllocAsync`) and mappings
+    /// (`cuMemMap`).
+    pub context: Option<RawContext>,
+    /// Where the allocation begins, and its length in bytes, where the driver tells.
+    pub range: Option<(u64, u64)>,
+    /// False for addresses that were reserved and have no memory behind them.
+    pub mapped: bool,
+}
+
+impl Pointer {
+    /// True if a kernel launched in `context` can use the memory without more ado: memory of the
+    /// same context; of a pool or a mapping of the same device; page-locked and managed memory.
+    ///
+    /// A mapping (`cuMemMap`) is taken as accessible on its own device, which its owner decides by
+    /// `cuMemSetAccess`.
+    #[must_use]
+    pub fn is_reached_by(&self, context: &Context) -> bool {
+        match self.owner {
+            Owner::Host => false,
+            Owner::Pinned | Owner::Managed => true,
+            Owner::Device => {
+                let same_device = self.device == Some(context.device());
+                let same_context = self.context.is_none_or(|raw| raw == context.raw());
+                self.mapped && same_device && same_context
+            }
+        }
+    }
+
+    /// How many bytes there are from `address` to the end of the allocation, where that is known.
+    #[must_use]
+    pub fn left_from(&self, address: u64) -> Option<u64> {
+        let (start, len) = self.range?;
+        start.checked_add(len)?.checked_sub(address)
+    }
+}
+
+/// What is asked, in the order of the answers.
+const ASKED: [c_int; 7] = [
+    table::POINTER_MEMORY_TYPE,
+    table::POINTER_CONTEXT,
+    table::POINTER_IS_MANAGED,
+    table::POINTER_DEVICE_ORDINAL,
+    table::POINTER_RANGE_START,
+    table::POINTER_RANGE_SIZE,
+    table::POINTER_MAPPED,
+];
+
+impl Driver {
+    /// What the memory at `address` is: one call of the driver (`cuPointerGetAttributes`, CUDA
+    /// driver API manual, "Unified Addressing"), which takes well under a microsecond, needs no
+    /// current context, makes none and touches no memory. Any number may be asked for.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal: it is being taken down at the process's end, or this is a child of the
+    /// process that initialised it.
+    pub fn pointer(&self, address: u64) -> Result<Pointer, GpuError> {
+        let mut asked = ASKED;
+        // An attribute's value has 1, 4 or 8 bytes; of the shorter ones the rest stays 0, and is
+        // the upper part on little-endian machines, which are all that CUDA runs on.
+        let mut answers = [0_u64; ASKED.len()];
+        let start = answers.as_mut_ptr();
+        let mut places: [*mut c_void; ASKED.len()] =
+            std::array::from_fn(|at| start.wrapping_add(at).cast());
+        // ASKED has seven entries.
+        let count = c_uint::try_from(ASKED.len()).unwrap_or(0);
+        let call = self.table().cuPointerGetAttributes;
+        // SAFETY: `asked` and `places` have `count` entries, and each place has room for the
+        // longest attribute.
+        let code = unsafe { call(count, asked.as_mut_ptr(), places.as_mut_ptr(), address) };
+        self.table()
+            .check("cuPointerGetAttributes", code)
+            .map_err(|e| e.with(format!("of the address {address:#x}")))?;
+        Ok(understood(answers))
+    }
+}
+
+/// The answers in our words.
+fn understood(answers: [u64; ASKED.len()]) -> Pointer {
+    let [kind, context, managed, ordinal, start, len, mapped] = answers;
+    let owner = match kind {
+        _ if managed & 0xff != 0 => Owner::Managed,
+        table::MEMORY_TYPE_HOST => Owner::Pinned,
+        table::MEMORY_TYPE_DEVICE => Owner::Device,
+        _ => Owner::Host,
+    };
+    if owner == Owner::Host {
+        return Pointer { owner, device: None, context: None, range: None, mapped: false };
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "an int in the low half of the word")]
+    let ordinal = (ordinal as u32).cast_signed();
+    let context = usize::try_from(context).ok().filter(|&handle| handle != 0).map(RawContext);
+    Pointer {
+        owner,
+        device: u32::try_from(ordinal).ok(),
+        context,
+        range: (len != 0).then_some((start, len)),
+        mapped: mapped & 0xff != 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_does_not_know_is_of_the_host() {
+        // What drivers answer for the device: -2, or nothing at all.
+        for ordinal in [0xffff_fffe, 0] {
+            let told = understood([0, 0, 0, ordinal, 0, 0, 0]);
+            assert_eq!((told.owner, told.device, told.context), (Owner::Host, None, None));
+            assert_eq!(told.left_from(7), None);
+        }
+    }
+
+    #[test]
+    fn managed_memory_is_that_whatever_its_type() {
+        for kind in [1, 2] {
+            let told = understood([kind, 0x40, 1, 3, 4096, 64, 1]);
+            assert_eq!((told.owner, told.device), (Owner::Managed, Some(3)));
+            assert_eq!(told.context, Some(RawContext(0x40)));
+            assert_eq!(told.left_from(4100), Some(60));
+            assert_eq!(told.left_from(4161), None);
+        }
+    }
+}

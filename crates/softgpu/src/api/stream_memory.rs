@@ -1,0 +1,176 @@
+//! Words of memory that streams wait for and write, host functions, and what a stream is.
+//!
+//! Words are also taken in managed memory of the host, which hardware refuses.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use crate::call::{call, later, put};
+use crate::code::{Answer, Code, INVALID_VALUE, NOT_SUPPORTED};
+use crate::machine::Machine;
+use crate::place::Place;
+use crate::stream::{Compare, HostCall, Work};
+
+/// `CU_STREAM_WAIT_VALUE_FLUSH`: without effect here, where nothing is left to flush.
+const FLUSH: c_uint = 1 << 30;
+
+/// Other than the driver, this one lets the function make calls of the driver's, with a context
+/// that it makes current itself: gpuio's stand-in for cuFile does its copies there.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
+    stream: *mut c_void,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+) -> c_int {
+    call("cuLaunchHostFunc", |machine| {
+        machine.current()?;
+        let stream = machine.stream(stream)?;
+        let function = function.ok_or(INVALID_VALUE)?;
+        stream.put(Work::Call(HostCall { function, data }))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuStreamGetCtx(
+    stream: *mut c_void,
+    context: *mut *mut c_void,
+) -> c_int {
+    call("cuStreamGetCtx", |machine| {
+        // A stream that was made is known from every context, and from none.
+        let found = match machine.streams.get(stream) {
+            Ok(stream) => stream,
+            Err(_) => machine.stream(stream)?,
+        };
+        let handle = std::ptr::without_provenance_mut(found.context());
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(context, handle) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuStreamIsCapturing(
+    stream: *mut c_void,
+    status: *mut c_int,
+) -> c_int {
+    call("cuStreamIsCapturing", |machine| {
+        let captured = machine.stream(stream)?.is_captured();
+        // SAFETY: the caller's pointer, by the manual. 0 is none, 1 is active.
+        unsafe { put(status, c_int::from(captured)) }
+    })
+}
+
+/// Nothing can be captured here, but a stream can be in that state: work is then refused.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamBeginCapture_v2(stream: *mut c_void, _mode: c_int) -> c_int {
+    call("cuStreamBeginCapture_v2", |machine| {
+        machine.stream(stream)?.capture(true);
+        Ok(())
+    })
+}
+
+/// The graph of nothing: null.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuStreamEndCapture(
+    stream: *mut c_void,
+    graph: *mut *mut c_void,
+) -> c_int {
+    call("cuStreamEndCapture", |machine| {
+        machine.stream(stream)?.capture(false);
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(graph, std::ptr::null_mut()) }
+    })
+}
+
+/// The word at an address.
+fn word(machine: &Machine, address: u64) -> Answer<Place> {
+    if !address.is_multiple_of(4) {
+        return Err(INVALID_VALUE);
+    }
+    machine.memory.on_device(address, 4)
+}
+
+fn wait(
+    machine: &'static Machine,
+    fault: Option<Code>,
+    stream: *mut c_void,
+    (address, value): (u64, u32),
+    flags: c_uint,
+) -> Answer<()> {
+    machine.current()?;
+    let stream = machine.stream(stream)?;
+    if !machine.config.stream_words {
+        return Err(NOT_SUPPORTED);
+    }
+    let compare = match flags & !FLUSH {
+        0 => Compare::AtLeast(value),
+        1 => Compare::Equal(value),
+        2 => Compare::And(value),
+        3 => Compare::Nor(value),
+        _ => return Err(INVALID_VALUE),
+    };
+    let work = Work::Wait { at: word(machine, address)?, compare };
+    stream.put(fault.map_or(work, Work::Fail))
+}
+
+fn write(
+    machine: &'static Machine,
+    fault: Option<Code>,
+    stream: *mut c_void,
+    (address, value): (u64, u32),
+    flags: c_uint,
+) -> Answer<()> {
+    machine.current()?;
+    let stream = machine.stream(stream)?;
+    if !machine.config.stream_words {
+        return Err(NOT_SUPPORTED);
+    }
+    // 1 leaves the barrier before the write out, which this one never does.
+    if flags > 1 {
+        return Err(INVALID_VALUE);
+    }
+    let work = Work::Write { to: word(machine, address)?, value };
+    stream.put(fault.map_or(work, Work::Fail))
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamWaitValue32_v2(
+    stream: *mut c_void,
+    address: u64,
+    value: u32,
+    flags: c_uint,
+) -> c_int {
+    let call = "cuStreamWaitValue32_v2";
+    later(call, |machine, fault| wait(machine, fault, stream, (address, value), flags))
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamWaitValue32(
+    stream: *mut c_void,
+    address: u64,
+    value: u32,
+    flags: c_uint,
+) -> c_int {
+    let call = "cuStreamWaitValue32";
+    later(call, |machine, fault| wait(machine, fault, stream, (address, value), flags))
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamWriteValue32_v2(
+    stream: *mut c_void,
+    address: u64,
+    value: u32,
+    flags: c_uint,
+) -> c_int {
+    let call = "cuStreamWriteValue32_v2";
+    later(call, |machine, fault| write(machine, fault, stream, (address, value), flags))
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamWriteValue32(
+    stream: *mut c_void,
+    address: u64,
+    value: u32,
+    flags: c_uint,
+) -> c_int {
+    let call = "cuStreamWriteValue32";
+    later(call, |machine, fault| write(machine, fault, stream, (address, value), flags))
+}
