@@ -255,7 +255,8 @@ typedef struct cufileRDMAInfo {
 typedef struct CUfileFSOps {
   const char *(*fs_type)(const void *handle);
   int (*getRDMADeviceList)(const void *handle, struct sockaddr **addresses);
-  int (*getRDMADevicePriority)(const void *handle, char *, size_t, int64_t, const struct sockaddr *);
+  int (*getRDMADevicePriority)(const void *handle, char *, size_t, int64_t,
+                               const struct sockaddr *);
   ssize_t (*read)(const void *handle, char *, size_t, int64_t, const cufileRDMAInfo_t *);
   ssize_t (*write)(const void *handle, const char *, size_t, int64_t, const cufileRDMAInfo_t *);
 } CUfileFSOps_t;

@@ -36,7 +36,8 @@ static void needs_all(ssize_t moved, size_t bytes, const char *what) {
   if (moved == -1) {
     perror(what);
   } else if (moved < 0) {
-    fprintf(stderr, "%s: %ld, %s\n", what, (long)-moved, cufileop_status_error((CUfileOpError)-moved));
+    fprintf(stderr, "%s: %ld, %s\n", what, (long)-moved,
+            cufileop_status_error((CUfileOpError)-moved));
   } else {
     fprintf(stderr, "%s: %zd of %zu bytes\n", what, moved, bytes);
   }
