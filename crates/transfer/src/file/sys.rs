@@ -1,0 +1,142 @@
+//! The system calls of the data path.
+
+use std::os::fd::RawFd;
+
+use crate::fault::Failed;
+
+/// `preadv2(2)`: answer at once with what is in the page cache (Linux 4.14).
+const NOWAIT: libc::c_int = libc::RWF_NOWAIT;
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+fn offset_of(call: &'static str, offset: u64, len: usize) -> Result<libc::off_t, Failed> {
+    let end = offset.checked_add(len as u64).and_then(|end| i64::try_from(end).ok());
+    match (end, i64::try_from(offset)) {
+        (Some(_), Ok(offset)) => Ok(offset),
+        _ => Err(Failed { call, errno: libc::EINVAL, offset, len: len as u64 }),
+    }
+}
+
+/// One `pread(2)`, done again when a signal interrupts it before the first byte.
+///
+/// # Safety
+///
+/// `at` is valid for writes of `len` bytes.
+pub(super) unsafe fn pread(
+    fd: RawFd,
+    at: *mut u8,
+    len: usize,
+    offset: u64,
+) -> Result<usize, Failed> {
+    let from = offset_of("pread", offset, len)?;
+    loop {
+        // SAFETY: the caller's promise.
+        let got = unsafe { libc::pread(fd, at.cast(), len, from) };
+        match usize::try_from(got) {
+            Ok(got) => return Ok(got),
+            Err(_) => match errno() {
+                libc::EINTR => {}
+                errno => return Err(Failed { call: "pread", errno, offset, len: len as u64 }),
+            },
+        }
+    }
+}
+
+/// What the page cache gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cached {
+    /// So many bytes, from the start on; 0 at the end of the file.
+    Bytes(usize),
+    /// The first byte is not there.
+    Nothing,
+    /// The file system, or the kernel, has no such question.
+    Unsupported,
+}
+
+/// What of the range the page cache holds, copied without waiting for the device.
+///
+/// # Safety
+///
+/// As [`pread`].
+pub(super) unsafe fn pread_cached(
+    fd: RawFd,
+    at: *mut u8,
+    len: usize,
+    offset: u64,
+) -> Result<Cached, Failed> {
+    let from = offset_of("preadv2", offset, len)?;
+    let into = libc::iovec { iov_base: at.cast(), iov_len: len };
+    loop {
+        // SAFETY: one vector, whose memory is valid by the caller's promise.
+        let got = unsafe { libc::preadv2(fd, &raw const into, 1, from, NOWAIT) };
+        if let Ok(got) = usize::try_from(got) {
+            return Ok(Cached::Bytes(got));
+        }
+        match errno() {
+            libc::EINTR => {}
+            libc::EAGAIN => return Ok(Cached::Nothing),
+            libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL => return Ok(Cached::Unsupported),
+            errno => return Err(Failed { call: "preadv2", errno, offset, len: len as u64 }),
+        }
+    }
+}
+
+/// One `pwrite(2)`, done again when a signal interrupts it before the first byte.
+///
+/// # Safety
+///
+/// `at` is valid for reads of `len` bytes.
+pub(super) unsafe fn pwrite(
+    fd: RawFd,
+    at: *const u8,
+    len: usize,
+    offset: u64,
+) -> Result<usize, Failed> {
+    let from = offset_of("pwrite", offset, len)?;
+    loop {
+        // SAFETY: the caller's promise.
+        let put = unsafe { libc::pwrite(fd, at.cast(), len, from) };
+        match usize::try_from(put) {
+            Ok(put) => return Ok(put),
+            Err(_) => match errno() {
+                libc::EINTR => {}
+                errno => return Err(Failed { call: "pwrite", errno, offset, len: len as u64 }),
+            },
+        }
+    }
+}
+
+/// `struct cachestat_range` of Linux 6.5.
+#[repr(C)]
+struct Range {
+    offset: u64,
+    length: u64,
+}
+
+/// `struct cachestat` of Linux 6.5; every field counts pages.
+#[repr(C)]
+#[derive(Default)]
+struct Counts {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// The number of `cachestat(2)`, the same on every architecture.
+const CACHESTAT: libc::c_long = 451;
+
+/// Pages of the range in the page cache, without touching it; `None` before Linux 6.5, and where
+/// the caller may not know.
+pub(super) fn cached_pages(fd: RawFd, offset: u64, length: u64) -> Option<u64> {
+    let range = Range { offset, length };
+    let mut found = Counts::default();
+    let (from, to) = (std::ptr::from_ref(&range), std::ptr::from_mut(&mut found));
+    // SAFETY: the call reads one cachestat_range and writes one cachestat, which both have the
+    // kernel's layout and outlive it.
+    let code = unsafe { libc::syscall(CACHESTAT, fd, from, to, 0_u32) };
+    (code == 0).then_some(found.cached)
+}

@@ -1,0 +1,158 @@
+//! The driver, and what we keep on each of its devices. Nothing of it is ever given back.
+
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+
+use gpuio_gpu::{Context, Driver, GpuError, Which};
+
+use crate::lane::{Lane, SLOTS};
+use crate::settings::Settings;
+
+/// The driver, from the first time that it is asked for.
+#[derive(Debug)]
+pub(crate) struct Gpus {
+    which: Which,
+    slot_len: usize,
+    lanes_most: usize,
+    driver: OnceLock<Option<Loaded>>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    driver: Driver,
+    devices: Vec<OnceLock<&'static Device>>,
+    making: Mutex<()>,
+}
+
+/// A device's primary context and its lanes.
+#[derive(Debug)]
+pub(crate) struct Device {
+    context: Context,
+    slot_len: usize,
+    lanes_most: usize,
+    lanes: Mutex<Lanes>,
+    given: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Lanes {
+    /// The one given back last is taken first: its memory is most likely in a cache.
+    free: Vec<&'static mut Lane>,
+    made: usize,
+    waiting: usize,
+}
+
+impl Gpus {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let slot_len = settings.chunk();
+        let lane = (slot_len * SLOTS) as u64;
+        let lanes = (settings.ring_bytes_most / lane).max(1);
+        Self {
+            which: settings.driver.clone(),
+            slot_len,
+            lanes_most: usize::try_from(lanes).unwrap_or(usize::MAX),
+            driver: OnceLock::new(),
+        }
+    }
+
+    fn loaded(&self) -> Option<&Loaded> {
+        let made = self.driver.get_or_init(|| {
+            let driver = Driver::load(&self.which).ok()?;
+            let devices = (0..driver.device_count()).map(|_| OnceLock::new()).collect();
+            Some(Loaded { driver, devices, making: Mutex::new(()) })
+        });
+        made.as_ref()
+    }
+
+    /// The driver, where there is one: without it there is no memory of a GPU.
+    pub(crate) fn driver(&self) -> Option<&Driver> {
+        self.loaded().map(|loaded| &loaded.driver)
+    }
+
+    /// What we keep on the device of this index, made when it is first asked for.
+    pub(crate) fn device(&self, index: u32) -> Result<&'static Device, GpuError> {
+        let Some(loaded) = self.loaded() else {
+            unreachable!("a place on a GPU comes from a driver")
+        };
+        let Some(known) = loaded.devices.get(index as usize) else {
+            // The driver tells of it in its own words.
+            return Context::new(&loaded.driver, index).map(|context| self.keep(context));
+        };
+        if let Some(device) = known.get() {
+            return Ok(device);
+        }
+        let _one = loaded.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = known.get() {
+            return Ok(device);
+        }
+        let device = self.keep(Context::new(&loaded.driver, index)?);
+        Ok(known.get_or_init(|| device))
+    }
+
+    fn keep(&self, context: Context) -> &'static Device {
+        Box::leak(Box::new(Device {
+            context,
+            slot_len: self.slot_len,
+            lanes_most: self.lanes_most,
+            lanes: Mutex::default(),
+            given: Condvar::new(),
+        }))
+    }
+}
+
+impl Device {
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Takes a lane, making one where there is none and memory may still be had, waiting for one
+    /// otherwise. Whoever holds one gives it back without waiting for another, so there is always
+    /// one to come.
+    pub(crate) fn lane(&self) -> Result<&'static mut Lane, GpuError> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(lane) = lanes.free.pop() {
+                return Ok(lane);
+            }
+            if lanes.made < self.lanes_most {
+                lanes.made += 1;
+                drop(lanes);
+                let made = Lane::new(&self.context, self.slot_len);
+                lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+                match made {
+                    Ok(lane) => return Ok(Box::leak(Box::new(lane))),
+                    // No more memory to lock: what there is has to do.
+                    Err(_) if lanes.made > 1 => lanes.made -= 1,
+                    Err(error) => {
+                        lanes.made -= 1;
+                        return Err(error);
+                    }
+                }
+                if !lanes.free.is_empty() {
+                    continue;
+                }
+            }
+            lanes.waiting += 1;
+            lanes = self.given.wait(lanes).unwrap_or_else(PoisonError::into_inner);
+            lanes.waiting -= 1;
+        }
+    }
+
+    /// Gives a lane back, none of whose copies is under way.
+    pub(crate) fn give(&self, lane: &'static mut Lane) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.free.push(lane);
+        if lanes.waiting > 0 {
+            self.given.notify_one();
+        }
+    }
+
+    /// Gives up a lane whose copies may be under way for ever: its memory is never used again.
+    pub(crate) fn lose(&self, lane: &'static mut Lane) {
+        let _ = lane;
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.made -= 1;
+        if lanes.waiting > 0 {
+            self.given.notify_one();
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! One call, cut into pieces that any number of threads work on.
+
+mod work;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use gpuio_io::engine::Op;
+
+use crate::fault::Fault;
+use crate::file::File;
+use crate::moved::{Moved, Route};
+use crate::place::Place;
+
+/// A call is large from here on, bytes: what it does not find in the page cache it reads past it.
+const LARGE: u64 = 256 << 10;
+
+/// What a caller asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) op: Op,
+    pub(crate) file: File,
+    pub(crate) place: Place,
+    pub(crate) address: u64,
+    pub(crate) len: u64,
+    pub(crate) offset: u64,
+}
+
+/// A call under way.
+///
+/// Who takes a piece (`next`, one atomic addition) is the only one to move it, and counts it off in
+/// `left` when its bytes have landed. That subtraction releases and the caller's load of 0 acquires,
+/// through every subtraction between them, so all that was done for the pieces happened before the
+/// call returns; and nobody touches the caller's memory without a piece, so a thread that comes to
+/// the job late, and holds it by its `Arc`, does no harm.
+#[derive(Debug)]
+pub(crate) struct Job {
+    asked: Asked,
+    /// Bytes of a piece: a power of two. Pieces begin and end at its multiples in the file.
+    chunk: u64,
+    pieces: u64,
+    next: AtomicU64,
+    left: AtomicU64,
+    /// Where the file ended, in bytes from the start of the call.
+    end: AtomicU64,
+    /// Where the first piece that failed begins.
+    failed_at: AtomicU64,
+    failed: Mutex<Option<(u64, Fault)>>,
+    tally: Mutex<Route>,
+    /// What the caller waits for: see [`Job::wait`].
+    state: AtomicU32,
+}
+
+/// A piece: bytes from the start of the call on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) start: u64,
+    pub(crate) len: usize,
+}
+
+/// All pieces have landed.
+const DONE: u32 = 1;
+/// The caller may work: see [`crate::crew`].
+const TURN: u32 = 2;
+/// The caller sleeps, or is about to.
+const ASLEEP: u32 = 4;
+
+impl Job {
+    /// Cuts a call, which is not empty and ends below 2^63 in the file, into pieces of `chunk`
+    /// bytes.
+    pub(crate) fn new(asked: Asked, chunk: u64) -> Self {
+        let pieces = (asked.offset % chunk + asked.len).div_ceil(chunk);
+        Self {
+            asked,
+            chunk,
+            pieces,
+            next: AtomicU64::new(0),
+            left: AtomicU64::new(pieces),
+            end: AtomicU64::new(u64::MAX),
+            failed_at: AtomicU64::new(u64::MAX),
+            failed: Mutex::new(None),
+            tally: Mutex::default(),
+            state: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
+    /// Whether a piece is there that nobody has taken.
+    pub(crate) fn has_more(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.pieces
+    }
+
+    fn large(&self) -> bool {
+        self.asked.len >= LARGE
+    }
+
+    /// The next piece that has to be moved, counting in `counted` what is passed over: pieces
+    /// behind the end of the file, or behind one that failed.
+    fn take(&self, counted: &mut u64) -> Option<Piece> {
+        loop {
+            if !self.has_more() {
+                return None;
+            }
+            // AcqRel is not needed: what orders memory is `left`.
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.pieces {
+                return None;
+            }
+            *counted += 1;
+            let piece = self.piece(index);
+            let stop = self.end.load(Ordering::Relaxed).min(self.failed_at.load(Ordering::Relaxed));
+            if piece.start < stop {
+                return Some(piece);
+            }
+        }
+    }
+
+    fn piece(&self, index: u64) -> Piece {
+        let before = self.asked.offset % self.chunk;
+        let start = (index * self.chunk).saturating_sub(before);
+        let end = ((index + 1) * self.chunk - before).min(self.asked.len);
+        // At most a chunk, which is below 2^32.
+        Piece { start, len: usize::try_from(end - start).unwrap_or(0) }
+    }
+
+    /// Tells that the file ended after so many bytes of the call.
+    fn ends(&self, bytes: u64) {
+        self.end.fetch_min(bytes, Ordering::Relaxed);
+    }
+
+    /// Tells that the piece that begins there failed. The first by offset is the call's answer.
+    fn fail(&self, start: u64, fault: Fault) {
+        self.failed_at.fetch_min(start, Ordering::Relaxed);
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.as_ref().is_none_or(|(first, _)| start < *first) {
+            *failed = Some((start, fault));
+        }
+    }
+
+    /// Takes all pieces that are left and fails them.
+    pub(crate) fn give_up(&self, fault: &Fault) {
+        let mut counted = 0;
+        while let Some(piece) = self.take(&mut counted) {
+            self.fail(piece.start, fault.clone());
+        }
+        self.finish(counted, &Route::default());
+    }
+
+    /// Counts off pieces that have landed, and the way that their bytes went.
+    fn finish(&self, count: u64, route: &Route) {
+        if count == 0 {
+            return;
+        }
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(route);
+        // AcqRel: the last one sees what the others did, and tells the caller of all of it.
+        if self.left.fetch_sub(count, Ordering::AcqRel) == count {
+            self.tell(DONE);
+        }
+    }
+
+    /// Sets a bit that the caller waits for, and wakes it if it sleeps.
+    fn tell(&self, bit: u32) {
+        // AcqRel: the caller's load acquires what came before.
+        if self.state.fetch_or(bit, Ordering::AcqRel) & ASLEEP != 0 {
+            let _ =
+                rustix::thread::futex::wake(&self.state, rustix::thread::futex::Flags::PRIVATE, 1);
+        }
+    }
+
+    /// True once all pieces have landed.
+    pub(crate) fn is_done(&self) -> bool {
+        self.state.load(Ordering::Acquire) & DONE != 0
+    }
+
+    /// Waits until all pieces have landed.
+    pub(crate) fn wait(&self) {
+        self.wait_for(DONE);
+    }
+
+    /// Waits until one of the bits is set, first awake and then asleep.
+    fn wait_for(&self, bits: u32) -> u32 {
+        /// Looks, some 10 ns each, before sleep, which costs some microseconds.
+        const LOOKS: u32 = 2000;
+        for _ in 0..LOOKS {
+            let state = self.state.load(Ordering::Acquire);
+            if state & bits != 0 {
+                return state;
+            }
+            std::hint::spin_loop();
+        }
+        let mut state = self.state.fetch_or(ASLEEP, Ordering::AcqRel) | ASLEEP;
+        while state & bits == 0 {
+            // Wakes at once where the state is another by now, so no wake is lost.
+            let flags = rustix::thread::futex::Flags::PRIVATE;
+            let _ = rustix::thread::futex::wait(&self.state, flags, state, None);
+            state = self.state.load(Ordering::Acquire);
+        }
+        state
+    }
+
+    /// What became of the call. All pieces have landed.
+    pub(crate) fn outcome(&self) -> Result<Moved, Fault> {
+        let end = self.end.load(Ordering::Relaxed).min(self.asked.len);
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((start, fault)) = failed
+            && start < end
+        {
+            return Err(fault);
+        }
+        let route = *self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Moved { bytes: usize::try_from(end).unwrap_or(usize::MAX), route })
+    }
+}
+
+#[cfg(test)]
+mod tests;

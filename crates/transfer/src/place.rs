@@ -1,0 +1,82 @@
+//! What an address is.
+
+use gpuio_gpu::{Context, Driver, Owner};
+
+use crate::fault::PlaceError;
+
+/// What the memory at an address is, for the moment of the question.
+///
+/// It holds as long as the caller keeps the memory: an address whose memory was freed and allocated
+/// anew has to be asked for again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub(crate) kind: Kind,
+    /// Start and length of the allocation, where known.
+    pub(crate) range: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Host,
+    Gpu {
+        device: u32,
+        /// Whether our kernels, which run in the device's primary context, reach it.
+        kernels: bool,
+    },
+}
+
+impl Place {
+    /// Memory of the host.
+    #[must_use]
+    pub fn host() -> Self {
+        Self { kind: Kind::Host, range: None }
+    }
+
+    /// The GPU that the memory lies on, by the driver's number; `None` for memory of the host,
+    /// page-locked or not.
+    #[must_use]
+    pub fn device(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Host => None,
+            Kind::Gpu { device, .. } => Some(device),
+        }
+    }
+
+    /// Start and length in bytes of the allocation, where the driver tells.
+    #[must_use]
+    pub fn range(&self) -> Option<(u64, u64)> {
+        self.range
+    }
+
+    /// Whether the memory belongs to the device's primary context, or to none.
+    pub(crate) fn is_primary(&self) -> bool {
+        matches!(self.kind, Kind::Gpu { kernels: true, .. })
+    }
+
+    /// Whether our kernels may touch these bytes. Beyond what the driver calls one allocation there
+    /// may be nothing, which a copy reports and a kernel dies of.
+    pub(crate) fn kernels(&self, address: u64, len: usize) -> bool {
+        let Kind::Gpu { kernels: true, .. } = self.kind else {
+            return false;
+        };
+        let Some((start, length)) = self.range else {
+            return false;
+        };
+        let end = address.checked_add(len as u64);
+        address >= start && end.is_some_and(|end| end <= start.saturating_add(length))
+    }
+
+    /// What the driver says of the address; `primary` gives the primary context of a device.
+    pub(crate) fn ask(
+        driver: &Driver,
+        address: u64,
+        primary: impl FnOnce(u32) -> Result<Context, gpuio_gpu::GpuError>,
+    ) -> Result<Self, PlaceError> {
+        let told = driver.pointer(address)?;
+        let (Owner::Device | Owner::Managed, Some(device)) = (told.owner, told.device) else {
+            return Ok(Self { kind: Kind::Host, range: told.range });
+        };
+        let kernels = told.is_reached_by(&primary(device)?);
+        Ok(Self { kind: Kind::Gpu { device, kernels }, range: told.range })
+    }
+}

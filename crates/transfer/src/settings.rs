@@ -1,0 +1,64 @@
+//! What may be set.
+
+use gpuio_gpu::Which;
+
+/// How bytes are read that are not in the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cold {
+    /// By a descriptor with `O_DIRECT` where the call is large or the caller's own descriptor has
+    /// it, by a plain one otherwise.
+    #[default]
+    Direct,
+    /// Always in the mode of the caller's own descriptor.
+    AsOpened,
+}
+
+/// How a [`Transfer`](crate::Transfer) shall work. The default is made from the machine's cores.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Most threads of our own that help callers. They are started when there is work for them; 0
+    /// means that callers work alone.
+    pub workers_most: u32,
+    /// Most threads, callers and our own together, that move the bytes of large calls at once, 1 or
+    /// more; the others sleep. More than use up the bandwidth of memory only burn time.
+    pub busy_most: u32,
+    /// Most page-locked memory for each GPU, in bytes. One lane of it is always made.
+    pub ring_bytes_most: u64,
+    /// Longest piece that a large call is cut into, in bytes: rounded to a power of two from 64 KiB
+    /// to 16 MiB.
+    pub chunk_bytes: u32,
+    /// How bytes are read that are not in the page cache.
+    pub cold: Cold,
+    /// Whether small calls may go through a kernel that stays on the GPU while calls keep coming.
+    pub resident: bool,
+    /// Which CUDA driver.
+    pub driver: Which,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let cores = u32::try_from(cores).unwrap_or(u32::MAX).min(1024);
+        // Ten copying threads of sixteen cores use up the bandwidth of memory; few cores are all
+        // needed.
+        let busy = (cores * 5 / 8).max(cores.min(4));
+        Self {
+            workers_most: busy,
+            busy_most: busy,
+            ring_bytes_most: 256 << 20,
+            chunk_bytes: 1 << 20,
+            cold: Cold::default(),
+            resident: true,
+            driver: Which::System,
+        }
+    }
+}
+
+impl Settings {
+    /// The longest piece, as it is used.
+    pub(crate) fn chunk(&self) -> usize {
+        let bytes = self.chunk_bytes.clamp(64 << 10, 16 << 20).next_power_of_two();
+        bytes as usize
+    }
+}

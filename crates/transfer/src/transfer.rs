@@ -1,0 +1,219 @@
+//! The door.
+
+use std::os::fd::BorrowedFd;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use gpuio_io::engine::Op;
+
+use crate::batch::Batch;
+use crate::born::Born;
+use crate::fault::{Fault, FileError, PlaceError};
+use crate::file::File;
+use crate::gpus::Gpus;
+use crate::job::{Asked, Job};
+use crate::moved::Moved;
+use crate::place::Place;
+use crate::settings::Settings;
+
+/// Moves bytes between files and memory of callers. Cloning is cheap. See the crate's page.
+#[derive(Debug, Clone)]
+pub struct Transfer(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    state: AtomicPtr<State>,
+}
+
+/// What one process keeps for a transfer. It is never freed: threads of ours may use it until the
+/// process is gone, and the driver must not be called to free what it gave.
+#[derive(Debug)]
+pub(crate) struct State {
+    born: Born,
+    pub(crate) settings: Settings,
+    pub(crate) gpus: Gpus,
+    /// In a child of the process in which the transfer was made.
+    forked: bool,
+}
+
+impl State {
+    fn new(settings: &Settings, forked: bool) -> Self {
+        Self { born: Born::here(), gpus: Gpus::new(settings), settings: settings.clone(), forked }
+    }
+}
+
+impl Transfer {
+    /// Makes one. No call of the driver: it is loaded when the first address is asked about.
+    ///
+    /// What it takes of the machine (threads, page-locked memory, the driver) stays taken until the
+    /// process ends, so a process makes one.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let state = Box::into_raw(Box::new(State::new(&settings, false)));
+        Self(Arc::new(Shared { settings, state: AtomicPtr::new(state) }))
+    }
+
+    /// The state of this process. A child of `fork(2)` makes its own: of its parent's it has no
+    /// thread, and locks may be held there for ever.
+    pub(crate) fn state(&self) -> &'static State {
+        let known = self.0.state.load(Ordering::Acquire);
+        // SAFETY: from Box::into_raw, and never freed.
+        let state = unsafe { &*known };
+        if state.born.is_here() {
+            return state;
+        }
+        let fresh = Box::into_raw(Box::new(State::new(&self.0.settings, true)));
+        let won = self.0.state.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire);
+        let first = match won {
+            Ok(_) => fresh,
+            Err(first) => {
+                // SAFETY: from Box::into_raw above, and nobody has seen it.
+                drop(unsafe { Box::from_raw(fresh) });
+                first
+            }
+        };
+        debug_assert_ne!(first, ptr::null_mut());
+        // SAFETY: from Box::into_raw, here or in another thread of this process; never freed.
+        unsafe { &*first }
+    }
+
+    /// A file, by the caller's descriptor, which is duplicated and may be closed afterwards.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is not open, or no regular file and no block device.
+    pub fn file(&self, fd: BorrowedFd<'_>) -> Result<File, FileError> {
+        File::new(fd, self.0.settings.cold)
+    }
+
+    /// What the memory at an address is. The first question loads the driver, which takes some
+    /// hundred milliseconds; where there is none, all memory is the host's. Later ones take less
+    /// than a microsecond. The calling thread needs no context.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal.
+    pub fn place(&self, address: u64) -> Result<Place, PlaceError> {
+        let state = self.state();
+        if state.forked {
+            // Addresses of GPU memory are reserved in the child too and hold nothing.
+            return Ok(Place::host());
+        }
+        let Some(driver) = state.gpus.driver() else {
+            return Ok(Place::host());
+        };
+        let primary = |device| Ok(state.gpus.device(device)?.context().clone());
+        Place::ask(driver, address, primary)
+    }
+
+    /// Reads `len` bytes at `offset` of the file into the memory at `address`, which `place` was
+    /// asked for (its own address, or another of the same allocation). Returns when they are there:
+    /// later work of any stream, and the host, see them.
+    ///
+    /// # Errors
+    ///
+    /// What failed first, by offset. What the memory then holds is not defined.
+    ///
+    /// # Safety
+    ///
+    /// Until the call returns, `len` bytes at `address` are live memory of that place that nobody
+    /// else uses.
+    pub unsafe fn read(
+        &self,
+        file: &File,
+        place: Place,
+        address: u64,
+        len: usize,
+        offset: u64,
+    ) -> Result<Moved, Fault> {
+        self.call(Op::Read, file, place, address, len, offset)
+    }
+
+    /// Writes `len` bytes from the memory at `address` to `offset` of the file. What other threads
+    /// and streams wrote to that memory before the call counts, whether or not anybody waited for
+    /// it, only if it is done: the caller waits for its own streams.
+    ///
+    /// # Errors
+    ///
+    /// What failed first, by offset. How much of the rest was written is not defined.
+    ///
+    /// # Safety
+    ///
+    /// Until the call returns, `len` bytes at `address` are live memory of that place that nobody
+    /// else writes.
+    pub unsafe fn write(
+        &self,
+        file: &File,
+        place: Place,
+        address: u64,
+        len: usize,
+        offset: u64,
+    ) -> Result<Moved, Fault> {
+        self.call(Op::Write, file, place, address, len, offset)
+    }
+
+    fn call(
+        &self,
+        op: Op,
+        file: &File,
+        place: Place,
+        address: u64,
+        len: usize,
+        offset: u64,
+    ) -> Result<Moved, Fault> {
+        let asked = Asked { op, file: file.clone(), place, address, len: len as u64, offset };
+        self.state().run(asked)
+    }
+
+    /// An empty batch for at most `capacity` entries at once.
+    #[must_use]
+    pub fn batch(&self, capacity: u32) -> Batch {
+        Batch::new(self.clone(), capacity)
+    }
+}
+
+impl State {
+    /// Runs one call to its end.
+    pub(crate) fn run(&self, asked: Asked) -> Result<Moved, Fault> {
+        let Some(asked) = self.fitting(asked)? else {
+            return Ok(Moved::default());
+        };
+        let job = Job::new(asked, self.settings.chunk() as u64);
+        job.work(&self.gpus);
+        job.wait();
+        job.outcome()
+    }
+
+    /// The call as far as the file can go: nothing where it is empty, an error where it begins
+    /// beyond the largest offset, a shorter one where it ends there or far behind the file.
+    fn fitting(&self, mut asked: Asked) -> Result<Option<Asked>, Fault> {
+        if self.forked && asked.place.device().is_some() {
+            return Err(Fault::Forked);
+        }
+        let most = i64::MAX.cast_unsigned();
+        let room = most.saturating_sub(asked.offset);
+        let call = if asked.op == Op::Read { "pread" } else { "pwrite" };
+        let outside = match asked.op {
+            Op::Read => asked.offset > most,
+            Op::Write => asked.len > room,
+        };
+        if outside {
+            let Asked { offset, len, file, .. } = asked;
+            let failed = crate::fault::Failed { call, errno: libc::EINVAL, offset, len };
+            return Err(file.0.fault(failed));
+        }
+        asked.len = asked.len.min(room);
+        // One question for the size saves as many empty reads as there are pieces behind the end.
+        // A file that has no size to tell (of proc, of FUSE) says 0 and is read as it is.
+        let chunk = self.settings.chunk() as u64;
+        if asked.op == Op::Read && asked.len > chunk {
+            let size = asked.file.0.size().filter(|size| *size > asked.offset);
+            if let Some(size) = size {
+                asked.len = asked.len.min((size - asked.offset).saturating_add(1));
+            }
+        }
+        Ok((asked.len > 0).then_some(asked))
+    }
+}
