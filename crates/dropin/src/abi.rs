@@ -74,7 +74,6 @@ pub(crate) const CONTROL_POLL_MODE: c_uint = 1 << 0;
 pub(crate) const CONTROL_ALLOW_COMPAT: c_uint = 1 << 1;
 /// Bits of [`Properties::features`].
 pub(crate) const FEATURE_BATCH: c_uint = 1 << 1;
-pub(crate) const FEATURE_STREAMS: c_uint = 1 << 2;
 pub(crate) const FEATURE_PARALLEL: c_uint = 1 << 3;
 
 /// `CUfileIOParams_t`: one I/O of a batch.
@@ -88,7 +87,7 @@ pub(crate) struct BatchEntry {
     pub(crate) len: usize,
     pub(crate) handle: Handle,
     pub(crate) opcode: c_int,
-    pub(crate) cookie: *mut c_void,
+    pub(crate) cookie: u64,
 }
 
 /// The only value of [`BatchEntry::mode`].
@@ -101,7 +100,7 @@ pub(crate) const OPCODE_WRITE: c_int = 1;
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchEvent {
-    pub(crate) cookie: *mut c_void,
+    pub(crate) cookie: u64,
     pub(crate) status: c_int,
     /// Bytes, or the bits of a negative error.
     pub(crate) result: isize,

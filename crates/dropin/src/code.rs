@@ -15,8 +15,6 @@ pub(crate) const IO_NOT_SUPPORTED: c_int = 5008;
 pub(crate) const CUDA_DRIVER_ERROR: c_int = 5011;
 /// An address that neither CUDA nor the kernel knows.
 pub(crate) const CUDA_POINTER_INVALID: c_int = 5012;
-/// The range leaves its allocation.
-pub(crate) const CUDA_POINTER_RANGE_ERROR: c_int = 5014;
 /// The range leaves the registered buffer that it begins in.
 pub(crate) const INVALID_MAPPING_RANGE: c_int = 5017;
 /// Neither a regular file nor a block device.
@@ -39,8 +37,6 @@ pub(crate) const DEVICE_NOT_FOUND: c_int = 5029;
 pub(crate) const INTERNAL_ERROR: c_int = 5030;
 /// The descriptor could not be duplicated.
 pub(crate) const GETNEWFD_FAILED: c_int = 5031;
-/// A batch that can't be submitted.
-pub(crate) const BATCH_SUBMIT_FAILED: c_int = 5035;
 /// More entries than the batch has room for.
 pub(crate) const BATCH_FULL: c_int = 5037;
 /// I/O in the order of a stream can't be had.

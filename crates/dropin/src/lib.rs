@@ -23,9 +23,17 @@
 
 mod abi;
 mod answer;
+mod batches;
+mod buffers;
 mod code;
 mod config;
 mod export;
+mod fork;
+mod handles;
+mod io;
 mod library;
+mod live;
 mod log;
+mod peer;
 mod setting;
+mod stats;

@@ -32,6 +32,7 @@ pub(crate) struct Library {
     transfer: OnceLock<Transfer>,
     gpus: OnceLock<Gpus>,
     pub(crate) files: Table<Registered>,
+    pub(crate) batches: Table<Arc<Batch>>,
     pub(crate) buffers: Buffers,
     pub(crate) stats: Stats,
 }
@@ -54,9 +55,7 @@ pub(crate) struct State {
     pub(crate) free: Free,
     /// Streams that were registered, with their flags.
     pub(crate) streams: BTreeMap<usize, u32>,
-    /// Batches by their handles.
-    pub(crate) batches: BTreeMap<usize, Arc<Batch>>,
-    pub(crate) last_batch: usize,
+    pub(crate) free_batches: Free,
 }
 
 /// The library, made at the first call.
@@ -70,6 +69,7 @@ pub(crate) fn get() -> &'static Library {
             transfer: OnceLock::new(),
             gpus: OnceLock::new(),
             files: Table::new(),
+            batches: Table::new(),
             buffers: Buffers::default(),
             stats: Stats::default(),
         }
