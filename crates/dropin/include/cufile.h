@@ -2,9 +2,10 @@
  * cufile.h: the cuFile interface that gpuio's libcufile.so.0 serves, for C11 and C++11.
  *
  * Written for gpuio from facts of the public interface: names, values, types and layouts, so that
- * programs that use this header and programs that use NVIDIA's run with either library. It needs no
- * CUDA header: where <cuda.h> is included first, its CUstream and CUresult are used. Sizes and
- * places of fields are asserted at the end. Apache-2.0, as the rest of gpuio.
+ * programs that use this header and programs that use NVIDIA's run with either library. It includes
+ * <cuda.h> where there is one, as programs expect, and does without where there is none or where
+ * GPUIO_CUFILE_NO_CUDA is defined. Sizes and places of fields are asserted at the end. Apache-2.0,
+ * as the rest of gpuio.
  *
  * How calls answer (the cuFile API Reference Guide):
  *  - Most return CUfileError_t: err is 0 or a code below, cu_err is CUDA's code where err is
@@ -17,6 +18,11 @@
 #ifndef GPUIO_CUFILE_H
 #define GPUIO_CUFILE_H
 
+#if !defined(GPUIO_CUFILE_NO_CUDA) && defined(__has_include)
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+#endif
+#endif
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +36,7 @@ extern "C" {
 
 struct sockaddr;
 
-/* With <cuda.h> these are its own, which are the same types for the binary interface. */
+/* With <cuda.h> these are its own; without it they are the same for the binary interface. */
 #ifdef CUDA_VERSION
 typedef CUresult gpuio_cufile_cuda_code;
 typedef CUstream gpuio_cufile_stream;
@@ -105,6 +111,8 @@ typedef struct CUfileError {
 
 /* Whether a number, a code or its negative, is one of cuFile's. */
 #define IS_CUFILE_ERR(code) (labs((long)(code)) > CUFILEOP_BASE_ERR)
+/* The words of a code or of its negative. */
+#define CUFILE_ERRSTR(code) cufileop_status_error((CUfileOpError)labs((long)(code)))
 /* Whether a call met a failure of CUDA's, and which. */
 #define IS_CUDA_ERR(status) ((status).err == CU_FILE_CUDA_DRIVER_ERROR)
 #define CU_FILE_CUDA_ERR(status) ((status).cu_err)
