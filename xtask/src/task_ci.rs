@@ -42,7 +42,8 @@ fn steps(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
     // The program takes the shared objects beside it before those of the test build: none of an
     // older build is to be tested in their place.
     step("shared objects", || {
-        cargo(root, &["build", "-p", "gpuio-softgpu", "-p", "gpuio-softcufile"])
+        let objects = ["gpuio-softgpu", "gpuio-softcufile", "gpuio-dropin"];
+        cargo(root, &[&["build"][..], &objects.map(|name| ["-p", name]).concat()].concat())
     })?;
     step("tests", || test(root, counts))?;
     step("documentation", || document(root))?;

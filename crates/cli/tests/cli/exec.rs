@@ -33,7 +33,7 @@ fn library(cc: &Path, file: &Path, version: u32, more: &str) {
     compile(cc, file, &text, &flags);
 }
 
-fn compile(cc: &Path, file: &Path, text: &str, flags: &[&str]) {
+pub(crate) fn compile(cc: &Path, file: &Path, text: &str, flags: &[&str]) {
     let source = file.with_extension("c");
     std::fs::write(&source, text).unwrap();
     let mut command = Command::new(cc);
@@ -43,7 +43,7 @@ fn compile(cc: &Path, file: &Path, text: &str, flags: &[&str]) {
 }
 
 /// The C compiler, or none, and says so.
-fn cc() -> Option<PathBuf> {
+pub(crate) fn cc() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|place| place.join("cc")).find(|cc| cc.exists());
     if found.is_none() {

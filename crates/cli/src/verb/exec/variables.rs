@@ -34,7 +34,7 @@ impl Variables {
             (preload, before(&library.object, now(preload), b" :")),
             (path, before(&library.directory, now(path), b":;")),
         ];
-        match (&asked.cufile, now(WHO)) {
+        match (&asked.cufile, now(WHO).filter(|who| !who.is_empty())) {
             (Some(who), _) => set.push((WHO, who.into())),
             (None, Some(who)) if !VALUES.iter().any(|value| who == *value) => {
                 return Err(Failure::Usage(format!(
