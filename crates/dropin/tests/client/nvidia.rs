@@ -98,6 +98,11 @@ fn files_without_one_are_not() {
         ("CUFILE_STATS_LEVEL", "3"),
     ];
     alone("nvidia::files_without_one_are_not", &variables, || assert_eq!(automatic(), 0));
+}
+
+#[test]
+fn files_that_are_refused_are_not() {
+    let library = stand_in();
     let refused = [
         ("GPUIO_CUFILE", "auto"),
         ("GPUIO_CUFILE_LIB", library.as_str()),
@@ -105,5 +110,5 @@ fn files_without_one_are_not() {
         ("GPUIO_SOFT_CUFILE_FAIL", "cuFileHandleRegister:5008"),
         ("CUFILE_STATS_LEVEL", "3"),
     ];
-    alone("nvidia::files_without_one_are_not", &refused, || assert_eq!(automatic(), 0));
+    alone("nvidia::files_that_are_refused_are_not", &refused, || assert_eq!(automatic(), 0));
 }

@@ -46,21 +46,21 @@ fn a_forked_child_has_host_memory_and_no_gpu_and_hangs_nowhere() {
         let (cuda, cufile): (&Cuda, &Cufile) = (&cuda(), &cufile());
         let (file, bytes) = (&file(4 << 20).0, &file(4 << 20).1);
         let handle = cufile.register(file.as_file()).unwrap();
+        let places: Vec<u64> = (0..3).map(|_| cuda.room(1 << 20)).collect();
         let stop = AtomicBool::new(false);
         let rounds = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for nth in 0..3_u64 {
+            for device in places {
                 let (stop, rounds) = (&stop, &rounds);
                 scope.spawn(move || {
-                    let device = cuda.room(1 << 20);
                     while !stop.load(Ordering::Relaxed) {
                         assert_eq!(cufile.read(handle, device, 1 << 20, 4096, 0), 1 << 20);
                         let other = cufile.register(file.as_file()).unwrap();
                         cufile.deregister(other);
                         // SAFETY: bookkeeping.
-                        let _ = unsafe { (cufile.cuFileBufRegister)(device + nth, 16, 0) };
+                        let _ = unsafe { (cufile.cuFileBufRegister)(device, 16, 0) };
                         // SAFETY: as above.
-                        let _ = unsafe { (cufile.cuFileBufDeregister)(device + nth) };
+                        let _ = unsafe { (cufile.cuFileBufDeregister)(device) };
                         rounds.fetch_add(1, Ordering::Relaxed);
                     }
                 });

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use gpuio_page::{Place, read};
 
-use crate::client::{Cufile, GOOD, alone, code, cuda, cufile, pattern, system};
+use crate::client::{Cufile, GOOD, alone, code, cuda, cufile, is_child, pattern, system};
 
 /// A reading of level 3, as words; the last was not written to.
 fn level3(cufile: &Cufile) -> Vec<u64> {
@@ -86,13 +86,15 @@ fn programs_of_release_1_20_get_the_larger_ones() {
 
 #[test]
 fn the_live_page_shows_the_program() {
-    alone("stats::the_live_page_shows_the_program", &[], || {
+    let output = alone("stats::the_live_page_shows_the_program", &[], || {
         let cufile = cufile();
         work(&cufile);
         let pid = std::process::id();
+        println!("the child is {pid}.");
         let root = gpuio_host::Root::live();
-        let pages = read::list(&Place::live(), &root).unwrap();
-        let own = pages.iter().find(|page| page.pid == pid).expect("no page of this process");
+        let pages = read::list(&Place::live(), &root).found;
+        let found = pages.iter().find(|found| found.pid == pid);
+        let own = found.expect("a page of this process").page.as_ref().unwrap();
         assert!(own.program.starts_with("cuFile: "), "{}", own.program);
         let sum = |of: fn(&gpuio_page::Way) -> u64| {
             own.ways.iter().filter(|way| way.gpu == Some(0)).map(of).sum::<u64>()
@@ -103,8 +105,12 @@ fn the_live_page_shows_the_program() {
         let pci = own.ways.iter().find(|way| way.gpu == Some(0)).unwrap();
         assert!(system() || !pci.pci.is_empty());
     });
-    // The child ended by exit(3): its page is gone.
-    let root = gpuio_host::Root::live();
-    let left = read::list(&Place::live(), &root).unwrap();
-    assert!(left.iter().all(|page| page.pid != std::process::id()));
+    let Some((_, rest)) = output.split_once("the child is ") else {
+        assert!(is_child("stats::the_live_page_shows_the_program"), "{output}");
+        return;
+    };
+    let pid: u32 = rest.split('.').next().unwrap().parse().unwrap();
+    // It ended by exit(3): its page is gone.
+    let left = read::list(&Place::live(), &gpuio_host::Root::live()).found;
+    assert!(left.iter().all(|found| found.pid != pid));
 }
