@@ -25,6 +25,7 @@ pub(crate) struct Exec {
     #[arg(long, value_name = "FILE")]
     pub(crate) cufile_json: Option<PathBuf>,
     /// The program, and its arguments as they are
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, required_unless_present_any = ["env", "json"])]
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true,
+          required_unless_present_any = ["env", "json"])]
     pub(crate) command: Vec<OsString>,
 }

@@ -140,12 +140,14 @@ fn linked_programs_get_ours_whatever_their_own_path_says() {
 fn python_gets_one_library_by_both_names() {
     let Some(cc) = cc() else { return };
     let here = Installed::new(Some(&cc));
-    let script = "import ctypes\n\
-                  for name in ('libcufile.so', 'libcufile.so.0', None):\n\
-                  \tlibrary = ctypes.CDLL(name)\n\
-                  \tversion = ctypes.c_int()\n\
-                  \tlibrary.cuFileGetVersion(ctypes.byref(version))\n\
-                  \tprint(version.value, ctypes.cast(library.cuFileGetVersion, ctypes.c_void_p).value)";
+    let script = "\
+import ctypes
+for name in ('libcufile.so', 'libcufile.so.0', None):
+    library = ctypes.CDLL(name)
+    version = ctypes.c_int()
+    library.cuFileGetVersion(ctypes.byref(version))
+    print(version.value, ctypes.cast(library.cuFileGetVersion, ctypes.c_void_p).value)
+";
     let ran = here.exec(&["python3", "-c", script]);
     if ran.code == 127 {
         return skip("no python3 here");

@@ -82,9 +82,9 @@ impl Program {
     pub(crate) fn hidden(&self) -> Option<String> {
         let why = rights(&self.image)?;
         Some(format!(
-            "{} {why}, so the loader ignores LD_PRELOAD and takes it away (ld.so(8), \"secure-execution \
-             mode\"), and programs that it starts do not get it either. Turn the order round, \
-             such as: sudo gpuio exec -- PROGRAM",
+            "{} {why}, so the loader ignores LD_PRELOAD and takes it away (ld.so(8), \
+             \"secure-execution mode\"), and programs that it starts do not get it either. Turn \
+             the order round, such as: sudo gpuio exec -- PROGRAM",
             self.image.display()
         ))
     }
