@@ -16,9 +16,10 @@
 //   copy   pread into page-locked memory and cuMemcpyHtoD: what a program does by itself
 //
 // --cold drops the file from the page cache first and reads each byte once at most, --direct opens
-// with O_DIRECT. After the clock each thread reads --check blocks over memory that was filled with
-// something else, copies them back and compares them with the pattern. One line of JSON, times in
-// microseconds. Without a GPU: GPUIO_CUFILE_DRIVER names the software GPU's file.
+// with O_DIRECT. Before the clock each thread does for --ramp seconds what it will do. After the
+// clock it reads --check blocks over memory that was filled with something else, copies them back
+// and compares them with the pattern. One line of JSON, times in microseconds. Without a GPU:
+// GPUIO_CUFILE_DRIVER names the software GPU's file.
 #include "dropin_worker.h"
 
 #include <sys/mman.h>
@@ -85,6 +86,7 @@ bool flag(Load& load, const std::string& name, const char* value) {
   else if (name == "--flags") load.flags = number();
   else if (name == "--check") load.check = number();
   else if (name == "--seconds") load.seconds = std::atof(value);
+  else if (name == "--ramp") load.ramp = std::atof(value);
   else return false;
   return true;
 }
@@ -111,7 +113,7 @@ bool parse(Load& load, int argc, char** argv) {
 }
 
 void print(const Shared& shared, const std::vector<std::unique_ptr<Worker>>& workers,
-           double cpu, double before, const char* gpu) {
+           double cpu, double before, double after, const char* gpu) {
   const Load& load = shared.load;
   Histogram all;
   uint64_t ios = 0, checked = 0, bad = 0, ended = shared.start;
@@ -134,7 +136,7 @@ void print(const Shared& shared, const std::vector<std::unique_ptr<Worker>>& wor
               all.us(0.99), cpu, mib > 0 ? cpu * 1e6 / mib : 0.0);
   std::printf("\"checked_blocks\": %llu, \"bad_blocks\": %llu, \"cached_before\": %.3f, "
               "\"cached_after\": %.3f}\n",
-              (unsigned long long)checked, (unsigned long long)bad, before, cached(load));
+              (unsigned long long)checked, (unsigned long long)bad, before, after);
   std::fflush(stdout);
   // NVIDIA's library has states in which it does not end.
   std::_Exit(bad == 0 ? 0 : 1);
@@ -151,7 +153,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "dropin make FILE BYTES\n"
                  "dropin sync|batch|async|pread|copy FILE [--threads N] [--block BYTES] "
-                 "[--seconds S] [--random] [--direct] [--cold] [--unregistered] [--entries N] "
+                 "[--seconds S] [--ramp S] [--random] [--direct] [--cold] [--unregistered] [--entries N] "
                  "[--streams N] [--depth N] [--flags N] [--check BLOCKS]\n");
     return 2;
   }
@@ -165,16 +167,16 @@ int main(int argc, char** argv) {
     threads.emplace_back([&worker = *workers.back()] { worker.run(); });
   }
   std::thread(watch, std::cref(shared)).detach();
-  while (shared.ready < load.threads) std::this_thread::yield();
+  while (shared.ready < load.threads) rest();
   if (load.cold) drop(load);
   const double before = cached(load), cpu = cpu_seconds();
   shared.start = now_ns();
   shared.end = shared.start + uint64_t(load.seconds * 1e9);
   shared.go = true;
   while (shared.finished < load.threads) rest();
-  const double used = cpu_seconds() - cpu;
+  const double used = cpu_seconds() - cpu, after = cached(load);
   // What the check costs is not the load's.
   shared.checking = true;
   for (auto& thread : threads) thread.join();
-  print(shared, workers, used, before, gpu);
+  print(shared, workers, used, before, after, gpu);
 }

@@ -98,7 +98,8 @@ for round in $(seq "$rounds"); do
   load "cuFileRead 1 MiB, 1 thread" sync --threads 1 --block 1048576 "${t[@]}"
   load "batch of 128 × 4 KiB, 16 threads" batch --threads 16 --block 4096 --random "${t[@]}"
   load "cuFileReadAsync 1 MiB, 4 streams" async --streams 4 --block 1048576 "${t[@]}"
-  cold=(--threads 16 --block 1048576 --cold --direct --seconds 60)
+  # What came before the clock would tell a library that the file is warm.
+  cold=(--threads 16 --block 1048576 --cold --direct --seconds 60 --ramp 0)
   load "cold file, O_DIRECT, 1 MiB, 16 threads" sync "${cold[@]}"
   run "cold file, O_DIRECT, 1 MiB, 16 threads" pread "$work/dropin" pread "$file" "${cold[@]}"
 done

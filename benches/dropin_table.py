@@ -37,7 +37,7 @@ def ratio(sides, peer, key):
     return f"{statistics.median(pairs):.2f}× ({min(pairs):.2f}–{max(pairs):.2f})"
 
 
-def rate(row, results):
+def rate(results):
     small = middle(results, "block") < 65536
     key, unit, scale = ("iops", "M/s", 1e6) if small else ("gib_per_s", "GiB/s", 1)
     values = [result[key] / scale for result in good(results)]
@@ -46,35 +46,33 @@ def rate(row, results):
 
 def main():
     rows = read(sys.argv[1])
-    first = next((r for sides in rows.values() for s in sides.values() for r in good(s) if r["gpu"]),
-                 {"gpu": "no GPU"})
-    print(f"GPU: {first['gpu']}\n")
-    print("| load | side | rate (min–max) | p50 µs | p99 µs | CPU µs/MiB | wrong | rate, gpuio against it "
-          "| CPU | p99 |")
+    results = [r for sides in rows.values() for side in sides.values() for r in good(side)]
+    print("GPU: " + next((result["gpu"] for result in results if result["gpu"]), "none") + "\n")
+    print("| load | side | rate (min–max) | p50 µs | p99 µs | CPU µs/MiB | wrong "
+          "| rate, gpuio against it | CPU | p99 |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     bad = 0
     for row, sides in rows.items():
         for side in (OURS, *PEERS):
-            results = sides.get(side)
-            if results is None:
+            runs = sides.get(side)
+            if runs is None:
                 continue
-            if not good(results):
+            if not good(runs):
                 print(f"| {row} | {side} | did not run | | | | | | | |")
                 continue
-            wrong = sum(result["bad_blocks"] for result in good(results))
-            checked = sum(result["checked_blocks"] for result in good(results))
+            wrong = sum(result["bad_blocks"] for result in good(runs))
+            checked = sum(result["checked_blocks"] for result in good(runs))
             bad += wrong
-            times = [f"{middle(results, key):.1f}" if middle(results, key) else "–"
+            times = [f"{middle(runs, key):.1f}" if middle(runs, key) else "–"
                      for key in ("p50_us", "p99_us")]
             against = ["", "", ""] if side == OURS else [
                 ratio(sides, side, key) for key in ("gib_per_s", "cpu_us_per_mib", "p99_us")]
-            missing = len(results) - len(good(results))
+            missing = len(runs) - len(good(runs))
             failed = f", {missing} failed" if missing else ""
-            print(f"| {row} | {side} | {rate(row, results)}{failed} | {times[0]} | {times[1]} | "
-                  f"{middle(results, 'cpu_us_per_mib'):.0f} | {wrong} of {checked} | "
+            print(f"| {row} | {side} | {rate(runs)}{failed} | {times[0]} | {times[1]} | "
+                  f"{middle(runs, 'cpu_us_per_mib'):.0f} | {wrong} of {checked} | "
                   f"{against[0]} | {against[1]} | {against[2]} |")
-    libraries = {result["library"] for sides in rows.values() for results in sides.values()
-                 for result in good(results) if result["library"]}
+    libraries = {result["library"] for result in results if result["library"]}
     print("\nLibraries that were loaded: " + ", ".join(sorted(libraries)))
     sys.exit(bad != 0)
 

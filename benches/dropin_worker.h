@@ -36,7 +36,7 @@ struct Load {
   int threads = 1, streams = 4, depth = 4;
   unsigned entries = 128, flags = 15;
   size_t block = 1 << 20, check = 16, size = 0, blocks = 0;
-  double seconds = 2;
+  double seconds = 2, ramp = 0.2;
   bool random = false, direct = false, cold = false, registered = true;
 
   bool cufile() const { return mode == "sync" || mode == "batch" || mode == "async"; }
@@ -197,8 +197,14 @@ class Worker {
       cuda_needs(&cuda_, cuda_.host_alloc(&host_, load_.block, 0), "cuMemHostAlloc");
     if (load_.mode == "batch") open_batch();
     if (load_.mode == "async") open_streams();
+    // What a library makes at its first calls is set-up.
+    until_ = now_ns() + uint64_t(load_.ramp * 1e9);
+    timed();
+    latencies = {};
+    ios = taken_ = 0;
     shared_.ready++;
-    while (!shared_.go) std::this_thread::yield();
+    while (!shared_.go) rest();
+    until_ = shared_.end;
     timed();
     shared_.finished++;
     while (!shared_.checking) rest();
@@ -256,7 +262,7 @@ class Worker {
     return true;
   }
 
-  bool over(uint64_t at) const { return at >= shared_.end; }
+  bool over(uint64_t at) const { return at >= until_; }
 
   void timed() {
     if (load_.mode == "batch") {
@@ -443,7 +449,7 @@ class Worker {
   const Load& load_;
   const cuda_driver& cuda_;
   int thread_, fd_ = -1;
-  uint64_t state_ = 0;
+  uint64_t state_ = 0, until_ = 0;
   size_t first_ = 0, share_ = 0, taken_ = 0, slots_ = 1;
   cuda_address memory_ = 0;
   void* host_ = nullptr;

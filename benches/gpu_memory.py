@@ -1,7 +1,7 @@
 """GPU memory for the scripts beside this file, by the CUDA driver and ctypes alone.
 
-The driver is libcuda.so.1, or the file that GPUIO_CUFILE_DRIVER names (gpuio's software GPU), as for
-gpuio's libcufile.so.0. Also the pattern of benches/dropin.cpp, for files that `dropin make` made.
+The driver is libcuda.so.1, or the file that GPUIO_CUFILE_DRIVER names (gpuio's software GPU), as
+for gpuio's libcufile.so.0. Also the pattern of benches/dropin.cpp, for what `dropin make` made.
 """
 import ctypes
 import os

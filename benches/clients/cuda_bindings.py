@@ -3,8 +3,8 @@
 
   gpuio exec -- python cuda_bindings.py DIRECTORY
 
-Each test writes or reads a file of its own in DIRECTORY and checks the bytes in GPU memory. Needs the
-cuda-bindings wheel and NumPy. Also runs on the software GPU (GPUIO_CUFILE_DRIVER).
+Each test writes or reads a file of its own in DIRECTORY and checks the bytes in GPU memory. Needs
+the cuda-bindings wheel and NumPy. Also runs on the software GPU (GPUIO_CUFILE_DRIVER).
 """
 import ctypes
 import os
@@ -70,7 +70,8 @@ def calls_that_wait(driver, path):
         assert cufile.write(file.handle, place.address, wanted.size, 7, 0) == wanted.size
         cufile.buf_deregister(place.address)
     written = numpy.fromfile(path, numpy.uint8)
-    assert numpy.array_equal(written[7:], wanted[::-1]) and numpy.array_equal(written[:7], wanted[:7])
+    assert numpy.array_equal(written[7:], wanted[::-1]), "other bytes in the file"
+    assert numpy.array_equal(written[:7], wanted[:7]), "bytes before the write changed"
 
 
 def batches(driver, path):
@@ -99,7 +100,8 @@ def batches(driver, path):
                 cufile.batch_io_get_status(batch, 1, ctypes.addressof(room), events.ptr, 0)
                 for n in range(room.value):
                     event = events[n]
-                    assert event.status == COMPLETE and event.ret == BLOCK, (event.status, event.ret)
+                    ended = (event.status, event.ret)
+                    assert ended == (COMPLETE, BLOCK), ended
                     assert event.cookie not in seen, "an event came twice"
                     seen.add(event.cookie)
             assert seen == set(range(COUNT)), seen
@@ -119,14 +121,16 @@ def streams(driver, path):
         fields = [(ctypes.c_size_t(BLOCK), ctypes.c_int64(n * BLOCK), ctypes.c_int64(n * BLOCK),
                    ctypes.c_ssize_t(-2)) for n in range(COUNT)]
         for asked in fields:
-            cufile.read_async(file.handle, place.address, *map(ctypes.addressof, asked), stream.value)
+            by_reference = map(ctypes.addressof, asked)
+            cufile.read_async(file.handle, place.address, *by_reference, stream.value)
         driver.call("cuStreamSynchronize", stream)
         assert all(asked[3].value == BLOCK for asked in fields), [a[3].value for a in fields]
         same(place, wanted)
         place.put(wanted[::-1])
         for asked in fields:
             asked[3].value = -2
-            cufile.write_async(file.handle, place.address, *map(ctypes.addressof, asked), stream.value)
+            by_reference = map(ctypes.addressof, asked)
+            cufile.write_async(file.handle, place.address, *by_reference, stream.value)
         driver.call("cuStreamSynchronize", stream)
         assert all(asked[3].value == BLOCK for asked in fields), [a[3].value for a in fields]
         cufile.stream_deregister(stream.value)

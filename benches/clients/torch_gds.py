@@ -3,8 +3,8 @@
 
   gpuio exec -- python torch_gds.py DIRECTORY
 
-Tensors of several sizes and types, buffers registered and not, offsets in the file, a tensor that is
-changed after it was saved, and the error for a file that is not there. Needs PyTorch with CUDA.
+Tensors of several sizes, memory registered and not, offsets in the file, and the error for a file
+that is not there. Needs PyTorch with CUDA.
 """
 import os
 import sys
