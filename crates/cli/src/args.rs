@@ -208,6 +208,11 @@ pub(crate) struct Load {
     /// Time at the start that does not count [0]
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp: Option<String>,
+    /// End once this is steady, by fio's rules: iops, bw, lat, or one of them with _slope, and its
+    /// limit: iops:2%, bw_slope:1%; --runtime is the longest time then [10 checks of a second, at
+    /// most 10 times; --set ss_dur=, ss_ramp=, ss_interval=]
+    #[arg(long, value_name = "CRITERION")]
+    pub(crate) steady: Option<String>,
     /// Wait before the first I/O [0]
     #[arg(long, value_name = "TIME")]
     pub(crate) start_delay: Option<String>,
@@ -329,7 +334,10 @@ pub(crate) struct Data {
     /// where they fit half of memory]
     #[arg(long)]
     pub(crate) pre_read: bool,
-    /// Leave the page cache as it is, with --path all too
+    /// Drop the files from the page cache before the clock starts
+    #[arg(long, conflicts_with = "pre_read")]
+    pub(crate) invalidate: bool,
+    /// Leave the page cache as it is, with --path all and in sweeps too
     #[arg(long, conflicts_with = "pre_read")]
     pub(crate) no_pre_read: bool,
     /// Writes wait for stable storage (O_DSYNC)
@@ -375,6 +383,9 @@ pub(crate) struct Out {
     /// Keep no counters for gpuio stats while it runs
     #[arg(long)]
     pub(crate) no_stats_page: bool,
+    /// Sample no devices beside the jobs
+    #[arg(long)]
+    pub(crate) no_watch: bool,
 }
 
 impl Bench {
@@ -382,7 +393,7 @@ impl Bench {
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 34] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 35] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -394,6 +405,7 @@ impl Bench {
             ("depth", &load.depth, "--depth"),
             ("runtime", &load.runtime, "--runtime"),
             ("ramp", &load.ramp, "--ramp"),
+            ("steadystate", &load.steady, "--steady"),
             ("start_delay", &load.start_delay, "--start-delay"),
             ("loops", &load.loops, "--loops"),
             ("rwmixread", &load.rwmixread, "--rwmixread"),
@@ -425,6 +437,7 @@ impl Bench {
             ("direct", data.direct, "--direct"),
             ("buffered", data.buffered, "--buffered"),
             ("pre_read", data.pre_read, "--pre-read"),
+            ("invalidate", data.invalidate, "--invalidate"),
             ("sync", data.sync, "--sync"),
             ("shared_fd", data.shared_fd, "--shared-fd"),
             ("keep", data.keep, "--keep"),

@@ -31,6 +31,7 @@ mod loads;
 #[path = "../../../host/tests/tree/mod.rs"]
 mod machine_tree;
 mod mounts;
+mod other_tools;
 mod paths;
 mod plan;
 mod quick;
