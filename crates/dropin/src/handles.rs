@@ -61,9 +61,12 @@ impl<T> Slot<T> {
     }
 }
 
+/// Slots that are made together, when the first of them is needed.
+type Chunk<T> = OnceLock<Box<[Slot<T>]>>;
+
 /// All slots.
 pub(crate) struct Table<T: 'static> {
-    chunks: Box<[OnceLock<Box<[Slot<T>]>>]>,
+    chunks: Box<[Chunk<T>]>,
 }
 
 /// Slots that are free; whoever opens or closes holds the lock that this is behind.

@@ -13,6 +13,7 @@ use crate::code::{
     INVALID_FILE_OPEN_FLAG, INVALID_FILE_TYPE, INVALID_VALUE,
 };
 use crate::library::Library;
+use crate::log::{self, Level};
 use crate::peer::{self, Theirs};
 use crate::stats::{Done, Op, Way};
 use crate::{fork, live};
@@ -79,10 +80,13 @@ impl Library {
         // refused by the kernel.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let flags = fcntl_getfl(borrowed).map_err(|_| Failure::from(INVALID_VALUE))?;
-        let file = transfer.file(borrowed).map_err(|error| match error {
-            FileError::Kind { .. } => Failure::from(INVALID_FILE_TYPE),
-            FileError::Call { errno: libc::EBADF, .. } => INVALID_VALUE.into(),
-            _ => GETNEWFD_FAILED.into(),
+        let file = transfer.file(borrowed).map_err(|error| {
+            log::line(Level::Error, || error.to_string());
+            match error {
+                FileError::Kind { .. } => Failure::from(INVALID_FILE_TYPE),
+                FileError::Call { errno: libc::EBADF, .. } => INVALID_VALUE.into(),
+                _ => GETNEWFD_FAILED.into(),
+            }
         })?;
         let mode = flags & OFlags::ACCMODE;
         let reads = mode != OFlags::WRONLY && !flags.contains(OFlags::PATH);
@@ -115,9 +119,8 @@ impl Library {
         }
         let transfer = self.ensure_open()?;
         let place = transfer.place(base).map_err(|error| failure_of_place(&error));
-        let result = place.and_then(|place| {
-            self.buffers.register(base, Buffer { len, gpu: place.device() })
-        });
+        let result = place
+            .and_then(|place| self.buffers.register(base, Buffer { len, gpu: place.device() }));
         self.stats.operations(Op::BufferRegister, result.is_ok(), 1);
         result
     }
@@ -243,8 +246,10 @@ unsafe fn hand_on(theirs: &Theirs, asked: &Asked) -> Result<usize, Failure> {
     }
 }
 
-/// What a transfer's fault is in the interface's words.
+/// What a transfer's fault is in the interface's words. The log, where somebody asked for one, gets
+/// all that the number does not say.
 pub(crate) fn failure(fault: &Fault) -> Failure {
+    log::line(Level::Error, || fault.to_string());
     match fault {
         Fault::File { errno, .. } => Failure::Errno(*errno),
         Fault::Gpu(error) => Failure::Cuda(error.code),
@@ -255,6 +260,7 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
 }
 
 fn failure_of_place(error: &PlaceError) -> Failure {
+    log::line(Level::Error, || error.to_string());
     match error {
         PlaceError::Gpu(error) => Failure::Cuda(error.code),
         PlaceError::Forked { .. } => Failure::Cuda(CUDA_NOT_INITIALIZED),
