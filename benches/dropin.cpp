@@ -153,8 +153,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "dropin make FILE BYTES\n"
                  "dropin sync|batch|async|pread|copy FILE [--threads N] [--block BYTES] "
-                 "[--seconds S] [--ramp S] [--random] [--direct] [--cold] [--unregistered] [--entries N] "
-                 "[--streams N] [--depth N] [--flags N] [--check BLOCKS]\n");
+                 "[--seconds S] [--ramp S] [--random] [--direct] [--cold] [--unregistered] "
+                 "[--entries N] [--streams N] [--depth N] [--flags N] [--check BLOCKS]\n");
     return 2;
   }
   char gpu[128] = "";

@@ -5,8 +5,9 @@
 #   benches/dropin.sh GPUIO DIRECTORY [ROUNDS]
 #
 # GPUIO is the release binary with libcufile.so beside it; DIRECTORY, on the disk to measure, gets a
-# file of SIZE bytes (4 GiB), which stays. Needs a C++ compiler (CXX) and Python 3.9. Environment:
+# file of SIZE bytes (4 GiB), which stays. Needs a C++ compiler and Python 3.9. Environment:
 #
+#   CXX, DROPIN    the compiler (g++), or the program if it is built already
 #   NVIDIA_CUFILE  directory of NVIDIA's libcufile.so.0; without it its rows are left out
 #   KVIKIO         a Python that has the kvikio wheel and NumPy; without it its rows are left out
 #   UDEV=1         as root: write the disk's entry into /run/udev/data where there is none, which
@@ -26,8 +27,12 @@ nvidia=${NVIDIA_CUFILE:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"${CXX:-g++}" -O2 -std=c++17 -I "$here/crates/dropin/include" -I "$here/examples/c" \
-  "$here/benches/dropin.cpp" -o "$work/dropin" -ldl -pthread
+if [ -n "${DROPIN:-}" ]; then
+  cp "$DROPIN" "$work/dropin"
+else
+  "${CXX:-g++}" -O2 -std=c++17 -I "$here/crates/dropin/include" -I "$here/examples/c" \
+    "$here/benches/dropin.cpp" -o "$work/dropin" -ldl -pthread
+fi
 file=$dir/dropin.$size
 [ "$(stat -c %s "$file" 2>/dev/null)" = "$size" ] || "$work/dropin" make "$file" "$size"
 if [ -n "${SOFTWARE:-}" ]; then

@@ -4,7 +4,8 @@
 #   benches/clients/pack.sh RELEASE OUT.tar.xz
 #
 # RELEASE is cargo's directory with gpuio, libcufile.so and libgpuio_softgpu.so. There:
-#   tar xf OUT.tar.xz && clients/install.sh && clients/go.sh DIRECTORY
+#   tar xf OUT.tar.xz && clients/install.sh && clients/go.sh DIRECTORY    # the clients
+#   clients/measure.sh DIRECTORY [ROUNDS]                                 # benches/dropin.sh
 # Environment, each left out where it is not set:
 #   KVIKIO_REPO    a clone of rapidsai/kvikio at the tag of the wheel
 #   MAGNUMIO       programs of magnumio_build.sh
@@ -51,6 +52,13 @@ export PYTHONPATH=$here/site${PYTHONPATH:+:$PYTHONPATH}
 [ ! -d "$here/kvikio" ] || export KVIKIO_TESTS=$here/kvikio/tests
 [ ! -d "$here/magnumio" ] || export MAGNUMIO=$here/magnumio
 exec "$here/repo/benches/clients/run.sh" "$here/bin/gpuio" "$@"
+SH
+cat >"$to/measure.sh" <<'SH'
+#!/usr/bin/env bash
+here=$(cd "$(dirname "$0")" && pwd)
+export PYTHONPATH=$here/site${PYTHONPATH:+:$PYTHONPATH} DROPIN=$here/bin/dropin
+[ ! -d "$here/nvidia" ] || export NVIDIA_CUFILE=${NVIDIA_CUFILE:-$here/nvidia}
+exec "$here/repo/benches/dropin.sh" "$here/bin/gpuio" "$@"
 SH
 chmod +x "$to"/*.sh
 tar -C "$work" -c clients | xz -6 -T0 >"$out"
