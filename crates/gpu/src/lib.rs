@@ -16,6 +16,7 @@
 
 mod context;
 mod driver;
+pub mod errand;
 mod error;
 mod event;
 mod gather;

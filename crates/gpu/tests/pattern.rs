@@ -63,6 +63,11 @@ fn the_ptx_is_of_this_source() {
         include_bytes!("../kernels/resident.cu"),
         include_str!("../kernels/resident.ptx"),
     );
+    is_of_source(
+        "errand",
+        include_bytes!("../kernels/errand.cu"),
+        include_str!("../kernels/errand.ptx"),
+    );
 }
 
 /// The rule, byte by byte, as it reads.

@@ -4,6 +4,7 @@
 //! source, so that the tests compare independent readings of one rule.
 
 mod check;
+mod errand;
 mod fill;
 mod gather;
 mod resident;
@@ -19,10 +20,11 @@ pub(crate) struct Kernel {
     pub(crate) run: fn(&Reach<'_>, &[u64]) -> Answer<()>,
 }
 
-static KERNELS: [Kernel; 4] = [
+static KERNELS: [Kernel; 5] = [
     Kernel { name: "gpuio_fill", args: 4, run: fill::run },
     Kernel { name: "gpuio_check", args: 5, run: check::run },
     Kernel { name: "gpuio_gather", args: 2, run: gather::run },
+    Kernel { name: "gpuio_errand", args: 6, run: errand::run },
     Kernel { name: "gpuio_resident", args: 10, run: resident::run },
 ];
 

@@ -59,7 +59,11 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
 }
 
 /// Works on the word at an address that the device reaches.
-fn word<T>(memory: &Reach<'_>, at: u64, work: impl FnOnce(&AtomicU64) -> T) -> Answer<T> {
+pub(super) fn word<T>(
+    memory: &Reach<'_>,
+    at: u64,
+    work: impl FnOnce(&AtomicU64) -> T,
+) -> Answer<T> {
     if !at.is_multiple_of(8) {
         return Err(MISALIGNED_ADDRESS);
     }
@@ -72,7 +76,7 @@ fn word<T>(memory: &Reach<'_>, at: u64, work: impl FnOnce(&AtomicU64) -> T) -> A
 }
 
 /// Copies one block, between addresses that the device reaches.
-fn copy(memory: &Reach<'_>, to: u64, from: u64, len: u64) -> Answer<()> {
+pub(super) fn copy(memory: &Reach<'_>, to: u64, from: u64, len: u64) -> Answer<()> {
     let from = memory.on_device(from, len).map_err(|_| ILLEGAL_ADDRESS)?;
     let to = memory.on_device(to, len).map_err(|_| ILLEGAL_ADDRESS)?;
     let len = usize::try_from(len).map_err(|_| ILLEGAL_ADDRESS)?;

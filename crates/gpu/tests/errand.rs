@@ -1,0 +1,465 @@
+//! Errands against plain copies, on gpuio's software GPU, or with `GPUIO_TEST_GPU=system` on the
+//! system's, where the cases that need the software one say that they are skipped.
+//!
+//! Cases that need an environment of their own run in child processes: this program again, with
+//! the name of an ignored test.
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+#![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
+
+use std::cell::RefCell;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use gpuio_gpu::errand::{DESKS_MOST, Desk, Office, Reply, Timing};
+use gpuio_gpu::{
+    Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemKind, PageSize, Stream, Which, pattern,
+};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Longer than a loaded machine takes to let a thread of the software GPU run.
+const PATIENT: Timing = Timing {
+    idle: Duration::from_micros(200),
+    stay: Duration::from_millis(1),
+    patience: Duration::from_secs(20),
+};
+
+fn on_system() -> bool {
+    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
+}
+
+struct Bench {
+    context: Context,
+    stream: Stream,
+    office: Office,
+}
+
+fn bench_with(timing: Timing) -> Bench {
+    let which = if on_system() { Which::System } else { Which::Software };
+    let driver = Driver::load(&which).unwrap();
+    let context = Context::new(&driver, 0).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let office = Office::new(&context, timing).unwrap();
+    Bench { context, stream, office }
+}
+
+fn bench() -> Bench {
+    bench_with(PATIENT)
+}
+
+impl Bench {
+    /// Copies by the driver, and waits.
+    fn copy(&self, dst: DevPtr, src: DevPtr, len: usize) {
+        let done = self.context.entered(|| {
+            // SAFETY: the test gives ranges of its own; the wait follows.
+            unsafe { self.stream.copy(dst, src, len) }?;
+            self.stream.sync()
+        });
+        done.unwrap().unwrap();
+    }
+
+    fn put(&self, to: DevPtr, bytes: &[u8]) {
+        self.copy(to, DevPtr(bytes.as_ptr() as u64), bytes.len());
+    }
+
+    fn take(&self, from: DevPtr, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.copy(DevPtr(bytes.as_mut_ptr() as u64), from, len);
+        bytes
+    }
+
+    fn alloc(&self, kind: MemKind, len: usize) -> DeviceBuf {
+        DeviceBuf::alloc(&self.context, kind, len).unwrap()
+    }
+
+    fn locked(&self, len: usize) -> Locked {
+        Locked::new(&self.context, len, PageSize::Plain).unwrap()
+    }
+}
+
+fn run(desk: &mut Desk, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
+    // SAFETY: the test gives live ranges that nobody else uses meanwhile.
+    unsafe { desk.run(src, dst, len) }
+}
+
+fn post(desk: &mut Desk, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
+    // SAFETY: the test gives live ranges that nobody else uses until the end is seen.
+    unsafe { desk.post(src, dst, len) }
+}
+
+fn slice(memory: &Locked) -> &[u8] {
+    // SAFETY: live memory that nobody writes meanwhile.
+    unsafe { std::slice::from_raw_parts(memory.as_ptr().as_ptr(), memory.len()) }
+}
+
+fn fill(memory: &Locked, key: u64) {
+    // SAFETY: live memory that nobody else uses meanwhile.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr().as_ptr(), memory.len()) };
+    pattern::fill(bytes, key, 0);
+}
+
+fn data(key: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    pattern::fill(&mut bytes, key, 0);
+    bytes
+}
+
+#[expect(clippy::print_stdout, reason = "whoever runs the tests on a GPU is to see what was not")]
+fn child_passes(name: &str, environment: &[(&str, &str)]) {
+    if on_system() {
+        println!("skipped on the system's driver: {name}");
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--ignored", "--nocapture"]);
+    let output = command.envs(environment.iter().copied()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{name}:\n{said}\n{errors}");
+}
+
+// ---- what is moved
+
+#[test]
+fn any_range_is_moved_to_any_other_and_nothing_beside_it() {
+    const ROOM: usize = 160 << 10;
+    let bench = bench();
+    let (device, vmm) = (bench.alloc(MemKind::Device, ROOM), bench.alloc(MemKind::Vmm, ROOM));
+    let (near, far) = (bench.locked(ROOM), bench.locked(ROOM));
+    let places = [device.ptr(), vmm.ptr(), near.ptr(), far.ptr()];
+    let desk = RefCell::new(bench.office.desk().unwrap());
+    let strategy = (
+        (0..places.len(), 1..places.len()),
+        (0_usize..300, 0_usize..300),
+        prop_oneof![0_usize..100, 4000_usize..4200, 0_usize..(150 << 10)],
+        any::<u64>(),
+    );
+    let mut runner = TestRunner::new(Config { cases: 200, ..Config::default() });
+    let outcome = runner.run(&strategy, |((from, step), (skip, gap), len, key)| {
+        let to = (from + step) % places.len();
+        let (from, to) = (places[from], places[to]);
+        let (old, new) = (data(!key, ROOM), data(key, ROOM));
+        bench.put(to, &old);
+        bench.put(from, &new);
+        let (src, dst) = (from.byte_add(skip as u64), to.byte_add(gap as u64));
+        let reply = run(&mut desk.borrow_mut(), src, dst, len).unwrap();
+        prop_assert_eq!(reply, Reply::Moved);
+        let there = bench.take(to, ROOM);
+        prop_assert!(there[..gap] == old[..gap], "before the destination");
+        prop_assert!(there[gap..gap + len] == new[skip..skip + len], "the bytes");
+        prop_assert!(there[gap + len..] == old[gap + len..], "behind the destination");
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn a_letter_cannot_name_an_address_of_more_than_48_bits() {
+    let bench = bench();
+    let device = bench.alloc(MemKind::Device, 4096);
+    let mut desk = bench.office.desk().unwrap();
+    for (src, dst) in [(DevPtr(1 << 48), device.ptr()), (device.ptr(), DevPtr(1 << 60))] {
+        assert_eq!(run(&mut desk, src, dst, 16).unwrap(), Reply::Busy);
+    }
+    assert_eq!(bench.office.launches(), 0);
+}
+
+// ---- many desks
+
+/// One thread: moves blocks in and out of the device and checks each.
+fn work(bench: &Bench, seed: u64, rounds: u64) {
+    let len = 9000;
+    let (out, back) = (bench.locked(len), bench.locked(len));
+    let device = bench.alloc(MemKind::Device, len);
+    let mut desk = bench.office.desk().unwrap();
+    for round in 0..rounds {
+        let key = seed << 32 | round;
+        fill(&out, key);
+        let skip = (key.wrapping_mul(0x9E37_79B9) >> 7) % 64;
+        let count = usize::try_from(8000 - skip * 100).unwrap();
+        let (src, dst) = (out.ptr().byte_add(skip), device.ptr().byte_add(skip * 2));
+        assert_eq!(run(&mut desk, src, dst, count).unwrap(), Reply::Moved);
+        let end = back.ptr().byte_add(skip / 3);
+        assert_eq!(run(&mut desk, dst, end, count).unwrap(), Reply::Moved);
+        let (from, to) = (usize::try_from(skip).unwrap(), usize::try_from(skip / 3).unwrap());
+        let right = slice(&back)[to..to + count] == slice(&out)[from..from + count];
+        assert!(right, "thread {seed}, round {round}");
+    }
+}
+
+#[test]
+fn many_threads_at_once_are_served_each_with_its_own_bytes() {
+    let bench = bench();
+    std::thread::scope(|scope| {
+        for seed in 0..20 {
+            let bench = &bench;
+            scope.spawn(move || work(bench, seed, 60));
+        }
+    });
+    assert_eq!(bench.office.desks(), 0);
+}
+
+#[test]
+fn desks_come_and_go_while_others_work() {
+    let bench = bench();
+    let (ends, visits) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for seed in 100..103 {
+            let (bench, ends) = (&bench, &ends);
+            scope.spawn(move || {
+                work(bench, seed, 150);
+                ends.store(true, Ordering::Release);
+            });
+        }
+        for seed in 0..12 {
+            let (bench, ends, visits) = (&bench, &ends, &visits);
+            scope.spawn(move || {
+                while !ends.load(Ordering::Acquire) {
+                    work(bench, seed, 2);
+                    visits.fetch_add(1, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_micros(100 * seed));
+                }
+            });
+        }
+    });
+    assert!(visits.load(Ordering::Relaxed) > 12);
+    assert_eq!(bench.office.desks(), 0);
+}
+
+#[test]
+fn there_are_so_many_desks_and_no_more() {
+    let bench = bench();
+    let mut desks: Vec<Desk> = (0..DESKS_MOST).map(|_| bench.office.desk().unwrap()).collect();
+    assert!(bench.office.desk().is_none());
+    assert_eq!(bench.office.desks(), DESKS_MOST);
+    let device = bench.alloc(MemKind::Device, 64 * 128);
+    let host = bench.locked(64 * 128);
+    fill(&host, 5);
+    // All at once, so that one launch has them all.
+    for (at, desk) in (0..).zip(&mut desks) {
+        let (src, dst) = (host.ptr().byte_add(at * 128), device.ptr().byte_add(at * 128));
+        assert_eq!(post(desk, src, dst, 128).unwrap(), Reply::Waiting);
+    }
+    let began = Instant::now();
+    for desk in &mut desks {
+        while desk.poll().unwrap() != Reply::Moved {
+            assert!(began.elapsed() < Duration::from_secs(30), "no answer");
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(bench.take(device.ptr(), 64 * 128), slice(&host));
+    desks.remove(17);
+    assert!(bench.office.desk().is_some());
+}
+
+// ---- the kernel comes and goes
+
+#[test]
+fn a_kernel_that_left_is_launched_again() {
+    let bench = bench();
+    let host = bench.locked(4096);
+    let device = bench.alloc(MemKind::Device, 4096);
+    let mut desk = bench.office.desk().unwrap();
+    let idle = PATIENT.idle;
+    let pauses = [idle * 4, Duration::ZERO, idle, idle / 2, idle * 2, Duration::from_millis(20)];
+    for (key, pause) in (0..).zip(pauses.iter().cycle().take(60)) {
+        fill(&host, key);
+        assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+        assert_eq!(bench.take(device.ptr(), 4096), slice(&host), "round {key}");
+        std::thread::sleep(*pause);
+    }
+    let launches = bench.office.launches();
+    assert!(launches > 10, "{launches} launches");
+    // Without letters it stays away.
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(bench.office.launches(), launches);
+}
+
+#[test]
+fn whoever_waits_for_the_whole_device_is_let_through_while_there_is_work() {
+    let bench = bench();
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let (bench, ends) = (&bench, &ends);
+            scope.spawn(move || {
+                while !ends.load(Ordering::Acquire) {
+                    work(bench, seed, 10);
+                }
+            });
+        }
+        let mut longest = Duration::ZERO;
+        let launches = bench.office.launches();
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(300) {
+            let since = Instant::now();
+            bench.context.synchronize().unwrap();
+            longest = longest.max(since.elapsed());
+        }
+        ends.store(true, Ordering::Release);
+        // Far more than two stays, for machines with few processors; far less than for ever.
+        assert!(longest < Duration::from_secs(2), "{longest:?}");
+        assert!(bench.office.launches() - launches > 10, "it left and came again");
+    });
+}
+
+#[test]
+fn a_letter_is_under_way_until_somebody_sees_its_end() {
+    let bench = bench();
+    let host = bench.locked(4096);
+    let device = bench.alloc(MemKind::Device, 4096);
+    let mut desk = bench.office.desk().unwrap();
+    assert_eq!(desk.poll().unwrap(), Reply::Moved);
+    assert!(desk.take_back());
+    for key in 0..50 {
+        fill(&host, key);
+        assert_eq!(post(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Waiting);
+        // At various moments of its way.
+        std::thread::sleep(Duration::from_micros(key * 7));
+        if desk.take_back() {
+            let before = data(99, 4096);
+            bench.put(device.ptr(), &before);
+            std::thread::sleep(Duration::from_millis(1));
+            assert_eq!(bench.take(device.ptr(), 4096), before, "round {key}: taken back");
+            continue;
+        }
+        while desk.poll().unwrap() == Reply::Waiting {
+            std::thread::yield_now();
+        }
+        assert_eq!(bench.take(device.ptr(), 4096), slice(&host), "round {key}");
+    }
+    // A desk that is dropped with a letter under way leaves no trace.
+    assert_eq!(post(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Waiting);
+    drop(desk);
+    let mut next = bench.office.desk().unwrap();
+    fill(&host, 1000);
+    assert_eq!(run(&mut next, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+    assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
+}
+
+// ---- what goes wrong
+
+#[test]
+fn a_kernel_that_finds_no_room_leaves_the_letter_to_the_caller() {
+    // Each launch begins so late.
+    child_passes("child_no_room", &[("GPUIO_SOFT_DELAY_US", "60000")]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_no_room() {
+    let bench = bench_with(Timing::default());
+    let host = bench.locked(4096);
+    let device = bench.alloc(MemKind::Device, 4096);
+    let mut desk = bench.office.desk().unwrap();
+    bench.put(device.ptr(), &data(1, 4096));
+    fill(&host, 2);
+    let began = Instant::now();
+    assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Busy);
+    // Nor is the next one made to wait.
+    assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Busy);
+    assert!(began.elapsed() < Duration::from_millis(50), "{:?}", began.elapsed());
+    // The launch begins in the end, and finds no letter.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(bench.take(device.ptr(), 4096), data(1, 4096));
+}
+
+#[test]
+fn a_lost_device_is_an_error_at_every_desk() {
+    child_passes("child_lost", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:719:3:1")]);
+    child_passes("child_lost", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:700")]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_lost() {
+    let bench = bench();
+    let device = bench.alloc(MemKind::Device, 4096);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            let (bench, device) = (&bench, device.ptr());
+            scope.spawn(move || {
+                let host = bench.locked(4096);
+                let mut desk = bench.office.desk().unwrap();
+                let began = Instant::now();
+                let error = loop {
+                    match run(&mut desk, host.ptr(), device, 16) {
+                        Ok(reply) => assert_eq!(reply, Reply::Moved),
+                        Err(error) => break error,
+                    }
+                    // So that the kernel leaves and is launched again.
+                    std::thread::sleep(Duration::from_millis(1));
+                    assert!(began.elapsed() < Duration::from_secs(20), "no error");
+                };
+                assert!(error.is_sticky(), "{error}");
+                // It stays one, at once.
+                let again = Instant::now();
+                assert!(run(&mut desk, host.ptr(), device, 16).is_err());
+                assert!(again.elapsed() < Duration::from_secs(1));
+            });
+        }
+    });
+}
+
+#[test]
+fn a_launch_that_fails_is_an_error_once() {
+    child_passes("child_failed_once", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_failed_once() {
+    let bench = bench();
+    let host = bench.locked(4096);
+    let device = bench.alloc(MemKind::Device, 4096);
+    let mut desk = bench.office.desk().unwrap();
+    let error = run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap_err();
+    assert_eq!((error.code, error.is_sticky()), (1, false));
+    fill(&host, 8);
+    assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+    assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
+}
+
+#[test]
+fn an_impatient_office_comes_over_a_launch_that_failed() {
+    child_passes("child_failed_unseen", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_failed_unseen() {
+    let bench = bench_with(Timing { patience: Duration::from_micros(100), ..PATIENT });
+    let host = bench.locked(4096);
+    let device = bench.alloc(MemKind::Device, 4096);
+    let mut desk = bench.office.desk().unwrap();
+    let (began, mut errors) = (Instant::now(), 0);
+    loop {
+        match run(&mut desk, host.ptr(), device.ptr(), 4096) {
+            Ok(Reply::Moved) => break,
+            Ok(_) => {}
+            Err(_) => errors += 1,
+        }
+        std::thread::sleep(Duration::from_micros(300));
+        assert!(began.elapsed() < Duration::from_secs(20), "it is given up for ever");
+    }
+    assert_eq!(errors, 1);
+}
+
+#[test]
+fn an_address_that_is_not_there_ends_all_desks_and_nobody_waits() {
+    child_passes("child_illegal", &[]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_illegal() {
+    let bench = bench();
+    let host = bench.locked(4096);
+    let device = bench.alloc(MemKind::Device, 4096);
+    let mut desks = [bench.office.desk().unwrap(), bench.office.desk().unwrap()];
+    assert_eq!(run(&mut desks[0], host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+    let past = device.ptr().byte_add(1 << 19);
+    assert!(run(&mut desks[0], host.ptr(), past, 4096).unwrap_err().is_sticky());
+    assert!(run(&mut desks[1], host.ptr(), device.ptr(), 4096).is_err());
+}
