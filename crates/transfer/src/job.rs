@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use gpuio_io::engine::Op;
+use rustix::thread::futex;
 
 use crate::fault::Fault;
 use crate::file::File;
@@ -64,6 +65,8 @@ const DONE: u32 = 1;
 const TURN: u32 = 2;
 /// The caller sleeps, or is about to.
 const ASLEEP: u32 = 4;
+/// The caller waits for a turn.
+const WAITING: u32 = 8;
 
 impl Job {
     /// Cuts a call, which is not empty and ends below 2^63 in the file, into pieces of `chunk`
@@ -165,40 +168,53 @@ impl Job {
     fn tell(&self, bit: u32) {
         // AcqRel: the caller's load acquires what came before.
         if self.state.fetch_or(bit, Ordering::AcqRel) & ASLEEP != 0 {
-            let _ =
-                rustix::thread::futex::wake(&self.state, rustix::thread::futex::Flags::PRIVATE, 1);
+            let _ = futex::wake(&self.state, futex::Flags::PRIVATE, 1);
         }
     }
 
-    /// True once all pieces have landed.
-    pub(crate) fn is_done(&self) -> bool {
-        self.state.load(Ordering::Acquire) & DONE != 0
+    /// Says that the caller has no turn and wants one.
+    pub(crate) fn set_waiting(&self) {
+        self.state.fetch_or(WAITING, Ordering::AcqRel);
+    }
+
+    /// Whether there is something for the caller to do, and a turn was neither given nor had.
+    pub(crate) fn wants_turn(&self) -> bool {
+        self.state.load(Ordering::Acquire) & (WAITING | TURN) == WAITING && self.has_more()
+    }
+
+    pub(crate) fn give_turn(&self) {
+        self.tell(TURN);
+    }
+
+    pub(crate) fn has_turn(&self) -> bool {
+        self.state.load(Ordering::Acquire) & TURN != 0
     }
 
     /// Waits until all pieces have landed.
     pub(crate) fn wait(&self) {
-        self.wait_for(DONE);
+        /// Looks before sleep, some 10 ns each: the last pieces of others end soon.
+        const LOOKS: u32 = 2000;
+        self.wait_for(DONE, LOOKS);
     }
 
-    /// Waits until one of the bits is set, first awake and then asleep.
-    fn wait_for(&self, bits: u32) -> u32 {
-        /// Looks, some 10 ns each, before sleep, which costs some microseconds.
-        const LOOKS: u32 = 2000;
-        for _ in 0..LOOKS {
-            let state = self.state.load(Ordering::Acquire);
-            if state & bits != 0 {
-                return state;
+    /// Waits until the caller has a turn, or all pieces have landed.
+    pub(crate) fn wait_for_turn(&self) {
+        self.wait_for(DONE | TURN, 0);
+    }
+
+    fn wait_for(&self, bits: u32, looks: u32) {
+        for _ in 0..looks {
+            if self.state.load(Ordering::Acquire) & bits != 0 {
+                return;
             }
             std::hint::spin_loop();
         }
         let mut state = self.state.fetch_or(ASLEEP, Ordering::AcqRel) | ASLEEP;
         while state & bits == 0 {
-            // Wakes at once where the state is another by now, so no wake is lost.
-            let flags = rustix::thread::futex::Flags::PRIVATE;
-            let _ = rustix::thread::futex::wait(&self.state, flags, state, None);
+            // Returns at once where the state is another by now, so no wake is lost.
+            let _ = futex::wait(&self.state, futex::Flags::PRIVATE, state, None);
             state = self.state.load(Ordering::Acquire);
         }
-        state
     }
 
     /// What became of the call. All pieces have landed.

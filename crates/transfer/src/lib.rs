@@ -19,6 +19,7 @@
 mod batch;
 mod born;
 mod bounce;
+mod crew;
 mod fault;
 mod file;
 mod gpus;

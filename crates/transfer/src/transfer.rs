@@ -9,6 +9,7 @@ use gpuio_io::engine::Op;
 
 use crate::batch::Batch;
 use crate::born::Born;
+use crate::crew::Crew;
 use crate::fault::{Fault, FileError, PlaceError};
 use crate::file::File;
 use crate::gpus::Gpus;
@@ -34,13 +35,20 @@ pub(crate) struct State {
     born: Born,
     pub(crate) settings: Settings,
     pub(crate) gpus: Gpus,
+    pub(crate) crew: Crew,
     /// In a child of the process in which the transfer was made.
     forked: bool,
 }
 
 impl State {
     fn new(settings: &Settings, forked: bool) -> Self {
-        Self { born: Born::here(), gpus: Gpus::new(settings), settings: settings.clone(), forked }
+        Self {
+            born: Born::here(),
+            gpus: Gpus::new(settings),
+            crew: Crew::new(settings),
+            settings: settings.clone(),
+            forked,
+        }
     }
 }
 
@@ -176,13 +184,13 @@ impl Transfer {
 
 impl State {
     /// Runs one call to its end.
-    pub(crate) fn run(&self, asked: Asked) -> Result<Moved, Fault> {
+    pub(crate) fn run(&'static self, asked: Asked) -> Result<Moved, Fault> {
         let Some(asked) = self.fitting(asked)? else {
             return Ok(Moved::default());
         };
-        let job = Job::new(asked, self.settings.chunk() as u64);
-        job.work(&self.gpus);
-        job.wait();
+        let chunk = self.crew.chunk(asked.len, self.settings.chunk() as u64);
+        let job = Arc::new(Job::new(asked, chunk));
+        self.crew.run(&self.gpus, &job);
         job.outcome()
     }
 

@@ -28,6 +28,12 @@ impl Twin {
         (fd >= 0).then_some(fd)
     }
 
+    /// Behaves from now on as where the kernel refuses.
+    #[cfg(test)]
+    pub(super) fn refuse(&self) {
+        self.set(NONE);
+    }
+
     fn set(&self, opened: RawFd) -> RawFd {
         match self.0.compare_exchange(UNKNOWN, opened, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => opened,

@@ -1,1 +1,54 @@
-//! x
+use std::os::fd::AsFd;
+
+use super::*;
+use crate::settings::Cold;
+
+fn job(offset: u64, len: u64, chunk: u64) -> Job {
+    let file = tempfile::tempfile().unwrap();
+    let file = File::new(file.as_fd(), Cold::Direct).unwrap();
+    let place = Place::host();
+    Job::new(Asked { op: Op::Read, file, place, address: 0, len, offset }, chunk)
+}
+
+#[test]
+fn pieces_cover_the_call_and_end_at_chunks() {
+    for (offset, len) in [(0, 1), (0, 64), (1, 64), (63, 2), (64, 640), (100, 1000), (7, 57)] {
+        let job = job(offset, len, 64);
+        let (mut counted, mut next) = (0, 0);
+        while let Some(piece) = job.take(&mut counted) {
+            assert_eq!(piece.start, next);
+            assert!(piece.len > 0 && piece.len <= 64);
+            next += piece.len as u64;
+            assert!(next == len || (offset + next).is_multiple_of(64));
+        }
+        assert_eq!((next, counted), (len, job.pieces()), "{len} bytes at {offset}");
+    }
+}
+
+#[test]
+fn the_first_failure_by_offset_is_the_answer_unless_the_file_ended_before() {
+    let fault =
+        |offset| Fault::File { call: "pread", errno: 5, offset, len: 1, path: "file".into() };
+    let asked = job(0, 640, 64);
+    asked.fail(300, fault(300));
+    asked.fail(128, fault(128));
+    asked.fail(200, fault(200));
+    let mut counted = 0;
+    while let Some(piece) = asked.take(&mut counted) {
+        assert!(piece.start < 128, "pieces behind the failure are passed over");
+    }
+    asked.finish(counted, &Route::default());
+    asked.wait();
+    assert_eq!(asked.outcome(), Err(fault(128)));
+
+    let asked = job(0, 640, 64);
+    asked.fail(300, fault(300));
+    asked.ends(250);
+    asked.give_up(&Fault::Cancelled);
+    assert_eq!(asked.outcome(), Err(Fault::Cancelled), "pieces before the end failed");
+
+    let asked = job(0, 640, 64);
+    asked.ends(100);
+    asked.fail(128, fault(128));
+    assert_eq!(asked.outcome().map(|moved| moved.bytes), Ok(100));
+}

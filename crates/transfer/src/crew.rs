@@ -1,0 +1,192 @@
+//! Who works on large calls: callers and threads of our own, no more at once than pays.
+//!
+//! A *turn* is the right to move bytes; there are `busy_most`. A caller that gets one works on its
+//! own call, and lines the call up where it has more than one piece, so that threads of ours with
+//! turns of their own help. A caller that gets none lines its call up and sleeps, until the call is
+//! done by others or a turn is passed on to it. Turns go to callers before our own threads: those
+//! are awake, or have to be woken all the same.
+//!
+//! No wake-up is lost. Who wants a turn (1) lines up and (2) looks whether a turn is free; who has
+//! one (3) gives it back and (4) looks whether somebody is in line. All four are sequentially
+//! consistent, so either (2) sees (3) or (4) sees (1). A turn is passed on with the line locked,
+//! once for each call, and the caller looks for it with the line locked before it returns, so none
+//! goes to a call that is over.
+
+mod hands;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::gpus::Gpus;
+use crate::job::Job;
+use crate::settings::Settings;
+use hands::Hands;
+
+/// The turns, the line, and our own threads.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    busy_most: u32,
+    busy: AtomicU32,
+    /// Calls that want helpers, or a turn for their caller, in the order in which they came.
+    line: Mutex<VecDeque<Arc<Job>>>,
+    /// The length of the line.
+    lined: AtomicU32,
+    /// Calls between their begin and their end.
+    calls: AtomicU32,
+    hands: Hands,
+}
+
+impl Crew {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            busy_most: settings.busy_most.max(1),
+            busy: AtomicU32::new(0),
+            line: Mutex::default(),
+            lined: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
+            hands: Hands::new(settings.workers_most),
+        }
+    }
+
+    /// The length of pieces for a call of `len` bytes: short ones while few calls are under way,
+    /// so that all who may help get some, and the longest while there are many, for each costs a
+    /// call of the driver.
+    pub(crate) fn chunk(&self, len: u64, most: u64) -> u64 {
+        /// Below that the driver's calls take longer than the copies.
+        const LEAST: u64 = 128 << 10;
+        /// Pieces for each turn, so that the last ones end at about the same time.
+        const EACH: u64 = 2;
+        let calls = u64::from(self.calls.load(Ordering::Relaxed)) + 1;
+        let even = len.saturating_mul(calls) / (EACH * u64::from(self.busy_most));
+        even.clamp(LEAST.min(most), most).next_power_of_two()
+    }
+
+    /// Has the job's pieces moved, by this thread or others, and returns when they have landed.
+    pub(crate) fn run(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.enter() {
+            let helped = job.pieces() > 1;
+            if helped {
+                self.line_up(job);
+                self.call_hands(gpus, job);
+            }
+            job.work(gpus);
+            if helped {
+                self.strike(job);
+            }
+            self.leave();
+        } else {
+            job.set_waiting();
+            self.line_up(job);
+            if self.enter() {
+                job.work(gpus);
+                self.leave();
+            } else {
+                job.wait_for_turn();
+            }
+            self.strike(job);
+            if job.has_turn() {
+                job.work(gpus);
+                self.leave();
+            }
+        }
+        job.wait();
+        self.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Has a job done by our own threads alone. Nobody waits for it here.
+    pub(crate) fn offer(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
+        self.line_up(job);
+        self.call_hands(gpus, job);
+    }
+
+    /// Takes a turn, if one is free.
+    fn enter(&self) -> bool {
+        let more = |busy| (busy < self.busy_most).then_some(busy + 1);
+        self.busy.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    /// Gives a turn back, or passes it on.
+    fn leave(&self) {
+        if self.lined.load(Ordering::SeqCst) == 0 {
+            self.busy.fetch_sub(1, Ordering::SeqCst);
+            if self.lined.load(Ordering::SeqCst) == 0 || !self.enter() {
+                return;
+            }
+        }
+        let line = self.lock();
+        if let Some(next) = line.iter().find(|job| job.wants_turn()) {
+            next.give_turn();
+            return;
+        }
+        // With the line locked: who lines up after this finds the turn.
+        self.busy.fetch_sub(1, Ordering::SeqCst);
+        let wanted = line.iter().any(|job| job.has_more());
+        drop(line);
+        if wanted {
+            self.hands.ring(1);
+        }
+    }
+
+    /// A job to help with and the turn for it.
+    fn pick(&self) -> Option<Arc<Job>> {
+        if self.lined.load(Ordering::SeqCst) == 0 || !self.enter() {
+            return None;
+        }
+        let found = self.lock().iter().find(|job| job.has_more()).cloned();
+        if found.is_none() {
+            self.leave();
+        }
+        found
+    }
+
+    fn line_up(&self, job: &Arc<Job>) {
+        let mut line = self.lock();
+        line.push_back(Arc::clone(job));
+        self.lined.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Takes a job out of the line, if it is there still.
+    fn strike(&self, job: &Arc<Job>) {
+        let mut line = self.lock();
+        if let Some(at) = line.iter().position(|other| Arc::ptr_eq(other, job)) {
+            line.remove(at);
+            self.lined.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn call_hands(&'static self, gpus: &'static Gpus, job: &Job) {
+        let free = self.busy_most.saturating_sub(self.busy.load(Ordering::Relaxed));
+        let wanted = u32::try_from(job.pieces() - 1).unwrap_or(u32::MAX).min(free);
+        if wanted > 0 {
+            self.hands.start(wanted, || move || self.hand(gpus));
+            self.hands.ring(wanted);
+        }
+    }
+
+    /// What a thread of ours does, for ever.
+    fn hand(&'static self, gpus: &'static Gpus) {
+        let mut rest = hands::Rest::new();
+        loop {
+            let heard = self.hands.heard();
+            if let Some(job) = self.pick() {
+                if rest.slept() && job.has_more() {
+                    self.hands.wake_more();
+                }
+                rest.worked();
+                job.work(gpus);
+                self.leave();
+            } else {
+                self.hands.rest(&mut rest, heard);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Job>>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

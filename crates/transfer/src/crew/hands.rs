@@ -1,0 +1,169 @@
+//! Threads of our own: started when they are wanted, asleep when they are not, never ended.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::thread::futex;
+
+/// How long a thread looks for the next call before it sleeps, if calls come as close as that.
+const SPIN: Duration = Duration::from_micros(80);
+/// How many a caller wakes itself, at some microseconds each; each of them wakes two more.
+const WOKEN: u32 = 3;
+/// How many threads one call starts at most, at some 30 microseconds each.
+const STARTED: u32 = 3;
+/// Bytes of stack: no call of ours goes deep, the driver's take some ten KiB.
+const STACK: usize = 512 << 10;
+
+/// Our threads, counted.
+#[derive(Debug)]
+pub(super) struct Hands {
+    most: u32,
+    started: AtomicU32,
+    /// Changes when there may be work; what sleepers sleep on.
+    bell: AtomicU32,
+    spinning: AtomicU32,
+    asleep: AtomicU32,
+}
+
+/// What a thread remembers of its last rest.
+#[derive(Debug)]
+pub(super) struct Rest {
+    since: Instant,
+    close: bool,
+    slept: bool,
+}
+
+impl Rest {
+    pub(super) fn new() -> Self {
+        Self { since: Instant::now(), close: false, slept: true }
+    }
+
+    /// Whether it slept since it last worked.
+    pub(super) fn slept(&self) -> bool {
+        self.slept
+    }
+
+    /// It found work.
+    pub(super) fn worked(&mut self) {
+        self.close = self.since.elapsed() < SPIN;
+        self.slept = false;
+    }
+}
+
+impl Hands {
+    pub(super) fn new(most: u32) -> Self {
+        let zero = || AtomicU32::new(0);
+        Self { most, started: zero(), bell: zero(), spinning: zero(), asleep: zero() }
+    }
+
+    /// Starts threads until `wanted` are idle, a few at a time.
+    pub(super) fn start<F: FnOnce() + Send + 'static>(&self, wanted: u32, make: impl Fn() -> F) {
+        for _ in 0..STARTED {
+            let idle = self.asleep.load(Ordering::Relaxed) + self.spinning.load(Ordering::Relaxed);
+            let more = |started| (started < self.most).then_some(started + 1);
+            if idle >= wanted
+                || self.started.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err()
+            {
+                return;
+            }
+            if !spawn(make()) {
+                // The limit of threads: those there are have to do, and callers work themselves.
+                self.started.fetch_sub(1, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// The bell as it is: to be read before one looks for work, and handed to [`Hands::rest`].
+    pub(super) fn heard(&self) -> u32 {
+        self.bell.load(Ordering::SeqCst)
+    }
+
+    /// Tells that there is work for so many.
+    pub(super) fn ring(&self, wanted: u32) {
+        self.bell.fetch_add(1, Ordering::SeqCst);
+        let awake = self.spinning.load(Ordering::SeqCst);
+        let asleep = self.asleep.load(Ordering::SeqCst);
+        self.wake(wanted.saturating_sub(awake).min(WOKEN).min(asleep));
+    }
+
+    /// Wakes two more, if any sleep.
+    pub(super) fn wake_more(&self) {
+        self.wake(self.asleep.load(Ordering::SeqCst).min(2));
+    }
+
+    fn wake(&self, count: u32) {
+        if count > 0 {
+            let _ = futex::wake(&self.bell, futex::Flags::PRIVATE, count);
+        }
+    }
+
+    /// Returns when the bell was rung since `heard` was read, or a little earlier.
+    ///
+    /// Sleeping is entered before the kernel compares the bell, and ringing reads who sleeps after
+    /// it has changed the bell: so either the kernel sees the change or the ringer the sleeper.
+    pub(super) fn rest(&self, rest: &mut Rest, heard: u32) {
+        if !rest.slept && !self.spinning_ends(rest, heard) {
+            return;
+        }
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let _ = futex::wait(&self.bell, futex::Flags::PRIVATE, heard, None);
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        rest.slept = true;
+    }
+
+    /// Looks at the bell for a while, if calls come close to one another; true if it stayed quiet.
+    fn spinning_ends(&self, rest: &mut Rest, heard: u32) -> bool {
+        rest.since = Instant::now();
+        if !rest.close {
+            return true;
+        }
+        self.spinning.fetch_add(1, Ordering::SeqCst);
+        let mut quiet = true;
+        while quiet && rest.since.elapsed() < SPIN {
+            for _ in 0..16 {
+                std::hint::spin_loop();
+            }
+            quiet = self.bell.load(Ordering::SeqCst) == heard;
+        }
+        self.spinning.fetch_sub(1, Ordering::SeqCst);
+        quiet
+    }
+}
+
+/// Starts a thread that gets no signal of the program's, and may run where the process may.
+fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `all` is valid for the write of one set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // A thread inherits its maker's mask, so ours is changed for the moment.
+    // SAFETY: `all` was filled, `before` is valid for the write of one set.
+    let masked =
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0 };
+    let body = move || {
+        spread();
+        work();
+    };
+    let thread = std::thread::Builder::new().name("gpuio-transfer".into()).stack_size(STACK);
+    let spawned = thread.spawn(body).is_ok();
+    if masked {
+        // SAFETY: the call above filled `before`.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+        }
+    }
+    spawned
+}
+
+/// Takes the CPUs of the process's first thread, if those are more than were inherited: a caller
+/// that is bound to one CPU would otherwise bind all who help it.
+fn spread() {
+    let process = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()));
+    let (Ok(process), Ok(own)) = (process, rustix::thread::sched_getaffinity(None)) else {
+        return;
+    };
+    if process.count() > own.count() {
+        let _ = rustix::thread::sched_setaffinity(None, &process);
+    }
+}

@@ -1,0 +1,27 @@
+use super::*;
+
+fn crew(busy: u32) -> Crew {
+    let mut settings = Settings::default();
+    settings.busy_most = busy;
+    Crew::new(&settings)
+}
+
+#[test]
+fn pieces_are_short_for_a_lone_call_and_long_among_many() {
+    let crew = crew(10);
+    let most = 1 << 20;
+    assert_eq!(crew.chunk(4 << 20, most), 256 << 10);
+    assert_eq!(crew.chunk(64 << 10, most), 128 << 10);
+    assert_eq!(crew.chunk(1 << 40, most), most);
+    assert_eq!(crew.chunk(4 << 20, 64 << 10), 64 << 10);
+    crew.calls.store(15, Ordering::Relaxed);
+    assert_eq!(crew.chunk(4 << 20, most), most);
+}
+
+#[test]
+fn there_are_so_many_turns_and_no_more() {
+    let crew = crew(2);
+    assert!(crew.enter() && crew.enter() && !crew.enter());
+    crew.leave();
+    assert!(crew.enter() && !crew.enter());
+}

@@ -1,0 +1,154 @@
+//! What the tests of transfers share: files in both modes, memory of every kind, and what both held.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+#![allow(unsafe_code, reason = "the interface under test is unsafe")]
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemKind, Stream, Which};
+use gpuio_transfer::{Settings, Transfer};
+use tempfile::TempDir;
+
+pub fn which() -> Which {
+    match std::env::var("GPUIO_TEST_GPU") {
+        Ok(value) if value == "system" => Which::System,
+        _ => Which::Software,
+    }
+}
+
+/// Short pieces, so that short files are cut, and helpers even on two cores.
+pub fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.driver = which();
+    settings.workers_most = 3;
+    settings.busy_most = 3;
+    settings.chunk_bytes = 64 << 10;
+    settings.ring_bytes_most = 2 << 20;
+    settings
+}
+
+pub fn transfer() -> Transfer {
+    Transfer::new(settings())
+}
+
+/// A directory on a file system that has `O_DIRECT`, which `/tmp` often has not.
+pub fn dir() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// A directory in memory.
+pub fn memory_dir() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
+/// How a file is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Plain,
+    Direct,
+}
+
+pub fn open(path: &Path, mode: Mode) -> File {
+    let flags = if mode == Mode::Direct { libc::O_DIRECT } else { 0 };
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(flags)
+        .open(path)
+        .unwrap()
+}
+
+pub fn file(transfer: &Transfer, path: &Path, mode: Mode) -> gpuio_transfer::File {
+    // The descriptor is closed at once: the transfer has its own.
+    transfer.file(open(path, mode).as_fd()).unwrap()
+}
+
+/// Bytes that differ from place to place and from seed to seed.
+pub fn bytes(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..len)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()[3]
+        })
+        .collect()
+}
+
+pub struct Gpu {
+    pub context: Context,
+    pub stream: Stream,
+}
+
+pub fn gpu() -> &'static Gpu {
+    static GPU: OnceLock<Gpu> = OnceLock::new();
+    GPU.get_or_init(|| {
+        let driver = Driver::load(&which()).unwrap();
+        let context = Context::new(&driver, 0).unwrap();
+        let stream = Stream::new(&context).unwrap();
+        Gpu { context, stream }
+    })
+}
+
+/// Memory of a kind, which a test may fill and look at.
+pub struct Memory {
+    buffer: DeviceBuf,
+}
+
+impl Memory {
+    pub fn new(kind: MemKind, len: usize) -> Self {
+        Self { buffer: DeviceBuf::alloc(&gpu().context, kind, len).unwrap() }
+    }
+
+    pub fn address(&self) -> u64 {
+        self.buffer.ptr().0
+    }
+
+    pub fn put(&self, at: usize, bytes: &[u8]) {
+        let gpu = gpu();
+        let to = self.buffer.ptr().byte_add(at as u64);
+        let from = DevPtr(bytes.as_ptr() as u64);
+        let done = gpu.context.entered(|| {
+            // SAFETY: a range of the test's own; the wait follows.
+            unsafe { gpu.stream.copy(to, from, bytes.len()).unwrap() };
+            gpu.stream.sync()
+        });
+        done.unwrap().unwrap();
+    }
+
+    pub fn take(&self, at: usize, len: usize) -> Vec<u8> {
+        let gpu = gpu();
+        let mut bytes = vec![0_u8; len];
+        let from = self.buffer.ptr().byte_add(at as u64);
+        let to = DevPtr(bytes.as_mut_ptr() as u64);
+        let done = gpu.context.entered(|| {
+            // SAFETY: a range of the test's own; the wait follows.
+            unsafe { gpu.stream.copy(to, from, len).unwrap() };
+            gpu.stream.sync()
+        });
+        done.unwrap().unwrap();
+        bytes
+    }
+}
+
+/// Drops the file from the page cache as far as the kernel does.
+pub fn chill(path: &Path) {
+    use std::os::fd::AsRawFd;
+    let file = File::open(path).unwrap();
+    file.sync_all().unwrap();
+    // SAFETY: the call takes numbers only.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
+pub fn written(dir: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = dir.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
