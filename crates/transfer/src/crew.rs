@@ -22,6 +22,7 @@ use crate::gpus::Gpus;
 use crate::job::Job;
 use crate::settings::Settings;
 use hands::Hands;
+pub(crate) use hands::spawn;
 
 /// The turns, the line, and our own threads.
 #[derive(Debug)]

@@ -28,6 +28,7 @@ mod lane;
 mod moved;
 mod place;
 mod settings;
+mod stream;
 mod transfer;
 
 pub use batch::{Batch, Entry, Event, Full};
@@ -37,4 +38,5 @@ pub use gpuio_io::engine::Op;
 pub use moved::{Moved, Route};
 pub use place::Place;
 pub use settings::{Cold, Settings};
+pub use stream::{Ended, Param, Params, Read};
 pub use transfer::Transfer;
