@@ -220,7 +220,7 @@ impl Transfer {
         let driver = state.gpus.driver().ok_or(Fault::NoDriver)?;
         // SAFETY: the caller's promise.
         let stream = unsafe { UserStream::new(driver, stream) }?;
-        if stream.is_capturing()? {
+        if stream.entered(|| stream.is_capturing())?? {
             return Err(Fault::Captured);
         }
         let served = state.streams.device(&state.gpus, stream.device()?)?;
