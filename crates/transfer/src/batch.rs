@@ -1,18 +1,28 @@
 //! Many transfers at once, whose ends are asked for.
+//!
+//! Entries wait in the batch. Whoever works on it, threads of ours and those that wait for its
+//! events, takes a run of them: neighbours that fit together into one slot and go to or from one
+//! GPU, which then cost one launch, or a single one that is large or of the host. Nobody waits for
+//! page-locked memory while holding some, so there is always a run that comes to its end, however
+//! many entries there are and however little memory.
+
+mod run;
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use gpuio_io::engine::Op;
 use thiserror::Error;
 
+use crate::crew::Work;
 use crate::fault::Fault;
 use crate::file::File;
-use crate::job::Asked;
+use crate::gpus::Gpus;
 use crate::moved::Moved;
 use crate::place::Place;
-use crate::transfer::Transfer;
+use crate::transfer::State;
+use run::Taken;
 
 /// One transfer of a batch.
 #[derive(Debug, Clone)]
@@ -34,7 +44,7 @@ pub struct Entry {
 }
 
 /// The end of an entry.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The entry's mark.
     pub cookie: u64,
@@ -45,7 +55,8 @@ pub struct Event {
 /// There is no room for so many entries; none was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "{asked} entries for a batch that has room for {room}: fetch events first, or submit fewer"
+    "{asked} entries for a batch that has room for {room}: fetch events first, submit fewer, or \
+     make a larger batch; one of a parent process has no room at all"
 )]
 pub struct Full {
     /// How many were offered.
@@ -54,42 +65,63 @@ pub struct Full {
     pub room: u32,
 }
 
-/// A batch. It may be used from many threads. Dropping it cancels what has not begun and waits for
-/// the rest.
+/// A batch. It may be used from many threads, and again after its events were fetched. Dropping it
+/// cancels what has not begun and waits for the rest.
+///
+/// In a child of `fork(2)` a batch of the parent is empty and takes nothing.
 #[derive(Debug)]
-pub struct Batch {
-    transfer: Transfer,
+pub struct Batch(Arc<Core>);
+
+/// What those who work on a batch share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    state: &'static State,
     capacity: u32,
     queue: Mutex<Queue>,
+    /// Something ended, or there is more to do.
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Entry>,
+    running: usize,
     ended: VecDeque<Event>,
-    running: u32,
+    /// Threads that sleep until something changes.
+    sleepers: usize,
+    /// Whether the batch stands in the crew's line.
+    lined: bool,
+}
+
+impl Queue {
+    fn outstanding(&self) -> usize {
+        self.waiting.len() + self.running + self.ended.len()
+    }
 }
 
 impl Batch {
-    pub(crate) fn new(transfer: Transfer, capacity: u32) -> Self {
-        Self { transfer, capacity, queue: Mutex::default() }
+    pub(crate) fn new(state: &'static State, capacity: u32) -> Self {
+        let (queue, changed) = (Mutex::default(), Condvar::new());
+        Self(Arc::new(Core { state, capacity, queue, changed }))
     }
 
     /// The most entries at once.
     #[must_use]
     pub fn capacity(&self) -> u32 {
-        self.capacity
+        self.0.capacity
     }
 
     /// Entries whose events were not fetched.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
-        let queue = self.lock();
-        let count = queue.waiting.len() + queue.ended.len() + queue.running as usize;
-        u32::try_from(count).unwrap_or(u32::MAX)
+        if !self.0.state.is_here() {
+            return 0;
+        }
+        u32::try_from(self.0.lock().outstanding()).unwrap_or(u32::MAX)
     }
 
-    /// Takes entries. Never waits for memory or for another entry.
+    /// Takes entries, and returns when threads of ours know of them. Never waits for memory or for
+    /// another entry.
     ///
     /// # Errors
     ///
@@ -97,56 +129,212 @@ impl Batch {
     ///
     /// # Safety
     ///
-    /// Until its event was fetched, or the batch is dropped, the memory of each entry is live: of a
+    /// Until its event was fetched, or the batch was dropped, the memory of each entry is live: of a
     /// read nobody else's, of a write written by nobody else.
     pub unsafe fn submit(&self, entries: Vec<Entry>) -> Result<(), Full> {
-        let room = self.capacity - self.outstanding().min(self.capacity);
+        let core = &self.0;
+        if !core.state.is_here() {
+            return Err(Full { asked: entries.len(), room: 0 });
+        }
+        let mut queue = core.lock();
+        let taken = u32::try_from(queue.outstanding()).unwrap_or(u32::MAX);
+        let room = core.capacity.saturating_sub(taken);
         if entries.len() > room as usize {
             return Err(Full { asked: entries.len(), room });
         }
-        self.lock().waiting.extend(entries);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let runs = run::count(&entries);
+        queue.waiting.extend(entries);
+        let is_new = !std::mem::replace(&mut queue.lined, true);
+        if queue.sleepers > 0 {
+            core.changed.notify_all();
+        }
+        drop(queue);
+        let work: Arc<dyn Work> = Arc::<Core>::clone(core);
+        let (crew, gpus) = (&core.state.crew, &core.state.gpus);
+        if is_new {
+            crew.offer(gpus, &work, runs)
+        } else {
+            crew.call_hands(gpus, runs)
+        }
         Ok(())
     }
 
     /// Fetches ends: at least `least` (as many as are outstanding, if that is fewer) and at most
     /// `most`, waiting for them no longer than `timeout`, or as long as it takes without one. Each
-    /// comes once, in the order in which entries ended.
+    /// comes once, in the order in which entries ended. The waiting thread works on the batch, so a
+    /// timeout may be passed by the time that one run takes.
     #[must_use]
     pub fn events(&self, least: u32, most: u32, timeout: Option<Duration>) -> Vec<Event> {
-        let _ = timeout;
-        let least = least.min(most).max(1);
-        while self.lock().ended.len() < least as usize {
-            let Some(entry) = self.next() else { break };
-            let Entry { op, file, place, address, len, offset, cookie } = entry;
-            let asked = Asked { op, file, place, address, len: len as u64, offset };
-            let outcome = self.transfer.state().run(asked);
-            let mut queue = self.lock();
-            queue.running -= 1;
-            queue.ended.push_back(Event { cookie, outcome });
+        let core = &self.0;
+        if !core.state.is_here() {
+            return Vec::new();
         }
-        let mut queue = self.lock();
-        let count = queue.ended.len().min(most as usize);
-        queue.ended.drain(..count).collect()
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let over = || timeout.is_some() && until.is_none_or(|until| Instant::now() >= until);
+        let (least, most) = (least.min(most) as usize, most as usize);
+        let mut queue = core.lock();
+        if core.state.settings.workers_most == 0 && queue.ended.is_empty() {
+            // Nobody else does it, and the caller may ask without ever waiting.
+            drop(queue);
+            core.help(&|| true);
+            queue = core.lock();
+        }
+        loop {
+            let wanted = least.min(queue.outstanding());
+            if queue.ended.len() >= wanted || (timeout.is_some() && over()) {
+                let count = queue.ended.len().min(most);
+                return queue.ended.drain(..count).collect();
+            }
+            if queue.waiting.is_empty() {
+                queue = core.sleep(queue, until);
+                continue;
+            }
+            drop(queue);
+            core.help(&|| over() || core.lock().ended.len() >= wanted);
+            queue = core.lock();
+        }
     }
 
-    /// Ends all entries that have not begun, with [`Fault::Cancelled`]; their events come.
+    /// Ends all entries that have not begun with [`Fault::Cancelled`]; their events come. What has
+    /// begun goes on.
     pub fn cancel(&self) {
+        if self.0.state.is_here() {
+            self.0.cancel();
+        }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        let core = &self.0;
+        if !core.state.is_here() {
+            return;
+        }
+        core.cancel();
+        let mut queue = core.lock();
+        while queue.running > 0 {
+            queue = core.sleep(queue, None);
+        }
+        let was_lined = std::mem::replace(&mut queue.lined, false);
+        drop(queue);
+        if was_lined {
+            let work: Arc<dyn Work> = Arc::<Core>::clone(core);
+            core.state.crew.strike(&work);
+        }
+    }
+}
+
+impl Core {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until something changes, or until then; may return earlier.
+    fn sleep<'a>(
+        &self,
+        mut queue: MutexGuard<'a, Queue>,
+        until: Option<Instant>,
+    ) -> MutexGuard<'a, Queue> {
+        queue.sleepers += 1;
+        queue = match until {
+            None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                self.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        queue.sleepers -= 1;
+        queue
+    }
+
+    /// Takes what is to be done next.
+    fn take(&self) -> Option<Taken> {
+        let slot = self.state.settings.chunk();
+        let mut queue = self.lock();
+        let taken = run::take(&mut queue.waiting, slot)?;
+        queue.running += taken.len();
+        Some(taken)
+    }
+
+    /// Tells ends.
+    fn ended(&self, events: Vec<Event>) {
+        let mut queue = self.lock();
+        queue.running -= events.len();
+        queue.ended.extend(events);
+        if queue.sleepers > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// What a thread does that waits for events: one thing, and what is next while it is not
+    /// `enough`.
+    fn help(&self, enough: &dyn Fn() -> bool) {
+        match self.take() {
+            None => {}
+            Some(Taken::One(entry)) => self.ended(vec![self.one(*entry)]),
+            Some(Taken::Run(run)) => {
+                let more = |kind| if enough() { None } else { self.take_run(kind) };
+                let state = self.state;
+                state.crew.beside(|| run::carry(&state.gpus, run, more, |ends| self.ended(ends)));
+            }
+        }
+    }
+
+    /// A run like those before, if one is next.
+    fn take_run(&self, kind: run::Kind) -> Option<run::Run> {
+        let slot = self.state.settings.chunk();
+        let mut queue = self.lock();
+        let run = run::take_run(&mut queue.waiting, slot, Some(kind))?;
+        queue.running += run.entries.len();
+        Some(run)
+    }
+
+    /// Runs one entry to its end, as a call of its own.
+    fn one(&self, entry: Entry) -> Event {
+        let cookie = entry.cookie;
+        Event { cookie, outcome: self.state.run(entry.into()) }
+    }
+
+    fn cancel(&self) {
         let mut queue = self.lock();
         let Queue { waiting, ended, .. } = &mut *queue;
-        let gone = waiting.drain(..);
-        ended.extend(
-            gone.map(|entry| Event { cookie: entry.cookie, outcome: Err(Fault::Cancelled) }),
-        );
+        let gone = waiting.drain(..).map(|entry| entry.cookie);
+        ended.extend(gone.map(|cookie| Event { cookie, outcome: Err(Fault::Cancelled) }));
+        if queue.sleepers > 0 {
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Work for Core {
+    fn has_more(&self) -> bool {
+        !self.lock().waiting.is_empty()
     }
 
-    fn next(&self) -> Option<Entry> {
+    fn work(&self, gpus: &'static Gpus) {
+        while let Some(taken) = self.take() {
+            match taken {
+                Taken::One(entry) => {
+                    let cookie = entry.cookie;
+                    // This thread has a turn, so it moves the entry's pieces itself.
+                    let outcome = self.state.run_with_turn((*entry).into());
+                    self.ended(vec![Event { cookie, outcome }]);
+                }
+                Taken::Run(run) => {
+                    run::carry(gpus, run, |kind| self.take_run(kind), |ends| self.ended(ends));
+                }
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
         let mut queue = self.lock();
-        let entry = queue.waiting.pop_front()?;
-        queue.running += 1;
-        Some(entry)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        if queue.waiting.is_empty() {
+            queue.lined = false;
+        }
+        !queue.lined
     }
 }

@@ -24,13 +24,36 @@ use crate::settings::Settings;
 use hands::Hands;
 pub(crate) use hands::spawn;
 
+/// What stands in the line.
+pub(crate) trait Work: std::fmt::Debug + Send + Sync {
+    /// Whether there is something to do that nobody has taken.
+    fn has_more(&self) -> bool;
+
+    /// Does as much of it as nobody else takes. Called with a turn, on any thread.
+    fn work(&self, gpus: &'static Gpus);
+
+    /// Whether a caller sleeps until [`Work::give_turn`].
+    fn wants_turn(&self) -> bool {
+        false
+    }
+
+    /// Passes a turn on to that caller.
+    fn give_turn(&self) {}
+
+    /// Whether it may be taken out of the line: nothing is to do, and who has more lines up again.
+    /// Called with the line locked.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
 /// The turns, the line, and our own threads.
 #[derive(Debug)]
 pub(crate) struct Crew {
     busy_most: u32,
     busy: AtomicU32,
     /// Calls that want helpers, or a turn for their caller, in the order in which they came.
-    line: Mutex<VecDeque<Arc<Job>>>,
+    line: Mutex<VecDeque<Arc<dyn Work>>>,
     /// The length of the line.
     lined: AtomicU32,
     /// Calls between their begin and their end.
@@ -65,28 +88,21 @@ impl Crew {
 
     /// Has the job's pieces moved, by this thread or others, and returns when they have landed.
     pub(crate) fn run(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
+        let work: Arc<dyn Work> = Arc::<Job>::clone(job);
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.enter() {
-            let helped = job.pieces() > 1;
-            if helped {
-                self.line_up(job);
-                self.call_hands(gpus, job);
-            }
-            job.work(gpus);
-            if helped {
-                self.strike(job);
-            }
+            self.work_and_call(gpus, job, &work);
             self.leave();
         } else {
             job.set_waiting();
-            self.line_up(job);
+            self.line_up(&work);
             if self.enter() {
                 job.work(gpus);
                 self.leave();
             } else {
                 job.wait_for_turn();
             }
-            self.strike(job);
+            self.strike(&work);
             if job.has_turn() {
                 job.work(gpus);
                 self.leave();
@@ -96,10 +112,39 @@ impl Crew {
         self.calls.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Has a job done by our own threads alone. Nobody waits for it here.
-    pub(crate) fn offer(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
-        self.line_up(job);
-        self.call_hands(gpus, job);
+    /// As [`Crew::run`], for a thread that has a turn and keeps it.
+    pub(crate) fn run_with_turn(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
+        let work: Arc<dyn Work> = Arc::<Job>::clone(job);
+        self.work_and_call(gpus, job, &work);
+        job.wait();
+    }
+
+    /// Works on a job and has others help where it has more than one piece.
+    fn work_and_call(&'static self, gpus: &'static Gpus, job: &Job, work: &Arc<dyn Work>) {
+        let helped = job.pieces() > 1;
+        if helped {
+            self.line_up(work);
+            self.call_hands(gpus, job.pieces() - 1);
+        }
+        job.work(gpus);
+        if helped {
+            self.strike(work);
+        }
+    }
+
+    /// Lines work up for our own threads, as many as `wanted`, and returns at once.
+    pub(crate) fn offer(&'static self, gpus: &'static Gpus, work: &Arc<dyn Work>, wanted: u64) {
+        self.line_up(work);
+        self.call_hands(gpus, wanted);
+    }
+
+    /// Does work with a turn beyond the limit, for a thread that would only sleep otherwise: what
+    /// it does is bound by system calls and not by the bandwidth of memory.
+    pub(crate) fn beside<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.busy.fetch_add(1, Ordering::SeqCst);
+        let done = work();
+        self.leave();
+        done
     }
 
     /// Takes a turn, if one is free.
@@ -122,8 +167,8 @@ impl Crew {
             return;
         }
         // With the line locked: who lines up after this finds the turn.
-        self.busy.fetch_sub(1, Ordering::SeqCst);
-        let wanted = line.iter().any(|job| job.has_more());
+        let busy = self.busy.fetch_sub(1, Ordering::SeqCst);
+        let wanted = busy <= self.busy_most && line.iter().any(|work| work.has_more());
         drop(line);
         if wanted {
             self.hands.ring(1);
@@ -131,35 +176,43 @@ impl Crew {
     }
 
     /// A job to help with and the turn for it.
-    fn pick(&self) -> Option<Arc<Job>> {
+    fn pick(&self) -> Option<Arc<dyn Work>> {
         if self.lined.load(Ordering::SeqCst) == 0 || !self.enter() {
             return None;
         }
-        let found = self.lock().iter().find(|job| job.has_more()).cloned();
+        let mut line = self.lock();
+        let before = line.len();
+        line.retain(|work| !work.is_over());
+        // A line has fewer than 2^32 entries, each of which is a call of some thread.
+        let gone = u32::try_from(before - line.len()).unwrap_or(0);
+        self.lined.fetch_sub(gone, Ordering::SeqCst);
+        let found = line.iter().find(|work| work.has_more()).cloned();
+        drop(line);
         if found.is_none() {
             self.leave();
         }
         found
     }
 
-    fn line_up(&self, job: &Arc<Job>) {
+    fn line_up(&self, work: &Arc<dyn Work>) {
         let mut line = self.lock();
-        line.push_back(Arc::clone(job));
+        line.push_back(Arc::clone(work));
         self.lined.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Takes a job out of the line, if it is there still.
-    fn strike(&self, job: &Arc<Job>) {
+    /// Takes work out of the line, if it is there still.
+    pub(crate) fn strike(&self, work: &Arc<dyn Work>) {
         let mut line = self.lock();
-        if let Some(at) = line.iter().position(|other| Arc::ptr_eq(other, job)) {
+        if let Some(at) = line.iter().position(|other| Arc::ptr_eq(other, work)) {
             line.remove(at);
             self.lined.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
-    fn call_hands(&'static self, gpus: &'static Gpus, job: &Job) {
+    /// Wakes threads of ours, or starts them, as many as are wanted and have turns.
+    pub(crate) fn call_hands(&'static self, gpus: &'static Gpus, wanted: u64) {
         let free = self.busy_most.saturating_sub(self.busy.load(Ordering::Relaxed));
-        let wanted = u32::try_from(job.pieces() - 1).unwrap_or(u32::MAX).min(free);
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(free);
         if wanted > 0 {
             self.hands.start(wanted, || move || self.hand(gpus));
             self.hands.ring(wanted);
@@ -171,12 +224,12 @@ impl Crew {
         let mut rest = hands::Rest::new();
         loop {
             let heard = self.hands.heard();
-            if let Some(job) = self.pick() {
-                if rest.slept() && job.has_more() {
+            if let Some(work) = self.pick() {
+                if rest.slept() && work.has_more() {
                     self.hands.wake_more();
                 }
                 rest.worked();
-                job.work(gpus);
+                work.work(gpus);
                 self.leave();
             } else {
                 self.hands.rest(&mut rest, heard);
@@ -184,7 +237,7 @@ impl Crew {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Job>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<dyn Work>>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

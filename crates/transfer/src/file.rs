@@ -129,10 +129,15 @@ impl Inner {
     /// Bytes from a multiple of the alignment of direct I/O to `offset`: where in a slot the byte
     /// at `offset` shall stand.
     pub(crate) fn skip(&self, offset: u64) -> usize {
-        let align = u64::from(self.align.max(ALIGN_LEAST));
+        let align = self.align() as u64;
         #[expect(clippy::cast_possible_truncation, reason = "below the alignment")]
         let skip = (offset % align) as usize;
         skip
+    }
+
+    /// What direct I/O is aligned to here, in bytes: a power of two from 4 KiB to 64 KiB.
+    pub(crate) fn align(&self) -> usize {
+        self.align.max(ALIGN_LEAST) as usize
     }
 
     /// The size of a regular file now.

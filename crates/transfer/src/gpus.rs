@@ -2,9 +2,10 @@
 
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
-use gpuio_gpu::{Context, Driver, GpuError, Which};
+use gpuio_gpu::errand::{self, Office, Timing};
+use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Which};
 
-use crate::lane::{Lane, SLOTS};
+use crate::lane::{Lane, Memory, SLOTS};
 use crate::settings::Settings;
 
 /// The driver, from the first time that it is asked for.
@@ -13,6 +14,7 @@ pub(crate) struct Gpus {
     which: Which,
     slot_len: usize,
     lanes_most: usize,
+    resident: bool,
     driver: OnceLock<Option<Loaded>>,
 }
 
@@ -29,9 +31,29 @@ pub(crate) struct Device {
     context: Context,
     slot_len: usize,
     lanes_most: usize,
+    resident: bool,
     lanes: Mutex<Lanes>,
     given: Condvar,
+    small: Mutex<Small>,
+    office: OnceLock<Option<Office>>,
+    gather: OnceLock<Option<GatherKernel>>,
 }
+
+/// Lanes of one short slot, for small calls: each thread that makes such calls keeps one.
+#[derive(Debug, Default)]
+struct Small {
+    free: Vec<&'static mut Lane>,
+    made: usize,
+    /// Memory that no lane has yet, and how many slots of it.
+    shelf: Option<(Memory, usize)>,
+}
+
+/// Bytes of the slot of a lane for small calls: the longest one and the slack around it.
+pub(crate) const SMALL_SLOT: usize = 128 << 10;
+/// Slots of memory that is locked at once.
+const SHELF: usize = 16;
+/// Most lanes for small calls: 32 MiB.
+const SMALL_MOST: usize = 256;
 
 #[derive(Debug, Default)]
 struct Lanes {
@@ -50,6 +72,7 @@ impl Gpus {
             which: settings.driver.clone(),
             slot_len,
             lanes_most: usize::try_from(lanes).unwrap_or(usize::MAX),
+            resident: settings.resident,
             driver: OnceLock::new(),
         }
     }
@@ -93,8 +116,12 @@ impl Gpus {
             context,
             slot_len: self.slot_len,
             lanes_most: self.lanes_most,
+            resident: self.resident,
             lanes: Mutex::default(),
             given: Condvar::new(),
+            small: Mutex::default(),
+            office: OnceLock::new(),
+            gather: OnceLock::new(),
         }))
     }
 }
@@ -116,7 +143,8 @@ impl Device {
             if lanes.made < self.lanes_most {
                 lanes.made += 1;
                 drop(lanes);
-                let made = Lane::new(&self.context, self.slot_len);
+                let made = Memory::new(&self.context, self.slot_len * SLOTS)
+                    .and_then(|memory| Lane::new(&self.context, memory, self.slot_len, SLOTS));
                 lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
                 match made {
                     Ok(lane) => return Ok(Box::leak(Box::new(lane))),
@@ -154,5 +182,46 @@ impl Device {
         if lanes.waiting > 0 {
             self.given.notify_one();
         }
+    }
+
+    /// A lane of one slot of [`SMALL_SLOT`] bytes; `None` where no more are to be had.
+    pub(crate) fn small_lane(&self) -> Option<&'static mut Lane> {
+        let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = small.free.pop() {
+            return Some(lane);
+        }
+        if small.made == SMALL_MOST {
+            return None;
+        }
+        let (memory, left) = match small.shelf.take() {
+            Some(shelf) => shelf,
+            None => (Memory::new(&self.context, SMALL_SLOT * SHELF).ok()?, SHELF),
+        };
+        small.shelf = (left > 1).then(|| (memory.after(SMALL_SLOT), left - 1));
+        let lane = Lane::new(&self.context, memory, SMALL_SLOT, 1).ok()?;
+        small.made += 1;
+        Some(Box::leak(Box::new(lane)))
+    }
+
+    /// Gives it back, for another thread. Calls no driver; where that would have to wait, which it
+    /// might for ever in a child of `fork(2)`, the lane is lost.
+    pub(crate) fn give_small(&self, lane: &'static mut Lane) {
+        if let Ok(mut small) = self.small.try_lock() {
+            small.free.push(lane);
+        }
+    }
+
+    /// A place at the kernel that stays; `None` where there is none, or no more places.
+    pub(crate) fn errand(&self) -> Option<errand::Desk> {
+        if !self.resident {
+            return None;
+        }
+        let office = self.office.get_or_init(|| Office::new(&self.context, Timing::default()).ok());
+        office.as_ref()?.desk()
+    }
+
+    /// The kernel for many pieces; `None` where the device can't have it.
+    pub(crate) fn gather(&self) -> Option<&GatherKernel> {
+        self.gather.get_or_init(|| GatherKernel::load(&self.context).ok()).as_ref()
     }
 }

@@ -8,8 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use gpuio_io::engine::Op;
 use rustix::thread::futex;
 
+use crate::crew::Work;
 use crate::fault::Fault;
 use crate::file::File;
+use crate::gpus::Gpus;
 use crate::moved::{Moved, Route};
 use crate::place::Place;
 
@@ -89,11 +91,6 @@ impl Job {
 
     pub(crate) fn pieces(&self) -> u64 {
         self.pieces
-    }
-
-    /// Whether a piece is there that nobody has taken.
-    pub(crate) fn has_more(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.pieces
     }
 
     fn large(&self) -> bool {
@@ -177,15 +174,6 @@ impl Job {
         self.state.fetch_or(WAITING, Ordering::AcqRel);
     }
 
-    /// Whether there is something for the caller to do, and a turn was neither given nor had.
-    pub(crate) fn wants_turn(&self) -> bool {
-        self.state.load(Ordering::Acquire) & (WAITING | TURN) == WAITING && self.has_more()
-    }
-
-    pub(crate) fn give_turn(&self) {
-        self.tell(TURN);
-    }
-
     pub(crate) fn has_turn(&self) -> bool {
         self.state.load(Ordering::Acquire) & TURN != 0
     }
@@ -228,6 +216,24 @@ impl Job {
         }
         let route = *self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Moved { bytes: usize::try_from(end).unwrap_or(usize::MAX), route })
+    }
+}
+
+impl Work for Job {
+    fn has_more(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.pieces
+    }
+
+    fn work(&self, gpus: &'static Gpus) {
+        self.move_pieces(gpus);
+    }
+
+    fn wants_turn(&self) -> bool {
+        self.state.load(Ordering::Acquire) & (WAITING | TURN) == WAITING && self.has_more()
+    }
+
+    fn give_turn(&self) {
+        self.tell(TURN);
     }
 }
 

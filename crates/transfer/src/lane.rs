@@ -2,47 +2,75 @@
 
 use std::time::{Duration, Instant};
 
-use gpuio_gpu::{Context, DevPtr, Event, GpuError, Leaked, Locked, PageSize, Stream, Wait};
+use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
 
 use crate::place::Place;
 
-/// Slots of a lane: one is filled while others are copied.
+/// Slots of a lane for large calls: one is filled while others are copied.
 pub(crate) const SLOTS: usize = 4;
 /// How long a thread looks for a copy's end before it sleeps: longer than a copy takes that does not
 /// wait for others.
 const SPIN: Duration = Duration::from_micros(60);
 
+/// Page-locked memory that is never given back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    pub(crate) at: *mut u8,
+    /// The same as the device sees it.
+    pub(crate) seen: DevPtr,
+}
+
+// SAFETY: an address of memory that lives as long as the process; who may use it is decided by who
+// has the lane.
+unsafe impl Send for Memory {}
+// SAFETY: as for Send.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    pub(crate) fn new(context: &Context, len: usize) -> Result<Self, GpuError> {
+        let memory = Locked::new(context, len, PageSize::Huge)?.leak();
+        Ok(Self { at: memory.as_ptr().as_ptr(), seen: memory.ptr() })
+    }
+
+    pub(crate) fn after(self, bytes: usize) -> Self {
+        Self { at: self.at.wrapping_add(bytes), seen: self.seen.byte_add(bytes as u64) }
+    }
+}
+
 /// Whoever has one works with it alone. Lanes are made when they are needed and never given back.
 #[derive(Debug)]
 pub(crate) struct Lane {
     stream: Stream,
-    memory: Leaked,
+    memory: Memory,
     slot_len: usize,
-    reached: [Event; SLOTS],
+    reached: Vec<Event>,
     /// Whether a slot's last copy may be under way.
-    busy: [bool; SLOTS],
+    busy: Vec<bool>,
 }
 
 /// One of a lane's slots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub(crate) index: usize,
-    /// The first byte: aligned to 64 KiB at least.
-    pub(crate) at: *mut u8,
-    /// The same as the device sees it.
-    pub(crate) seen: DevPtr,
+    /// Its first byte: aligned to 64 KiB at least.
+    pub(crate) memory: Memory,
 }
 
 impl Lane {
-    pub(crate) fn new(context: &Context, slot_len: usize) -> Result<Self, GpuError> {
-        let memory = Locked::new(context, slot_len * SLOTS, PageSize::Huge)?;
-        let event = || Event::new(context, Wait::Block);
+    /// Takes `slots` times `slot_len` bytes of memory.
+    pub(crate) fn new(
+        context: &Context,
+        memory: Memory,
+        slot_len: usize,
+        slots: usize,
+    ) -> Result<Self, GpuError> {
+        let events = (0..slots).map(|_| Event::new(context, Wait::Block));
         Ok(Self {
             stream: Stream::new(context)?,
-            reached: [event()?, event()?, event()?, event()?],
-            memory: memory.leak(),
+            reached: events.collect::<Result<_, _>>()?,
+            memory,
             slot_len,
-            busy: [false; SLOTS],
+            busy: vec![false; slots],
         })
     }
 
@@ -50,14 +78,10 @@ impl Lane {
         self.slot_len
     }
 
-    pub(crate) fn slot(&self, index: usize) -> Slot {
-        let index = index % SLOTS;
-        let by = index * self.slot_len;
-        Slot {
-            index,
-            at: self.memory.as_ptr().as_ptr().wrapping_add(by),
-            seen: self.memory.ptr().byte_add(by as u64),
-        }
+    /// The slot for the turn of this number.
+    pub(crate) fn slot(&self, turn: usize) -> Slot {
+        let index = turn % self.busy.len();
+        Slot { index, memory: self.memory.after(index * self.slot_len) }
     }
 
     /// Waits until the slot's last copy has ended. The context must be current.
@@ -80,7 +104,15 @@ impl Lane {
 
     /// Waits for all of the lane's copies. The context must be current.
     pub(crate) fn drain(&mut self) -> Result<(), GpuError> {
-        (0..SLOTS).try_for_each(|index| self.free(self.slot(index)))
+        (0..self.busy.len()).try_for_each(|index| self.free(self.slot(index)))
+    }
+
+    /// Waits for all that is in the stream, after a call that failed: its copy may be under way
+    /// without a mark behind it. The context must be current.
+    pub(crate) fn settle(&mut self) -> Result<(), GpuError> {
+        self.stream.sync()?;
+        self.busy.fill(false);
+        Ok(())
     }
 
     /// Puts a copy from `skip` bytes into a slot to the caller's memory into the stream.
@@ -97,7 +129,7 @@ impl Lane {
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let (from, to) = (slot.at.wrapping_add(skip), DevPtr(address));
+        let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
         self.busy[slot.index] = true;
         if place.is_primary() {
             // SAFETY: the caller's promise; the slot is not used until it is free again.
@@ -122,7 +154,7 @@ impl Lane {
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let (to, from) = (slot.at.wrapping_add(skip), DevPtr(address));
+        let (to, from) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
         self.busy[slot.index] = true;
         if place.is_primary() {
             // SAFETY: the caller's promise; the slot is not used until it is free again.
@@ -131,6 +163,25 @@ impl Lane {
             // SAFETY: as above. Unified addressing tells the driver whose memory it is.
             unsafe { self.stream.copy(DevPtr(to.addr() as u64), from, len) }?;
         }
+        self.reached[slot.index].record(&self.stream)
+    }
+    /// Puts one launch for a whole list of pieces into the stream. The list stands in the slot, or
+    /// in another part of the lane's memory that is not used before the slot is free.
+    ///
+    /// # Safety
+    ///
+    /// As [`GatherKernel::launch`], until the slot is free.
+    pub(crate) unsafe fn gather(
+        &mut self,
+        slot: Slot,
+        kernel: &GatherKernel,
+        list: DevPtr,
+        count: u32,
+        longest: u64,
+    ) -> Result<(), GpuError> {
+        self.busy[slot.index] = true;
+        // SAFETY: the caller's promise.
+        unsafe { kernel.launch(&self.stream, list, count, kernel.shape(count, longest)) }?;
         self.reached[slot.index].record(&self.stream)
     }
 }

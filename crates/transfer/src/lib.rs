@@ -20,6 +20,7 @@ mod batch;
 mod born;
 mod bounce;
 mod crew;
+mod desk;
 mod fault;
 mod file;
 mod gpus;

@@ -1,5 +1,7 @@
 //! What a call moved, and which way.
 
+use crate::file::Got;
+
 /// The bytes of a call by the ways that they went. The file's side and the memory's are counted
 /// apart: each adds up to all bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,6 +27,12 @@ impl Route {
         self.by_copy += other.by_copy;
         self.by_host += other.by_host;
     }
+
+    /// Adds what came from a file, or went there.
+    pub(crate) fn file(&mut self, got: Got) {
+        self.cached += got.cached as u64;
+        self.direct += got.direct as u64;
+    }
 }
 
 /// What a call moved.
@@ -36,4 +44,15 @@ pub struct Moved {
     /// Which way they went. Bytes that were moved beyond an end of file that another thread made
     /// meanwhile are counted here and not in `bytes`.
     pub route: Route,
+}
+
+impl Moved {
+    /// What went through page-locked memory.
+    pub(crate) fn through(got: Got, by_kernel: bool) -> Self {
+        let bytes = got.bytes();
+        let mut route = Route::default();
+        route.file(got);
+        *(if by_kernel { &mut route.by_kernel } else { &mut route.by_copy }) = bytes as u64;
+        Self { bytes, route }
+    }
 }

@@ -32,6 +32,12 @@ impl Place {
         Self { kind: Kind::Host, range: None }
     }
 
+    /// Memory of a GPU's primary context, of unknown extent.
+    #[cfg(test)]
+    pub(crate) fn gpu(device: u32) -> Self {
+        Self { kind: Kind::Gpu { device, kernels: true }, range: None }
+    }
+
     /// The GPU that the memory lies on, by the driver's number; `None` for memory of the host,
     /// page-locked or not.
     #[must_use]

@@ -10,6 +10,7 @@ use gpuio_io::engine::Op;
 use crate::batch::Batch;
 use crate::born::Born;
 use crate::crew::Crew;
+use crate::desk;
 use crate::fault::{Fault, FileError, PlaceError};
 use crate::file::File;
 use crate::gpus::Gpus;
@@ -181,19 +182,45 @@ impl Transfer {
     /// An empty batch for at most `capacity` entries at once.
     #[must_use]
     pub fn batch(&self, capacity: u32) -> Batch {
-        Batch::new(self.clone(), capacity)
+        Batch::new(self.state(), capacity)
     }
 }
 
 impl State {
+    /// Whether this is the process that the state belongs to.
+    pub(crate) fn is_here(&self) -> bool {
+        self.born.is_here()
+    }
+
     /// Runs one call to its end.
     pub(crate) fn run(&'static self, asked: Asked) -> Result<Moved, Fault> {
+        self.run_by(asked, Crew::run)
+    }
+
+    /// As [`State::run`], for a thread that has a turn.
+    pub(crate) fn run_with_turn(&'static self, asked: Asked) -> Result<Moved, Fault> {
+        self.run_by(asked, Crew::run_with_turn)
+    }
+
+    fn run_by(
+        &'static self,
+        asked: Asked,
+        run: impl FnOnce(&'static Crew, &'static Gpus, &Arc<Job>),
+    ) -> Result<Moved, Fault> {
         let Some(asked) = self.fitting(asked)? else {
             return Ok(Moved::default());
         };
+        if let Some(device) = asked.place.device()
+            && asked.len <= desk::SMALL
+        {
+            let device = self.gpus.device(device)?;
+            if let Some(done) = desk::run(device, &asked) {
+                return done;
+            }
+        }
         let chunk = self.crew.chunk(asked.len, self.settings.chunk() as u64);
         let job = Arc::new(Job::new(asked, chunk));
-        self.crew.run(&self.gpus, &job);
+        run(&self.crew, &self.gpus, &job);
         job.outcome()
     }
 

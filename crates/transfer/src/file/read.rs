@@ -3,8 +3,8 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
+use super::Inner;
 use super::sys::{self, Cached};
-use super::{ALIGN_LEAST, Inner};
 use crate::bounce::Bounce;
 use crate::fault::Failed;
 use crate::settings::Cold;
@@ -130,7 +130,7 @@ impl Inner {
         len: usize,
         offset: u64,
     ) -> Result<usize, Failed> {
-        let align = self.align.max(ALIGN_LEAST) as usize;
+        let align = self.align();
         let skip = self.skip(offset);
         if !spot.slack && (skip != 0 || spot.at.addr() % align != 0) {
             return Ok(0);
@@ -170,7 +170,7 @@ impl Inner {
     /// `at` is valid for writes of `len` bytes.
     unsafe fn by_bounce(&self, at: *mut u8, len: usize, offset: u64) -> Result<usize, Failed> {
         use std::os::fd::AsRawFd;
-        let align = self.align.max(ALIGN_LEAST) as usize;
+        let align = self.align();
         let skip = self.skip(offset);
         let mut bounce = Bounce::new((skip + len).next_multiple_of(align), align);
         let (into, room) = (bounce.as_mut_ptr(), bounce.len());

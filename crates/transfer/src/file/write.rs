@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use super::read::Got;
-use super::{ALIGN_LEAST, Inner, edges, sys};
+use super::{Inner, edges, sys};
 use crate::bounce::Bounce;
 use crate::fault::Failed;
 
@@ -31,7 +31,7 @@ impl Inner {
             unsafe { all(fd, at, len, offset) }?;
             return Ok(Got { cached: len, direct: 0 });
         }
-        let align = self.align.max(ALIGN_LEAST) as usize;
+        let align = self.align();
         let skip = self.skip(offset);
         let head = ((align - skip) % align).min(len);
         let body = (len - head) / align * align;
@@ -119,7 +119,7 @@ impl Inner {
     /// As [`Inner::write`]; nobody else writes edges of the file meanwhile.
     unsafe fn rewrite(&self, at: *const u8, len: usize, offset: u64) -> Result<usize, Failed> {
         let own = self.own.as_raw_fd();
-        let align = self.align.max(ALIGN_LEAST) as usize;
+        let align = self.align();
         let skip = self.skip(offset);
         let from = offset - skip as u64;
         let mut blocks = Bounce::new((skip + len).next_multiple_of(align), align);

@@ -6,6 +6,7 @@ use gpuio_gpu::GpuError;
 use gpuio_io::engine::Op;
 
 use super::{Job, Piece};
+use crate::crew::Work;
 use crate::fault::Fault;
 use crate::file::{Got, Inner, Spot};
 use crate::gpus::{Device, Gpus};
@@ -18,7 +19,7 @@ const AHEAD: usize = 2;
 
 impl Job {
     /// Moves pieces until none is left to take, and returns when those it took have landed.
-    pub(crate) fn work(&self, gpus: &Gpus) {
+    pub(super) fn move_pieces(&self, gpus: &'static Gpus) {
         if !self.has_more() {
             return;
         }
@@ -66,7 +67,7 @@ impl Job {
             Op::Write => self.write_from_gpu(lane, &mut counted, &mut route),
         };
         // What is under way must land before its pieces count and the lane is another's.
-        let drained = lane.drain();
+        let drained = if worked.is_ok() { lane.drain() } else { lane.settle() };
         for (start, error) in
             [worked.err(), drained.clone().err().map(|error| (0, error))].into_iter().flatten()
         {
@@ -92,7 +93,7 @@ impl Job {
             let slot = lane.slot(turn);
             lane.free(slot).map_err(at)?;
             let skip = self.skip(piece);
-            let spot = Spot { at: slot.at.wrapping_add(skip), slack: true };
+            let spot = Spot { at: slot.memory.at.wrapping_add(skip), slack: true };
             // SAFETY: the slot is this thread's and holds the piece with its slack, see `skip`.
             let Some(got) = (unsafe { self.read(spot, piece) }) else {
                 continue;
@@ -138,7 +139,7 @@ impl Job {
                 return Ok(());
             };
             lane.free(slot).map_err(|error| (piece.start, error))?;
-            let at = slot.at.wrapping_add(self.skip(piece));
+            let at = slot.memory.at.wrapping_add(self.skip(piece));
             // SAFETY: the piece's bytes, which have landed in the slot.
             if let Some(got) = unsafe { self.write(at, piece) } {
                 route.file(got);
@@ -193,12 +194,5 @@ impl Job {
     /// the alignment, so the piece and its slack fit into a slot of a chunk's length.
     fn skip(&self, piece: Piece) -> usize {
         self.file().skip(self.asked.offset + piece.start)
-    }
-}
-
-impl Route {
-    fn file(&mut self, got: Got) {
-        self.cached += got.cached as u64;
-        self.direct += got.direct as u64;
     }
 }

@@ -13,7 +13,7 @@ use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemKind, Stream, Which};
 use gpuio_transfer::{Settings, Transfer};
 use tempfile::TempDir;
 
-pub fn which() -> Which {
+pub(crate) fn which() -> Which {
     match std::env::var("GPUIO_TEST_GPU") {
         Ok(value) if value == "system" => Which::System,
         _ => Which::Software,
@@ -21,7 +21,7 @@ pub fn which() -> Which {
 }
 
 /// Short pieces, so that short files are cut, and helpers even on two cores.
-pub fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.driver = which();
     settings.workers_most = 3;
@@ -31,28 +31,28 @@ pub fn settings() -> Settings {
     settings
 }
 
-pub fn transfer() -> Transfer {
+pub(crate) fn transfer() -> Transfer {
     Transfer::new(settings())
 }
 
 /// A directory on a file system that has `O_DIRECT`, which `/tmp` often has not.
-pub fn dir() -> TempDir {
+pub(crate) fn dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
 /// A directory in memory.
-pub fn memory_dir() -> TempDir {
+pub(crate) fn memory_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
 /// How a file is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     Plain,
     Direct,
 }
 
-pub fn open(path: &Path, mode: Mode) -> File {
+pub(crate) fn open(path: &Path, mode: Mode) -> File {
     let flags = if mode == Mode::Direct { libc::O_DIRECT } else { 0 };
     OpenOptions::new()
         .read(true)
@@ -64,13 +64,13 @@ pub fn open(path: &Path, mode: Mode) -> File {
         .unwrap()
 }
 
-pub fn file(transfer: &Transfer, path: &Path, mode: Mode) -> gpuio_transfer::File {
+pub(crate) fn file(transfer: &Transfer, path: &Path, mode: Mode) -> gpuio_transfer::File {
     // The descriptor is closed at once: the transfer has its own.
     transfer.file(open(path, mode).as_fd()).unwrap()
 }
 
 /// Bytes that differ from place to place and from seed to seed.
-pub fn bytes(seed: u64, len: usize) -> Vec<u8> {
+pub(crate) fn bytes(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     (0..len)
         .map(|_| {
@@ -82,12 +82,12 @@ pub fn bytes(seed: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-pub struct Gpu {
-    pub context: Context,
-    pub stream: Stream,
+pub(crate) struct Gpu {
+    pub(crate) context: Context,
+    pub(crate) stream: Stream,
 }
 
-pub fn gpu() -> &'static Gpu {
+pub(crate) fn gpu() -> &'static Gpu {
     static GPU: OnceLock<Gpu> = OnceLock::new();
     GPU.get_or_init(|| {
         let driver = Driver::load(&which()).unwrap();
@@ -98,20 +98,20 @@ pub fn gpu() -> &'static Gpu {
 }
 
 /// Memory of a kind, which a test may fill and look at.
-pub struct Memory {
+pub(crate) struct Memory {
     buffer: DeviceBuf,
 }
 
 impl Memory {
-    pub fn new(kind: MemKind, len: usize) -> Self {
+    pub(crate) fn new(kind: MemKind, len: usize) -> Self {
         Self { buffer: DeviceBuf::alloc(&gpu().context, kind, len).unwrap() }
     }
 
-    pub fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.buffer.ptr().0
     }
 
-    pub fn put(&self, at: usize, bytes: &[u8]) {
+    pub(crate) fn put(&self, at: usize, bytes: &[u8]) {
         let gpu = gpu();
         let to = self.buffer.ptr().byte_add(at as u64);
         let from = DevPtr(bytes.as_ptr() as u64);
@@ -123,7 +123,7 @@ impl Memory {
         done.unwrap().unwrap();
     }
 
-    pub fn take(&self, at: usize, len: usize) -> Vec<u8> {
+    pub(crate) fn take(&self, at: usize, len: usize) -> Vec<u8> {
         let gpu = gpu();
         let mut bytes = vec![0_u8; len];
         let from = self.buffer.ptr().byte_add(at as u64);
@@ -139,7 +139,7 @@ impl Memory {
 }
 
 /// Drops the file from the page cache as far as the kernel does.
-pub fn chill(path: &Path) {
+pub(crate) fn chill(path: &Path) {
     use std::os::fd::AsRawFd;
     let file = File::open(path).unwrap();
     file.sync_all().unwrap();
@@ -147,7 +147,7 @@ pub fn chill(path: &Path) {
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
-pub fn written(dir: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+pub(crate) fn written(dir: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = dir.path().join(name);
     std::fs::write(&path, bytes).unwrap();
     path

@@ -1,0 +1,106 @@
+//! The flags.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gpuio_gpu::{MemKind, Which};
+use gpuio_transfer::{Cold, Settings};
+
+pub(crate) struct Args {
+    pub(crate) settings: Settings,
+    pub(crate) file: PathBuf,
+    pub(crate) size: u64,
+    pub(crate) threads: Vec<u64>,
+    pub(crate) blocks: Vec<usize>,
+    pub(crate) ways: Vec<String>,
+    pub(crate) batch: u32,
+    pub(crate) seconds: Duration,
+    pub(crate) kind: MemKind,
+    pub(crate) direct: bool,
+    pub(crate) write: bool,
+    pub(crate) sequential: bool,
+    pub(crate) cold: bool,
+}
+
+const HELP: &str = "rate [--gpu system|software] --file PATH [--size 4g] [--threads 1,16] \
+    [--block 4k,64k,1m,4m] [--way transfer,plain] [--batch ENTRIES] [--seconds 2] \
+    [--memory device|vmm|pinned|malloc] [--direct] [--write] [--sequential] [--cold] \
+    [--workers N] [--busy N] [--chunk 1m] [--ring 256m] [--resident on|off] [--as-opened]";
+
+impl Args {
+    pub(crate) fn read() -> Self {
+        let mut args = Self {
+            settings: Settings::default(),
+            file: PathBuf::new(),
+            size: 1 << 30,
+            threads: vec![1, 4, 16],
+            blocks: vec![4 << 10, 64 << 10, 1 << 20, 4 << 20],
+            ways: vec!["transfer".into(), "plain".into()],
+            batch: 0,
+            seconds: Duration::from_secs(2),
+            kind: MemKind::Device,
+            direct: false,
+            write: false,
+            sequential: false,
+            cold: false,
+        };
+        let mut words = std::env::args().skip(1);
+        while let Some(flag) = words.next() {
+            if !args.switch(&flag) {
+                let value = words.next().unwrap_or_else(|| panic!("{flag} takes a value; {HELP}"));
+                args.set(&flag, &value);
+            }
+        }
+        assert!(!args.file.as_os_str().is_empty(), "which file? {HELP}");
+        args
+    }
+
+    fn switch(&mut self, flag: &str) -> bool {
+        match flag {
+            "--direct" => self.direct = true,
+            "--write" => self.write = true,
+            "--sequential" => self.sequential = true,
+            "--cold" => self.cold = true,
+            "--as-opened" => self.settings.cold = Cold::AsOpened,
+            _ => return false,
+        }
+        true
+    }
+
+    fn set(&mut self, flag: &str, value: &str) {
+        let small = || u32::try_from(number(value)).unwrap();
+        match flag {
+            "--gpu" if value == "system" => self.settings.driver = Which::System,
+            "--gpu" if value == "software" => self.settings.driver = Which::Software,
+            "--gpu" => self.settings.driver = Which::Library(value.into()),
+            "--file" => self.file = value.into(),
+            "--size" => self.size = number(value),
+            "--threads" => self.threads = value.split(',').map(number).collect(),
+            "--block" => {
+                let one = |text| usize::try_from(number(text)).unwrap();
+                self.blocks = value.split(',').map(one).collect();
+            }
+            "--way" => self.ways = value.split(',').map(str::to_owned).collect(),
+            "--batch" => self.batch = small(),
+            "--seconds" => self.seconds = Duration::from_secs_f64(value.parse().unwrap()),
+            "--memory" => self.kind = value.parse().unwrap(),
+            "--workers" => self.settings.workers_most = small(),
+            "--busy" => self.settings.busy_most = small(),
+            "--chunk" => self.settings.chunk_bytes = small(),
+            "--ring" => self.settings.ring_bytes_most = number(value),
+            "--resident" => self.settings.resident = value == "on",
+            _ => panic!("{flag}? {HELP}"),
+        }
+    }
+}
+
+/// `4k`, `1m`, `2g` or plain.
+fn number(text: &str) -> u64 {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'k')) => (&text[..at], 10),
+        Some((at, 'm')) => (&text[..at], 20),
+        Some((at, 'g')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().unwrap_or_else(|_| panic!("{text} is no number; {HELP}")) << shift
+}

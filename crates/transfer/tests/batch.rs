@@ -1,0 +1,237 @@
+//! Batches: every entry moves the bytes of its own call, and each end comes once.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+#![allow(unsafe_code, reason = "the interface under test is unsafe")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use gpuio_gpu::MemKind;
+use gpuio_transfer::{Batch, Entry, Event, Fault, File, Op, Transfer};
+use support::{Memory, Mode, bytes, dir, file, settings, transfer, written};
+
+const FILE: usize = 4 << 20;
+
+/// Where the entry of each number lies in file and memory.
+fn place_of(number: usize, sizes: &[usize]) -> (usize, usize, usize) {
+    let len = sizes[number % sizes.len()];
+    ((number * 10_007) % (FILE - len), number * (80 << 10) + number % 17, len)
+}
+
+fn entry(
+    transfer: &Transfer,
+    file: &File,
+    memory: &Memory,
+    op: Op,
+    number: usize,
+    sizes: &[usize],
+) -> Entry {
+    let (offset, at, len) = place_of(number, sizes);
+    let address = memory.address() + at as u64;
+    let place = transfer.place(address).unwrap();
+    let (file, offset, cookie) = (file.clone(), offset as u64, number as u64);
+    Entry { op, file, place, address, len, offset, cookie }
+}
+
+fn all(batch: &Batch) -> BTreeMap<u64, Event> {
+    let mut ends = BTreeMap::new();
+    while batch.outstanding() > 0 {
+        for event in batch.events(1, 7, None) {
+            assert!(ends.insert(event.cookie, event).is_none(), "an end came twice");
+        }
+    }
+    ends
+}
+
+const SIZES: &[usize] = &[4096, 1, 4096, 40_000, 65_536, 4097, 512, 70_000, 4096, 4096];
+
+fn read_many(transfer: &Transfer, mode: Mode, kind: MemKind, count: usize) {
+    let dir = dir();
+    let content = bytes(1, FILE);
+    let file = file(transfer, &written(&dir, "file", &content), mode);
+    let memory = Memory::new(kind, count * (80 << 10) + 100);
+    let batch = transfer.batch(u32::try_from(count).unwrap());
+    for round in 0..2 {
+        let numbers =
+            (0..count).map(|number| entry(transfer, &file, &memory, Op::Read, number, SIZES));
+        // SAFETY: the memory outlives the batch's ends, which are all fetched below.
+        unsafe { batch.submit(numbers.collect()) }.unwrap();
+        let ends = all(&batch);
+        assert_eq!(ends.len(), count, "round {round}");
+        for (cookie, event) in ends {
+            let (from, at, len) = place_of(usize::try_from(cookie).unwrap(), SIZES);
+            assert_eq!(event.outcome.unwrap().bytes, len);
+            assert!(memory.take(at, len) == content[from..from + len], "entry {cookie}");
+        }
+    }
+}
+
+#[test]
+fn more_reads_than_memory_to_device() {
+    read_many(&transfer(), Mode::Plain, MemKind::Device, 300);
+}
+
+#[test]
+fn direct_reads_to_device() {
+    read_many(&transfer(), Mode::Direct, MemKind::Device, 60);
+}
+
+#[test]
+fn reads_to_host() {
+    read_many(&transfer(), Mode::Direct, MemKind::Malloc, 60);
+}
+
+#[test]
+fn the_waiting_thread_does_it_where_there_are_no_others() {
+    let mut settings = settings();
+    settings.workers_most = 0;
+    settings.resident = false;
+    let transfer = Transfer::new(settings);
+    read_many(&transfer, Mode::Plain, MemKind::Device, 40);
+}
+
+#[test]
+fn one_that_only_asks_and_never_waits_gets_all_ends() {
+    for workers in [0, 2] {
+        let mut settings = settings();
+        settings.workers_most = workers;
+        let transfer = Transfer::new(settings);
+        let dir = dir();
+        let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+        let memory = Memory::new(MemKind::Device, 8 << 20);
+        let batch = transfer.batch(100);
+        let entries = (0..100).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES));
+        // SAFETY: the memory outlives the batch.
+        unsafe { batch.submit(entries.collect()) }.unwrap();
+        let (mut count, began) = (0, Instant::now());
+        while count < 100 {
+            count += batch.events(0, 100, Some(Duration::ZERO)).len();
+            assert!(began.elapsed() < Duration::from_secs(60), "{count} of 100 ends");
+        }
+        assert_eq!(batch.outstanding(), 0);
+    }
+}
+
+#[test]
+fn writes_from_device() {
+    let transfer = transfer();
+    let dir = dir();
+    for mode in [Mode::Plain, Mode::Direct] {
+        let path = written(&dir, "file", &[]);
+        let file = file(&transfer, &path, mode);
+        let count = 50;
+        let memory = Memory::new(MemKind::Device, count * (80 << 10));
+        let held = bytes(3, count * (80 << 10));
+        memory.put(0, &held);
+        let batch = transfer.batch(64);
+        let len = 9000;
+        let entries = (0..count).map(|number| {
+            let address = memory.address() + (number * (80 << 10) + number) as u64;
+            Entry {
+                op: Op::Write,
+                file: file.clone(),
+                place: transfer.place(address).unwrap(),
+                address,
+                len,
+                offset: (number * len) as u64,
+                cookie: number as u64,
+            }
+        });
+        // SAFETY: the memory outlives the ends, which are fetched below.
+        unsafe { batch.submit(entries.collect()) }.unwrap();
+        assert!(all(&batch).values().all(|event| event.outcome.is_ok()));
+        let now = std::fs::read(&path).unwrap();
+        for number in 0..count {
+            let at = number * (80 << 10) + number;
+            assert!(now[number * len..][..len] == held[at..at + len], "entry {number}, {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_has_room_for_so_many_and_says_so() {
+    let transfer = transfer();
+    let dir = dir();
+    let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let memory = Memory::new(MemKind::Malloc, 4 << 20);
+    let batch = transfer.batch(10);
+    let some = |from: usize, to: usize| -> Vec<Entry> {
+        (from..to).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES)).collect()
+    };
+    // SAFETY: the memory outlives the batch.
+    unsafe { batch.submit(some(0, 7)) }.unwrap();
+    // SAFETY: as above.
+    let full = unsafe { batch.submit(some(7, 11)) }.unwrap_err();
+    assert_eq!((full.asked, full.room), (4, 3));
+    // SAFETY: as above.
+    unsafe { batch.submit(some(7, 10)) }.unwrap();
+    assert_eq!(batch.outstanding(), 10);
+    let ends = batch.events(100, 100, None);
+    assert_eq!(ends.len(), 10, "no more are waited for than there are");
+    assert!(batch.events(5, 10, None).is_empty());
+    // SAFETY: as above.
+    unsafe { batch.submit(some(0, 10)) }.unwrap();
+    assert_eq!(batch.events(10, 3, None).len(), 3, "no more come than there is room for");
+}
+
+#[test]
+fn what_is_cancelled_ends_once_and_what_has_begun_ends_too() {
+    let transfer = transfer();
+    let dir = dir();
+    let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let memory = Memory::new(MemKind::Device, 20 << 20);
+    let batch = transfer.batch(200);
+    let entries = (0..200).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES));
+    // SAFETY: the memory outlives the batch.
+    unsafe { batch.submit(entries.collect()) }.unwrap();
+    batch.cancel();
+    let ends = all(&batch);
+    assert_eq!(ends.len(), 200);
+    for event in ends.values() {
+        let (_, _, len) = place_of(usize::try_from(event.cookie).unwrap(), SIZES);
+        match &event.outcome {
+            Ok(moved) => assert_eq!(moved.bytes, len),
+            Err(fault) => assert_eq!(*fault, Fault::Cancelled),
+        }
+    }
+    // And one that is dropped with all of it under way leaves nothing behind that uses the memory.
+    let entries = (0..200).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES));
+    // SAFETY: as above.
+    unsafe { batch.submit(entries.collect()) }.unwrap();
+    drop(batch);
+    drop(memory);
+}
+
+#[test]
+fn one_bad_entry_spoils_no_other() {
+    let transfer = transfer();
+    let dir = dir();
+    let path = written(&dir, "file", &bytes(1, FILE));
+    let good = file(&transfer, &path, Mode::Plain);
+    let write_only = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let bad = transfer.file(std::os::fd::AsFd::as_fd(&write_only)).unwrap();
+    let memory = Memory::new(MemKind::Device, 20 << 20);
+    let batch = transfer.batch(100);
+    let entries = (0..100).map(|number| {
+        let file = if number % 10 == 3 { &bad } else { &good };
+        let mut entry = entry(&transfer, file, &memory, Op::Read, number, SIZES);
+        if number % 10 == 5 {
+            entry.offset = FILE as u64 - 5;
+        }
+        entry
+    });
+    // SAFETY: the memory outlives the batch.
+    unsafe { batch.submit(entries.collect()) }.unwrap();
+    for (cookie, event) in all(&batch) {
+        let (_, _, len) = place_of(usize::try_from(cookie).unwrap(), SIZES);
+        match (cookie % 10, event.outcome) {
+            (3, outcome) => {
+                let told = outcome.unwrap_err();
+                assert!(matches!(told, Fault::File { errno: libc::EBADF, .. }), "{told}");
+            }
+            (5, outcome) => assert_eq!(outcome.unwrap().bytes, len.min(5)),
+            (_, outcome) => assert_eq!(outcome.unwrap().bytes, len),
+        }
+    }
+}
