@@ -34,7 +34,7 @@ mod serve;
 mod threads;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use gpuio_gpu::{GatherKernel, GpuError, RawStream, UserStream};
 use gpuio_io::engine::Op;
@@ -112,7 +112,6 @@ struct Served {
     device: &'static Device,
     areas: Areas,
     words: bool,
-    kernel: OnceLock<Option<GatherKernel>>,
 }
 
 impl Streams {
@@ -138,7 +137,6 @@ impl Streams {
             device,
             areas: Areas::new(self.bytes_most, self.chunk),
             words: device.context().driver().waits_for_words(index),
-            kernel: OnceLock::new(),
         }));
         devices.insert(index, served);
         Ok(served)
@@ -147,7 +145,7 @@ impl Streams {
 
 impl Served {
     fn kernel(&self) -> Option<&GatherKernel> {
-        self.kernel.get_or_init(|| GatherKernel::load(self.device.context()).ok()).as_ref()
+        self.device.gather()
     }
 }
 

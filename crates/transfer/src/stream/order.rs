@@ -148,7 +148,7 @@ impl Order {
         let gathers = matches!(way, Way::Gather { .. });
         let area = served.areas.take(served.device.context(), gathers.then_some(most))?;
         let part_len = if gathers { area.part_len(most) } else { u64::MAX };
-        let kernel = served.kernel.get().and_then(Option::as_ref);
+        let kernel = served.kernel();
         let piece_len = kernel.map_or(1, |kernel| kernel.piece_len(most.min(part_len)));
         let longest = state.settings.chunk() as u64;
         let chunk = match way {
@@ -202,7 +202,7 @@ impl Order {
         // A part has room for far fewer than 2^32 pages.
         let count = u32::try_from(most_pieces(most, self.piece_len)).unwrap_or(u32::MAX);
         let shape = |kernel: &gpuio_gpu::GatherKernel| kernel.shape(count, self.piece_len);
-        let kernel = self.served.kernel.get().and_then(Option::as_ref);
+        let kernel = self.served.kernel();
         (count, kernel.map_or(Shape { grid: 1, block: 64 }, shape))
     }
 
