@@ -35,6 +35,7 @@ mod transfer;
 pub use batch::{Batch, Entry, Event, Full};
 pub use fault::{Fault, FileError, PlaceError};
 pub use file::File;
+pub use gpuio_gpu::RawStream;
 pub use gpuio_io::engine::Op;
 pub use moved::{Moved, Route};
 pub use place::Place;

@@ -99,6 +99,7 @@ pub type Ended = Box<dyn FnOnce(Read, Result<Moved, Fault>) + Send>;
 pub(crate) struct Streams {
     bytes_most: u64,
     chunk: usize,
+    words: bool,
     devices: Mutex<HashMap<u32, &'static Served>>,
     /// They wait for file I/O alone.
     files: Threads,
@@ -120,6 +121,7 @@ impl Streams {
         Self {
             bytes_most: settings.ring_bytes_most,
             chunk: settings.chunk(),
+            words: settings.stream_words,
             devices: Mutex::default(),
             files: Threads::new(most),
             calls: Threads::new(most),
@@ -136,7 +138,7 @@ impl Streams {
         let served: &'static Served = Box::leak(Box::new(Served {
             device,
             areas: Areas::new(self.bytes_most, self.chunk),
-            words: device.context().driver().waits_for_words(index),
+            words: self.words && device.context().driver().waits_for_words(index),
         }));
         devices.insert(index, served);
         Ok(served)
