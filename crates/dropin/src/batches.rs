@@ -157,9 +157,8 @@ impl Library {
             return Err(INVALID_VALUE.into());
         }
         let library = library::get();
-        let hold = |handle: Handle| {
-            library.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))
-        };
+        let hold =
+            |handle: Handle| library.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED));
         let files: Vec<_> =
             entries.iter().map(|entry| hold(entry.handle)).collect::<Result<_, _>>()?;
         let began_ns = gpuio_page::monotonic_ns();

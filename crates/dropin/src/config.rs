@@ -14,9 +14,7 @@ use gpuio_cufilejson::{Config as File, DEFAULT_PATH, VARIABLE};
 use serde_json::Value;
 
 use crate::code::{Failure, INVALID_VALUE};
-use table::{
-    LOG_DIRECTORY, LOG_FILE, LOG_LEVEL, SIZES, SWITCHES, TEXTS, default, range,
-};
+use table::{LOG_DIRECTORY, LOG_FILE, LOG_LEVEL, SIZES, SWITCHES, TEXTS, default, range};
 
 /// Sizes in KiB and how many there are of each: a pool's classes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -9,8 +9,9 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use crate::abi::Handle;
 use crate::buffers::Buffer;
 use crate::code::{
-    ASYNC_NOT_SUPPORTED, CUDA_CONTEXT_MISMATCH, CUDA_POINTER_INVALID, CUDA_POINTER_RANGE_ERROR, Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR,
-    INVALID_FILE_OPEN_FLAG, INVALID_FILE_TYPE, INVALID_VALUE,
+    ASYNC_NOT_SUPPORTED, CUDA_CONTEXT_MISMATCH, CUDA_POINTER_INVALID, CUDA_POINTER_RANGE_ERROR,
+    Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG,
+    INVALID_FILE_TYPE, INVALID_VALUE,
 };
 use crate::library::Library;
 use crate::peer::{self, Theirs};
@@ -115,9 +116,8 @@ impl Library {
         }
         let transfer = self.ensure_open()?;
         let place = transfer.place(base).map_err(|error| failure_of_place(&error));
-        let result = place.and_then(|place| {
-            self.buffers.register(base, Buffer { len, gpu: place.device() })
-        });
+        let result = place
+            .and_then(|place| self.buffers.register(base, Buffer { len, gpu: place.device() }));
         self.stats.operations(Op::BufferRegister, result.is_ok(), 1);
         result
     }

@@ -238,7 +238,9 @@ impl Drop for Theirs {
 /// Files that may be NVIDIA's library, the likeliest first.
 fn candidates() -> Vec<PathBuf> {
     let split = |name: &str| -> Vec<PathBuf> {
-        std::env::var_os(name).map(|value| std::env::split_paths(&value).collect()).unwrap_or_default()
+        std::env::var_os(name)
+            .map(|value| std::env::split_paths(&value).collect())
+            .unwrap_or_default()
     };
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().flat_map(split).collect();
     let search = Search { given: None, prefixes, stand_in: false };

@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use gpuio_gpu::DeviceFacts;
 
-use crate::abi::{
-    OpCounter, STATS_CLASSES, STATS_GPUS, STATS_MORE_1_20, StatsGpu, StatsLevel1,
-};
+use crate::abi::{OpCounter, STATS_CLASSES, STATS_GPUS, STATS_MORE_1_20, StatsGpu, StatsLevel1};
 use crate::code::{Failure, INVALID_VALUE};
 use crate::setting::VERSION_LARGE;
 
@@ -308,7 +306,8 @@ impl Stats {
         if level >= 2 {
             for way in 0..2 {
                 for class in 0..STATS_CLASSES {
-                    let each = self.groups.iter().map(|group| group.sizes[way][class].load(Relaxed));
+                    let each =
+                        self.groups.iter().map(|group| group.sizes[way][class].load(Relaxed));
                     bytes.extend_from_slice(&each.sum::<u64>().to_ne_bytes());
                 }
             }

@@ -58,11 +58,8 @@ fn parameters_are_read_when_the_stream_comes_there() {
     for op in [Op::Read, Op::Write] {
         let gate = Gate::new();
         stream.hold(gate);
-        let read: &'static mut Read = Box::leak(Box::new(Read {
-            size: 200_000,
-            file_offset: 7,
-            buffer_offset: 9,
-        }));
+        let read: &'static mut Read =
+            Box::leak(Box::new(Read { size: 200_000, file_offset: 7, buffer_offset: 9 }));
         let params = later(read, 250_000);
         let told = stream.put(&transfer, (op, &file), memory.address(), params).unwrap();
         assert!(told.try_recv().is_err());
@@ -86,7 +83,8 @@ fn work_before_and_behind_keeps_its_order() {
     let len = 700_000;
     let path = written(&dir, "file", &[]);
     let file = file(&transfer, &path, Mode::Plain);
-    let (sources, device) = (Memory::new(MemKind::Pinned, 4 * len), Memory::new(MemKind::Device, len));
+    let (sources, device) =
+        (Memory::new(MemKind::Pinned, 4 * len), Memory::new(MemKind::Device, len));
     let seen = Memory::new(MemKind::Pinned, 4 * len);
     let all = bytes(3, 4 * len);
     sources.put(0, &all);

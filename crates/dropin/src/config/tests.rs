@@ -36,8 +36,7 @@ fn the_program_goes_before_the_environment_before_the_file() {
     let file = config(&[NAMED], text, &staged);
     assert_eq!((file.sizes[0], file.sizes[table::BATCH]), (1, 9), "the last of two counts");
     assert!(file.switches[2] && file.level_asked);
-    let variables =
-        [NAMED, ("CUFILE_STATS_LEVEL", "2"), ("CUFILE_FORCE_COMPAT_MODE", "FALSE")];
+    let variables = [NAMED, ("CUFILE_STATS_LEVEL", "2"), ("CUFILE_FORCE_COMPAT_MODE", "FALSE")];
     let variable = config(&variables, text, &staged);
     assert_eq!((variable.sizes[0], variable.switches[2]), (2, false));
     (staged.sizes[0], staged.switches[2]) = (Some(3), Some(true));

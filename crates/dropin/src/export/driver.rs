@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use super::export;
 use crate::abi::{
-    Answer, CONTROL_ALLOW_COMPAT, CONTROL_POLL_MODE, FEATURE_BATCH, FEATURE_PARALLEL, FEATURE_STREAMS, Properties,
+    Answer, CONTROL_ALLOW_COMPAT, CONTROL_POLL_MODE, FEATURE_BATCH, FEATURE_PARALLEL,
+    FEATURE_STREAMS, Properties,
 };
 use crate::answer::answer;
 use crate::code::{DEVICE_NOT_FOUND, Failure, INVALID_VALUE, IO_NOT_SUPPORTED, UNSUPPORTED_LIMIT};

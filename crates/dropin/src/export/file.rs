@@ -155,4 +155,3 @@ export! {
         unsafe { vectors(handle, Way::Write, (list, count), file_offset, flags) }
     }
 }
-

@@ -60,7 +60,8 @@ fn each_entry_ends_once_and_batches_are_used_again() {
         let batch = set_up(&cufile, 128).unwrap();
         let device = cuda.room(128 * 8192);
         for round in 0..5_u64 {
-            let place = |nth: usize| (nth * 24_571 + 1000 * usize::try_from(round).unwrap(), 8000 - nth);
+            let place =
+                |nth: usize| (nth * 24_571 + 1000 * usize::try_from(round).unwrap(), 8000 - nth);
             let mut entries: Vec<Entry> = (0..128)
                 .map(|nth| {
                     let (at, len) = place(nth);
@@ -154,9 +155,8 @@ fn batches_are_cancelled_and_destroyed_with_work_in_them() {
         let handle = cufile.register(file.as_file()).unwrap();
         let device = cuda.room(64 << 16);
         let batch = set_up(&cufile, 64).unwrap();
-        let mut entries: Vec<Entry> = (0..64)
-            .map(|nth| read(handle, device + (nth << 16), 65536, 4096, nth))
-            .collect();
+        let mut entries: Vec<Entry> =
+            (0..64).map(|nth| read(handle, device + (nth << 16), 65536, 4096, nth)).collect();
         assert_eq!(submit(&cufile, batch, &mut entries), GOOD);
         // SAFETY: a batch.
         assert_eq!(unsafe { (cufile.cuFileBatchIOCancel)(batch) }, GOOD);
@@ -191,7 +191,9 @@ fn closing_a_handle_waits_for_its_entries() {
         let device = cuda.room(1 << 20);
         let batch = set_up(&cufile, 16).unwrap();
         let mut entries: Vec<Entry> = (0..16)
-            .map(|nth| read(handle, device + (nth << 16), 65536, usize::try_from(nth).unwrap() << 16, nth))
+            .map(|nth| {
+                read(handle, device + (nth << 16), 65536, usize::try_from(nth).unwrap() << 16, nth)
+            })
             .collect();
         assert_eq!(submit(&cufile, batch, &mut entries), GOOD);
         let fetched = std::thread::scope(|scope| {

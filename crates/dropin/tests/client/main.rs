@@ -14,3 +14,4 @@ mod nvidia;
 mod parameter;
 mod process;
 mod stats;
+mod stream;

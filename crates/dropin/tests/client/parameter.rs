@@ -18,7 +18,10 @@ fn setters_are_for_the_time_before_the_open() {
         // SAFETY: numbers only.
         let set = |at, value| unsafe { (cufile.cuFileSetParameterSizeT)(at, value) };
         assert_eq!((size(BATCH), size(12).0, size(-1).0), ((0, 128), 5022, 5022));
-        assert_eq!((set(BATCH, 0), set(BATCH, 257), set(12, 1)), (code(5022), code(5022), code(5022)));
+        assert_eq!(
+            (set(BATCH, 0), set(BATCH, 257), set(12, 1)),
+            (code(5022), code(5022), code(5022))
+        );
         assert_eq!((set(BATCH, 200), size(BATCH)), (GOOD, (0, 200)));
         let (mut least, mut most) = (0, 0);
         let range = (&raw mut least, &raw mut most);
@@ -75,10 +78,8 @@ fn the_program_goes_before_the_environment_before_the_file() {
     let text = "// comment\n{ \"profile\": { \"cufile_stats\": 1 }, \"properties\": {\n \
                 \"io_batchsize\": 8, /* again */ \"io_batchsize\": 9, \"force_compat_mode\": true } }";
     std::fs::write(file.path(), text).unwrap();
-    let variables = [
-        ("CUFILE_ENV_PATH_JSON", file.path().to_str().unwrap()),
-        ("CUFILE_STATS_LEVEL", "2"),
-    ];
+    let variables =
+        [("CUFILE_ENV_PATH_JSON", file.path().to_str().unwrap()), ("CUFILE_STATS_LEVEL", "2")];
     alone("parameter::the_program_goes_before_the_environment_before_the_file", &variables, || {
         let cufile = cufile();
         let size = |at| {

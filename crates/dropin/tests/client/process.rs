@@ -30,7 +30,8 @@ fn fork(inside: impl FnOnce() -> i32) -> Option<i32> {
         let mut status = 0;
         // SAFETY: room for one number.
         if unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == pid {
-            let code = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + status };
+            let code =
+                if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + status };
             return Some(code);
         }
         std::thread::sleep(Duration::from_millis(2));

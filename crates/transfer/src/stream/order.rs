@@ -153,7 +153,9 @@ impl Order {
         let longest = state.settings.chunk() as u64;
         let chunk = match way {
             Way::Call(_) => u64::MAX,
-            _ => (most.min(part_len) / 4).next_power_of_two().clamp(128 << 10, 1 << 30).min(longest),
+            _ => {
+                (most.min(part_len) / 4).next_power_of_two().clamp(128 << 10, 1 << 30).min(longest)
+            }
         };
         let progress = Progress { ended: Some(ended), ..Progress::default() };
         Ok(Arc::new(Self {
@@ -397,10 +399,7 @@ impl Order {
     }
 
     /// Ends a round, all of whose pieces are done, and tells the stream.
-    fn end_round<'a>(
-        &'a self,
-        mut progress: MutexGuard<'a, Progress>,
-    ) -> MutexGuard<'a, Progress> {
+    fn end_round<'a>(&'a self, mut progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
         let round = progress.round;
         let is_last = round + 1 == self.rounds;
         if self.gathers() && self.op == Op::Read {
@@ -443,8 +442,7 @@ impl Order {
         let mut progress = self.lock();
         progress.abandoned = true;
         let busy = |progress: &mut Progress| progress.flying > 0 || progress.ending;
-        progress =
-            self.changed.wait_while(progress, busy).unwrap_or_else(PoisonError::into_inner);
+        progress = self.changed.wait_while(progress, busy).unwrap_or_else(PoisonError::into_inner);
         if progress.round == self.rounds {
             // It happened in full, and the area is another's by now, or lost with the last store.
             return;
