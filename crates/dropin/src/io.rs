@@ -14,6 +14,7 @@ use crate::code::{
     INVALID_FILE_TYPE, INVALID_VALUE,
 };
 use crate::library::Library;
+use crate::log::{self, Level};
 use crate::peer::{self, Theirs};
 use crate::stats::{Done, Op, Way};
 use crate::{fork, live};
@@ -80,10 +81,13 @@ impl Library {
         // refused by the kernel.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let flags = fcntl_getfl(borrowed).map_err(|_| Failure::from(INVALID_VALUE))?;
-        let file = transfer.file(borrowed).map_err(|error| match error {
-            FileError::Kind { .. } => Failure::from(INVALID_FILE_TYPE),
-            FileError::Call { errno: libc::EBADF, .. } => INVALID_VALUE.into(),
-            _ => GETNEWFD_FAILED.into(),
+        let file = transfer.file(borrowed).map_err(|error| {
+            log::line(Level::Error, || error.to_string());
+            match error {
+                FileError::Kind { .. } => Failure::from(INVALID_FILE_TYPE),
+                FileError::Call { errno: libc::EBADF, .. } => INVALID_VALUE.into(),
+                _ => GETNEWFD_FAILED.into(),
+            }
         })?;
         let mode = flags & OFlags::ACCMODE;
         let reads = mode != OFlags::WRONLY && !flags.contains(OFlags::PATH);
@@ -93,15 +97,15 @@ impl Library {
         self.files.open(&mut state.free, entry).ok_or(Failure::from(GETNEWFD_FAILED))
     }
 
-    /// Ends a handle, once the reads, writes and batches that use it have ended. One that is none
-    /// is left alone.
+    /// Ends a handle, once the reads, writes and entries of batches that use it have ended, whether
+    /// or not their events were fetched. One that is none is left alone.
     pub(crate) fn deregister(&self, handle: Handle) {
         let Some(closing) = self.files.close(handle) else {
             self.stats.operations(Op::HandleDeregister, false, 1);
             return;
         };
         if closing.entry().is_some_and(Registered::is_of_this_process) {
-            closing.wait();
+            closing.wait(|| self.harvest());
         }
         let entry = closing.finish(&mut self.lock().free);
         // Outside the lock: NVIDIA's library may take its time.
@@ -190,11 +194,13 @@ impl Library {
         handed_on: bool,
     ) {
         let place = asked.file_offset.unsigned_abs() | asked.len as u64;
+        let ended_ns = gpuio_page::monotonic_ns();
         let done = Done {
             way: asked.way,
             gpu,
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
-            latency_ns: gpuio_page::monotonic_ns().saturating_sub(began_ns),
+            latency_ns: ended_ns.saturating_sub(began_ns),
+            ended_ns,
             unaligned: !place.is_multiple_of(GRID),
             handed_on,
         };
@@ -243,8 +249,10 @@ unsafe fn hand_on(theirs: &Theirs, asked: &Asked) -> Result<usize, Failure> {
     }
 }
 
-/// What a transfer's fault is in the interface's words.
+/// What a transfer's fault is in the interface's words. The log, where somebody asked for one, gets
+/// all that the number does not say.
 pub(crate) fn failure(fault: &Fault) -> Failure {
+    log::line(Level::Error, || fault.to_string());
     match fault {
         Fault::File { errno, .. } => Failure::Errno(*errno),
         Fault::Gpu(error) => Failure::Cuda(error.code),
@@ -260,6 +268,7 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
 }
 
 pub(crate) fn failure_of_place(error: &PlaceError) -> Failure {
+    log::line(Level::Error, || error.to_string());
     match error {
         PlaceError::Gpu(error) => Failure::Cuda(error.code),
         PlaceError::Forked { .. } => Failure::Cuda(CUDA_NOT_INITIALIZED),

@@ -82,7 +82,9 @@ impl Place {
         let (Owner::Device | Owner::Managed, Some(device)) = (told.owner, told.device) else {
             return Ok(Self { kind: Kind::Host, range: told.range });
         };
-        let kernels = told.is_reached_by(&primary(device)?);
+        // Pages of managed memory may be on the host: a copy goes there, a kernel only where the GPU
+        // can fault, and then page by page.
+        let kernels = told.owner == Owner::Device && told.is_reached_by(&primary(device)?);
         Ok(Self { kind: Kind::Gpu { device, kernels }, range: told.range })
     }
 }

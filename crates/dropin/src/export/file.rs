@@ -27,8 +27,10 @@ export! {
             if kind != OPAQUE_FD {
                 return Err(IO_NOT_SUPPORTED.into());
             }
-            // SAFETY: as above; any bits are a number.
-            let fd = unsafe { (*descriptor).fd.fd };
+            // SAFETY: as above.
+            let number = unsafe { (*descriptor).fd };
+            // SAFETY: any bits are a number.
+            let fd = unsafe { number.fd };
             let made = library::get().register(fd)?;
             // SAFETY: not null, and the caller's room for one handle.
             unsafe { handle.write(made) };

@@ -195,7 +195,6 @@ table! {
         cuFileStatsStart: fn() -> Answer;
         cuFileStatsStop: fn() -> Answer;
         cuFileStatsReset: fn() -> Answer;
-        cuFileGetStatsL1: fn(*mut u64) -> Answer;
         cuFileGetStatsL3: fn(*mut u64) -> Answer;
     }
 }

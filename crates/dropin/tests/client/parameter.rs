@@ -76,7 +76,8 @@ fn texts_and_pools() {
 fn the_program_goes_before_the_environment_before_the_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let text = "// comment\n{ \"profile\": { \"cufile_stats\": 1 }, \"properties\": {\n \
-                \"io_batchsize\": 8, /* again */ \"io_batchsize\": 9, \"force_compat_mode\": true } }";
+                \"io_batchsize\": 8, /* again */ \"io_batchsize\": 9,\n \
+                \"force_compat_mode\": true } }";
     std::fs::write(file.path(), text).unwrap();
     let variables =
         [("CUFILE_ENV_PATH_JSON", file.path().to_str().unwrap()), ("CUFILE_STATS_LEVEL", "2")];
