@@ -70,7 +70,9 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     // older build is to be tested in their place.
     step("shared objects", || {
         let objects = ["gpuio-softgpu", "gpuio-softcufile", "gpuio-dropin"];
-        cargo(root, &[&["build"][..], &objects.map(|name| ["-p", name]).concat()].concat())
+        let named = objects.iter().flat_map(|object| ["-p", object]);
+        let arguments: Vec<&str> = std::iter::once("build").chain(named).collect();
+        cargo(root, &arguments)
     })?;
     let python = packages_step(root, install)?;
     step("tests", || test(root, python.as_deref(), counts))?;

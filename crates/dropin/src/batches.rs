@@ -30,7 +30,7 @@ struct State {
     /// Entries under way, by the marks that the transfers carry.
     pending: Vec<Option<Pending>>,
     free: Vec<usize>,
-    /// Ends of entries that were refused before they began.
+    /// Ends of entries that were refused before they began, or that nobody has fetched yet.
     early: VecDeque<BatchEvent>,
 }
 
@@ -73,22 +73,50 @@ impl Batch {
         self.inner.outstanding() as usize + state.early.len()
     }
 
+    /// Moves events that are there already, so that there are `most` at most.
+    fn take_early(&self, events: &mut Vec<BatchEvent>, most: usize) {
+        let mut state = self.lock();
+        let count = state.early.len().min(most.saturating_sub(events.len()));
+        events.extend(state.early.drain(..count));
+    }
+
+    fn has_early(&self) -> bool {
+        !self.lock().early.is_empty()
+    }
+
+    /// Keeps what is told of entries that ended until somebody fetches it. All under the lock: who
+    /// finds none in the transfers any more finds them here.
+    fn harvest(&self, library: &Library) {
+        let mut state = self.lock();
+        let ended = self.inner.events(0, u32::MAX, Some(Duration::ZERO));
+        for event in &ended {
+            if let Some(pending) = state.take(event.cookie) {
+                state.early.push_back(tell(library, pending, event));
+            }
+        }
+    }
+
     /// What is told of an entry that ended.
     fn event(&self, library: &Library, event: &Event) -> Option<BatchEvent> {
         let pending = self.lock().take(event.cookie)?;
-        let result = event.outcome.as_ref().map_err(failure);
-        let status = match &event.outcome {
-            Ok(_) => STATUS_COMPLETE,
-            Err(Fault::Cancelled) => STATUS_CANCELED,
-            Err(_) => STATUS_FAILED,
-        };
-        let Pending { cookie, asked, gpu, began_ns, file } = pending;
-        let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
-        library.note(&asked, began_ns, gpu, &moved, false);
-        library.stats.operations(Op::BatchProcessed, moved.is_ok(), 1);
-        drop(file);
-        Some(told(cookie, status, moved.map(|(bytes, _)| bytes)))
+        Some(tell(library, pending, event))
     }
+}
+
+/// Counts an entry that ended, lets its file go, and says what is told of it.
+fn tell(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
+    let result = event.outcome.as_ref().map_err(failure);
+    let status = match &event.outcome {
+        Ok(_) => STATUS_COMPLETE,
+        Err(Fault::Cancelled) => STATUS_CANCELED,
+        Err(_) => STATUS_FAILED,
+    };
+    let Pending { cookie, asked, gpu, began_ns, file } = pending;
+    let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
+    library.note(&asked, began_ns, gpu, &moved, false);
+    library.stats.operations(Op::BatchProcessed, moved.is_ok(), 1);
+    drop(file);
+    told(cookie, status, moved.map(|(bytes, _)| bytes))
 }
 
 fn told(cookie: u64, status: c_int, result: Result<usize, Failure>) -> BatchEvent {
@@ -114,6 +142,8 @@ impl Library {
             let (inner, state) = (transfer.batch(capacity), Mutex::default());
             let batch = Arc::new(Batch { inner, state });
             let mut state = self.lock();
+            state.living.retain(|batch| batch.strong_count() > 0);
+            state.living.push(Arc::downgrade(&batch));
             self.batches.open(&mut state.free_batches, batch).ok_or(Failure::from(INVALID_VALUE))
         };
         self.stats.operations(Op::BatchSetup, result.is_ok(), 1);
@@ -205,20 +235,34 @@ impl Library {
         if least > most {
             return Err(INVALID_VALUE.into());
         }
-        let mut events = {
-            let mut state = batch.lock();
-            let count = state.early.len().min(most as usize);
-            state.early.drain(..count).collect::<Vec<_>>()
-        };
-        let taken = u32::try_from(events.len()).unwrap_or(u32::MAX);
-        let (least, most) = (least.saturating_sub(taken), most.saturating_sub(taken));
-        if most > 0 {
+        let (least, most) = (least as usize, most as usize);
+        let began_ns = gpuio_page::monotonic_ns();
+        let mut events = Vec::new();
+        loop {
+            batch.take_early(&mut events, most);
+            let passed = gpuio_page::monotonic_ns().saturating_sub(began_ns);
+            let left = timeout.map(|time| time.saturating_sub(Duration::from_nanos(passed)));
+            let missing = least.saturating_sub(events.len());
             // Nobody waits for none.
-            let timeout = if least == 0 { Some(Duration::ZERO) } else { timeout };
-            let ended = batch.inner.events(least, most, timeout);
+            let left = if missing == 0 { Some(Duration::ZERO) } else { left };
+            let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+            let (wanted, room) = (number(missing), number(most - events.len()));
+            let ended = batch.inner.events(wanted, room, left);
             events.extend(ended.iter().filter_map(|event| batch.event(self, event)));
+            // Another thread may have harvested some meanwhile, and then there is nothing to wait
+            // for in the transfers.
+            let is_over = ended.is_empty() && !batch.has_early();
+            if events.len() >= least.max(1) || is_over || room == 0 {
+                return Ok(events);
+            }
         }
-        Ok(events)
+    }
+
+    /// Notes the ends of entries before anybody fetches them, so that files are let go.
+    pub(crate) fn harvest(&self) {
+        let living: Vec<Arc<Batch>> =
+            self.lock().living.iter().filter_map(std::sync::Weak::upgrade).collect();
+        living.iter().for_each(|batch| batch.harvest(self));
     }
 
     /// Ends what has not begun; its events come as cancelled.
@@ -234,7 +278,7 @@ impl Library {
             self.stats.operations(Op::BatchDestroy, false, 1);
             return;
         };
-        closing.wait();
+        closing.wait(|| {});
         let batch = closing.finish(&mut self.lock().free_batches);
         if let Some(batch) = batch {
             batch.inner.cancel();

@@ -202,11 +202,12 @@ impl<T> Closing<'_, T> {
         unsafe { &*self.slot.entry.get() }.as_ref()
     }
 
-    /// Waits until the last user is gone.
-    pub(crate) fn wait(&self) {
+    /// Waits until the last user is gone, calling `meanwhile` again and again.
+    pub(crate) fn wait(&self, mut meanwhile: impl FnMut()) {
         // Rare, and as long as an I/O takes: sleeping is good enough.
         let mut pause = Duration::from_micros(20);
         while self.slot.in_use() {
+            meanwhile();
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(2));
         }
@@ -242,7 +243,7 @@ mod tests {
             assert!(table.hold(std::ptr::without_provenance_mut(garbage)).is_none());
         }
         let closing = table.close(first).unwrap();
-        closing.wait();
+        closing.wait(|| {});
         assert_eq!(closing.finish(&mut free), Some(7));
         assert!(table.hold(first).is_none() && table.close(first).is_none());
         let second = table.open(&mut free, 8).unwrap();
@@ -269,7 +270,7 @@ mod tests {
                 .collect();
             let handle = std::ptr::without_provenance_mut(handle);
             let closing = table.close(handle).unwrap();
-            closing.wait();
+            closing.wait(|| {});
             alive.store(false, SeqCst);
             assert!(closing.finish(&mut free).is_some());
             users.into_iter().for_each(|user| user.join().unwrap());

@@ -9,8 +9,9 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use crate::abi::Handle;
 use crate::buffers::Buffer;
 use crate::code::{
-    CUDA_POINTER_INVALID, Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR,
-    INVALID_FILE_OPEN_FLAG, INVALID_FILE_TYPE, INVALID_VALUE,
+    ASYNC_NOT_SUPPORTED, CUDA_CONTEXT_MISMATCH, CUDA_POINTER_INVALID, CUDA_POINTER_RANGE_ERROR,
+    Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG,
+    INVALID_FILE_TYPE, INVALID_VALUE,
 };
 use crate::library::Library;
 use crate::log::{self, Level};
@@ -28,7 +29,7 @@ const CUDA_NOT_INITIALIZED: c_int = 3;
 pub(crate) struct Registered {
     pub(crate) file: File,
     /// Whether its descriptor may be read from.
-    reads: bool,
+    pub(crate) reads: bool,
     /// NVIDIA's library has it, too, and moves its bytes.
     theirs: Option<Theirs>,
     /// The process that registered it, in a line of forks.
@@ -96,15 +97,15 @@ impl Library {
         self.files.open(&mut state.free, entry).ok_or(Failure::from(GETNEWFD_FAILED))
     }
 
-    /// Ends a handle, once the reads, writes and batches that use it have ended. One that is none
-    /// is left alone.
+    /// Ends a handle, once the reads, writes and entries of batches that use it have ended, whether
+    /// or not their events were fetched. One that is none is left alone.
     pub(crate) fn deregister(&self, handle: Handle) {
         let Some(closing) = self.files.close(handle) else {
             self.stats.operations(Op::HandleDeregister, false, 1);
             return;
         };
         if closing.entry().is_some_and(Registered::is_of_this_process) {
-            closing.wait();
+            closing.wait(|| self.harvest());
         }
         let entry = closing.finish(&mut self.lock().free);
         // Outside the lock: NVIDIA's library may take its time.
@@ -193,11 +194,13 @@ impl Library {
         handed_on: bool,
     ) {
         let place = asked.file_offset.unsigned_abs() | asked.len as u64;
+        let ended_ns = gpuio_page::monotonic_ns();
         let done = Done {
             way: asked.way,
             gpu,
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
-            latency_ns: gpuio_page::monotonic_ns().saturating_sub(began_ns),
+            latency_ns: ended_ns.saturating_sub(began_ns),
+            ended_ns,
             unaligned: !place.is_multiple_of(GRID),
             handed_on,
         };
@@ -254,12 +257,17 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
         Fault::File { errno, .. } => Failure::Errno(*errno),
         Fault::Gpu(error) => Failure::Cuda(error.code),
         Fault::Forked => Failure::Cuda(CUDA_NOT_INITIALIZED),
+        Fault::Parameter { .. } => INVALID_VALUE.into(),
+        Fault::Outside { .. } => CUDA_POINTER_RANGE_ERROR.into(),
+        Fault::Captured => ASYNC_NOT_SUPPORTED.into(),
+        Fault::OtherContext => CUDA_CONTEXT_MISMATCH.into(),
+        Fault::NoDriver => Failure::Cuda(CUDA_NOT_INITIALIZED),
         Fault::Cancelled => Failure::Errno(libc::ECANCELED),
         _ => INTERNAL_ERROR.into(),
     }
 }
 
-fn failure_of_place(error: &PlaceError) -> Failure {
+pub(crate) fn failure_of_place(error: &PlaceError) -> Failure {
     log::line(Level::Error, || error.to_string());
     match error {
         PlaceError::Gpu(error) => Failure::Cuda(error.code),

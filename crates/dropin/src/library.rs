@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gpuio_gpu::{Absent, DeviceFacts, Driver};
 use gpuio_transfer::{Settings, Transfer};
@@ -56,6 +56,8 @@ pub(crate) struct State {
     /// Streams that were registered, with their flags.
     pub(crate) streams: BTreeMap<usize, u32>,
     pub(crate) free_batches: Free,
+    /// Batches that may have entries under way.
+    pub(crate) living: Vec<Weak<Batch>>,
 }
 
 /// The library, made at the first call.
@@ -99,7 +101,7 @@ impl Library {
                 state.uses = 1;
             }
         }
-        Ok(self.transfer.get_or_init(|| Transfer::new(settings(setting::get().tuning))))
+        Ok(self.transfer.get_or_init(|| Transfer::new(self.settings(setting::get().tuning))))
     }
 
     /// Takes one open back. With the last one the registrations of buffers and streams end and
@@ -140,6 +142,13 @@ impl Library {
         log::set(&config);
         for note in setting.notes.iter().chain(&config.notes) {
             log::line(Level::Warn, || note.clone());
+        }
+        if !config.switches[table::ALLOW_COMPAT] {
+            log::line(Level::Warn, || {
+                "compatibility mode is forbidden, which changes nothing: all transfers of this \
+                 library are of its kind"
+                    .to_owned()
+            });
         }
         self.load_driver()?;
         self.stats.begin(config.sizes[table::STATS_LEVEL]);
@@ -217,6 +226,15 @@ fn read(staged: &Staged) -> Config {
         file: &|path| std::fs::read_to_string(path),
     };
     Config::read(&sources, staged)
+}
+
+impl Library {
+    /// What the transfers are made with, once in a process.
+    fn settings(&self, tuning: Tuning) -> Settings {
+        let mut settings = settings(tuning);
+        settings.stream_words = !self.config(|config| config.switches[table::MEMOPS_BYPASS]);
+        settings
+    }
 }
 
 fn settings(tuning: Tuning) -> Settings {

@@ -132,7 +132,7 @@ pub(crate) fn count(done: &Done, route: Option<&Route>) {
         match done.bytes {
             Some(bytes) => {
                 lane.add(direction, bytes, done.latency_ns, done.unaligned);
-                lane.now(gpuio_page::monotonic_ns(), 0);
+                lane.now(done.ended_ns, 0);
             }
             None => lane.fail(direction),
         }

@@ -52,6 +52,8 @@ pub(crate) struct Done {
     /// What it moved; none where it failed.
     pub(crate) bytes: Option<u64>,
     pub(crate) latency_ns: u64,
+    /// When it ended, `CLOCK_MONOTONIC` nanoseconds.
+    pub(crate) ended_ns: u64,
     pub(crate) unaligned: bool,
     /// Whether NVIDIA's library did it.
     pub(crate) handed_on: bool,
@@ -351,8 +353,8 @@ mod tests {
     use super::*;
 
     fn done(way: Way, bytes: Option<u64>) -> Done {
-        let (gpu, latency_ns) = (Some(0), 2_000_000);
-        Done { way, gpu, bytes, latency_ns, unaligned: false, handed_on: false }
+        let (gpu, latency_ns, ended_ns) = (Some(0), 2_000_000, 0);
+        Done { way, gpu, bytes, latency_ns, ended_ns, unaligned: false, handed_on: false }
     }
 
     fn at(bytes: &[u8], offset: usize) -> u64 {

@@ -65,6 +65,8 @@ pub(crate) static SWITCHES: [Row; 14] = [
 
 /// Places in [`SWITCHES`].
 pub(crate) const POLL_MODE: usize = 0;
+pub(crate) const ALLOW_COMPAT: usize = 1;
+pub(crate) const MEMOPS_BYPASS: usize = 11;
 
 /// `CUFileStringConfigParameter_t` in its order; the last is of release 1.20. The second has no key
 /// in the file.
@@ -112,6 +114,7 @@ mod tests {
         for row in &SWITCHES {
             assert!(default(row.key).is_some_and(|value| value.is_boolean()), "{}", row.key);
         }
+        assert!(SWITCHES[ALLOW_COMPAT].key.contains("allow_compat"));
         assert!(TEXTS.iter().all(|row| row.key.is_empty() || find(row.key).is_some()));
         let named = [(STATS_LEVEL, "stats"), (BATCH, "batchsize"), (BATCH_TIMEOUT, "timeout")];
         assert!(named.iter().all(|(at, part)| SIZES[*at].key.contains(part)));

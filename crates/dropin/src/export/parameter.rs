@@ -1,7 +1,7 @@
 //! Settings.
 //!
 //! Getters answer at any time and open nothing: what holds, or would if the driver were opened now.
-//! Setters are for the time before the open: 5026 after it (measured). A parameter goes before its
+//! Setters are for the time before the open: 5026 after it. A parameter goes before its
 //! environment variable, and that before `cufile.json`. Numbers that no parameter has are 5022.
 
 use std::ffi::{CStr, c_char, c_int};

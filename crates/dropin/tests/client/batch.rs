@@ -205,3 +205,33 @@ fn closing_a_handle_waits_for_its_entries() {
         assert_eq!(fetched.len(), 16);
     });
 }
+
+#[test]
+fn a_handle_may_be_closed_before_its_events_are_fetched() {
+    alone("batch::a_handle_may_be_closed_before_its_events_are_fetched", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let bytes = pattern(1 << 20, 5);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&bytes).unwrap();
+        let device = cuda.room(1 << 20);
+        let batch = set_up(&cufile, 16).unwrap();
+        for _ in 0..50 {
+            let handle = cufile.register(file.as_file()).unwrap();
+            let mut entries: Vec<Entry> = (0..16_u64)
+                .map(|nth| {
+                    let at = usize::try_from(nth << 16).unwrap();
+                    read(handle, device + (nth << 16), 65536, at, nth)
+                })
+                .collect();
+            assert_eq!(submit(&cufile, batch, &mut entries), GOOD);
+            cufile.deregister(handle);
+            assert_eq!(submit(&cufile, batch, &mut entries[..1]), code(5027));
+            let mut events = fetch(&cufile, batch, 10, 10, None);
+            events.extend(fetch(&cufile, batch, 16, 16, None));
+            events.sort_by_key(|event| event.cookie);
+            let good = |(nth, event): (u64, &Event)| event.cookie == nth && event.result == 65536;
+            assert!(events.len() == 16 && (0..).zip(&events).all(good), "{events:?}");
+        }
+        assert!(cuda.get(device, 1 << 20) == bytes);
+    });
+}

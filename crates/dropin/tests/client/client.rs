@@ -177,6 +177,8 @@ table! {
         cuFileBatchIODestroy: fn(usize) -> ();
         cuFileReadAsync:
             fn(usize, u64, *mut usize, *mut i64, *mut i64, *mut isize, usize) -> Answer;
+        cuFileWriteAsync:
+            fn(usize, u64, *mut usize, *mut i64, *mut i64, *mut isize, usize) -> Answer;
         cuFileStreamRegister: fn(usize, c_uint) -> Answer;
         cuFileStreamDeregister: fn(usize) -> Answer;
         cuFileGetParameterSizeT: fn(c_int, *mut usize) -> Answer;
@@ -211,6 +213,10 @@ table! {
         cuMemAllocManaged: fn(*mut u64, usize, c_uint) -> c_int;
         cuMemHostAlloc: fn(*mut u64, usize, c_uint) -> c_int;
         cuMemAllocAsync: fn(*mut u64, usize, usize) -> c_int;
+        cuStreamCreate: fn(*mut usize, c_uint) -> c_int;
+        cuStreamBeginCapture_v2: fn(usize, c_int) -> c_int;
+        cuLaunchHostFunc:
+            fn(usize, unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int;
         cuStreamSynchronize: fn(usize) -> c_int;
         cuMemcpyHtoD_v2: fn(u64, *const c_void, usize) -> c_int;
         cuMemcpyDtoH_v2: fn(*mut c_void, u64, usize) -> c_int;
