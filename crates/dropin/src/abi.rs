@@ -74,6 +74,7 @@ pub(crate) const CONTROL_POLL_MODE: c_uint = 1 << 0;
 pub(crate) const CONTROL_ALLOW_COMPAT: c_uint = 1 << 1;
 /// Bits of [`Properties::features`].
 pub(crate) const FEATURE_BATCH: c_uint = 1 << 1;
+pub(crate) const FEATURE_STREAMS: c_uint = 1 << 2;
 pub(crate) const FEATURE_PARALLEL: c_uint = 1 << 3;
 
 /// `CUfileIOParams_t`: one I/O of a batch.

@@ -15,6 +15,10 @@ pub(crate) const IO_NOT_SUPPORTED: c_int = 5008;
 pub(crate) const CUDA_DRIVER_ERROR: c_int = 5011;
 /// An address that neither CUDA nor the kernel knows.
 pub(crate) const CUDA_POINTER_INVALID: c_int = 5012;
+/// The range leaves the memory that its base lies in.
+pub(crate) const CUDA_POINTER_RANGE_ERROR: c_int = 5014;
+/// The memory is of another context than the stream.
+pub(crate) const CUDA_CONTEXT_MISMATCH: c_int = 5015;
 /// The range leaves the registered buffer that it begins in.
 pub(crate) const INVALID_MAPPING_RANGE: c_int = 5017;
 /// Neither a regular file nor a block device.

@@ -9,8 +9,9 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use crate::abi::Handle;
 use crate::buffers::Buffer;
 use crate::code::{
-    CUDA_POINTER_INVALID, Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR,
-    INVALID_FILE_OPEN_FLAG, INVALID_FILE_TYPE, INVALID_VALUE,
+    ASYNC_NOT_SUPPORTED, CUDA_CONTEXT_MISMATCH, CUDA_POINTER_INVALID, CUDA_POINTER_RANGE_ERROR,
+    Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG,
+    INVALID_FILE_TYPE, INVALID_VALUE,
 };
 use crate::library::Library;
 use crate::log::{self, Level};
@@ -28,7 +29,7 @@ const CUDA_NOT_INITIALIZED: c_int = 3;
 pub(crate) struct Registered {
     pub(crate) file: File,
     /// Whether its descriptor may be read from.
-    reads: bool,
+    pub(crate) reads: bool,
     /// NVIDIA's library has it, too, and moves its bytes.
     theirs: Option<Theirs>,
     /// The process that registered it, in a line of forks.
@@ -256,12 +257,17 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
         Fault::File { errno, .. } => Failure::Errno(*errno),
         Fault::Gpu(error) => Failure::Cuda(error.code),
         Fault::Forked => Failure::Cuda(CUDA_NOT_INITIALIZED),
+        Fault::Parameter { .. } => INVALID_VALUE.into(),
+        Fault::Outside { .. } => CUDA_POINTER_RANGE_ERROR.into(),
+        Fault::Captured => ASYNC_NOT_SUPPORTED.into(),
+        Fault::OtherContext => CUDA_CONTEXT_MISMATCH.into(),
+        Fault::NoDriver => Failure::Cuda(CUDA_NOT_INITIALIZED),
         Fault::Cancelled => Failure::Errno(libc::ECANCELED),
         _ => INTERNAL_ERROR.into(),
     }
 }
 
-fn failure_of_place(error: &PlaceError) -> Failure {
+pub(crate) fn failure_of_place(error: &PlaceError) -> Failure {
     log::line(Level::Error, || error.to_string());
     match error {
         PlaceError::Gpu(error) => Failure::Cuda(error.code),

@@ -37,3 +37,4 @@ mod log;
 mod peer;
 mod setting;
 mod stats;
+mod streams;

@@ -101,7 +101,7 @@ impl Library {
                 state.uses = 1;
             }
         }
-        Ok(self.transfer.get_or_init(|| Transfer::new(settings(setting::get().tuning))))
+        Ok(self.transfer.get_or_init(|| Transfer::new(self.settings(setting::get().tuning))))
     }
 
     /// Takes one open back. With the last one the registrations of buffers and streams end and
@@ -226,6 +226,15 @@ fn read(staged: &Staged) -> Config {
         file: &|path| std::fs::read_to_string(path),
     };
     Config::read(&sources, staged)
+}
+
+impl Library {
+    /// What the transfers are made with, once in a process.
+    fn settings(&self, tuning: Tuning) -> Settings {
+        let mut settings = settings(tuning);
+        settings.stream_words = !self.config(|config| config.switches[table::MEMOPS_BYPASS]);
+        settings
+    }
 }
 
 fn settings(tuning: Tuning) -> Settings {

@@ -86,6 +86,22 @@ impl UserStream {
         self.context
     }
 
+    /// The index of the device that its context is of (`cuCtxGetDevice`).
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal: the context was destroyed.
+    pub fn device(&self) -> Result<u32, GpuError> {
+        let mut device: c_int = 0;
+        let code = self.entered(|| {
+            // SAFETY: `device` is valid for the write of one number.
+            unsafe { (self.driver.table().cuCtxGetDevice)(&raw mut device) }
+        })?;
+        self.check("cuCtxGetDevice", code)?;
+        // A device's number is its index (CUDA driver API manual, `cuDeviceGet`).
+        Ok(u32::try_from(device).unwrap_or(0))
+    }
+
     /// Runs `work` with the stream's context current on the calling thread, and leaves the thread's
     /// stack of contexts as it was.
     ///

@@ -66,6 +66,7 @@ pub(crate) static SWITCHES: [Row; 14] = [
 /// Places in [`SWITCHES`].
 pub(crate) const POLL_MODE: usize = 0;
 pub(crate) const ALLOW_COMPAT: usize = 1;
+pub(crate) const MEMOPS_BYPASS: usize = 11;
 
 /// `CUFileStringConfigParameter_t` in its order; the last is of release 1.20. The second has no key
 /// in the file.

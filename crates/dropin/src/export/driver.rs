@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use super::export;
 use crate::abi::{
-    Answer, CONTROL_ALLOW_COMPAT, CONTROL_POLL_MODE, FEATURE_BATCH, FEATURE_PARALLEL, Properties,
+    Answer, CONTROL_ALLOW_COMPAT, CONTROL_POLL_MODE, FEATURE_BATCH, FEATURE_PARALLEL,
+    FEATURE_STREAMS, Properties,
 };
 use crate::answer::answer;
 use crate::code::{DEVICE_NOT_FOUND, Failure, INVALID_VALUE, IO_NOT_SUPPORTED, UNSUPPORTED_LIMIT};
@@ -73,7 +74,7 @@ fn properties_of(config: &Config) -> Properties {
         poll_threshold_kib: config.sizes[table::POLL_THRESHOLD],
         max_direct_io_kib: config.sizes[table::MAX_DIRECT_IO],
         control_flags: CONTROL_ALLOW_COMPAT | poll,
-        features: FEATURE_BATCH | FEATURE_PARALLEL,
+        features: FEATURE_BATCH | FEATURE_STREAMS | FEATURE_PARALLEL,
         max_device_cache_kib: small(table::MAX_DEVICE_CACHE),
         per_buffer_cache_kib: small(table::PER_BUFFER_CACHE),
         max_pinned_kib: small(table::MAX_PINNED),

@@ -5,60 +5,45 @@ use std::ffi::c_uint;
 use super::export;
 use crate::abi::{Answer, Handle, RawStream};
 use crate::answer::answer;
-use crate::code::{ASYNC_NOT_SUPPORTED, HANDLE_NOT_REGISTERED, INVALID_VALUE};
 use crate::library;
-
-/// Bits 0 to 3: buffer offset, file offset and size are fixed, inputs are aligned to pages.
-const FLAGS: c_uint = 0xf;
+use crate::stats::Way;
+use crate::streams::Pointers;
 
 export! {
     /// Notes what a stream's parameters promise: 0 to 15; further bits are 5022, and so is a stream
-    /// that is registered already (but for the default stream). I/O needs no registration.
+    /// that is registered already (but for the default stream). I/O needs no registration. Bits: 1
+    /// the buffer's offset, 2 the file's, 4 the size is read when the call is made; 8 promises whole
+    /// pages, which changes nothing.
     fn cuFileStreamRegister(stream: RawStream, flags: c_uint) -> Answer {
-        answer(|| {
-            let library = library::get();
-            library.ensure_open()?;
-            if flags & !FLAGS != 0 {
-                return Err(INVALID_VALUE.into());
-            }
-            let before = library.lock().streams.insert(stream.addr(), flags);
-            let again = before.is_some() && !stream.is_null();
-            if again { Err(INVALID_VALUE.into()) } else { Ok(()) }
-        })
+        answer(|| library::get().register_stream(stream, flags))
     }
 }
 
 export! {
-    /// Forgets a stream; 5022 for one that is not registered (but for the default stream).
+    /// Forgets a stream; 5022 for one that is not registered (but for the default stream). I/O that
+    /// was put into it goes on as it was put there.
     fn cuFileStreamDeregister(stream: RawStream) -> Answer {
-        answer(|| {
-            let known = library::get().lock().streams.remove(&stream.addr()).is_some();
-            if known || stream.is_null() { Ok(()) } else { Err(INVALID_VALUE.into()) }
-        })
+        answer(|| library::get().deregister_stream(stream))
     }
 }
 
-/// What one I/O in a stream takes.
-type Parameters = (*mut usize, *mut i64, *mut i64, *mut isize);
-
-fn refuse(handle: Handle, base: u64, parameters: Parameters) -> Answer {
-    answer(|| {
-        let (len, file_offset, buffer_offset, done) = parameters;
-        let null = len.is_null() || file_offset.is_null() || buffer_offset.is_null();
-        if null || done.is_null() || base == 0 {
-            return Err(INVALID_VALUE.into());
-        }
-        let library = library::get();
-        library.ensure_open()?;
-        if library.files.hold(handle).is_none() {
-            return Err(HANDLE_NOT_REGISTERED.into());
-        }
-        Err(ASYNC_NOT_SUPPORTED.into())
-    })
-}
-
 export! {
-    /// 5038: I/O in the order of a stream can't be had yet. Null is 5022, no handle 5027.
+    /// Puts a read into a stream, which may be a default one (null, legacy, the thread's own): it
+    /// happens behind all that was put there before, and later work of the stream finds the bytes.
+    ///
+    /// `*len`, `*file_offset` and `*buffer_offset` are read when the stream comes there, or now
+    /// where the stream was registered so; `*len` now is the most that it may be then. `*done` is
+    /// stored before later work of the stream begins: bytes as `cuFileRead` answers them, -1 where
+    /// the file system refused (errno says nothing), the negative of a code otherwise: 5022 for a
+    /// size above the bound and negative offsets, 5014 for a range outside the memory of the base.
+    /// All five places, memory and stream must live until the stream has passed; the handle need
+    /// not.
+    ///
+    /// The answer is of the putting: 5022 for null, 5027 for no handle, 5019 for a file that can't
+    /// be read, 5017 where a fixed range leaves the registered buffer, 5015 for memory of another
+    /// context of the same GPU than the stream's primary one, 5038 for a stream that is being
+    /// captured into a graph. Files that NVIDIA's library moves otherwise are moved by us here.
+    /// Does not wait for the stream, unless the CUDA driver does because the stream is full.
     fn cuFileReadAsync(
         handle: Handle,
         base: u64,
@@ -66,14 +51,17 @@ export! {
         file_offset: *mut i64,
         buffer_offset: *mut i64,
         done: *mut isize,
-        _stream: RawStream
+        stream: RawStream
     ) -> Answer {
-        refuse(handle, base, (len, file_offset, buffer_offset, done))
+        let pointers = Pointers { len, file_offset, buffer_offset, done };
+        // SAFETY: the caller's promise by the interface.
+        answer(|| unsafe { library::get().put(handle, (Way::Read, base), pointers, stream) })
     }
 }
 
 export! {
-    /// As `cuFileReadAsync`.
+    /// As `cuFileReadAsync`, from memory to the file. Other than a read it needs nothing of the
+    /// file's mode when it is put there: a file that can't be written is -1 in `*done`.
     fn cuFileWriteAsync(
         handle: Handle,
         base: u64,
@@ -81,8 +69,10 @@ export! {
         file_offset: *mut i64,
         buffer_offset: *mut i64,
         done: *mut isize,
-        _stream: RawStream
+        stream: RawStream
     ) -> Answer {
-        refuse(handle, base, (len, file_offset, buffer_offset, done))
+        let pointers = Pointers { len, file_offset, buffer_offset, done };
+        // SAFETY: the caller's promise by the interface.
+        answer(|| unsafe { library::get().put(handle, (Way::Write, base), pointers, stream) })
     }
 }

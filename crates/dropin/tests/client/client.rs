@@ -40,7 +40,9 @@ pub(crate) fn child(
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
     // The machine's own configuration is not to be seen.
-    command.env(CHILD, test).env("CUFILE_ENV_PATH_JSON", "/nowhere/cufile.json");
+    let empty = directory.path().join("cufile.json");
+    std::fs::write(&empty, "{}").unwrap();
+    command.env(CHILD, test).env("CUFILE_ENV_PATH_JSON", empty);
     if !system() {
         command.env("GPUIO_CUFILE_DRIVER", software());
     }
@@ -178,6 +180,8 @@ table! {
         cuFileBatchIODestroy: fn(usize) -> ();
         cuFileReadAsync:
             fn(usize, u64, *mut usize, *mut i64, *mut i64, *mut isize, usize) -> Answer;
+        cuFileWriteAsync:
+            fn(usize, u64, *mut usize, *mut i64, *mut i64, *mut isize, usize) -> Answer;
         cuFileStreamRegister: fn(usize, c_uint) -> Answer;
         cuFileStreamDeregister: fn(usize) -> Answer;
         cuFileGetParameterSizeT: fn(c_int, *mut usize) -> Answer;
@@ -212,6 +216,10 @@ table! {
         cuMemAllocManaged: fn(*mut u64, usize, c_uint) -> c_int;
         cuMemHostAlloc: fn(*mut u64, usize, c_uint) -> c_int;
         cuMemAllocAsync: fn(*mut u64, usize, usize) -> c_int;
+        cuStreamCreate: fn(*mut usize, c_uint) -> c_int;
+        cuStreamBeginCapture_v2: fn(usize, c_int) -> c_int;
+        cuLaunchHostFunc:
+            fn(usize, unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int;
         cuStreamSynchronize: fn(usize) -> c_int;
         cuMemcpyHtoD_v2: fn(u64, *const c_void, usize) -> c_int;
         cuMemcpyDtoH_v2: fn(*mut c_void, u64, usize) -> c_int;
