@@ -78,12 +78,17 @@ impl Desk {
         let is_software = self.office.context.driver().is_software();
         let spins = if is_software { SPINS_SOFTWARE } else { SPINS };
         while reply == Reply::Waiting {
-            if self.wait.looks < spins {
-                std::hint::spin_loop();
-            } else {
+            let yields = self.wait.looks >= spins;
+            if yields {
                 std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
             }
             reply = self.poll()?;
+            if yields && reply == Reply::Waiting {
+                // Others may have run for long.
+                reply = self.consider()?;
+            }
         }
         Ok(reply)
     }
