@@ -9,7 +9,7 @@ mod support;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::{Managed, MemKind};
 use gpuio_transfer::{Fault, Op, Param, Params, Read, Transfer};
 use program::{Gate, Made, Told, alloc, capture, make, on};
 use proptest::prelude::*;
@@ -279,6 +279,25 @@ fn a_context_of_the_programs_own_is_served() {
     assert_eq!(refused.unwrap_err(), Fault::OtherContext);
     assert_eq!(on("cuStreamDestroy_v2", handle), 0);
     assert_eq!(on("cuCtxDestroy_v2", context), 0);
+}
+
+#[test]
+fn managed_memory_is_on_the_gpu_when_its_bytes_come() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let content = bytes(11, 400_000);
+    let path = written(&dir, "file", &content);
+    let file = file(&transfer, &path, Mode::Direct);
+    let managed = Managed::alloc(&gpu().context, 500_000).unwrap();
+    let (len, at) = (300_001, 4099_i64);
+    let read = Read { size: len, file_offset: 77, buffer_offset: at };
+    let put = |op| stream.put(&transfer, (op, &file), managed.ptr().0, later(&read, len)).unwrap();
+    let (told, back) = (put(Op::Read), put(Op::Write));
+    let seen = Memory::new(MemKind::Pinned, len);
+    stream.copy(seen.address(), managed.ptr().0 + at.cast_unsigned(), len);
+    stream.sync();
+    assert_eq!((count(&told), count(&back)), (len, len));
+    assert!(seen.take(0, len) == content[77..77 + len]);
+    assert!(std::fs::read(&path).unwrap() == content);
 }
 
 /// A transfer of a random program.
