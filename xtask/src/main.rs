@@ -17,7 +17,8 @@ type Task = fn(root: &Path, arguments: &[String]) -> anyhow::Result<()>;
 
 /// Name, what it does, and the function that does it.
 const TASKS: &[(&str, &str, Task)] = &[
-    ("ci", "all checks, then the count of tests", task_ci::run),
+    ("ci", "all checks, then the count of tests (--no-install: no packages)", task_ci::run),
+    ("packages", "installs what tests need, or names it (--no-install)", task_ci::packages),
     ("tidy", "rules no compiler checks", task_tidy::run),
 ];
 
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     let Some((_, _, task)) = TASKS.iter().find(|(task, _, _)| *task == name) else {
         eprintln!("usage: cargo xtask <task>");
         for (task, purpose, _) in TASKS {
-            eprintln!("  {task:<8}{purpose}");
+            eprintln!("  {task:<10}{purpose}");
         }
         return ExitCode::from(2);
     };

@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::task_tidy;
 
+mod packages;
 #[cfg(test)]
 mod tests;
 
@@ -22,11 +23,11 @@ const DENY_VERSION: &str = "0.20.2";
 /// firewall that drops packets would otherwise hold the whole run for minutes.
 const ADVISORY_SECONDS: &str = "60";
 
-/// The task: no arguments.
+/// The task. `--no-install` leaves the machine as it is.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    ensure!(arguments.is_empty(), "ci takes no arguments, got {arguments:?}");
+    let install = may_install(arguments)?;
     let mut counts = Counts::default();
-    let result = steps(root, &mut counts);
+    let result = steps(root, install, &mut counts);
     if let Err(error) = &result {
         println!("\nci: stopped: {error:#}");
     }
@@ -34,7 +35,33 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     result
 }
 
-fn steps(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
+/// The task of the step "packages" alone, for `cargo test` of one crate.
+pub(crate) fn packages(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    if let Some(python) = packages_step(root, may_install(arguments)?)? {
+        println!("for cargo test: export {}={}", packages::PYTHON, python.display());
+    }
+    Ok(())
+}
+
+fn packages_step(root: &Path, install: bool) -> anyhow::Result<Option<PathBuf>> {
+    let mut python = None;
+    step_with_outcome("packages", || {
+        let (outcome, found) = packages::prepare(&target(root), install);
+        python = found;
+        Ok(outcome)
+    })?;
+    Ok(python)
+}
+
+fn may_install(arguments: &[String]) -> anyhow::Result<bool> {
+    match arguments {
+        [] => Ok(true),
+        [one] if one == "--no-install" => Ok(false),
+        other => bail!("--no-install may be given and nothing else, got {other:?}"),
+    }
+}
+
+fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> {
     step("format", || cargo(root, &["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step("lints", || cargo(root, &lints))?;
@@ -47,7 +74,8 @@ fn steps(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
         let arguments: Vec<&str> = std::iter::once("build").chain(named).collect();
         cargo(root, &arguments)
     })?;
-    step("tests", || test(root, counts))?;
+    let python = packages_step(root, install)?;
+    step("tests", || test(root, python.as_deref(), counts))?;
     step("documentation", || document(root))?;
     step("licences, bans and sources", || deny(root))?;
     step_with_outcome("advisories", || advisories(root))
@@ -74,6 +102,11 @@ fn step_with_outcome(
 /// The cargo that runs us, so that a toolchain chosen with `cargo +NAME` is kept.
 fn cargo_path() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Where cargo builds.
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
@@ -120,9 +153,10 @@ impl Counts {
 }
 
 /// Runs all tests, showing their output as it comes.
-fn test(root: &Path, counts: &mut Counts) -> anyhow::Result<()> {
+fn test(root: &Path, python: Option<&Path>, counts: &mut Counts) -> anyhow::Result<()> {
     let mut command = Command::new(cargo_path());
     command.current_dir(root).args(["test", "--workspace", "--no-fail-fast"]);
+    command.envs(python.map(|python| (packages::PYTHON, python)));
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()

@@ -4,7 +4,7 @@
 #[path = "../../host/tests/tree/mod.rs"]
 mod tree;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpuio_check::{
     Answer, Finding, Gpu, Pair, RULES, Rule, Severity, Verdict, check, gpu_of, json, mount_of,
@@ -172,15 +172,21 @@ fn p2pdma_needs_kernel_driver_and_switches() {
     assert!(open[0].found.contains("root complex"), "{open:#?}");
 }
 
+/// Processor time of this thread so far. What other processes do on its core is not in it.
+fn on_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(now).unwrap()
+}
+
 #[test]
 fn a_server_of_16_gpus_is_judged_in_no_time() {
     let machine = read(DGX_2);
     // 50 ms are for facts, topology and checks together, in a release build. The best of many:
     // tests share cores.
     let best = (0..20).map(|_| {
-        let start = Instant::now();
+        let start = on_cpu();
         assert!(!all(&machine).is_empty());
-        start.elapsed()
+        on_cpu() - start
     });
     let best = best.min().unwrap();
     assert!(best < Duration::from_millis(200), "{best:?}");

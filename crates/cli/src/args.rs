@@ -3,6 +3,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
+mod exec;
 mod machine;
 mod results;
 mod stats;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use exec::Exec;
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use results::{Compare, Report, Show};
 pub(crate) use stats::Stats;
@@ -45,6 +47,14 @@ pub(crate) enum Verb {
     /// elbencho's CSV; the first is the baseline. Exit code 1 where something is worse than
     /// --threshold allows, 2 where results differ in what decides the figures (docs/compare.md).
     Compare(Compare),
+    /// Run another program with gpuio's libcufile.so.0 in the place of NVIDIA's.
+    ///
+    /// gpuio exec -- python train.py: whatever calls cuFile (KvikIO, torch.cuda.gds, DALI, fio, …)
+    /// reads and writes GPU memory without nvidia-fs, root or udev, on any file system
+    /// (docs/cufile.md). The program takes this process's place: its signals and its exit code are
+    /// its own. Exit codes before that: 2 usage, 3 gpuio's library is not here or the program could
+    /// not load it, 126 the program can't be executed, 127 there is none.
+    Exec(Exec),
     /// Show the paths, engines and formats that are built in, and which can run here.
     List,
     /// Make a report of records and sweeps: one page with plots and evidence, or tables.
@@ -198,6 +208,11 @@ pub(crate) struct Load {
     /// Time at the start that does not count [0]
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp: Option<String>,
+    /// End once this is steady, by fio's rules: iops, bw, lat, or one of them with _slope, and its
+    /// limit: iops:2%, bw_slope:1%; --runtime is the longest time then [10 checks of a second, at
+    /// most 10 times; --set ss_dur=, ss_ramp=, ss_interval=]
+    #[arg(long, value_name = "CRITERION")]
+    pub(crate) steady: Option<String>,
     /// Wait before the first I/O [0]
     #[arg(long, value_name = "TIME")]
     pub(crate) start_delay: Option<String>,
@@ -319,7 +334,10 @@ pub(crate) struct Data {
     /// where they fit half of memory]
     #[arg(long)]
     pub(crate) pre_read: bool,
-    /// Leave the page cache as it is, with --path all too
+    /// Drop the files from the page cache before the clock starts
+    #[arg(long, conflicts_with = "pre_read")]
+    pub(crate) invalidate: bool,
+    /// Leave the page cache as it is, with --path all and in sweeps too
     #[arg(long, conflicts_with = "pre_read")]
     pub(crate) no_pre_read: bool,
     /// Writes wait for stable storage (O_DSYNC)
@@ -365,6 +383,9 @@ pub(crate) struct Out {
     /// Keep no counters for gpuio stats while it runs
     #[arg(long)]
     pub(crate) no_stats_page: bool,
+    /// Sample no devices beside the jobs
+    #[arg(long)]
+    pub(crate) no_watch: bool,
 }
 
 impl Bench {
@@ -372,7 +393,7 @@ impl Bench {
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 34] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 35] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -384,6 +405,7 @@ impl Bench {
             ("depth", &load.depth, "--depth"),
             ("runtime", &load.runtime, "--runtime"),
             ("ramp", &load.ramp, "--ramp"),
+            ("steadystate", &load.steady, "--steady"),
             ("start_delay", &load.start_delay, "--start-delay"),
             ("loops", &load.loops, "--loops"),
             ("rwmixread", &load.rwmixread, "--rwmixread"),
@@ -415,6 +437,7 @@ impl Bench {
             ("direct", data.direct, "--direct"),
             ("buffered", data.buffered, "--buffered"),
             ("pre_read", data.pre_read, "--pre-read"),
+            ("invalidate", data.invalidate, "--invalidate"),
             ("sync", data.sync, "--sync"),
             ("shared_fd", data.shared_fd, "--shared-fd"),
             ("keep", data.keep, "--keep"),

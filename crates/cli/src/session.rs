@@ -38,6 +38,8 @@ pub(crate) struct Session {
     pub(crate) figures: Figures,
     /// Whether workers count where `gpuio stats` looks.
     pub(crate) counts: bool,
+    /// Whether the devices behind the jobs are sampled beside them.
+    pub(crate) watched: bool,
 }
 
 impl Session {
@@ -70,7 +72,7 @@ impl Session {
             cufile.driver = None;
         }
         let figures = Figures::built_in();
-        Ok(Session { plan, host, cufile, loaded, permit, figures, counts: true })
+        Ok(Session { plan, host, cufile, loaded, permit, figures, counts: true, watched: true })
     }
 
     /// The resolved plan as a job file, after the guard has judged every target.
@@ -112,6 +114,7 @@ impl Session {
             cufile: self.cufile.driver.clone(),
             permit: self.permit.clone(),
             page: self.page(progress),
+            watched: self.watched,
         };
         let kept = Kept { progress, journal, head: &head };
         let ran = run::run(&mut self.plan, &means, &kept)?;
@@ -140,6 +143,7 @@ impl Head<'_> {
             started_at: self.started_at.clone(),
             storage: storage(plan),
             host: self.host.clone(),
+            boot: boot(),
             driver_version: self.driver_version,
             cufile: self.cufile.clone().filter(|_| plan.jobs.iter().any(takes_cufile)),
             plan_text: gpuio_report::format::plan::plan_text(plan),
@@ -151,10 +155,16 @@ impl Head<'_> {
             totals: ran.totals.clone(),
             ceilings: ran.ceilings.clone(),
             expected: Vec::new(),
-            watched: None,
+            watched: ran.watched.clone(),
             warnings: ran.warnings.clone(),
         }
     }
+}
+
+/// This boot of the kernel.
+pub(crate) fn boot() -> Option<String> {
+    let boot = gpuio_host::process::boot(&Root::live()).unwrap_or_default();
+    Some(boot).filter(|boot| !boot.is_empty())
 }
 
 /// What each job should have reached. The machine is read after the run, so that no reading falls

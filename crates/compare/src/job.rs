@@ -271,6 +271,8 @@ impl Job<'_> {
         words.extend(stop.runtime_ns.map(format_duration_ns));
         words
             .extend(stop.bytes_per_thread.map(|bytes| format!("{} a thread", format_bytes(bytes))));
+        let steady = self.plan.steady.as_ref();
+        words.extend(steady.map(|steady| format!("once {} is steady", steady.asked)));
         if self.plan.ramp_ns > 0 {
             words.push(format!("ramp {}", format_duration_ns(self.plan.ramp_ns)));
         }

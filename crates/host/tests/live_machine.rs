@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpuio_host::{Root, machine};
 
@@ -62,15 +62,21 @@ fn the_root_is_mounted_and_the_kernel_is_not() {
     assert!(!places.contains(&"/proc"), "{places:?}");
 }
 
+/// Processor time of this thread so far. What other processes do on its core is not in it.
+fn on_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(now).unwrap()
+}
+
 #[test]
 fn reading_everything_takes_less_than_300_ms() {
     let root = Root::live();
     // The best of five: the machine may be busy with other tests.
     let best = (0..5).map(|_| {
-        let start = Instant::now();
+        let start = on_cpu();
         let machine = machine::read(&root);
         assert!(machine.host.kernel.release.is_some());
-        start.elapsed()
+        on_cpu() - start
     });
     let best = best.min().unwrap();
     println!("machine::read took {best:?}");

@@ -3,7 +3,7 @@
 
 mod tree;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpuio_host::machine;
 use gpuio_record::facts::{
@@ -268,6 +268,12 @@ fn facts_survive_json() {
     }
 }
 
+/// Processor time of this thread so far. What other processes do on its core is not in it.
+fn on_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(now).unwrap()
+}
+
 #[test]
 fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
     let mut text = DGX_2.to_owned();
@@ -288,11 +294,11 @@ fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
     let root = tree.root();
     // The best of many: other tests run beside this one.
     let best = (0..20).map(|_| {
-        let start = Instant::now();
+        let start = on_cpu();
         let machine = machine::read(&root);
         assert_eq!((machine.gpus.len(), machine.problems.len()), (16, 0));
         assert_eq!(machine.block.iter().filter(|device| device.nvme.is_some()).count(), 64);
-        start.elapsed()
+        on_cpu() - start
     });
     let best = best.min().unwrap();
     assert!(best < Duration::from_millis(50), "{best:?}");

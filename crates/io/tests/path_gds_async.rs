@@ -249,7 +249,8 @@ fn child_lost() {
     assert!(error.to_string().contains("posix_pool_slab_count"), "{error}");
     drop(path);
     let took = began.elapsed();
-    assert!((300..10_000).contains(&took.as_millis()), "{took:?}");
+    // Without the setting it would be thirty seconds.
+    assert!((300..25_000).contains(&took.as_millis()), "{took:?}");
 }
 
 #[test]

@@ -104,8 +104,8 @@ fn one(
     let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &machine)?;
     let permit = Permit { make_missing: true, ..Permit::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let means =
-        Means { driver: Some(driver), host, stop, cufile: None, permit, page: page.cloned() };
+    let (driver, page) = (Some(driver), page.cloned());
+    let means = Means { driver, host, stop, cufile: None, permit, page, watched: false };
     let mut ran = run(&mut planned, &means, &Silent)?;
     Ok(ran.jobs.remove(0))
 }

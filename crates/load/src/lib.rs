@@ -13,4 +13,5 @@ pub mod pattern;
 pub mod places;
 pub mod plan;
 mod proof;
+mod reconcile;
 pub mod run;

@@ -10,6 +10,7 @@ pub mod facts;
 mod plan;
 mod proof;
 mod result;
+mod steady;
 mod sweep;
 mod warning;
 mod warning_words;
@@ -29,6 +30,7 @@ pub use result::{
     GpuResult, HopBytes, IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes,
     StorageReading, Tool, VerifyMismatch, VerifyOutcome, ViaResult, WorkerResult,
 };
+pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use warning::{Warning, WarningKind};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};

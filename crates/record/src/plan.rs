@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ceiling::CeilingPlan;
+use crate::steady::SteadyPlan;
 
 /// Everything that a run will do, resolved against the facts of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +82,9 @@ pub struct JobPlan {
     pub skew_bytes: u64,
     /// When the job ends.
     pub stop: Stop,
+    /// What ends it earlier, once it has settled.
+    #[serde(default)]
+    pub steady: Option<SteadyPlan>,
     /// Time at the start that runs but does not count, nanoseconds.
     pub ramp_ns: u64,
     /// Wait before the first I/O, nanoseconds after the common start.
@@ -97,6 +101,10 @@ pub struct JobPlan {
     /// them colder than another.
     #[serde(default)]
     pub pre_read: bool,
+    /// Whether the files are dropped from the page cache before the clock starts. The kernel takes
+    /// that as advice; what it left there stands in the result.
+    #[serde(default)]
+    pub invalidate: bool,
     /// Whether writes wait for stable storage (O_DSYNC).
     pub sync: bool,
     /// Whether and how data is verified.

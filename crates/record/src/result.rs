@@ -10,6 +10,7 @@ use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
+use crate::steady::Steady;
 use crate::warning::Warning;
 use crate::watched::Watched;
 
@@ -26,6 +27,10 @@ pub struct Record {
     pub started_at: String,
     /// The machine.
     pub host: HostFacts,
+    /// The kernel's boot (`/proc/sys/kernel/random/boot_id`, random(4)), by which a report knows
+    /// the machine again; absent where the kernel does not tell, and in records of before.
+    #[serde(default)]
+    pub boot: Option<String>,
     /// File system and device behind each place that the jobs use.
     pub storage: Vec<TargetStorage>,
     /// CUDA driver version as (major, minor), where a driver was loaded.
@@ -142,6 +147,9 @@ pub struct JobResult {
     /// Time spent generating and checking between I/Os, summed over workers: inside the wall
     /// clock, outside all latencies. 0 unless verification is inline or buffers are refilled.
     pub between_ios_ns: u64,
+    /// Whether it settled, where it was to.
+    #[serde(default)]
+    pub steady: Option<Steady>,
     /// One point per interval, ramp included (negative times).
     pub series: Vec<Point>,
     /// One entry per worker.

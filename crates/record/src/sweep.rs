@@ -29,6 +29,10 @@ pub struct Sweep {
     pub started_at: String,
     /// Seed of the order in which points were run.
     pub seed: u64,
+    /// In which state runs were to find the page cache, in words; absent in sweeps of before that
+    /// was said.
+    #[serde(default)]
+    pub cache: Option<String>,
     /// What was varied, slowest first as in a nested loop.
     pub axes: Vec<SweepAxis>,
     /// Every point of the sweep, in the order of a nested loop over the axes; those that a

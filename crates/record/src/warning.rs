@@ -101,6 +101,14 @@ pub enum WarningKind {
         /// Share of the asked rate that was reached, 0 to 1.
         reached: f64,
     },
+    /// The job ended before it had settled by the criterion asked for.
+    NotSteady {
+        /// The criterion, as asked.
+        asked: String,
+        /// Slope or deviation of the last window, in the limit's unit; absent where no window was
+        /// full.
+        seen: Option<f64>,
+    },
     /// Workers finished at very different times.
     UnevenFinish {
         /// First worker done.
@@ -137,6 +145,87 @@ pub enum WarningKind {
         worker_node: u32,
         /// Node of the GPU.
         gpu_node: u32,
+    },
+    /// The kernel read more from storage than the job asked for.
+    ReadAhead {
+        /// Bytes that the jobs of the group read.
+        bytes: u64,
+        /// Bytes that storage delivered to the process meanwhile.
+        from_storage: u64,
+        /// Whether blocks came one after another.
+        sequential: bool,
+    },
+    /// A device moved more than this process caused.
+    OtherTraffic {
+        /// The device, or devices joined by `+`.
+        device: String,
+        /// `read` or `write`.
+        direction: String,
+        /// Bytes that this process moved there or caused to be moved.
+        ours_bytes: u64,
+        /// Bytes that the device counted.
+        device_bytes: u64,
+    },
+    /// Members of an array took unequal parts of its traffic.
+    ArrayPartUsed {
+        /// The array or volume.
+        array: String,
+        /// What it is, where known: `raid0`, `LVM`.
+        level: Option<String>,
+        /// Members that were counted.
+        members: u32,
+        /// The member that moved most.
+        busiest: String,
+        /// Its bytes, both directions.
+        busiest_bytes: u64,
+        /// The member that moved least.
+        least: String,
+        /// Its bytes, both directions.
+        least_bytes: u64,
+    },
+    /// Several ways lead to a device, and some of them carried next to nothing.
+    PathIdle {
+        /// The device.
+        device: String,
+        /// Ways that carried next to nothing.
+        idle: Vec<String>,
+        /// The way that carried most.
+        busiest: String,
+        /// Its bytes, both directions.
+        busiest_bytes: u64,
+        /// How ways are chosen, where known.
+        policy: Option<String>,
+    },
+    /// A device had fewer requests under way than were asked for.
+    DepthNotReached {
+        /// The device.
+        device: String,
+        /// I/Os that the jobs could have under way.
+        asked: u64,
+        /// Requests under way at the device on average.
+        seen: f64,
+    },
+    /// A GPU that nobody asked for carried traffic like that of the jobs.
+    OtherGpu {
+        /// GPUs that were asked for, as NVML numbers them.
+        asked: Vec<u32>,
+        /// The other.
+        other: u32,
+        /// What its PCIe link carried in the busier direction, bytes per second.
+        other_bytes_per_s: u64,
+        /// What the jobs moved, bytes per second.
+        bytes_per_s: u64,
+    },
+    /// A link carried much less or much more than passed over it.
+    LinkDisagrees {
+        /// The link: an interface with its RDMA ports, or a GPU's PCIe link.
+        link: String,
+        /// `read` or `write`.
+        direction: String,
+        /// Bytes per second that should have passed.
+        bytes_per_s: u64,
+        /// Bytes per second that the link counted.
+        counted_bytes_per_s: u64,
     },
     /// Accepted settings without effect.
     Note {

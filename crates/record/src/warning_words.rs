@@ -6,6 +6,9 @@ use gpuio_units::{format_bytes, human_bytes, human_count, human_ns};
 
 use crate::WarningKind;
 
+#[path = "warning_words_devices.rs"]
+mod devices;
+
 /// Two or three short sentences on one line, with the figures that the warning rests on and a
 /// flag to try. For people: the wording may change at any time; programs read the fields.
 impl Display for WarningKind {
@@ -29,8 +32,16 @@ fn words(kind: &WarningKind) -> String {
         | WarningKind::EngineSteppedDown { .. } => engine_words(kind),
         WarningKind::RunTooShort { .. }
         | WarningKind::RateNotReached { .. }
+        | WarningKind::NotSteady { .. }
         | WarningKind::UnevenFinish { .. }
         | WarningKind::WorkBetweenIos { .. } => clock_words(kind),
+        WarningKind::ReadAhead { .. }
+        | WarningKind::OtherTraffic { .. }
+        | WarningKind::ArrayPartUsed { .. }
+        | WarningKind::PathIdle { .. }
+        | WarningKind::DepthNotReached { .. }
+        | WarningKind::OtherGpu { .. }
+        | WarningKind::LinkDisagrees { .. } => devices::words(kind),
         WarningKind::SoftwareGpu
         | WarningKind::FaultsInjected { .. }
         | WarningKind::MoreThreadsThanCpus { .. }
@@ -148,6 +159,18 @@ fn clock_words(kind: &WarningKind) -> String {
              --rate or --rate-iops, or raise --threads or --depth.",
             reached * 100.0,
         ),
+        WarningKind::NotSteady { asked, seen } => {
+            let unit = if asked.ends_with('%') { " %" } else { "" };
+            let seen = match seen {
+                Some(seen) => format!("the last window had {:.3}{unit}", seen.abs()),
+                None => "no window was full".to_owned(),
+            };
+            format!(
+                "The load was to settle ({asked}) and had not when it ended: {seen}. The rate is \
+                 that of a load under way to another. Give it a longer --runtime, or a --ramp that \
+                 leaves the start out."
+            )
+        }
         WarningKind::UnevenFinish { first_done_ns, last_done_ns } => format!(
             "The first worker was done after {}, the last after {}. For the time between, fewer \
              threads were at work, and the rate over the whole time is lower than what all of \

@@ -4,6 +4,7 @@ use crate::WarningKind;
 fn all() -> Vec<WarningKind> {
     let mut all = first_half();
     all.extend(second_half());
+    all.extend(of_devices());
     all
 }
 
@@ -39,6 +40,7 @@ fn second_half() -> Vec<WarningKind> {
             why: vec![text("kernel.io_uring_disabled is 2")],
         },
         WarningKind::RateNotReached { reached: 0.731 },
+        WarningKind::NotSteady { asked: text("iops:2%"), seen: Some(3.21) },
         WarningKind::UnevenFinish { first_done_ns: 4_000_000_000, last_done_ns: 9_500_000_000 },
         WarningKind::SoftwareGpu,
         WarningKind::FaultsInjected { inject: text("eio:offset=1M") },
@@ -46,6 +48,49 @@ fn second_half() -> Vec<WarningKind> {
         WarningKind::MoreThreadsThanCpus { threads: 64, cpus: 8 },
         WarningKind::FarFromGpu { gpu: 3, worker_node: 0, gpu_node: 1 },
         WarningKind::Note { note: text("skip_bufregister has no effect on path host") },
+    ]
+}
+
+fn of_devices() -> Vec<WarningKind> {
+    let link = |counted_bytes_per_s| WarningKind::LinkDisagrees {
+        link: text("ib0"),
+        direction: text("read"),
+        bytes_per_s: 8 << 30,
+        counted_bytes_per_s,
+    };
+    vec![
+        WarningKind::ReadAhead { bytes: 1 << 30, from_storage: 32 << 30, sequential: false },
+        WarningKind::OtherTraffic {
+            device: text("nvme0n1"),
+            direction: text("read"),
+            ours_bytes: 1 << 30,
+            device_bytes: 3 << 30,
+        },
+        WarningKind::ArrayPartUsed {
+            array: text("md0"),
+            level: Some(text("raid0")),
+            members: 4,
+            busiest: text("nvme3n1"),
+            busiest_bytes: 9 << 30,
+            least: text("nvme4n1"),
+            least_bytes: 0,
+        },
+        WarningKind::PathIdle {
+            device: text("nvme0n1"),
+            idle: vec![text("nvme0c1n1")],
+            busiest: text("nvme0c0n1"),
+            busiest_bytes: 5 << 30,
+            policy: Some(text("numa")),
+        },
+        WarningKind::DepthNotReached { device: text("sda"), asked: 256, seen: 3.2 },
+        WarningKind::OtherGpu {
+            asked: vec![12],
+            other: 0,
+            other_bytes_per_s: 5 << 30,
+            bytes_per_s: 4 << 30,
+        },
+        link(1 << 30),
+        link(20 << 30),
     ]
 }
 
@@ -85,6 +130,7 @@ fn figures_are_in_the_words() {
     said(next(), &["8.00 GiB", "64.0 GiB"]);
     said(next(), &["io_uring", "psync", "kernel.io_uring_disabled is 2"]);
     said(next(), &["73.1 %", "--rate"]);
+    said(next(), &["iops:2%", "3.210 %", "--runtime"]);
     said(next(), &["4.00 s", "9.50 s"]);
     said(next(), &["software GPU"]);
     said(next(), &["eio:offset=1M"]);
@@ -92,6 +138,14 @@ fn figures_are_in_the_words() {
     said(next(), &["64 threads shared 8 CPUs", "--threads 8"]);
     said(next(), &["node 0 fed GPU 3", "node 1", "--numa 1"]);
     said(next(), &["skip_bufregister has no effect on path host."]);
+    said(next(), &["32.0 GiB for the 1.00 GiB", "around each small read", "--direct"]);
+    said(next(), &["nvme0n1 read 3.00 GiB", "1.00 GiB", "other programs"]);
+    said(next(), &["4 members of md0 (raid0)", "nvme3n1 moved 9.00 GiB", "nvme4n1 only 0 B"]);
+    said(next(), &["nvme0c0n1 carried 5.00 GiB", "nvme0c1n1 next to nothing", "policy is numa"]);
+    said(next(), &["256 I/Os", "sda had only 3.2"]);
+    said(next(), &["GPU 0 carried 5.00 GiB/s", "4.00 GiB/s was for GPU 12", "--gpu 0"]);
+    said(next(), &["ib0 counted 1.00 GiB/s", "reads of 8.00 GiB/s", "another way"]);
+    said(next(), &["20.0 GiB/s", "Others use it too"]);
     assert!(kinds.next().is_none());
 }
 

@@ -49,6 +49,7 @@ gpuio.format = (() => {
     "cores": (value) => scaled(value, 1000, DECIMAL, " "),
     "%": percent,
     "share": (value) => (value === 0 ? "0" : value.toPrecision(2)) + " %",
+    "B": (value) => scaled(value, 1024, BINARY, " "),
     "s": (value) => scaled(value * 1e9, 1000, TIME, " "),
     "W": (value) => scaled(value, 1000, DECIMAL, " ") + " W",
   };

@@ -57,7 +57,7 @@ gpuio.line = (() => {
       draw.globalAlpha = 0.55;
       draw.lineWidth = 1.5 * devicePixelRatio;
       spec.x.values.forEach((x, at) => {
-        if (line.low[at] === null || line.low[at] === line.high[at]) return;
+        if (line.low[at] == null || line.low[at] === line.high[at]) return;
         const across = plot.valToPos(x, "x", true);
         draw.beginPath();
         draw.moveTo(across, plot.valToPos(line.low[at], "y", true));
@@ -98,9 +98,9 @@ gpuio.line = (() => {
       axes: [x, y],
       series: [{}, ...spec.lines.map((line) => ({
         label: line.label, stroke: line.colour, width: 2, dash: DASHES[(line.dash || 0) % 5],
-        spanGaps: true, show: line.show !== false,
+        spanGaps: !line.gaps, show: line.show !== false,
         paths: spec.x.words ? () => null : spec.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
-        points: { show: spec.x.words || (spec.x.values.length < 60 && !spec.stepped),
+        points: { show: spec.x.words || (spec.x.values.length * 18 < Math.min(width, 1080) && !spec.stepped),
           size: spec.x.words ? 10 : 7,
           fill: spec.x.words && line.dash ? gpuio.colour.css("--card") : line.colour },
       }))],
@@ -118,9 +118,17 @@ gpuio.line = (() => {
     return tick ? tick.text : (spec.x.text || ((value) => print(spec.x.unit, value)))(spec.x.values[at]);
   };
 
+  // The place whose value a line has at a place: its own, or of a line whose values are of intervals
+  // and which has no place here (undefined, while null is not known), the end of the interval.
+  const holding = (line, at) => {
+    let place = at;
+    while (line.values[place] === undefined && place + 1 < line.values.length) place += 1;
+    return place;
+  };
+
   const reading = (spec, line, at) => {
     const low = line.low ? line.low[at] : null;
-    const range = low !== null && low !== line.high[at]
+    const range = low != null && low !== line.high[at]
       ? ` (${print(spec.y.unit, low)} to ${print(spec.y.unit, line.high[at])})` : "";
     return full(spec.y.unit, line.values[at]) + range;
   };
@@ -129,12 +137,13 @@ gpuio.line = (() => {
     const box = tip();
     box.replaceChildren(make("strong", {}, `${spec.x.label}: ${placeText(spec, at)}`));
     spec.lines.forEach((line, nth) => {
-      if (!plot.series[nth + 1].show || line.values[at] === null) return;
+      const place = holding(line, at);
+      if (!plot.series[nth + 1].show || line.values[place] == null) return;
       const dot = make("span", { class: "dot" });
       dot.style.background = line.colour;
       const mark = nth === focused ? { class: "here" } : {};
       box.append(make("div", mark, dot, make("span", {}, line.label),
-        make("b", {}, reading(spec, line, at))));
+        make("b", {}, reading(spec, line, place))));
     });
     box.hidden = false;
     const frame = plot.over.getBoundingClientRect();
@@ -164,7 +173,7 @@ gpuio.line = (() => {
       const most = spec.x.values.length;
       for (let tries = 1; tries <= most; tries += 1) {
         const place = (from + step * tries + most * tries) % most;
-        if (spec.lines[line].values[place] !== null) return place;
+        if (spec.lines[line].values[place] != null) return place;
       }
       return Math.max(0, from);
     };
@@ -176,7 +185,7 @@ gpuio.line = (() => {
       event.preventDefault();
       line = (line + across + spec.lines.length) % spec.lines.length;
       if (along) at = next(at < 0 && along < 0 ? 0 : at, along);
-      else if (at < 0 || spec.lines[line].values[at] === null) at = next(at, 1);
+      else if (at < 0 || spec.lines[line].values[at] == null) at = next(at, 1);
       const top = plot.valToPos(spec.lines[line].values[at], "y");
       plot.setCursor({ left: plot.valToPos(spec.x.values[at], "x"), top: top || 0 });
       fillTip(spec, plot, at, line);

@@ -46,6 +46,7 @@ fn main() {
         command: Vec::new(),
         started_at: record.started_at.clone(),
         seed: 1,
+        cache: None,
         axes: ["bs", "threads"]
             .map(|key| SweepAxis { key: key.to_owned(), values: vec!["-".into(), "+".into()] })
             .to_vec(),

@@ -4,6 +4,7 @@
 //! function may be called from any thread and gives the same text for the same record.
 
 mod ceilings;
+mod expected;
 pub mod format;
 mod number;
 pub mod set;

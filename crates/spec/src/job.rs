@@ -65,6 +65,14 @@ pub struct JobSpec {
     pub time_based: Option<bool>,
     /// Run this long before measuring, in nanoseconds.
     pub ramp_ns: Option<u64>,
+    /// End the job once it is steady by this.
+    pub steady: Option<Steady>,
+    /// Length of the window in which it must be steady, in nanoseconds; above 0.
+    pub steady_window_ns: Option<u64>,
+    /// Collect nothing for the window for this long after the ramp, in nanoseconds.
+    pub steady_ramp_ns: Option<u64>,
+    /// Time between two values of the window, in nanoseconds; above 0.
+    pub steady_check_ns: Option<u64>,
     /// Where the data files are.
     pub directory: Option<String>,
     /// First part of the names of files in the directory.
@@ -81,6 +89,10 @@ pub struct JobSpec {
     pub direct: Option<bool>,
     /// Read the files into the page cache before the clock starts.
     pub pre_read: Option<bool>,
+    /// Drop the files from the page cache before the clock starts.
+    pub invalidate: Option<bool>,
+    /// Let every run find the page cache alike, by whichever of the two fits it.
+    pub cache_alike: Option<bool>,
     /// Whether and when data is checked.
     pub verify: Option<Verify>,
     /// Whether ceilings are looked for, and how long each is measured.
@@ -262,6 +274,33 @@ pub enum Arrivals {
     Steady,
     /// At exponentially distributed distances, as independent users arrive.
     Poisson,
+}
+
+/// What must settle for a job to be steady, and how well.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Steady {
+    /// As it was written.
+    pub words: String,
+    /// What is looked at.
+    pub of: SteadyOf,
+    /// The slope of the window in place of its largest deviation.
+    pub slope: bool,
+    /// Above 0: I/Os per second, bytes per second or nanoseconds (per check for a slope), or per
+    /// cent of the mean.
+    pub limit: f64,
+    /// Whether the limit is per cent of the mean.
+    pub percent: bool,
+}
+
+/// A figure that may settle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SteadyOf {
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second.
+    Bandwidth,
+    /// Mean latency.
+    Latency,
 }
 
 /// How random offsets are drawn.

@@ -17,7 +17,7 @@ pub use gdsio::{GdsioAsk, GdsioError, GdsioRun, parse as parse_gdsio};
 pub use ini::{JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file};
 pub use job::{
     Arrivals, BlockShare, Ceilings, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, JobSpec,
-    MemoryAsk, Rw, Spec, Verify, ViaPeer,
+    MemoryAsk, Rw, Spec, Steady, SteadyOf, Verify, ViaPeer,
 };
 pub use keys::{Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table};
 pub use nearest::nearest;

@@ -3,6 +3,7 @@
 mod choice;
 mod list;
 mod number;
+mod steady;
 
 pub(crate) use choice::{
     arrivals, ceilings, distribution, engine, fill, fio_engine, fio_memory, gpu, memory, on_or_off,
@@ -11,8 +12,9 @@ pub(crate) use choice::{
 pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
 pub(crate) use number::{
     at_least_one, at_least_one_u32, bytes, device, duration, integer, node, percent, rate, size,
-    xfer_type,
+    some_time, xfer_type,
 };
+pub(crate) use steady::steady;
 
 use gpuio_units::UnitError;
 

@@ -6,8 +6,10 @@
 mod histogram;
 pub mod infer;
 mod live;
+mod steady;
 mod tally;
 
 pub use histogram::{Histogram, Summary};
 pub use live::{Live, LiveTotals, Window};
+pub use steady::{SteadyRule, SteadySeen};
 pub use tally::{Legs, Tally};

@@ -1,5 +1,6 @@
 //! Sweeps by name.
 
+mod clients;
 mod guide;
 mod matrix;
 mod paths;
@@ -12,6 +13,8 @@ pub struct Preset {
     pub name: &'static str,
     /// One line: what it answers.
     pub summary: &'static str,
+    /// What to know of its results; empty where that is nothing.
+    pub note: &'static str,
     /// Keys and values of the load that all points share.
     pub keys: &'static [(&'static str, &'static str)],
     /// Axes, as `--vary` takes them, slowest first.
@@ -23,7 +26,8 @@ pub struct Preset {
 }
 
 /// All presets.
-pub const PRESETS: [Preset; 4] = [quick::PRESET, guide::PRESET, paths::PRESET, matrix::PRESET];
+pub const PRESETS: [Preset; 5] =
+    [quick::PRESET, guide::PRESET, paths::PRESET, matrix::PRESET, clients::PRESET];
 
 /// The preset of this name.
 #[must_use]

@@ -4,6 +4,8 @@
 #[path = "../../host/tests/tree/mod.rs"]
 mod tree;
 
+use std::time::Duration;
+
 use gpuio_capture::{Captured, Matrix};
 use gpuio_record::facts::{Fact, Machine, NvLinkEnd, NvLinkPeer};
 use gpuio_topo::{
@@ -369,6 +371,12 @@ fn the_newer_guides_fragment_gives_its_advice() {
     assert_eq!(cell(&topology, "nvme0n1", "nvme1n1"), "?");
 }
 
+/// Processor time of this thread so far. What other processes do on its core is not in it.
+fn on_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(now).unwrap()
+}
+
 #[test]
 fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
     let mut machine = read(DGX_2);
@@ -380,14 +388,14 @@ fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
     }
     // The best of many: other tests run beside this one.
     let best = (0..20).map(|_| {
-        let start = std::time::Instant::now();
+        let start = on_cpu();
         let topology = Topology::of(&machine, &[]);
         assert_eq!(topology.of_kind(DeviceKind::Drive).count(), 64);
         assert!(format::text(&topology).contains("nvme63n1"));
-        start.elapsed()
+        on_cpu() - start
     });
     let best = best.min().unwrap();
-    assert!(best < std::time::Duration::from_millis(50), "{best:?}");
+    assert!(best < Duration::from_millis(50), "{best:?}");
     eprintln!("16 GPUs, 64 drives: {best:?}");
 }
 

@@ -20,4 +20,4 @@ pub use interval::{Interval, Row, Table};
 pub use metric::{Change, Figure, Form, Kind, Metric};
 pub use probe::{Eye, PROBES, Probe, Reading};
 pub use sample::{Sample, Watcher};
-pub use select::{Selection, Unknown, select};
+pub use select::{Selection, Unknown, behind, select, way_to};

@@ -27,11 +27,13 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher of what is selected. On the running system it starts NVML, which may take a
-    /// second.
+    /// A watcher of what is selected. On the running system it starts NVML where GPUs are, which
+    /// may take a second.
     #[must_use]
     pub fn new(root: Root, nodes: Vec<NumaNode>, selection: Selection) -> Watcher {
-        let gpus = if root.is_live() {
+        let gpus = if !selection.wants_probe("gpu") {
+            Err("left out".to_owned())
+        } else if root.is_live() {
             Library::load().map_err(|absent| absent.to_string())
         } else {
             Err("a copy of kernel files has no GPU to ask".to_owned())

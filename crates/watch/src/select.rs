@@ -15,6 +15,9 @@ const MAX_DEPTH: usize = 16;
 /// them that are empty.
 const MADE_UP: [&str; 3] = ["loop", "ram", "zram"];
 
+/// Probes whose devices can be named; the others are always read whole.
+const NAMED: [&str; 5] = ["block", "interface", "rdma", "nfs", "gpu"];
+
 /// Which devices are watched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
@@ -65,11 +68,23 @@ impl Selection {
         !self.without.contains(probe)
     }
 
+    /// The same without probes of devices of which it names none: nobody reads for nothing.
+    fn narrowed(mut self) -> Selection {
+        let Some(named) = &self.named else { return self };
+        let idle = NAMED.into_iter().filter(|probe| !named.iter().any(|(of, _)| of == probe));
+        self.without.extend(idle);
+        self
+    }
+
     pub(crate) fn wants(&self, probe: &'static str, reading: &Reading) -> bool {
-        if !["block", "interface", "rdma", "nfs", "gpu"].contains(&probe) {
+        if !NAMED.contains(&probe) {
             return true;
         }
         match &self.named {
+            Some(named) if probe == "block" => {
+                let name = way_to(&reading.name).unwrap_or_else(|| reading.name.clone());
+                named.contains(&(probe, name))
+            }
             Some(named) => named.contains(&(probe, reading.name.clone())),
             None => match probe {
                 "block" => {
@@ -115,6 +130,27 @@ pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown>
     }
     selection.named = Some(named);
     Ok(selection)
+}
+
+/// What is behind those of these words that name something here, and nothing else: for programs,
+/// whose words nobody can mend. A list of words that names nothing watches no such device.
+#[must_use]
+pub fn behind(machine: &Machine, words: &[String]) -> Selection {
+    let mut named = Named::new();
+    words.iter().for_each(|word| add_word(machine, word, &mut named));
+    Selection { named: Some(named), ..Selection::default() }.narrowed()
+}
+
+/// The NVMe namespace to which a device of this name is one of several ways: `nvme0n1` for
+/// `nvme0c1n1`. The kernel counts each way, though nobody can open it
+/// (drivers/nvme/host/multipath.c, `nvme_mpath_set_disk_name`).
+#[must_use]
+pub fn way_to(name: &str) -> Option<String> {
+    let (subsystem, rest) = name.strip_prefix("nvme")?.split_once('c')?;
+    let (controller, namespace) = rest.split_once('n')?;
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let all = [subsystem, controller, namespace].into_iter().all(digits);
+    all.then(|| format!("nvme{subsystem}n{namespace}"))
 }
 
 type Named = BTreeSet<(&'static str, String)>;
@@ -211,4 +247,31 @@ fn names(machine: &Machine) -> Vec<String> {
     let block = machine.block.iter().map(|device| device.facts.name.clone());
     let nics = machine.nics.iter().flat_map(|nic| &nic.interfaces);
     gpus.chain(block).chain(nics.map(|interface| interface.name.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_a_namespace_are_known_by_their_names() {
+        assert_eq!(way_to("nvme0c3n1").as_deref(), Some("nvme0n1"));
+        assert_eq!(way_to("nvme12c0n34").as_deref(), Some("nvme12n34"));
+        for other in ["nvme0n1", "nvme0c3", "nvmec1n1", "nvme0c3n1p1", "sda", "dm-0"] {
+            assert_eq!(way_to(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_brings_its_ways_and_words_that_name_nothing_bring_no_device() {
+        let named = Named::from([("block", "nvme0n1".to_owned())]);
+        let selection = Selection { named: Some(named), ..Selection::default() }.narrowed();
+        let wants = |name: &str| selection.wants("block", &Reading::new(name, Vec::new()));
+        assert!(wants("nvme0n1") && wants("nvme0c1n1"));
+        assert!(!wants("nvme1n1") && !wants("nvme1c1n1"));
+        assert!(selection.wants_probe("block") && selection.wants_probe("cpu"));
+        assert!(!selection.wants_probe("gpu") && !selection.wants_probe("nfs"));
+        let nothing = behind(&Machine::default(), &["/nowhere".to_owned()]);
+        assert!(!nothing.wants_probe("block"));
+    }
 }

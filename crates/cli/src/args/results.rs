@@ -60,9 +60,13 @@ pub(crate) struct Report {
     /// Title [the sweep's name, or the record's]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// A picture of the machine's topology, as SVG
-    #[arg(long, value_name = "FILE")]
+    /// A picture of the machine's topology, as SVG, or none [drawn of this machine, where the
+    /// records were made on it]
+    #[arg(long, value_name = "FILE|none")]
     pub(crate) topo: Option<PathBuf>,
+    /// Draw the topology of the machine in these files, as topo --from takes them
+    #[arg(long, value_name = "FILE|DIR", num_args = 1.., conflicts_with = "topo")]
+    pub(crate) from: Vec<PathBuf>,
     /// Leave the records out of the page where they take more than this, packed; none for no limit
     /// [16M]
     #[arg(long, value_name = "SIZE")]

@@ -121,6 +121,7 @@ fn one(
     let mut session =
         Session::prepare(&job.spec, permit.clone(), &bench.cufile, bench.out.dry_run)?;
     session.counts = !bench.out.no_stats_page;
+    session.watched = !bench.out.no_watch;
     let record = session.run(progress, &journal)?;
     if let Some(path) = &path {
         let saved = std::fs::write(path, json::render(&record));

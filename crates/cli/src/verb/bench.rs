@@ -44,6 +44,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     let mut session = Session::prepare(&spec, permit, &bench.cufile, bench.out.dry_run)?;
     session.figures = figures;
     session.counts = !bench.out.no_stats_page;
+    session.watched = !bench.out.no_watch;
     if bench.out.dry_run {
         output::put(&session.dry_run()?)?;
         return Ok(ExitCode::SUCCESS);

@@ -1,5 +1,7 @@
 //! `gpuio report`: records and sweeps as a page, or in a form that other programs read.
 
+mod picture;
+
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -20,7 +22,9 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     let format = format(report)?;
     let mut set = records::read(&report.inputs)?;
     set.title = title(report, &set);
-    set.topology = report.topo.as_deref().map(picture).transpose()?;
+    if format.name == "html" {
+        set.topology = picture::of(report, &set)?;
+    }
     set.embed_limit = embed_limit(report)?;
     let place = match &report.output {
         Some(place) => Some(place.clone()),
@@ -75,16 +79,6 @@ fn title(report: &Report, set: &Set) -> String {
         ([sweep], _) => sweep.name.clone(),
         (_, [one]) => one.name.clone(),
         _ => "gpuio report".to_owned(),
-    }
-}
-
-fn picture(path: &Path) -> Result<String, Failure> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(format!("--topo {name}: {error}")))?;
-    match text.contains("<svg") {
-        true => Ok(text),
-        false => Err(Failure::Usage(format!("--topo {name}: this is no SVG picture"))),
     }
 }
 

@@ -8,7 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::record::{check, jobs, list, n};
-use crate::tool::{Ran, bench, bench_with, command, holds, in_time, scratch, tree, wait, words};
+use crate::tool::{
+    PATIENCE, Ran, bench, bench_with, command, holds, in_time, scratch, tree, wait, words,
+};
 
 /// Starts `gpuio bench LINE` and waits until its data set is there and its load runs.
 fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
@@ -17,7 +19,7 @@ fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
     run.arg("bench").args(words(line)).stdin(Stdio::null());
     let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while !ready() {
-        assert!(began.elapsed() < Duration::from_secs(20), "it never started");
+        assert!(began.elapsed() < PATIENCE, "it never started");
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(150));
@@ -40,22 +42,22 @@ fn an_interrupt() {
         (Signal::TERM, "--engine io_uring --threads 2"),
         (Signal::HUP, "--path staged --gpu software"),
         (Signal::INT, "--rate-iops 2"),
-        (Signal::INT, "--start-delay 30"),
+        (Signal::INT, "--start-delay 600"),
     ] {
         in_time(|| interrupted(which, more));
     }
 }
 
-/// One interrupted run. `Err` where the signal came before the load had begun.
+/// One interrupted run, which `wait` would not wait out. `Err` where the signal came before
+/// the load had begun.
 fn interrupted(which: Signal, more: &str) -> Result<(), String> {
     let dir = scratch();
-    let line = format!("--rw randread --bs 16k --size 1m --runtime 30 --format json {more}");
+    let line = format!("--rw randread --bs 16k --size 1m --runtime 600 --format json {more}");
     let ready = || whole(dir.path(), "gpuio-scratch/gpuio.0", 1 << 20);
     let (child, began) = start(dir.path(), &line, ready);
     signal(&child, which);
     let ran = wait(child, began).exits(1);
     assert_eq!(tree(dir.path()), Vec::<String>::new(), "{more}: scratch stays behind");
-    assert!(ran.took < Duration::from_secs(20), "{more}: {:?}", ran.took);
     holds(!ran.out.is_empty(), &ran)?;
     let record = ran.json();
     check(&record);
@@ -72,7 +74,7 @@ fn interrupted(which: Signal, more: &str) -> Result<(), String> {
 fn an_interrupt_in_words() {
     in_time(|| {
         let dir = scratch();
-        let text = "[global]\nrw=randread\nbs=16k\nsize=1m\nruntime=30\nverify=pass\n\
+        let text = "[global]\nrw=randread\nbs=16k\nsize=1m\nruntime=600\nverify=pass\n\
                     [a]\n[b]\nstonewall\n";
         crate::tool::file(dir.path(), "two.ini", text);
         let ready = || whole(dir.path(), "gpuio-scratch/gpuio.0", 1 << 20);
@@ -94,8 +96,7 @@ fn an_interrupt_before_the_load() {
     let ready = || dir.path().join("gpuio-scratch/gpuio.0").exists();
     let (child, began) = start(dir.path(), line, ready);
     signal(&child, Signal::INT);
-    let ran = wait(child, began).exits(1);
-    assert!(ran.took < Duration::from_secs(20), "{:?}", ran.took);
+    wait(child, began).exits(1);
     assert_eq!(tree(dir.path()), Vec::<String>::new());
 }
 
@@ -103,16 +104,14 @@ fn an_interrupt_before_the_load() {
 #[test]
 fn two_interrupts() {
     let dir = scratch();
-    // The first leaves I/Os to be waited for, each of which takes five seconds.
-    let line = "--rw read --bs 64k --size 1m --runtime 30 --engine psync --inject delay=5s";
+    // The first leaves I/Os to be waited for, each of which takes longer than `wait` waits.
+    let line = "--rw read --bs 64k --size 1m --runtime 600 --engine psync --inject delay=500s";
     let ready = || whole(dir.path(), "gpuio-scratch/gpuio.0", 1 << 20);
     let (child, began) = start(dir.path(), line, ready);
     signal(&child, Signal::INT);
     std::thread::sleep(Duration::from_millis(100));
-    let second = Instant::now();
     signal(&child, Signal::INT);
     wait(child, began).exits(1);
-    assert!(second.elapsed() < Duration::from_secs(4), "{:?}", second.elapsed());
 }
 
 /// Failures of the first job, checked for what each must have.
@@ -168,9 +167,8 @@ fn io_errors() {
 #[test]
 fn nothing_but_errors() {
     let dir = scratch();
-    let line = "--rw randread --bs 4k --size 1m --runtime 30 --inject eio=100% --format json";
+    let line = "--rw randread --bs 4k --size 1m --runtime 600 --inject eio=100% --format json";
     let ran = bench(dir.path(), line).exits(1);
-    assert!(ran.took < Duration::from_secs(15), "{:?}", ran.took);
     let record = ran.json();
     assert_eq!(record["jobs"][0]["ended"], "failed");
     assert_eq!(failures(&record, "file").len(), 1, "a thousand alike are one line");
@@ -288,7 +286,6 @@ fn a_copy_that_fails_in_mid_run() {
         let fault = format!("{call}:700:20");
         let line = format!("--rw {rw} {GPU} --format json");
         let ran = bench_with(dir.path(), &[("GPUIO_SOFT_FAIL", &fault)], &line).exits(1);
-        assert!(ran.took < Duration::from_secs(10), "{:?}", ran.took);
         let record = ran.json();
         let all = failures(&record, "gpu");
         assert!(all[0]["what"].as_str().unwrap().contains("700"), "{all:?}");

@@ -116,6 +116,26 @@ fn a_sweep_compares_by_its_axis() {
 }
 
 #[test]
+fn the_paths_of_a_sweep_that_was_run_compare_in_one_command() {
+    let dir = scratch();
+    let sweep = "sweep --rw randread --size 1m --threads 1 --depth 4 --runtime 150ms --buffered \
+                 --gpu software --vary bs=16k,64k --vary path=staged,gather --repeats 2 -q -o s";
+    let ran = gpuio(dir.path(), sweep).exits(0);
+    assert!(ran.out.contains("gpuio compare s --axis path)"), "{}", ran.out);
+    let page = compare(dir.path(), "s --axis path=staged,gather --format json").exits(0).json();
+    let pairs = page["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 2, "one for each block size: {page:#}");
+    for pair in pairs {
+        assert_eq!(pair["rows"][0]["metric"], "throughput", "{pair:#}");
+        assert!(pair["rows"][0]["ratio"].as_f64().unwrap() > 0.0, "{pair:#}");
+    }
+    // The other way round the ratio is the inverse.
+    let back = compare(dir.path(), "s --axis path=gather,staged --format json").exits(0).json();
+    let ratio = |page: &Value| page["pairs"][0]["rows"][0]["ratio"].as_f64().unwrap();
+    assert!((ratio(&page) * ratio(&back) - 1.0).abs() < 1e-6, "{back:#}");
+}
+
+#[test]
 fn other_tools_stand_beside_a_record() {
     let dir = scratch();
     record(dir.path(), "r.json");

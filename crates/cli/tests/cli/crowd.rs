@@ -1,7 +1,6 @@
 //! Thousands of threads, and limits that forbid them.
 
 use std::process::Command;
-use std::time::Duration;
 
 use crate::record::{check, check_clean, jobs, n};
 use crate::tool::{
@@ -13,7 +12,6 @@ const MANY: &str = "--bs 4k --size 4k --runtime 300ms --depth 1 --threads 10000"
 /// Either it ran, whole, or it said in words why not; and nothing stays.
 #[track_caller]
 fn whole_or_told(ran: &Ran) {
-    assert!(ran.took < Duration::from_secs(50), "{:?}", ran.took);
     assert!(!ran.err.contains("panicked"), "{}", ran.err);
     if ran.code == 0 {
         let record = ran.json();

@@ -108,7 +108,7 @@ fn options() {
         assert_eq!(lines(&ran).len(), 1, "{more}: {ran:?}");
         if more.contains("-T 1") {
             let time: f64 = lines(&ran)[0][9].1.parse().unwrap();
-            assert!((0.9..3.0).contains(&time), "{time}");
+            assert!((0.9..60.0).contains(&time), "{time}");
         }
     }
 }

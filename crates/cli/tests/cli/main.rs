@@ -18,6 +18,8 @@ mod corrupt;
 mod crowd;
 mod cufile;
 mod dry_run;
+mod example;
+mod exec;
 mod expected;
 mod gdscheck;
 mod gdsio;
@@ -29,6 +31,7 @@ mod loads;
 #[path = "../../../host/tests/tree/mod.rs"]
 mod machine_tree;
 mod mounts;
+mod other_tools;
 mod paths;
 mod plan;
 mod quick;

@@ -36,6 +36,36 @@ fn a_page_and_every_other_format_of_two_runs() {
     assert_eq!(fs::read_dir(dir.join("fio/host-64K")).unwrap().count(), 2, "two runs");
 }
 
+/// The picture is of the machine that the record was made on, or there is none.
+#[test]
+fn topology_is_of_the_records_machine_or_not_there() {
+    let dir = scratch();
+    let dir = dir.path();
+    bench(dir, "--size 4M --runtime 100ms --rw randread --bs 64k -q -o a.json").exits(0);
+    let page = |line: &str| {
+        gpuio(dir, &format!("report {line} -o page.html")).exits(0);
+        fs::read_to_string(dir.join("page.html")).unwrap()
+    };
+    let own = page("a.json");
+    assert!(own.contains("when the report was made: the same boot of the kernel."), "{own}");
+    assert!(own.contains("data:image/svg+xml"), "{own}");
+    assert!(!page("a.json --topo none").contains("data:image/svg+xml"));
+    let mut record: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(dir.join("a.json")).unwrap()).unwrap();
+    record["boot"] = "another".into();
+    fs::write(dir.join("b.json"), record.to_string()).unwrap();
+    let other = page("a.json b.json");
+    assert!(other.contains("No picture: that b was made on the machine of this report"), "{other}");
+    assert!(!other.contains("data:image/svg+xml"));
+    gpuio(dir, "topo --capture here.tar").exits(0);
+    let from = page("b.json --from here.tar");
+    assert!(from.contains("given with --from") && from.contains("data:image/svg+xml"), "{from}");
+    record["host"]["cpu"]["model"] = "Another CPU".into();
+    fs::write(dir.join("b.json"), record.to_string()).unwrap();
+    assert!(page("b.json").contains("No picture: b was made on another machine"));
+    gpuio(dir, "report b.json -o c.html --from here.tar").exits(2).says(&["Another CPU"]);
+}
+
 #[test]
 fn a_sweep_has_its_axes_and_says_what_it_lacks() {
     let dir = scratch();

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::tool::{command, finish, gpuio, scratch, skip, words};
+use crate::tool::{PATIENCE, command, finish, gpuio, scratch, skip, words};
 
 /// A run that goes on until it is killed or taken down.
 struct Run {
@@ -20,7 +21,7 @@ impl Run {
         let command = command.arg("bench").args(words(line)).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let run = Run { child };
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             let ran = gpuio(dir, &format!("stats {} --json", run.pid()));
             if ran.code == 0 && ran.json()["read"]["ios"].as_u64() > Some(0) {
@@ -56,7 +57,7 @@ impl Drop for Run {
 }
 
 const LOAD: &str = "--path host --engine psync --rw randread --bs 4k --size 4m --directory data \
-                    --runtime 60 -q";
+                    --runtime 600 -q";
 
 /// Whether pages can be made here.
 fn shared_memory() -> bool {
@@ -131,23 +132,35 @@ fn two_runs_are_told_apart_and_every_level_says_more() {
     assert!(sections.contains("PER_GPU STATS:\nGPU 0 Read: bw="), "{sections}");
 }
 
+/// Waits for what comes in the end.
+fn until(mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "it never came");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn a_watch_ends_with_its_process() {
     if !shared_memory() {
         return;
     }
     let dir = scratch();
-    let mut run = Run::start(dir.path(), &LOAD.replace("--runtime 60", "--runtime 3"));
+    let mut run = Run::start(dir.path(), LOAD);
     let line = format!("stats {} --watch=100ms --json", run.pid());
-    let waits = std::thread::spawn({
-        let dir = dir.path().to_owned();
-        move || gpuio(&dir, &line)
-    });
+    let file = dir.path().join("looks");
+    let mut watch = command(dir.path());
+    watch.args(words(&line)).stdout(std::fs::File::create(&file).unwrap());
+    let mut watch = watch.spawn().unwrap();
+    let written = || std::fs::read_to_string(&file).unwrap();
+    until(|| written().lines().count() > 3);
+    kill_process(Pid::from_child(&run.child), Signal::INT).unwrap();
     run.child.wait().unwrap();
-    let ran = waits.join().unwrap().exits(0);
+    until(|| watch.try_wait().unwrap().is_some());
+    assert!(watch.wait().unwrap().success());
     let looks: Vec<Value> =
-        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(looks.len() > 2, "{ran:?}");
+        written().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ios: Vec<u64> = looks.iter().map(|look| look["read"]["ios"].as_u64().unwrap()).collect();
     assert!(ios.is_sorted(), "{ios:?}");
     assert!(looks[1]["last"]["seconds"].as_f64() > Some(0.09), "{:?}", looks[1]);

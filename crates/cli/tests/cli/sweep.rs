@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{Ran, command, gpuio, scratch, wait, words};
+use crate::tool::{PATIENCE, Ran, command, gpuio, scratch, wait, words};
 
 fn sweep_json(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("sweep.json")).unwrap();
@@ -132,6 +132,77 @@ fn targets_are_directories_or_files() {
     assert_eq!(target("point-0003-run-001.json"), "c");
 }
 
+/// What a record says of its one job.
+fn job_of(folder: &Path, name: &str, part: &str) -> Value {
+    let record: Value = serde_json::from_str(&records(folder)[name]).unwrap();
+    match part {
+        "plan" => record["plan"]["jobs"][0].clone(),
+        _ => record["jobs"][0].clone(),
+    }
+}
+
+#[test]
+fn runs_find_the_page_cache_alike_unless_another_state_is_asked_for() {
+    let dir = scratch();
+    let axis = "--vary threads=1,2 --repeats 1 -q";
+    small(dir.path(), &format!("{axis} --buffered -o warm")).exits(0);
+    let folder = dir.path().join("warm");
+    assert!(sweep_json(&folder)["cache"].as_str().unwrap().starts_with("alike"));
+    for name in records(&folder).keys() {
+        assert_eq!(job_of(&folder, name, "plan")["pre_read"], true);
+        let resident = &job_of(&folder, name, "result")["cache"]["resident_before"];
+        assert!(resident.is_null() || resident.as_f64() > Some(0.95), "{name}: {resident}");
+    }
+    for (flags, pre_read, invalidate, says) in [
+        ("--rw write", false, true, "alike"),
+        ("--buffered --no-pre-read", false, false, "as runs before left it"),
+        ("--buffered --invalidate", false, true, "cold"),
+    ] {
+        let name = flags.replace([' ', '-'], "");
+        small(dir.path(), &format!("{axis} {flags} -o {name}")).exits(0);
+        let folder = dir.path().join(&name);
+        let plan = job_of(&folder, "point-0001-run-001.json", "plan");
+        assert_eq!(
+            (&plan["pre_read"], &plan["invalidate"]),
+            (&pre_read.into(), &invalidate.into())
+        );
+        assert!(sweep_json(&folder)["cache"].as_str().unwrap().starts_with(says), "{flags}");
+    }
+}
+
+#[test]
+fn runs_that_settle_end_then_and_those_that_do_not_are_counted() {
+    let dir = scratch();
+    let steady = "--set ss_dur=300ms --set ss_interval=100ms --vary threads=1,2 --repeats 1 -q";
+    let load = "sweep --size 64k --bs 4k --engine null --rate-iops 1000 --runtime 20s";
+    let began = Instant::now();
+    let ran = gpuio(dir.path(), &format!("{load} --steady iops:50% {steady} -o a")).exits(0);
+    assert!(began.elapsed() < Duration::from_secs(20), "two runs of 20 s were cut short");
+    assert!(!ran.out.contains("NOT STEADY"), "{}", ran.out);
+    let folder = dir.path().join("a");
+    let result = job_of(&folder, "point-0002-run-001.json", "result");
+    assert!(result["steady"]["attained_at_ns"].as_u64() >= Some(300_000_000), "{result}");
+    let load = load.replace("20s", "500ms");
+    let ran = gpuio(dir.path(), &format!("{load} --steady lat:1ns {steady} -o b")).exits(0);
+    assert!(ran.out.contains("NOT STEADY in 2 of 2 runs"), "{}", ran.out);
+}
+
+#[test]
+fn the_preset_clients_says_that_it_is_of_one_host() {
+    let dir = scratch();
+    let plan = gpuio(dir.path(), "sweep --preset clients --directory . --dry-run").exits(0);
+    assert!(plan.out.starts_with("28 points, 3 runs each"), "{}", plan.out);
+    assert!(plan.out.contains("of this one host"), "{}", plan.out);
+    let line = "sweep --preset clients --directory d --size 64k --runtime 30ms --ramp 0 \
+                --vary threads=1,2 --vary bs=4k --repeats 1 -q -o c";
+    let ran = gpuio(dir.path(), line).exits(0);
+    assert!(ran.out.contains("of this one host"), "{}", ran.out);
+    let found = points(&dir.path().join("c"));
+    let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
+    assert_eq!(places, ["read 4k 1", "read 4k 2", "write 4k 1", "write 4k 2"]);
+    assert!(found.iter().all(|(_, records)| records.len() == 1), "{}", ran.out);
+}
+
 #[test]
 fn a_search_ends_at_the_bound() {
     let dir = scratch();
@@ -180,14 +251,14 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
     let began = Instant::now();
     let child = command(dir.path())
         .args(words(line))
-        .args(["--runtime", "30s"])
+        .args(["--runtime", "600s"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let folder = dir.path().join("s");
     until(|| folder.join(".running.json").exists());
-    gpuio(dir.path(), &format!("{line} --runtime 30s")).exits(2).says(&["another sweep runs"]);
+    gpuio(dir.path(), &format!("{line} --runtime 600s")).exits(2).says(&["another sweep runs"]);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ran = wait(child, began).exits(1);
@@ -199,7 +270,7 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
 fn until(done: impl Fn() -> bool) {
     let began = Instant::now();
     while !done() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it never came");
+        assert!(began.elapsed() < PATIENCE, "it never came");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -228,8 +299,8 @@ fn killed_at_any_moment_no_run_is_lost_or_made_twice() {
             .args(words(&line))
             .arg("-o")
             .arg(&folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(std::fs::File::create(dir.path().join("out")).unwrap())
+            .stderr(std::fs::File::create(dir.path().join("said")).unwrap())
             .spawn()
             .unwrap();
         state =
@@ -245,7 +316,8 @@ fn killed_at_any_moment_no_run_is_lost_or_made_twice() {
             }
         };
         if let Some(status) = ended {
-            assert!(status.success(), "{status}");
+            let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+            assert!(status.success(), "{status}: {}{}", read("out"), read("said"));
             break;
         }
         child.kill().unwrap();

@@ -19,7 +19,7 @@ fn lines_of_json_are_one_object_each() {
     for object in &objects {
         assert_eq!(object["schema"], "gpuio-top/1");
         let seconds = object["seconds"].as_f64().unwrap();
-        assert!((0.09..5.0).contains(&seconds), "{seconds}");
+        assert!((0.09..60.0).contains(&seconds), "{seconds}");
         let devices = object["devices"].as_array().unwrap();
         let memory = devices.iter().find(|one| one["kind"] == "page_cache").unwrap();
         assert!(memory["figures"]["free_bytes"].as_f64().unwrap() > 0.0, "{memory}");

@@ -1,7 +1,7 @@
 //! What a job gets when nobody said. Each function is one decision, with its reason.
 
 use gpuio_io::path::{self, PLAIN_BYTES};
-use gpuio_record::{BlockShare, DirectMode, Order, Stop, TargetPlan};
+use gpuio_record::{BlockShare, DirectMode, JobPlan, Order, Stop};
 use gpuio_spec::{Ceilings, Dialect, JobSpec, Rw};
 
 use super::machine::{DirectAnswer, Machine, Place};
@@ -99,20 +99,22 @@ fn all_paths(job: &JobSpec) -> bool {
     job.paths.as_ref().is_some_and(|paths| paths.iter().any(|path| path == "all"))
 }
 
-/// Whether the files are read into the page cache first: of all paths side by side each is to find
-/// the cache alike, where it holds the files with room to spare.
-pub(super) fn pre_read(
-    job: &JobSpec,
-    direct: DirectMode,
-    read_percent: u8,
-    targets: &[TargetPlan],
-    machine: &Machine<'_>,
-) -> bool {
-    let lengths = targets.iter().map(|target| target.length_bytes);
+/// Whether the files are read into the page cache first, and whether they are dropped from it. Of
+/// all paths side by side, and of runs that ask for it, each is to find the cache alike: warm for
+/// reads through it, where it holds the files with room to spare. For all others only the state
+/// without them can be had again, and what goes around the cache may still have to write it back
+/// first.
+pub(super) fn cache(job: &JobSpec, plan: &JobPlan, machine: &Machine<'_>) -> (bool, bool) {
+    let lengths = plan.targets.iter().map(|target| target.length_bytes);
     let bytes = lengths.fold(0, u64::saturating_add);
     let memory = machine.host.memory.usable_bytes.unwrap_or(0);
-    let cached = direct == DirectMode::Buffered && read_percent > 0;
-    job.pre_read.unwrap_or(all_paths(job) && cached && bytes <= memory / 2)
+    let cached = plan.direct == DirectMode::Buffered && plan.read_percent > 0;
+    let alike = job.cache_alike == Some(true);
+    let fits = (all_paths(job) || alike) && cached && bytes <= memory / 2;
+    // What was asked for by name stands, and excludes the other where nobody asked for that.
+    let pre_read = job.pre_read.unwrap_or(fits && job.invalidate != Some(true));
+    let invalidate = job.invalidate.unwrap_or(alike && job.pre_read.is_none() && !pre_read);
+    (pre_read, invalidate)
 }
 
 /// Block sizes: 4 KiB for random and for fio's dialect, 1 MiB for sequential.

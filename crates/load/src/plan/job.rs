@@ -9,7 +9,7 @@ use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
 use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
-use super::{Picked, PlanError, memory, place, regions, vet, via};
+use super::{Picked, PlanError, memory, place, regions, steady, vet, via};
 
 /// Streams per thread on a GPU path when nobody said. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -25,12 +25,10 @@ pub(super) fn resolve(
     group: u32,
     machine: &Machine<'_>,
 ) -> Result<JobPlan, PlanError> {
-    let path = picked.row;
-    vet::keys(asked, path)?;
+    let (path, threads, seed) = (picked.row, asked.threads.unwrap_or(1), asked.seed.unwrap_or(1));
     let gpus = hinted(asked, path, machine)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
     let blocks = defaults::blocks(asked, &order);
-    let (threads, seed) = (asked.threads.unwrap_or(1), asked.seed.unwrap_or(1));
     let ground = regions::ground(asked, threads, machine)?;
     let (direct, direct_why, grain) = defaults::direct(asked, path, &ground.places);
     let (engine, asynchronous) = engine(asked, path, direct, machine)?;
@@ -54,13 +52,15 @@ pub(super) fn resolve(
         align_bytes,
         skew_bytes,
         stop: defaults::stop(asked, laid.size_bytes),
+        steady: None,
         ramp_ns: asked.ramp_ns.unwrap_or(0),
         start_delay_ns: asked.start_delay_ns.unwrap_or(0),
         pacing: pacing(asked),
         seed,
         direct,
         direct_why,
-        pre_read: defaults::pre_read(asked, direct, read_percent, &laid.targets, machine),
+        pre_read: false,
+        invalidate: false,
         sync: asked.sync.unwrap_or(false),
         verify: verify(asked),
         salt: defaults::SALT,
@@ -86,6 +86,18 @@ pub(super) fn resolve(
         workers,
         notes: notes(asked, path),
     };
+    finished(asked, plan, grain, machine)
+}
+
+/// The plan with what rests on other parts of it, if nothing in it contradicts another.
+fn finished(
+    asked: &JobSpec,
+    mut plan: JobPlan,
+    grain: u64,
+    machine: &Machine<'_>,
+) -> Result<JobPlan, PlanError> {
+    (plan.stop, plan.steady) = steady::resolve(asked, plan.stop)?;
+    (plan.pre_read, plan.invalidate) = defaults::cache(asked, &plan, machine);
     vet::plan(asked, &plan, grain).map(|()| plan)
 }
 
@@ -93,8 +105,9 @@ fn name(asked: &JobSpec, path: &path::Row, many: bool) -> String {
     if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() }
 }
 
-/// The GPUs, if they take the hints that the path may need.
+/// The GPUs, if the path can take what was asked, and they the hints that it may need.
 fn hinted(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<Gpu>, PlanError> {
+    vet::keys(asked, path)?;
     let gpus = gpus(asked, path, machine)?;
     match memory::no_hints(path, &gpus) {
         Some(why) => Err(PlanError::unavailable(asked, "paths", why)),
@@ -272,6 +285,13 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
     note(
         asked.gather_scatter.is_some() && !(path.batches && path.uses_engine()),
         "gather_scatter: concerns path gather; blocks of this path lie slot beside slot",
+    );
+    let about_steady = [asked.steady_window_ns, asked.steady_ramp_ns, asked.steady_check_ns]
+        .iter()
+        .any(Option::is_some);
+    note(
+        about_steady && asked.steady.is_none(),
+        "ss_dur, ss_ramp, ss_interval: say how steadystate is judged, which is not asked for",
     );
     note(
         asked.mix_percent.is_some(),

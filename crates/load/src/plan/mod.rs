@@ -12,6 +12,7 @@ mod memory;
 mod place;
 mod quick;
 mod regions;
+mod steady;
 #[cfg(test)]
 mod tests;
 mod vet;
@@ -112,6 +113,7 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
         Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
         None => INTERVAL_NS / 5,
     };
+    let interval_ns = steady::interval(interval_ns, &jobs);
     let ceilings = crate::ceiling::plan(&jobs, machine.engine_missing);
     Ok(Plan { jobs, interval_ns, left_out, ceilings, software_gpu })
 }

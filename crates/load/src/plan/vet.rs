@@ -100,6 +100,10 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
             return wrong("blocks", what);
         }
     }
+    if plan.pre_read && plan.invalidate {
+        let what = "pre_read fills the page cache and invalidate empties it; leave one out";
+        return wrong("invalidate", what.into());
+    }
     direct(asked, plan, grain)?;
     if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {
         return wrong("inject", error.to_string());
@@ -172,6 +176,8 @@ fn times(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
         ("runtime_ns", plan.stop.runtime_ns.unwrap_or(0)),
         ("ramp_ns", plan.ramp_ns),
         ("start_delay_ns", plan.start_delay_ns),
+        ("steady_window_ns", plan.steady.as_ref().map_or(0, |steady| steady.window_ns)),
+        ("steady_ramp_ns", plan.steady.as_ref().map_or(0, |steady| steady.ramp_ns)),
         ("ceilings", plan.ceilings_ns.unwrap_or(0)),
     ];
     match all.iter().find(|(_, time)| *time > TIME_MOST_NS) {

@@ -90,6 +90,7 @@ impl Loads<'_, '_> {
             clock: self.clock,
             interval_ns: self.interval_ns,
             page: None,
+            beside: None,
         };
         let outcome = group.run(&Ticks(self.watch), &mut alone);
         if files {

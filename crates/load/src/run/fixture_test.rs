@@ -100,6 +100,7 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         failed: 0,
         verify: None,
         between_ios_ns: 0,
+        steady: None,
         series: Vec::new(),
         workers: Vec::new(),
         gpus: Vec::new(),

@@ -105,11 +105,14 @@ impl Drop for Running<'_> {
     }
 }
 
-/// When the first worker of a job was done, and what all of them had moved by then.
+/// The end of a job: when its first worker was done, what all of them had moved by then, and
+/// whether the run's thread has seen enough of it.
 #[derive(Debug, Default)]
 pub(super) struct FirstDone {
     at: AtomicU64,
     bytes: AtomicU64,
+    /// The job has settled: its workers start nothing more.
+    pub(super) settled: AtomicBool,
 }
 
 impl FirstDone {

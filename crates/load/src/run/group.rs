@@ -9,9 +9,10 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use gpuio_gpu::Context;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
-use gpuio_record::{Gpu, JobPlan, Point};
+use gpuio_record::{Gpu, JobPlan, Point, Steady};
 
 use super::around::{self, Before};
+use super::beside::{Beside, Ending, Taken, Watching};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::results::{self, JobParts};
@@ -20,6 +21,7 @@ use super::sample::Sampler;
 use super::worker::{self, Outcome, Ready, Task};
 use super::{Means, Ran, RunError, Watch, warn};
 use crate::proof::Evidence;
+use crate::reconcile::Counted;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
 /// woken by then, so that all begin together.
@@ -36,14 +38,17 @@ pub(super) struct Group<'a> {
     /// Where workers count for other processes: the run's page for jobs, none for ceilings, whose
     /// loads nobody asked for.
     pub(super) page: Option<&'a Page>,
+    /// Samples the devices behind the jobs; none where that is off, and for ceilings.
+    pub(super) beside: Option<&'a Beside>,
 }
 
 /// What the run's own thread read while the workers worked.
 struct Measured {
     usage: Usage,
-    series: Vec<Vec<Point>>,
+    series: Vec<(Vec<Point>, Option<Steady>)>,
     caches: Vec<gpuio_record::CacheReading>,
     evidence: Evidence,
+    taken: Option<Taken>,
     open_ns: u64,
     verify_ns: u64,
 }
@@ -93,7 +98,7 @@ impl Group<'_> {
                 // A panic says more than the silence that it left.
                 Err(error) => return Err(join(self.jobs, handles).err().unwrap_or(error)),
             };
-            let measured = self.measure(&gate, opening, &pages, watch);
+            let measured = self.measure(&gate, &firsts, opening, &pages, watch);
             Ok((join(self.jobs, handles)?, readies, measured))
         })?;
         self.conclude(homes, readies, measured, &firsts, watch, ran)
@@ -161,15 +166,24 @@ impl Group<'_> {
     fn measure(
         &self,
         gate: &Gate,
+        firsts: &[FirstDone],
         opening: Nanos,
         pages: &[Range<usize>],
         watch: &dyn Watch,
     ) -> Measured {
-        let before = Before::take(self.jobs);
+        // What takes longest to start comes first, so that counters are read close to the clock.
+        let watching = self.beside.and_then(|beside| beside.begin(self.jobs));
         let mut evidence = Evidence::begin(self.jobs, self.means.cufile.as_ref());
+        let before = Before::take(self.jobs);
+        if let Some(watching) = &watching {
+            watching.first();
+        }
         let open_ns = self.clock.now() - opening;
         let usage = Usage::of_process();
         let start = self.clock.now() + LEAD_NS;
+        if let Some(watching) = &watching {
+            watching.start(start);
+        }
         watch.started(self.jobs);
         gate.open(Stage::Running(start));
         let mut sampler = Sampler::new(self.jobs, pages, start, self.interval_ns);
@@ -177,7 +191,7 @@ impl Group<'_> {
             let done = gate.await_done(sampler.patience(self.clock.now(), self.interval_ns));
             let now = self.clock.now();
             if done || sampler.due(now) {
-                let tick = sampler.sample(gate, now, done);
+                let tick = sampler.sample(gate, firsts, now, done);
                 watch.tick(&tick);
             }
             if done {
@@ -185,8 +199,10 @@ impl Group<'_> {
             }
         }
         let usage = usage.until(&Usage::of_process());
+        let ending = watching.map(Watching::end);
         evidence.end();
         let caches = around::caches(self.jobs, before);
+        let taken = ending.and_then(Ending::taken);
         let verifying = self.clock.now();
         if self.jobs.iter().any(|job| job.verify == gpuio_record::VerifyMode::Pass) {
             watch.verifying(self.jobs);
@@ -197,6 +213,7 @@ impl Group<'_> {
             series: sampler.series(),
             caches,
             evidence,
+            taken,
             open_ns,
             verify_ns: verifying,
         }
@@ -217,7 +234,7 @@ impl Group<'_> {
         let mut broken = None;
         let begun = ran.jobs.len();
         let each = self.jobs.iter().zip(homes).zip(measured.series).zip(measured.caches);
-        for ((((job, homes), series), cache), first) in each.zip(firsts) {
+        for ((((job, homes), (series, steady)), cache), first) in each.zip(firsts) {
             let ready: Vec<Ready> = readies.by_ref().take(homes.len()).collect();
             let mut outcomes = Vec::with_capacity(homes.len());
             for home in homes {
@@ -228,7 +245,7 @@ impl Group<'_> {
                 }
             }
             let lost = outcomes.len() < job.workers.len();
-            let parts = JobParts { job, ready, outcomes, series, cache, first, lost };
+            let parts = JobParts { job, ready, outcomes, series, steady, cache, first, lost };
             let result = results::job(parts);
             watch.job_done(job, &result);
             ran.jobs.push(result);
@@ -236,7 +253,11 @@ impl Group<'_> {
         measured.evidence.prove(self.jobs, &mut ran.jobs[begun..]);
         let done = &ran.jobs[begun..];
         let total = results::total(self.jobs, done, &measured.usage);
-        ran.warnings.extend(warn::group(self.jobs, done, self.means.host));
+        let counted = match (self.beside, &measured.taken) {
+            (Some(beside), Some(taken)) => beside.keep(self.jobs, taken, &mut ran.watched),
+            _ => Counted::default(),
+        };
+        ran.warnings.extend(warn::group(self.jobs, done, self.means.host, &counted));
         ran.totals.push(total);
         broken.map_or(Ok(()), Err)
     }

@@ -2,7 +2,9 @@
 
 pub(crate) mod affinity;
 mod around;
+mod beside;
 mod ceilings;
+mod columns;
 mod data;
 mod error;
 mod failures;
@@ -12,10 +14,11 @@ pub(crate) mod fixture_test;
 pub(crate) mod gate;
 mod group;
 mod lane;
-mod pre_read;
+mod page_cache;
 mod results;
 mod rusage;
 mod sample;
+mod steady;
 mod timed;
 mod verify;
 mod warn;
@@ -32,11 +35,12 @@ use gpuio_io::path::CufileDriver;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
     Ceiling, CeilingSource, EndedHow, JobPlan, JobResult, LeftOut, Plan, RunTotals, SetupTimes,
-    Warning,
+    Warning, Watched,
 };
 
 use crate::dataset::MakeError;
 pub use crate::dataset::judge::Permit;
+use beside::Beside;
 use data::DataSet;
 pub use data::{DataSetError, judge_all};
 pub use error::RunError;
@@ -78,6 +82,8 @@ pub struct Means<'a> {
     pub permit: Permit,
     /// Where workers count for `gpuio stats`; none where that is off or can't be.
     pub page: Option<gpuio_page::Page>,
+    /// Whether the devices behind the jobs are sampled while they run.
+    pub watched: bool,
 }
 
 /// What a run leaves.
@@ -93,6 +99,8 @@ pub struct Ran {
     pub totals: Vec<RunTotals>,
     /// What could have been reached at most, where the plan asks for it.
     pub ceilings: Vec<Ceiling>,
+    /// What devices did meanwhile, where that was watched.
+    pub watched: Option<Watched>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
     /// The error that ended the run, where one did: results so far stand all the same.
@@ -108,6 +116,7 @@ impl Ran {
             jobs: Vec::new(),
             totals: Vec::new(),
             ceilings: Vec::new(),
+            watched: None,
             warnings: Vec::new(),
             error: None,
         }
@@ -127,6 +136,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;
     let interval_ns = plan.interval_ns;
+    let beside = means.watched.then(|| Beside::new(&plan.jobs, interval_ns, clock));
     let mut why = None;
     let groups: Vec<Vec<JobPlan>> =
         plan.jobs.chunk_by(|a, b| a.group == b.group).map(<[JobPlan]>::to_vec).collect();
@@ -140,12 +150,12 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         let made = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of));
         let made = made
             .map_err(RunError::from)
-            .and_then(|()| pre_read::run(jobs, &means.stop, &|done, of| watch.reading(done, of)));
+            .and_then(|()| page_cache::prepare(jobs, &means.stop, watch));
         ran.setup.data_set_ns += clock.now() - began;
         let outcome = made.and_then(|()| {
             let page = means.page.as_ref();
-            let contexts = &contexts;
-            let group = group::Group { jobs, means, contexts, clock, interval_ns, page };
+            let (contexts, beside) = (&contexts, beside.as_ref());
+            let group = group::Group { jobs, means, contexts, clock, interval_ns, page, beside };
             group.run(watch, &mut ran)
         });
         let wrote = data.settle(jobs, &ran.jobs);
@@ -182,13 +192,17 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let began = clock.now();
     ceilings::find(plan, means, clock, &contexts, &mut data, watch, &mut ran);
     ran.setup.ceilings_ns = clock.now() - began;
+    close(data, clock, &mut ran);
+    ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
+    Ok(ran)
+}
+
+fn close(data: DataSet<'_>, clock: Clock, ran: &mut Ran) {
     let began = clock.now();
     if let Err(error) = data.finish() {
         ran.error.get_or_insert(error.to_string());
     }
     ran.setup.close_ns = clock.now() - began;
-    ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
-    Ok(ran)
 }
 
 /// Whether a path that was not named, one of all, could not be opened: then it is left out with its

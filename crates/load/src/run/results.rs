@@ -2,7 +2,7 @@
 
 use gpuio_record::{
     CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, EngineGot, FileLegCounters,
-    GpuResult, JobPlan, JobResult, Latency, Point, RunTotals, ViaResult, WorkerResult,
+    GpuResult, JobPlan, JobResult, Latency, Point, RunTotals, Steady, ViaResult, WorkerResult,
 };
 use gpuio_stat::{Histogram, Tally};
 
@@ -18,6 +18,7 @@ pub(super) struct JobParts<'a> {
     pub(super) ready: Vec<Ready>,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) series: Vec<Point>,
+    pub(super) steady: Option<Steady>,
     pub(super) cache: CacheReading,
     pub(super) first: &'a FirstDone,
     /// Whether a worker came home without an outcome.
@@ -25,7 +26,7 @@ pub(super) struct JobParts<'a> {
 }
 
 pub(super) fn job(parts: JobParts<'_>) -> JobResult {
-    let JobParts { job, ready, outcomes, series, cache, first, lost } = parts;
+    let JobParts { job, ready, outcomes, series, steady, cache, first, lost } = parts;
     let last_done_ns = outcomes.iter().map(|outcome| outcome.done_ns).max().unwrap_or(0);
     let first_done_ns = outcomes.iter().map(|outcome| outcome.done_ns).min().unwrap_or(0);
     let ended = ended(&outcomes, lost);
@@ -78,6 +79,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         failed,
         verify: findings.map(|findings| findings.into_record(job)),
         between_ios_ns,
+        steady,
         series,
         gpus: gpus(job, &workers),
         workers,

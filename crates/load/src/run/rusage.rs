@@ -33,6 +33,12 @@ impl Usage {
         }
     }
 
+    /// CPU time, in the kernel and outside it. getrusage(2) counts in microseconds.
+    pub(super) fn busy_ns(&self) -> u64 {
+        let busy = std::time::Duration::try_from_secs_f64(self.user_s + self.system_s);
+        busy.map_or(0, |busy| u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX))
+    }
+
     pub(super) fn add(&mut self, other: &Usage) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;

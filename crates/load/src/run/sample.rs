@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
-use gpuio_record::{JobPlan, Point};
+use gpuio_record::{JobPlan, Point, Steady};
 use gpuio_stat::{Histogram, LiveTotals};
 
-use super::gate::Gate;
+use super::gate::{FirstDone, Gate};
+use super::steady::Settling;
 
 /// How a group goes, for a progress line.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +36,7 @@ struct JobSeries {
     from: Nanos,
     last: LiveTotals,
     points: Vec<Point>,
+    settling: Option<Settling>,
 }
 
 /// Takes the samples of one group.
@@ -58,11 +60,15 @@ impl Sampler {
         let length = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
         let bytes =
             |job: &JobPlan| Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads)));
-        let series = |(job, pages): (&JobPlan, &Range<usize>)| JobSeries {
-            pages: pages.clone(),
-            from: start + job.start_delay_ns + job.ramp_ns,
-            last: LiveTotals::default(),
-            points: Vec::new(),
+        let series = |(job, pages): (&JobPlan, &Range<usize>)| {
+            let from = start + job.start_delay_ns + job.ramp_ns;
+            JobSeries {
+                pages: pages.clone(),
+                from,
+                last: LiveTotals::default(),
+                points: Vec::new(),
+                settling: job.steady.as_ref().map(|plan| Settling::new(plan, from)),
+            }
         };
         Sampler {
             start,
@@ -87,13 +93,20 @@ impl Sampler {
         now >= self.next_at
     }
 
-    /// Reads all pages and adds a point to each job's series. The last point may be shorter.
-    pub(super) fn sample(&mut self, gate: &Gate, now: Nanos, last: bool) -> Tick {
+    /// Reads all pages and adds a point to each job's series. The last point may be shorter. A job
+    /// that has settled is told to end.
+    pub(super) fn sample(
+        &mut self,
+        gate: &Gate,
+        firsts: &[FirstDone],
+        now: Nanos,
+        last: bool,
+    ) -> Tick {
         let span_ns = now.saturating_sub(self.last_at).max(1);
         let mut sum = LiveTotals::default();
         let mut moved = LiveTotals::default();
         let mut latencies = Histogram::default();
-        for job in &mut self.jobs {
+        for (job, first) in self.jobs.iter_mut().zip(firsts) {
             let mut totals = LiveTotals::default();
             let mut window = Histogram::default();
             for page in &gate.live[job.pages.clone()] {
@@ -108,6 +121,10 @@ impl Sampler {
             sum += totals;
             latencies.merge(&window);
             job.last = totals;
+            let settles = |job: &mut Settling| job.sample(now, &totals, &window);
+            if !last && first.get().is_none() && job.settling.as_mut().is_some_and(settles) {
+                first.settled.store(true, Ordering::Relaxed);
+            }
             if !(last && point.read_ios + point.write_ios == 0) {
                 job.points.push(point);
             }
@@ -141,9 +158,10 @@ impl Sampler {
         }
     }
 
-    /// The points of each job.
-    pub(super) fn series(self) -> Vec<Vec<Point>> {
-        self.jobs.into_iter().map(|job| job.points).collect()
+    /// The points of each job, and whether it settled where it was to.
+    pub(super) fn series(self) -> Vec<(Vec<Point>, Option<Steady>)> {
+        let of = |job: JobSeries| (job.points, job.settling.map(|settling| settling.result()));
+        self.jobs.into_iter().map(of).collect()
     }
 }
 

@@ -242,6 +242,9 @@ impl Loop<'_> {
         if self.bounds.deadline.is_some_and(|deadline| now >= deadline) {
             self.stopping = true;
         }
+        if self.task.first_done.settled.load(Ordering::Relaxed) {
+            self.stopping = true;
+        }
         if self.task.gate.stop.load(Ordering::Relaxed) && !self.stopping {
             self.stopping = true;
             self.out.interrupted = true;

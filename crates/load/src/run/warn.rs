@@ -4,19 +4,33 @@ use gpuio_record::facts::HostFacts;
 use gpuio_record::{DirectMode, JobPlan, JobResult, VerifyMode, Warning, WarningKind};
 
 use crate::plan::defaults::REFUSES_DIRECT;
+use crate::reconcile::{self, Counted, Seen};
 
 /// Below this time a run says little: caches, clocks and governors have not settled.
 const SHORT_NS: u64 = 1_000_000_000;
 /// Below this many I/Os a 99th percentile rests on fewer than ten of them.
 const FEW_IOS: u64 = 1000;
 
-/// The warnings of a group's jobs.
-pub(super) fn group(jobs: &[JobPlan], results: &[JobResult], host: &HostFacts) -> Vec<Warning> {
+/// The warnings of a group's jobs; what devices counted is held against what they did.
+pub(super) fn group(
+    jobs: &[JobPlan],
+    results: &[JobResult],
+    host: &HostFacts,
+    counted: &Counted,
+) -> Vec<Warning> {
     let mut all = Vec::new();
-    for (job, result) in jobs.iter().zip(results) {
-        let kinds = one(job, result, results, host);
-        all.extend(kinds.into_iter().map(|kind| named(Some(&job.name), kind)));
+    let found = reconcile::find(&Seen { jobs, results, counted });
+    for (at, (job, result)) in jobs.iter().zip(results).enumerate() {
+        let of_job = |(about, kind): &(Option<usize>, WarningKind)| {
+            (*about == Some(at)).then(|| kind.clone())
+        };
+        let kinds = found.iter().filter_map(of_job).chain(one(job, result, host));
+        all.extend(kinds.map(|kind| named(Some(&job.name), kind)));
     }
+    let of_all = found.into_iter().filter(|(about, _)| about.is_none());
+    // Alone in its group, a job is what the devices' counts are about.
+    let alone = if let [job] = jobs { Some(job.name.as_str()) } else { None };
+    all.extend(of_all.map(|(_, kind)| named(alone, kind)));
     let threads: u32 = jobs.iter().map(|job| job.threads).sum();
     let cpus = host.cpu.allowed.as_ref().map(Vec::len).and_then(|n| u32::try_from(n).ok());
     if let Some(cpus) = cpus.filter(|cpus| threads > *cpus) {
@@ -33,14 +47,9 @@ fn named(job: Option<&str>, kind: WarningKind) -> Warning {
     Warning { job: job.map(str::to_owned), kind, text }
 }
 
-fn one(
-    job: &JobPlan,
-    result: &JobResult,
-    group: &[JobResult],
-    host: &HostFacts,
-) -> Vec<WarningKind> {
+fn one(job: &JobPlan, result: &JobResult, host: &HostFacts) -> Vec<WarningKind> {
     let mut kinds = Vec::new();
-    cache(job, result, group, host, &mut kinds);
+    cache(job, host, &mut kinds);
     writes(job, result, &mut kinds);
     engine(job, result, &mut kinds);
     load(job, result, &mut kinds);
@@ -59,28 +68,10 @@ fn one(
     kinds
 }
 
-/// Reads that never reached storage.
-fn cache(
-    job: &JobPlan,
-    result: &JobResult,
-    group: &[JobResult],
-    host: &HostFacts,
-    kinds: &mut Vec<WarningKind>,
-) {
+/// What stands between the job and storage.
+fn cache(job: &JobPlan, host: &HostFacts, kinds: &mut Vec<WarningKind>) {
     if job.engine.got == "null" {
         return;
-    }
-    let bytes = result.file_leg.read_bytes;
-    // The process's counter covers all jobs of the group: compare like with like.
-    let of_group: u64 = group.iter().map(|job| job.file_leg.read_bytes).sum();
-    if let Some(from_storage) = result.cache.process_read_bytes
-        && bytes > 0
-        && from_storage < of_group / 2
-    {
-        kinds.push(match job.direct {
-            DirectMode::Direct => WarningKind::DirectButCached { bytes, from_storage },
-            DirectMode::Buffered => WarningKind::PageCacheServedReads { bytes, from_storage },
-        });
     }
     let refused = job.direct_why.as_deref().and_then(|why| why.strip_suffix(REFUSES_DIRECT));
     if let Some(filesystem) = refused {
@@ -92,27 +83,6 @@ fn cache(
         && data_bytes < memory_bytes
     {
         kinds.push(WarningKind::DataSetFitsMemory { data_bytes, memory_bytes });
-    }
-    split(job, result, group, kinds);
-}
-
-/// Requests at the device of another size than the tool's I/Os, where the device's traffic is the
-/// tool's own (within a tenth).
-fn split(job: &JobPlan, result: &JobResult, group: &[JobResult], kinds: &mut Vec<WarningKind>) {
-    let [only] = group else { return };
-    let [device] = result.cache.storage.as_slice() else { return };
-    let leg = &only.file_leg;
-    let (ios, bytes) = (leg.read_ios + leg.write_ios, leg.read_bytes + leg.write_bytes);
-    let (requests, moved) = (device.reads + device.writes, device.read_bytes + device.write_bytes);
-    if ios == 0 || requests == 0 || job.direct == DirectMode::Buffered {
-        return;
-    }
-    let same_bytes = moved.abs_diff(bytes) <= bytes / 10;
-    let (mean_io_bytes, mean_request_bytes) = (bytes / ios, moved / requests);
-    let alike = mean_io_bytes.abs_diff(mean_request_bytes) <= mean_io_bytes / 4;
-    if same_bytes && !alike {
-        let device = device.device.clone();
-        kinds.push(WarningKind::SplitByBlockLayer { mean_io_bytes, mean_request_bytes, device });
     }
 }
 
@@ -173,6 +143,11 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     if elapsed_ns > SHORT_NS && result.first_done_ns < elapsed_ns / 10 * 9 {
         let (first_done_ns, last_done_ns) = (result.first_done_ns, elapsed_ns);
         kinds.push(WarningKind::UnevenFinish { first_done_ns, last_done_ns });
+    }
+    if let Some((asked, steady)) = job.steady.as_ref().zip(result.steady)
+        && steady.attained_at_ns.is_none()
+    {
+        kinds.push(WarningKind::NotSteady { asked: asked.asked.clone(), seen: steady.seen });
     }
     if let Some(pacing) = &job.pacing
         && elapsed_ns > 0

@@ -12,7 +12,8 @@ fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
 }
 
 fn on(host: &HostFacts, job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    let all = group(std::slice::from_ref(job), std::slice::from_ref(result), host);
+    let all =
+        group(std::slice::from_ref(job), std::slice::from_ref(result), host, &Counted::default());
     assert!(all.iter().all(|warning| warning.text == warning.kind.to_string()));
     all.into_iter().map(|warning| warning.kind).collect()
 }
@@ -65,10 +66,27 @@ fn the_processs_reads_are_compared_with_the_whole_groups() {
         for result in &mut results {
             result.cache.process_read_bytes = Some(from_storage);
         }
-        group(&[job.clone(), job.clone()], &results, &host()).len()
+        group(&[job.clone(), job.clone()], &results, &host(), &Counted::default()).len()
     };
     assert_eq!(both(bytes), 0);
     assert_eq!(both(bytes / 2 - 1), 2, "each job is told");
+}
+
+#[test]
+fn what_devices_counted_is_about_a_job_that_ran_alone() {
+    let job = job("rw=randread");
+    let mut result = result(&job, 100_000);
+    result.cache.storage = vec![storage(200_000, 3 * 100_000 * 4096)];
+    let about = |jobs: &[JobPlan], results: &[JobResult]| {
+        let all = group(jobs, results, &host(), &Counted::default());
+        let others =
+            all.into_iter().find(|one| matches!(one.kind, WarningKind::OtherTraffic { .. }));
+        others.map(|one| one.job)
+    };
+    let alone = about(std::slice::from_ref(&job), std::slice::from_ref(&result));
+    assert_eq!(alone, Some(Some(job.name.clone())));
+    let both = about(&[job.clone(), job.clone()], &[result.clone(), result]);
+    assert_eq!(both, Some(None), "which of them it is nobody can say");
 }
 
 #[test]
@@ -111,8 +129,11 @@ fn requests_of_another_size_at_the_device() {
     assert_eq!(seen("rw=randread", 200_000, bytes), [split(2048)]);
     assert_eq!(seen("rw=randread", 50_000, bytes), [split(8192)], "merged");
     assert_eq!(seen("rw=randread", 100_000, bytes), []);
-    assert_eq!(seen("rw=randread", 200_000, 2 * bytes), [], "others were at work");
-    assert_eq!(seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes), [], "read-ahead's affair");
+    let others = seen("rw=randread", 200_000, 2 * bytes);
+    assert!(matches!(&others[..], [WarningKind::OtherTraffic { .. }]), "{others:?}");
+    assert_eq!(seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes), [], "no I/O is that small");
+    let ahead = seen("rw=read\ndirect=0\nsize=32g", 3_125, bytes);
+    assert_eq!(ahead, [split(131_072)], "read-ahead, and the bytes are the tool's");
 }
 
 #[test]
@@ -120,7 +141,9 @@ fn writes_that_may_not_have_arrived() {
     let seen = |lines: &str, devices: usize| {
         let job = job(lines);
         let mut result = result(&job, 100_000);
-        result.cache.storage = vec![storage(100_000, 100_000 * 4096); devices];
+        let (reads, read_bytes) = (result.read.ios, result.read.bytes);
+        let device = StorageReading { reads, read_bytes, ..storage(100_000, 100_000 * 4096) };
+        result.cache.storage = vec![device; devices];
         warned(&job, &result)
     };
     let bytes = 100_000 * 4096;
@@ -257,7 +280,7 @@ fn work_between_i_os() {
 fn more_threads_than_cpus_in_the_group() {
     let (two, three) = (job("threads=2"), job("threads=3"));
     let results = [result(&two, 100_000), result(&three, 100_000)];
-    let all = group(&[two, three], &results, &host());
+    let all = group(&[two, three], &results, &host(), &Counted::default());
     let [only] = &all[..] else { panic!("{all:?}") };
     assert_eq!(only.kind, WarningKind::MoreThreadsThanCpus { threads: 5, cpus: 4 });
     assert_eq!(only.job, None);

@@ -14,4 +14,6 @@ mod latencies;
 mod page;
 mod proof;
 mod results;
+mod steady;
 mod verification;
+mod watched;

@@ -2,7 +2,7 @@
 
 use gpuio_record::{DirectMode, JobResult, Proof, Route, Says, Source, Witness};
 
-use crate::lab::{Lab, child_passes};
+use crate::lab::{Lab, child_passes, holds, in_time};
 
 fn proof(job: &JobResult) -> &Proof {
     job.proof.as_ref().unwrap()
@@ -74,15 +74,16 @@ fn a_ring_bounces_in_host_memory() {
 #[test]
 #[ignore = "run by a_ring_bounces_in_host_memory: counts are a process's"]
 fn with_a_ring_alone() {
-    let lab = Lab::with_gpu();
-    // So much that what others move at the same device is lost in it.
-    let job = lab.job("path=cached\nsize=1m\nbs=256k\nloops=1024\nengine=psync");
-    let proof = proof(&job);
-    assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
-    assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
-    if storage_is_seen(proof) {
-        assert_eq!(proof.verdict.words, "bounce (host), from page cache", "{proof:#?}");
-    }
+    in_time(|| {
+        let lab = Lab::with_gpu();
+        // So much that what others move at the same device is lost in it, but in bad moments.
+        let job = lab.job("path=cached\nsize=1m\nbs=256k\nloops=1024\nengine=psync");
+        let proof = proof(&job);
+        assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
+        assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
+        let cached = proof.verdict.words == "bounce (host), from page cache";
+        holds(cached || !storage_is_seen(proof), proof)
+    });
 }
 
 #[test]

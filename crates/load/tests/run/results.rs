@@ -2,7 +2,7 @@
 
 use gpuio_record::{DirectionResult, EndedHow, JobResult};
 
-use crate::lab::{Lab, MS};
+use crate::lab::{Lab, MS, holds, in_time};
 
 fn ios(job: &JobResult) -> u64 {
     job.read.ios + job.write.ios
@@ -90,14 +90,21 @@ fn the_totals_of_a_group_are_those_of_its_jobs() {
 
 #[test]
 fn a_ramp_runs_and_does_not_count() {
-    let job = Lab::new().job("engine=null\nsize=1m\nbs=4k\nramp=400ms\nruntime=400ms");
-    assert!((399 * MS..600 * MS).contains(&job.last_done_ns), "{}", job.last_done_ns);
+    in_time(|| {
+        let job = Lab::new().job("engine=null\nsize=1m\nbs=4k\nramp=400ms\nruntime=400ms");
+        holds((399 * MS..600 * MS).contains(&job.last_done_ns), job.last_done_ns)?;
+        the_ramp_is_apart(&job)
+    });
+}
+
+fn the_ramp_is_apart(job: &JobResult) -> Result<(), String> {
     assert_eq!(job.read.latency.as_ref().unwrap().total.count, job.read.ios);
     let all = job.file_leg.read_ios;
-    assert!(all > job.read.ios + job.read.ios / 4, "{all} with the ramp, {} after", job.read.ios);
-    assert!(job.series[0].at_ns < 0, "the series shows it before zero");
+    holds(all > job.read.ios + job.read.ios / 4, ("with the ramp", all, "after", job.read.ios))?;
+    holds(job.series[0].at_ns < 0, ("not in the series", &job.series[0]))?;
     let after: u64 = job.series.iter().filter(|p| p.at_ns > 150_000_000).map(|p| p.read_ios).sum();
     assert!(after <= job.read.ios);
+    Ok(())
 }
 
 #[test]
@@ -110,10 +117,13 @@ fn bytes_of_a_ramp_are_not_of_the_bytes_asked_for() {
 
 #[test]
 fn a_start_delay_is_before_the_clock() {
-    let job = Lab::new().job("engine=null\nsize=1m\nbs=4k\nstart_delay=300ms\nruntime=100ms");
-    // A worker that lost its CPU near the end has its last I/O before that.
-    assert!((50 * MS..290 * MS).contains(&job.last_done_ns), "{}", job.last_done_ns);
-    assert_eq!(job.file_leg.read_ios, job.read.ios);
+    in_time(|| {
+        let text = "engine=null\nsize=1m\nbs=4k\nstart_delay=300ms\nruntime=100ms";
+        let job = Lab::new().job(text);
+        assert_eq!(job.file_leg.read_ios, job.read.ios);
+        // A worker that lost its CPU near the end has its last I/O before that.
+        holds((50 * MS..290 * MS).contains(&job.last_done_ns), job.last_done_ns)
+    });
 }
 
 /// Which blocks of a new file a run wrote: all others are still zero.

@@ -1,7 +1,8 @@
 //! One row per job and direction.
 
 use gpuio_record::{
-    CpuScope, DirectMode, DirectionResult, EndedHow, JobPlan, JobResult, Record, VerifyMode,
+    CpuScope, DirectMode, DirectionResult, EndedHow, JobExpected, JobPlan, JobResult, Record,
+    VerifyMode,
 };
 use gpuio_stat::Summary;
 
@@ -30,6 +31,10 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn result(&self) -> &'a DirectionResult {
         self.direction.of(self.job)
+    }
+
+    fn expected(&self) -> Option<&'a JobExpected> {
+        crate::expected::find(self.record, &self.plan.name, self.direction)
     }
 }
 
@@ -284,4 +289,18 @@ pub const COLUMNS: &[Column] = &[
         "the run as a whole: as `ended`, or `unfinished` (the process died)",
         |l| ended_word(l.record.ended).to_owned(),
     ),
+    column(
+        "expected_bytes_per_s",
+        "what the parts on the way should deliver (docs/expectation.md); empty where not known",
+        |l| maybe(l.expected().and_then(|one| one.expected.bytes_per_s)),
+    ),
+    column("expected_percent", "the row's throughput in per cent of it", |l| {
+        maybe(l.expected().and_then(|one| one.percent))
+    }),
+    column("expected_bottleneck", "part that saturates first, with its figure", |l| {
+        maybe(l.expected().and_then(|one| one.expected.bottleneck.as_ref()))
+    }),
+    column("expected_unknown", "why nothing is known to be expected", |l| {
+        maybe(l.expected().and_then(|one| one.expected.unknown.as_ref()))
+    }),
 ];

@@ -5,6 +5,7 @@ use gpuio_record::{DirectMode, MemoryKind, TargetKind};
 
 use super::Set;
 use super::rows::Row;
+use crate::expected;
 use crate::number::float;
 use crate::workload::{block_bounds, blocks_short, engine_got, rw};
 
@@ -72,6 +73,10 @@ const AXES: &[Known] = &[
     ("memory", "memory", true, |row| (memory(row.plan.memory).to_owned(), None)),
     ("gpu", "GPU", true, |row| (gpus(row), None)),
     ("drive", "drive", true, |row| (drives(row), None)),
+    ("bottleneck", "expected bottleneck", true, |row| {
+        let name = row.expected().and_then(|one| expected::bottleneck(&one.expected));
+        (name.unwrap_or("not known").to_owned(), None)
+    }),
     ("job", "job", true, |row| (row.plan.name.clone(), None)),
     ("record", "record", true, |row| (row.member.name.clone(), None)),
 ];

@@ -2,7 +2,7 @@
 
 use gpuio_record::Latency;
 use gpuio_stat::Summary;
-use gpuio_units::{human_count, human_ns};
+use gpuio_units::{human_bytes, human_count, human_ns};
 
 use super::rows::Row;
 use crate::ceilings;
@@ -17,6 +17,7 @@ pub(super) enum Unit {
     MicrosecondsPerMib,
     Cores,
     Percent,
+    Bytes,
     Count,
 }
 
@@ -30,6 +31,7 @@ impl Unit {
             Unit::MicrosecondsPerMib => "us/MiB",
             Unit::Cores => "cores",
             Unit::Percent => "%",
+            Unit::Bytes => "B",
             Unit::Count => "count",
         }
     }
@@ -44,6 +46,7 @@ pub(super) fn print(unit: Unit, value: f64) -> String {
         Unit::Nanoseconds => human_ns(value),
         Unit::MicrosecondsPerMib | Unit::Cores => human_count(value),
         Unit::Percent => ceilings::percent(value),
+        Unit::Bytes => human_bytes(value),
     }
 }
 
@@ -123,6 +126,12 @@ pub(super) const FIGURES: &[Figure] = &[
     }),
     figure("ceiling", "lowest ceiling", Unit::BytesPerSecond, None, |r| {
         r.side().of_ceiling.as_ref().and_then(|of| ceilings::rate(r.record(), of))
+    }),
+    figure("of_expected", "of what parts should deliver", Unit::Percent, Some(true), |r| {
+        r.expected().and_then(|one| one.percent)
+    }),
+    figure("expected", "what parts should deliver", Unit::BytesPerSecond, None, |r| {
+        r.expected().and_then(|one| one.expected.bytes_per_s)
     }),
     figure("ios", "I/Os that landed", Unit::Count, None, |r| Some(float(r.side().ios))),
     figure("failed", "I/Os that failed", Unit::Count, Some(false), |r| {

@@ -2,8 +2,9 @@
 
 use super::Set;
 use super::rows::{Row, rows, software};
-use super::told;
+use super::{devices, told};
 use crate::ceilings;
+use crate::expected;
 use crate::number::{iops, maybe_time};
 
 /// Most rows of the table; above it the table would be no help in an issue.
@@ -28,6 +29,7 @@ pub(super) fn render(set: &Set) -> String {
         out.push_str(&format!("- **{about}**: {sentence}{taken} {}\n", escape(&line.evidence)));
     }
     out.push_str(&table(set));
+    out.push_str(&device_tables(set));
     let findings = told::findings(set);
     if !findings.is_empty() {
         out.push_str("\n## Findings\n\n");
@@ -59,9 +61,9 @@ pub(super) fn render(set: &Set) -> String {
 }
 
 const HEAD: &str = "\n| record | job | path | path taken | load | throughput | IOPS | p50 | p99 | \
-                    p99.9 | µs/MiB | % of ceiling |\n\
+                    p99.9 | µs/MiB | % of ceiling | % of expected |\n\
                     | --- | --- | --- | --- | --- | ---: | ---: | ---: | \
-                    ---: | ---: | ---: | ---: |\n";
+                    ---: | ---: | ---: | ---: | ---: |\n";
 
 fn table(set: &Set) -> String {
     let rows = rows(set);
@@ -72,6 +74,26 @@ fn table(set: &Set) -> String {
     if rows.len() > MOST {
         let rest = rows.len() - MOST;
         out.push_str(&format!("\n{rest} more rows: take `--format csv` or `html`.\n"));
+    }
+    out
+}
+
+/// What devices did, a table for each kind.
+fn device_tables(set: &Set) -> String {
+    let Some(sampler) = devices::sampler(set) else { return String::new() };
+    let mut out = format!("\n## Devices\n\n{} {}\n", escape(&sampler), escape(devices::MEANING));
+    let row = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    for table in devices::tables(set) {
+        out.push_str(&format!("\n{}:\n\n{}", devices::title(&table.kind), row(&table.heads)));
+        let figures = table.heads.len().saturating_sub(2);
+        out.push_str(&format!("| --- | --- |{}\n", " ---: |".repeat(figures)));
+        table.rows.iter().take(MOST).for_each(|cells| out.push_str(&row(cells)));
+        if table.rows.len() > MOST {
+            out.push_str(&format!("\n{} more are in the records.\n", table.rows.len() - MOST));
+        }
     }
     out
 }
@@ -93,6 +115,7 @@ fn line(row: &Row<'_>) -> String {
         maybe_time(total.map(|summary| summary.p99_9_ns)),
         row.result.cpu.us_per_mib.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.1}")),
         ceilings::cell(side.of_ceiling.as_ref()),
+        expected::cell(row.expected()),
     ];
     let cells = cells.map(|cell| escape(&cell));
     format!("| {} |\n", cells.join(" | "))

@@ -5,16 +5,19 @@
 
 mod axes;
 mod csv;
+mod devices;
 mod figures;
 mod fio;
 mod html;
 mod markdown;
 mod openmetrics;
+mod origin;
 mod rows;
 mod series;
 mod told;
 
 pub use fio::files as fio_files;
+pub use origin::{Candidate, Origin, origin};
 
 use gpuio_record::{Record, Sweep};
 
@@ -38,14 +41,33 @@ pub struct Set {
     pub members: Vec<Member>,
     /// The sweeps that some of them are of.
     pub sweeps: Vec<Sweep>,
-    /// A picture of the machine's topology as SVG. It is shown as an image, so that nothing in it
-    /// can run.
-    pub topology: Option<String>,
+    /// A picture of the machine's topology, or why there is none.
+    pub topology: Picture,
     /// What was asked for and is not in the set, with the reason.
     pub left_out: Vec<String>,
     /// Most bytes that the records may take in a page, compressed; absent for no limit. Figures,
     /// distributions and series of all records are in it in any case.
     pub embed_limit: Option<usize>,
+}
+
+/// A picture of the machine that records were made on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Picture {
+    /// There is none, for this reason.
+    Absent(String),
+    /// An SVG, shown as an image, so that nothing in it can run.
+    Svg {
+        /// The picture.
+        svg: String,
+        /// Of which machine it is, and how that is known.
+        about: String,
+    },
+}
+
+impl Default for Picture {
+    fn default() -> Picture {
+        Picture::Absent("none was asked for".to_owned())
+    }
 }
 
 /// One format of sets.

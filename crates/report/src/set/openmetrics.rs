@@ -50,6 +50,18 @@ const GAUGES: &[Gauge] = &[
         value: |row| row.side().of_ceiling.as_ref().map(|of| of.percent / 100.0),
     },
     Gauge {
+        name: "gpuio_of_expected_ratio",
+        unit: "ratio",
+        help: "Throughput over what the parts on the way should deliver; label bottleneck.",
+        value: |row| row.expected()?.percent.map(|percent| percent / 100.0),
+    },
+    Gauge {
+        name: "gpuio_expected_bytes_per_second",
+        unit: "bytes_per_second",
+        help: "What the parts on the way should deliver by their figures.",
+        value: |row| row.expected()?.expected.bytes_per_s,
+    },
+    Gauge {
         name: "gpuio_cpu_seconds_per_mebibyte",
         unit: "seconds_per_mebibyte",
         help: "CPU time of the job per MiB moved, both directions together.",

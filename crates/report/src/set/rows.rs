@@ -1,6 +1,6 @@
 //! What a set is shown by: one row per record, job and direction.
 
-use gpuio_record::{DirectionResult, JobPlan, JobResult, Record};
+use gpuio_record::{DirectionResult, JobExpected, JobPlan, JobResult, Record};
 
 use super::{Member, Set};
 use crate::number;
@@ -26,6 +26,11 @@ impl<'a> Row<'a> {
 
     pub(super) fn side(&self) -> &'a DirectionResult {
         self.direction.of(self.result)
+    }
+
+    /// What the parts on its way should deliver; absent in records without it.
+    pub(super) fn expected(&self) -> Option<&'a JobExpected> {
+        crate::expected::find(self.record(), &self.plan.name, self.direction)
     }
 
     /// The load in few words: `randread 4K, 2×32`.

@@ -1,9 +1,12 @@
 //! Time series: lines over the seconds of a job, all on one time axis.
 
-use gpuio_record::{JobResult, Point, Record};
-use serde_json::{Value, json};
+use gpuio_record::{DeviceSeries, Point, WatchedGroup};
+use serde_json::{Map, Value, json};
 
+use super::devices;
 use super::figures::Unit;
+use super::html::four_digits;
+use super::rows::Row;
 use crate::number::float;
 
 /// One line of a job.
@@ -28,26 +31,80 @@ const LINES: &[Line] = &[
     Line { label: "largest", unit: Unit::Nanoseconds, value: |p| p.max_ns.map(float) },
 ];
 
-/// The lines of a job for the page: seconds, and for each line that is not zero all the way its
-/// label, unit and values. `None` where there is no point.
-pub(super) fn lines(_record: &Record, job: &JobResult) -> Option<Value> {
-    if job.series.is_empty() {
-        return None;
+/// Most values of devices that a page holds: beyond it a page of many records would open slowly.
+/// Whole groups are left out, the last first; the records have them.
+pub(super) const MOST_VALUES: usize = 250_000;
+
+/// The series of all jobs for the page: `jobs` by record and job, each with its lines; `groups` by
+/// record and group, each with the lines of its devices.
+///
+/// A job's seconds count from the end of its ramp, a group's from the start of its workers; the
+/// job's `from` is the second of its group at which its own 0 is. A job may name a group that is
+/// not there, beyond [`MOST_VALUES`].
+pub(super) fn all(rows: &[Row<'_>]) -> Value {
+    let mut jobs = Map::new();
+    let mut groups = Map::new();
+    let mut held = 0;
+    for row in rows {
+        let key = format!("{}/{}", row.nth, row.job);
+        if jobs.contains_key(&key) {
+            continue;
+        }
+        let watched = devices::group(row.record(), row.plan.group).filter(has_points);
+        if row.result.series.is_empty() && watched.is_none() {
+            continue;
+        }
+        let group = watched.map(|watched| {
+            let key = format!("{}/{}", row.nth, watched.group);
+            let more = if groups.contains_key(&key) { 0 } else { values(watched) };
+            if more > 0 && held + more <= MOST_VALUES {
+                held += more;
+                groups.insert(key.clone(), of_group(row, watched));
+            }
+            key
+        });
+        let from = float(row.plan.start_delay_ns.saturating_add(row.plan.ramp_ns)) / 1e9;
+        jobs.insert(key, of_job(row, from, group));
     }
+    json!({ "jobs": jobs, "groups": groups })
+}
+
+/// Values of a group's devices that would be drawn, zeros included.
+pub(super) fn values(group: &WatchedGroup) -> usize {
+    let figures: usize = group.devices.iter().map(|device| devices::shown(device).len()).sum();
+    figures * group.ends_ns.len()
+}
+
+fn has_points(group: &&WatchedGroup) -> bool {
+    !group.ends_ns.is_empty() && !group.devices.is_empty()
+}
+
+/// A line for the page, unless it is zero or absent all the way.
+fn line(label: &str, unit: Unit, values: impl Iterator<Item = Option<f64>>) -> Option<Value> {
+    let values: Vec<Option<f64>> = values.map(four_digits).collect();
+    let some = values.iter().flatten().any(|value| *value > 0.0);
+    some.then(|| json!({ "label": label, "unit": unit.word(), "values": values }))
+}
+
+fn of_job(row: &Row<'_>, from: f64, group: Option<String>) -> Value {
+    let points = &row.result.series;
     #[expect(clippy::cast_precision_loss, reason = "a place on a picture")]
-    let seconds: Vec<f64> = job.series.iter().map(|point| point.at_ns as f64 / 1e9).collect();
-    let some = |line: &&Line| {
-        let mut values = job.series.iter().filter_map(line.value);
-        values.any(|value| value > 0.0)
+    let seconds: Vec<f64> = points.iter().map(|point| point.at_ns as f64 / 1e9).collect();
+    let of = |one: &Line| line(one.label, one.unit, points.iter().map(one.value));
+    let lines: Vec<Value> = LINES.iter().filter_map(of).collect();
+    json!({ "seconds": seconds, "lines": lines, "group": group, "from": from })
+}
+
+fn of_group(row: &Row<'_>, group: &WatchedGroup) -> Value {
+    let seconds: Vec<f64> = group.ends_ns.iter().map(|end| float(*end) / 1e9).collect();
+    let device = |device: &DeviceSeries| {
+        let shown = devices::shown(device);
+        let lines: Vec<Value> =
+            shown.iter().filter_map(|one| line(&one.label, one.unit, one.values())).collect();
+        let name = devices::name(device);
+        (!lines.is_empty()).then(|| json!({ "name": name, "kind": device.probe, "lines": lines }))
     };
-    let lines: Vec<Value> = LINES
-        .iter()
-        .filter(some)
-        .map(|line| {
-            let values = job.series.iter().map(line.value).map(super::html::four_digits);
-            let values: Vec<Option<f64>> = values.collect();
-            json!({ "label": line.label, "unit": line.unit.word(), "values": values })
-        })
-        .collect();
-    Some(json!({ "seconds": seconds, "lines": lines }))
+    let devices: Vec<Value> = group.devices.iter().filter_map(device).collect();
+    let jobs = row.record().plan.jobs.iter().filter(|job| job.group == group.group).count();
+    json!({ "seconds": seconds, "jobs": jobs, "devices": devices })
 }

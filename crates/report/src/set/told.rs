@@ -5,6 +5,7 @@ use gpuio_record::{EndedHow, Proof, Record, Says, WarningKind, Witness};
 use super::Set;
 use super::rows::{Row, rows};
 use crate::ceilings;
+use crate::expected;
 use crate::format::text::header;
 use crate::number::{count, iops, time};
 use crate::workload::verified;
@@ -74,7 +75,7 @@ fn of_row(row: &Row<'_>, several: bool) -> Line {
         }
         None => sentence.push_str("; no ceiling was found"),
     }
-    sentence.push('.');
+    sentence.push_str(&format!("; {}.", expected::clause(row.expected())));
     let ended = row.result.ended;
     if ended != EndedHow::Complete {
         sentence.push_str(" The job did not end as planned: its figures cover what was done.");

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use gpuio_record::Record;
-use gpuio_report::set::{Member, Set, find_set_format};
+use gpuio_report::set::{Member, Picture, Set, find_set_format};
 use serde_json::Value;
 
 use crate::records;
@@ -320,9 +320,11 @@ fn a_hostile_record_runs_nothing() {
         set.title = hostile.to_owned();
         set.members[0].at = vec![(hostile.to_owned(), hostile.to_owned())];
         set.left_out = vec![hostile.to_owned()];
-        set.topology = Some(
-            "<svg xmlns='http://www.w3.org/2000/svg' onload='caught=3'><text>x</text></svg>".into(),
-        );
+        set.topology = Picture::Svg {
+            svg: "<svg xmlns='http://www.w3.org/2000/svg' onload='caught=3'><text>x</text></svg>"
+                .to_owned(),
+            about: hostile.to_owned(),
+        };
         let steps = format!("{INKED} out.caught = window.caught || 0; out.title = document.title;");
         let out = open(browser, "hostile", &page(&set), &steps);
         assert_eq!(out["seen"], Value::Array(Vec::new()), "{out:#}");
@@ -330,4 +332,109 @@ fn a_hostile_record_runs_nothing() {
         assert_eq!(out["title"], hostile);
         assert_eq!(out["table"], out["written"]);
     });
+}
+
+const TIME: &str = "gpuio.page.drawAll();
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+await wait(300);
+const figure = document.querySelector('figure.plot[data-kind=\"time\"]');
+const keys = () => [...figure.querySelectorAll('.key')].map((key) => key.textContent);
+const ink = () => [...figure.querySelectorAll('canvas')].map((canvas) => {
+  const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  const seen = new Set();
+  for (let at = 0; at < all.length; at += 4) {
+    if (all[at + 3] > 250) seen.add((all[at] << 16) | (all[at + 1] << 8) | all[at + 2]);
+  }
+  return seen.size;
+});
+out.titles = [...figure.querySelectorAll('h4')].map((head) => head.textContent);
+out.keys = keys();
+out.ink = ink();
+out.note = figure.textContent;
+const series = gpuio.data.series();
+const job = series.jobs['0/0'];
+const group = series.groups[job.group];
+out.group = group;
+const joined = gpuio.time.together(job, group, new Set(['nvme0n1']));
+out.seconds = joined.seconds;
+const drive = joined.lines.find((line) => line.label === 'nvme0n1 read');
+out.drive = drive.values.map((value) => (value === undefined ? 'none' : value));
+out.own = joined.lines.find((line) => line.label === 'the job: read').values;
+const canvas = figure.querySelector('.canvas');
+canvas.focus();
+canvas.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
+out.tip = document.getElementById('tip').textContent;
+[...figure.querySelectorAll('.chip')].find((chip) => chip.textContent === 'nvme0n1')
+  .querySelector('input').click();
+await wait(100);
+out.fewer = keys();
+const apart = gpuio.time.places([[1, 2], [1.5, 2.5, 2.51]]);
+out.apart = [apart.seconds, apart.of];";
+
+/// The devices stand on the job's time axis with the record's figures, and can be chosen.
+#[test]
+fn devices_are_drawn_beside_the_job_on_one_time_axis() {
+    with_browser(|browser| {
+        let record = records::beside();
+        let out = open(browser, "beside", &page(&set(vec![record.clone()])), TIME);
+        nothing_wrong(&out);
+        let words = |key: &str| serde_json::from_value::<Vec<String>>(out[key].clone()).unwrap();
+        assert_eq!(
+            words("titles"),
+            [
+                "throughput",
+                "I/Os per second",
+                "latency in each interval",
+                "share of time",
+                "number",
+                "memory"
+            ]
+        );
+        let keys = words("keys");
+        for key in [
+            "the job: read",
+            "nvme0n1 read",
+            "nvme0n1 busy",
+            "nvme0n1 queue",
+            "GPU0 PCIe received (last 20 ms)",
+            "CPUs, all (32 CPUs) system",
+        ] {
+            assert!(keys.iter().any(|known| known == key), "no {key}: {keys:?}");
+        }
+        assert!(!keys.iter().any(|key| key.contains("nvme1n1")), "zero all the way: {keys:?}");
+        let ink: Vec<u64> = serde_json::from_value(out["ink"].clone()).unwrap();
+        assert!(ink.len() == 6 && ink.iter().all(|colours| *colours > 1), "{ink:?}");
+        on_one_axis(&out, &record);
+        let tip = out["tip"].as_str().unwrap();
+        assert!(tip.contains("nvme0n1 read") && tip.contains("the job: read"), "{tip}");
+        let fewer = words("fewer");
+        assert!(!fewer.iter().any(|key| key.contains("nvme0n1")), "{fewer:?}");
+        assert!(fewer.contains(&"the job: read".to_owned()), "{fewer:?}");
+        assert!(out["note"].as_str().unwrap().contains("other programs too"), "{out:#}");
+        // Clocks whose ends are far from each other keep their own places.
+        let apart = serde_json::json!([[1, 1.5, 2, 2.5, 2.51], [[0, 2], [1, 3, 4]]]);
+        assert_eq!(out["apart"], apart);
+    });
+}
+
+/// Places are shared, values are the record's to four digits, and what is not known is a gap.
+fn on_one_axis(out: &Value, record: &Record) {
+    let numbers = |key: &str| serde_json::from_value::<Vec<Option<f64>>>(out[key].clone()).unwrap();
+    let points = &record.jobs[0].series;
+    assert_eq!(numbers("seconds").len(), points.len(), "ends near each other share a place");
+    let group = &record.watched.as_ref().unwrap().groups[0];
+    let figures = &group.devices[0].figures;
+    let drive = figures.iter().find(|one| one.key == "read_bytes_per_second").unwrap();
+    let near = |shown: Option<f64>, real: Option<f64>| match (shown, real) {
+        (Some(shown), Some(real)) => (shown / real - 1.0).abs() < 1e-3,
+        (shown, real) => shown == real,
+    };
+    for (shown, real) in numbers("drive").iter().zip(&drive.values) {
+        assert!(near(*shown, *real), "{shown:?} for {real:?}");
+    }
+    for (shown, point) in numbers("own").iter().zip(points) {
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53 bytes")]
+        let real = point.read_bytes as f64;
+        assert!(near(*shown, Some(real)), "{shown:?} for {real}");
+    }
 }

@@ -12,6 +12,7 @@
 mod browser;
 mod csv_rules;
 mod gdsio_line;
+mod origins;
 mod proof_text;
 mod records;
 mod schema;

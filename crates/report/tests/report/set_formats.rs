@@ -43,6 +43,59 @@ fn markdown() {
     insta::assert_snapshot!(render("markdown", &set()));
 }
 
+/// A per cent of what parts should deliver stands with its bottleneck, and where there is none with
+/// the reason.
+#[test]
+fn per_cent_of_expectation_is_in_the_formats() {
+    let one = || Member { name: "one".to_owned(), record: records::beside(), at: Vec::new() };
+    let mut set = Set { members: vec![one()], ..Set::default() };
+    let percent = set.members[0].record.expected[0].percent.unwrap();
+    let whole = format!("{percent:.0} % of the expected 3.26 GiB/s (bottleneck nvme0n1: 3.50 GB/s");
+    for format in ["html", "markdown"] {
+        let text = render(format, &set);
+        assert!(text.contains(&whole), "{format}: {text}");
+    }
+    assert!(render("markdown", &set).contains(&format!("| {percent:.0} nvme0n1 |")));
+    let metrics = render("openmetrics", &set);
+    let line = metrics.lines().find(|line| line.starts_with("gpuio_of_expected_ratio{")).unwrap();
+    assert!(line.contains("bottleneck=\"nvme0n1\""), "{line}");
+    assert!(line.ends_with(&format!(" {}", percent / 100.0)), "{line}");
+    assert!(render("csv", &set).contains("nvme0n1: 3.50 GB/s read (a data sheet)"));
+    let expected = &mut set.members[0].record.expected[0];
+    expected.percent = None;
+    expected.expected.bytes_per_s = None;
+    expected.expected.bottleneck = None;
+    expected.expected.unknown = Some("no figures for Example NVMe".to_owned());
+    let text = render("html", &set);
+    assert!(text.contains("what to expect is not known: no figures for Example NVMe."), "{text}");
+    assert!(text.contains("Per cent of expectation of 1 row: no figures for Example NVMe."));
+    assert!(!render("openmetrics", &set).contains("gpuio_of_expected_ratio{"));
+}
+
+#[test]
+fn devices_over_whole_groups_are_tables_with_the_samplers_cost() {
+    let one = |record| Member { name: "one".to_owned(), record, at: Vec::new() };
+    let set = Set { members: vec![one(records::beside())], ..Set::default() };
+    let text = render("markdown", &set);
+    let devices = text.split("## Devices").nth(1).unwrap().split("\n## ").next().unwrap();
+    insta::assert_snapshot!(devices);
+    let page = render("html", &set);
+    assert!(page.contains("Devices were sampled every 1s, 41 times; that took 12.0 ms of CPU"));
+    let bare = Set { members: vec![one(records::host_quick())], ..Set::default() };
+    assert!(render("html", &bare).contains("nobody watched the devices of these runs"));
+    assert!(!render("markdown", &bare).contains("## Devices"));
+    // Beyond a quarter of a million values whole groups are left out, and that is said.
+    let many = Set { members: vec![one(records::beside()); 500], ..Set::default() };
+    let page = render("html", &many);
+    assert!(page.contains("the page holds those of the first jobs, 250"), "nothing is said");
+    let block = page.split("id=\"series\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let series: Value = serde_json::from_str(block).unwrap();
+    let groups = series["groups"].as_object().unwrap().len();
+    assert_eq!(series["jobs"].as_object().unwrap().len(), 500);
+    // Fourteen figures of forty intervals each.
+    assert_eq!(groups, 250_000 / (14 * 40), "the first of 500");
+}
+
 #[test]
 fn the_page_holds_no_address_to_fetch_from() {
     let page = render("html", &set());
@@ -108,7 +161,7 @@ fn csv_has_a_line_per_row_with_record_and_axes_at_its_end() {
     let text = render("csv", &set);
     let mut lines = text.lines();
     let head = lines.next().unwrap();
-    assert!(head.ends_with("run_ended,record,axis_bs,axis_na me"), "{head}");
+    assert!(head.ends_with("expected_unknown,record,axis_bs,axis_na me"), "{head}");
     let rows = lines.count();
     let one: usize = set
         .members
@@ -190,7 +243,7 @@ assert families['gpuio_throughput_bytes_per_second'].type == 'gauge'
 assert families['gpuio_latency_seconds'].type == 'summary'
 print(sum(len(family.samples) for family in families.values()))
 ";
-    let python = std::env::var_os("GPUIO_PYTHON").unwrap_or_else(|| "python3".into());
+    let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let text = render("openmetrics", &set());
     let child = Command::new(&python)
         .args(["-c", READ])
@@ -198,7 +251,7 @@ print(sum(len(family.samples) for family in families.values()))
         .stdout(std::process::Stdio::piped())
         .spawn();
     let Ok(mut child) = child else {
-        println!("SKIPPED: there is no python3; GPUIO_PYTHON names another");
+        println!("SKIPPED: there is no python3; GPUIO_TEST_PYTHON names another");
         return;
     };
     // A Python without the library ends before it reads.

@@ -38,6 +38,13 @@ pub(super) const KEYS: &[Key] = &[
         set::PATH,
         "data paths by name, separated by commas, `all`, or `auto`",
     ),
+    key(
+        "cache_alike",
+        &[],
+        Native,
+        set::CACHE_ALIKE,
+        "every run finds the page cache alike: `pre_read` or `invalidate`, whichever fits it",
+    ),
     key("engine", &[], Native, set::ENGINE, "I/O engine by name"),
     key("threads", &[], Native, set::THREADS, "threads of the job"),
     key("depth", &[], Native, set::DEPTH, "I/Os in flight per thread"),

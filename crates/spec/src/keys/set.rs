@@ -86,6 +86,8 @@ pub(super) const CPUS: Setter = field!(cpus, value::cpus);
 pub(super) const DIRECT: Setter = switch!(direct);
 pub(super) const BUFFERED: Setter = switch!(direct, |on| !on);
 pub(super) const PRE_READ: Setter = switch!(pre_read);
+pub(super) const INVALIDATE: Setter = switch!(invalidate);
+pub(super) const CACHE_ALIKE: Setter = switch!(cache_alike);
 pub(super) const DO_VERIFY: Setter =
     switch!(verify, |on| if on { Verify::Pass } else { Verify::Off });
 pub(super) const VERIFY: Setter = Setter { bare: Some("pass"), ..field!(verify, value::verify) };
@@ -97,6 +99,10 @@ pub(super) const RATE_IOPS: Setter = field!(rate_iops, value::at_least_one);
 pub(super) const ARRIVALS: Setter = field!(arrivals, value::arrivals);
 pub(super) const POISSON: Setter =
     switch!(arrivals, |on| if on { Arrivals::Poisson } else { Arrivals::Steady });
+pub(super) const STEADY: Setter = field!(steady, value::steady);
+pub(super) const STEADY_WINDOW: Setter = field!(steady_window_ns, value::some_time);
+pub(super) const STEADY_RAMP: Setter = field!(steady_ramp_ns, value::duration);
+pub(super) const STEADY_CHECK: Setter = field!(steady_check_ns, value::some_time);
 pub(super) const READ_PERCENT: Setter = field!(read_percent, value::percent);
 pub(super) const WRITE_PERCENT: Setter = Setter {
     apply: |job, value| {

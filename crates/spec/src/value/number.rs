@@ -48,6 +48,14 @@ pub(crate) fn duration(value: &str) -> Read<u64> {
     Ok(parse_duration_ns(value)?)
 }
 
+/// Nanoseconds, more than none.
+pub(crate) fn some_time(value: &str) -> Read<u64> {
+    match duration(value)? {
+        0 => Err(ValueError::new(0, "no time at all; give one above 0, such as 30s")),
+        time => Ok(time),
+    }
+}
+
 /// A whole number, decimal (leading zeros mean nothing: gdsio's examples write `-k 0308`) or
 /// `0x` and hexadecimal digits.
 pub(crate) fn integer(value: &str) -> Read<u64> {

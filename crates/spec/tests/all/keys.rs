@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gpuio_spec::{
     Ceilings, Dialect, Distribution, Fill, GpuWhich, JobSpec, KeyError, MemoryAsk, Origin, Rw,
-    Status, Verify, apply, find, keys,
+    Status, SteadyOf, Verify, apply, find, keys,
 };
 
 const FLAG: Origin = Origin::Flag("--x");
@@ -41,9 +41,9 @@ fn at_least_sixty_keys_of_fio_are_refused_with_advice() {
 /// Every supported key sets exactly the fields it names, with a value that it accepts.
 #[test]
 fn every_supported_key_records_who_asked() {
-    const VALUES: [&str; 15] = [
+    const VALUES: [&str; 16] = [
         "1", "4k", "read", "off", "steady", "random", "psync", "4k-8k", "4k/100", "malloc",
-        "pattern", "0", "software", "linear", "any",
+        "pattern", "0", "software", "linear", "any", "iops:2%",
     ];
     for key in keys() {
         let Status::Supported(setter) = key.status else {
@@ -194,4 +194,29 @@ fn a_split_sums_to_a_hundred() {
     for wrong in ["4k/60", "4k/60:8k/50", "4k/100:8k", "4k/0:8k/100", "4k/50,8k/50", ""] {
         assert!(shares(wrong).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn steady_state_is_asked_in_fios_words() {
+    let steady = |value: &str| set("ss", value).unwrap().steady.unwrap();
+    let asked = steady("iops_slope:0.5%");
+    assert_eq!((asked.of, asked.slope, asked.percent), (SteadyOf::Iops, true, true));
+    assert_eq!((asked.limit, asked.words.as_str()), (0.5, "iops_slope:0.5%"));
+    assert_eq!(steady("bw:10m").limit, 10_485_760.0);
+    assert_eq!(steady("lat:50us").limit, 50_000.0);
+    assert_eq!(steady("iops:250.5").limit, 250.5);
+    for (value, word) in [
+        ("iops", "give the limit"),
+        ("cpu:2%", "expected one of"),
+        ("bw:0", "above"),
+        ("lat:50", "unit"),
+        ("iops:-3", "I/Os per second"),
+        ("bw_slope:101%", "100"),
+    ] {
+        let error = set("steadystate", value).unwrap_err().to_string();
+        assert!(error.contains(word), "{value}: {error}");
+    }
+    let job = set("ss_dur", "30").unwrap();
+    assert_eq!(job.steady_window_ns, Some(30_000_000_000));
+    assert!(set("ss_dur", "0").is_err() && set("ss_interval", "0").is_err());
 }

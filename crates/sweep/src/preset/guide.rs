@@ -6,6 +6,7 @@ use super::Preset;
 pub(super) const PRESET: Preset = Preset {
     name: "guide",
     summary: "threads against IOPS and latency, as in NVIDIA's guide; add --vary gpu=NEAR,FAR",
+    note: "",
     keys: &[("rw", "randread"), ("runtime", "10s"), ("ramp", "1s")],
     axes: &["bs=4k,64k,1M", "threads=1..64*2"],
     needs: &[],

@@ -5,6 +5,7 @@ use super::Preset;
 pub(super) const PRESET: Preset = Preset {
     name: "matrix",
     summary: "each mount or drive with each GPU, and how far each is below its ceiling",
+    note: "",
     keys: &[
         ("rw", "read"),
         ("bs", "1M"),

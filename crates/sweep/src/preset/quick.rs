@@ -5,6 +5,7 @@ use super::Preset;
 pub(super) const PRESET: Preset = Preset {
     name: "quick",
     summary: "random reads by block size and depth, a second each: a first look",
+    note: "",
     keys: &[("rw", "randread"), ("runtime", "1s"), ("ramp", "100ms")],
     axes: &["bs=4k,64k,1M", "depth=1,8,32"],
     needs: &[],

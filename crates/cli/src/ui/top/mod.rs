@@ -3,6 +3,8 @@
 mod draw;
 mod state;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_watch::{Interval, Watcher};
@@ -27,6 +29,20 @@ pub(crate) fn run(watcher: Watcher, every: Duration, count: Option<u64>) -> Resu
     shown.map_err(failed)
 }
 
+/// Ends the program a second after a signal that the loop did not heed. Where a terminal has gone,
+/// its reads give no bytes, over and over (a hang-up: termios(3), CLOCAL), and `event::poll` never
+/// comes back.
+fn leave_a_dead_terminal(stop: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(NAP);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        ratatui::restore();
+        std::process::exit(1);
+    });
+}
+
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     mut watcher: Watcher,
@@ -34,12 +50,13 @@ fn show(
     count: Option<u64>,
 ) -> std::io::Result<()> {
     let stop = interrupt::flag();
+    leave_a_dead_terminal(Arc::clone(&stop));
     let mut state = State::new(every, std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()));
     let mut before = watcher.sample();
     let mut due = Instant::now() + state.every;
     let mut shown = 0;
     terminal.draw(|frame| draw::screen(frame, &state))?;
-    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) {
         let left = due.saturating_duration_since(Instant::now());
         if event::poll(left.min(NAP))? {
             let act = match event::read()? {

@@ -37,6 +37,10 @@ pub(super) struct Asked {
     pub(super) cool_down: Duration,
     /// Runtime and ramp of a run that is bounded by time.
     pub(super) each: Option<Duration>,
+    /// In which state runs are to find the page cache.
+    pub(super) cache: &'static str,
+    /// What to know of a preset's results.
+    pub(super) note: &'static str,
     /// Whether the data set is in the sweep's folder.
     pub(super) own_data: bool,
 }
@@ -104,6 +108,10 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         also("size", SIZE.to_owned());
     }
     also("keep", "1".to_owned());
+    let cache = cache(&job, &axes);
+    if cache == ALIKE {
+        also("cache_alike", "1".to_owned());
+    }
     let condition = vary.r#where.as_deref().map(Condition::parse).transpose().map_err(wrong)?;
     let way = if vary.one_at_a_time { Way::OneAtATime } else { Way::Full };
     let points = match &search {
@@ -115,6 +123,8 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     }
     let job_file = bench.job_file.as_deref().map(text).transpose()?;
     let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
+    // A load that may settle ends when it does.
+    let bounded = job.loops.is_none() && job.steady.is_none();
     Ok(Asked {
         base: base(&bench, &keys, &folder),
         own_data: !placed,
@@ -127,12 +137,32 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
             .cool_down
             .as_deref()
             .map_or(Ok(Duration::ZERO), |t| time("--cool-down", t))?,
-        each: job.loops.is_none().then(|| Duration::from_nanos(each)),
+        each: bounded.then(|| Duration::from_nanos(each)),
+        cache,
+        note: preset.map_or("", |preset| preset.note),
         name,
         folder,
         axes,
         points,
     })
+}
+
+/// The state of the page cache where nobody says: what the first runs leave in it would else speed
+/// up those behind them, and `gpuio compare` refuses to hold warm against cold.
+const ALIKE: &str = "alike (files are read into it before runs that read through it, where half of \
+                     memory holds them, and dropped from it before all others)";
+
+/// What was said of the page cache, in words.
+fn cache(job: &JobSpec, axes: &[Axis]) -> &'static str {
+    if has(axes, &["pre_read", "invalidate", "cache_alike"]) {
+        return "as the axis says";
+    }
+    match (job.cache_alike, job.pre_read, job.invalidate) {
+        (None, None, None) | (Some(true), None, None) => ALIKE,
+        (_, Some(true), _) => "warm (files are read into it before each run)",
+        (_, _, Some(true)) => "cold (files are dropped from it before each run)",
+        _ => "as runs before left it",
+    }
 }
 
 /// Keys that say where the data is.

@@ -39,6 +39,8 @@ pub(super) struct Run {
     pub(super) of_ceiling: Option<f64>,
     pub(super) software_gpu: bool,
     pub(super) warned: bool,
+    /// It was to settle and did not.
+    pub(super) unsteady: bool,
 }
 
 /// A sweep on disk, held by a lock.
@@ -197,6 +199,14 @@ impl Folder {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
+        // A run that was killed between making a file and listing it as gpuio's left it empty, and
+        // the next one would take it for somebody else's.
+        let data = self.own_data.then(|| std::fs::read_dir(self.path.join("data")));
+        for entry in data.into_iter().flatten().flatten().flatten() {
+            if entry.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Reads the records of all points, those also that `sweep.json` does not name yet, and asks
@@ -286,6 +296,7 @@ fn begin(path: &Path, asked: &Asked) -> Result<Sweep, Failure> {
         command: std::env::args_os().map(|word| word.display().to_string()).collect(),
         started_at: jiff::Timestamp::now().to_string(),
         seed: asked.order_seed,
+        cache: Some(asked.cache.to_owned()),
         axes: axes(asked),
         points: asked.points.iter().map(point).collect(),
     })
@@ -370,6 +381,10 @@ fn figures(record: &Record) -> Run {
         p99_9_ns: slower(|latency| latency.total.p99_9_ns),
         software_gpu: record.plan.software_gpu,
         warned: !record.warnings.is_empty(),
+        unsteady: record
+            .jobs
+            .iter()
+            .any(|job| job.steady.is_some_and(|steady| steady.attained_at_ns.is_none())),
         cores: record.jobs.iter().map(|job| job.cpu.cores_busy).sum(),
         of_ceiling: ways
             .filter_map(|way| way.of_ceiling.as_ref())

@@ -74,6 +74,10 @@ pub(super) fn dry_run(asked: &Asked) -> String {
             let _ = writeln!(text, "{nth:>5}  {}", place(&axes, point));
         }
     }
+    let _ = writeln!(text, "page cache: {}", asked.cache);
+    if !asked.note.is_empty() {
+        let _ = writeln!(text, "{}", asked.note);
+    }
     let _ = writeln!(text, "each: gpuio bench {}", asked.base.join(" "));
     text
 }
@@ -128,6 +132,17 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     if warned > 0 {
         let _ = writeln!(text, "\nWarnings in {warned} of {all} runs: gpuio report says which.");
     }
+    let unsteady = folder.runs.iter().flatten().filter(|run| run.unsteady).count();
+    if unsteady > 0 {
+        let _ = writeln!(
+            text,
+            "\nNOT STEADY in {unsteady} of {all} runs: they ended at their runtime; their rates \
+             are of a load that had not settled."
+        );
+    }
+    if !asked.note.is_empty() {
+        let _ = writeln!(text, "\n{}", asked.note);
+    }
     if folder.runs.iter().flatten().any(|run| run.software_gpu) {
         let _ = writeln!(text, "\nThe GPU was gpuio's software GPU: no figures of a real one.");
     }
@@ -135,8 +150,12 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     if why != Why::Done {
         let _ = writeln!(text, "\nNot finished: the same command goes on where this one ended.");
     }
+    // The comparison that a sweep of paths is made for; else of the first axis.
+    let axes = || sweep.axes.iter().filter(|axis| axis.values.len() > 1);
+    let axis = axes().find(|axis| axis.key == "path").or_else(|| axes().next());
+    let key = axis.map_or("KEY", |axis| axis.key.as_str());
     let _ =
-        writeln!(text, "\nSweep: {name} (gpuio report {name}, gpuio compare {name} --axis KEY)");
+        writeln!(text, "\nSweep: {name} (gpuio report {name}, gpuio compare {name} --axis {key})");
     text
 }
 
@@ -244,6 +263,7 @@ mod tests {
             of_ceiling: None,
             software_gpu: false,
             warned: false,
+            unsteady: false,
         };
         let median = |rates: &[f64]| {
             median_of(&rates.iter().copied().map(run).collect::<Vec<_>>(), |run| run.bytes_per_s)

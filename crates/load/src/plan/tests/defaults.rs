@@ -324,6 +324,42 @@ fn all_paths_side_by_side_find_the_cache_alike() {
     assert!(every("path=all\ndirect=0\nsize=1t\nfilename=have9999").iter().all(|&read| !read));
     assert!(!job("direct=0\nsize=1m").pre_read);
     assert!(job("direct=0\nsize=1m\npre_read").pre_read);
+    // Runs of a sweep: warm where reads go through the cache and it holds the files, else dropped.
+    let cache = |lines: &str| {
+        let job = job(&format!("cache_alike\nsize=1m\n{lines}"));
+        (job.pre_read, job.invalidate)
+    };
+    assert_eq!(cache("direct=0"), (true, false));
+    assert_eq!(cache("direct=1"), (false, true));
+    assert_eq!(cache("direct=0\nrw=write"), (false, true));
+    assert_eq!(cache("direct=0\nsize=1t\nfilename=have9999"), (false, true));
+    assert_eq!(cache("direct=0\npre_read=0"), (false, false), "as it is found");
+    assert_eq!(cache("direct=0\ninvalidate"), (false, true));
+    assert_eq!(cache("direct=0\ninvalidate=0"), (true, false));
+    let both = Bench::default().refusal(&parsed("[a]\ndirect=0\npre_read\ninvalidate"));
+    assert!(both.to_string().contains("leave one out"), "{both}");
     let refused = Bench::default().refusal(&parsed("[a]\ndirect=1\npre_read")).to_string();
     assert!(refused.contains("--buffered"), "{refused}");
+}
+
+#[test]
+fn steady_state_has_fios_check_and_time_for_ten_windows() {
+    let steady = |lines: &str| {
+        let job = job(lines);
+        let plan = job.steady.clone().unwrap();
+        (job.stop.runtime_ns.unwrap() / SECOND, plan.window_ns / SECOND, plan.check_ns / SECOND)
+    };
+    assert_eq!(steady("ss=iops:2%"), (100, 10, 1));
+    assert_eq!(steady("ss=iops:2%\nss_dur=4\nss_ramp=3"), (43, 4, 1));
+    assert_eq!(steady("ss=iops:2%\nss_dur=4\nruntime=7"), (7, 4, 1));
+    assert_eq!(steady("ss=lat:1ms\nss_interval=2\nruntime=90"), (90, 20, 2));
+    assert!(job("ss_dur=4").steady.is_none());
+    assert!(job("ss_dur=4").notes[0].contains("steadystate"));
+    let refused =
+        |lines: &str| Bench::default().refusal(&parsed(&format!("[a]\n{lines}"))).to_string();
+    assert!(refused("ss=iops:2%\nruntime=10").contains("the first window is full after 10s"));
+    assert!(refused("ss=iops:2%\nss_dur=1").contains("holds 1 checks"));
+    assert!(refused("ss=iops:2%\nss_interval=50ms").contains("100ms"));
+    let plan = Bench::default().plan(&parsed("[a]\nss=bw:2%\nss_interval=1500ms\n")).unwrap();
+    assert_eq!(plan.interval_ns, 750_000_000, "checks fall on points of the series");
 }

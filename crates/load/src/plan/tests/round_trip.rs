@@ -71,6 +71,8 @@ const CASES: &[&str] = &[
      batch=8\nmix_percent=30\nsize=1g\n[d]\npath=gds-batch-stream\ndepth=40\nstreams=2\n",
     "[a]\npath=managed\ngpu=1\n[b]\npath=routed\ngpu=0,2\nvia_gpu=1\nvia_peer=any\nthreads=2\n\
      [c]\npath=routed\ngpu=0\ndirectory=/node1\n",
+    "[a]\nsteadystate=iops_slope:1.5%\nss_dur=3\nss_ramp=500ms\nss_interval=250ms\nruntime=20\n\
+     [b]\nss=lat:50us\ncache_alike\n[c]\nstonewall\nss=bw:1m\nloops=2\n",
     "[a]\nrw=randread\nrandom_distribution=normal:12.5\nbs=8k\n[b]\nrw=randread\n\
      random_distribution=pareto:0.3\nbs=512\n",
 ];

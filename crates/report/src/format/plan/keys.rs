@@ -68,6 +68,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     set(out, "seed", &job.seed.to_string());
     switch(out, "direct", job.direct == DirectMode::Direct);
     switch(out, "pre_read", job.pre_read);
+    switch(out, "invalidate", job.invalidate);
     switch(out, "sync", job.sync);
     let verify = match job.verify {
         VerifyMode::Off => "off",
@@ -207,6 +208,12 @@ fn time(out: &mut String, job: &JobPlan) {
         set(out, "runtime", &format_duration_ns(runtime));
         // Without a byte limit the load starts over until the time is up.
         switch(out, "time_based", job.stop.bytes_per_thread.is_none());
+    }
+    if let Some(steady) = &job.steady {
+        set(out, "steadystate", &steady.asked);
+        set(out, "steadystate_duration", &format_duration_ns(steady.window_ns));
+        set(out, "steadystate_ramp_time", &format_duration_ns(steady.ramp_ns));
+        set(out, "steadystate_check_interval", &format_duration_ns(steady.check_ns));
     }
     set(out, "ramp_time", &format_duration_ns(job.ramp_ns));
     set(out, "startdelay", &format_duration_ns(job.start_delay_ns));

@@ -8,10 +8,12 @@ mod gpus;
 mod grid;
 pub(crate) mod header;
 mod proof;
+mod steady;
 mod table;
 mod trouble;
 mod verification;
 mod warnings;
+mod watched;
 
 use gpuio_record::Record;
 
@@ -26,13 +28,13 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// Order: what ran, when and where; whether the run is whole; one table with a row per job and
 /// direction, a total per group of several jobs and a row per path that this machine can't take
 /// (latencies in a table of their own where one does not fit), and what its words stand for;
-/// failures and verification; ceilings, where they were asked for; what parts should
-/// deliver, where their figures are known; witnesses of jobs whose bytes
+/// failures and verification; ceilings, where they were asked for; whether jobs settled that were
+/// to; what parts should deliver, where their figures are known; witnesses of jobs whose bytes
 /// took another way than asked; the legs of paths that have more than one, the bytes of each GPU
 /// and by way of one, when workers were
-/// done; page cache and storage; times outside the clock; warnings, the most severe first. Reads
-/// from the record alone; ends in a line feed. No colours and no control characters but the line
-/// feed.
+/// done; page cache and storage; what devices did meanwhile; times outside the clock; warnings, the
+/// most severe first. Reads from the record alone; ends in a line feed. No colours and no control
+/// characters but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     render(record, width, false)
@@ -53,6 +55,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         trouble::failures(record, width),
         verification::render(record, width),
         ceilings::render(record, width),
+        steady::render(record, width),
         expected::render(record, width, evidence),
         proof::render(record, width, evidence),
         detail::legs(record, width),
@@ -60,6 +63,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         gpus::ways(record, width),
         detail::workers(record, width),
         cache::render(record, width),
+        watched::render(record, width),
         detail::outside_the_clock(record, width),
         warnings::render(record, width),
     ] {

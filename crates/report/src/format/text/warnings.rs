@@ -51,16 +51,24 @@ fn rank(kind: &WarningKind) -> u8 {
         | WarningKind::DirectButCached { .. }
         | WarningKind::DirectRefused { .. }
         | WarningKind::EngineSteppedDown { .. }
-        | WarningKind::RateNotReached { .. } => 1,
+        | WarningKind::OtherGpu { .. }
+        | WarningKind::RateNotReached { .. }
+        | WarningKind::NotSteady { .. } => 1,
         WarningKind::BufferedWrites { .. }
         | WarningKind::RunTooShort { .. }
         | WarningKind::UnevenFinish { .. }
         | WarningKind::WorkBetweenIos { .. }
         | WarningKind::DataSetFitsMemory { .. }
+        | WarningKind::OtherTraffic { .. }
+        | WarningKind::LinkDisagrees { .. }
         | WarningKind::DirectWritesInDeviceCache { .. } => 2,
         WarningKind::DepthOnSynchronousEngine { .. }
         | WarningKind::AsyncEngineOnBufferedFile { .. }
         | WarningKind::SplitByBlockLayer { .. }
+        | WarningKind::ReadAhead { .. }
+        | WarningKind::ArrayPartUsed { .. }
+        | WarningKind::PathIdle { .. }
+        | WarningKind::DepthNotReached { .. }
         | WarningKind::SyncWrites
         | WarningKind::MoreThreadsThanCpus { .. }
         | WarningKind::FarFromGpu { .. } => 3,

@@ -23,7 +23,7 @@ pub(super) fn blocks(set: &Set, rows: &[Row<'_>]) -> [(&'static str, String); 3]
     [
         ("figures", block(&figures(set, rows))),
         ("spreads", block(&spreads(rows))),
-        ("series", block(&all_series(rows))),
+        ("series", block(&series::all(rows))),
     ]
 }
 
@@ -129,20 +129,6 @@ fn index(value: u64, bits: u32) -> u64 {
     };
     let shift = top - bits;
     (u64::from(shift) << bits) + (value >> shift)
-}
-
-fn all_series(rows: &[Row<'_>]) -> Value {
-    let mut jobs = serde_json::Map::new();
-    for row in rows {
-        let key = format!("{}/{}", row.nth, row.job);
-        if jobs.contains_key(&key) {
-            continue;
-        }
-        if let Some(lines) = series::lines(row.record(), row.result) {
-            jobs.insert(key, lines);
-        }
-    }
-    Value::Object(jobs)
 }
 
 /// A figure as the record has it; what is not finite is absent.

@@ -1,6 +1,7 @@
 //! The page's own text, in the order of the page.
 
 mod detail;
+mod devices;
 
 use std::fmt::Write as _;
 
@@ -23,6 +24,7 @@ pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         out.push_str(PLOTS);
         table(out, set, rows);
     }
+    devices::section(out, set);
     detail::topology(out, set);
     detail::findings(out, set);
     detail::evidence(out, rows);
@@ -139,6 +141,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("cpu", "µs/MiB"),
     ("cores", "CPUs"),
     ("of_ceiling", "% of ceiling"),
+    ("of_expected", "% of expected"),
 ];
 
 fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {

@@ -62,7 +62,6 @@ pub(super) const WRITES: &[Key] = &[
         "the page cache is not advised",
         "direct=1, or path=cached to measure it",
     ),
-    refused("invalidate", &[], Dialect::Fio, "the page cache is not emptied by a key", "direct=1"),
     refused(
         "zero_buffers",
         &[],

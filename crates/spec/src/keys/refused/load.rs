@@ -80,27 +80,6 @@ pub(super) const PACE: &[Key] = &[
         "a run is not ended by one slow I/O",
         "read the maximum in the report",
     ),
-    refused(
-        "steadystate",
-        &["ss"],
-        Dialect::Fio,
-        "a run ends by time or by size, not by its own results",
-        "ramp= and a longer runtime=",
-    ),
-    refused(
-        "steadystate_duration",
-        &["ss_dur"],
-        Dialect::Fio,
-        "it belongs to steadystate",
-        "ramp= and a longer runtime=",
-    ),
-    refused(
-        "steadystate_ramp_time",
-        &["ss_ramp"],
-        Dialect::Fio,
-        "it belongs to steadystate",
-        "ramp= and a longer runtime=",
-    ),
 ];
 
 /// Order and region of I/O.

@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use gpuio_record::Witness;
 
-use super::super::super::Set;
 use super::super::super::rows::Row;
-use super::super::super::told;
+use super::super::super::{Picture, Set};
+use super::super::super::{devices, told};
 use super::super::text::{base64, escape};
 use crate::number;
 
 /// Jobs whose evidence is written out, and records whose command is.
-const MOST: usize = 100;
+pub(super) const MOST: usize = 100;
 
-fn section(out: &mut String, id: &str, title: &str) {
+pub(super) fn section(out: &mut String, id: &str, title: &str) {
     let _ = writeln!(
         out,
         "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{title}</h2>"
@@ -21,7 +21,7 @@ fn section(out: &mut String, id: &str, title: &str) {
 }
 
 /// Says what was cut, where something was.
-fn cut(out: &mut String, all: usize) {
+pub(super) fn cut(out: &mut String, all: usize) {
     if all > MOST {
         let (all, most) = (number::count(all as u64), MOST);
         let _ = writeln!(
@@ -33,14 +33,22 @@ fn cut(out: &mut String, all: usize) {
 
 /// The picture, as an image: nothing in it can run.
 pub(super) fn topology(out: &mut String, set: &Set) {
-    let Some(svg) = &set.topology else { return };
     section(out, "topology", "Topology");
-    let _ = writeln!(
-        out,
-        "<figure><img alt=\"PCIe tree of the machine that the report was made on or for\" \
-         src=\"data:image/svg+xml;base64,{}\"></figure>\n</section>",
-        base64(svg.as_bytes())
-    );
+    match &set.topology {
+        Picture::Absent(why) => {
+            let _ = writeln!(out, "<p>No picture: {}.</p>", escape(why));
+        }
+        Picture::Svg { svg, about } => {
+            let _ = writeln!(
+                out,
+                "<figure><img alt=\"PCIe tree of the machine\" \
+                 src=\"data:image/svg+xml;base64,{}\"></figure>\n<p class=\"quiet\">{}</p>",
+                base64(svg.as_bytes()),
+                escape(about)
+            );
+        }
+    }
+    out.push_str("</section>\n");
 }
 
 pub(super) fn findings(out: &mut String, set: &Set) {
@@ -141,7 +149,9 @@ pub(super) fn environment(out: &mut String, set: &Set) {
     for (facts, names) in machines.iter().take(MOST) {
         if several {
             let first = names.first().map_or("", String::as_str);
-            let _ = writeln!(out, "<h3>{} and {} more</h3>", escape(first), names.len() - 1);
+            let more = names.len().saturating_sub(1);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let _ = writeln!(out, "<h3>{}{more}</h3>", escape(first));
         }
         out.push_str("<dl>\n");
         for (what, text) in facts {
@@ -181,6 +191,30 @@ pub(super) fn commands(out: &mut String, set: &Set) {
     out.push_str("</section>\n");
 }
 
+/// Reasons why rows have no per cent of expectation, each once with the number of its rows.
+fn expectations(rows: &[Row<'_>]) -> Vec<String> {
+    let mut reasons: Vec<(String, u64)> = Vec::new();
+    for row in rows {
+        let why = match row.expected() {
+            None => "the record has none (bench works it out; journals are without)".to_owned(),
+            Some(one) if one.percent.is_some() => continue,
+            Some(one) => match &one.expected.unknown {
+                Some(why) => why.clone(),
+                None => "the job has no rate, or the record does not say why".to_owned(),
+            },
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, times)) => *times += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    let line = |(why, times): (String, u64)| {
+        let rows = if times == 1 { "row" } else { "rows" };
+        format!("Per cent of expectation of {} {rows}: {why}.", number::count(times))
+    };
+    reasons.into_iter().map(line).collect()
+}
+
 /// What a reader could miss, and why it is not here.
 pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     let mut lines: Vec<String> = Vec::new();
@@ -191,17 +225,16 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     if none(|row| row.side().of_ceiling.is_some()) {
         lines.push("Per cent of ceilings: none was measured (bench --ceilings).".to_owned());
     }
+    lines.extend(expectations(rows));
     if none(|row| row.result.proof.is_some()) {
         lines.push("Path taken: these records are of before it was taken down.".to_owned());
     }
     if none(|row| !row.result.series.is_empty()) {
         lines.push("Time series: no record has points.".to_owned());
     }
+    lines.extend(devices::absent(set));
     if none(|row| !row.plan.gpus.is_empty()) {
         lines.push("GPU × drive: no job used a GPU.".to_owned());
-    }
-    if set.topology.is_none() {
-        lines.push("Topology: no picture was given (report --topo).".to_owned());
     }
     lines.push(
         "Latency distributions are of the whole way, due until landed, in coarser grains \

@@ -1,24 +1,60 @@
-//! Files read into the page cache before a group's clock starts (`pre_read`), so that every job of
-//! a comparison finds the cache alike.
+//! The page cache before a group's clock starts: files dropped from it (`invalidate`) or read into
+//! it (`pre_read`), so that every job of a comparison finds it alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gpuio_host::residency;
 use gpuio_record::JobPlan;
 
+use super::Watch;
 use super::error::RunError;
 
 /// Bytes of one read: large beside the cost of a call, and an interrupt is seen within one.
 const STEP: usize = 4 << 20;
+
+/// Puts the files of a group into the state that each of its jobs asks for. What one job drops and
+/// another reads is there in the end.
+///
+/// # Errors
+/// As [`drop_files`] and [`read_in`].
+pub(super) fn prepare(
+    jobs: &[JobPlan],
+    stop: &AtomicBool,
+    watch: &dyn Watch,
+) -> Result<(), RunError> {
+    drop_files(jobs).and_then(|()| read_in(jobs, stop, &|done, of| watch.reading(done, of)))
+}
+
+/// Drops each file of the jobs that ask for it from the page cache, written back before. Advice, as
+/// `posix_fadvise(2)` has it: pages that somebody maps stay, and on tmpfs all do; the result says
+/// what was there.
+///
+/// # Errors
+/// A file can't be opened, or what is written back does not reach storage.
+fn drop_files(jobs: &[JobPlan]) -> Result<(), RunError> {
+    let targets = jobs.iter().filter(|job| job.invalidate).flat_map(|job| &job.targets);
+    let paths: BTreeSet<&str> = targets.map(|target| target.path.as_str()).collect();
+    for path in paths {
+        let failed = |what: String| RunError::Open {
+            path: path.to_owned(),
+            how: " and drop from the page cache (invalidate)".to_owned(),
+            what,
+        };
+        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+        residency::drop_cache(&file).map_err(|error| failed(error.to_string()))?;
+    }
+    Ok(())
+}
 
 /// Reads each file of the jobs that ask for it, once, up to the length that they use. Ends early,
 /// without an error, when `stop` is set: the group then sees it too.
 ///
 /// # Errors
 /// A file can't be opened or read; the path, offset and the kernel's answer.
-pub(super) fn run(
+fn read_in(
     jobs: &[JobPlan],
     stop: &AtomicBool,
     reading: &(dyn Fn(u64, u64) + Sync),

@@ -1,0 +1,85 @@
+//! The topology picture of a page: of the machine that the records were made on, or none.
+
+use std::path::Path;
+
+use gpuio_capture::Captured;
+use gpuio_report::set::{Candidate, Origin, Picture, Set, origin};
+use gpuio_topo::{Topology, format};
+
+use crate::args::Report;
+use crate::failure::Failure;
+use crate::session::boot;
+use crate::source::{cells, problems, read};
+
+/// The picture that was given, of the machine that was given, or of this one where every record was
+/// made on it.
+pub(super) fn of(report: &Report, set: &Set) -> Result<Picture, Failure> {
+    if let Some(file) = &report.topo {
+        return given(file);
+    }
+    let captured = !report.from.is_empty();
+    let facts = read(&report.from)?;
+    let boot = if captured { None } else { boot() };
+    let there = Candidate { machine: &facts.machine, boot: boot.as_deref(), captured };
+    let mut proofs: Vec<String> = Vec::new();
+    for member in &set.members {
+        let name = &member.name;
+        match (origin(&member.record, there), captured) {
+            (Origin::Here(proof), _) => proofs.push(proof),
+            (Origin::Elsewhere(why), true) => {
+                return Err(Failure::Usage(format!(
+                    "--from: {name} was made on another machine: {why}; leave one of them out"
+                )));
+            }
+            (Origin::Elsewhere(why), false) => {
+                let why = format!("{name} was made on another machine: {why} (report --from)");
+                return Ok(Picture::Absent(why));
+            }
+            (Origin::Unknown(_), true) => {
+                proofs.push("nothing in the records speaks against it".to_owned());
+            }
+            (Origin::Unknown(why), false) => {
+                return Ok(Picture::Absent(format!(
+                    "that {name} was made on the machine of this report can't be told: {why} \
+                     (report --from)"
+                )));
+            }
+        }
+    }
+    proofs.sort();
+    proofs.dedup();
+    if proofs.is_empty() {
+        return Ok(Picture::Absent("there is no record".to_owned()));
+    }
+    let whose = match captured {
+        true => "The machine given with --from, said to be that of the records",
+        false => "The machine of the records, as it was when the report was made",
+    };
+    let about = format!("{whose}: {}.", proofs.join("; "));
+    Ok(Picture::Svg { svg: draw(&facts), about })
+}
+
+fn draw(facts: &Captured) -> String {
+    let printed = facts.matrix.as_ref().map(cells).unwrap_or_default();
+    let mut topology = Topology::of(&facts.machine, &printed);
+    topology.notes.extend(problems(facts));
+    format::svg(&topology)
+}
+
+/// A picture from a file, or none where that was asked for.
+fn given(path: &Path) -> Result<Picture, Failure> {
+    if path.as_os_str() == "none" {
+        return Ok(Picture::Absent("none was asked for (report --topo none)".to_owned()));
+    }
+    let name = path.display();
+    let svg = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("--topo {name}: {error}")))?;
+    match svg.contains("<svg") {
+        true => {
+            let about =
+                format!("Given as {name}; nothing tells whether it is of the records' machine.");
+            Ok(Picture::Svg { svg, about })
+        }
+        false => Err(Failure::Usage(format!("--topo {name}: this is no SVG picture"))),
+    }
+}

@@ -1,0 +1,83 @@
+//! When a job is to end because it has settled.
+
+use gpuio_record::{SteadyFigure, SteadyPlan, Stop};
+use gpuio_spec::{JobSpec, SteadyOf};
+use gpuio_units::format_duration_ns;
+
+use super::PlanError;
+
+/// Time between two values, as fio has it.
+const CHECK_NS: u64 = 1_000_000_000;
+/// A shorter one than the shortest interval of the series would see the same sample twice.
+const CHECK_LEAST_NS: u64 = 100_000_000;
+/// Values in a window where nobody says how long it is.
+const VALUES: u64 = 10;
+/// Windows that a job has time for where nobody says how long it may run.
+const WINDOWS: u64 = 10;
+
+/// The criterion, and the end of the job if that never comes: `stop`, but for a runtime that nobody
+/// asked for.
+pub(super) fn resolve(
+    asked: &JobSpec,
+    stop: Stop,
+) -> Result<(Stop, Option<SteadyPlan>), PlanError> {
+    let Some(steady) = &asked.steady else { return Ok((stop, None)) };
+    let check_ns = asked.steady_check_ns.unwrap_or(CHECK_NS);
+    if check_ns < CHECK_LEAST_NS {
+        let what = format!(
+            "a check every {}; the series has a point every 100ms at most",
+            format_duration_ns(check_ns)
+        );
+        return Err(PlanError::usage(asked, "steady_check_ns", what));
+    }
+    let window_ns = asked.steady_window_ns.unwrap_or(check_ns.saturating_mul(VALUES));
+    let ramp_ns = asked.steady_ramp_ns.unwrap_or(0);
+    if window_ns / check_ns < 2 {
+        let what = format!(
+            "a window of {} holds {} checks of {}; give one that holds 2 at least",
+            format_duration_ns(window_ns),
+            window_ns / check_ns,
+            format_duration_ns(check_ns)
+        );
+        return Err(PlanError::usage(asked, "steady_window_ns", what));
+    }
+    let least_ns = ramp_ns.saturating_add(window_ns);
+    let untold = asked.runtime_ns.is_none() && stop.runtime_ns.is_some();
+    let stop = match untold {
+        true => {
+            let longest = ramp_ns.saturating_add(window_ns.saturating_mul(WINDOWS));
+            Stop { runtime_ns: Some(longest), ..stop }
+        }
+        false => stop,
+    };
+    if let Some(runtime_ns) = stop.runtime_ns.filter(|time| *time <= least_ns) {
+        let what = format!(
+            "the job ends after {}, and the first window is full after {}; give it a longer \
+             runtime, or a shorter ss_dur or ss_ramp",
+            format_duration_ns(runtime_ns),
+            format_duration_ns(least_ns)
+        );
+        return Err(PlanError::usage(asked, "steady", what));
+    }
+    let plan = SteadyPlan {
+        asked: steady.words.clone(),
+        of: match steady.of {
+            SteadyOf::Iops => SteadyFigure::Iops,
+            SteadyOf::Bandwidth => SteadyFigure::Bandwidth,
+            SteadyOf::Latency => SteadyFigure::Latency,
+        },
+        slope: steady.slope,
+        limit: steady.limit,
+        percent: steady.percent,
+        window_ns,
+        ramp_ns,
+        check_ns,
+    };
+    Ok((stop, Some(plan)))
+}
+
+/// The series' interval such that checks fall on points of it.
+pub(super) fn interval(interval_ns: u64, jobs: &[gpuio_record::JobPlan]) -> u64 {
+    let checks = jobs.iter().filter_map(|job| job.steady.as_ref()).map(|steady| steady.check_ns);
+    checks.min().map_or(interval_ns, |check| check / check.div_ceil(interval_ns))
+}

@@ -1,0 +1,195 @@
+//! What devices counted from the start of a group's clock to its end.
+
+use gpuio_record::WatchedGroup;
+use gpuio_record::facts::{BlockKind, Machine};
+use gpuio_watch::{Change, Interval, way_to};
+
+/// Counts of the devices behind a group of jobs. What could not be counted is not in it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Counted {
+    /// Time between the two readings.
+    pub(super) seconds: f64,
+    pub(super) block: Vec<Block>,
+    pub(super) gpus: Vec<Gpu>,
+    pub(super) links: Vec<Link>,
+}
+
+/// A block device.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Block {
+    pub(super) name: String,
+    /// What it is, where the machine's facts have it.
+    pub(super) kind: Option<BlockKind>,
+    /// Level of an array (`raid0`), maker of a volume (`LVM`, `mpath`).
+    pub(super) level: Option<String>,
+    /// How ways to it are chosen.
+    pub(super) policy: Option<String>,
+    /// Devices right below.
+    pub(super) made_of: Vec<String>,
+    pub(super) read_bytes: f64,
+    pub(super) written_bytes: f64,
+    /// Requests under way on average.
+    pub(super) queue: Option<f64>,
+}
+
+impl Block {
+    pub(super) fn bytes(&self) -> f64 {
+        self.read_bytes + self.written_bytes
+    }
+
+    /// The device to which it is one of several ways (NVMe).
+    pub(super) fn way_to(&self) -> Option<String> {
+        way_to(&self.name)
+    }
+}
+
+/// A GPU's PCIe link.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Gpu {
+    /// NVML's number.
+    pub(super) index: u32,
+    pub(super) uuid: Option<String>,
+    pub(super) received_per_s: f64,
+    pub(super) sent_per_s: f64,
+    /// Whether the rates are the mean of samples of 20 ms, and not of the whole time.
+    pub(super) sampled: bool,
+}
+
+/// The way to an NFS server: an interface with its RDMA ports.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Link {
+    pub(super) name: String,
+    /// Bytes that came and went, at the interface or at its RDMA ports, whichever is more: RDMA
+    /// passes the interface's counters by.
+    pub(super) received_bytes: f64,
+    pub(super) sent_bytes: f64,
+    /// Bytes that the client counted on the mounts over it (`/proc/self/mountstats`).
+    pub(super) nfs_read_bytes: f64,
+    pub(super) nfs_written_bytes: f64,
+}
+
+impl Counted {
+    /// What happened in an interval, with what the machine's facts say of its devices.
+    pub(crate) fn of(whole: &Interval, series: &WatchedGroup, machine: &Machine) -> Counted {
+        Counted {
+            seconds: whole.seconds,
+            block: changes(whole, "block").filter_map(|row| block(row, machine)).collect(),
+            gpus: changes(whole, "gpu").filter_map(|row| gpu(row, series, machine)).collect(),
+            links: links(whole, machine),
+        }
+    }
+
+    pub(super) fn block(&self, name: &str) -> Option<&Block> {
+        self.block.iter().find(|device| device.name == name)
+    }
+}
+
+fn changes<'i>(
+    whole: &'i Interval,
+    probe: &str,
+) -> impl Iterator<Item = (&'i str, &'i Change)> + use<'i> {
+    let rows = whole.table(probe).into_iter().flat_map(|table| &table.rows);
+    rows.filter_map(|row| Some((row.name.as_str(), row.change.as_ref()?)))
+}
+
+fn block((name, change): (&str, &Change), machine: &Machine) -> Option<Block> {
+    let facts = machine.block.iter().find(|device| device.facts.name == name);
+    let level = facts.and_then(|device| {
+        let array = device.array.as_ref().and_then(|array| array.level.clone());
+        array.or_else(|| device.mapper.clone())
+    });
+    Some(Block {
+        name: name.to_owned(),
+        kind: facts.map(|device| device.facts.kind),
+        level,
+        policy: facts.and_then(|device| device.nvme.as_ref()?.policy.clone()),
+        made_of: facts.map(|device| device.made_of.clone()).unwrap_or_default(),
+        read_bytes: change.of("read_bytes")?,
+        written_bytes: change.of("written_bytes")?,
+        queue: change.rate("queue_seconds"),
+    })
+}
+
+fn gpu((name, change): (&str, &Change), series: &WatchedGroup, machine: &Machine) -> Option<Gpu> {
+    let index: u32 = name.strip_prefix("GPU")?.parse().ok()?;
+    let facts = machine.gpus.iter().find(|gpu| gpu.index.known() == Some(&index));
+    let counted = change.rate("pcie_received_bytes").zip(change.rate("pcie_sent_bytes"));
+    let mean = |key| mean(series, name, key);
+    let sampled = mean("pcie_received_bytes_per_second").zip(mean("pcie_sent_bytes_per_second"));
+    let (received_per_s, sent_per_s) = counted.or(sampled)?;
+    let uuid = facts.and_then(|gpu| gpu.uuid.known().cloned());
+    Some(Gpu { index, uuid, received_per_s, sent_per_s, sampled: counted.is_none() })
+}
+
+/// The mean of a GPU's samples. The last was taken when the jobs were done, so it is left out.
+fn mean(series: &WatchedGroup, gpu: &str, key: &str) -> Option<f64> {
+    let device = series.devices.iter().find(|one| one.probe == "gpu" && one.device == gpu)?;
+    let values = &device.figures.iter().find(|figure| figure.key == key)?.values;
+    let during: Vec<f64> = values.iter().rev().skip(1).filter_map(|value| *value).collect();
+    #[expect(clippy::cast_precision_loss, reason = "samples are some thousands")]
+    let count = during.len() as f64;
+    (count > 0.0).then(|| during.iter().sum::<f64>() / count)
+}
+
+/// The interfaces to the servers of the mounts that were watched.
+fn links(whole: &Interval, machine: &Machine) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    for (mount, change) in changes(whole, "nfs") {
+        let facts = machine.mounts.iter().filter(|one| one.mount.mount_point == mount);
+        let nfs = facts.filter_map(|one| one.nfs.as_ref()).next_back();
+        let (Some(name), Some(read), Some(written)) = (
+            nfs.and_then(|nfs| nfs.interface.known()),
+            change.of("read_bytes"),
+            change.of("written_bytes"),
+        ) else {
+            continue;
+        };
+        let place = links.iter().position(|link| link.name == *name);
+        let link = match place {
+            Some(place) => &mut links[place],
+            None => {
+                let Some(link) = link(whole, machine, name) else { continue };
+                links.push(link);
+                let last = links.len() - 1;
+                &mut links[last]
+            }
+        };
+        link.nfs_read_bytes += read;
+        link.nfs_written_bytes += written;
+    }
+    links
+}
+
+fn link(whole: &Interval, machine: &Machine, name: &str) -> Option<Link> {
+    let both = |change: &Change| change.of("received_bytes").zip(change.of("sent_bytes"));
+    let has = |nic: &&gpuio_record::facts::NicFacts| {
+        nic.interfaces.iter().any(|interface| interface.name == name)
+    };
+    let rdma: Vec<&str> = machine
+        .nics
+        .iter()
+        .filter(has)
+        .flat_map(|nic| &nic.rdma)
+        .map(|device| device.name.as_str())
+        .collect();
+    let own = changes(whole, "interface").find(|(one, _)| *one == name);
+    let own = own.and_then(|(_, change)| both(change));
+    let ports = changes(whole, "rdma")
+        .filter(|(port, _)| port.split('/').next().is_some_and(|device| rdma.contains(&device)));
+    let mut ported = None;
+    for (received, sent) in ports.filter_map(|(_, change)| both(change)) {
+        let (so_far, and_sent) = ported.unwrap_or((0.0, 0.0));
+        ported = Some((so_far + received, and_sent + sent));
+    }
+    let none = (0.0, 0.0);
+    let ((received, sent), (by_port, sent_by_port)) = match (own, ported) {
+        (None, None) => return None,
+        (own, ported) => (own.unwrap_or(none), ported.unwrap_or(none)),
+    };
+    Some(Link {
+        name: name.to_owned(),
+        received_bytes: f64::max(received, by_port),
+        sent_bytes: f64::max(sent, sent_by_port),
+        ..Link::default()
+    })
+}

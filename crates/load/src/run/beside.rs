@@ -1,0 +1,276 @@
+//! A thread beside each group of jobs that samples the devices behind them: the probes of `gpuio
+//! top`, with the cost of the thread.
+//!
+//! It starts NVML, takes its first sample and its last outside the clock of the jobs. While they
+//! run it reads once per interval and sleeps in between; nothing asks a worker.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use gpuio_host::Root;
+use gpuio_io::clock::{Clock, Nanos};
+use gpuio_record::facts::Machine;
+use gpuio_record::{Gpu, JobPlan, Watched};
+use gpuio_watch::{Sample, Selection, Watcher};
+
+use super::columns;
+use super::rusage::Usage;
+use crate::reconcile::Counted;
+
+/// Samples kept per group; beyond it every second is dropped and the interval doubles, so that a
+/// run of days fits into memory and its record stays readable. At 1 s: more than an hour.
+const MOST_SAMPLES: usize = 4096;
+/// A last interval shorter than this part of the interval is taken into the one before it: rates of
+/// a few milliseconds are noise.
+const SHORTEST_PART: u64 = 10;
+
+/// What groups have in common.
+pub(super) struct Beside {
+    /// Says what is behind files and what arrays are made of.
+    machine: Machine,
+    clock: Clock,
+    interval_ns: u64,
+}
+
+impl Beside {
+    /// Looks at the machine, with NVML where the jobs use GPUs of hardware: that may take a second.
+    pub(super) fn new(jobs: &[JobPlan], interval_ns: u64, clock: Clock) -> Beside {
+        let root = Root::live();
+        let machine = if jobs.iter().any(|job| hardware(job).next().is_some()) {
+            crate::machine::read(&root)
+        } else {
+            gpuio_host::machine::read(&root)
+        };
+        Beside { machine, clock, interval_ns: interval_ns.max(1_000_000) }
+    }
+
+    /// Starts the thread for a group and returns when it is ready to sample; `None` where no
+    /// thread could be had, which ends no run.
+    pub(super) fn begin(&self, jobs: &[JobPlan]) -> Option<Watching> {
+        let selection = self.selection(jobs);
+        let nodes = self.machine.host.numa.nodes.clone();
+        let (orders, heard) = mpsc::channel();
+        let (say, done) = mpsc::channel();
+        let (clock, every) = (self.clock, self.interval_ns);
+        let body = move || {
+            let watcher = Watcher::new(Root::live(), nodes, selection);
+            sample(watcher, clock, every, &heard, &say)
+        };
+        let thread = Builder::new().name("gpuio-watch".to_owned()).spawn(body).ok()?;
+        // It hangs up without a word only by a panic: then `end` has nothing.
+        let _ = done.recv();
+        Some(Watching { orders, done, thread })
+    }
+
+    /// Puts what a group's thread took into the record; says what devices counted.
+    pub(super) fn keep(
+        &self,
+        jobs: &[JobPlan],
+        taken: &Taken,
+        watched: &mut Option<Watched>,
+    ) -> Counted {
+        let nothing =
+            || Watched { interval_ns: self.interval_ns, samples: 0, cpu_ns: None, groups: vec![] };
+        let watched = watched.get_or_insert_with(nothing);
+        watched.samples += taken.count;
+        watched.cpu_ns = Some(watched.cpu_ns.unwrap_or(0) + taken.cpu_ns);
+        let nth = jobs.first().map_or(0, |job| job.group);
+        let group = columns::group(nth, taken);
+        let counted = columns::whole(taken)
+            .map(|whole| Counted::of(&whole, &group, &self.machine))
+            .unwrap_or_default();
+        watched.groups.push(group);
+        counted
+    }
+
+    fn selection(&self, jobs: &[JobPlan]) -> Selection {
+        let mut words: Vec<String> = Vec::new();
+        for target in jobs.iter().flat_map(|job| &job.targets) {
+            // Mounts are known by their places, which have no links in them.
+            let Ok(path) = Path::new(&target.path).canonicalize() else { continue };
+            let path = path.to_string_lossy().into_owned();
+            if !words.contains(&path) {
+                words.push(path);
+            }
+        }
+        words.extend(jobs.iter().flat_map(hardware).map(|gpu| gpu.uuid.clone()));
+        let library = jobs.iter().any(by_library);
+        if library {
+            // A library may take its bytes through a GPU that nobody named.
+            let uuids = self.machine.gpus.iter().filter_map(|gpu| gpu.uuid.known().cloned());
+            words.extend(uuids);
+        }
+        let without: &[&'static str] =
+            if library { &["process"] } else { &["process", "nvidia_fs"] };
+        gpuio_watch::behind(&self.machine, &words).without(without)
+    }
+}
+
+fn by_library(job: &JobPlan) -> bool {
+    let row = gpuio_io::path::find(&job.path.choice.got);
+    row.is_some_and(|row| !row.uses_engine())
+}
+
+/// The GPUs of a job that NVML can know.
+fn hardware(job: &JobPlan) -> impl Iterator<Item = &Gpu> {
+    let on_the_way = job.via.iter().map(|via| &via.gpu);
+    job.gpus.iter().chain(on_the_way).filter(|gpu| !gpu.software)
+}
+
+/// The thread of one group. Dropped, it ends by itself.
+pub(super) struct Watching {
+    /// The first word asks for the first sample, the second is the start; hanging up ends it.
+    orders: Sender<Nanos>,
+    done: Receiver<()>,
+    thread: JoinHandle<Option<Taken>>,
+}
+
+/// What a thread took.
+pub(super) struct Taken {
+    /// The moment at which workers started.
+    pub(super) start: Nanos,
+    /// The first from just before the start, the last from just after the last worker's end.
+    pub(super) samples: Vec<Sample>,
+    /// Samples taken, dropped ones included.
+    pub(super) count: u64,
+    /// CPU time of the thread between start and end.
+    pub(super) cpu_ns: u64,
+}
+
+impl Watching {
+    /// Takes the first sample and returns.
+    pub(super) fn first(&self) {
+        let _ = self.orders.send(0);
+        let _ = self.done.recv();
+    }
+
+    /// Says when workers start, which is about to be.
+    pub(super) fn start(&self, at: Nanos) {
+        let _ = self.orders.send(at);
+    }
+
+    /// Asks for the last sample, and does not wait for it.
+    pub(super) fn end(self) -> Ending {
+        // Hanging up is the word.
+        drop(self.orders);
+        Ending(self.thread)
+    }
+}
+
+/// A thread that takes its last sample.
+pub(super) struct Ending(JoinHandle<Option<Taken>>);
+
+impl Ending {
+    /// What it took; nothing where it broke.
+    pub(super) fn taken(self) -> Option<Taken> {
+        self.0.join().ok().flatten()
+    }
+}
+
+fn sample(
+    mut watcher: Watcher,
+    clock: Clock,
+    mut every: Nanos,
+    orders: &Receiver<Nanos>,
+    say: &Sender<()>,
+) -> Option<Taken> {
+    let _ = say.send(());
+    orders.recv().ok()?;
+    let mut samples = vec![watcher.sample_at(clock.now())];
+    let _ = say.send(());
+    let start = orders.recv().ok()?;
+    let before = Usage::of_thread();
+    let mut next = start + every;
+    let mut count = 2;
+    loop {
+        let wait = Duration::from_nanos(next.saturating_sub(clock.now()));
+        if orders.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+            break;
+        }
+        samples.push(watcher.sample_at(clock.now()));
+        count += 1;
+        if samples.len() > MOST_SAMPLES {
+            thin(&mut samples);
+            every *= 2;
+        }
+        // One that took longer than the interval is not made up for.
+        next += every * (1 + clock.now().saturating_sub(next) / every);
+    }
+    let cpu_ns = before.until(&Usage::of_thread()).busy_ns();
+    end_with(&mut samples, watcher.sample_at(clock.now()), every);
+    Some(Taken { start, samples, count, cpu_ns })
+}
+
+/// Drops every second sample; the first stays.
+fn thin(samples: &mut Vec<Sample>) {
+    let mut nth = 0_usize;
+    samples.retain(|_| {
+        nth += 1;
+        nth % 2 == 1
+    });
+}
+
+fn end_with(samples: &mut Vec<Sample>, last: Sample, every: Nanos) {
+    let short = |one: &Sample| last.at_ns.saturating_sub(one.at_ns) < every / SHORTEST_PART;
+    if samples.len() > 1 && samples.last().is_some_and(short) {
+        samples.pop();
+    }
+    samples.push(last);
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn at(at_ns: u64) -> Sample {
+        Sample { at_ns, probes: Vec::new() }
+    }
+
+    fn times(samples: &[Sample]) -> Vec<u64> {
+        samples.iter().map(|sample| sample.at_ns).collect()
+    }
+
+    #[test]
+    fn long_runs_keep_every_second_sample_and_the_first() {
+        let mut samples: Vec<Sample> = (0..5).map(at).collect();
+        thin(&mut samples);
+        assert_eq!(times(&samples), [0, 2, 4]);
+    }
+
+    #[test]
+    fn a_last_interval_of_next_to_nothing_is_taken_into_the_one_before() {
+        let ends = |last| {
+            let mut samples = vec![at(0), at(1000)];
+            end_with(&mut samples, at(last), 1000);
+            times(&samples)
+        };
+        assert_eq!(ends(1099), [0, 1099]);
+        assert_eq!(ends(1100), [0, 1000, 1100]);
+        let mut short = vec![at(0)];
+        end_with(&mut short, at(1), 1000);
+        assert_eq!(times(&short), [0, 1], "the first sample stays whatever comes");
+    }
+
+    #[test]
+    fn it_samples_while_the_clock_runs_and_once_before_and_after() {
+        let clock = Clock::start();
+        let job = crate::run::fixture_test::job("rw=read\npath=host");
+        let beside = Beside::new(std::slice::from_ref(&job), 20_000_000, clock);
+        let watching = beside.begin(std::slice::from_ref(&job)).unwrap();
+        watching.first();
+        watching.start(clock.now());
+        std::thread::sleep(Duration::from_millis(200));
+        let taken = watching.end().taken().unwrap();
+        // On a busy machine it may come late; it never comes more often.
+        let kept = taken.samples.len();
+        assert!((2..=12).contains(&kept), "{kept}");
+        let merged = taken.count - kept as u64;
+        assert!(merged <= 1, "all but a short last interval's are kept: {merged}");
+        assert!(taken.samples[0].at_ns <= taken.start);
+        assert!(taken.samples.is_sorted_by(|a, b| a.at_ns < b.at_ns));
+        let cpu_ns = taken.cpu_ns;
+        assert!(cpu_ns < 200_000_000, "it slept most of the time: {cpu_ns}");
+    }
+}

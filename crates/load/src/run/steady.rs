@@ -1,0 +1,184 @@
+//! Whether a job has settled: its window, judged once per check by the run's own thread.
+
+use std::collections::VecDeque;
+
+use gpuio_io::clock::Nanos;
+use gpuio_record::{Steady, SteadyFigure, SteadyPlan};
+use gpuio_stat::{Histogram, LiveTotals, SteadyRule};
+
+/// The window of one job.
+#[derive(Debug)]
+pub(super) struct Settling {
+    of: SteadyFigure,
+    rule: SteadyRule,
+    check_ns: u64,
+    /// Values that make a window full.
+    full: usize,
+    /// The end of the job's ramp on the run's clock, and of the time after it that is not judged.
+    ramp_over: Nanos,
+    from: Nanos,
+    /// The last check, and what had landed by then.
+    since: Option<(Nanos, LiveTotals)>,
+    /// Latencies since the last check.
+    recent: Histogram,
+    window: VecDeque<f64>,
+    result: Steady,
+}
+
+impl Settling {
+    pub(super) fn new(plan: &SteadyPlan, ramp_over: Nanos) -> Settling {
+        let full = usize::try_from(plan.window_ns / plan.check_ns.max(1)).unwrap_or(usize::MAX);
+        let SteadyPlan { slope, limit, percent, .. } = *plan;
+        Settling {
+            of: plan.of,
+            rule: SteadyRule { slope, limit, percent },
+            check_ns: plan.check_ns,
+            full,
+            ramp_over,
+            from: ramp_over + plan.ramp_ns,
+            since: None,
+            recent: Histogram::default(),
+            window: VecDeque::new(),
+            result: Steady::default(),
+        }
+    }
+
+    /// Takes a sample of the series; true once the job has settled, and no sample counts any more.
+    pub(super) fn sample(
+        &mut self,
+        now: Nanos,
+        totals: &LiveTotals,
+        latencies: &Histogram,
+    ) -> bool {
+        if self.result.attained_at_ns.is_some() {
+            return true;
+        }
+        if now < self.from {
+            return false;
+        }
+        let Some((since, last)) = self.since else {
+            self.since = Some((now, *totals));
+            return false;
+        };
+        self.recent.merge(latencies);
+        let span_ns = now.saturating_sub(since);
+        // Samples come a little late, never early.
+        if span_ns < self.check_ns {
+            return false;
+        }
+        let value = self.value(&last, totals, span_ns);
+        self.since = Some((now, *totals));
+        self.recent.clear();
+        match value {
+            Some(value) => self.judge(value, now),
+            // An interval without an I/O has no latency: what was before does not go on after it.
+            None => self.window.clear(),
+        }
+        self.result.attained_at_ns.is_some()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "rates and times need no 64 bits")]
+    fn value(&self, last: &LiveTotals, now: &LiveTotals, span_ns: u64) -> Option<f64> {
+        let per_second = |now: u64, last: u64| {
+            Some(now.saturating_sub(last) as f64 * 1e9 / span_ns.max(1) as f64)
+        };
+        match self.of {
+            SteadyFigure::Iops => {
+                per_second(now.read_ios + now.write_ios, last.read_ios + last.write_ios)
+            }
+            SteadyFigure::Bandwidth => {
+                per_second(now.read_bytes + now.write_bytes, last.read_bytes + last.write_bytes)
+            }
+            SteadyFigure::Latency => {
+                let count = self.recent.count();
+                (count > 0).then(|| self.recent.sum() as f64 / count as f64)
+            }
+        }
+    }
+
+    fn judge(&mut self, value: f64, now: Nanos) {
+        self.window.push_back(value);
+        if self.window.len() > self.full {
+            self.window.pop_front();
+        }
+        if self.window.len() < self.full {
+            return;
+        }
+        let Some(seen) = self.rule.judge(self.window.make_contiguous()) else { return };
+        self.result.checks += 1;
+        self.result.mean = Some(seen.mean);
+        self.result.seen = Some(seen.value).filter(|value| value.is_finite());
+        if seen.attained {
+            self.result.attained_at_ns = Some(now.saturating_sub(self.ramp_over));
+        }
+    }
+
+    pub(super) fn result(&self) -> Steady {
+        self.result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHECK: u64 = 1_000_000_000;
+
+    fn settling(of: SteadyFigure, limit: f64) -> Settling {
+        let plan = SteadyPlan {
+            asked: "a".to_owned(),
+            of,
+            slope: false,
+            limit,
+            percent: true,
+            window_ns: 3 * CHECK,
+            ramp_ns: CHECK,
+            check_ns: CHECK,
+        };
+        Settling::new(&plan, CHECK)
+    }
+
+    #[test]
+    fn a_rate_that_settles_is_attained_with_the_window_that_shows_it() {
+        let mut settling = settling(SteadyFigure::Iops, 2.0);
+        let mut totals = LiveTotals::default();
+        let mut ended = Vec::new();
+        // Ramps until 2 s; the rate is 10, 50, 100, 100, 101 a second from there on.
+        for (second, ios) in [1000, 1000, 10, 50, 100, 100, 101, 5].into_iter().enumerate() {
+            totals.read_ios += ios;
+            let now = (second as u64 + 1) * CHECK;
+            ended.push(settling.sample(now, &totals, &Histogram::default()));
+        }
+        assert_eq!(ended, [false, false, false, false, false, false, true, true]);
+        let result = settling.result();
+        assert_eq!((result.attained_at_ns, result.checks), (Some(6 * CHECK), 3));
+        assert!((result.mean.unwrap() - 100.333).abs() < 0.01, "{result:?}");
+        assert!((result.seen.unwrap() - 0.664).abs() < 0.01, "{result:?}");
+    }
+
+    #[test]
+    fn an_interval_without_an_io_begins_a_latency_anew() {
+        let mut settling = settling(SteadyFigure::Latency, 5.0);
+        let totals = LiveTotals::default();
+        let mut some = Histogram::default();
+        (0..10).for_each(|_| some.record(5000));
+        let none = Histogram::default();
+        let samples = [&none, &none, &some, &some, &none, &some, &some, &some];
+        let ended: Vec<bool> = (1..)
+            .zip(samples)
+            .map(|(second, latencies)| settling.sample(second * CHECK, &totals, latencies))
+            .collect();
+        assert_eq!(ended, [false, false, false, false, false, false, false, true]);
+        assert!((settling.result().mean.unwrap() - 5000.0).abs() < 50.0);
+    }
+
+    #[test]
+    fn a_load_that_stands_still_is_not_steady_by_per_cent_and_has_no_figure_that_is_none() {
+        let mut settling = settling(SteadyFigure::Bandwidth, 5.0);
+        let still = LiveTotals::default();
+        let any = (1..20).any(|n| settling.sample(n * CHECK, &still, &Histogram::default()));
+        assert!(!any);
+        let result = settling.result();
+        assert_eq!((result.attained_at_ns, result.seen, result.mean), (None, None, Some(0.0)));
+    }
+}

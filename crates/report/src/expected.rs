@@ -1,0 +1,60 @@
+//! What parts should deliver, in the words that several formats share.
+
+use gpuio_record::{Expected, JobExpected, Record, Towards};
+
+use crate::ceilings::percent;
+use crate::number::{NONE, throughput};
+use crate::workload::Direction;
+
+/// The expectation of one direction of a job; absent in records without it.
+pub(crate) fn find<'a>(
+    record: &'a Record,
+    job: &str,
+    direction: Direction,
+) -> Option<&'a JobExpected> {
+    let towards = match direction {
+        Direction::Read => Towards::Read,
+        Direction::Write => Towards::Write,
+    };
+    record.expected.iter().find(|one| one.job == job && one.direction == towards)
+}
+
+/// The bottleneck without its figure: the words before the first colon and blank.
+pub(crate) fn bottleneck(expected: &Expected) -> Option<&str> {
+    let whole = expected.bottleneck.as_deref()?;
+    Some(whole.split_once(": ").map_or(whole, |(name, _)| name))
+}
+
+/// `87 nvme0n1`, or `-` where no part's figure gives a per cent.
+pub(crate) fn cell(one: Option<&JobExpected>) -> String {
+    let Some((one, reached)) = one.and_then(|one| Some((one, one.percent?))) else {
+        return NONE.to_owned();
+    };
+    match bottleneck(&one.expected) {
+        Some(name) => format!("{} {name}", percent(reached)),
+        None => percent(reached),
+    }
+}
+
+/// Part of a sentence: `87 % of the expected 3.26 GiB/s (bottleneck nvme0n1: …)`, or why there is
+/// no such figure.
+pub(crate) fn clause(one: Option<&JobExpected>) -> String {
+    let Some(one) = one else {
+        return "the record has no expectation".to_owned();
+    };
+    let expected = &one.expected;
+    let part = expected.bottleneck.as_ref().map(|part| format!("bottleneck {part}"));
+    let behind = part.as_ref().map(|part| format!(" ({part})")).unwrap_or_default();
+    match (expected.bytes_per_s.map(throughput), one.percent) {
+        (Some(rate), Some(reached)) => {
+            format!("{} % of the expected {rate}{behind}", percent(reached))
+        }
+        (Some(rate), None) => format!("{rate} was expected{behind}"),
+        (None, _) => {
+            let why = expected.unknown.as_deref().unwrap_or("the record does not say why");
+            let most = expected.at_most.map(throughput);
+            let most = most.map(|most| format!("; at most {most}{behind}")).unwrap_or_default();
+            format!("what to expect is not known: {why}{most}")
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What devices did meanwhile, and what it cost to watch them.
+
+use gpuio_record::{DeviceSeries, Record, Watched};
+
+use super::PARAGRAPH_WIDTH;
+use crate::number::{bytes, float, throughput, time};
+use crate::wrap::paragraph;
+
+/// Lines for more devices than this say less than the record does.
+const MOST_LINES: usize = 8;
+/// Devices below this share of the busiest of their kind are left out.
+const SHARE: f64 = 0.05;
+/// Kinds of devices that bytes pass, in the order of lines.
+const KINDS: [&str; 5] = ["block", "gpu", "nfs", "interface", "rdma"];
+/// Rates of bytes: key, verb, and the key of the mean request where devices count requests.
+const RATES: [(&str, &str, &str); 6] = [
+    ("read_bytes_per_second", "read", "read_request_bytes"),
+    ("written_bytes_per_second", "wrote", "write_request_bytes"),
+    ("received_bytes_per_second", "received", ""),
+    ("sent_bytes_per_second", "sent", ""),
+    ("pcie_received_bytes_per_second", "received", ""),
+    ("pcie_sent_bytes_per_second", "sent", ""),
+];
+
+/// A line per device that moved bytes, where one group of jobs ran (of several, the record has
+/// them), and one line for the watching itself.
+pub(super) fn render(record: &Record, width: u16) -> String {
+    let Some(watched) = &record.watched else { return String::new() };
+    let width = width.min(PARAGRAPH_WIDTH);
+    let mut out = String::new();
+    if let [group] = watched.groups.as_slice() {
+        out.push_str(&lines(&group.devices, width));
+    }
+    out.push_str(&paragraph("watched: ", &cost(watched), width));
+    out
+}
+
+fn lines(all: &[DeviceSeries], width: u16) -> String {
+    let of_kind = |kind: &&str| {
+        let devices = all.iter().filter(|device| device.probe == *kind);
+        let mut busy: Vec<(&DeviceSeries, f64)> =
+            devices.map(|device| (device, moved(device))).collect();
+        let most = busy.iter().map(|(_, moved)| *moved).fold(0.0, f64::max);
+        busy.retain(|(_, moved)| *moved > 0.0 && *moved >= most * SHARE);
+        busy.into_iter().map(|(device, _)| device).collect::<Vec<_>>()
+    };
+    let devices: Vec<&DeviceSeries> = KINDS.iter().flat_map(of_kind).collect();
+    let name = devices.iter().take(MOST_LINES).map(|one| one.device.chars().count()).max();
+    let name = name.unwrap_or(0);
+    let mut out = String::new();
+    for device in devices.iter().take(MOST_LINES) {
+        let head = format!("  {:name$}  ", device.device);
+        out.push_str(&paragraph(&head, &words(device), width));
+    }
+    if let Some(more) = devices.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
+        out.push_str(&paragraph("  ", &format!("and {more} more, in the record"), width));
+    }
+    if out.is_empty() { out } else { format!("devices meanwhile, all processes together:\n{out}") }
+}
+
+/// Bytes per second in both directions.
+fn moved(device: &DeviceSeries) -> f64 {
+    RATES.iter().filter_map(|(key, ..)| figure(device, key)).sum()
+}
+
+/// Over the whole group. What the driver only sampled is no figure of the whole time.
+fn figure(device: &DeviceSeries, key: &str) -> Option<f64> {
+    let find = |key: &str| device.figures.iter().find(|figure| figure.key == key);
+    let sampled = find("pcie_sampled").and_then(|figure| figure.whole) == Some(1.0);
+    find(key)?.whole.filter(|_| !(sampled && key.starts_with("pcie_")))
+}
+
+fn words(device: &DeviceSeries) -> String {
+    let mut words = Vec::new();
+    for (key, verb, request) in RATES {
+        let Some(rate) = figure(device, key).filter(|rate| *rate > 0.0) else { continue };
+        let size = figure(device, request).map(|size| format!(" in {}", bytes(rounded(size))));
+        words.push(format!("{verb} {}{}", throughput(rate), size.unwrap_or_default()));
+    }
+    if let Some(queue) = figure(device, "queue") {
+        words.push(format!("{queue:.1} requests under way"));
+    }
+    if let Some(busy) = figure(device, "busy_percent") {
+        // Counted in milliseconds, so that it may end a little above.
+        words.push(format!("{:.0} % busy", busy.min(100.0)));
+    }
+    words.join(", ")
+}
+
+fn cost(watched: &Watched) -> String {
+    let every = time(watched.interval_ns);
+    let clocks: u64 = watched.groups.iter().filter_map(|group| group.ends_ns.last()).sum();
+    let cost = match watched.cpu_ns {
+        Some(cpu_ns) if clocks > 0 => {
+            let share = float(cpu_ns) / float(clocks) * 100.0;
+            format!("{} of CPU while the clock ran, {share:.2} % of one", time(cpu_ns))
+        }
+        _ => "what that cost is not known".to_owned(),
+    };
+    format!("every {every}, {} samples; {cost}", watched.samples)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a mean size of requests, shown with three digits"
+)]
+fn rounded(size: f64) -> u64 {
+    size.round().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod test {
+    use gpuio_record::{FigureSeries, WatchedGroup};
+
+    use super::*;
+
+    fn device(probe: &str, device: &str, figures: &[(&str, f64)]) -> DeviceSeries {
+        let figure = |&(key, value): &(&str, f64)| FigureSeries {
+            key: key.to_owned(),
+            whole: Some(value),
+            values: vec![Some(value)],
+        };
+        let figures = figures.iter().map(figure).collect();
+        DeviceSeries { probe: probe.to_owned(), device: device.to_owned(), figures }
+    }
+
+    #[test]
+    fn a_device_is_a_line_of_rates_requests_and_queue() {
+        let disk = device(
+            "block",
+            "sdb",
+            &[
+                ("read_bytes_per_second", 531_712.0 * 1024.0),
+                ("read_request_bytes", 262_144.0),
+                ("written_bytes_per_second", 0.0),
+                ("queue", 1.79),
+                ("busy_percent", 100.2),
+            ],
+        );
+        let idle = device("block", "sda", &[("read_bytes_per_second", 4096.0), ("queue", 0.0)]);
+        let words = "read 519 MiB/s in 256 KiB, 1.8 requests under way, 100 % busy";
+        let head = "devices meanwhile, all processes together:";
+        assert_eq!(lines(&[idle.clone(), disk], 100), format!("{head}\n  sdb  {words}\n"));
+        assert!(lines(&[idle], 100).contains("sda"), "alone, it is the busiest");
+    }
+
+    #[test]
+    fn what_the_driver_sampled_is_no_figure_of_the_whole() {
+        let rate = ("pcie_received_bytes_per_second", 1e9);
+        assert_eq!(lines(&[device("gpu", "GPU0", &[rate, ("pcie_sampled", 1.0)])], 100), "");
+        let counted = lines(&[device("gpu", "GPU0", &[rate, ("pcie_sampled", 0.0)])], 100);
+        assert!(counted.ends_with("GPU0  received 954 MiB/s\n"), "{counted}");
+    }
+
+    #[test]
+    fn many_devices_end_in_a_number() {
+        let all: Vec<DeviceSeries> = (0..10)
+            .map(|nth| device("block", &format!("sd{nth}"), &[("read_bytes_per_second", 1e6)]))
+            .collect();
+        assert!(lines(&all, 100).ends_with("  and 2 more, in the record\n"));
+    }
+
+    #[test]
+    fn the_cost_is_a_share_of_the_clock() {
+        let group = WatchedGroup { group: 0, ends_ns: vec![1, 2_000_000_000], devices: vec![] };
+        let mut watched = Watched {
+            interval_ns: 1_000_000_000,
+            samples: 3,
+            cpu_ns: Some(1_000_000),
+            groups: vec![group],
+        };
+        let words = "every 1.00s, 3 samples; 1.00ms of CPU while the clock ran, 0.05 % of one";
+        assert_eq!(cost(&watched), words);
+        watched.cpu_ns = None;
+        assert!(cost(&watched).ends_with("is not known"));
+    }
+}

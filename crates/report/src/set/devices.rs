@@ -1,0 +1,296 @@
+//! What devices did beside the jobs: the figures that a report shows, as lines and as tables.
+//!
+//! A figure's key ends in its unit (`read_bytes_per_second`), so a probe that is new needs nothing
+//! here: without a row in [`CHOSEN`] all of its figures are shown.
+
+use gpuio_record::{DeviceSeries, FigureSeries, Record, WatchedGroup};
+use gpuio_units::{format_duration_ns, human_ns};
+
+use super::figures::{Unit, print};
+use super::{Set, series};
+use crate::number::{NONE, count, float};
+
+/// The figures of a probe that are worth a column and a line, in this order. Others stay in the
+/// record.
+const CHOSEN: &[(&str, &[&str])] = &[
+    (
+        "block",
+        &[
+            "read_bytes_per_second",
+            "written_bytes_per_second",
+            "reads_per_second",
+            "writes_per_second",
+            "read_await_seconds",
+            "write_await_seconds",
+            "queue",
+            "busy_percent",
+        ],
+    ),
+    (
+        "gpu",
+        &[
+            "pcie_received_bytes_per_second",
+            "pcie_sent_bytes_per_second",
+            "kernels_percent",
+            "memory_percent",
+            "memory_used_bytes",
+            "bar1_used_bytes",
+        ],
+    ),
+    ("interface", &["received_bytes_per_second", "sent_bytes_per_second", "errors", "dropped"]),
+    (
+        "rdma",
+        &["received_bytes_per_second", "sent_bytes_per_second", "receive_errors", "send_discards"],
+    ),
+    (
+        "nfs",
+        &[
+            "read_bytes_per_second",
+            "written_bytes_per_second",
+            "reads_per_second",
+            "writes_per_second",
+            "read_round_trip_seconds",
+            "write_round_trip_seconds",
+        ],
+    ),
+    (
+        "nvidia_fs",
+        &[
+            "read_bytes_per_second",
+            "written_bytes_per_second",
+            "reads_per_second",
+            "writes_per_second",
+            "errors",
+        ],
+    ),
+    ("cpu", &["user_percent", "system_percent", "interrupt_percent", "io_wait_percent"]),
+    ("page_cache", &["cached_bytes", "dirty_bytes", "writeback_bytes"]),
+    ("process", &["cpu_percent"]),
+];
+
+/// Of a GPU, 1 where its PCIe rates are the driver's sample of the last 20 ms.
+const SAMPLED: &str = "pcie_sampled";
+
+/// Unit and factor by the end of a key; the longest end comes first.
+const ENDS: &[(&str, Unit, f64)] = &[
+    ("_bytes_per_second", Unit::BytesPerSecond, 1.0),
+    ("_per_second", Unit::PerSecond, 1.0),
+    ("_seconds", Unit::Nanoseconds, 1e9),
+    ("_percent", Unit::Percent, 1.0),
+    ("_bytes", Unit::Bytes, 1.0),
+];
+
+/// A figure of a device, as it is shown.
+pub(super) struct Shown<'a> {
+    pub(super) label: String,
+    pub(super) unit: Unit,
+    factor: f64,
+    series: &'a FigureSeries,
+}
+
+impl Shown<'_> {
+    /// Its values per interval, in its unit.
+    pub(super) fn values(&self) -> impl Iterator<Item = Option<f64>> {
+        self.series.values.iter().map(|value| value.map(|value| value * self.factor))
+    }
+}
+
+/// What a device is called where several kinds stand together.
+pub(super) fn name(device: &DeviceSeries) -> String {
+    match device.probe.as_str() {
+        "cpu" => format!("CPUs, {}", device.device),
+        _ => device.device.clone(),
+    }
+}
+
+/// The figures of a device that are shown, in their order.
+pub(super) fn shown(device: &DeviceSeries) -> Vec<Shown<'_>> {
+    let find = |key: &&str| device.figures.iter().find(|figure| figure.key == **key);
+    let chosen = CHOSEN.iter().find(|(probe, _)| *probe == device.probe);
+    let figures: Vec<&FigureSeries> = match chosen {
+        Some((_, keys)) => keys.iter().filter_map(find).collect(),
+        None => device.figures.iter().collect(),
+    };
+    let sampled = device.figures.iter().any(|one| {
+        one.key == SAMPLED && one.values.iter().chain([&one.whole]).flatten().any(|is| *is > 0.0)
+    });
+    figures.into_iter().map(|series| of_series(series, sampled)).collect()
+}
+
+fn of_series(series: &FigureSeries, sampled: bool) -> Shown<'_> {
+    let known = ENDS.iter().find_map(|(end, unit, factor)| {
+        let stem = series.key.strip_suffix(end)?;
+        Some((stem, *unit, *factor))
+    });
+    let (stem, unit, factor) = known.unwrap_or((&series.key, Unit::Count, 1.0));
+    let mut label = stem.replace('_', " ").replace("pcie", "PCIe").replace("bar1", "BAR1");
+    if sampled && stem.starts_with("pcie_") {
+        label.push_str(" (last 20 ms)");
+    }
+    Shown { label, unit, factor, series }
+}
+
+/// The group that a job ran in.
+pub(super) fn group(record: &Record, group: u32) -> Option<&WatchedGroup> {
+    record.watched.as_ref()?.groups.iter().find(|known| known.group == group)
+}
+
+/// The devices of one kind over whole groups.
+pub(super) struct Table {
+    /// The kind, by the probe's name.
+    pub(super) kind: String,
+    /// Heads of all columns.
+    pub(super) heads: Vec<String>,
+    /// A row per group and device; the first two cells are words.
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+/// A table for each kind of device, in the order in which kinds come.
+pub(super) fn tables(set: &Set) -> Vec<Table> {
+    let several = set.members.len() > 1;
+    let mut tables: Vec<Table> = Vec::new();
+    for member in &set.members {
+        let groups = member.record.watched.iter().flat_map(|watched| &watched.groups);
+        for group in groups {
+            let jobs = jobs(&member.record, group.group);
+            let during = if several { format!("{} · {jobs}", member.name) } else { jobs };
+            for device in &group.devices {
+                add(&mut tables, &during, device);
+            }
+        }
+    }
+    // A figure that came up after a row was made is not known of it.
+    for table in &mut tables {
+        let wide = table.heads.len();
+        table.rows.iter_mut().for_each(|row| row.resize(wide, NONE.to_owned()));
+    }
+    tables
+}
+
+/// The names of a group's jobs; of many the first and their number.
+fn jobs(record: &Record, group: u32) -> String {
+    let of_group = record.plan.jobs.iter().filter(|job| job.group == group);
+    let names: Vec<&str> = of_group.map(|job| job.name.as_str()).collect();
+    match names.as_slice() {
+        [] => format!("group {group}"),
+        [first, rest @ ..] if rest.len() > 3 => format!("{first} and {} more", rest.len()),
+        few => few.join(", "),
+    }
+}
+
+fn add(tables: &mut Vec<Table>, during: &str, device: &DeviceSeries) {
+    let shown = shown(device);
+    let at = match tables.iter().position(|table| table.kind == device.probe) {
+        Some(at) => at,
+        None => {
+            let heads = vec!["during".to_owned(), "device".to_owned()];
+            tables.push(Table { kind: device.probe.clone(), heads, rows: Vec::new() });
+            tables.len() - 1
+        }
+    };
+    let table = &mut tables[at];
+    for one in &shown {
+        let head = head(one);
+        if !table.heads.contains(&head) {
+            table.heads.push(head);
+        }
+    }
+    let cells = table.heads[2..].iter().map(|known| {
+        let found = shown.iter().find(|one| head(one) == *known);
+        let value = found.and_then(|one| Some((one.unit, one.series.whole? * one.factor)));
+        value.map_or_else(|| NONE.to_owned(), |(unit, value)| print(unit, value))
+    });
+    let words = [during.to_owned(), device.device.clone()];
+    let row = words.into_iter().chain(cells).collect();
+    table.rows.push(row);
+}
+
+/// A label with its unit, where cells do not tell it.
+fn head(one: &Shown<'_>) -> String {
+    match one.unit {
+        Unit::Percent => format!("{} %", one.label),
+        Unit::PerSecond => format!("{} /s", one.label),
+        _ => one.label.clone(),
+    }
+}
+
+/// How often devices were sampled, and what that cost; absent where nobody watched.
+pub(super) fn sampler(set: &Set) -> Option<String> {
+    let all: Vec<_> =
+        set.members.iter().filter_map(|member| member.record.watched.as_ref()).collect();
+    let first = all.first()?;
+    let every = match all.iter().any(|one| one.interval_ns != first.interval_ns) {
+        true => "at several intervals".to_owned(),
+        false => format!("every {}", format_duration_ns(first.interval_ns)),
+    };
+    let samples = count(all.iter().map(|one| one.samples).sum());
+    let told: Vec<_> = all.iter().filter_map(|one| Some((one, one.cpu_ns?))).collect();
+    let cost = match told.as_slice() {
+        [] => "the kernel did not tell what CPU time that took".to_owned(),
+        told => {
+            let cpu: u64 = told.iter().map(|(_, cpu)| cpu).sum();
+            let ends = told.iter().flat_map(|(one, _)| &one.groups);
+            let time: u64 = ends.filter_map(|group| group.ends_ns.last()).sum();
+            let share = if time > 0 { float(cpu) / float(time) * 100.0 } else { 0.0 };
+            format!(
+                "that took {} of CPU time in {}, {share:.2} % of one CPU",
+                human_ns(float(cpu)),
+                human_ns(float(time))
+            )
+        }
+    };
+    let rest = all.len() - told.len();
+    let rest = match (rest, told.is_empty()) {
+        (0, _) | (_, true) => String::new(),
+        _ => format!(" ({rest} records do not tell)"),
+    };
+    Some(format!("Devices were sampled {every}, {samples} times; {cost}{rest}."))
+}
+
+/// What tables over whole groups mean.
+pub(super) const MEANING: &str = "Figures are over the whole of a group of jobs, ramp included, \
+     and of all that used the device meanwhile, other programs too; of GPU activity, memory and \
+     page cache they are the last value. A dash is a figure that is not known.";
+
+/// Why some device series are not drawn; absent where all are.
+pub(super) fn absent(set: &Set) -> Option<String> {
+    let watched = set.members.iter().flat_map(|member| &member.record.watched);
+    let values: usize = watched.flat_map(|one| &one.groups).map(series::values).sum();
+    if values > series::MOST_VALUES {
+        return Some(format!(
+            "Device series of all jobs: of {} values the page holds those of the first jobs, {} at \
+             most; the records have all.",
+            count(values as u64),
+            count(series::MOST_VALUES as u64)
+        ));
+    }
+    let without = set.members.iter().filter(|member| member.record.watched.is_none()).count();
+    let all = set.members.len();
+    match without {
+        0 => None,
+        _ if without == all => {
+            Some("Device series: nobody watched the devices of these runs.".to_owned())
+        }
+        _ => Some(format!(
+            "Device series: {without} of {all} records have none; the first is {}.",
+            set.members
+                .iter()
+                .find(|member| member.record.watched.is_none())
+                .map_or("", |member| member.name.as_str())
+        )),
+    }
+}
+
+/// The title of a kind.
+pub(super) fn title(kind: &str) -> String {
+    match kind {
+        "block" => "Block devices".to_owned(),
+        "gpu" => "GPUs".to_owned(),
+        "interface" => "Network interfaces".to_owned(),
+        "rdma" => "RDMA ports".to_owned(),
+        "nfs" => "NFS mounts".to_owned(),
+        "cpu" => "Processors".to_owned(),
+        "page_cache" => "Page cache".to_owned(),
+        other => other.replace('_', "-"),
+    }
+}

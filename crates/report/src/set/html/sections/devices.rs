@@ -1,0 +1,51 @@
+//! What devices did beside the jobs, over whole groups.
+
+use std::fmt::Write as _;
+
+use super::super::super::{Set, devices};
+use super::super::text::escape;
+use super::detail;
+
+pub(super) fn section(out: &mut String, set: &Set) {
+    let Some(sampler) = devices::sampler(set) else { return };
+    detail::section(out, "devices", "Devices beside the jobs");
+    let _ = writeln!(
+        out,
+        "<p>{}</p>\n<p class=\"quiet\">{}</p>",
+        escape(&sampler),
+        escape(devices::MEANING)
+    );
+    for table in devices::tables(set) {
+        table_of(out, &table);
+    }
+    out.push_str("</section>\n");
+}
+
+fn table_of(out: &mut String, table: &devices::Table) {
+    let title = devices::title(&table.kind);
+    let _ = writeln!(out, "<h3>{}</h3>", escape(&title));
+    detail::cut(out, table.rows.len());
+    let _ = write!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table>\
+         <thead><tr>",
+        escape(&title)
+    );
+    let class = |nth: usize| if nth < 2 { "" } else { " class=\"n\"" };
+    for (nth, head) in table.heads.iter().enumerate() {
+        let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(nth), escape(head));
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for row in table.rows.iter().take(detail::MOST) {
+        out.push_str("<tr>");
+        for (nth, cell) in row.iter().enumerate() {
+            let cell = escape(cell);
+            let _ = match nth {
+                1 => write!(out, "<th scope=\"row\">{cell}</th>"),
+                _ => write!(out, "<td{}>{cell}</td>", class(nth)),
+            };
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+}

@@ -1,0 +1,99 @@
+//! Whether a record was made on a machine, from what the record has.
+//!
+//! Two things prove it: the same boot of the kernel (`/proc/sys/kernel/random/boot_id`, random(4)),
+//! and every hardware GPU of the record by its UUID at its PCI address. What a record has besides
+//! (model of the processors, addresses of GPUs) can only disprove it.
+
+use gpuio_record::facts::{GpuFacts, Machine};
+use gpuio_record::{Gpu, Record};
+
+/// A machine that a record is held against.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// Its facts.
+    pub machine: &'a Machine,
+    /// Its boot; absent where the kernel does not tell, and of captures.
+    pub boot: Option<&'a str>,
+    /// Whether the facts are of a capture, in which other UUIDs may stand for the real ones.
+    pub captured: bool,
+}
+
+/// Whether a record was made there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// It was, by this proof.
+    Here(String),
+    /// It was not, for this reason.
+    Elsewhere(String),
+    /// Nothing tells, for this reason.
+    Unknown(String),
+}
+
+/// Holds a record against a machine.
+#[must_use]
+pub fn origin(record: &Record, there: Candidate<'_>) -> Origin {
+    let gpus = hardware_gpus(record);
+    if let Some(why) = contradiction(record, &gpus, there) {
+        return Origin::Elsewhere(why);
+    }
+    let boots = record.boot.as_deref().zip(there.boot);
+    if boots.is_some_and(|(its, here)| its == here) {
+        return Origin::Here("the same boot of the kernel".to_owned());
+    }
+    let known =
+        |gpu: &&Gpu| at(there.machine, gpu).and_then(|one| one.uuid.known()) == Some(&gpu.uuid);
+    if !gpus.is_empty() && gpus.iter().all(known) {
+        return Origin::Here("the same GPUs, by UUID and PCI address".to_owned());
+    }
+    let boot = match (&record.boot, there.boot) {
+        (None, _) => "the record does not name its boot of the kernel",
+        (Some(_), None) => "the boot of that machine's kernel is not known",
+        (Some(_), Some(_)) => "the kernel was booted since, or the machine is another",
+    };
+    let gpu = match gpus.is_empty() {
+        true => "the record has no hardware GPU whose UUID would tell",
+        false => "UUIDs of the GPUs there are not known",
+    };
+    Origin::Unknown(format!("{boot}, and {gpu}"))
+}
+
+/// The GPUs of a record that are not gpuio's software GPU, each once.
+fn hardware_gpus(record: &Record) -> Vec<&Gpu> {
+    let mut gpus: Vec<&Gpu> = Vec::new();
+    for gpu in record.plan.jobs.iter().flat_map(|job| &job.gpus).filter(|gpu| !gpu.software) {
+        if !gpus.iter().any(|known| known.uuid == gpu.uuid) {
+            gpus.push(gpu);
+        }
+    }
+    gpus
+}
+
+fn at<'a>(machine: &'a Machine, gpu: &Gpu) -> Option<&'a GpuFacts> {
+    machine
+        .gpus
+        .iter()
+        .find(|one| one.pci.as_ref().is_some_and(|pci| pci.eq_ignore_ascii_case(&gpu.pci)))
+}
+
+fn contradiction(record: &Record, gpus: &[&Gpu], there: Candidate<'_>) -> Option<String> {
+    let models = record.host.cpu.model.as_ref().zip(there.machine.host.cpu.model.as_ref());
+    if let Some((its, here)) = models.filter(|(its, here)| its != here) {
+        return Some(format!("its processors are {its}, there they are {here}"));
+    }
+    // What tools printed may be without GPUs, or without their addresses.
+    let all = &there.machine.gpus;
+    let partial = there.captured && (all.is_empty() || all.iter().any(|one| one.pci.is_none()));
+    for gpu in gpus {
+        let Some(found) = at(there.machine, gpu) else {
+            if partial {
+                continue;
+            }
+            return Some(format!("its GPU {} is at {}, where there is none", gpu.index, gpu.pci));
+        };
+        let other = found.uuid.known().is_some_and(|uuid| *uuid != gpu.uuid);
+        if other && !there.captured {
+            return Some(format!("there is another GPU at {}", gpu.pci));
+        }
+    }
+    None
+}

@@ -1,0 +1,63 @@
+//! fio's `steadystate`: what must settle, and how well.
+
+use gpuio_units::{parse_bytes, parse_duration_ns, parse_percent};
+
+use super::{Read, ValueError};
+use crate::job::{Steady, SteadyOf};
+
+const WORDS: [(&str, SteadyOf, bool); 6] = [
+    ("iops", SteadyOf::Iops, false),
+    ("iops_slope", SteadyOf::Iops, true),
+    ("bw", SteadyOf::Bandwidth, false),
+    ("bw_slope", SteadyOf::Bandwidth, true),
+    ("lat", SteadyOf::Latency, false),
+    ("lat_slope", SteadyOf::Latency, true),
+];
+
+/// `iops:2%`, `bw_slope:10m`, `lat:50us`.
+pub(crate) fn steady(value: &str) -> Read<Steady> {
+    let (word, limit) = value.split_once(':').unwrap_or((value, ""));
+    let Some((_, of, slope)) = WORDS.iter().find(|(name, ..)| *name == word) else {
+        let names = WORDS.map(|(name, ..)| name).join(", ");
+        return Err(ValueError::new(0, format!("expected one of {names}, and :LIMIT")));
+    };
+    let at = (word.len() + 1).min(value.len());
+    if limit.is_empty() {
+        return Err(ValueError::new(
+            at,
+            "give the limit below which it counts as steady, such as iops:2% or bw_slope:1%",
+        ));
+    }
+    let percent = limit.ends_with('%');
+    let read = if percent {
+        parse_percent(limit).map_err(|error| ValueError::from(error).shifted(at))?
+    } else {
+        absolute(*of, limit, at)?
+    };
+    if read <= 0.0 {
+        return Err(ValueError::new(at, "nothing is below a limit of 0; give one above"));
+    }
+    Ok(Steady { words: value.to_owned(), of: *of, slope: *slope, limit: read, percent })
+}
+
+/// In I/Os per second, bytes per second, or nanoseconds.
+fn absolute(of: SteadyOf, limit: &str, at: usize) -> Read<f64> {
+    let limit = match of {
+        SteadyOf::Iops => {
+            let plain = |c: char| c.is_ascii_digit() || c == '.';
+            let read = limit.parse::<f64>().ok().filter(|_| limit.chars().all(plain));
+            return read.ok_or_else(|| {
+                ValueError::new(at, "expected I/Os per second, such as 500, or per cent: 2%")
+            });
+        }
+        SteadyOf::Bandwidth => parse_bytes(limit.strip_suffix("/s").unwrap_or(limit)),
+        // fio takes a bare number for microseconds and times here are seconds: neither is guessed.
+        SteadyOf::Latency if limit.bytes().all(|c| c.is_ascii_digit() || c == b'.') => {
+            return Err(ValueError::new(at, "say the unit of the latency: 50us, or per cent: 2%"));
+        }
+        SteadyOf::Latency => parse_duration_ns(limit),
+    };
+    let limit = limit.map_err(|error| ValueError::from(error).shifted(at))?;
+    #[expect(clippy::cast_precision_loss, reason = "a limit needs no 64 bits")]
+    Ok(limit as f64)
+}
