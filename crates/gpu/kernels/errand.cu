@@ -266,6 +266,8 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 launch, u64 idle, u64 
     }
     const u64 desk = desks + block_number() * DESK;
     const u64 began = nanoseconds();
+    // When the clock was read last: not between a letter and its answer, which somebody waits for.
+    u64 now = began;
     u64 number = 0;
     if (me < 32) {
         if (me == 0) {
@@ -285,8 +287,10 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 launch, u64 idle, u64 
                 // Three threads read a word each, in one access.
                 const u64 word = me < 3 ? acquire(desk + me * 8) : mark << 48;
                 const bool is_here = all_say(word >> 48 == mark);
-                const u64 now = nanoseconds();
-                since = since == 0 ? now : since;
+                if (!is_here) {
+                    now = nanoseconds();
+                    since = since == 0 ? now : since;
+                }
                 u64 leaves = 0;
                 if (me == 0) {
                     if (now - began > stay) {
@@ -311,7 +315,6 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 launch, u64 idle, u64 
                 if (is_here) {
                     const u64 value = word & 0xffffffffffffull;
                     if (me == 0) {
-                        leave_word(shared + 8, now);
                         order.src = value;
                         order.leaves = 0;
                     } else if (me == 1) {
@@ -339,6 +342,8 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 launch, u64 idle, u64 
         meet();
         if (me == 0) {
             release(desk + ANSWER, number);
+            now = nanoseconds();
+            leave_word(shared + 8, now);
         }
     }
 }

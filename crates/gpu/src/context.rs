@@ -1,11 +1,12 @@
 //! The primary context of a device, shared with every other user of it in the process.
 
+use std::ffi::c_int;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::driver::Driver;
 use crate::error::GpuError;
-use crate::table::{CUcontext, CUdevice, Table};
+use crate::table::{self, CAPTURE_MODE_RELAXED as RELAXED, CUcontext, CUdevice, Table};
 
 /// The handle (`CUcontext`) of a context that may be anybody's: a number to compare, which says
 /// nothing of whether the context lives.
@@ -21,6 +22,9 @@ struct Inner {
     index: u32,
     device: CUdevice,
     handle: CUcontext,
+    /// The number by which a context that was reset is told from the one it was, where the driver
+    /// has such numbers.
+    id: Option<u64>,
 }
 
 // SAFETY: a context may be used from any thread and from several at once (CUDA driver API manual,
@@ -49,7 +53,8 @@ impl Context {
         // SAFETY: `handle` is valid for the write of one pointer.
         let code = unsafe { (driver.table().cuDevicePrimaryCtxRetain)(&raw mut handle, device) };
         driver.table().check("cuDevicePrimaryCtxRetain", code).map_err(|e| e.on(index))?;
-        Ok(Self(Arc::new(Inner { driver: driver.clone(), index, device, handle })))
+        let id = id(driver.table(), handle);
+        Ok(Self(Arc::new(Inner { driver: driver.clone(), index, device, handle, id })))
     }
 
     /// Makes this the calling thread's current context. Streams and events need that; it stays so
@@ -107,9 +112,14 @@ impl Context {
     /// Runs `work` with this context current on the calling thread, and leaves the thread's stack
     /// of contexts as it was, also where `work` panics. For threads that belong to somebody else.
     ///
+    /// What `work` calls is allowed, and spoils nothing, while another thread captures a graph
+    /// (`cuThreadExchangeStreamCaptureMode`, CUDA driver API manual, "Stream Management").
+    ///
     /// # Errors
     ///
     /// The driver's refusal (the context was destroyed, the process is ending): `work` did not run.
+    /// From CUDA 12 on also a context that was reset (`cudaDeviceReset`), by which all that was
+    /// made in it is gone.
     pub fn entered<T>(&self, work: impl FnOnce() -> T) -> Result<T, GpuError> {
         let _entered = self.enter()?;
         Ok(work())
@@ -127,7 +137,13 @@ impl Context {
         // SAFETY: the handle is a retained context's, and lives as long as `self`.
         let code = unsafe { (self.table().cuCtxPushCurrent_v2)(self.0.handle) };
         self.check("cuCtxPushCurrent_v2", code)?;
-        Ok(Entered(self))
+        let entered = Entered { context: self, mode: exchange(self.table(), Some(RELAXED)) };
+        if self.0.id.is_some() && id(self.table(), self.0.handle) != self.0.id {
+            // What was made in the context that was is not even to be named to the driver.
+            let error = self.table().error("cuCtxGetId", table::CONTEXT_IS_DESTROYED);
+            return Err(error.on(self.0.index).with("the primary context was reset"));
+        }
+        Ok(entered)
     }
 
     /// The driver's handle.
@@ -154,14 +170,38 @@ impl Drop for Inner {
     }
 }
 
+/// The context's own number, where the driver tells.
+fn id(table: &Table, handle: CUcontext) -> Option<u64> {
+    let ask = table.cuCtxGetId?;
+    let mut id = 0_u64;
+    // SAFETY: `id` is valid for the write of one number; the handle is a primary context's, which
+    // the driver keeps for as long as the process lives.
+    let code = unsafe { ask(handle, &raw mut id) };
+    (code == table::SUCCESS).then_some(id)
+}
+
+/// Sets what the calling thread may call while others capture, and answers what it was; does
+/// nothing without a mode, or where the driver has none.
+fn exchange(table: &Table, mode: Option<c_int>) -> Option<c_int> {
+    let (exchange, mut mode) = (table.cuThreadExchangeStreamCaptureMode?, mode?);
+    // SAFETY: `mode` is valid for reading and writing one int.
+    let code = unsafe { exchange(&raw mut mode) };
+    (code == table::SUCCESS).then_some(mode)
+}
+
 /// A context pushed on the calling thread's stack; bound to that thread by its raw borrow's use.
-pub(crate) struct Entered<'a>(&'a Context);
+pub(crate) struct Entered<'a> {
+    context: &'a Context,
+    /// What the thread might call while others capture.
+    mode: Option<c_int>,
+}
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
+        let _ = exchange(self.context.table(), self.mode);
         let mut popped: CUcontext = std::ptr::null_mut();
         // SAFETY: `popped` is valid for the write of one pointer; the guard lives in one function,
         // on the thread that pushed.
-        let _ = unsafe { (self.0.table().cuCtxPopCurrent_v2)(&raw mut popped) };
+        let _ = unsafe { (self.context.table().cuCtxPopCurrent_v2)(&raw mut popped) };
     }
 }

@@ -9,6 +9,11 @@
 //! [`Stream`], [`Event`], [`Pinned`], [`Managed`], [`DeviceBuf`], [`Module`]. Dropping one
 //! gives its resource back and ignores what the driver answers.
 //!
+//! For libraries that live in a program of somebody else's: [`Driver::pointer`] tells what an
+//! address is, [`UserStream`] puts work into the program's streams, [`Context::entered`] leaves a
+//! thread's contexts as they were, [`Locked`] is memory that may outlive the driver, and [`errand`]
+//! moves small blocks for many threads.
+//!
 //! Threads: every owner may move to another thread and be used from several. A thread calls
 //! [`Context::make_current`] once before it uses streams and events of that context; making and
 //! dropping owners needs no current context and leaves the thread's own as it was.

@@ -28,9 +28,9 @@ const PAGE: usize = 4096;
 /// Page-locked host memory: an anonymous mapping (`mmap(2)`), registered with the driver for every
 /// context of the process. It holds zeros.
 ///
-/// Other than [`Pinned`](crate::Pinned) it is no memory of the driver's: it stays mapped for as long
-/// as the process lives if it is leaked, whatever becomes of the driver. Its pages are taken by the
-/// thread that makes it, so they come from that thread's NUMA node while there are any.
+/// Other than [`Pinned`](crate::Pinned) it is no memory of the driver's: it stays mapped for as
+/// long as the process lives if it is leaked, whatever becomes of the driver. Its pages are taken
+/// by the thread that makes it, so they come from that thread's NUMA node while there are any.
 ///
 /// A child of `fork(2)` does not have the mapping (`madvise(2)`, `MADV_DONTFORK`), and must not
 /// touch it.
@@ -45,7 +45,8 @@ pub struct Locked {
     seen: DevPtr,
 }
 
-// SAFETY: it owns its memory as a Box<[u8]> does; the driver allows the unregistering on any thread.
+// SAFETY: it owns its memory as a Box<[u8]> does; the driver allows the unregistering on any
+// thread.
 unsafe impl Send for Locked {}
 // SAFETY: through a shared reference only addresses can be had.
 unsafe impl Sync for Locked {}
@@ -200,8 +201,9 @@ impl Mapping {
             // SAFETY: whole pages of the mapping that was just made.
             let _ = unsafe { libc::madvise(start.as_ptr().cast(), whole_len, libc::MADV_HUGEPAGE) };
         }
-        // Otherwise parent and child shared the pages until one of them writes: the writer would get
-        // a copy, and if that is the parent, the device would go on with what is the child's then.
+        // Otherwise parent and child shared the pages until one of them writes: the writer would
+        // get a copy, and if that is the parent, the device would go on with what is the child's
+        // then.
         // SAFETY: the mapping that was just made.
         let _ = unsafe { libc::madvise(first.as_ptr().cast(), whole, libc::MADV_DONTFORK) };
         Some(mapping)

@@ -49,6 +49,8 @@ pub(crate) const INVALID_CONTEXT: CUresult = 201;
 pub(crate) const NO_BINARY_FOR_GPU: CUresult = 209;
 /// The PTX is newer than the driver.
 pub(crate) const UNSUPPORTED_PTX_VERSION: CUresult = 222;
+/// The context was destroyed, or reset.
+pub(crate) const CONTEXT_IS_DESTROYED: CUresult = 709;
 /// The right was given before: an answer, no error.
 pub(crate) const PEER_ACCESS_ALREADY_ENABLED: CUresult = 704;
 /// Asynchronous work is still under way: an answer, no error.
@@ -90,6 +92,10 @@ pub(crate) const MEMORY_TYPE_HOST: u64 = 1;
 pub(crate) const MEMORY_TYPE_DEVICE: u64 = 2;
 /// `cuStreamCreate`: no implicit order with the default stream.
 pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
+/// `cuStreamCreateWithPriority`: before all others. The driver takes the nearest that it has.
+pub(crate) const PRIORITY_FIRST: c_int = -100;
+/// `cuThreadExchangeStreamCaptureMode`: captures of other threads forbid nothing to this one.
+pub(crate) const CAPTURE_MODE_RELAXED: c_int = 2;
 /// `cuEventCreate`: waiting sleeps where the default spins.
 pub(crate) const EVENT_BLOCKING_SYNC: c_uint = 1;
 /// `cuEventCreate`: no time stamp, which makes records and queries cheaper.
@@ -109,7 +115,8 @@ pub(crate) const ATTRIBUTE_STREAM_MEM_OPS_V1: c_int = 92;
 pub(crate) const ATTRIBUTE_64_BIT_STREAM_MEM_OPS: c_int = 122;
 /// `cuStreamWaitValue32`: until the word less the value is not negative, as signed numbers.
 pub(crate) const STREAM_WAIT_VALUE_GEQ: c_uint = 0;
-/// `cuStreamWriteValue32`: after all that was put into the stream before, for everybody who sees it.
+/// `cuStreamWriteValue32`: after all that was put into the stream before, for everybody who sees
+/// it.
 pub(crate) const STREAM_WRITE_VALUE_DEFAULT: c_uint = 0;
 /// `cuDeviceGetAttribute`: may memory of the VMM calls be reached by other PCI devices?
 pub(crate) const ATTRIBUTE_RDMA_WITH_VMM: c_int = 110;
@@ -262,6 +269,12 @@ table! {
     optional {
         // CUDA 11.4; tells the instances of a partitioned (MIG) GPU apart.
         cuDeviceGetUuid_v2(*mut [u8; 16], CUdevice);
+        // CUDA 10.1: what a thread may call while another one captures.
+        cuThreadExchangeStreamCaptureMode(*mut c_int);
+        // CUDA 12: a number that no other context ever has.
+        cuCtxGetId(CUcontext, *mut u64);
+        // CUDA 5.5: streams that go first.
+        cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
         // CUDA 3.2: what a device calls memory of the host.
         cuMemHostGetDevicePointer_v2(*mut CUdeviceptr, *mut c_void, c_uint);
         // CUDA 8: words that streams wait for and write; CUDA 11.7 brought the second form.

@@ -63,8 +63,8 @@ impl UserStream {
     ///
     /// # Safety
     ///
-    /// The stream must be a default one, or live until the last use of the value and its clones: the
-    /// driver may follow the handle.
+    /// The stream must be a default one, or live until the last use of the value and its clones:
+    /// the driver may follow the handle.
     pub unsafe fn new(driver: &Driver, stream: RawStream) -> Result<Self, GpuError> {
         let mut handle: CUcontext = std::ptr::null_mut();
         // SAFETY: `handle` is valid for the write of one pointer; the stream lives by the caller's
@@ -180,9 +180,9 @@ impl UserStream {
     ///
     /// # Safety
     ///
-    /// The word must be 4 bytes at a multiple of 4, in memory of the device or page-locked memory as
-    /// the device sees it, no managed memory, and live until the stream has passed. A word that never
-    /// comes holds the stream, and whoever waits for it, for ever.
+    /// The word must be 4 bytes at a multiple of 4, in memory of the device or page-locked memory
+    /// as the device sees it, no managed memory, and live until the stream has passed. A word that
+    /// never comes holds the stream, and whoever waits for it, for ever.
     pub unsafe fn wait_for(&self, word: DevPtr, value: u32) -> Result<(), GpuError> {
         let table = self.driver.table();
         let (name, call) = match table.cuStreamWaitValue32_v2 {

@@ -4,12 +4,13 @@
 #![expect(unsafe_code, reason = "the program whose streams are used calls the driver itself")]
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, GatherKernel, MemKind, Piece, Pinned, RawStream, Stream,
-    UserStream, Which,
+    Context, DevPtr, DeviceBuf, Driver, GatherKernel, Locked, MemKind, PageSize, Piece, Pinned,
+    RawStream, Stream, UserStream, Which,
 };
 use libloading::Library;
 
@@ -238,6 +239,51 @@ fn a_stream_that_is_captured_says_so() {
 }
 
 #[test]
+fn a_capture_of_the_programs_is_not_spoiled_by_calls_of_ours() {
+    // In a process of its own: the other tests call the driver as a program does.
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child_capture", "--ignored", "--nocapture"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}\n{errors}");
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_capture() {
+    type Begin = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+    type End = unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int;
+    let bench = bench();
+    let (stream, handle) = bench.stream();
+    // SAFETY: the symbol's type, by the manual.
+    let begin = unsafe { bench.program.get::<Begin>("cuStreamBeginCapture_v2") }.unwrap();
+    // SAFETY: the symbol's type, by the manual.
+    let end = unsafe { bench.program.get::<End>("cuStreamEndCapture") }.unwrap();
+    // Mode 0 forbids allocations to every thread that does not say otherwise.
+    // SAFETY: a stream of this test's.
+    assert_eq!(unsafe { begin(handle, 0) }, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let memory = Locked::new(&bench.context, 1 << 20, PageSize::Plain).unwrap();
+            let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096).unwrap();
+            let own = Stream::new(&bench.context).unwrap();
+            let moved = bench.context.entered(|| {
+                // SAFETY: memory of this thread's; the wait follows.
+                unsafe { own.h2d(there.ptr(), memory.as_ptr().as_ptr(), 4096) }?;
+                own.sync()
+            });
+            moved.unwrap().unwrap();
+        });
+    });
+    assert!(stream.is_capturing().unwrap());
+    let mut graph = std::ptr::null_mut();
+    // SAFETY: as above; `graph` is valid for the write of a pointer.
+    assert_eq!(unsafe { end(handle, &raw mut graph) }, 0, "the capture is whole");
+    assert_eq!(bench.on("cuStreamDestroy_v2", handle), 0);
+}
+
+#[test]
 fn a_word_that_never_comes_holds_up_no_other_stream() {
     let bench = bench();
     let (held, handle) = bench.stream();
@@ -253,4 +299,48 @@ fn a_word_that_never_comes_holds_up_no_other_stream() {
     word(&flag).store(1, Ordering::Release);
     assert_eq!(bench.on("cuStreamSynchronize", handle), 0);
     assert_eq!(bench.on("cuStreamDestroy_v2", handle), 0);
+}
+
+/// Calls of a program that gpuio itself never makes. On the system's driver the test tells nothing
+/// of gpuio; on the software GPU it tells that programs can be tested there.
+#[test]
+fn a_program_finds_what_it_calls_itself() {
+    type Set = unsafe extern "C" fn(u64, u8, usize, *mut c_void) -> c_int;
+    type Wait = unsafe extern "C" fn(*mut c_void, *mut c_void, c_uint) -> c_int;
+    type Copy = unsafe extern "C" fn(*mut c_void, u64, usize) -> c_int;
+    let bench = bench();
+    let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096).unwrap();
+    let ((first, one), (_, two)) = (bench.stream(), bench.stream());
+    let event = bench.make("cuEventCreate", 2, 0);
+    let flag = bench.pinned(0, 4);
+    // SAFETY: the symbol's type, by the manual.
+    let set = unsafe { bench.program.get::<Set>("cuMemsetD8Async") }.unwrap();
+    // SAFETY: the symbol's type, by the manual.
+    let record = unsafe { bench.program.get::<Wait>("cuEventRecord") }.unwrap();
+    // SAFETY: the symbol's type, by the manual.
+    let wait = unsafe { bench.program.get::<Wait>("cuStreamWaitEvent") }.unwrap();
+    // SAFETY: the symbol's type, by the manual.
+    let copy = unsafe { bench.program.get::<Copy>("cuMemcpyDtoH_v2") }.unwrap();
+    // SAFETY: the word lives until the stream has passed.
+    unsafe { first.wait_for(flag.ptr(), 1) }.unwrap();
+    // SAFETY: memory and handles of this test's, here and below.
+    assert_eq!(unsafe { set(there.ptr().0, 9, 4096, one) }, 0);
+    // SAFETY: as above; the call takes two arguments.
+    assert_eq!(unsafe { record(event, one, 0) }, 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { wait(two, event, 0) }, 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { set(there.ptr().0, 5, 10, two) }, 0);
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(query(&bench, two), 600, "it waits for the first");
+    word(&flag).store(1, Ordering::Release);
+    assert_eq!(bench.on("cuStreamSynchronize", two), 0);
+    let mut bytes = [0_u8; 4096];
+    // SAFETY: as above.
+    assert_eq!(unsafe { copy(bytes.as_mut_ptr().cast(), there.ptr().0, 4096) }, 0);
+    assert!(bytes[..10].iter().all(|&byte| byte == 5) && bytes[10..].iter().all(|&b| b == 9));
+    for stream in [one, two] {
+        assert_eq!(bench.on("cuStreamDestroy_v2", stream), 0);
+    }
+    assert_eq!(bench.on("cuEventDestroy_v2", event), 0);
 }

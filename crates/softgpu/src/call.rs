@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::capture;
 use crate::code::{Answer, Code, INVALID_VALUE, SUCCESS, UNKNOWN};
 use crate::machine::{self, Machine};
 
@@ -10,6 +11,7 @@ use crate::machine::{self, Machine};
 pub(crate) fn call(name: &str, body: impl FnOnce(&'static Machine) -> Answer<()>) -> c_int {
     guarded(|| {
         let machine = machine::get()?;
+        capture::allow(machine, name)?;
         match machine.config.fault(name) {
             Some(code) => Err(code),
             None => body(machine),
@@ -24,6 +26,7 @@ pub(crate) fn later(
 ) -> c_int {
     guarded(|| {
         let machine = machine::get()?;
+        capture::allow(machine, name)?;
         body(machine, machine.config.fault(name))
     })
 }

@@ -28,6 +28,7 @@ pub(crate) const NOT_REGISTERED: Code = Code(713);
 pub(crate) const MISALIGNED_ADDRESS: Code = Code(716);
 pub(crate) const NOT_SUPPORTED: Code = Code(801);
 pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Code = Code(900);
+pub(crate) const STREAM_CAPTURE_INVALIDATED: Code = Code(901);
 pub(crate) const UNKNOWN: Code = Code(999);
 
 impl Code {
@@ -64,6 +65,7 @@ const NAMES: &[(i32, &CStr, &CStr)] = &[
     (802, c"CUDA_ERROR_SYSTEM_NOT_READY", c"a service that the GPUs need is not up"),
     (803, c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", c"driver and kernel module differ in release"),
     (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", c"a stream that is captured can't do this"),
+    (901, c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", c"a call that it forbids ended the capture"),
     (999, c"CUDA_ERROR_UNKNOWN", c"the driver does not say why"),
 ];
 

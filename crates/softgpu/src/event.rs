@@ -62,6 +62,18 @@ impl Event {
         tell(&state.failures)
     }
 
+    /// The number of the last record.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).recorded
+    }
+
+    /// Waits until a record is reached, and tells nobody of failures.
+    pub(crate) fn pass(&self, number: u64) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = self.reached.wait_while(state, |state| state.reached < number);
+        drop(wait);
+    }
+
     /// Waits until the last record, as of now, is reached.
     pub(crate) fn sync(&self) -> Answer<()> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

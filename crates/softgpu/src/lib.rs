@@ -40,6 +40,7 @@
 
 mod api;
 mod call;
+mod capture;
 mod code;
 mod config;
 mod default;

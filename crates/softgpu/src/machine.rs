@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::capture::Captures;
 use crate::code::{
     Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE,
     INVALID_VALUE, NOT_INITIALIZED,
@@ -39,6 +40,8 @@ pub(crate) struct Device {
     pub(crate) index: u32,
     pub(crate) budget: Arc<Budget>,
     retained: AtomicU32,
+    /// How often the primary context was reset.
+    resets: AtomicU32,
     sticky: AtomicI32,
 }
 
@@ -52,6 +55,7 @@ pub(crate) struct Machine {
     pub(crate) contexts: Handles<Created>,
     pub(crate) streams: Handles<Stream>,
     pub(crate) defaults: Defaults,
+    pub(crate) captures: Captures,
     pub(crate) events: Handles<Event>,
     pub(crate) modules: Handles<Module>,
     pub(crate) functions: Handles<Function>,
@@ -90,6 +94,7 @@ impl Machine {
                 index,
                 budget: Arc::new(Budget::new(config.memory)),
                 retained: AtomicU32::new(0),
+                resets: AtomicU32::new(0),
                 sticky: AtomicI32::new(0),
             })
             .collect();
@@ -102,6 +107,7 @@ impl Machine {
             contexts: Handles::from(FIRST_CREATED),
             streams: Handles::from(0x0100_0000),
             defaults: Defaults::default(),
+            captures: Captures::default(),
             events: Handles::from(0x0200_0000_0000),
             modules: Handles::from(0x0300_0000_0000),
             functions: Handles::from(0x0400_0000_0000),
@@ -204,8 +210,25 @@ impl Machine {
         Ok(())
     }
 
+    /// Takes away what belongs to a device's primary context, which is another one from then on,
+    /// though it keeps its handle.
+    pub(crate) fn reset(&self, device: &Device) {
+        device.resets.fetch_add(1, Ordering::AcqRel);
+        self.clear(device.context().addr());
+    }
+
+    /// The number of a context, which no other one ever has.
+    pub(crate) fn id(&self, context: *mut c_void) -> Answer<u64> {
+        let device = self.owner(context)?;
+        let made = context.addr() as u64;
+        if made >= FIRST_CREATED as u64 {
+            return Ok(made);
+        }
+        Ok(u64::from(device.resets.load(Ordering::Acquire)) << 8 | u64::from(device.index))
+    }
+
     /// Takes away what belongs to a context, once what is under way there is done.
-    pub(crate) fn clear(&self, context: usize) {
+    fn clear(&self, context: usize) {
         let mut streams = self.streams.take(|stream| stream.context() == context);
         streams.extend(self.defaults.take(context));
         streams.iter().for_each(|stream| stream.wait());

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,8 +42,19 @@ pub(crate) enum Work {
     Call(HostCall),
     /// Come to an event's record of this number.
     Record(Arc<Event>, u64),
+    /// Hold the stream until an event's record of this number is reached.
+    Await(Arc<Event>, u64),
     /// Fail with this code and touch nothing.
     Fail(Code),
+}
+
+/// Whether a stream's work is captured, by `CUstreamCaptureStatus`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Capture {
+    None = 0,
+    Active = 1,
+    Spoiled = 2,
 }
 
 /// What a word is waited for, by the flags of `cuStreamWaitValue32`.
@@ -89,7 +100,8 @@ struct Shared {
     machine: &'static Machine,
     device: u32,
     context: usize,
-    captured: AtomicBool,
+    captured: AtomicU8,
+    capture_mode: AtomicI32,
     delay: Duration,
     queue: Mutex<Queue>,
     /// There is work, or the queue is closed.
@@ -115,7 +127,8 @@ impl Stream {
             machine,
             device,
             context,
-            captured: AtomicBool::new(false),
+            captured: AtomicU8::new(Capture::None as u8),
+            capture_mode: AtomicI32::new(0),
             delay: machine.config.delay,
             queue: Mutex::default(),
             work: Condvar::new(),
@@ -135,18 +148,31 @@ impl Stream {
 
     /// Begins or ends the capture of its work. Nothing can be captured here: work that is put there
     /// meanwhile is refused.
-    pub(crate) fn capture(&self, on: bool) {
-        self.0.captured.store(on, Ordering::Release);
+    pub(crate) fn capture(&self, state: Capture, mode: i32) {
+        self.0.capture_mode.store(mode, Ordering::Release);
+        self.0.captured.store(state as u8, Ordering::Release);
     }
 
-    /// Whether its work is captured.
-    pub(crate) fn is_captured(&self) -> bool {
+    /// The mode in which the capture began.
+    pub(crate) fn capture_mode(&self) -> i32 {
+        self.0.capture_mode.load(Ordering::Acquire)
+    }
+
+    /// A capture under way is worth nothing any more.
+    pub(crate) fn spoil_capture(&self) {
+        let (from, to) = (Capture::Active as u8, Capture::Spoiled as u8);
+        let order = Ordering::AcqRel;
+        let _ = self.0.captured.compare_exchange(from, to, order, Ordering::Acquire);
+    }
+
+    /// Whether its work is captured, by the driver's numbers.
+    pub(crate) fn captured(&self) -> u8 {
         self.0.captured.load(Ordering::Acquire)
     }
 
     /// Puts work at the end.
     pub(crate) fn put(&self, work: Work) -> Answer<()> {
-        if self.is_captured() {
+        if self.captured() != Capture::None as u8 {
             return Err(STREAM_CAPTURE_UNSUPPORTED);
         }
         let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -270,6 +296,10 @@ impl Shared {
             Work::Call(HostCall { function, data }) => {
                 // SAFETY: whoever put it here promised that it may be called once, by the manual.
                 unsafe { function(data) };
+                Ok(())
+            }
+            Work::Await(event, number) => {
+                event.pass(number);
                 Ok(())
             }
             // Done in `run`.

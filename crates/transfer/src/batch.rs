@@ -6,6 +6,7 @@
 //! page-locked memory while holding some, so there is always a run that comes to its end, however
 //! many entries there are and however little memory.
 
+mod cold;
 mod run;
 
 use std::collections::VecDeque;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use gpuio_io::engine::Op;
 use thiserror::Error;
 
-use crate::crew::Work;
+use crate::crew::{Turn, Work};
 use crate::fault::Fault;
 use crate::file::File;
 use crate::gpus::Gpus;
@@ -250,9 +251,15 @@ impl Core {
         queue
     }
 
+    /// Bytes of a slot; none in a child of `fork(2)`, where entries go one by one and those on a GPU
+    /// are refused.
+    fn slot(&self) -> usize {
+        if self.state.is_forked() { 0 } else { self.state.settings.chunk() }
+    }
+
     /// Takes what is to be done next.
     fn take(&self) -> Option<Taken> {
-        let slot = self.state.settings.chunk();
+        let slot = self.slot();
         let mut queue = self.lock();
         let taken = run::take(&mut queue.waiting, slot)?;
         queue.running += taken.len();
@@ -285,7 +292,7 @@ impl Core {
 
     /// A run like those before, if one is next.
     fn take_run(&self, kind: run::Kind) -> Option<run::Run> {
-        let slot = self.state.settings.chunk();
+        let slot = self.slot();
         let mut queue = self.lock();
         let run = run::take_run(&mut queue.waiting, slot, Some(kind))?;
         queue.running += run.entries.len();
@@ -314,7 +321,7 @@ impl Work for Core {
         !self.lock().waiting.is_empty()
     }
 
-    fn work(&self, gpus: &'static Gpus) {
+    fn work(&self, gpus: &'static Gpus, _turn: &mut Turn<'_>) {
         while let Some(taken) = self.take() {
             match taken {
                 Taken::One(entry) => {

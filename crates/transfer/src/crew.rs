@@ -29,8 +29,9 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
     /// Whether there is something to do that nobody has taken.
     fn has_more(&self) -> bool;
 
-    /// Does as much of it as nobody else takes. Called with a turn, on any thread.
-    fn work(&self, gpus: &'static Gpus);
+    /// Does as much of it as nobody else takes, on any thread. The turn may be ended before the work
+    /// is, where what is left is only to wait.
+    fn work(&self, gpus: &'static Gpus, turn: &mut Turn<'_>);
 
     /// Whether a caller sleeps until [`Work::give_turn`].
     fn wants_turn(&self) -> bool {
@@ -44,6 +45,34 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
     /// Called with the line locked.
     fn is_over(&self) -> bool {
         false
+    }
+}
+
+/// The right to move bytes, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    crew: Option<&'a Crew>,
+    /// Whether a thread of ours is to be woken for what is in line: not by one that looks itself.
+    rings: bool,
+}
+
+impl Turn<'_> {
+    /// Another's turn, which it keeps.
+    fn borrowed() -> Self {
+        Self { crew: None, rings: false }
+    }
+
+    /// Gives it back now.
+    pub(crate) fn end(&mut self) {
+        if let Some(crew) = self.crew.take() {
+            crew.leave(self.rings);
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -90,22 +119,19 @@ impl Crew {
     pub(crate) fn run(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
         let work: Arc<dyn Work> = Arc::<Job>::clone(job);
         self.calls.fetch_add(1, Ordering::Relaxed);
-        if self.enter() {
-            self.work_and_call(gpus, job, &work);
-            self.leave();
+        if let Some(mut turn) = self.enter() {
+            self.work_and_call(gpus, job, &work, &mut turn);
         } else {
             job.set_waiting();
             self.line_up(&work);
-            if self.enter() {
-                job.work(gpus);
-                self.leave();
+            if let Some(mut turn) = self.enter() {
+                job.work(gpus, &mut turn);
             } else {
                 job.wait_for_turn();
             }
             self.strike(&work);
             if job.has_turn() {
-                job.work(gpus);
-                self.leave();
+                job.work(gpus, &mut Turn { crew: Some(self), rings: true });
             }
         }
         job.wait();
@@ -115,18 +141,24 @@ impl Crew {
     /// As [`Crew::run`], for a thread that has a turn and keeps it.
     pub(crate) fn run_with_turn(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
         let work: Arc<dyn Work> = Arc::<Job>::clone(job);
-        self.work_and_call(gpus, job, &work);
+        self.work_and_call(gpus, job, &work, &mut Turn::borrowed());
         job.wait();
     }
 
     /// Works on a job and has others help where it has more than one piece.
-    fn work_and_call(&'static self, gpus: &'static Gpus, job: &Job, work: &Arc<dyn Work>) {
+    fn work_and_call(
+        &'static self,
+        gpus: &'static Gpus,
+        job: &Job,
+        work: &Arc<dyn Work>,
+        turn: &mut Turn<'_>,
+    ) {
         let helped = job.pieces() > 1;
         if helped {
             self.line_up(work);
             self.call_hands(gpus, job.pieces() - 1);
         }
-        job.work(gpus);
+        job.work(gpus, turn);
         if helped {
             self.strike(work);
         }
@@ -142,22 +174,26 @@ impl Crew {
     /// it does is bound by system calls and not by the bandwidth of memory.
     pub(crate) fn beside<T>(&self, work: impl FnOnce() -> T) -> T {
         self.busy.fetch_add(1, Ordering::SeqCst);
-        let done = work();
-        self.leave();
-        done
+        let _turn = Turn { crew: Some(self), rings: true };
+        work()
     }
 
     /// Takes a turn, if one is free.
-    fn enter(&self) -> bool {
+    fn enter(&self) -> Option<Turn<'_>> {
+        let entered = self.try_enter();
+        entered.then(|| Turn { crew: Some(self), rings: true })
+    }
+
+    fn try_enter(&self) -> bool {
         let more = |busy| (busy < self.busy_most).then_some(busy + 1);
         self.busy.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
     /// Gives a turn back, or passes it on.
-    fn leave(&self) {
+    fn leave(&self, rings: bool) {
         if self.lined.load(Ordering::SeqCst) == 0 {
             self.busy.fetch_sub(1, Ordering::SeqCst);
-            if self.lined.load(Ordering::SeqCst) == 0 || !self.enter() {
+            if self.lined.load(Ordering::SeqCst) == 0 || !self.try_enter() {
                 return;
             }
         }
@@ -168,7 +204,7 @@ impl Crew {
         }
         // With the line locked: who lines up after this finds the turn.
         let busy = self.busy.fetch_sub(1, Ordering::SeqCst);
-        let wanted = busy <= self.busy_most && line.iter().any(|work| work.has_more());
+        let wanted = rings && busy <= self.busy_most && line.iter().any(|work| work.has_more());
         drop(line);
         if wanted {
             self.hands.ring(1);
@@ -176,10 +212,12 @@ impl Crew {
     }
 
     /// A job to help with and the turn for it.
-    fn pick(&self) -> Option<Arc<dyn Work>> {
-        if self.lined.load(Ordering::SeqCst) == 0 || !self.enter() {
+    fn pick(&self) -> Option<(Arc<dyn Work>, Turn<'_>)> {
+        if self.lined.load(Ordering::SeqCst) == 0 {
             return None;
         }
+        let mut turn = self.enter()?;
+        turn.rings = false;
         let mut line = self.lock();
         let before = line.len();
         line.retain(|work| !work.is_over());
@@ -188,10 +226,7 @@ impl Crew {
         self.lined.fetch_sub(gone, Ordering::SeqCst);
         let found = line.iter().find(|work| work.has_more()).cloned();
         drop(line);
-        if found.is_none() {
-            self.leave();
-        }
-        found
+        found.map(|work| (work, turn))
     }
 
     fn line_up(&self, work: &Arc<dyn Work>) {
@@ -224,13 +259,12 @@ impl Crew {
         let mut rest = hands::Rest::new();
         loop {
             let heard = self.hands.heard();
-            if let Some(work) = self.pick() {
+            if let Some((work, mut turn)) = self.pick() {
                 if rest.slept() && work.has_more() {
                     self.hands.wake_more();
                 }
                 rest.worked();
-                work.work(gpus);
-                self.leave();
+                work.work(gpus, &mut turn);
             } else {
                 self.hands.rest(&mut rest, heard);
             }

@@ -128,9 +128,9 @@ impl Desk {
             match asked.op {
                 // SAFETY: the slot is this thread's, and the caller of the transfer promises its
                 // memory; both until the wait below.
-                Op::Read => unsafe { lane.to_memory(slot, skip, place, address, len) },
+                Op::Read => unsafe { lane.bring(slot, skip, place, address, len) },
                 // SAFETY: as above.
-                Op::Write => unsafe { lane.from_memory(slot, skip, place, address, len) },
+                Op::Write => unsafe { lane.fetch(slot, skip, place, address, len) },
             }?;
             lane.free(slot)
         });

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::fault::{Failed, Fault, FileError};
 use crate::settings::Cold;
-pub(crate) use read::{Got, Spot};
+pub(crate) use read::{Absent, Got, Spot, Tried};
 use twin::Twin;
 use warmth::Warmth;
 

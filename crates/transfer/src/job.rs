@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use gpuio_io::engine::Op;
 use rustix::thread::futex;
 
-use crate::crew::Work;
+use crate::crew::{Turn, Work};
 use crate::fault::Fault;
 use crate::file::File;
 use crate::gpus::Gpus;
@@ -224,8 +224,8 @@ impl Work for Job {
         self.next.load(Ordering::Relaxed) < self.pieces
     }
 
-    fn work(&self, gpus: &'static Gpus) {
-        self.move_pieces(gpus);
+    fn work(&self, gpus: &'static Gpus, turn: &mut Turn<'_>) {
+        self.move_pieces(gpus, turn);
     }
 
     fn wants_turn(&self) -> bool {

@@ -74,10 +74,6 @@ impl Lane {
         })
     }
 
-    pub(crate) fn slot_len(&self) -> usize {
-        self.slot_len
-    }
-
     /// The slot for the turn of this number.
     pub(crate) fn slot(&self, turn: usize) -> Slot {
         let index = turn % self.busy.len();
@@ -121,7 +117,7 @@ impl Lane {
     ///
     /// The bytes are in the slot, and `len` bytes of memory at `address` of this place stay until
     /// the slot is free, used by no one else.
-    pub(crate) unsafe fn to_memory(
+    pub(crate) unsafe fn bring(
         &mut self,
         slot: Slot,
         skip: usize,
@@ -145,8 +141,8 @@ impl Lane {
     ///
     /// # Safety
     ///
-    /// As [`Lane::to_memory`]; the bytes are in the slot once it is free.
-    pub(crate) unsafe fn from_memory(
+    /// As [`Lane::bring`]; the bytes are in the slot once it is free.
+    pub(crate) unsafe fn fetch(
         &mut self,
         slot: Slot,
         skip: usize,

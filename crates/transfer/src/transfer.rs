@@ -122,7 +122,9 @@ impl Transfer {
 
     /// Reads `len` bytes at `offset` of the file into the memory at `address`, which `place` was
     /// asked for (its own address, or another of the same allocation). Returns when they are there:
-    /// later work of any stream, and the host, see them.
+    /// later work of any stream, and the host, see them. Where the file ends before `len` bytes, a
+    /// GPU's memory behind them is left as it was; the host's may be changed up to `len` bytes, as by
+    /// any read with `O_DIRECT`.
     ///
     /// # Errors
     ///
@@ -190,6 +192,11 @@ impl State {
     /// Whether this is the process that the state belongs to.
     pub(crate) fn is_here(&self) -> bool {
         self.born.is_here()
+    }
+
+    /// Whether it is that of a child of `fork(2)`.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.forked
     }
 
     /// Runs one call to its end.

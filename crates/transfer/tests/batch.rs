@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_gpu::MemKind;
 use gpuio_transfer::{Batch, Entry, Event, Fault, File, Op, Transfer};
-use support::{Memory, Mode, bytes, dir, file, settings, transfer, written};
+use support::{Memory, Mode, bytes, chill, dir, file, settings, transfer, written};
 
 const FILE: usize = 4 << 20;
 
@@ -70,6 +70,34 @@ fn read_many(transfer: &Transfer, mode: Mode, kind: MemKind, count: usize) {
 #[test]
 fn more_reads_than_memory_to_device() {
     read_many(&transfer(), Mode::Plain, MemKind::Device, 300);
+}
+
+#[test]
+fn reads_that_no_cache_holds() {
+    let transfer = transfer();
+    let dir = dir();
+    let content = bytes(1, FILE);
+    let path = written(&dir, "file", &content);
+    let memory = Memory::new(MemKind::Device, 8 << 20);
+    for (mode, sizes) in [(Mode::Direct, &[4096][..]), (Mode::Direct, SIZES), (Mode::Plain, SIZES)]
+    {
+        let file = file(&transfer, &path, mode);
+        let batch = transfer.batch(100);
+        chill(&path);
+        let entries = (0..100).map(|n| entry(&transfer, &file, &memory, Op::Read, n, sizes));
+        // SAFETY: the memory outlives the batch.
+        unsafe { batch.submit(entries.collect()) }.unwrap();
+        let mut direct = 0;
+        for (cookie, event) in all(&batch) {
+            let (from, at, len) = place_of(usize::try_from(cookie).unwrap(), sizes);
+            let moved = event.outcome.unwrap();
+            assert_eq!(moved.bytes, len);
+            assert_eq!(moved.route.cached + moved.route.direct, len as u64);
+            direct += moved.route.direct;
+            assert!(memory.take(at, len) == content[from..from + len], "entry {cookie}");
+        }
+        assert_eq!(direct > 0, mode == Mode::Direct, "{direct} bytes past the cache");
+    }
 }
 
 #[test]

@@ -145,30 +145,6 @@ fn a_full_device_is_told_and_costs_no_lane() {
 }
 
 #[test]
-fn memory_that_was_freed_is_an_error_and_the_next_call_works() {
-    let transfer = transfer();
-    let dir = dir();
-    let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 1 << 20);
-    for _ in 0..4 {
-        let gone = Memory::new(MemKind::Device, 1 << 20);
-        let at = gone.address();
-        drop(gone);
-        let place = transfer.place(at).unwrap();
-        assert_eq!(place.device(), None, "the driver knows it no more");
-        // As a caller has it that asked before it freed the memory; by copies, which notice.
-        let stale = transfer.place(memory.address()).unwrap();
-        // SAFETY: it is not live memory, which is what is tested: the copy is refused.
-        let fault = unsafe { transfer.read(&file, stale, at, 1 << 20, 0) }.unwrap_err();
-        assert!(matches!(fault, Fault::Gpu(_)), "{fault}");
-    }
-    let place = transfer.place(memory.address()).unwrap();
-    // SAFETY: memory of the test's own.
-    let moved = unsafe { transfer.read(&file, place, memory.address(), 1 << 20, 0) };
-    assert_eq!(moved.unwrap().bytes, 1 << 20);
-}
-
-#[test]
 fn the_callers_context_stays_as_it_was() {
     let transfer = transfer();
     let dir = dir();

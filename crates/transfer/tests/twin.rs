@@ -85,6 +85,12 @@ impl Twin<'_> {
                         unsafe { self.transfer.read(&file, place, address, len, step.offset) };
                     let moved = moved.unwrap();
                     assert_eq!(moved.bytes, there.len(), "step {turn}: {step:?}");
+                    if self.kind.is_host() {
+                        // A direct read ends with a whole block, also where the file ends in it.
+                        let behind = at.start + there.len()..at.end;
+                        let now = memory.take(behind.start, behind.len());
+                        held[behind].copy_from_slice(&now);
+                    }
                     moved
                 }
                 Op::Write => {

@@ -22,6 +22,8 @@ pub(super) const BANS: [Ban; 4] = [
             "crates/cli/",
             "crates/load/src/run",
             "crates/softgpu/",
+            // How long a kernel that may not begin is waited for.
+            "crates/gpu/src/errand/",
         ],
         instead: "use the clock of `io` (crates/io/src/clock.rs) or take the time as an argument",
     },

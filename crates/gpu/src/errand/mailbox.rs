@@ -50,8 +50,8 @@ impl Mailbox {
         self.0.ptr()
     }
 
-    /// Puts a letter there. Word 0 comes last: whoever sees it sees the others and all that the host
-    /// wrote before.
+    /// Puts a letter there. Word 0 comes last: whoever sees it sees the others and all that the
+    /// host wrote before.
     pub(super) fn put(&self, desk: usize, letter: Letter) {
         let Letter { number, src, dst, len } = letter;
         for (at, value) in [(1, dst.0), (2, len), (0, src.0)] {
@@ -100,6 +100,12 @@ impl Mailbox {
     #[inline]
     pub(super) fn here(&self, desk: usize) -> u64 {
         self.word(desk, HERE).load(Ordering::SeqCst)
+    }
+
+    /// Has the desk's letters begin behind this number.
+    #[cfg(test)]
+    pub(super) fn begin_behind(&self, desk: usize, number: u64) {
+        self.word(desk, ANSWER).store(number, Ordering::Release);
     }
 
     #[inline]

@@ -4,14 +4,16 @@
 //! stays on the device (`kernels/errand.cu`), one thread block for each desk, moves the bytes and
 //! answers. An [`Office`] has the desks of one device and sees that the kernel is there.
 //!
-//! The kernel leaves by itself when no desk had a letter for [`Timing::idle`], or when it has stayed
-//! for [`Timing::stay`], so that whoever waits for the whole device (the driver's free of memory, a
-//! program's synchronisation) waits no longer than twice that; while there is work it is launched
-//! again, one launch ahead. A GPU that is full with other kernels may not let it in: letters are then
-//! taken back, and the answer is [`Reply::Busy`], for the caller to copy in another way.
+//! The kernel leaves by itself when no desk had a letter for [`Timing::idle`], or when it has
+//! stayed for [`Timing::stay`], so that whoever waits for the whole device (the driver's free of
+//! memory, a program's synchronisation) waits no longer than twice that; while there is work it is
+//! launched again, one launch ahead. A GPU that is full with other kernels may not let it in:
+//! letters are then taken back, and the answer is [`Reply::Busy`], for the caller to copy in
+//! another way.
 //!
 //! No call blocks on another thread's, but for the rare launch, which one thread does for all.
 
+mod desk;
 mod mailbox;
 
 use std::ffi::CString;
@@ -19,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use self::mailbox::{BITS, DESK, Letter, Mailbox};
-use crate::DevPtr;
+pub use self::desk::Desk;
+use self::mailbox::{DESK, Mailbox};
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::locked::{Locked, PageSize};
@@ -38,16 +40,8 @@ pub const DESKS_MOST: u32 = 64;
 const BLOCKS_LEAST: u32 = 8;
 /// Threads of a block: a page takes one load of 16 bytes in each.
 const THREADS: u32 = 256;
-/// Looks in vain before the clock is read, and each time after so many more.
-const LOOKS: u32 = 64;
-/// Looks in vain before a waiting thread lets others run: about 200 microseconds on real hardware.
-/// The software GPU needs the processor itself.
-const SPINS: u32 = 20_000;
-const SPINS_SOFTWARE: u32 = 16;
 /// Without an answer for so long the driver is asked whether the kernel failed; no more often.
 const ASK_AFTER: Duration = Duration::from_millis(5);
-/// How long a desk that is given up waits for an answer still under way.
-const LAST_WAIT: Duration = Duration::from_millis(5);
 
 /// When the kernel leaves, and how long it is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +79,8 @@ pub enum Reply {
     Busy,
 }
 
-/// The desks of one device. Cloning is cheap; the last clone or desk waits for the kernel's end when
-/// it is dropped. Whoever must not call the driver at the process's end keeps one for ever
+/// The desks of one device. Cloning is cheap; the last clone or desk waits for the kernel's end
+/// when it is dropped. Whoever must not call the driver at the process's end keeps one for ever
 /// (`std::mem::forget`).
 ///
 /// A child of `fork(2)` has no desks: it must use none, nor make one.
@@ -147,7 +141,7 @@ impl Office {
             return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
         };
         let kernel = Module::load(context, &ptx)?.kernel(c"gpuio_errand")?;
-        let stream = Stream::new(context)?;
+        let stream = Stream::first(context)?;
         let shared = DeviceBuf::alloc(context, MemKind::Device, DESK)?;
         let page = Locked::new(context, DESKS_MOST as usize * DESK, PageSize::Plain)?.leak();
         let zeroed = context.entered(|| {
@@ -181,8 +175,7 @@ impl Office {
         let update =
             self.0.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, lowest_free).ok()?;
         let number = update.trailing_ones();
-        let posted = self.0.mailbox.answer(number as usize);
-        Some(Desk { office: Arc::clone(&self.0), number, posted, letter: None, wait: Wait::none() })
+        Some(Desk::new(Arc::clone(&self.0), number))
     }
 
     /// How many desks are in use.
@@ -280,8 +273,9 @@ impl Inner {
             time(self.timing.stay),
         ];
         let put = self.context.entered(|| {
-            // SAFETY: the types are the kernel's. The mailbox is never given back, and `shared` only
-            // after the stream was waited for; what letters name is the promise of those who post.
+            // SAFETY: the types are the kernel's. The mailbox is never given back, and `shared`
+            // only after the stream was waited for; what letters name is the promise of those who
+            // post.
             unsafe { self.stream.launch(&self.kernel, blocks, THREADS, &args) }
         });
         put.flatten().inspect_err(|error| self.note(error))?;
@@ -322,199 +316,6 @@ impl Drop for Inner {
     }
 }
 
-/// One thread's place at an [`Office`]. Dropping it gives the place back and calls no driver, unless
-/// it is the last of its office.
-#[derive(Debug)]
-pub struct Desk {
-    office: Arc<Inner>,
-    number: u32,
-    /// The number of the last letter that was posted and not taken back.
-    posted: u64,
-    /// The one under way.
-    letter: Option<Letter>,
-    wait: Wait,
-}
-
-/// How long the letter under way has been waited for.
-#[derive(Debug)]
-struct Wait {
-    looks: u32,
-    since: Option<Instant>,
-}
-
-impl Wait {
-    fn none() -> Self {
-        Self { looks: 0, since: None }
-    }
-}
-
-impl Desk {
-    /// Moves `len` bytes from `src` to `dst` and waits, without sleeping. For up to about 64 KiB;
-    /// more is moved too, by the same few threads of the device. No context need be current, and the
-    /// thread's own stays.
-    ///
-    /// The answer is [`Reply::Moved`] or [`Reply::Busy`].
-    ///
-    /// # Errors
-    ///
-    /// The kernel could not be launched, or failed: nothing is under way any more. An address that
-    /// the device cannot reach loses the context (`CUDA_ERROR_ILLEGAL_ADDRESS`), for all desks.
-    ///
-    /// # Panics
-    ///
-    /// A letter is under way.
-    ///
-    /// # Safety
-    ///
-    /// Both ranges must be live memory that kernels of the office's context reach: of that context,
-    /// of a pool or a mapping of its device, page-locked, or managed. Nobody may write the source or
-    /// use the destination during the call. The other bytes of the 16-byte words that the source
-    /// begins and ends in are read too, and do not matter.
-    pub unsafe fn run(&mut self, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
-        // SAFETY: the caller's promise is the same, until the loop below has seen the end.
-        let mut reply = unsafe { self.post(src, dst, len) }?;
-        let is_software = self.office.context.driver().is_software();
-        let spins = if is_software { SPINS_SOFTWARE } else { SPINS };
-        while reply == Reply::Waiting {
-            if self.wait.looks < spins {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
-            reply = self.poll()?;
-        }
-        Ok(reply)
-    }
-
-    /// Posts a letter, for [`Desk::poll`] to see its end. The answer is [`Reply::Waiting`] or
-    /// [`Reply::Busy`], and [`Reply::Moved`] for a length of 0.
-    ///
-    /// # Errors
-    ///
-    /// As [`Desk::run`].
-    ///
-    /// # Panics
-    ///
-    /// A letter is under way.
-    ///
-    /// # Safety
-    ///
-    /// As [`Desk::run`], until [`Desk::poll`] or [`Desk::take_back`] has answered that nothing is
-    /// under way, or an error.
-    pub unsafe fn post(&mut self, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
-        assert!(self.letter.is_none(), "a letter is under way at this desk");
-        if len == 0 {
-            return Ok(Reply::Moved);
-        }
-        if let Some(error) = self.office.broken.get() {
-            return Err(error.clone());
-        }
-        let len = len as u64;
-        if (src.0 | dst.0 | len) >> BITS != 0 {
-            return Ok(Reply::Busy);
-        }
-        if self.office.is_stuck(self.number) {
-            // It may have failed: then the next letter is for another launch.
-            return self.office.ask().map(|()| Reply::Busy);
-        }
-        let letter = Letter { number: self.posted + 1, src, dst, len };
-        self.office.mailbox.put(self.number as usize, letter);
-        self.posted = letter.number;
-        self.letter = Some(letter);
-        self.wait = Wait::none();
-        if let Err(error) = self.office.tend(self.number) {
-            return self.give_up(error);
-        }
-        Ok(Reply::Waiting)
-    }
-
-    /// What became of the letter; never blocks for it. [`Reply::Moved`] if there is none.
-    ///
-    /// # Errors
-    ///
-    /// As [`Desk::run`].
-    #[inline]
-    pub fn poll(&mut self) -> Result<Reply, GpuError> {
-        let desk = self.number;
-        if self.office.mailbox.answer(desk as usize) == self.posted {
-            self.letter = None;
-            return Ok(Reply::Moved);
-        }
-        if let Err(error) = self.office.tend(desk) {
-            return self.give_up(error);
-        }
-        self.wait.looks = self.wait.looks.saturating_add(1);
-        if self.wait.looks.is_multiple_of(LOOKS) { self.consider() } else { Ok(Reply::Waiting) }
-    }
-
-    /// Looks at the clock: has it taken too long?
-    #[cold]
-    fn consider(&mut self) -> Result<Reply, GpuError> {
-        if let Some(error) = self.office.broken.get() {
-            let error = error.clone();
-            return self.give_up(error);
-        }
-        let waited = self.wait.since.get_or_insert_with(Instant::now).elapsed();
-        if waited > ASK_AFTER
-            && let Err(error) = self.office.ask()
-        {
-            return self.give_up(error);
-        }
-        if self.office.is_stuck(self.number) && self.take_back() {
-            return Ok(Reply::Busy);
-        }
-        Ok(Reply::Waiting)
-    }
-
-    /// Takes the letter back, if no block can have read it. True if nothing is under way then: it
-    /// was not moved, and will not be. False if it is being moved or was moved, which
-    /// [`Desk::poll`] tells. Calls no driver.
-    pub fn take_back(&mut self) -> bool {
-        let Some(letter) = self.letter else {
-            return true;
-        };
-        let (office, desk) = (&self.office, self.number as usize);
-        let is_here =
-            || office.is_here(self.number) || office.mailbox.answer(desk) == letter.number;
-        if !office.mailbox.take_back(desk, letter, is_here) {
-            return false;
-        }
-        self.posted = letter.number - 1;
-        self.letter = None;
-        true
-    }
-
-    /// Ends with an error: nothing is under way then.
-    #[cold]
-    fn give_up(&mut self, error: GpuError) -> Result<Reply, GpuError> {
-        let lost = self.office.broken.get().is_some();
-        if !self.take_back() && lost {
-            // A lost device runs nothing any more, and answers nothing.
-            self.letter = None;
-        }
-        // A block that is still there will answer, whatever failed.
-        if self.letter.is_some() { Ok(Reply::Waiting) } else { Err(error) }
-    }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        let began = Instant::now();
-        while self.letter.is_some() {
-            let answered = self.office.mailbox.answer(self.number as usize) == self.posted;
-            if answered || self.take_back() || self.office.broken.get().is_some() {
-                self.letter = None;
-            } else if began.elapsed() > LAST_WAIT {
-                // The place stays taken: a block may still answer there.
-                return;
-            } else {
-                std::thread::yield_now();
-            }
-        }
-        self.office.taken.fetch_and(!(1 << self.number), Ordering::AcqRel);
-    }
-}
-
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -522,6 +323,29 @@ fn nanoseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::{Driver, Which};
+
+    #[test]
+    fn the_numbers_of_letters_go_round() {
+        let driver = Driver::load(&Which::Software).unwrap();
+        let context = Context::new(&driver, 0).unwrap();
+        let timing = Timing { patience: Duration::from_secs(20), ..Timing::default() };
+        let office = Office::new(&context, timing).unwrap();
+        let host = Locked::new(&context, 4096, PageSize::Plain).unwrap();
+        office.0.mailbox.begin_behind(0, 0xffff - 20);
+        let mut desk = office.desk().unwrap();
+        for round in 0..40_u8 {
+            // SAFETY: memory of the test's own, which nobody else uses.
+            unsafe { host.as_ptr().write(round) };
+            let (src, dst) = (host.ptr(), host.ptr().byte_add(1 + u64::from(round)));
+            // SAFETY: as above; the ranges do not overlap.
+            assert_eq!(unsafe { desk.run(src, dst, 1) }.unwrap(), Reply::Moved);
+            // SAFETY: inside the memory.
+            let there = unsafe { host.as_ptr().add(1 + usize::from(round)) };
+            // SAFETY: nobody writes it now.
+            assert_eq!(unsafe { there.read() }, round);
+        }
+    }
 
     #[test]
     fn a_launch_keeps_its_number_and_its_blocks() {

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::call::{call, put};
-use crate::code::{Answer, INVALID_VALUE};
+use crate::code::{Answer, INVALID_CONTEXT, INVALID_VALUE};
 use crate::machine::Machine;
 
 #[unsafe(no_mangle)]
@@ -66,6 +66,16 @@ pub(crate) unsafe extern "C" fn cuCtxGetDevice(device: *mut c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuCtxGetId(context: *mut c_void, id: *mut u64) -> c_int {
+    call("cuCtxGetId", |machine| {
+        let context =
+            if context.is_null() { machine.here().ok_or(INVALID_CONTEXT)? } else { context };
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(id, machine.id(context)?) }
+    })
+}
+
+#[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuDevicePrimaryCtxGetState(
     device: c_int,
     flags: *mut c_uint,
@@ -84,8 +94,7 @@ pub(crate) unsafe extern "C" fn cuDevicePrimaryCtxGetState(
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuDevicePrimaryCtxReset_v2(device: c_int) -> c_int {
     call("cuDevicePrimaryCtxReset_v2", |machine| {
-        let device = machine.device(device)?;
-        machine.clear(device.context().addr());
+        machine.reset(machine.device(device)?);
         Ok(())
     })
 }

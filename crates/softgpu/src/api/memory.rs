@@ -61,6 +61,12 @@ pub(crate) unsafe extern "C" fn cuMemHostAlloc(
 }
 
 #[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemAllocHost_v2(start: *mut *mut c_void, len: usize) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    unsafe { cuMemHostAlloc(start, len, 0) }
+}
+
+#[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemFreeHost(start: *mut c_void) -> c_int {
     call("cuMemFreeHost", |machine| machine.memory.free(start as u64, Kind::Pinned))
 }

@@ -83,6 +83,20 @@ pub(crate) extern "C" fn cuEventRecord(event: *mut c_void, stream: *mut c_void) 
 }
 
 #[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuStreamWaitEvent(
+    stream: *mut c_void,
+    event: *mut c_void,
+    _flags: c_uint,
+) -> c_int {
+    call("cuStreamWaitEvent", |machine| {
+        machine.current()?;
+        let event = machine.events.get(event)?;
+        let number = event.recorded();
+        machine.stream(stream)?.put(Work::Await(event, number))
+    })
+}
+
+#[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuEventQuery(event: *mut c_void) -> c_int {
     call("cuEventQuery", |machine| {
         machine.current()?;

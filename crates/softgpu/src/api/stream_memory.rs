@@ -5,10 +5,11 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::call::{call, later, put};
-use crate::code::{Answer, Code, INVALID_VALUE, NOT_SUPPORTED};
+use crate::capture;
+use crate::code::{Answer, Code, INVALID_VALUE, NOT_SUPPORTED, STREAM_CAPTURE_INVALIDATED};
 use crate::machine::Machine;
 use crate::place::Place;
-use crate::stream::{Compare, HostCall, Work};
+use crate::stream::{Capture, Compare, HostCall, Work};
 
 /// `CU_STREAM_WAIT_VALUE_FLUSH`: without effect here, where nothing is left to flush.
 const FLUSH: c_uint = 1 << 30;
@@ -52,17 +53,22 @@ pub(crate) unsafe extern "C" fn cuStreamIsCapturing(
     status: *mut c_int,
 ) -> c_int {
     call("cuStreamIsCapturing", |machine| {
-        let captured = machine.stream(stream)?.is_captured();
-        // SAFETY: the caller's pointer, by the manual. 0 is none, 1 is active.
+        let captured = machine.stream(stream)?.captured();
+        // SAFETY: the caller's pointer, by the manual.
         unsafe { put(status, c_int::from(captured)) }
     })
 }
 
 /// Nothing can be captured here, but a stream can be in that state: work is then refused.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn cuStreamBeginCapture_v2(stream: *mut c_void, _mode: c_int) -> c_int {
+pub(crate) extern "C" fn cuStreamBeginCapture_v2(stream: *mut c_void, mode: c_int) -> c_int {
     call("cuStreamBeginCapture_v2", |machine| {
-        machine.stream(stream)?.capture(true);
+        let stream = machine.stream(stream)?;
+        if stream.captured() != Capture::None as u8 {
+            return Err(INVALID_VALUE);
+        }
+        machine.captures.count(mode, true);
+        stream.capture(Capture::Active, mode);
         Ok(())
     })
 }
@@ -74,9 +80,27 @@ pub(crate) unsafe extern "C" fn cuStreamEndCapture(
     graph: *mut *mut c_void,
 ) -> c_int {
     call("cuStreamEndCapture", |machine| {
-        machine.stream(stream)?.capture(false);
+        let stream = machine.stream(stream)?;
+        let state = stream.captured();
+        if state == Capture::None as u8 {
+            return Err(INVALID_VALUE);
+        }
+        machine.captures.count(stream.capture_mode(), false);
+        stream.capture(Capture::None, 0);
         // SAFETY: the caller's pointer, by the manual.
-        unsafe { put(graph, std::ptr::null_mut()) }
+        unsafe { put(graph, std::ptr::null_mut())? };
+        if state == Capture::Spoiled as u8 { Err(STREAM_CAPTURE_INVALIDATED) } else { Ok(()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) -> c_int {
+    call("cuThreadExchangeStreamCaptureMode", |_machine| {
+        // SAFETY: the caller's pointer, by the manual.
+        let wanted = unsafe { mode.as_ref() }.copied().ok_or(INVALID_VALUE)?;
+        let before = capture::exchange(wanted)?;
+        // SAFETY: as above.
+        unsafe { put(mode, before) }
     })
 }
 

@@ -3,12 +3,12 @@
 //!
 //! A desk has 256 bytes. From its beginning on stand the words of a letter: source, destination and
 //! length, each of 48 bits, and above them the low 16 bits of the letter's number. At byte 128 the
-//! kernel answers the number of the last letter that it worked off, and begins with the next; at 144
-//! it writes `launch` when it comes, at 136, as its last access, twice `launch`, with the lowest bit
-//! set if it stayed for `stay` nanoseconds, and not if no letter came for `idle`.
+//! kernel answers the number of the last letter that it worked off, and begins with the next; at
+//! 144 it writes `launch` when it comes, at 136, as its last access, twice `launch`, with the
+//! lowest bit set if it stayed for `stay` nanoseconds, and not if no letter came for `idle`.
 //!
-//! `shared` has two words for the blocks of real hardware. Here one thread goes round all desks, from
-//! the last to the first.
+//! `shared` has two words for the blocks of real hardware. Here one thread goes round all desks,
+//! from the last to the first.
 
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};

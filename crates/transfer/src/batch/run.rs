@@ -5,16 +5,17 @@ use std::collections::VecDeque;
 use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, most_pieces, pieces};
 use gpuio_io::engine::Op;
 
-use super::{Entry, Event};
-use crate::fault::Fault;
-use crate::file::{Got, Spot};
+use super::{Entry, Event, cold};
+use crate::fault::{Failed, Fault};
+use crate::file::{Absent, Got, Spot, Tried};
 use crate::gpus::{Device, Gpus};
 use crate::job::Asked;
 use crate::lane::{Lane, Slot};
 use crate::moved::Moved;
 
 /// Most entries of a run: more make nothing cheaper, and others can take them.
-const MOST: usize = 32;
+pub(super) const MOST_ENTRIES: u32 = 32;
+const MOST: usize = MOST_ENTRIES as usize;
 /// Most bytes of a run of more than one entry, for the same reasons.
 const BYTES_MOST: usize = 256 << 10;
 /// The longest entry that goes into a run, bytes: longer ones cost a copy each, and no more.
@@ -176,16 +177,24 @@ struct Carrier {
     lane: &'static mut Lane,
     kernel: Option<&'static GatherKernel>,
     failed: bool,
+    /// Reads may be under way for ever into the lane's memory.
+    lost: bool,
 }
 
 impl Carrier {
     fn new(device: &'static Device) -> Result<Self, GpuError> {
-        Ok(Self { device, lane: device.lane()?, kernel: device.gather(), failed: false })
+        Ok(Self {
+            device,
+            lane: device.lane()?,
+            kernel: device.gather(),
+            failed: false,
+            lost: false,
+        })
     }
 
     /// Gives the lane back. Nothing is under way, unless something failed.
     fn end(self) {
-        if self.failed && self.lane.settle().is_err() {
+        if self.lost || (self.failed && self.lane.settle().is_err()) {
             self.device.lose(self.lane);
         } else {
             self.device.give(self.lane);
@@ -199,7 +208,7 @@ impl Carrier {
         let mut flying = Flying { slot, got: Vec::new(), by_kernel: Vec::new(), put, run };
         if flying.put.is_ok() {
             flying.got = match flying.run.kind.op {
-                Op::Read => read_all(&flying.run, slot),
+                Op::Read => self.read_all(&flying.run, slot),
                 Op::Write => {
                     let all = |entry: &Entry| Ok(Got { cached: entry.len, direct: 0 });
                     flying.run.entries.iter().map(all).collect()
@@ -208,6 +217,49 @@ impl Carrier {
             flying.put = self.put(&mut flying);
         }
         flying
+    }
+
+    /// Reads each entry of a run to its place in the slot: first what the page cache holds, then the
+    /// others all at once.
+    fn read_all(&mut self, run: &Run, slot: Slot) -> Vec<Result<Got, Fault>> {
+        let spots = run.entries.iter().zip(&run.places).map(|(entry, &place)| {
+            (entry, Spot { at: slot.memory.at.wrapping_add(place), slack: true })
+        });
+        let mut absent: Vec<Absent> = Vec::new();
+        let first = spots.clone().map(|(entry, spot)| {
+            let file = &entry.file.0;
+            // SAFETY: the slot is this thread's, and has room for the entry and its slack there.
+            unsafe { file.read_or_tell(spot, entry.len, entry.offset, &mut absent) }
+        });
+        let first: Vec<_> = first.collect();
+        // SAFETY: places in the slot, which is given up if reads are left under way.
+        let whole = match unsafe { cold::read(&absent) } {
+            Ok(whole) => whole.unwrap_or_default(),
+            Err(_) => {
+                self.lost = true;
+                let fault = |entry: &Entry| {
+                    entry.file.0.fault(Failed {
+                        call: "io_uring_enter",
+                        errno: libc::EIO,
+                        offset: entry.offset,
+                        len: entry.len as u64,
+                    })
+                };
+                return run.entries.iter().map(|entry| Err(fault(entry))).collect();
+            }
+        };
+        let mut whole = whole.into_iter();
+        let read = spots.zip(first).map(|((entry, spot), first)| {
+            let file = &entry.file.0;
+            let got = match first {
+                Tried::Read(got) => got,
+                Tried::Absent { got } if whole.next() == Some(true) => Ok(got),
+                // SAFETY: as above.
+                Tried::Absent { .. } => unsafe { file.read(spot, entry.len, entry.offset, false) },
+            };
+            got.map_err(|failed| file.fault(failed))
+        });
+        read.collect()
     }
 
     /// Puts the copies of a run into the stream: one launch for all that the kernel reaches.
@@ -236,9 +288,9 @@ impl Carrier {
             match run.kind.op {
                 // SAFETY: the bytes are in the slot, which is this thread's until it is free; the
                 // memory is the promise of whoever submitted the entry.
-                Op::Read => unsafe { self.lane.to_memory(slot, place, to, address, len) },
+                Op::Read => unsafe { self.lane.bring(slot, place, to, address, len) },
                 // SAFETY: as above.
-                Op::Write => unsafe { self.lane.from_memory(slot, place, to, address, len) },
+                Op::Write => unsafe { self.lane.fetch(slot, place, to, address, len) },
             }?;
         }
         if let (Some(kernel), false) = (self.kernel, list.is_empty()) {
@@ -284,18 +336,6 @@ impl Carrier {
         };
         ends.map(end).collect()
     }
-}
-
-/// Reads each entry of a run to its place in the slot.
-fn read_all(run: &Run, slot: Slot) -> Vec<Result<Got, Fault>> {
-    let one = |(entry, &place): (&Entry, &usize)| {
-        let file = &entry.file.0;
-        let spot = Spot { at: slot.memory.at.wrapping_add(place), slack: true };
-        // SAFETY: the slot is this thread's, and has room for the entry and its slack there.
-        let got = unsafe { file.read(spot, entry.len, entry.offset, false) };
-        got.map_err(|failed| file.fault(failed))
-    };
-    run.entries.iter().zip(&run.places).map(one).collect()
 }
 
 fn write(entry: &Entry, at: *const u8) -> Result<Got, Fault> {

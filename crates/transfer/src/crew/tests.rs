@@ -1,9 +1,7 @@
 use super::*;
 
 fn crew(busy: u32) -> Crew {
-    let mut settings = Settings::default();
-    settings.busy_most = busy;
-    Crew::new(&settings)
+    Crew::new(&Settings { busy_most: busy, ..Settings::default() })
 }
 
 #[test]
@@ -21,7 +19,11 @@ fn pieces_are_short_for_a_lone_call_and_long_among_many() {
 #[test]
 fn there_are_so_many_turns_and_no_more() {
     let crew = crew(2);
-    assert!(crew.enter() && crew.enter() && !crew.enter());
-    crew.leave();
-    assert!(crew.enter() && !crew.enter());
+    let (first, second) = (crew.enter(), crew.enter());
+    assert!(first.is_some() && second.is_some() && crew.enter().is_none());
+    first.unwrap().end();
+    let third = crew.enter();
+    assert!(third.is_some() && crew.enter().is_none());
+    drop((second, third));
+    assert_eq!(crew.busy.load(Ordering::Relaxed), 0);
 }

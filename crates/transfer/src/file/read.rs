@@ -26,6 +26,24 @@ pub(crate) struct Got {
     pub(crate) direct: usize,
 }
 
+/// A read that the page cache could not answer, for whoever does many at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Absent {
+    pub(crate) fd: RawFd,
+    pub(crate) at: *mut u8,
+    pub(crate) len: u32,
+    pub(crate) offset: u64,
+}
+
+/// What a look into the page cache gave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tried {
+    /// It is done.
+    Read(Result<Got, Failed>),
+    /// It is not there. If the read that was told of comes back whole, this is what was got.
+    Absent { got: Got },
+}
+
 impl Got {
     pub(crate) fn bytes(&self) -> usize {
         self.cached + self.direct
@@ -60,7 +78,7 @@ impl Inner {
         if let Some(direct) = direct {
             if let Some(buffered) = buffered {
                 // SAFETY: the caller's promise.
-                got.cached = unsafe { self.from_cache(buffered, spot.at, len, offset) }?;
+                got.cached = unsafe { self.take_cached(buffered, spot.at, len, offset) }?;
             }
             if got.cached < len {
                 let rest = spot.after(got.cached);
@@ -90,12 +108,56 @@ impl Inner {
         Ok(got)
     }
 
+    /// As [`Inner::read`] for small pieces, but what would wait for the device is not read: it is
+    /// added to `absent`, and [`Tried::Absent`] is the answer.
+    ///
+    /// # Safety
+    ///
+    /// As [`Inner::read`], with slack.
+    pub(crate) unsafe fn read_or_tell(
+        &self,
+        spot: Spot,
+        len: usize,
+        offset: u64,
+        absent: &mut Vec<Absent>,
+    ) -> Tried {
+        let buffered = self.buffered();
+        let direct = if self.mode.direct { self.direct() } else { None };
+        let (Some(fd), true) = (buffered, spot.slack) else {
+            // SAFETY: the caller's promise.
+            return Tried::Read(unsafe { self.read(spot, len, offset, false) });
+        };
+        // SAFETY: the caller's promise.
+        match unsafe { self.take_cached(fd, spot.at, len, offset) } {
+            Ok(found) if found == len => {
+                return Tried::Read(Ok(Got { cached: found, direct: 0 }));
+            }
+            Ok(_) => {}
+            Err(failed) => return Tried::Read(Err(failed)),
+        }
+        let all = Got { cached: 0, direct: len };
+        let (told, got) = match direct {
+            Some(fd) => {
+                let skip = self.skip(offset);
+                let span = (skip + len).next_multiple_of(self.align());
+                let (at, offset) = (spot.at.wrapping_sub(skip), offset - skip as u64);
+                (Absent { fd, at, len: small(span), offset }, all)
+            }
+            None => {
+                let got = Got { cached: len, direct: 0 };
+                (Absent { fd, at: spot.at, len: small(len), offset }, got)
+            }
+        };
+        absent.push(told);
+        Tried::Absent { got }
+    }
+
     /// What the page cache holds of the range, from its start on.
     ///
     /// # Safety
     ///
     /// `at` is valid for writes of `len` bytes.
-    unsafe fn from_cache(
+    unsafe fn take_cached(
         &self,
         fd: RawFd,
         at: *mut u8,
@@ -132,7 +194,7 @@ impl Inner {
     ) -> Result<usize, Failed> {
         let align = self.align();
         let skip = self.skip(offset);
-        if !spot.slack && (skip != 0 || spot.at.addr() % align != 0) {
+        if !spot.slack && (skip != 0 || !spot.at.addr().is_multiple_of(align)) {
             return Ok(0);
         }
         let span =
@@ -182,6 +244,11 @@ impl Inner {
         unsafe { std::ptr::copy_nonoverlapping(into.wrapping_add(skip), at, bytes) };
         Ok(bytes)
     }
+}
+
+/// The length of a small read, which is far below 2^32.
+fn small(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 impl Spot {

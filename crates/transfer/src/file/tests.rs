@@ -75,8 +75,8 @@ fn edges_without_a_buffered_descriptor_are_rewritten_in_their_blocks() {
         unsafe { file.0.write(bytes.as_ptr(), len, offset as u64) }.unwrap();
         assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), model, "{len} at {offset}");
         let mut back = vec![0_u8; len];
-        // SAFETY: the vector's bytes.
         let spot = Spot { at: back.as_mut_ptr(), slack: false };
+        // SAFETY: the vector's bytes.
         let got = unsafe { file.0.read(spot, len, offset as u64, false) }.unwrap();
         assert_eq!((got.bytes(), back), (len, bytes));
     }

@@ -6,7 +6,7 @@ use gpuio_gpu::GpuError;
 use gpuio_io::engine::Op;
 
 use super::{Job, Piece};
-use crate::crew::Work;
+use crate::crew::{Turn, Work};
 use crate::fault::Fault;
 use crate::file::{Got, Inner, Spot};
 use crate::gpus::{Device, Gpus};
@@ -19,7 +19,7 @@ const AHEAD: usize = 2;
 
 impl Job {
     /// Moves pieces until none is left to take, and returns when those it took have landed.
-    pub(super) fn move_pieces(&self, gpus: &'static Gpus) {
+    pub(super) fn move_pieces(&self, gpus: &'static Gpus, turn: &mut Turn<'_>) {
         if !self.has_more() {
             return;
         }
@@ -29,7 +29,7 @@ impl Job {
         let tried = gpus.device(device).and_then(|device| {
             device.context().entered(|| {
                 let lane = device.lane()?;
-                self.work_in_lane(device, lane);
+                self.work_in_lane(device, lane, turn);
                 Ok::<(), GpuError>(())
             })?
         });
@@ -60,18 +60,27 @@ impl Job {
         self.finish(counted, &route);
     }
 
-    fn work_in_lane(&self, device: &Device, lane: &'static mut Lane) {
+    fn work_in_lane(&self, device: &Device, lane: &'static mut Lane, turn: &mut Turn<'_>) {
         let (mut counted, mut route) = (0, Route::default());
         let worked = match self.asked.op {
             Op::Read => self.read_to_gpu(lane, &mut counted, &mut route),
             Op::Write => self.write_from_gpu(lane, &mut counted, &mut route),
         };
+        if self.asked.op == Op::Read {
+            // What is left is to wait for the GPU, which takes no more of the memory's bandwidth
+            // than it must: who waits for a turn may wake up meanwhile.
+            turn.end();
+        }
         // What is under way must land before its pieces count and the lane is another's.
         let drained = if worked.is_ok() { lane.drain() } else { lane.settle() };
-        for (start, error) in
-            [worked.err(), drained.clone().err().map(|error| (0, error))].into_iter().flatten()
-        {
-            self.fail(start, Fault::Gpu(error));
+        let drained_at = drained.as_ref().err().map(|error| (0, error.clone()));
+        for (start, error) in worked.err().into_iter().chain(drained_at) {
+            let fault = Fault::Gpu(error);
+            self.fail(start, fault.clone());
+            // What is left to take lies behind the piece that failed, and nobody else may come.
+            while let Some(piece) = self.take(&mut counted) {
+                self.fail(piece.start, fault.clone());
+            }
         }
         match drained {
             Ok(()) => device.give(lane),
@@ -104,7 +113,7 @@ impl Job {
             let address = self.asked.address + piece.start;
             // SAFETY: the bytes are there; the caller of the transfer promises its memory until
             // the job is done, which is after the lane was drained.
-            unsafe { lane.to_memory(slot, skip, self.asked.place, address, got.bytes()) }
+            unsafe { lane.bring(slot, skip, self.asked.place, address, got.bytes()) }
                 .map_err(at)?;
             route.file(got);
             route.by_copy += got.bytes() as u64;
@@ -131,7 +140,7 @@ impl Job {
                 let (skip, address) = (self.skip(piece), self.asked.address + piece.start);
                 // SAFETY: of the slots fewer are under way than there are, so this one is free;
                 // the caller of the transfer promises its memory until the job is done.
-                unsafe { lane.from_memory(slot, skip, self.asked.place, address, piece.len) }
+                unsafe { lane.fetch(slot, skip, self.asked.place, address, piece.len) }
                     .map_err(|error| (piece.start, error))?;
                 ahead.push_back((slot, piece));
             }

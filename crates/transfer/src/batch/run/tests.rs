@@ -16,7 +16,7 @@ fn runs_fit_into_their_slot_in_order_and_leave_nothing_out() {
     let place = Place::gpu(0);
     for slot in [64 << 10, 1 << 20] {
         let mut waiting: VecDeque<Entry> = (0..100)
-            .map(|at: u64| entry(&file, place, 1 + (at as usize * 997) % (50 << 10), at * 1001))
+            .map(|at: usize| entry(&file, place, 1 + (at * 997) % (50 << 10), at as u64 * 1001))
             .collect();
         waiting.insert(50, entry(&file, place, 1 << 20, 7));
         waiting.insert(70, entry(&file, Place::host(), 100, 7));

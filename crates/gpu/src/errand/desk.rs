@@ -1,0 +1,222 @@
+//! One thread's place at an office.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::mailbox::{BITS, Letter};
+use super::{ASK_AFTER, Inner, Reply};
+use crate::DevPtr;
+use crate::error::GpuError;
+
+/// Looks in vain before the clock is read, and each time after so many more.
+const LOOKS: u32 = 64;
+/// Looks in vain before a waiting thread lets others run: about 200 microseconds on real hardware.
+/// The software GPU needs the processor itself.
+const SPINS: u32 = 20_000;
+const SPINS_SOFTWARE: u32 = 16;
+/// How long a desk that is given up waits for an answer still under way.
+const LAST_WAIT: Duration = Duration::from_millis(5);
+
+/// One thread's place at an [`Office`](super::Office). Dropping it gives the place back and calls
+/// no driver, unless it is the last of its office.
+#[derive(Debug)]
+pub struct Desk {
+    office: Arc<Inner>,
+    number: u32,
+    /// The number of the last letter that was posted and not taken back.
+    posted: u64,
+    /// The one under way.
+    letter: Option<Letter>,
+    wait: Wait,
+}
+
+/// How long the letter under way has been waited for.
+#[derive(Debug)]
+struct Wait {
+    looks: u32,
+    since: Option<Instant>,
+}
+
+impl Wait {
+    fn none() -> Self {
+        Self { looks: 0, since: None }
+    }
+}
+
+impl Desk {
+    /// The place of this number, which nobody else has.
+    pub(super) fn new(office: Arc<Inner>, number: u32) -> Self {
+        let posted = office.mailbox.answer(number as usize);
+        Self { office, number, posted, letter: None, wait: Wait::none() }
+    }
+
+    /// Moves `len` bytes from `src` to `dst` and waits, without sleeping. For up to about 64 KiB;
+    /// more is moved too, by the same few threads of the device. No context need be current, and
+    /// the thread's own stays.
+    ///
+    /// The answer is [`Reply::Moved`] or [`Reply::Busy`].
+    ///
+    /// # Errors
+    ///
+    /// The kernel could not be launched, or failed: nothing is under way any more. An address that
+    /// the device cannot reach loses the context (`CUDA_ERROR_ILLEGAL_ADDRESS`), for all desks.
+    ///
+    /// # Panics
+    ///
+    /// A letter is under way.
+    ///
+    /// # Safety
+    ///
+    /// Both ranges must be live memory that kernels of the office's context reach: of that context,
+    /// of a pool or a mapping of its device, page-locked, or managed. Nobody may write the source
+    /// or use the destination during the call. The other bytes of the 16-byte words that the source
+    /// begins and ends in are read too, and do not matter.
+    pub unsafe fn run(&mut self, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
+        // SAFETY: the caller's promise is the same, until the loop below has seen the end.
+        let mut reply = unsafe { self.post(src, dst, len) }?;
+        let is_software = self.office.context.driver().is_software();
+        let spins = if is_software { SPINS_SOFTWARE } else { SPINS };
+        while reply == Reply::Waiting {
+            let yields = self.wait.looks >= spins;
+            if yields {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+            reply = self.poll()?;
+            if yields && reply == Reply::Waiting {
+                // Others may have run for long.
+                reply = self.consider()?;
+            }
+        }
+        Ok(reply)
+    }
+
+    /// Posts a letter, for [`Desk::poll`] to see its end. The answer is [`Reply::Waiting`] or
+    /// [`Reply::Busy`], and [`Reply::Moved`] for a length of 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`Desk::run`].
+    ///
+    /// # Panics
+    ///
+    /// A letter is under way.
+    ///
+    /// # Safety
+    ///
+    /// As [`Desk::run`], until [`Desk::poll`] or [`Desk::take_back`] has answered that nothing is
+    /// under way, or an error.
+    pub unsafe fn post(&mut self, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
+        assert!(self.letter.is_none(), "a letter is under way at this desk");
+        if len == 0 {
+            return Ok(Reply::Moved);
+        }
+        if let Some(error) = self.office.broken.get() {
+            return Err(error.clone());
+        }
+        let len = len as u64;
+        if (src.0 | dst.0 | len) >> BITS != 0 {
+            return Ok(Reply::Busy);
+        }
+        // Before the letter, so that the launch is on its way while that is written.
+        self.office.tend(self.number)?;
+        if self.office.is_stuck(self.number) {
+            // It may have failed: then the next letter is for another launch.
+            return self.office.ask().map(|()| Reply::Busy);
+        }
+        let letter = Letter { number: self.posted + 1, src, dst, len };
+        self.office.mailbox.put(self.number as usize, letter);
+        self.posted = letter.number;
+        self.letter = Some(letter);
+        self.wait = Wait::none();
+        Ok(Reply::Waiting)
+    }
+
+    /// What became of the letter; never blocks for it. [`Reply::Moved`] if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Desk::run`].
+    #[inline]
+    pub fn poll(&mut self) -> Result<Reply, GpuError> {
+        let desk = self.number;
+        if self.office.mailbox.answer(desk as usize) == self.posted {
+            self.letter = None;
+            return Ok(Reply::Moved);
+        }
+        if let Err(error) = self.office.tend(desk) {
+            return self.give_up(error);
+        }
+        self.wait.looks = self.wait.looks.saturating_add(1);
+        if self.wait.looks.is_multiple_of(LOOKS) { self.consider() } else { Ok(Reply::Waiting) }
+    }
+
+    /// Looks at the clock: has it taken too long?
+    #[cold]
+    fn consider(&mut self) -> Result<Reply, GpuError> {
+        if let Some(error) = self.office.broken.get() {
+            let error = error.clone();
+            return self.give_up(error);
+        }
+        let waited = self.wait.since.get_or_insert_with(Instant::now).elapsed();
+        if waited > ASK_AFTER
+            && let Err(error) = self.office.ask()
+        {
+            return self.give_up(error);
+        }
+        if self.office.is_stuck(self.number) && self.take_back() {
+            return Ok(Reply::Busy);
+        }
+        Ok(Reply::Waiting)
+    }
+
+    /// Takes the letter back, if no block can have read it. True if nothing is under way then: it
+    /// was not moved, and will not be. False if it is being moved or was moved, which
+    /// [`Desk::poll`] tells. Calls no driver.
+    pub fn take_back(&mut self) -> bool {
+        let Some(letter) = self.letter else {
+            return true;
+        };
+        let (office, desk) = (&self.office, self.number as usize);
+        let is_here =
+            || office.is_here(self.number) || office.mailbox.answer(desk) == letter.number;
+        if !office.mailbox.take_back(desk, letter, is_here) {
+            return false;
+        }
+        self.posted = letter.number - 1;
+        self.letter = None;
+        true
+    }
+
+    /// Ends with an error: nothing is under way then.
+    #[cold]
+    fn give_up(&mut self, error: GpuError) -> Result<Reply, GpuError> {
+        let lost = self.office.broken.get().is_some();
+        if !self.take_back() && lost {
+            // A lost device runs nothing any more, and answers nothing.
+            self.letter = None;
+        }
+        // A block that is still there will answer, whatever failed.
+        if self.letter.is_some() { Ok(Reply::Waiting) } else { Err(error) }
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let began = Instant::now();
+        while self.letter.is_some() {
+            let answered = self.office.mailbox.answer(self.number as usize) == self.posted;
+            if answered || self.take_back() || self.office.broken.get().is_some() {
+                self.letter = None;
+            } else if began.elapsed() > LAST_WAIT {
+                // The place stays taken: a block may still answer there.
+                return;
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        self.office.taken.fetch_and(!(1 << self.number), Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,43 @@
+//! Memory that its owner freed: alone in its program, so that nobody else gets the address.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+#![allow(unsafe_code, reason = "the interface under test is unsafe")]
+
+mod support;
+
+use gpuio_gpu::MemKind;
+use gpuio_transfer::{Fault, Transfer};
+use support::{Memory, Mode, bytes, dir, file, settings, written};
+
+const FILE: usize = 3 << 20;
+
+#[test]
+fn memory_that_was_freed_is_an_error_and_the_next_call_works() {
+    // Alone, a thread has nobody who takes the pieces behind the one that failed.
+    for workers in [0, 3] {
+        let mut settings = settings();
+        settings.workers_most = workers;
+        freed(&Transfer::new(settings));
+    }
+}
+
+fn freed(transfer: &Transfer) {
+    let dir = dir();
+    let file = file(transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let memory = Memory::new(MemKind::Device, 1 << 20);
+    for _ in 0..4 {
+        let gone = Memory::new(MemKind::Device, 1 << 20);
+        let at = gone.address();
+        drop(gone);
+        let place = transfer.place(at).unwrap();
+        assert_eq!(place.device(), None, "the driver knows it no more");
+        // As a caller has it that asked before it freed the memory; by copies, which notice.
+        let stale = transfer.place(memory.address()).unwrap();
+        // SAFETY: it is not live memory, which is what is tested: the copy is refused.
+        let fault = unsafe { transfer.read(&file, stale, at, 1 << 20, 0) }.unwrap_err();
+        assert!(matches!(fault, Fault::Gpu(_)), "{fault}");
+    }
+    let place = transfer.place(memory.address()).unwrap();
+    // SAFETY: memory of the test's own.
+    let moved = unsafe { transfer.read(&file, place, memory.address(), 1 << 20, 0) };
+    assert_eq!(moved.unwrap().bytes, 1 << 20);
+}
