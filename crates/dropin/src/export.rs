@@ -2,8 +2,9 @@
 //!
 //! Each says what it does here, and where its contract comes from where that is not the "cuFile API
 //! Reference Guide" (docs.nvidia.com/gpudirect-storage). "Measured" is what release 1.15 or 1.20
-//! answered us, "reported" what others say that 1.15 answers (docs/dropin.md). Where nothing else is said: pointers may be null, which is refused with 5022; calls may
-//! come from any thread; they open the driver if nobody has.
+//! answered us, "reported" what others say that 1.15 answers (docs/dropin.md). Where nothing else
+//! is said: pointers may be null, which is refused with 5022; calls may come from any thread; they
+//! open the driver if nobody has.
 
 mod batch;
 mod buffer;

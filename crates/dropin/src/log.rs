@@ -76,6 +76,11 @@ pub(crate) fn set(config: &Config) {
     }
 }
 
+/// Whether somebody asked for a log file.
+pub(crate) fn is_asked_for() -> bool {
+    LOG.lock().is_ok_and(|log| matches!(log.to, To::File { .. }))
+}
+
 /// Says one line. It never fails a call: what can't be written is lost, and so is a line while
 /// another is being written.
 pub(crate) fn line(level: Level, words: impl FnOnce() -> String) {

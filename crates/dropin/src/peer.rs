@@ -9,7 +9,7 @@
 //! own functions go to itself, though ours stand before them in the process. Our own file is never
 //! taken for it, whatever it is called.
 
-use std::ffi::{CStr, c_int, c_long, c_void};
+use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -29,6 +29,8 @@ static MARK: &[u8] = b"this libcufile.so.0 is gpuio's, not NVIDIA's\n";
 const NVIDIA_FS: &str = "proc/driver/nvidia-fs/version";
 /// The parameter that forbids that library its compatibility mode (`CUFileBoolConfigParameter_t`).
 const ALLOW_COMPAT_MODE: c_int = 1;
+/// The parameter that names its log file (`CUFileStringConfigParameter_t`).
+const LOG_FILE: c_int = 1;
 
 /// The loaded library.
 #[derive(Debug)]
@@ -161,6 +163,14 @@ impl Peer {
             // SAFETY: as above.
             write: unsafe { self.function(c"cuFileWrite") }?,
         };
+        if !log::is_asked_for() {
+            // It would write one into the working directory of a program that did not ask for it.
+            type Name = unsafe extern "C" fn(c_int, *const c_char) -> Answer;
+            // SAFETY: as above.
+            let name: Option<Name> = unsafe { self.function(c"cuFileSetParameterString") };
+            // SAFETY: a text that ends. Refused, the log is written, and nothing else happens.
+            let _ = name.map(|name| unsafe { name(LOG_FILE, c"/dev/null".as_ptr()) });
+        }
         // SAFETY: takes two numbers.
         let forbidden = unsafe { set(ALLOW_COMPAT_MODE, false) };
         // SAFETY: takes nothing.

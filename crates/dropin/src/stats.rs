@@ -83,6 +83,8 @@ struct Group {
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     level: AtomicU8,
+    /// Whether the program has set the level itself.
+    chosen: AtomicBool,
     stopped: AtomicBool,
     /// When counting began, `CLOCK_MONOTONIC` nanoseconds.
     since_ns: AtomicU64,
@@ -146,7 +148,7 @@ impl Stats {
     /// What the configuration says when the driver is opened; a level that the program has set
     /// holds.
     pub(crate) fn begin(&self, level: usize) {
-        if self.level.load(Relaxed) == 0 {
+        if !self.chosen.load(Relaxed) {
             self.level.store(u8::try_from(level.min(3)).unwrap_or(0), Relaxed);
         }
         self.since_ns.store(gpuio_page::monotonic_ns(), Relaxed);
@@ -155,6 +157,7 @@ impl Stats {
     pub(crate) fn set_level(&self, level: i32) -> Result<(), Failure> {
         let known = u8::try_from(level).ok().filter(|level| *level <= 3);
         self.level.store(known.ok_or(Failure::from(INVALID_VALUE))?, Relaxed);
+        self.chosen.store(true, Relaxed);
         Ok(())
     }
 
@@ -388,6 +391,9 @@ mod tests {
         stats.reset();
         assert_eq!(at(&stats.bytes(3, 1150, &[], |_| 0).unwrap(), 0), 0);
         assert!(stats.set_level(4).is_err() && stats.set_level(-1).is_err());
+        stats.set_level(0).unwrap();
+        stats.begin(3);
+        assert_eq!(stats.level(), 0, "what the program set goes before the configuration");
     }
 
     #[test]
