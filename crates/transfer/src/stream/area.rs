@@ -235,3 +235,6 @@ impl Areas {
         self.lock().leaving.push((area, value));
     }
 }
+
+#[cfg(test)]
+mod tests;

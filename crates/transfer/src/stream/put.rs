@@ -123,7 +123,9 @@ fn wait(stream: &UserStream, order: &Order, round: u64) -> Result<(), GpuError> 
     // SAFETY: a word of ours, which lives as long as the process and comes: threads store it that
     // wait for file I/O alone, or for work of another context, and where putting the rest fails
     // `abandon` does.
-    unsafe { stream.wait_for(word, value) }
+    unsafe { stream.wait_for(word, value) }?;
+    order.note_put();
+    Ok(())
 }
 
 fn gather(stream: &UserStream, order: &Order, round: u64) -> Result<(), GpuError> {
@@ -135,7 +137,9 @@ fn gather(stream: &UserStream, order: &Order, round: u64) -> Result<(), GpuError
     // SAFETY: the list and the part live as long as the process and are filled before the stream
     // comes here; the caller of the transfer promises the memory, of which the list names what was
     // found to be reached.
-    unsafe { kernel.launch_in(stream, list, count, shape) }
+    unsafe { kernel.launch_in(stream, list, count, shape) }?;
+    order.note_put();
+    Ok(())
 }
 
 fn call(stream: &UserStream, order: &Arc<Order>, step: Step) -> Result<(), GpuError> {
