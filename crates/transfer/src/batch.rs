@@ -11,8 +11,9 @@ mod run;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use thiserror::Error;
 
@@ -130,8 +131,8 @@ impl Batch {
     ///
     /// # Safety
     ///
-    /// Until its event was fetched, or the batch was dropped, the memory of each entry is live: of a
-    /// read nobody else's, of a write written by nobody else.
+    /// Until its event was fetched, or the batch was dropped, the memory of each entry is live: of
+    /// a read nobody else's, of a write written by nobody else.
     pub unsafe fn submit(&self, entries: Vec<Entry>) -> Result<(), Full> {
         let core = &self.0;
         if !core.state.is_here() {
@@ -173,8 +174,9 @@ impl Batch {
         if !core.state.is_here() {
             return Vec::new();
         }
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let over = || timeout.is_some() && until.is_none_or(|until| Instant::now() >= until);
+        let clock = Clock::start();
+        let left = || timeout.map(|most| most.saturating_sub(Duration::from_nanos(clock.now())));
+        let over = || left().is_some_and(|left| left.is_zero());
         let (least, most) = (least.min(most) as usize, most as usize);
         let mut queue = core.lock();
         if core.state.settings.workers_most == 0 && queue.ended.is_empty() {
@@ -185,12 +187,12 @@ impl Batch {
         }
         loop {
             let wanted = least.min(queue.outstanding());
-            if queue.ended.len() >= wanted || (timeout.is_some() && over()) {
+            if queue.ended.len() >= wanted || over() {
                 let count = queue.ended.len().min(most);
                 return queue.ended.drain(..count).collect();
             }
             if queue.waiting.is_empty() {
-                queue = core.sleep(queue, until);
+                queue = core.sleep(queue, left());
                 continue;
             }
             drop(queue);
@@ -233,26 +235,25 @@ impl Core {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps until something changes, or until then; may return earlier.
+    /// Sleeps until something changes, no longer than `most`; may return earlier.
     fn sleep<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue>,
-        until: Option<Instant>,
+        most: Option<Duration>,
     ) -> MutexGuard<'a, Queue> {
         queue.sleepers += 1;
-        queue = match until {
+        queue = match most {
             None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
-            Some(until) => {
-                let left = until.saturating_duration_since(Instant::now());
-                self.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0
+            Some(most) => {
+                self.changed.wait_timeout(queue, most).unwrap_or_else(PoisonError::into_inner).0
             }
         };
         queue.sleepers -= 1;
         queue
     }
 
-    /// Bytes of a slot; none in a child of `fork(2)`, where entries go one by one and those on a GPU
-    /// are refused.
+    /// Bytes of a slot; none in a child of `fork(2)`, where entries go one by one and those on a
+    /// GPU are refused.
     fn slot(&self) -> usize {
         if self.state.is_forked() { 0 } else { self.state.settings.chunk() }
     }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Knows whether this is still the process that made it.
 ///
-/// The kernel clears a page of the mapping in a child (`madvise(2)`, `MADV_WIPEONFORK`, Linux 4.14),
-/// so asking is one load and no handler of ours is called by `fork`. Where the kernel has no such
-/// page the process's number is compared.
+/// The kernel clears a page of the mapping in a child (`madvise(2)`, `MADV_WIPEONFORK`, Linux
+/// 4.14), so asking is one load and no handler of ours is called by `fork`. Where the kernel has
+/// no such page the process's number is compared.
 #[derive(Debug)]
 pub(crate) enum Born {
     Page(*const AtomicU32),

@@ -5,6 +5,7 @@ mod work;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use rustix::thread::futex;
 
@@ -32,10 +33,10 @@ pub(crate) struct Asked {
 /// A call under way.
 ///
 /// Who takes a piece (`next`, one atomic addition) is the only one to move it, and counts it off in
-/// `left` when its bytes have landed. That subtraction releases and the caller's load of 0 acquires,
-/// through every subtraction between them, so all that was done for the pieces happened before the
-/// call returns; and nobody touches the caller's memory without a piece, so a thread that comes to
-/// the job late, and holds it by its `Arc`, does no harm.
+/// `left` when its bytes have landed. That subtraction releases and the caller's load of 0
+/// acquires, through every subtraction between them, so all that was done for the pieces happened
+/// before the call returns; and nobody touches the caller's memory without a piece, so a thread
+/// that comes to the job late, and holds it by its `Arc`, does no harm.
 #[derive(Debug)]
 pub(crate) struct Job {
     asked: Asked,
@@ -69,6 +70,8 @@ const TURN: u32 = 2;
 const ASLEEP: u32 = 4;
 /// The caller waits for a turn.
 const WAITING: u32 = 8;
+/// It shall do so awake.
+const HEIR: u32 = 16;
 
 impl Job {
     /// Cuts a call, which is not empty and ends below 2^63 in the file, into pieces of `chunk`
@@ -185,9 +188,30 @@ impl Job {
         self.wait_for(DONE, LOOKS);
     }
 
-    /// Waits until the caller has a turn, or all pieces have landed.
-    pub(crate) fn wait_for_turn(&self) {
-        self.wait_for(DONE | TURN, 0);
+    /// Sleeps until the caller has a turn or all pieces have landed, which is true, or until it is
+    /// made the heir, which is false, if that counts.
+    pub(crate) fn sleep_for_turn(&self, heir_counts: bool) -> bool {
+        let heir = if heir_counts { HEIR } else { 0 };
+        self.wait_for(DONE | TURN | heir, 0);
+        self.state.fetch_and(!(HEIR | ASLEEP), Ordering::AcqRel) & (DONE | TURN) != 0
+    }
+
+    /// Looks for a while whether the caller has a turn or all pieces have landed.
+    pub(crate) fn look_for_turn(&self) -> bool {
+        /// Nanoseconds: about as long as a piece takes.
+        const MOST: u64 = 250_000;
+        let clock = Clock::start();
+        loop {
+            for _ in 0..32 {
+                if self.state.load(Ordering::Acquire) & (DONE | TURN) != 0 {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if clock.now() > MOST {
+                return false;
+            }
+        }
     }
 
     fn wait_for(&self, bits: u32, looks: u32) {
@@ -234,6 +258,10 @@ impl Work for Job {
 
     fn give_turn(&self) {
         self.tell(TURN);
+    }
+
+    fn make_heir(&self) {
+        self.tell(HEIR);
     }
 }
 

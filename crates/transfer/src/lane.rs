@@ -1,16 +1,16 @@
 //! A stream and page-locked memory for one thread at a time.
 
-use std::time::{Duration, Instant};
-
 use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
+
+use gpuio_io::clock::{Clock, Nanos};
 
 use crate::place::Place;
 
 /// Slots of a lane for large calls: one is filled while others are copied.
 pub(crate) const SLOTS: usize = 4;
-/// How long a thread looks for a copy's end before it sleeps: longer than a copy takes that does not
-/// wait for others.
-const SPIN: Duration = Duration::from_micros(60);
+/// How long a thread looks for a copy's end before it sleeps, nanoseconds: longer than a copy
+/// takes that does not wait for others.
+const SPIN: Nanos = 60_000;
 
 /// Page-locked memory that is never given back.
 #[derive(Debug, Clone, Copy)]
@@ -86,9 +86,9 @@ impl Lane {
             return Ok(());
         }
         let event = &self.reached[slot.index];
-        let began = Instant::now();
+        let clock = Clock::start();
         while !event.query()? {
-            if began.elapsed() > SPIN {
+            if clock.now() > SPIN {
                 event.sync()?;
                 break;
             }

@@ -12,8 +12,8 @@
 //! At exit: nothing is given back to the driver, ever. Threads, page-locked memory and contexts are
 //! left to the end of the process, for a driver that is being taken down must not be called.
 //!
-//! After `fork(2)` the child has none of the parent's threads, and no driver: calls on memory of the
-//! host work in it, with state of its own, calls on memory of a GPU answer [`Fault::Forked`].
+//! After `fork(2)` the child has none of the parent's threads, and no driver: calls on memory of
+//! the host work in it, with state of its own, calls on memory of a GPU answer [`Fault::Forked`].
 #![allow(unsafe_code)]
 
 mod batch;

@@ -49,7 +49,8 @@ impl Default for Settings {
         let busy = (cores * 5 / 8).max(cores.min(4));
         Self {
             workers_most: busy,
-            busy_most: busy,
+            // Fewer than that are no danger to the memory of any machine.
+            busy_most: busy.max(8),
             ring_bytes_most: 256 << 20,
             chunk_bytes: 1 << 20,
             cold: Cold::default(),

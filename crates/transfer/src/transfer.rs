@@ -123,8 +123,8 @@ impl Transfer {
     /// Reads `len` bytes at `offset` of the file into the memory at `address`, which `place` was
     /// asked for (its own address, or another of the same allocation). Returns when they are there:
     /// later work of any stream, and the host, see them. Where the file ends before `len` bytes, a
-    /// GPU's memory behind them is left as it was; the host's may be changed up to `len` bytes, as by
-    /// any read with `O_DIRECT`.
+    /// GPU's memory behind them is left as it was; the host's may be changed up to `len` bytes, as
+    /// by any read with `O_DIRECT`.
     ///
     /// # Errors
     ///

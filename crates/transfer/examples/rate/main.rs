@@ -163,8 +163,8 @@ impl Row {
             f64::from(self.times.get(index).copied().unwrap_or(0)) / 1000.0
         };
         println!(
-            "{way:>8} {block:>10} {threads:>7} {batch:>6} {:>9.2} {:>10.0} {:>11.1} {:>9.1} {:>9.1} \
-             {:>9.1}",
+            "{way:>8} {block:>10} {threads:>7} {batch:>6} {:>9.2} {:>10.0} {:>11.1} {:>9.1} \
+             {:>9.1} {:>9.1}",
             mib / 1024.0 / seconds,
             self.calls as f64 / seconds,
             self.cpu.as_secs_f64() * 1e6 / mib,

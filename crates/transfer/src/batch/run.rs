@@ -1,4 +1,5 @@
-//! Neighbours of a batch that go together: read into one slot, or written from one, with one launch.
+//! Neighbours of a batch that go together: read into one slot, or written from one, with one
+//! launch.
 
 use std::collections::VecDeque;
 
@@ -219,8 +220,8 @@ impl Carrier {
         flying
     }
 
-    /// Reads each entry of a run to its place in the slot: first what the page cache holds, then the
-    /// others all at once.
+    /// Reads each entry of a run to its place in the slot: first what the page cache holds, then
+    /// the others all at once.
     fn read_all(&mut self, run: &Run, slot: Slot) -> Vec<Result<Got, Fault>> {
         let spots = run.entries.iter().zip(&run.places).map(|(entry, &place)| {
             (entry, Spot { at: slot.memory.at.wrapping_add(place), slack: true })

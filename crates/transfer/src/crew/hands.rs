@@ -1,12 +1,13 @@
 //! Threads of our own: started when they are wanted, asleep when they are not, never ended.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
+use gpuio_io::clock::{Clock, Nanos};
 use rustix::thread::futex;
 
-/// How long a thread looks for the next call before it sleeps, if calls come as close as that.
-const SPIN: Duration = Duration::from_micros(80);
+/// How long a thread looks for the next call before it sleeps, if calls come as close as that:
+/// nanoseconds.
+const SPIN: Nanos = 80_000;
 /// How many a caller wakes itself, at some microseconds each; each of them wakes two more.
 const WOKEN: u32 = 3;
 /// How many threads one call starts at most, at some 30 microseconds each.
@@ -28,14 +29,14 @@ pub(super) struct Hands {
 /// What a thread remembers of its last rest.
 #[derive(Debug)]
 pub(super) struct Rest {
-    since: Instant,
+    since: Clock,
     close: bool,
     slept: bool,
 }
 
 impl Rest {
     pub(super) fn new() -> Self {
-        Self { since: Instant::now(), close: false, slept: true }
+        Self { since: Clock::start(), close: false, slept: true }
     }
 
     /// Whether it slept since it last worked.
@@ -45,7 +46,7 @@ impl Rest {
 
     /// It found work.
     pub(super) fn worked(&mut self) {
-        self.close = self.since.elapsed() < SPIN;
+        self.close = self.since.now() < SPIN;
         self.slept = false;
     }
 }
@@ -114,13 +115,13 @@ impl Hands {
 
     /// Looks at the bell for a while, if calls come close to one another; true if it stayed quiet.
     fn spinning_ends(&self, rest: &mut Rest, heard: u32) -> bool {
-        rest.since = Instant::now();
+        rest.since = Clock::start();
         if !rest.close {
             return true;
         }
         self.spinning.fetch_add(1, Ordering::SeqCst);
         let mut quiet = true;
-        while quiet && rest.since.elapsed() < SPIN {
+        while quiet && rest.since.now() < SPIN {
             for _ in 0..16 {
                 std::hint::spin_loop();
             }

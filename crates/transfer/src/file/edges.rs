@@ -1,10 +1,11 @@
 //! Keeping writes through the page cache and writes past it apart.
 //!
 //! A direct write drops the cached pages of its range; a page that is dirty then, or becomes dirty
-//! meanwhile, stays and is written back later, over the direct write's bytes where it holds old ones
-//! (`open(2)`, "O_DIRECT"; mm/filemap.c, `kiocb_invalidate_post_direct_write`). Large folios make
-//! neighbours share what is dirty. So an edge is written and brought to the device with its file's
-//! lock held alone, and blocks are written with it shared. Other processes are their own affair.
+//! meanwhile, stays and is written back later, over the direct write's bytes where it holds old
+//! ones (`open(2)`, "O_DIRECT"; mm/filemap.c, `kiocb_invalidate_post_direct_write`). Large folios
+//! make neighbours share what is dirty. So an edge is written and brought to the device with its
+//! file's lock held alone, and blocks are written with it shared. Other processes are their own
+//! affair.
 
 use std::os::fd::RawFd;
 use std::ptr;

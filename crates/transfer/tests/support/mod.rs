@@ -1,4 +1,5 @@
-//! What the tests of transfers share: files in both modes, memory of every kind, and what both held.
+//! What the tests of transfers share: files in both modes, memory of every kind, and what both
+//! held.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
