@@ -221,6 +221,35 @@ impl UserStream {
         self.check(name, code).map_err(|e| e.with(format!("the word at {word}")))
     }
 
+    /// Puts the hint into the stream that the pages of managed memory which hold `len` bytes from
+    /// `start` on shall be on the stream's device (`cuMemPrefetchAsync`). They are there once the
+    /// stream has passed it, until somebody else touches them.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal: no managed memory, or a device without concurrent managed access, whose
+    /// driver moves all managed memory at each launch by itself. Nothing was put into the stream.
+    ///
+    /// # Safety
+    ///
+    /// The memory must live until the stream has passed the hint.
+    pub unsafe fn bring(&self, start: DevPtr, len: usize) -> Result<(), GpuError> {
+        let table = self.driver.table();
+        let device = self.driver.device(self.device()?)?;
+        let (name, code) = if let Some(call) = table.cuMemPrefetchAsync {
+            // SAFETY: the stream lives; the memory is the caller's promise.
+            ("cuMemPrefetchAsync", unsafe { call(start.0, len, device, self.stream.0) })
+        } else {
+            let name = "cuMemPrefetchAsync_v2";
+            let call = table.cuMemPrefetchAsync_v2.ok_or_else(|| table.lacking(name))?;
+            let kind = table::MEM_LOCATION_TYPE_DEVICE;
+            let location = table::CUmemLocation { kind, id: device };
+            // SAFETY: as above.
+            (name, unsafe { call(start.0, len, location, 0, self.stream.0) })
+        };
+        self.check(name, code).map_err(|e| e.with(format!("{len} bytes from {start} on")))
+    }
+
     fn check(&self, call: &'static str, code: i32) -> Result<(), GpuError> {
         self.driver.table().check(call, code)
     }

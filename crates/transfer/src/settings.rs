@@ -23,7 +23,8 @@ pub struct Settings {
     /// Most threads, callers and our own together, that move the bytes of large calls at once, 1 or
     /// more; the others sleep. More than use up the bandwidth of memory only burn time.
     pub busy_most: u32,
-    /// Most page-locked memory for each GPU, in bytes. One lane of it is always made.
+    /// Most page-locked memory for each GPU, in bytes. One lane of it is always made. As much again
+    /// is for transfers in streams, which beyond it get short pieces instead of waiting.
     pub ring_bytes_most: u64,
     /// Longest piece that a large call is cut into, in bytes: rounded to a power of two from 64 KiB
     /// to 16 MiB.

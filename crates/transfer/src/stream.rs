@@ -34,7 +34,7 @@ mod serve;
 mod threads;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 use gpuio_gpu::{GatherKernel, GpuError, RawStream, UserStream};
 use gpuio_io::engine::Op;
@@ -100,7 +100,7 @@ pub(crate) struct Streams {
     bytes_most: u64,
     chunk: usize,
     words: bool,
-    devices: Mutex<HashMap<u32, &'static Served>>,
+    devices: RwLock<HashMap<u32, &'static Served>>,
     /// They wait for file I/O alone.
     files: Threads,
     /// They make whole calls, which wait for the GPU.
@@ -122,7 +122,7 @@ impl Streams {
             bytes_most: settings.ring_bytes_most,
             chunk: settings.chunk(),
             words: settings.stream_words,
-            devices: Mutex::default(),
+            devices: RwLock::default(),
             files: Threads::new(most),
             calls: Threads::new(most),
         }
@@ -130,7 +130,12 @@ impl Streams {
 
     /// What is kept for a device, made when it is first asked for.
     fn device(&self, gpus: &Gpus, index: u32) -> Result<&'static Served, GpuError> {
-        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(served) = known.get(&index) {
+            return Ok(served);
+        }
+        drop(known);
+        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(served) = devices.get(&index) {
             return Ok(served);
         }
@@ -245,28 +250,26 @@ impl Transfer {
         if stream.context() != context.raw() || context.device() != device {
             return Ok(Way::Call(place));
         }
-        if !place.is_primary() || served.kernel().is_none() {
+        if !is_reached(place) || served.kernel().is_none() {
             return Err(Fault::OtherContext);
         }
-        Ok(Way::Gather { reach: self.reach(place, base, params) })
+        let skip = u64::try_from(now(params.buffer_offset)).unwrap_or(0);
+        let reach = self.reach(place, base, skip.saturating_add(params.size_most as u64));
+        let bring = place.managed.then(|| {
+            let len = reach.saturating_sub(skip).min(params.size_most as u64);
+            (base.saturating_add(skip), usize::try_from(len).unwrap_or(0))
+        });
+        Ok(Way::Gather { reach, bring: bring.filter(|(_, len)| *len > 0) })
     }
 
-    /// How many bytes from the base on kernels reach, as far as the parameters tell now: one
-    /// allocation, and those that follow without a gap, as mappings do.
-    fn reach(&self, place: Place, base: u64, params: &Params) -> u64 {
+    /// How many bytes from the base on kernels reach: one allocation, and those that follow without
+    /// a gap, as mappings do, until there are as many as are wanted.
+    fn reach(&self, place: Place, base: u64, wanted: u64) -> u64 {
         let end_of = |place: Place| {
             let (start, len) = place.range()?;
-            place.is_primary().then(|| start.saturating_add(len))
+            is_reached(place).then(|| start.saturating_add(len))
         };
-        let skip = match params.buffer_offset {
-            Param::Now(skip) => skip,
-            // SAFETY: the caller of the transfer keeps the address valid; what it holds now is but
-            // a hint.
-            Param::Later(at) => unsafe { at.read_volatile() },
-        };
-        let wanted = base
-            .saturating_add(u64::try_from(skip).unwrap_or(0))
-            .saturating_add(params.size_most as u64);
+        let wanted = base.saturating_add(wanted);
         let mut end = end_of(place).unwrap_or(base);
         while end > base && end < wanted {
             let next = self.place(end).ok().and_then(end_of);
@@ -276,6 +279,21 @@ impl Transfer {
             }
         }
         end.saturating_sub(base)
+    }
+}
+
+/// Whether our kernel may go there. Managed memory is brought to the GPU before, as far as is known
+/// by then where it will be; what is not there the GPU fetches page by page.
+fn is_reached(place: Place) -> bool {
+    place.is_primary() || place.managed
+}
+
+/// What a parameter is when the transfer is put into the stream: of a later one but a hint.
+fn now(param: Param<i64>) -> i64 {
+    match param {
+        Param::Now(value) => value,
+        // SAFETY: the caller of the transfer keeps the address valid.
+        Param::Later(at) => unsafe { at.read_volatile() },
     }
 }
 

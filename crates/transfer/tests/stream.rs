@@ -9,7 +9,7 @@ mod support;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::{Managed, MemKind};
 use gpuio_transfer::{Fault, Op, Param, Params, Read, Transfer};
 use program::{Gate, Made, Told, alloc, capture, make, on};
 use proptest::prelude::*;
@@ -281,6 +281,25 @@ fn a_context_of_the_programs_own_is_served() {
     assert_eq!(on("cuCtxDestroy_v2", context), 0);
 }
 
+#[test]
+fn managed_memory_is_on_the_gpu_when_its_bytes_come() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let content = bytes(11, 400_000);
+    let path = written(&dir, "file", &content);
+    let file = file(&transfer, &path, Mode::Direct);
+    let managed = Managed::alloc(&gpu().context, 500_000).unwrap();
+    let (len, at) = (300_001, 4099_i64);
+    let read = Read { size: len, file_offset: 77, buffer_offset: at };
+    let put = |op| stream.put(&transfer, (op, &file), managed.ptr().0, later(&read, len)).unwrap();
+    let (told, back) = (put(Op::Read), put(Op::Write));
+    let seen = Memory::new(MemKind::Pinned, len);
+    stream.copy(seen.address(), managed.ptr().0 + at.cast_unsigned(), len);
+    stream.sync();
+    assert_eq!((count(&told), count(&back)), (len, len));
+    assert!(seen.take(0, len) == content[77..77 + len]);
+    assert!(std::fs::read(&path).unwrap() == content);
+}
+
 /// A transfer of a random program.
 #[derive(Debug, Clone)]
 struct Step {
@@ -409,6 +428,45 @@ fn twins_of_direct_files_and_locked_memory() {
     check(Mode::Direct, MemKind::Pinned);
 }
 
+/// In a process of its own, whose second function for a stream is refused once.
+#[test]
+fn a_transfer_that_is_refused_half_way_leaves_nothing_behind() {
+    const NAME: &str = "a_transfer_that_is_refused_half_way_leaves_nothing_behind";
+    if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
+        if gpu().context.driver().is_software() {
+            again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", "cuLaunchHostFunc:1:1:1")]);
+            again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", "cuLaunchHostFunc:1:0:1")]);
+        } else {
+            eprintln!("skipped: only the software GPU fails when it shall");
+        }
+        return;
+    }
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let content = bytes(12, 1 << 20);
+    let path = written(&dir, "file", &content);
+    let file = file(&transfer, &path, Mode::Plain);
+    let memory = Memory::new(MemKind::Device, 1 << 20);
+    let put = |op| stream.put(&transfer, (op, &file), memory.address(), now(1 << 20, 0, 0));
+    let outcomes = [put(Op::Read), put(Op::Read), put(Op::Read)];
+    stream.sync();
+    let refused = outcomes.iter().filter(|put| matches!(put, Err(Fault::Gpu(_)))).count();
+    assert_eq!(refused, 1);
+    for told in outcomes.iter().flatten() {
+        assert_eq!(count(told), 1 << 20);
+    }
+    assert!(memory.take(0, 1 << 20) == content);
+    assert_eq!(put(Op::Write).map(|told| (stream.sync(), count(&told)).1), Ok(1 << 20));
+    assert!(std::fs::read(&path).unwrap() == content);
+}
+
+/// Runs this program once more.
+fn again(words: &[&str], variables: &[(&str, &str)]) {
+    let own = std::env::current_exe().unwrap();
+    let variables = variables.iter().copied();
+    let status = std::process::Command::new(own).args(words).envs(variables).status();
+    assert!(status.unwrap().success());
+}
+
 /// The same once more, in a process whose streams can't wait for words.
 #[test]
 fn all_of_it_where_streams_do_not_wait_for_words() {
@@ -416,11 +474,6 @@ fn all_of_it_where_streams_do_not_wait_for_words() {
         eprintln!("skipped: only the software GPU can do without");
         return;
     }
-    let own = std::env::current_exe().unwrap();
-    let status = std::process::Command::new(own)
-        .args(["--skip", "all_of_it"])
-        .env("GPUIO_SOFT_STREAM_WORDS", "0")
-        .env("GPUIO_SOFT_DELAY_US", "100")
-        .status();
-    assert!(status.unwrap().success());
+    let skipped = ["--skip", "all_of_it", "--skip", "half_way"];
+    again(&skipped, &[("GPUIO_SOFT_STREAM_WORDS", "0"), ("GPUIO_SOFT_DELAY_US", "100")]);
 }

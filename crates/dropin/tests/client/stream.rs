@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::client::{Answer, Cuda, Cufile, GOOD, alone, code, cuda, cufile, pattern};
+use crate::client::{Answer, Cuda, Cufile, GOOD, alone, code, cuda, cufile, pattern, system};
 
 /// The parameters of one I/O, where a program keeps them.
 #[derive(Debug, Clone, Copy)]
@@ -237,5 +237,57 @@ fn handles_may_end_while_streams_hold_their_io() {
         assert_eq!((to_device.done(), to_host.done()), (len, len));
         assert!(cuda.get(base, bytes.len()) == bytes);
         assert!(host == bytes);
+    });
+}
+
+#[test]
+fn a_process_may_end_with_io_in_its_streams() {
+    alone("stream::a_process_may_end_with_io_in_its_streams", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, bytes) = made(&cufile, directory.path(), 0);
+        let (base, gate) = (cuda.room(bytes.len()), Box::leak(Box::new(AtomicBool::new(false))));
+        let (held, busy) = (stream(&cuda), stream(&cuda));
+        hold(&cuda, held, gate);
+        for turn in 0..64 {
+            // They outlive the test.
+            let kept = Box::leak(Box::new(Kept::new(bytes.len(), 0, 0)));
+            let number = if turn % 4 == 0 { held } else { busy };
+            assert_eq!(kept.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
+        }
+        // One stream never goes on, the other is at work: the process's end waits for neither.
+        if system() {
+            // Hardware's driver does wait, for functions that it called.
+            gate.store(true, Ordering::Release);
+        }
+    });
+}
+
+#[test]
+fn a_context_may_be_destroyed_with_io_in_its_streams() {
+    alone("stream::a_context_may_be_destroyed_with_io_in_its_streams", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, bytes) = made(&cufile, directory.path(), 0);
+        let (own, own_base) = (stream(&cuda), cuda.room(bytes.len()));
+        for _ in 0..5 {
+            let mut context = 0;
+            // SAFETY: as the driver's manual has it.
+            assert_eq!(unsafe { (cuda.cuCtxCreate_v2)(&raw mut context, 0, 0) }, 0);
+            let (number, base) = (stream(&cuda), cuda.room(bytes.len()));
+            for _ in 0..4 {
+                // They outlive the stream, which may never come to them.
+                let kept = Box::leak(Box::new(Kept::new(bytes.len(), 0, 0)));
+                assert_eq!(kept.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
+            }
+            // SAFETY: as above: stream and memory are gone with it.
+            assert_eq!(unsafe { (cuda.cuCtxDestroy_v2)(context) }, 0);
+            let mut kept = Kept::new(bytes.len(), 0, 0);
+            assert_eq!(kept.put(cufile.cuFileReadAsync, handle, own_base, own), GOOD);
+            sync(&cuda, own);
+            assert_eq!(kept.done(), bytes.len().cast_signed());
+        }
+        assert!(cuda.get(own_base, bytes.len()) == bytes);
+        cufile.deregister(handle);
     });
 }

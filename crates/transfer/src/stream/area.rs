@@ -191,10 +191,11 @@ impl Areas {
             return Ok(area);
         }
         let within = pool.made.saturating_add(Area::size(room) as u64) <= self.bytes_most;
-        if !within && room > 0 {
-            if let Some(area) = pool.pop_other(class(room)) {
-                return Ok(area);
-            }
+        if !within
+            && room > 0
+            && let Some(area) = pool.pop_other(class(room))
+        {
+            return Ok(area);
         }
         // Locking memory takes its time, and others may give areas back meanwhile.
         drop(pool);
@@ -234,3 +235,6 @@ impl Areas {
         self.lock().leaving.push((area, value));
     }
 }
+
+#[cfg(test)]
+mod tests;

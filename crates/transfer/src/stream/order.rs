@@ -22,6 +22,8 @@ pub(super) enum Way {
     Gather {
         /// Bytes.
         reach: u64,
+        /// Managed memory to have on the GPU before, address and bytes.
+        bring: Option<(u64, usize)>,
     },
     /// To and from memory of the host.
     Host,
@@ -253,7 +255,7 @@ impl Order {
         let offset = u64::try_from(read.file_offset).map_err(file_wrong)?;
         let skip = u64::try_from(skip).map_err(|_| wrong("the memory's offset", skip))?;
         let address = self.base.checked_add(skip).ok_or_else(size_wrong)?;
-        if let Way::Gather { reach } = self.way
+        if let Way::Gather { reach, .. } = self.way
             && size > 0
             && skip.checked_add(size).is_none_or(|end| end > reach)
         {

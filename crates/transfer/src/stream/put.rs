@@ -4,11 +4,11 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use gpuio_gpu::{GpuError, UserStream};
+use gpuio_gpu::{DevPtr, GpuError, UserStream};
 use gpuio_io::engine::Op;
 
 use super::Served;
-use super::order::Order;
+use super::order::{Order, Way};
 use crate::fault::Fault;
 
 /// What the stream calls us for.
@@ -30,21 +30,33 @@ pub(super) fn put(
     served: &'static Served,
     order: &Arc<Order>,
 ) -> Result<(), Fault> {
-    let put = stream.entered(|| match (order.gathers(), order.op) {
-        (true, Op::Read) if served.words => read(stream, order),
-        (true, Op::Write) if served.words => write(stream, order),
-        (true, Op::Read) => read_by_calls(stream, order),
-        (true, Op::Write) => write_by_calls(stream, order),
-        (false, _) if served.words => {
-            call(stream, order, Step::Allow(1))?;
-            wait(stream, order, 0)
+    let put = stream.entered(|| {
+        bring(stream, order);
+        match (order.gathers(), order.op) {
+            (true, Op::Read) if served.words => read(stream, order),
+            (true, Op::Write) if served.words => write(stream, order),
+            (true, Op::Read) => read_by_calls(stream, order),
+            (true, Op::Write) => write_by_calls(stream, order),
+            (false, _) if served.words => {
+                call(stream, order, Step::Allow(1))?;
+                wait(stream, order, 0)
+            }
+            (false, _) => call(stream, order, Step::Do),
         }
-        (false, _) => call(stream, order, Step::Do),
     });
     put.and_then(|put| put).map_err(|error| {
         order.abandon();
         Fault::Gpu(error)
     })
+}
+
+/// Managed memory shall be on the GPU before the kernel goes there. A refusal changes nothing but
+/// the speed.
+fn bring(stream: &UserStream, order: &Order) {
+    if let Way::Gather { bring: Some((start, len)), .. } = order.way {
+        // SAFETY: the caller of the transfer keeps the memory until the stream has passed.
+        let _ = unsafe { stream.bring(DevPtr(start), len) };
+    }
 }
 
 fn read(stream: &UserStream, order: &Arc<Order>) -> Result<(), GpuError> {
@@ -111,7 +123,9 @@ fn wait(stream: &UserStream, order: &Order, round: u64) -> Result<(), GpuError> 
     // SAFETY: a word of ours, which lives as long as the process and comes: threads store it that
     // wait for file I/O alone, or for work of another context, and where putting the rest fails
     // `abandon` does.
-    unsafe { stream.wait_for(word, value) }
+    unsafe { stream.wait_for(word, value) }?;
+    order.note_put();
+    Ok(())
 }
 
 fn gather(stream: &UserStream, order: &Order, round: u64) -> Result<(), GpuError> {
@@ -123,7 +137,9 @@ fn gather(stream: &UserStream, order: &Order, round: u64) -> Result<(), GpuError
     // SAFETY: the list and the part live as long as the process and are filled before the stream
     // comes here; the caller of the transfer promises the memory, of which the list names what was
     // found to be reached.
-    unsafe { kernel.launch_in(stream, list, count, shape) }
+    unsafe { kernel.launch_in(stream, list, count, shape) }?;
+    order.note_put();
+    Ok(())
 }
 
 fn call(stream: &UserStream, order: &Arc<Order>, step: Step) -> Result<(), GpuError> {

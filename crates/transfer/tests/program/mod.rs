@@ -21,7 +21,7 @@ fn library() -> &'static Library {
 }
 
 /// A call of the driver's that makes something: a place for it, flags, and one number more.
-pub fn make(name: &str, flags: c_uint, device: c_int) -> *mut c_void {
+pub(crate) fn make(name: &str, flags: c_uint, device: c_int) -> *mut c_void {
     type Make = unsafe extern "C" fn(*mut *mut c_void, c_uint, c_int) -> c_int;
     let mut made = std::ptr::null_mut();
     // SAFETY: the symbol's type, by the manual; one that takes fewer arguments leaves the last.
@@ -31,7 +31,7 @@ pub fn make(name: &str, flags: c_uint, device: c_int) -> *mut c_void {
     made
 }
 
-pub fn on(name: &str, handle: *mut c_void) -> c_int {
+pub(crate) fn on(name: &str, handle: *mut c_void) -> c_int {
     type On = unsafe extern "C" fn(*mut c_void) -> c_int;
     // SAFETY: the symbol's type, by the manual.
     let on = unsafe { library().get::<On>(name) }.unwrap();
@@ -39,7 +39,7 @@ pub fn on(name: &str, handle: *mut c_void) -> c_int {
     unsafe { on(handle) }
 }
 
-pub fn alloc(len: usize) -> u64 {
+pub(crate) fn alloc(len: usize) -> u64 {
     type Alloc = unsafe extern "C" fn(*mut u64, usize) -> c_int;
     let mut address = 0;
     // SAFETY: the symbol's type, by the manual.
@@ -49,7 +49,7 @@ pub fn alloc(len: usize) -> u64 {
     address
 }
 
-pub fn capture(handle: *mut c_void, begin: bool) {
+pub(crate) fn capture(handle: *mut c_void, begin: bool) {
     type Begin = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
     type End = unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int;
     if begin {
@@ -67,8 +67,8 @@ pub fn capture(handle: *mut c_void, begin: bool) {
 }
 
 /// A stream of the program's, which has the primary context current.
-pub struct Made {
-    pub handle: *mut c_void,
+pub(crate) struct Made {
+    pub(crate) handle: *mut c_void,
     is_ours: bool,
 }
 
@@ -78,30 +78,30 @@ unsafe impl Send for Made {}
 unsafe impl Sync for Made {}
 
 /// What became of a transfer, once the stream has passed it.
-pub type Told = Receiver<(Read, Result<Moved, Fault>)>;
+pub(crate) type Told = Receiver<(Read, Result<Moved, Fault>)>;
 
 impl Made {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         gpu().context.make_current().unwrap();
         // Without order with the legacy stream.
         Self { handle: make("cuStreamCreate", 1, 0), is_ours: true }
     }
 
     /// One that the test destroys itself.
-    pub fn of(handle: *mut c_void) -> Self {
+    pub(crate) fn of(handle: *mut c_void) -> Self {
         Self { handle, is_ours: false }
     }
 
-    pub fn default(number: usize) -> Self {
+    pub(crate) fn default(number: usize) -> Self {
         gpu().context.make_current().unwrap();
         Self { handle: std::ptr::without_provenance_mut(number), is_ours: false }
     }
 
-    pub fn sync(&self) {
+    pub(crate) fn sync(&self) {
         assert_eq!(on("cuStreamSynchronize", self.handle), 0);
     }
 
-    pub fn raw(&self) -> RawStream {
+    pub(crate) fn raw(&self) -> RawStream {
         RawStream::new(self.handle)
     }
 
@@ -111,19 +111,19 @@ impl Made {
     }
 
     /// A copy of the program's own.
-    pub fn copy(&self, to: u64, from: u64, len: usize) {
+    pub(crate) fn copy(&self, to: u64, from: u64, len: usize) {
         // SAFETY: memory of the test's, which lives until the stream is waited for.
         unsafe { self.user().copy(DevPtr(to), DevPtr(from), len) }.unwrap();
     }
 
     /// Holds the stream until the gate is opened.
-    pub fn hold(&self, gate: &'static Gate) {
+    pub(crate) fn hold(&self, gate: &'static Gate) {
         let data = std::ptr::from_ref(gate).cast_mut().cast();
         // SAFETY: the function takes a gate, which lives for ever.
         unsafe { self.user().call(pass, data) }.unwrap();
     }
 
-    pub fn put(
+    pub(crate) fn put(
         &self,
         transfer: &Transfer,
         (op, file): (Op, &File),
@@ -157,17 +157,17 @@ impl Drop for Made {
 
 /// What a stream waits at.
 #[derive(Default)]
-pub struct Gate {
+pub(crate) struct Gate {
     open: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Gate {
-    pub fn new() -> &'static Self {
+    pub(crate) fn new() -> &'static Self {
         Box::leak(Box::default())
     }
 
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.open.lock().unwrap() = true;
         self.changed.notify_all();
     }
