@@ -235,3 +235,45 @@ fn a_handle_may_be_closed_before_its_events_are_fetched() {
         assert!(cuda.get(device, 1 << 20) == bytes);
     });
 }
+
+#[test]
+fn more_entries_than_any_pool_has_room_for() {
+    // NVIDIA's library waits for ever with fewer buffers in its pool than entries (reported of
+    // 1.15 by ai-dynamo/nixl#2070).
+    let small = [("GPUIO_CUFILE_RING_MB", "1"), ("GPUIO_CUFILE_WORKERS", "2")];
+    alone("batch::more_entries_than_any_pool_has_room_for", &small, || {
+        let (cuda, cufile) = (cuda(), cufile());
+        // SAFETY: numbers only.
+        assert_eq!(unsafe { (cufile.cuFileSetParameterSizeT)(9, 256) }, GOOD);
+        let one = [4_usize, 1];
+        let (size, count) = (&raw const one[0], &raw const one[1]);
+        // SAFETY: one number each.
+        assert_eq!(unsafe { (cufile.cuFileSetParameterPosixPoolSlabArray)(size, count, 1) }, GOOD);
+        let bytes = pattern(8 << 20, 6);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&bytes).unwrap();
+        let handle = cufile.register(file.as_file()).unwrap();
+        let len = 1 << 18;
+        let device = cuda.room(256 * len);
+        let batches = [set_up(&cufile, 256).unwrap(), set_up(&cufile, 256).unwrap()];
+        let at = |nth: u64| usize::try_from(nth * 29_989).unwrap();
+        for batch in batches {
+            let mut entries: Vec<Entry> = (0..256)
+                .map(|nth| read(handle, device + nth * len as u64, len, at(nth), nth))
+                .collect();
+            assert_eq!(submit(&cufile, batch, &mut entries), GOOD, "both at once");
+        }
+        for batch in batches {
+            let mut seen = Vec::new();
+            while seen.len() < 256 {
+                seen.extend(fetch(&cufile, batch, 256, 256, None));
+            }
+            assert!(seen.iter().all(|event| event.status == COMPLETE), "{seen:?}");
+        }
+        for nth in 0..256 {
+            let want = len.min(bytes.len() - at(nth));
+            let found = cuda.get(device + nth * len as u64, want);
+            assert!(found == bytes[at(nth)..at(nth) + want], "entry {nth}");
+        }
+    });
+}

@@ -221,6 +221,10 @@ table! {
         cuLaunchHostFunc:
             fn(usize, unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int;
         cuStreamSynchronize: fn(usize) -> c_int;
+        cuMemCreate: fn(*mut u64, usize, *const [u64; 4], u64) -> c_int;
+        cuMemAddressReserve: fn(*mut u64, usize, usize, u64, u64) -> c_int;
+        cuMemMap: fn(u64, usize, usize, u64, u64) -> c_int;
+        cuMemSetAccess: fn(u64, usize, *const [u32; 3], usize) -> c_int;
         cuMemcpyHtoD_v2: fn(u64, *const c_void, usize) -> c_int;
         cuMemcpyDtoH_v2: fn(*mut c_void, u64, usize) -> c_int;
     }
@@ -267,6 +271,31 @@ impl Cuda {
         // SAFETY: as the driver's manual has it.
         assert_eq!(unsafe { (self.cuMemAlloc_v2)(&raw mut address, len) }, 0);
         address
+    }
+
+    /// Memory of the virtual memory calls, on hardware in pieces of 2 MiB that lie side by side:
+    /// the software GPU knows no ranges over several.
+    pub(crate) fn mapped(&self, len: usize) -> u64 {
+        const PIECE: usize = 2 << 20;
+        let len = len.next_multiple_of(PIECE);
+        let piece_len = if system() { PIECE } else { len };
+        // Page-locked memory of device 0 (`CUmemAllocationProp`): kind 1 at 0, place 1 at 8.
+        let (kind, access) = ([1, 1, 0, 0], [1, 0, 3]);
+        let mut base = 0;
+        // SAFETY: as the driver's manual has it, here and below.
+        assert_eq!(unsafe { (self.cuMemAddressReserve)(&raw mut base, len, 0, 0, 0) }, 0);
+        for at in (0..len).step_by(piece_len) {
+            let mut piece = 0;
+            // SAFETY: as above.
+            let code = unsafe { (self.cuMemCreate)(&raw mut piece, piece_len, &raw const kind, 0) };
+            assert_eq!(code, 0);
+            // SAFETY: as above.
+            let code = unsafe { (self.cuMemMap)(base + at as u64, piece_len, 0, piece, 0) };
+            assert_eq!(code, 0);
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { (self.cuMemSetAccess)(base, len, &raw const access, 1) }, 0);
+        base
     }
 
     pub(crate) fn put(&self, address: u64, bytes: &[u8]) {

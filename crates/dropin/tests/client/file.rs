@@ -8,15 +8,15 @@ use std::path::Path;
 use crate::client::{Cuda, Cufile, GOOD, alone, code, cuda, cufile, errno, pattern};
 
 /// A file's length: no multiple of anything.
-const LEN: usize = (3 << 20) + 1234;
+pub(crate) const LEN: usize = (3 << 20) + 1234;
 
-fn made(directory: &Path, bytes: &[u8]) -> std::path::PathBuf {
+pub(crate) fn made(directory: &Path, bytes: &[u8]) -> std::path::PathBuf {
     let path = directory.join("data");
     File::create(&path).unwrap().write_all(bytes).unwrap();
     path
 }
 
-fn opened(path: &Path, flags: i32) -> File {
+pub(crate) fn opened(path: &Path, flags: i32) -> File {
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap()
 }
 
@@ -37,7 +37,13 @@ const RANGES: [(usize, usize); 12] = [
 ];
 
 /// Reads all ranges into memory that `get` fetches from.
-fn ranges(cufile: &Cufile, handle: usize, base: u64, bytes: &[u8], get: impl Fn(usize) -> Vec<u8>) {
+pub(crate) fn ranges(
+    cufile: &Cufile,
+    handle: usize,
+    base: u64,
+    bytes: &[u8],
+    get: impl Fn(usize) -> Vec<u8>,
+) {
     for (offset, len) in RANGES {
         for skip in [0, 3, 4096] {
             let want = len.min(bytes.len() - offset);
@@ -66,6 +72,7 @@ fn any_range_of_any_file_goes_to_any_memory() {
         assert_eq!(unsafe { (cuda.cuMemAllocAsync)(&raw mut pool, room, 0) }, 0);
         // SAFETY: as above.
         assert_eq!(unsafe { (cuda.cuStreamSynchronize)(0) }, 0);
+        let mapped = cuda.mapped(room);
         let mut host = vec![0_u8; room];
         let plain = host.as_mut_ptr().expose_provenance() as u64;
         let from_host = |base: u64, len: usize| {
@@ -83,6 +90,7 @@ fn any_range_of_any_file_goes_to_any_memory() {
                 drop(file);
                 ranges(&cufile, handle, device, &bytes, |len| cuda.get(device, len));
                 ranges(&cufile, handle, pool, &bytes, |len| cuda.get(pool, len));
+                ranges(&cufile, handle, mapped, &bytes, |len| cuda.get(mapped, len));
                 ranges(&cufile, handle, managed, &bytes, |len| cuda.get(managed, len));
                 ranges(&cufile, handle, pinned, &bytes, |len| from_host(pinned, len));
                 ranges(&cufile, handle, plain, &bytes, |len| from_host(plain, len));

@@ -10,6 +10,7 @@ mod batch;
 mod client;
 mod driver;
 mod file;
+mod filesystem;
 mod interface;
 mod nvidia;
 mod parameter;
