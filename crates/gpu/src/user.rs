@@ -227,8 +227,9 @@ impl UserStream {
     ///
     /// # Errors
     ///
-    /// The driver's refusal: no managed memory, or a device without concurrent managed access, whose
-    /// driver moves all managed memory at each launch by itself. Nothing was put into the stream.
+    /// The driver's refusal: no managed memory, or a device without concurrent managed access,
+    /// whose driver moves all managed memory at each launch by itself. Nothing was put into the
+    /// stream.
     ///
     /// # Safety
     ///

@@ -84,8 +84,8 @@ impl Place {
         let (Owner::Device | Owner::Managed, Some(device)) = (told.owner, told.device) else {
             return Ok(Self { kind: Kind::Host, range: told.range, managed: false });
         };
-        // Pages of managed memory may be on the host: a copy goes there, a kernel only where the GPU
-        // can fault, and then page by page.
+        // Pages of managed memory may be on the host: a copy goes there, a kernel only where the
+        // GPU can fault, and then page by page.
         let kernels = told.owner == Owner::Device && told.is_reached_by(&primary(device)?);
         let managed = told.owner == Owner::Managed;
         Ok(Self { kind: Kind::Gpu { device, kernels }, range: told.range, managed })

@@ -33,8 +33,9 @@ pub struct Settings {
     pub cold: Cold,
     /// Whether small calls may go through a kernel that stays on the GPU while calls keep coming.
     pub resident: bool,
-    /// Whether the streams of a program may wait for words of memory that we store, where the device
-    /// can do that. Otherwise functions that the stream calls read and write, one after the other.
+    /// Whether the streams of a program may wait for words of memory that we store, where the
+    /// device can do that. Otherwise functions that the stream calls read and write, one after
+    /// the other.
     pub stream_words: bool,
     /// Which CUDA driver.
     pub driver: Which,

@@ -3,8 +3,10 @@
 //! Nothing here is put into a stream of ours: the program's stream itself calls us when it comes to
 //! the transfer (`cuLaunchHostFunc`), waits for a word that a thread of ours stores when the file's
 //! bytes lie in page-locked memory (`cuStreamWaitValue32`), and runs the kernel that moves them. A
-//! copy in a stream of ours could stand behind that very wait: streams share the few hardware queues
-//! of a context (`CUDA_DEVICE_MAX_CONNECTIONS`), and a queue that waits holds up all of them.
+//! copy in a stream of ours could stand behind that very wait: streams share the few hardware
+//! queues of a context (`CUDA_DEVICE_MAX_CONNECTIONS`), and one that waits holds up all of them.
+//! Sources: CUDA driver API manual, "Stream Memory Operations" and `cuLaunchHostFunc`; CUDA C++
+//! Programming Guide, "Environment Variables".
 //!
 //! A read, in rounds of a part of the page-locked memory each, of which there are one or two:
 //!
@@ -13,9 +15,9 @@
 //! threads:     read   read ...        read (the next round into the free part)
 //! ```
 //!
-//! A write is the other way round: gather, call; the threads write; the stream waits for them before
-//! a part is used again, and at the end. Where the driver has no waits for words, the function that
-//! the stream calls reads or writes itself and returns when it is done.
+//! A write is the other way round: gather, call; the threads write; the stream waits for them
+//! before a part is used again, and at the end. Where the driver has no waits for words, the
+//! function that the stream calls reads or writes itself and returns when it is done.
 //!
 //! Progress: the threads that serve streams ([`threads`]) wait for nothing but file I/O, so each
 //! word comes whatever else the GPU is held up by. Page-locked memory for the whole transfer is

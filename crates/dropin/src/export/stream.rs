@@ -12,8 +12,8 @@ use crate::streams::Pointers;
 export! {
     /// Notes what a stream's parameters promise: 0 to 15; further bits are 5022, and so is a stream
     /// that is registered already (but for the default stream). I/O needs no registration. Bits: 1
-    /// the buffer's offset, 2 the file's, 4 the size is read when the call is made; 8 promises whole
-    /// pages, which changes nothing.
+    /// the buffer's offset, 2 the file's, 4 the size is read when the call is made; 8 promises
+    /// whole pages, which changes nothing.
     fn cuFileStreamRegister(stream: RawStream, flags: c_uint) -> Answer {
         answer(|| library::get().register_stream(stream, flags))
     }

@@ -2,8 +2,8 @@
 //!
 //! An area has two words that host and stream tell each other by, lists of pieces for the kernel,
 //! and room for bytes in one part, or in two that take turns. Words only ever grow (going round),
-//! from one transfer to the next too, so whoever waits for an earlier value is never held by a later
-//! one, and an area may be used again while a stream has still to look at a word.
+//! from one transfer to the next too, so whoever waits for an earlier value is never held by a
+//! later one, and an area may be used again while a stream has still to look at a word.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

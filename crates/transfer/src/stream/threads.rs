@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+
+use gpuio_io::clock::{Clock, Nanos};
 
 use super::order::Order;
 use crate::crew;
 
 /// How long a thread looks for the next piece before it sleeps.
-const SPIN: Duration = Duration::from_micros(50);
+const SPIN: Nanos = 50_000;
 /// How many look at once: more would take the processors of those who work.
 const SPINNING_MOST: usize = 2;
 
@@ -85,8 +86,8 @@ impl Threads {
             return order;
         }
         if self.spinning.fetch_add(1, Ordering::SeqCst) < SPINNING_MOST {
-            let began = Instant::now();
-            while self.waiting.load(Ordering::SeqCst) == 0 && began.elapsed() < SPIN {
+            let since = Clock::start();
+            while self.waiting.load(Ordering::SeqCst) == 0 && since.now() < SPIN {
                 std::hint::spin_loop();
             }
         }

@@ -137,7 +137,7 @@ impl Made {
         let place = transfer.place(address).unwrap();
         let at = (place, address);
         match op {
-            // SAFETY: memory and parameters of the test's, which live until the stream is waited for.
+            // SAFETY: memory and parameters of the test's, which live until the stream was passed.
             Op::Read => unsafe { transfer.read_on(self.raw(), file, at, params, ended) },
             // SAFETY: as above.
             Op::Write => unsafe { transfer.write_on(self.raw(), file, at, params, ended) },
