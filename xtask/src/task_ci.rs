@@ -69,7 +69,10 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     // The program takes the shared objects beside it before those of the test build: none of an
     // older build is to be tested in their place.
     step("shared objects", || {
-        cargo(root, &["build", "-p", "gpuio-softgpu", "-p", "gpuio-softcufile"])
+        let objects = ["gpuio-softgpu", "gpuio-softcufile", "gpuio-dropin"];
+        let named = objects.iter().flat_map(|object| ["-p", object]);
+        let arguments: Vec<&str> = std::iter::once("build").chain(named).collect();
+        cargo(root, &arguments)
     })?;
     let python = packages_step(root, install)?;
     step("tests", || test(root, python.as_deref(), counts))?;

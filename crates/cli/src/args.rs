@@ -3,6 +3,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
+mod exec;
 mod machine;
 mod results;
 mod stats;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use exec::Exec;
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use results::{Compare, Report, Show};
 pub(crate) use stats::Stats;
@@ -45,6 +47,14 @@ pub(crate) enum Verb {
     /// elbencho's CSV; the first is the baseline. Exit code 1 where something is worse than
     /// --threshold allows, 2 where results differ in what decides the figures (docs/compare.md).
     Compare(Compare),
+    /// Run another program with gpuio's libcufile.so.0 in the place of NVIDIA's.
+    ///
+    /// gpuio exec -- python train.py: whatever calls cuFile (KvikIO, torch.cuda.gds, DALI, fio, …)
+    /// reads and writes GPU memory without nvidia-fs, root or udev, on any file system
+    /// (docs/cufile.md). The program takes this process's place: its signals and its exit code are
+    /// its own. Exit codes before that: 2 usage, 3 gpuio's library is not here or the program could
+    /// not load it, 126 the program can't be executed, 127 there is none.
+    Exec(Exec),
     /// Show the paths, engines and formats that are built in, and which can run here.
     List,
     /// Make a report of records and sweeps: one page with plots and evidence, or tables.

@@ -75,6 +75,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
         Verb::Compare(asked) => verb::compare::run(&asked),
+        Verb::Exec(exec) => verb::exec::run(&exec),
         Verb::List => verb::list::run(),
         Verb::Report(report) => verb::report::run(&report),
         Verb::Plan(plan) => verb::plan::run(&plan),

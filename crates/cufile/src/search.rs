@@ -50,11 +50,17 @@ impl Search {
     /// [`Library::load`]: crate::Library::load
     #[must_use]
     pub fn lying(&self, library_path: &[PathBuf]) -> Option<PathBuf> {
+        self.all_lying(library_path).into_iter().next()
+    }
+
+    /// All files that [`Search::lying`] takes the first of, each with links followed.
+    #[must_use]
+    pub fn all_lying(&self, library_path: &[PathBuf]) -> Vec<PathBuf> {
         let system = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"];
         let directories = library_path.iter().cloned().chain(system.map(PathBuf::from));
         let bare = directories.map(|directory| directory.join(NAME));
         let files = self.places().files.into_iter().filter(|file| file.is_absolute());
-        bare.chain(files).find_map(|file| std::fs::canonicalize(file).ok())
+        bare.chain(files).filter_map(|file| std::fs::canonicalize(file).ok()).collect()
     }
 
     pub(crate) fn places(&self) -> Places {

@@ -228,6 +228,7 @@ table! {
         cuCtxSetCurrent(CUcontext);
         cuCtxPushCurrent_v2(CUcontext);
         cuCtxPopCurrent_v2(*mut CUcontext);
+        cuCtxGetDevice(*mut CUdevice);
         cuCtxSynchronize();
         cuPointerGetAttributes(c_uint, *mut c_int, *mut *mut c_void, CUdeviceptr);
         cuMemGetInfo_v2(*mut usize, *mut usize);

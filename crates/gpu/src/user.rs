@@ -86,6 +86,22 @@ impl UserStream {
         self.context
     }
 
+    /// The index of the device that its context is of (`cuCtxGetDevice`).
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal: the context was destroyed.
+    pub fn device(&self) -> Result<u32, GpuError> {
+        let mut device: c_int = 0;
+        let code = self.entered(|| {
+            // SAFETY: `device` is valid for the write of one number.
+            unsafe { (self.driver.table().cuCtxGetDevice)(&raw mut device) }
+        })?;
+        self.check("cuCtxGetDevice", code)?;
+        // A device's number is its index (CUDA driver API manual, `cuDeviceGet`).
+        Ok(u32::try_from(device).unwrap_or(0))
+    }
+
     /// Runs `work` with the stream's context current on the calling thread, and leaves the thread's
     /// stack of contexts as it was.
     ///
@@ -203,6 +219,36 @@ impl UserStream {
         // SAFETY: the stream lives; the word is the caller's promise.
         let code = unsafe { call(self.stream.0, word.0, value, table::STREAM_WRITE_VALUE_DEFAULT) };
         self.check(name, code).map_err(|e| e.with(format!("the word at {word}")))
+    }
+
+    /// Puts the hint into the stream that the pages of managed memory which hold `len` bytes from
+    /// `start` on shall be on the stream's device (`cuMemPrefetchAsync`). They are there once the
+    /// stream has passed it, until somebody else touches them.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal: no managed memory, or a device without concurrent managed access,
+    /// whose driver moves all managed memory at each launch by itself. Nothing was put into the
+    /// stream.
+    ///
+    /// # Safety
+    ///
+    /// The memory must live until the stream has passed the hint.
+    pub unsafe fn bring(&self, start: DevPtr, len: usize) -> Result<(), GpuError> {
+        let table = self.driver.table();
+        let device = self.driver.device(self.device()?)?;
+        let (name, code) = if let Some(call) = table.cuMemPrefetchAsync {
+            // SAFETY: the stream lives; the memory is the caller's promise.
+            ("cuMemPrefetchAsync", unsafe { call(start.0, len, device, self.stream.0) })
+        } else {
+            let name = "cuMemPrefetchAsync_v2";
+            let call = table.cuMemPrefetchAsync_v2.ok_or_else(|| table.lacking(name))?;
+            let kind = table::MEM_LOCATION_TYPE_DEVICE;
+            let location = table::CUmemLocation { kind, id: device };
+            // SAFETY: as above.
+            (name, unsafe { call(start.0, len, location, 0, self.stream.0) })
+        };
+        self.check(name, code).map_err(|e| e.with(format!("{len} bytes from {start} on")))
     }
 
     fn check(&self, call: &'static str, code: i32) -> Result<(), GpuError> {

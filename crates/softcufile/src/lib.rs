@@ -27,6 +27,8 @@
 //!   stream counts as a `cuFileRead` or `cuFileWrite` when it is done, and its result tells; with
 //!   `lost` one of a batch never ends. `crash` ends the process with SIGABRT, as NVIDIA's library
 //!   can.
+//! - `GPUIO_SOFT_CUFILE_NVFS=major.minor`: the version of nvidia-fs that its properties tell (0.0),
+//!   though there is none: for programs that ask for it.
 //! - `CUFILE_ENV_PATH_JSON`: if it names no file that can be read, `cuFileDriverOpen` answers 5002.
 //!
 //! Nothing of it is for linking: load it with `dlopen(3)`.

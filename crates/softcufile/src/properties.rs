@@ -1,6 +1,7 @@
 //! What the library says of itself, and poll mode, which can only be set and read: there is nothing
 //! to poll for.
 
+use std::ffi::c_int;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -35,8 +36,20 @@ const ALLOW_COMPAT: u32 = 1 << 1;
 /// The documented default, KiB.
 const THRESHOLD: usize = 4;
 
+/// The parameter that allows compatibility mode, and how many there are.
+const ALLOW_COMPAT_PARAMETER: c_int = 1;
+const SWITCHES: c_int = 14;
+
 static POLL: AtomicBool = AtomicBool::new(false);
 static POLL_KIB: AtomicUsize = AtomicUsize::new(THRESHOLD);
+static COMPAT: AtomicBool = AtomicBool::new(true);
+
+/// The version of nvidia-fs that the environment asks to be told.
+fn nvidia_fs() -> [u32; 2] {
+    let text = std::env::var("GPUIO_SOFT_CUFILE_NVFS").unwrap_or_default();
+    let (major, minor) = text.split_once('.').unwrap_or((&text, ""));
+    [major, minor].map(|part| part.parse().unwrap_or(0))
+}
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuFileDriverGetProperties(properties: *mut Properties) -> Answer {
@@ -46,10 +59,12 @@ pub(crate) unsafe extern "C" fn cuFileDriverGetProperties(properties: *mut Prope
         }
         // All of it goes through host memory; that is what it is for.
         let poll = if POLL.load(Ordering::Relaxed) { POLL_MODE } else { 0 };
+        let compat = if COMPAT.load(Ordering::Relaxed) { ALLOW_COMPAT } else { 0 };
         let found = Properties {
+            nvidia_fs: nvidia_fs(),
             poll_threshold: POLL_KIB.load(Ordering::Relaxed),
             max_direct_io: 16 << 10,
-            control_flags: ALLOW_COMPAT | poll,
+            control_flags: compat | poll,
             max_device_cache: 128 << 10,
             per_buffer_cache: 1 << 10,
             max_pinned: 32 << 20,
@@ -68,6 +83,19 @@ pub(crate) extern "C" fn cuFileDriverSetPollMode(poll: bool, threshold_kib: usiz
     answer("cuFileDriverSetPollMode", |_| {
         POLL.store(poll, Ordering::Relaxed);
         POLL_KIB.store(threshold_kib, Ordering::Relaxed);
+        Ok(())
+    })
+}
+
+/// Of the switches, that of compatibility mode is told again; the others do nothing.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuFileSetParameterBool(parameter: c_int, value: bool) -> Answer {
+    answer("cuFileSetParameterBool", |_| {
+        match parameter {
+            ALLOW_COMPAT_PARAMETER => COMPAT.store(value, Ordering::Relaxed),
+            0..SWITCHES => {}
+            _ => return Err(code::INVALID_VALUE.into()),
+        }
         Ok(())
     })
 }

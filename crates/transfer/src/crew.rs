@@ -22,6 +22,7 @@ use crate::gpus::Gpus;
 use crate::job::Job;
 use crate::settings::Settings;
 use hands::Hands;
+pub(crate) use hands::spawn;
 
 /// What stands in the line.
 pub(crate) trait Work: std::fmt::Debug + Send + Sync {

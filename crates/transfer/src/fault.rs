@@ -82,6 +82,34 @@ pub enum Fault {
          the child by exec, or fork before CUDA is used"
     )]
     Forked,
+    /// A parameter of a transfer in a stream, which was read when the stream came to it.
+    #[error("{name} is {value}: offsets are 0 or more, a size is at most what was told before")]
+    Parameter {
+        /// Which one.
+        name: &'static str,
+        /// Its value.
+        value: i64,
+    },
+    /// The range that a transfer in a stream came to leaves the memory that its base lies in.
+    #[error(
+        "{len} bytes at {address:#x} leave the memory that the transfer was put into the stream for"
+    )]
+    Outside {
+        /// Where it begins.
+        address: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// The stream is being captured into a graph, which file I/O can't be part of.
+    #[error("the stream is being captured: end the capture first, files can't be in a graph")]
+    Captured,
+    /// The memory is of a context that the stream's context, another one of the device, shares no
+    /// order with.
+    #[error("the memory is of another context than the stream: use a stream of the same context")]
+    OtherContext,
+    /// There is no driver, so there are no streams.
+    #[error("there is no CUDA driver in this process, so there are no streams")]
+    NoDriver,
     /// It was cancelled before it began.
     #[error("cancelled before it began")]
     Cancelled,

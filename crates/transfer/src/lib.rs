@@ -29,13 +29,16 @@ mod lane;
 mod moved;
 mod place;
 mod settings;
+mod stream;
 mod transfer;
 
 pub use batch::{Batch, Entry, Event, Full};
 pub use fault::{Fault, FileError, PlaceError};
 pub use file::File;
+pub use gpuio_gpu::RawStream;
 pub use gpuio_io::engine::Op;
 pub use moved::{Moved, Route};
 pub use place::Place;
 pub use settings::{Cold, Settings};
+pub use stream::{Ended, Param, Params, Read};
 pub use transfer::Transfer;

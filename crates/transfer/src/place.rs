@@ -13,6 +13,8 @@ pub struct Place {
     pub(crate) kind: Kind,
     /// Start and length of the allocation, where known.
     pub(crate) range: Option<(u64, u64)>,
+    /// Whether its pages move between host and GPU.
+    pub(crate) managed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +31,13 @@ impl Place {
     /// Memory of the host.
     #[must_use]
     pub fn host() -> Self {
-        Self { kind: Kind::Host, range: None }
+        Self { kind: Kind::Host, range: None, managed: false }
     }
 
     /// Memory of a GPU's primary context, of unknown extent.
     #[cfg(test)]
     pub(crate) fn gpu(device: u32) -> Self {
-        Self { kind: Kind::Gpu { device, kernels: true }, range: None }
+        Self { kind: Kind::Gpu { device, kernels: true }, range: None, managed: false }
     }
 
     /// The GPU that the memory lies on, by the driver's number; `None` for memory of the host,
@@ -80,9 +82,12 @@ impl Place {
     ) -> Result<Self, PlaceError> {
         let told = driver.pointer(address)?;
         let (Owner::Device | Owner::Managed, Some(device)) = (told.owner, told.device) else {
-            return Ok(Self { kind: Kind::Host, range: told.range });
+            return Ok(Self { kind: Kind::Host, range: told.range, managed: false });
         };
-        let kernels = told.is_reached_by(&primary(device)?);
-        Ok(Self { kind: Kind::Gpu { device, kernels }, range: told.range })
+        // Pages of managed memory may be on the host: a copy goes there, a kernel only where the
+        // GPU can fault, and then page by page.
+        let kernels = told.owner == Owner::Device && told.is_reached_by(&primary(device)?);
+        let managed = told.owner == Owner::Managed;
+        Ok(Self { kind: Kind::Gpu { device, kernels }, range: told.range, managed })
     }
 }

@@ -24,7 +24,8 @@ pub struct Settings {
     /// Most threads, callers and our own together, that move the bytes of large calls at once, 1 or
     /// more; the others sleep. More than use up the bandwidth of memory only burn time.
     pub busy_most: u32,
-    /// Most page-locked memory for each GPU, in bytes. One lane of it is always made.
+    /// Most page-locked memory for each GPU, in bytes. One lane of it is always made. As much again
+    /// is for transfers in streams, which beyond it get short pieces instead of waiting.
     pub ring_bytes_most: u64,
     /// Longest piece that a large call is cut into, in bytes: rounded to a power of two from 64 KiB
     /// to 16 MiB.
@@ -33,6 +34,10 @@ pub struct Settings {
     pub cold: Cold,
     /// Whether small calls may go through a kernel that stays on the GPU while calls keep coming.
     pub resident: bool,
+    /// Whether the streams of a program may wait for words of memory that we store, where the
+    /// device can do that. Otherwise functions that the stream calls read and write, one after
+    /// the other.
+    pub stream_words: bool,
     /// Which CUDA driver.
     pub driver: Which,
 }
@@ -52,6 +57,7 @@ impl Default for Settings {
             chunk_bytes: 1 << 20,
             cold: Cold::default(),
             resident: true,
+            stream_words: true,
             driver: Which::System,
         }
     }

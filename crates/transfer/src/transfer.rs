@@ -18,6 +18,7 @@ use crate::job::{Asked, Job};
 use crate::moved::Moved;
 use crate::place::Place;
 use crate::settings::Settings;
+use crate::stream::Streams;
 
 /// Moves bytes between files and memory of callers. Cloning is cheap. See the crate's page.
 #[derive(Debug, Clone)]
@@ -37,8 +38,9 @@ pub(crate) struct State {
     pub(crate) settings: Settings,
     pub(crate) gpus: Gpus,
     pub(crate) crew: Crew,
+    pub(crate) streams: Streams,
     /// In a child of the process in which the transfer was made.
-    forked: bool,
+    pub(crate) forked: bool,
 }
 
 impl State {
@@ -47,6 +49,7 @@ impl State {
             born: Born::here(),
             gpus: Gpus::new(settings),
             crew: Crew::new(settings),
+            streams: Streams::new(settings),
             settings: settings.clone(),
             forked,
         }

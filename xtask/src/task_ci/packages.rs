@@ -87,6 +87,18 @@ const PACKAGES: &[Package] = &[
         tests: "gpuio, mounts: a file system on a loop device",
     },
     Package {
+        what: "mkfs.xfs",
+        from: Source::Debian("xfsprogs"),
+        sign: Sign::Program(&["mkfs.xfs"]),
+        tests: "gpuio-dropin, filesystem: XFS on a loop device",
+    },
+    Package {
+        what: "fuse2fs",
+        from: Source::Debian("fuse2fs"),
+        sign: Sign::Program(&["fuse2fs"]),
+        tests: "gpuio-dropin, filesystem: a file system in user space",
+    },
+    Package {
         what: "losetup",
         from: Source::Debian("mount"),
         sign: Sign::Program(&["losetup"]),

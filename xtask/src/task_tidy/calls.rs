@@ -31,8 +31,15 @@ pub(super) const BANS: [Ban; 4] = [
         rule: "environment",
         needles: &["env::var", "env::vars", "env::set_var", "env::remove_var"],
         // The software drivers are set by the environment: nothing else reaches into a library.
-        // cufile's configuration is handed to NVIDIA's library in a variable.
-        allowed: &["crates/cli/", "crates/softgpu/", "crates/softcufile/", "crates/cufile/"],
+        // cufile's configuration is handed to NVIDIA's library in a variable, and the drop-in has
+        // no caller of ours that could hand it one.
+        allowed: &[
+            "crates/cli/",
+            "crates/softgpu/",
+            "crates/softcufile/",
+            "crates/cufile/",
+            "crates/dropin/",
+        ],
         instead: "read it in `cli` and pass the value on in `Spec`",
     },
     Ban {
@@ -50,6 +57,8 @@ pub(super) const BANS: [Ban; 4] = [
             "crates/transfer/",
             // Its file is what it is about, and its rights are half of the matter.
             "crates/page/",
+            // It reads cuFile's configuration, and writes the log that somebody asked for.
+            "crates/dropin/",
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },

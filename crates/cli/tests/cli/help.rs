@@ -31,6 +31,11 @@ fn compare() {
 }
 
 #[test]
+fn exec() {
+    insta::assert_snapshot!("exec", help("exec --help"));
+}
+
+#[test]
 fn list() {
     insta::assert_snapshot!("list", help("list --help"));
 }

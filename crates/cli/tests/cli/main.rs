@@ -18,6 +18,8 @@ mod corrupt;
 mod crowd;
 mod cufile;
 mod dry_run;
+mod example;
+mod exec;
 mod expected;
 mod gdscheck;
 mod gdsio;

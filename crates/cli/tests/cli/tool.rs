@@ -35,6 +35,8 @@ pub(crate) fn command(dir: &Path) -> Command {
         "GPUIO_SOFT_FAIL",
         "GPUIO_SOFT_DELAY_US",
         "GPUIO_SOFT_CUFILE_FAIL",
+        "GPUIO_CUFILE",
+        "GPUIO_CUFILE_DRIVER",
         "CUFILE_ENV_PATH_JSON",
         "COLUMNS",
     ] {

@@ -23,9 +23,10 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "rate [--gpu system|software] --file PATH [--size 4g] [--threads 1,16] \
-    [--block 4k,64k,1m,4m] [--way transfer,plain] [--batch ENTRIES] [--seconds 2] \
+    [--block 4k,64k,1m,4m] [--way transfer,plain,stream] [--batch ENTRIES] [--seconds 2] \
     [--memory device|vmm|pinned|malloc] [--direct] [--write] [--sequential] [--cold] \
-    [--workers N] [--busy N] [--chunk 1m] [--ring 256m] [--resident on|off] [--as-opened]";
+    [--workers N] [--busy N] [--chunk 1m] [--ring 256m] [--resident on|off] [--words on|off] \
+    [--as-opened]";
 
 impl Args {
     pub(crate) fn read() -> Self {
@@ -88,6 +89,7 @@ impl Args {
             "--busy" => self.settings.busy_most = small(),
             "--chunk" => self.settings.chunk_bytes = small(),
             "--ring" => self.settings.ring_bytes_most = number(value),
+            "--words" => self.settings.stream_words = value == "on",
             "--resident" => self.settings.resident = value == "on",
             _ => panic!("{flag}? {HELP}"),
         }

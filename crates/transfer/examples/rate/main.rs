@@ -3,7 +3,8 @@
 //!
 //! Threads read (or write) blocks of a warm file for some seconds, into memory of their own on the
 //! GPU, and a row says what came of it. `--way plain` does the same by one `pread(2)` and one copy
-//! from page-locked memory, which nothing here may be slower than.
+//! from page-locked memory, which nothing here may be slower than. `--way stream` puts transfers
+//! into a stream for each thread, as many as `--batch` says (1 without it), and waits for it.
 #![allow(unsafe_code, reason = "the interface is unsafe")]
 #![allow(clippy::unwrap_used, reason = "a tool for whoever works on the crate: a panic will do")]
 #![allow(clippy::print_stdout, reason = "what it prints is what it is for")]
@@ -129,6 +130,7 @@ fn run(
             let work = Work { args, context, transfer, file, block, thread, over, start };
             scope.spawn(move || match way {
                 "plain" => ways::plain(&work),
+                "stream" => ways::stream(&work),
                 _ if args.batch > 0 => ways::batch(&work),
                 _ => ways::call(&work),
             })

@@ -1,11 +1,12 @@
 //! The ways to move blocks that are compared.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use gpuio_gpu::{DeviceBuf, MemKind, Pinned, Stream};
-use gpuio_transfer::{Entry, Op};
+use gpuio_transfer::{Ended, Entry, Op, Param, Params, RawStream};
 
 use crate::Work;
 
@@ -105,6 +106,48 @@ pub(crate) fn batch(work: &Work) -> Done {
         unsafe { batch.submit((0..count).map(entry).collect()) }.unwrap();
         let ends = batch.events(count, count, None);
         assert!(ends.len() == count as usize && ends.iter().all(|end| end.outcome.is_ok()));
+    });
+    (bytes * u64::from(count), calls * u64::from(count), times)
+}
+
+/// Transfers in a stream, which is waited for.
+pub(crate) fn stream(work: &Work) -> Done {
+    let count = work.args.batch.max(1);
+    let len = work.block * count as usize;
+    let memory = DeviceBuf::alloc(work.context, work.args.kind, len).unwrap();
+    let (transfer, at) = (work.transfer, memory.ptr().0);
+    let file = transfer.file(work.file.as_fd()).unwrap();
+    work.context.make_current().unwrap();
+    let stream = Stream::new(work.context).unwrap();
+    let raw = RawStream::new(stream.as_raw());
+    let mut others = Offsets::new(work);
+    let moved = Arc::new(AtomicU64::new(0));
+    let (bytes, calls, times) = timed(work, |first| {
+        let before = moved.load(Ordering::Relaxed);
+        for number in 0..u64::from(count) {
+            let offset = if number == 0 { first } else { others.next() };
+            let params = Params {
+                size_most: work.block,
+                size: Param::Now(work.block),
+                file_offset: Param::Now(offset.cast_signed()),
+                buffer_offset: Param::Now((number * work.block as u64).cast_signed()),
+            };
+            let moved = Arc::clone(&moved);
+            let ended: Ended = Box::new(move |_, outcome| {
+                moved.fetch_add(outcome.unwrap().bytes as u64, Ordering::Relaxed);
+            });
+            let place = (transfer.place(at).unwrap(), at);
+            let put = if work.args.write {
+                // SAFETY: memory of this thread's own; the wait follows.
+                unsafe { transfer.write_on(raw, &file, place, params, ended) }
+            } else {
+                // SAFETY: as above.
+                unsafe { transfer.read_on(raw, &file, place, params, ended) }
+            };
+            put.unwrap();
+        }
+        stream.sync().unwrap();
+        assert_eq!(moved.load(Ordering::Relaxed) - before, len as u64);
     });
     (bytes * u64::from(count), calls * u64::from(count), times)
 }

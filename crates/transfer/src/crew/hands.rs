@@ -133,7 +133,7 @@ impl Hands {
 }
 
 /// Starts a thread that gets no signal of the program's, and may run where the process may.
-fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `all` is valid for the write of one set.

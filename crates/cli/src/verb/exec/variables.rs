@@ -1,0 +1,169 @@
+//! What the program's environment gets.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::library::Library;
+use crate::args::Exec;
+use crate::failure::Failure;
+
+/// Who serves cuFile's calls: read by the library.
+const WHO: &str = "GPUIO_CUFILE";
+const VALUES: [&str; 3] = ["auto", "gpuio", "nvidia"];
+
+/// Variables and their new values, in the order in which they are printed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Variables {
+    pub(crate) set: Vec<(&'static str, OsString)>,
+}
+
+impl Variables {
+    /// From what was asked and what is set already.
+    pub(crate) fn of(asked: &Exec, library: &Library) -> Result<Variables, Failure> {
+        Variables::over(asked, library, |name| std::env::var_os(name))
+    }
+
+    fn over(
+        asked: &Exec,
+        library: &Library,
+        now: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Variables, Failure> {
+        let (preload, path) = ("LD_PRELOAD", "LD_LIBRARY_PATH");
+        let mut set = vec![
+            (preload, before(&library.object, now(preload), b" :")),
+            (path, before(&library.directory, now(path), b":;")),
+        ];
+        match (&asked.cufile, now(WHO).filter(|who| !who.is_empty())) {
+            (Some(who), _) => set.push((WHO, who.into())),
+            (None, Some(who)) if !VALUES.iter().any(|value| who == *value) => {
+                return Err(Failure::Usage(format!(
+                    "{WHO}={} in the environment: it is {}",
+                    who.display(),
+                    VALUES.join(", ")
+                )));
+            }
+            (None, who) => set.extend(who.map(|who| (WHO, who))),
+        }
+        if let Some(file) = &asked.cufile_json {
+            let whole = std::fs::canonicalize(file).map_err(|error| {
+                Failure::Usage(format!("--cufile-json {}: {error}", file.display()))
+            })?;
+            set.push(("CUFILE_ENV_PATH_JSON", whole.into()));
+        }
+        Ok(Variables { set })
+    }
+
+    /// As commands of a POSIX shell, or as a JSON object.
+    pub(crate) fn printed(&self, json: bool) -> Result<String, Failure> {
+        if !json {
+            let lines = self.set.iter().map(|(name, value)| {
+                let text = value.to_str().ok_or_else(|| not_text(name, value))?;
+                Ok(format!("export {name}={}\n", quoted(text)))
+            });
+            return lines.collect();
+        }
+        let mut object = serde_json::Map::new();
+        for (name, value) in &self.set {
+            let text = value.to_str().ok_or_else(|| not_text(name, value))?;
+            object.insert((*name).to_owned(), text.into());
+        }
+        let text = serde_json::to_string_pretty(&object);
+        let text = text.map_err(|error| Failure::Ran(format!("no JSON can be made: {error}")))?;
+        Ok(text + "\n")
+    }
+
+    /// In a few words, for `-v`.
+    pub(crate) fn told(&self, library: &Library) -> String {
+        let value = |wanted| self.set.iter().find(|(name, _)| *name == wanted);
+        let who = value(WHO).map_or("auto".into(), |(_, value)| value.to_string_lossy());
+        format!(
+            "{} by LD_PRELOAD, {} first in LD_LIBRARY_PATH, {WHO}={who},",
+            library.object.display(),
+            library.directory.display()
+        )
+    }
+}
+
+/// The list with `first` at its start, and not a second time behind it. What else is in it stays:
+/// an empty part of a search path is the working directory (ld.so(8)), but a path that is all empty
+/// is none.
+fn before(first: &Path, list: Option<OsString>, separators: &[u8]) -> OsString {
+    let mut all = first.as_os_str().to_owned();
+    let Some(list) = list.filter(|list| !list.is_empty()) else { return all };
+    let parts = list.as_bytes().split(|byte| separators.contains(byte));
+    for part in parts.filter(|part| *part != first.as_os_str().as_bytes()) {
+        all.push(":");
+        all.push(OsStr::from_bytes(part));
+    }
+    all
+}
+
+/// One word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn not_text(name: &str, value: &OsStr) -> Failure {
+    Failure::Usage(format!(
+        "{name} would be {}, which is not UTF-8 text and can't be printed: run the program by \
+         gpuio exec",
+        value.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Exec {
+        let command = vec!["true".into()];
+        let (cufile, cufile_json) = (None, None);
+        Exec { env: false, json: false, verbose: false, cufile, cufile_json, command }
+    }
+
+    fn library() -> Library {
+        Library { object: "/l/libcufile.so.0".into(), directory: "/l".into() }
+    }
+
+    fn over(asked: &Exec, set: &[(&str, &str)]) -> Result<Vec<(String, String)>, Failure> {
+        let find = |name: &str| set.iter().find(|(key, _)| *key == name);
+        let variables = Variables::over(asked, &library(), |name| find(name).map(|f| f.1.into()))?;
+        let text = |(name, value): (&str, OsString)| (name.into(), value.into_string().unwrap());
+        Ok(variables.set.into_iter().map(text).collect())
+    }
+
+    #[test]
+    fn what_is_set_stays_behind_ours_and_ours_is_there_once() {
+        let all = over(&asked(), &[]).unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!((&*all[0].1, &*all[1].1), ("/l/libcufile.so.0", "/l"));
+        let theirs = [("LD_PRELOAD", "a.so b.so:/l/libcufile.so.0"), ("LD_LIBRARY_PATH", "")];
+        let all = over(&asked(), &theirs).unwrap();
+        assert_eq!((&*all[0].1, &*all[1].1), ("/l/libcufile.so.0:a.so:b.so", "/l"));
+        let all = over(&asked(), &[("LD_LIBRARY_PATH", "/x;/y::/l")]).unwrap();
+        assert_eq!(all[1].1, "/l:/x:/y:");
+    }
+
+    #[test]
+    fn who_serves_is_the_flag_or_the_variable_or_nobodys_word() {
+        let who = |asked: &Exec, set: &[(&str, &str)]| {
+            over(asked, set).map(|all| all.get(2).map(|(_, value)| value.clone()))
+        };
+        assert_eq!(who(&asked(), &[]).unwrap(), None);
+        assert_eq!(who(&asked(), &[(WHO, "nvidia")]).unwrap().unwrap(), "nvidia");
+        let flag = Exec { cufile: Some("gpuio".into()), ..asked() };
+        assert_eq!(who(&flag, &[(WHO, "what")]).unwrap().unwrap(), "gpuio");
+        let Err(Failure::Usage(why)) = who(&asked(), &[(WHO, "what")]) else { panic!() };
+        assert!(why.contains("what") && why.contains("auto, gpuio, nvidia"), "{why}");
+    }
+
+    #[test]
+    fn words_of_a_shell_are_quoted() {
+        let set = vec![("A", OsString::from("it's $HOME"))];
+        let variables = Variables { set };
+        assert_eq!(variables.printed(false).unwrap(), "export A='it'\\''s $HOME'\n");
+        let json = variables.printed(true).unwrap();
+        assert_eq!(json, "{\n  \"A\": \"it's $HOME\"\n}\n");
+    }
+}

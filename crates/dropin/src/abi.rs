@@ -1,0 +1,254 @@
+//! The types of the C interface, in our own declarations: x86-64 and AArch64 Linux lay them out
+//! alike. Sizes and offsets were read from compiled programs; the compiler holds these to them.
+//!
+//! Values that callers give are plain integers here, never Rust enums or `bool`: an unknown one is
+//! an error to answer and not undefined behaviour.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::mem::offset_of;
+
+/// `CUfileHandle_t`: what [`crate::handles`] gives out.
+pub(crate) type Handle = *mut c_void;
+/// `CUfileBatchHandle_t`.
+pub(crate) type BatchHandle = *mut c_void;
+/// `CUstream` of the CUDA driver.
+pub(crate) type RawStream = *mut c_void;
+
+/// `CUfileError_t`: cuFile's code and, beside 5011 only, the CUDA driver's. By value, in one
+/// register.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) code: c_int,
+    pub(crate) cuda: c_int,
+}
+
+/// `CUfileDescr_t`. The third field is for handles of user-space file systems; callers leave
+/// garbage there for others (reported of NIXL), so nothing reads it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Descriptor {
+    pub(crate) kind: c_int,
+    /// The first half of a union of a descriptor and a pointer.
+    pub(crate) fd: DescriptorUnion,
+    pub(crate) operations: *const c_void,
+}
+
+/// The union in [`Descriptor`].
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) union DescriptorUnion {
+    pub(crate) fd: c_int,
+    pub(crate) handle: *mut c_void,
+}
+
+impl std::fmt::Debug for DescriptorUnion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DescriptorUnion")
+    }
+}
+
+/// [`Descriptor::kind`] of a descriptor of this process.
+pub(crate) const OPAQUE_FD: c_int = 1;
+
+/// `CUfileDrvProps_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Properties {
+    pub(crate) nvidia_fs_major: c_uint,
+    pub(crate) nvidia_fs_minor: c_uint,
+    pub(crate) poll_threshold_kib: usize,
+    pub(crate) max_direct_io_kib: usize,
+    pub(crate) status_flags: c_uint,
+    pub(crate) control_flags: c_uint,
+    pub(crate) features: c_uint,
+    pub(crate) max_device_cache_kib: c_uint,
+    pub(crate) per_buffer_cache_kib: c_uint,
+    pub(crate) max_pinned_kib: c_uint,
+    pub(crate) max_batch: c_uint,
+    pub(crate) max_batch_timeout_ms: c_uint,
+}
+
+/// Bits of [`Properties::control_flags`].
+pub(crate) const CONTROL_POLL_MODE: c_uint = 1 << 0;
+pub(crate) const CONTROL_ALLOW_COMPAT: c_uint = 1 << 1;
+/// Bits of [`Properties::features`].
+pub(crate) const FEATURE_BATCH: c_uint = 1 << 1;
+pub(crate) const FEATURE_STREAMS: c_uint = 1 << 2;
+pub(crate) const FEATURE_PARALLEL: c_uint = 1 << 3;
+
+/// `CUfileIOParams_t`: one I/O of a batch.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchEntry {
+    pub(crate) mode: c_int,
+    pub(crate) base: u64,
+    pub(crate) file_offset: i64,
+    pub(crate) buffer_offset: i64,
+    pub(crate) len: usize,
+    pub(crate) handle: Handle,
+    pub(crate) opcode: c_int,
+    pub(crate) cookie: u64,
+}
+
+/// The only value of [`BatchEntry::mode`].
+pub(crate) const MODE_BATCH: c_int = 1;
+/// Values of [`BatchEntry::opcode`].
+pub(crate) const OPCODE_READ: c_int = 0;
+pub(crate) const OPCODE_WRITE: c_int = 1;
+
+/// `CUfileIOEvents_t`: how one I/O of a batch ended.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchEvent {
+    pub(crate) cookie: u64,
+    pub(crate) status: c_int,
+    /// Bytes, or the bits of a negative error.
+    pub(crate) result: isize,
+}
+
+/// Values of [`BatchEvent::status`].
+pub(crate) const STATUS_CANCELED: c_int = 0x08;
+pub(crate) const STATUS_COMPLETE: c_int = 0x10;
+pub(crate) const STATUS_FAILED: c_int = 0x40;
+
+/// `CUfileIOVec_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IoVec {
+    pub(crate) base: u64,
+    pub(crate) len: usize,
+}
+
+/// `CUfileOpCounter_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OpCounter {
+    pub(crate) ok: u64,
+    pub(crate) err: u64,
+}
+
+/// GPUs that level 3 of the statistics has room for.
+pub(crate) const STATS_GPUS: usize = 16;
+/// Classes of a histogram of sizes.
+pub(crate) const STATS_CLASSES: usize = 32;
+
+/// `CUfileStatsLevel1_t` of release 1.15, with which that of 1.20 begins.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StatsLevel1 {
+    pub(crate) read_ops: OpCounter,
+    pub(crate) write_ops: OpCounter,
+    pub(crate) handle_register_ops: OpCounter,
+    pub(crate) handle_deregister_ops: OpCounter,
+    pub(crate) buffer_register_ops: OpCounter,
+    pub(crate) buffer_deregister_ops: OpCounter,
+    pub(crate) read_bytes: u64,
+    pub(crate) write_bytes: u64,
+    pub(crate) read_bytes_per_second: u64,
+    pub(crate) write_bytes_per_second: u64,
+    pub(crate) read_latency_mean_us: u64,
+    pub(crate) write_latency_mean_us: u64,
+    pub(crate) reads_per_second: u64,
+    pub(crate) writes_per_second: u64,
+    pub(crate) read_latency_sum_us: u64,
+    pub(crate) write_latency_sum_us: u64,
+    pub(crate) batch_submit_ops: OpCounter,
+    pub(crate) batch_complete_ops: OpCounter,
+    pub(crate) batch_setup_ops: OpCounter,
+    pub(crate) batch_cancel_ops: OpCounter,
+    pub(crate) batch_destroy_ops: OpCounter,
+    pub(crate) batch_enqueued_ops: OpCounter,
+    pub(crate) batch_posix_enqueued_ops: OpCounter,
+    pub(crate) batch_processed_ops: OpCounter,
+    pub(crate) batch_posix_processed_ops: OpCounter,
+    pub(crate) batch_nvidia_fs_submit_ops: OpCounter,
+    pub(crate) batch_p2p_submit_ops: OpCounter,
+    pub(crate) batch_aio_submit_ops: OpCounter,
+    pub(crate) batch_io_uring_submit_ops: OpCounter,
+    pub(crate) batch_mixed_submit_ops: OpCounter,
+    pub(crate) batch_total_submit_ops: OpCounter,
+    pub(crate) batch_read_bytes: u64,
+    pub(crate) batch_write_bytes: u64,
+    /// Rates and latencies of batches, which are not measured apart here: zeros.
+    pub(crate) batch_rates: [u64; 8],
+    pub(crate) last_batch_read_bytes: u64,
+    pub(crate) last_batch_write_bytes: u64,
+}
+
+/// What release 1.20 has behind level 1: counters of calls with several buffers, whose order no
+/// document tells. Zeros; those calls are counted with the others.
+pub(crate) const STATS_MORE_1_20: usize = 112;
+
+/// `CUfilePerGpuStats_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StatsGpu {
+    pub(crate) uuid: [u8; 16],
+    pub(crate) read_bytes: u64,
+    pub(crate) read_bytes_per_second: u64,
+    pub(crate) read_utilization: u64,
+    pub(crate) read_duration_us: u64,
+    pub(crate) reads: u64,
+    pub(crate) p2p_reads: u64,
+    pub(crate) nvidia_fs_reads: u64,
+    pub(crate) posix_reads: u64,
+    pub(crate) unaligned_reads: u64,
+    pub(crate) routed_reads: u64,
+    pub(crate) sparse_regions: u64,
+    pub(crate) inline_regions: u64,
+    pub(crate) failed_reads: u64,
+    pub(crate) write_bytes: u64,
+    pub(crate) write_bytes_per_second: u64,
+    pub(crate) write_utilization: u64,
+    pub(crate) write_duration_us: u64,
+    pub(crate) writes: u64,
+    pub(crate) p2p_writes: u64,
+    pub(crate) nvidia_fs_writes: u64,
+    pub(crate) posix_writes: u64,
+    pub(crate) unaligned_writes: u64,
+    pub(crate) routed_writes: u64,
+    pub(crate) failed_writes: u64,
+    pub(crate) maps: u64,
+    pub(crate) maps_ok: u64,
+    pub(crate) maps_failed: u64,
+    pub(crate) maps_freed: u64,
+    pub(crate) registered_bytes: u64,
+}
+
+/// A string that the caller gave or has room for.
+pub(crate) type Text = *mut c_char;
+
+const _: () = {
+    assert!(cfg!(target_pointer_width = "64"));
+    assert!(size_of::<Answer>() == 8 && offset_of!(Answer, cuda) == 4);
+    assert!(size_of::<Descriptor>() == 24 && offset_of!(Descriptor, fd) == 8);
+    assert!(offset_of!(Descriptor, operations) == 16);
+    assert!(size_of::<Properties>() == 56);
+    assert!(offset_of!(Properties, poll_threshold_kib) == 8);
+    assert!(offset_of!(Properties, max_direct_io_kib) == 16);
+    assert!(offset_of!(Properties, status_flags) == 24);
+    assert!(offset_of!(Properties, control_flags) == 28);
+    assert!(offset_of!(Properties, features) == 32);
+    assert!(offset_of!(Properties, max_device_cache_kib) == 36);
+    assert!(offset_of!(Properties, per_buffer_cache_kib) == 40);
+    assert!(offset_of!(Properties, max_pinned_kib) == 44);
+    assert!(offset_of!(Properties, max_batch) == 48);
+    assert!(offset_of!(Properties, max_batch_timeout_ms) == 52);
+    assert!(size_of::<BatchEntry>() == 64 && offset_of!(BatchEntry, base) == 8);
+    assert!(offset_of!(BatchEntry, file_offset) == 16);
+    assert!(offset_of!(BatchEntry, buffer_offset) == 24);
+    assert!(offset_of!(BatchEntry, len) == 32 && offset_of!(BatchEntry, handle) == 40);
+    assert!(offset_of!(BatchEntry, opcode) == 48 && offset_of!(BatchEntry, cookie) == 56);
+    assert!(size_of::<BatchEvent>() == 24 && offset_of!(BatchEvent, status) == 8);
+    assert!(offset_of!(BatchEvent, result) == 16);
+    assert!(size_of::<IoVec>() == 16 && offset_of!(IoVec, len) == 8);
+    assert!(size_of::<OpCounter>() == 16);
+    assert!(size_of::<StatsLevel1>() == 512 && offset_of!(StatsLevel1, read_bytes) == 96);
+    assert!(offset_of!(StatsLevel1, batch_submit_ops) == 176);
+    assert!(offset_of!(StatsLevel1, batch_read_bytes) == 416);
+    assert!(size_of::<StatsLevel1>() + STATS_MORE_1_20 == 624);
+    assert!(size_of::<StatsGpu>() == 248 && offset_of!(StatsGpu, write_bytes) == 120);
+    assert!(offset_of!(StatsGpu, posix_reads) == 16 + 56);
+    assert!(offset_of!(StatsGpu, posix_writes) == 120 + 56);
+};

@@ -1,0 +1,324 @@
+//! Batches: many transfers in one call, whose ends are asked for.
+
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gpuio_transfer::{Entry, Event, Fault, Op as Direction};
+
+use crate::abi::{
+    BatchEntry, BatchEvent, BatchHandle, Handle, MODE_BATCH, OPCODE_READ, OPCODE_WRITE,
+    STATUS_CANCELED, STATUS_COMPLETE, STATUS_FAILED,
+};
+use crate::code::{BATCH_FULL, Failure, HANDLE_NOT_REGISTERED, INVALID_VALUE};
+use crate::config::table;
+use crate::handles::Held;
+use crate::io::{Asked, Checked, Registered, failure};
+use crate::library::{self, Library};
+use crate::stats::{Op, Way};
+
+/// A batch of a program.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    inner: gpuio_transfer::Batch,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Entries under way, by the marks that the transfers carry.
+    pending: Vec<Option<Pending>>,
+    free: Vec<usize>,
+    /// Ends of entries that were refused before they began, or that nobody has fetched yet.
+    early: VecDeque<BatchEvent>,
+}
+
+/// What has to be known of an entry when it ends.
+#[derive(Debug)]
+struct Pending {
+    cookie: u64,
+    asked: Asked,
+    gpu: Option<u32>,
+    began_ns: u64,
+    /// The file can't be closed before the entry has ended.
+    file: Held<'static, Registered>,
+}
+
+impl State {
+    fn keep(&mut self, pending: Pending) -> u64 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() - 1
+        });
+        self.pending[at] = Some(pending);
+        at as u64
+    }
+
+    fn take(&mut self, mark: u64) -> Option<Pending> {
+        let at = usize::try_from(mark).ok()?;
+        let pending = self.pending.get_mut(at)?.take()?;
+        self.free.push(at);
+        Some(pending)
+    }
+}
+
+impl Batch {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Entries whose events were not fetched.
+    fn outstanding(&self, state: &State) -> usize {
+        self.inner.outstanding() as usize + state.early.len()
+    }
+
+    /// Moves events that are there already, so that there are `most` at most.
+    fn take_early(&self, events: &mut Vec<BatchEvent>, most: usize) {
+        let mut state = self.lock();
+        let count = state.early.len().min(most.saturating_sub(events.len()));
+        events.extend(state.early.drain(..count));
+    }
+
+    fn has_early(&self) -> bool {
+        !self.lock().early.is_empty()
+    }
+
+    /// Keeps what is told of entries that ended until somebody fetches it. All under the lock: who
+    /// finds none in the transfers any more finds them here.
+    fn harvest(&self, library: &Library) {
+        let mut state = self.lock();
+        let ended = self.inner.events(0, u32::MAX, Some(Duration::ZERO));
+        for event in &ended {
+            if let Some(pending) = state.take(event.cookie) {
+                state.early.push_back(tell(library, pending, event));
+            }
+        }
+    }
+
+    /// What is told of an entry that ended.
+    fn event(&self, library: &Library, event: &Event) -> Option<BatchEvent> {
+        let pending = self.lock().take(event.cookie)?;
+        Some(tell(library, pending, event))
+    }
+}
+
+/// Counts an entry that ended, lets its file go, and says what is told of it.
+fn tell(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
+    let result = event.outcome.as_ref().map_err(failure);
+    let status = match &event.outcome {
+        Ok(_) => STATUS_COMPLETE,
+        Err(Fault::Cancelled) => STATUS_CANCELED,
+        Err(_) => STATUS_FAILED,
+    };
+    let Pending { cookie, asked, gpu, began_ns, file } = pending;
+    let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
+    library.note(&asked, began_ns, gpu, &moved, false);
+    library.stats.operations(Op::BatchProcessed, moved.is_ok(), 1);
+    drop(file);
+    told(cookie, status, moved.map(|(bytes, _)| bytes))
+}
+
+fn told(cookie: u64, status: c_int, result: Result<usize, Failure>) -> BatchEvent {
+    // No range of memory is longer than isize::MAX.
+    let result = result.map_or_else(Failure::negative, usize::cast_signed);
+    BatchEvent { cookie, status, result }
+}
+
+/// An entry that may be submitted.
+struct Accepted {
+    entry: Entry,
+    pending: Pending,
+}
+
+impl Library {
+    /// A batch for so many entries at once, 1 to `properties.io_batchsize`.
+    pub(crate) fn set_up(&self, capacity: u32) -> Result<BatchHandle, Failure> {
+        let transfer = self.ensure_open()?;
+        let most = self.config(|config| config.sizes[table::BATCH]);
+        let result = if capacity == 0 || capacity as usize > most {
+            Err(INVALID_VALUE.into())
+        } else {
+            let (inner, state) = (transfer.batch(capacity), Mutex::default());
+            let batch = Arc::new(Batch { inner, state });
+            let mut state = self.lock();
+            state.living.retain(|batch| batch.strong_count() > 0);
+            state.living.push(Arc::downgrade(&batch));
+            self.batches.open(&mut state.free_batches, batch).ok_or(Failure::from(INVALID_VALUE))
+        };
+        self.stats.operations(Op::BatchSetup, result.is_ok(), 1);
+        result
+    }
+
+    fn batch(&self, handle: BatchHandle) -> Result<Arc<Batch>, Failure> {
+        let batch = self.batches.hold(handle).ok_or(Failure::from(INVALID_VALUE))?;
+        Ok(Arc::clone(&batch))
+    }
+
+    /// Puts entries under way: all, or none where one is no entry at all or there is no room. One
+    /// whose transfer can't be done ends as failed, with an event like the others.
+    ///
+    /// # Safety
+    /// As for [`Library::transfer`], until the entries' events were fetched.
+    pub(crate) unsafe fn submit(
+        &self,
+        handle: BatchHandle,
+        entries: &[BatchEntry],
+    ) -> Result<(), Failure> {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.submit_all(handle, entries) };
+        self.stats.operations(Op::BatchSubmit, result.is_ok(), 1);
+        result
+    }
+
+    /// # Safety
+    /// As for [`Library::submit`].
+    unsafe fn submit_all(
+        &self,
+        handle: BatchHandle,
+        entries: &[BatchEntry],
+    ) -> Result<(), Failure> {
+        let transfer = self.ensure_open()?;
+        let batch = self.batch(handle)?;
+        let known = |entry: &BatchEntry| {
+            entry.mode == MODE_BATCH && [OPCODE_READ, OPCODE_WRITE].contains(&entry.opcode)
+        };
+        if entries.is_empty() || !entries.iter().all(known) {
+            return Err(INVALID_VALUE.into());
+        }
+        let library = library::get();
+        let hold =
+            |handle: Handle| library.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED));
+        let files: Vec<_> =
+            entries.iter().map(|entry| hold(entry.handle)).collect::<Result<_, _>>()?;
+        let began_ns = gpuio_page::monotonic_ns();
+        let (mut accepted, mut early) = (Vec::with_capacity(entries.len()), Vec::new());
+        for (entry, file) in entries.iter().zip(files) {
+            let asked = entry.asked();
+            let cookie = entry.cookie;
+            match self.check(transfer, &file, &asked) {
+                Ok(checked) => accepted.push(accept(cookie, asked, &checked, file, began_ns)),
+                Err(failure) => early.push(told(cookie, STATUS_FAILED, Err(failure))),
+            }
+        }
+        let mut state = batch.lock();
+        let room = (batch.inner.capacity() as usize).saturating_sub(batch.outstanding(&state));
+        if entries.len() > room {
+            return Err(BATCH_FULL.into());
+        }
+        let submitted: Vec<Entry> = accepted
+            .into_iter()
+            .map(|Accepted { entry, pending }| Entry { cookie: state.keep(pending), ..entry })
+            .collect();
+        let count = submitted.len() as u64;
+        // SAFETY: the caller's promise.
+        if unsafe { batch.inner.submit(submitted) }.is_err() {
+            // There was room under the lock that everybody submits under.
+            return Err(BATCH_FULL.into());
+        }
+        state.early.extend(early);
+        drop(state);
+        self.stats.operations(Op::BatchEnqueued, true, count);
+        Ok(())
+    }
+
+    /// Fetches ends: at least `least`, or as many as there can be, and at most `most`; no later
+    /// than after `timeout`, where there is one. Each comes once.
+    pub(crate) fn fetch(
+        &self,
+        handle: BatchHandle,
+        least: u32,
+        most: u32,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<BatchEvent>, Failure> {
+        let batch = self.batch(handle)?;
+        if least > most {
+            return Err(INVALID_VALUE.into());
+        }
+        let (least, most) = (least as usize, most as usize);
+        let began_ns = gpuio_page::monotonic_ns();
+        let mut events = Vec::new();
+        loop {
+            batch.take_early(&mut events, most);
+            let passed = gpuio_page::monotonic_ns().saturating_sub(began_ns);
+            let left = timeout.map(|time| time.saturating_sub(Duration::from_nanos(passed)));
+            let missing = least.saturating_sub(events.len());
+            // Nobody waits for none.
+            let left = if missing == 0 { Some(Duration::ZERO) } else { left };
+            let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+            let (wanted, room) = (number(missing), number(most - events.len()));
+            let ended = batch.inner.events(wanted, room, left);
+            events.extend(ended.iter().filter_map(|event| batch.event(self, event)));
+            // Another thread may have harvested some meanwhile, and then there is nothing to wait
+            // for in the transfers.
+            let is_over = ended.is_empty() && !batch.has_early();
+            if events.len() >= least.max(1) || is_over || room == 0 {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Notes the ends of entries before anybody fetches them, so that files are let go.
+    pub(crate) fn harvest(&self) {
+        let living: Vec<Arc<Batch>> =
+            self.lock().living.iter().filter_map(std::sync::Weak::upgrade).collect();
+        living.iter().for_each(|batch| batch.harvest(self));
+    }
+
+    /// Ends what has not begun; its events come as cancelled.
+    pub(crate) fn cancel(&self, handle: BatchHandle) -> Result<(), Failure> {
+        let result = self.batch(handle).map(|batch| batch.inner.cancel());
+        self.stats.operations(Op::BatchCancel, result.is_ok(), 1);
+        result
+    }
+
+    /// Ends a batch: what has not begun is cancelled, what is under way is waited for.
+    pub(crate) fn destroy(&self, handle: BatchHandle) {
+        let Some(closing) = self.batches.close(handle) else {
+            self.stats.operations(Op::BatchDestroy, false, 1);
+            return;
+        };
+        closing.wait(|| {});
+        let batch = closing.finish(&mut self.lock().free_batches);
+        if let Some(batch) = batch {
+            batch.inner.cancel();
+            // Nothing may touch the files or the memory when this returns.
+            while batch.inner.outstanding() > 0 {
+                let ended = batch.inner.events(1, u32::MAX, None);
+                for event in &ended {
+                    let _ = batch.event(self, event);
+                }
+            }
+        }
+        self.stats.operations(Op::BatchDestroy, true, 1);
+    }
+}
+
+fn accept(
+    cookie: u64,
+    asked: Asked,
+    checked: &Checked,
+    file: Held<'static, Registered>,
+    began_ns: u64,
+) -> Accepted {
+    let op = match asked.way {
+        Way::Read => Direction::Read,
+        Way::Write => Direction::Write,
+    };
+    let Checked { place, address, offset } = *checked;
+    let (len, gpu) = (asked.len, place.device());
+    let entry = Entry { op, file: file.file.clone(), place, address, len, offset, cookie };
+    Accepted { entry, pending: Pending { cookie, asked, gpu, began_ns, file } }
+}
+
+impl BatchEntry {
+    fn asked(&self) -> Asked {
+        Asked {
+            way: if self.opcode == OPCODE_READ { Way::Read } else { Way::Write },
+            base: self.base,
+            len: self.len,
+            file_offset: self.file_offset,
+            buffer_offset: self.buffer_offset,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The codes that calls answer (`CUfileOpError`), and what a call failed with.
+//!
+//! Codes from 5039 on mean different things in different releases (5039 was `IO_MAX` before 1.15),
+//! so none of them is ever answered.
+
+use std::ffi::c_int;
+
+/// The driver was not opened, or closed more often than it was opened.
+pub(crate) const DRIVER_NOT_INITIALIZED: c_int = 5001;
+/// A limit that can't be.
+pub(crate) const UNSUPPORTED_LIMIT: c_int = 5003;
+/// What was asked can't be done by this library.
+pub(crate) const IO_NOT_SUPPORTED: c_int = 5008;
+/// The CUDA driver failed, with its own code beside this one.
+pub(crate) const CUDA_DRIVER_ERROR: c_int = 5011;
+/// An address that neither CUDA nor the kernel knows.
+pub(crate) const CUDA_POINTER_INVALID: c_int = 5012;
+/// The range leaves the memory that its base lies in.
+pub(crate) const CUDA_POINTER_RANGE_ERROR: c_int = 5014;
+/// The memory is of another context than the stream.
+pub(crate) const CUDA_CONTEXT_MISMATCH: c_int = 5015;
+/// The range leaves the registered buffer that it begins in.
+pub(crate) const INVALID_MAPPING_RANGE: c_int = 5017;
+/// Neither a regular file nor a block device.
+pub(crate) const INVALID_FILE_TYPE: c_int = 5018;
+/// The file was opened in a mode that this does not go with.
+pub(crate) const INVALID_FILE_OPEN_FLAG: c_int = 5019;
+/// An argument is out of range.
+pub(crate) const INVALID_VALUE: c_int = 5022;
+/// A buffer of this base is registered already.
+pub(crate) const MEMORY_ALREADY_REGISTERED: c_int = 5023;
+/// No buffer of this base is registered.
+pub(crate) const MEMORY_NOT_REGISTERED: c_int = 5024;
+/// Settings can't be changed while the driver is open.
+pub(crate) const DRIVER_ALREADY_OPEN: c_int = 5026;
+/// A handle that was never given out, or was given back.
+pub(crate) const HANDLE_NOT_REGISTERED: c_int = 5027;
+/// No GPU of this number.
+pub(crate) const DEVICE_NOT_FOUND: c_int = 5029;
+/// A defect of this library.
+pub(crate) const INTERNAL_ERROR: c_int = 5030;
+/// The descriptor could not be duplicated.
+pub(crate) const GETNEWFD_FAILED: c_int = 5031;
+/// More entries than the batch has room for.
+pub(crate) const BATCH_FULL: c_int = 5037;
+/// I/O in the order of a stream can't be had.
+pub(crate) const ASYNC_NOT_SUPPORTED: c_int = 5038;
+
+/// Why a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// One of the codes above.
+    Code(c_int),
+    /// [`CUDA_DRIVER_ERROR`] with the CUDA driver's code.
+    Cuda(c_int),
+    /// The file system's errno.
+    Errno(c_int),
+}
+
+impl From<c_int> for Failure {
+    fn from(code: c_int) -> Failure {
+        Failure::Code(code)
+    }
+}
+
+impl Failure {
+    /// As results of batches and streams have it: one negative number, below -5000 for cuFile's
+    /// codes and -1 to -4095 for an errno (`IS_CUFILE_ERR` of the interface tells them apart).
+    pub(crate) fn negative(self) -> isize {
+        let number = match self {
+            Failure::Code(code) => code,
+            Failure::Cuda(_) => CUDA_DRIVER_ERROR,
+            Failure::Errno(errno) => errno,
+        };
+        -(number as isize)
+    }
+}

@@ -1,0 +1,283 @@
+//! What holds: parameters that the program set, before the environment, before `cufile.json`,
+//! before what is built in.
+//!
+//! Most keys steer parts of NVIDIA's library that this one does not have (nvidia-fs, RDMA, bounce
+//! buffers): they are accepted, kept and told again, and change nothing. docs/dropin.md lists those
+//! that do something.
+
+pub(crate) mod table;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use gpuio_cufilejson::{Config as File, DEFAULT_PATH, VARIABLE};
+use serde_json::Value;
+
+use crate::code::{Failure, INVALID_VALUE};
+use table::{LOG_DIRECTORY, LOG_FILE, LOG_LEVEL, SIZES, SWITCHES, TEXTS, default, range};
+
+/// Sizes in KiB and how many there are of each: a pool's classes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Slabs {
+    pub(crate) sizes_kib: Vec<usize>,
+    pub(crate) counts: Vec<usize>,
+}
+
+/// Which pool of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pool {
+    /// Host memory of transfers that do not go directly.
+    Posix = 0,
+    /// GPU memory of transfers that do.
+    GpuBounce = 1,
+}
+
+/// Keys of sizes and counts, by [`Pool`].
+const POOLS: [[&str; 2]; 2] = [
+    ["properties.posix_pool_slab_size_kb", "properties.posix_pool_slab_count"],
+    [
+        "properties.gpu_bounce_buffer_slab_config.slab_size_kb",
+        "properties.gpu_bounce_buffer_slab_config.slab_count",
+    ],
+];
+
+/// What the program set.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Staged {
+    pub(crate) sizes: [Option<usize>; SIZES.len()],
+    pub(crate) switches: [Option<bool>; SWITCHES.len()],
+    pub(crate) texts: [Option<String>; TEXTS.len()],
+    pub(crate) pools: [Option<Slabs>; 2],
+}
+
+/// What holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) sizes: [usize; SIZES.len()],
+    pub(crate) switches: [bool; SWITCHES.len()],
+    pub(crate) texts: [String; TEXTS.len()],
+    pub(crate) pools: [Slabs; 2],
+    /// Whether somebody asked for a level of logging.
+    pub(crate) level_asked: bool,
+    /// MiB after which a log file is left as it is; `None` for no limit.
+    pub(crate) log_most_mib: Option<u64>,
+    /// What could not be used, in words, for the log.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Where settings come from.
+pub(crate) struct Sources<'a> {
+    /// The environment.
+    pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// Reads a file.
+    pub(crate) file: &'a dyn Fn(&PathBuf) -> std::io::Result<String>,
+}
+
+impl Config {
+    /// Reads everything anew. A file that is not there or can't be understood leaves the defaults,
+    /// with a note: DeepSpeed names one that does not exist.
+    pub(crate) fn read(sources: &Sources<'_>, staged: &Staged) -> Config {
+        let mut notes = Vec::new();
+        let file = file(sources, &mut notes);
+        let mut take = Take { sources, file: &file, notes: &mut notes };
+        let sizes = std::array::from_fn(|at| take.size(at, staged.sizes[at]));
+        let switches = std::array::from_fn(|at| take.switch(at, staged.switches[at]));
+        let texts: [String; TEXTS.len()] =
+            std::array::from_fn(|at| take.text(at, staged.texts[at].as_deref()));
+        let pools = [Pool::Posix, Pool::GpuBounce]
+            .map(|pool| staged.pools[pool as usize].clone().unwrap_or_else(|| take.pool(pool)));
+        let level_asked = take.given(LOG_LEVEL, staged).is_some();
+        let log_most_mib = take.log_most_mib();
+        Config { sizes, switches, texts, pools, level_asked, log_most_mib, notes }
+    }
+
+    /// The file to log into, if somebody asked for one.
+    pub(crate) fn log_path(&self) -> Option<PathBuf> {
+        let (file, directory) = (&self.texts[LOG_FILE], &self.texts[LOG_DIRECTORY]);
+        if !file.is_empty() {
+            return Some(PathBuf::from(file));
+        }
+        let name = || format!("cufile_{}.log", std::process::id());
+        (!directory.is_empty()).then(|| PathBuf::from(directory).join(name()))
+    }
+}
+
+/// Refuses a size out of its range.
+pub(crate) fn check_size(at: usize, value: usize) -> Result<(), Failure> {
+    let (least, most) = range(at);
+    if (least..=most).contains(&value) { Ok(()) } else { Err(INVALID_VALUE.into()) }
+}
+
+/// Refuses a text that its parameter can't be.
+pub(crate) fn check_text(at: usize, value: &str) -> Result<(), Failure> {
+    let good = at != LOG_LEVEL || crate::log::Level::of(value).is_some();
+    if good { Ok(()) } else { Err(INVALID_VALUE.into()) }
+}
+
+fn file(sources: &Sources<'_>, notes: &mut Vec<String>) -> File {
+    let named = (sources.variable)(VARIABLE).filter(|path| !path.is_empty());
+    let path = PathBuf::from(named.clone().unwrap_or_else(|| DEFAULT_PATH.into()));
+    let text = match (sources.file)(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            if let Some(_named) = named {
+                notes.push(format!(
+                    "{VARIABLE} names {}, which can't be read ({error}); the defaults hold",
+                    path.display()
+                ));
+            }
+            return File::default();
+        }
+    };
+    gpuio_cufilejson::read(&text).unwrap_or_else(|error| {
+        notes.push(format!(
+            "{}, line {}, column {}: {}; the defaults hold",
+            path.display(),
+            error.line,
+            error.column,
+            error.words
+        ));
+        File::default()
+    })
+}
+
+/// Takes each setting from the first place that has it.
+struct Take<'a> {
+    sources: &'a Sources<'a>,
+    file: &'a File,
+    notes: &'a mut Vec<String>,
+}
+
+impl Take<'_> {
+    fn variable(&self, name: Option<&str>) -> Option<String> {
+        let value = (self.sources.variable)(name?)?.into_string().ok()?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    fn refuse(&mut self, what: &str, value: &str) {
+        self.notes.push(format!("{what} can't be {value}; what holds otherwise is used"));
+    }
+
+    fn size(&mut self, at: usize, staged: Option<usize>) -> usize {
+        let row = SIZES[at];
+        if let Some(value) = staged {
+            return value;
+        }
+        if let Some(text) = self.variable(row.variable) {
+            match text.trim().parse() {
+                Ok(value) if check_size(at, value).is_ok() => return value,
+                _ => self.refuse(row.variable.unwrap_or_default(), &text),
+            }
+        }
+        // Files have it under either name.
+        let twin = (at == table::BATCH).then_some("profile.io_batchsize");
+        let entry = self.file.get(row.key).or_else(|| self.file.get(twin?)).cloned();
+        if let Some(entry) = entry {
+            let value = entry.value.as_u64().and_then(|value| usize::try_from(value).ok());
+            match value.filter(|value| check_size(at, *value).is_ok()) {
+                Some(value) => return value,
+                None => self.refuse(&entry.path, &entry.value.to_string()),
+            }
+        }
+        let built_in = default(row.key).and_then(|value| value.as_u64());
+        built_in.and_then(|value| usize::try_from(value).ok()).unwrap_or(0)
+    }
+
+    fn switch(&mut self, at: usize, staged: Option<bool>) -> bool {
+        let row = SWITCHES[at];
+        if let Some(value) = staged {
+            return value;
+        }
+        if let Some(text) = self.variable(row.variable) {
+            match switch_of(&text) {
+                Some(value) => return value,
+                None => self.refuse(row.variable.unwrap_or_default(), &text),
+            }
+        }
+        if let Some(entry) = self.file.get(row.key).cloned() {
+            match entry.value.as_bool() {
+                Some(value) => return value,
+                None => self.refuse(&entry.path, &entry.value.to_string()),
+            }
+        }
+        default(row.key).and_then(|value| value.as_bool()).unwrap_or(false)
+    }
+
+    /// What somebody gave for a text.
+    fn given(&self, at: usize, staged: &Staged) -> Option<String> {
+        let file = || self.file.text(TEXTS[at].key).map(str::to_owned);
+        staged.texts[at].clone().or_else(|| self.variable(TEXTS[at].variable)).or_else(file)
+    }
+
+    fn text(&mut self, at: usize, staged: Option<&str>) -> String {
+        let row = TEXTS[at];
+        if let Some(value) = staged {
+            return value.to_owned();
+        }
+        if let Some(value) = self.variable(row.variable) {
+            if check_text(at, &value).is_ok() {
+                return value;
+            }
+            self.refuse(row.variable.unwrap_or_default(), &value);
+        }
+        if let Some(value) = self.file.text(row.key) {
+            if check_text(at, value).is_ok() {
+                return value.to_owned();
+            }
+            self.refuse(row.key, value);
+        }
+        let built_in = default(row.key);
+        built_in.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    fn pool(&mut self, pool: Pool) -> Slabs {
+        let [sizes, counts] = POOLS[pool as usize];
+        let list = |value: &Value| -> Option<Vec<usize>> {
+            let number = |one: &Value| usize::try_from(one.as_u64()?).ok();
+            value.as_array()?.iter().map(number).collect()
+        };
+        let from_file = |key| self.file.get(key).and_then(|entry| list(&entry.value));
+        if let (Some(sizes_kib), Some(counts)) = (from_file(sizes), from_file(counts)) {
+            let slabs = Slabs { sizes_kib, counts };
+            if slabs.check().is_ok() {
+                return slabs;
+            }
+            self.refuse(sizes, &format!("{:?} with counts {:?}", slabs.sizes_kib, slabs.counts));
+        }
+        let built_in = |key| default(key).as_ref().and_then(list).unwrap_or_default();
+        Slabs { sizes_kib: built_in(sizes), counts: built_in(counts) }
+    }
+
+    fn log_most_mib(&mut self) -> Option<u64> {
+        let given = self.variable(Some("CUFILE_LOGFILE_MAX_SIZE_MB"));
+        let key = "logging.max_file_size_mb";
+        let file = || self.file.get(key).and_then(|entry| entry.value.as_i64());
+        let value = given.and_then(|text| text.trim().parse().ok()).or_else(file);
+        // -1 is for no limit; 32 is the table's default.
+        u64::try_from(value.unwrap_or(32)).ok()
+    }
+}
+
+impl Slabs {
+    /// Refuses lists of different lengths, empty ones, and sizes or counts of nothing.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let same = self.sizes_kib.len() == self.counts.len() && !self.counts.is_empty();
+        let some = self.sizes_kib.iter().chain(&self.counts).all(|value| *value > 0);
+        if same && some { Ok(()) } else { Err(INVALID_VALUE.into()) }
+    }
+}
+
+/// Variables have switches as numbers or words.
+fn switch_of(text: &str) -> Option<bool> {
+    let text = text.trim();
+    match text {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ if text.eq_ignore_ascii_case("true") => Some(true),
+        _ if text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! The exported functions, by the interface's names.
+//!
+//! Each says what it does here, and where its contract comes from where that is not the "cuFile API
+//! Reference Guide" (docs.nvidia.com/gpudirect-storage). "Measured" is what release 1.15 or 1.20
+//! answered us, "reported" what others say that 1.15 answers (docs/dropin.md). Where nothing else
+//! is said: pointers may be null, which is refused with 5022; calls may come from any thread; they
+//! open the driver if nobody has.
+
+mod batch;
+mod buffer;
+mod driver;
+mod file;
+mod parameter;
+mod stats;
+mod stream;
+
+/// Defines a function of the interface. Where every call goes to NVIDIA's library
+/// (`GPUIO_CUFILE=nvidia`), it is handed on as it came.
+macro_rules! export {
+    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty $body:block) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($arg: $type),*) -> $ret {
+            if let Some(peer) = $crate::peer::whole() {
+                type Call = unsafe extern "C" fn($($type),*) -> $ret;
+                static FOUND: std::sync::OnceLock<Option<Call>> = std::sync::OnceLock::new();
+                let name = const {
+                    let name = concat!(stringify!($name), "\0").as_bytes();
+                    match std::ffi::CStr::from_bytes_with_nul(name) {
+                        Ok(name) => name,
+                        Err(_) => panic!("a name"),
+                    }
+                };
+                let found = FOUND.get_or_init(|| {
+                    // SAFETY: the type is that of the interface.
+                    peer.and_then(|peer| unsafe { peer.function(name) })
+                });
+                return match found {
+                    // SAFETY: the caller's arguments, as they came.
+                    Some(call) => unsafe { call($($arg),*) },
+                    None => $crate::peer::Refused::refused(peer.is_some()),
+                };
+            }
+            $body
+        }
+    };
+}
+pub(crate) use export;

@@ -1,0 +1,26 @@
+//! Buffers.
+
+use std::ffi::c_int;
+
+use super::export;
+use crate::abi::Answer;
+use crate::answer::answer;
+use crate::library;
+
+export! {
+    /// Notes a buffer of GPU or host memory. Nothing is pinned or mapped for it, so it never fails
+    /// for lack of room (5016 and 5036 of NVIDIA's library), and transfers are no quicker for it. A
+    /// base that is registered already is 5023; one inside a registered buffer is a buffer of its
+    /// own. Null and a length of 0 are 5022. Flags are not looked at.
+    fn cuFileBufRegister(base: u64, len: usize, _flags: c_int) -> Answer {
+        answer(|| library::get().register_buffer(base, len))
+    }
+}
+
+export! {
+    /// Forgets a buffer by its base; 5024 for one that is not registered, 5022 for null. I/O under
+    /// way goes on.
+    fn cuFileBufDeregister(base: u64) -> Answer {
+        answer(|| library::get().deregister_buffer(base))
+    }
+}

@@ -1,0 +1,207 @@
+//! Opening and closing, properties, limits.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use super::export;
+use crate::abi::{
+    Answer, CONTROL_ALLOW_COMPAT, CONTROL_POLL_MODE, FEATURE_BATCH, FEATURE_PARALLEL,
+    FEATURE_STREAMS, Properties,
+};
+use crate::answer::answer;
+use crate::code::{DEVICE_NOT_FOUND, Failure, INVALID_VALUE, IO_NOT_SUPPORTED, UNSUPPORTED_LIMIT};
+use crate::config::{Config, table};
+use crate::peer::Count;
+use crate::{library, setting};
+
+export! {
+    /// Opens the library: reads the configuration, loads and initialises the CUDA driver (the
+    /// program need not have called it), makes the live page. Opens are counted. 5011 with the CUDA
+    /// driver's code where there is no driver or no GPU; it returns at once then (measured of 1.20:
+    /// never). Touches no descriptor but its own, needs no udev, writes no log that nobody asked
+    /// for.
+    fn cuFileDriverOpen() -> Answer {
+        answer(|| library::get().open())
+    }
+}
+
+export! {
+    /// Takes one open back, an implicit one too (5001 when there is none). After the last one
+    /// buffers and streams are no longer registered, and settings may be changed. Calls no CUDA;
+    /// memory and threads stay for a later open. The older of two names, which `dlsym(3)` users
+    /// look up; both are one here.
+    fn cuFileDriverClose() -> Answer {
+        answer(|| library::get().close())
+    }
+}
+
+export! {
+    /// As `cuFileDriverClose`: the name that C headers give it.
+    fn cuFileDriverClose_v2() -> Answer {
+        answer(|| library::get().close())
+    }
+}
+
+export! {
+    /// How many opens were not taken back; 0 before the first (measured).
+    fn cuFileUseCount() -> Count {
+        let uses = std::panic::catch_unwind(|| library::get().uses());
+        Count(uses.unwrap_or(0))
+    }
+}
+
+export! {
+    /// Properties: version 0.0 of nvidia-fs and no file system of its, which is the truth, and how
+    /// clients tell that; compatibility mode allowed; batches, streams and parallel I/O; sizes in
+    /// KiB as set. All of the structure is written. May come before the open, as in 1.20
+    /// (measured), and opens nothing.
+    fn cuFileDriverGetProperties(properties: *mut Properties) -> Answer {
+        answer(|| {
+            if properties.is_null() {
+                return Err(INVALID_VALUE.into());
+            }
+            let found = library::get().config(properties_of);
+            // SAFETY: not null, and the caller's room for the structure.
+            unsafe { properties.write(found) };
+            Ok(())
+        })
+    }
+}
+
+fn properties_of(config: &Config) -> Properties {
+    let small = |at: usize| c_uint::try_from(config.sizes[at]).unwrap_or(c_uint::MAX);
+    let poll = if config.switches[table::POLL_MODE] { CONTROL_POLL_MODE } else { 0 };
+    Properties {
+        poll_threshold_kib: config.sizes[table::POLL_THRESHOLD],
+        max_direct_io_kib: config.sizes[table::MAX_DIRECT_IO],
+        control_flags: CONTROL_ALLOW_COMPAT | poll,
+        features: FEATURE_BATCH | FEATURE_STREAMS | FEATURE_PARALLEL,
+        max_device_cache_kib: small(table::MAX_DEVICE_CACHE),
+        per_buffer_cache_kib: small(table::PER_BUFFER_CACHE),
+        max_pinned_kib: small(table::MAX_PINNED),
+        max_batch: small(table::BATCH),
+        max_batch_timeout_ms: small(table::BATCH_TIMEOUT),
+        ..Properties::default()
+    }
+}
+
+export! {
+    /// Poll mode and its threshold in KiB: kept and told again. Nothing is polled for in either
+    /// mode; small calls are answered by spinning where that is quicker. May come at any time.
+    fn cuFileDriverSetPollMode(poll: u8, threshold_kib: usize) -> Answer {
+        answer(|| {
+            let library = library::get();
+            library.set_switch(table::POLL_MODE, poll != 0);
+            library.set_size(table::POLL_THRESHOLD, threshold_kib);
+            Ok(())
+        })
+    }
+}
+
+/// A limit of nvidia-fs, in KiB: kept and told again. 0 is refused with 5003.
+fn set_limit(at: usize, kib: usize) -> Answer {
+    answer(|| {
+        if kib == 0 {
+            return Err(UNSUPPORTED_LIMIT.into());
+        }
+        library::get().set_size(at, kib);
+        Ok(())
+    })
+}
+
+export! {
+    /// Largest direct I/O of nvidia-fs in KiB: kept, limits nothing here. May come after the open,
+    /// which KvikIO and fastsafetensors rely on; 0 is refused with 5003.
+    fn cuFileDriverSetMaxDirectIOSize(kib: usize) -> Answer {
+        set_limit(table::MAX_DIRECT_IO, kib)
+    }
+}
+
+export! {
+    /// GPU memory that NVIDIA's library would take for itself, in KiB: kept, none is taken here.
+    /// May come after the open; 0 is refused with 5003.
+    fn cuFileDriverSetMaxCacheSize(kib: usize) -> Answer {
+        set_limit(table::MAX_DEVICE_CACHE, kib)
+    }
+}
+
+export! {
+    /// GPU memory that nvidia-fs may pin, in KiB: kept, none is pinned here. May come after the
+    /// open; 0 is refused with 5003.
+    fn cuFileDriverSetMaxPinnedMemSize(kib: usize) -> Answer {
+        set_limit(table::MAX_PINNED, kib)
+    }
+}
+
+export! {
+    /// Which kinds of peer-to-peer a kind of storage uses: none, so 0 for every kind (0 to 14);
+    /// other numbers are refused with 5022. Release 1.16 and later.
+    fn cuFileDriverGetP2PFlags(storage: c_int, flags: *mut c_uint) -> Answer {
+        answer(|| {
+            if flags.is_null() || !(0..=14).contains(&storage) {
+                return Err(INVALID_VALUE.into());
+            }
+            // SAFETY: not null, and the caller's room for one number.
+            unsafe { flags.write(0) };
+            Ok(())
+        })
+    }
+}
+
+export! {
+    /// Peer-to-peer can't be switched on here: 5008, but for no flags at all. Release 1.16 and
+    /// later.
+    fn cuFileDriverSetP2PFlags(storage: c_int, flags: c_uint) -> Answer {
+        answer(|| match (storage, flags) {
+            (0..=14, 0) => Ok(()),
+            (0..=14, _) => Err(IO_NOT_SUPPORTED.into()),
+            _ => Err(INVALID_VALUE.into()),
+        })
+    }
+}
+
+export! {
+    /// The release whose behaviour this follows, 1000 × major + 10 × minor: 1150, whose statistics
+    /// structures are the small ones, or what `GPUIO_CUFILE_VERSION` says. Opens nothing.
+    fn cuFileGetVersion(version: *mut c_int) -> Answer {
+        answer(|| {
+            if version.is_null() {
+                return Err(INVALID_VALUE.into());
+            }
+            // SAFETY: not null, and the caller's room for one number.
+            unsafe { version.write(setting::get().version) };
+            Ok(())
+        })
+    }
+}
+
+export! {
+    /// 5008: routes over PCIe play no part here. `gpuio topo` prints them. Release 1.16 and later.
+    fn cuFileExportPCIeTopology(path: *const c_char) -> Answer {
+        answer(|| {
+            let code = if path.is_null() { INVALID_VALUE } else { IO_NOT_SUPPORTED };
+            Err(code.into())
+        })
+    }
+}
+
+export! {
+    /// GPU memory that a bus address reaches through nvidia-fs, in KiB: 0, for nothing is mapped
+    /// (release 1.15 answers the same without nvidia-fs, as reported). 5029 for a GPU that is not
+    /// there.
+    fn cuFileGetBARSizeInKB(gpu: c_int, kib: *mut usize) -> Answer {
+        answer(|| {
+            if kib.is_null() {
+                return Err(INVALID_VALUE.into());
+            }
+            let library = library::get();
+            library.ensure_open()?;
+            let known = library.gpus().iter().any(|one| i64::from(one.index) == i64::from(gpu));
+            if !known {
+                return Err(Failure::from(DEVICE_NOT_FOUND));
+            }
+            // SAFETY: not null, and the caller's room for one number.
+            unsafe { kib.write(0) };
+            Ok(())
+        })
+    }
+}

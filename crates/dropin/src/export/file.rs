@@ -1,0 +1,159 @@
+//! Files: registering them, reading and writing.
+
+use std::ffi::c_uint;
+
+use super::export;
+use crate::abi::{Answer, Descriptor, Handle, IoVec, OPAQUE_FD};
+use crate::answer::{answer, moved, silent};
+use crate::code::{Failure, INVALID_VALUE, IO_NOT_SUPPORTED};
+use crate::io::Asked;
+use crate::library;
+use crate::stats::Way;
+
+export! {
+    /// Registers a file by a descriptor of this process (kind 1): regular files and block devices
+    /// on any file system, opened with or without `O_DIRECT`. The descriptor stays the caller's; he
+    /// may close it at any time, for the handle has a duplicate (`fcntl(2)`, `F_DUPFD_CLOEXEC`).
+    /// The same file or descriptor may be registered again and gets another handle; the guide's
+    /// 5028 is not answered. Other kinds of handle are 5008, other kinds of file 5018, a descriptor
+    /// that is not open 5022, no descriptor left 5031. The descriptor's third field is not read.
+    fn cuFileHandleRegister(handle: *mut Handle, descriptor: *mut Descriptor) -> Answer {
+        answer(|| {
+            if handle.is_null() || descriptor.is_null() {
+                return Err(INVALID_VALUE.into());
+            }
+            // SAFETY: not null, and the caller's structure.
+            let kind = unsafe { (*descriptor).kind };
+            if kind != OPAQUE_FD {
+                return Err(IO_NOT_SUPPORTED.into());
+            }
+            // SAFETY: as above.
+            let number = unsafe { (*descriptor).fd };
+            // SAFETY: any bits are a number.
+            let fd = unsafe { number.fd };
+            let made = library::get().register(fd)?;
+            // SAFETY: not null, and the caller's room for one handle.
+            unsafe { handle.write(made) };
+            Ok(())
+        })
+    }
+}
+
+export! {
+    /// Ends a handle, once blocking calls and batches that use it have ended; I/O in streams goes
+    /// on. Handles that are none, or were ended, are left alone.
+    fn cuFileHandleDeregister(handle: Handle) -> () {
+        silent(|| library::get().deregister(handle));
+    }
+}
+
+/// # Safety
+/// As the interface asks of callers of `cuFileRead`.
+unsafe fn transfer(handle: Handle, asked: Asked) -> isize {
+    // SAFETY: the caller's promise.
+    moved(|| unsafe { library::get().transfer(handle, asked) })
+}
+
+export! {
+    /// Reads `len` bytes at `file_offset` into the memory at `base + buffer_offset`, on a GPU or in
+    /// the host, and returns how many: fewer only where the file ends, 0 at its end or beyond. They
+    /// are there for any work that is started afterwards; the null stream is not waited for. Any
+    /// alignment will do. -1 with errno where the file system refused; otherwise the negative of a
+    /// code: 5027 for no handle, 5022 for negative offsets and null, 5017 where the range leaves
+    /// the registered buffer of this base, 5019 for a file that can't be read from, 5011 where CUDA
+    /// refused. The thread needs no CUDA context; the one it has stays current.
+    fn cuFileRead(
+        handle: Handle,
+        base: u64,
+        len: usize,
+        file_offset: i64,
+        buffer_offset: i64
+    ) -> isize {
+        let asked = Asked { way: Way::Read, base, len, file_offset, buffer_offset };
+        // SAFETY: the caller's promise by the interface.
+        unsafe { transfer(handle, asked) }
+    }
+}
+
+export! {
+    /// As `cuFileRead`, the other way: writes memory as it is at the time of the call. All bytes or
+    /// an error. A file that can't be written to is -1 with the kernel's errno (EBADF).
+    fn cuFileWrite(
+        handle: Handle,
+        base: u64,
+        len: usize,
+        file_offset: i64,
+        buffer_offset: i64
+    ) -> isize {
+        let asked = Asked { way: Way::Write, base, len, file_offset, buffer_offset };
+        // SAFETY: the caller's promise by the interface.
+        unsafe { transfer(handle, asked) }
+    }
+}
+
+/// Ranges of memory that one call names at most, as for readv(2).
+const VECTORS: usize = 1024;
+
+/// One range after another; stops where the file ends.
+///
+/// # Safety
+/// As for `cuFileRead`, of each range, and `vectors` is null or valid for `count` of them.
+unsafe fn vectors(
+    handle: Handle,
+    way: Way,
+    vectors: (*const IoVec, usize),
+    file_offset: i64,
+    flags: c_uint,
+) -> isize {
+    moved(|| {
+        let (vectors, count) = vectors;
+        if vectors.is_null() || count == 0 || count > VECTORS || flags != 0 {
+            return Err(INVALID_VALUE.into());
+        }
+        // SAFETY: not null, and `count` long by the caller's promise.
+        let vectors = unsafe { std::slice::from_raw_parts(vectors, count) };
+        let mut done: usize = 0;
+        for IoVec { base, len } in vectors.iter().filter(|vector| vector.len > 0) {
+            let further = i64::try_from(done).ok().and_then(|done| file_offset.checked_add(done));
+            let file_offset = further.ok_or(Failure::from(INVALID_VALUE))?;
+            let (base, len) = (*base, *len);
+            let asked = Asked { way, base, len, file_offset, buffer_offset: 0 };
+            // SAFETY: the caller's promise.
+            let moved = unsafe { library::get().transfer(handle, asked) }?;
+            done += moved;
+            if moved < len {
+                break;
+            }
+        }
+        Ok(done)
+    })
+}
+
+export! {
+    /// As `cuFileRead` into several ranges of memory in turn, 1 to 1024; `flags` are 0. Release
+    /// 1.20. Ranges that were filled before an error are not told of.
+    fn cuFileReadv(
+        handle: Handle,
+        list: *const IoVec,
+        count: usize,
+        file_offset: i64,
+        flags: c_uint
+    ) -> isize {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { vectors(handle, Way::Read, (list, count), file_offset, flags) }
+    }
+}
+
+export! {
+    /// As `cuFileReadv`, the other way.
+    fn cuFileWritev(
+        handle: Handle,
+        list: *const IoVec,
+        count: usize,
+        file_offset: i64,
+        flags: c_uint
+    ) -> isize {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { vectors(handle, Way::Write, (list, count), file_offset, flags) }
+    }
+}

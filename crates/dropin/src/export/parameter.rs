@@ -1,0 +1,230 @@
+//! Settings.
+//!
+//! Getters answer at any time and open nothing: what holds, or would if the driver were opened now.
+//! Setters are for the time before the open: 5026 after it. A parameter goes before its
+//! environment variable, and that before `cufile.json`. Numbers that no parameter has are 5022.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use super::export;
+use crate::abi::{Answer, Text};
+use crate::answer::answer;
+use crate::code::{Failure, INVALID_VALUE};
+use crate::config::table::{SIZES, SWITCHES, TEXTS, range};
+use crate::config::{Pool, Slabs, check_size, check_text};
+use crate::library;
+
+/// The place of a parameter in its table.
+fn place(parameter: c_int, rows: usize) -> Result<usize, Failure> {
+    let at = usize::try_from(parameter).ok().filter(|at| *at < rows);
+    at.ok_or(Failure::from(INVALID_VALUE))
+}
+
+/// Puts a value where the caller wants it.
+///
+/// # Safety
+/// `to` is null or valid for the write.
+unsafe fn put<T>(to: *mut T, value: T) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(INVALID_VALUE.into());
+    }
+    // SAFETY: not null, and the caller's promise.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+export! {
+    /// A size or number.
+    fn cuFileGetParameterSizeT(parameter: c_int, value: *mut usize) -> Answer {
+        answer(|| {
+            let at = place(parameter, SIZES.len())?;
+            // SAFETY: the caller's promise by the interface.
+            unsafe { put(value, library::get().config(|config| config.sizes[at])) }
+        })
+    }
+}
+
+export! {
+    /// Sets a size or number; 5022 out of its range (`cuFileGetParameterMinMaxValue`).
+    fn cuFileSetParameterSizeT(parameter: c_int, value: usize) -> Answer {
+        answer(|| {
+            let at = place(parameter, SIZES.len())?;
+            check_size(at, value)?;
+            library::get().stage(|staged| staged.sizes[at] = Some(value))
+        })
+    }
+}
+
+export! {
+    /// The range of a size or number, both ends allowed.
+    fn cuFileGetParameterMinMaxValue(
+        parameter: c_int,
+        least: *mut usize,
+        most: *mut usize
+    ) -> Answer {
+        answer(|| {
+            if least.is_null() || most.is_null() {
+                return Err(INVALID_VALUE.into());
+            }
+            let (low, high) = range(place(parameter, SIZES.len())?);
+            // SAFETY: not null, and the caller's room.
+            unsafe { least.write(low) };
+            // SAFETY: as above.
+            unsafe { most.write(high) };
+            Ok(())
+        })
+    }
+}
+
+export! {
+    /// A switch.
+    fn cuFileGetParameterBool(parameter: c_int, value: *mut bool) -> Answer {
+        answer(|| {
+            let at = place(parameter, SWITCHES.len())?;
+            // SAFETY: the caller's promise by the interface.
+            unsafe { put(value, library::get().config(|config| config.switches[at])) }
+        })
+    }
+}
+
+export! {
+    /// Sets a switch. None changes what transfers do: compatibility mode is what this library is,
+    /// and forbidding it has no effect (a line at level WARN says so at the open).
+    fn cuFileSetParameterBool(parameter: c_int, value: u8) -> Answer {
+        answer(|| {
+            let at = place(parameter, SWITCHES.len())?;
+            library::get().stage(|staged| staged.switches[at] = Some(value != 0))
+        })
+    }
+}
+
+export! {
+    /// A text with its NUL; 5022 where `len` bytes are too few for both.
+    fn cuFileGetParameterString(parameter: c_int, text: Text, len: c_int) -> Answer {
+        answer(|| {
+            let at = place(parameter, TEXTS.len())?;
+            let value = library::get().config(|config| config.texts[at].clone());
+            let room = usize::try_from(len).unwrap_or(0);
+            if text.is_null() || value.len() >= room {
+                return Err(INVALID_VALUE.into());
+            }
+            let bytes = value.as_bytes();
+            // SAFETY: not null, and there is room for `len` bytes, which are more than these.
+            unsafe { text.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            // SAFETY: as above.
+            let end = unsafe { text.add(bytes.len()) };
+            // SAFETY: as above.
+            unsafe { end.write(0) };
+            Ok(())
+        })
+    }
+}
+
+export! {
+    /// Sets a text; 5022 for a level of logging that there is not.
+    fn cuFileSetParameterString(parameter: c_int, text: *const c_char) -> Answer {
+        answer(|| {
+            let at = place(parameter, TEXTS.len())?;
+            if text.is_null() {
+                return Err(INVALID_VALUE.into());
+            }
+            // SAFETY: not null, and a text that ends, by the interface.
+            let value = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+            check_text(at, &value)?;
+            library::get().stage(|staged| staged.texts[at] = Some(value))
+        })
+    }
+}
+
+/// # Safety
+/// Both are null or valid for writes of `len` numbers.
+unsafe fn pool(pool: Pool, sizes_kib: *mut usize, counts: *mut usize, len: c_int) -> Answer {
+    answer(|| {
+        let room = usize::try_from(len).unwrap_or(0);
+        let slabs = library::get().config(|config| config.pools[pool as usize].clone());
+        if sizes_kib.is_null() || counts.is_null() || room < slabs.counts.len() {
+            return Err(INVALID_VALUE.into());
+        }
+        let lists = [(sizes_kib, slabs.sizes_kib), (counts, slabs.counts)];
+        for (to, mut list) in lists {
+            list.resize(room, 0);
+            // SAFETY: not null, and there is room for `len` numbers.
+            unsafe { to.copy_from_nonoverlapping(list.as_ptr(), room) };
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// Both are null or valid for reads of `len` numbers.
+unsafe fn set_pool(
+    pool: Pool,
+    sizes_kib: *const usize,
+    counts: *const usize,
+    len: c_int,
+) -> Answer {
+    answer(|| {
+        let count = usize::try_from(len).unwrap_or(0);
+        if sizes_kib.is_null() || counts.is_null() || count == 0 {
+            return Err(INVALID_VALUE.into());
+        }
+        // SAFETY: not null, and `len` long by the caller's promise.
+        let sizes_kib = unsafe { std::slice::from_raw_parts(sizes_kib, count) }.to_vec();
+        // SAFETY: as above.
+        let counts = unsafe { std::slice::from_raw_parts(counts, count) }.to_vec();
+        let slabs = Slabs { sizes_kib, counts };
+        slabs.check()?;
+        library::get().stage(|staged| staged.pools[pool as usize] = Some(slabs))
+    })
+}
+
+export! {
+    /// The pool of host memory of NVIDIA's compatibility mode, as set: sizes in KiB and how many of
+    /// each; zeros behind the last class, 5022 where `len` is less than there are. Nothing here
+    /// waits for such a pool.
+    fn cuFileGetParameterPosixPoolSlabArray(
+        sizes_kib: *mut usize,
+        counts: *mut usize,
+        len: c_int
+    ) -> Answer {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { pool(Pool::Posix, sizes_kib, counts, len) }
+    }
+}
+
+export! {
+    /// Sets it: kept and told again.
+    fn cuFileSetParameterPosixPoolSlabArray(
+        sizes_kib: *const usize,
+        counts: *const usize,
+        len: c_int
+    ) -> Answer {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { set_pool(Pool::Posix, sizes_kib, counts, len) }
+    }
+}
+
+export! {
+    /// As `cuFileGetParameterPosixPoolSlabArray`, of the GPU memory that NVIDIA's library takes for
+    /// itself (release 1.17 and later); none is taken here.
+    fn cuFileGetParameterGpuBounceBufferSlabArray(
+        sizes_kib: *mut usize,
+        counts: *mut usize,
+        len: c_int
+    ) -> Answer {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { pool(Pool::GpuBounce, sizes_kib, counts, len) }
+    }
+}
+
+export! {
+    /// Sets it: kept and told again.
+    fn cuFileSetParameterGpuBounceBufferSlabArray(
+        sizes_kib: *const usize,
+        counts: *const usize,
+        len: c_int
+    ) -> Answer {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { set_pool(Pool::GpuBounce, sizes_kib, counts, len) }
+    }
+}

@@ -1,0 +1,108 @@
+//! Statistics (release 1.15 and later).
+
+use std::ffi::{c_int, c_void};
+
+use super::export;
+use crate::abi::Answer;
+use crate::answer::answer;
+use crate::code::INVALID_VALUE;
+use crate::{library, setting};
+
+export! {
+    /// How much is counted: 0 (nothing) to 3; other numbers are 5022. May come at any time, takes
+    /// effect at once, and goes before the configuration.
+    fn cuFileSetStatsLevel(level: c_int) -> Answer {
+        answer(|| library::get().stats.set_level(level))
+    }
+}
+
+export! {
+    /// The level.
+    fn cuFileGetStatsLevel(level: *mut c_int) -> Answer {
+        answer(|| {
+            if level.is_null() {
+                return Err(INVALID_VALUE.into());
+            }
+            // SAFETY: not null, and the caller's room for one number.
+            unsafe { level.write(c_int::from(library::get().stats.level())) };
+            Ok(())
+        })
+    }
+}
+
+export! {
+    /// Counts from now on, after a stop. 5001 before the open. Counting runs from the open on where
+    /// the level is above 0.
+    fn cuFileStatsStart() -> Answer {
+        answer(|| {
+            library::get().needs_open()?;
+            library::get().stats.run(true);
+            Ok(())
+        })
+    }
+}
+
+export! {
+    /// Counts nothing until the next start; what was counted stays. 5001 before the open.
+    fn cuFileStatsStop() -> Answer {
+        answer(|| {
+            library::get().needs_open()?;
+            library::get().stats.run(false);
+            Ok(())
+        })
+    }
+}
+
+export! {
+    /// Counts from nothing. 5001 before the open.
+    fn cuFileStatsReset() -> Answer {
+        answer(|| {
+            library::get().needs_open()?;
+            library::get().stats.reset();
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `room` is null or as long as the structure of this level and release.
+unsafe fn put(level: u8, room: *mut c_void) -> Answer {
+    answer(|| {
+        let library = library::get();
+        library.needs_open()?;
+        if room.is_null() {
+            return Err(INVALID_VALUE.into());
+        }
+        let version = setting::get().version;
+        let registered = |gpu| library.buffers.bytes_on(gpu);
+        let bytes = library.stats.bytes(level, version, library.gpus(), registered)?;
+        // SAFETY: not null, and the caller's promise; the two do not overlap.
+        unsafe { room.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    })
+}
+
+export! {
+    /// Totals: 512 bytes as release 1.15 has them, or 624 where `GPUIO_CUFILE_VERSION` is 1200.
+    /// 5022 where less than this level is counted, 5001 before the open.
+    fn cuFileGetStatsL1(room: *mut c_void) -> Answer {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { put(1, room) }
+    }
+}
+
+export! {
+    /// As level 1, and histograms of sizes: 1024 or 1136 bytes.
+    fn cuFileGetStatsL2(room: *mut c_void) -> Answer {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { put(2, room) }
+    }
+}
+
+export! {
+    /// As level 2, and an entry for each of up to 16 GPUs: 5000 or 5112 bytes.
+    fn cuFileGetStatsL3(room: *mut c_void) -> Answer {
+        // SAFETY: the caller's promise by the interface.
+        unsafe { put(3, room) }
+    }
+}

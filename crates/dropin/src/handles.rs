@@ -1,0 +1,279 @@
+//! Handles of files, found without a lock.
+//!
+//! A handle is a number in a pointer's clothes: a slot and how often that slot had been used, so
+//! that garbage and handles given back are told from living ones, and nothing is ever read through
+//! the pointer. A slot counts who uses it now, on a cache line for each of a few groups of threads.
+//!
+//! Ordering: a user raises its count and then reads the state; whoever closes changes the state and
+//! then reads the counts, all sequentially consistent. So in their one order either the user's
+//! raise comes first, and the closer sees it and waits, or the change does, and the user sees it
+//! and leaves. Users of an earlier generation may raise a count for a moment: they touch nothing
+//! else, and a closer waits for them for that moment.
+
+use std::cell::UnsafeCell;
+use std::ops::Deref;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use crate::abi::Handle;
+
+/// Slots made at once.
+const CHUNK: usize = 64;
+/// Chunks at most: a million handles, which is what the kernel gives descriptors for.
+const CHUNKS: usize = 16_384;
+/// Groups of threads, each with a count of its own.
+const GROUPS: usize = 8;
+/// Bits of a handle that name the slot; those above name its generation.
+const SLOT_BITS: u32 = 24;
+
+/// What [`Slot::state`] holds beside the generation.
+const FREE: u64 = 0;
+const OPEN: u64 = 1;
+const CLOSING: u64 = 2;
+const STATE_BITS: u32 = 2;
+
+/// Alone on its cache lines, two of which processors fetch together.
+#[repr(align(128))]
+struct Count(AtomicU64);
+
+struct Slot<T> {
+    /// Generation and what it is.
+    state: AtomicU64,
+    users: [Count; GROUPS],
+    /// Written only by who owns a free or closing slot, read by users of an open one.
+    entry: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: `entry` is written by one thread only, while no user can read it (see the module).
+unsafe impl<T: Send + Sync> Sync for Slot<T> {}
+
+impl<T> Slot<T> {
+    fn new() -> Slot<T> {
+        let users = std::array::from_fn(|_| Count(AtomicU64::new(0)));
+        // From generation 1 on: small numbers are never handles.
+        let state = AtomicU64::new(1 << STATE_BITS | FREE);
+        Slot { state, users, entry: UnsafeCell::new(None) }
+    }
+
+    fn in_use(&self) -> bool {
+        self.users.iter().any(|count| count.0.load(SeqCst) != 0)
+    }
+}
+
+/// Slots that are made together, when the first of them is needed.
+type Chunk<T> = OnceLock<Box<[Slot<T>]>>;
+
+/// All slots.
+pub(crate) struct Table<T: 'static> {
+    chunks: Box<[Chunk<T>]>,
+}
+
+/// Slots that are free; whoever opens or closes holds the lock that this is behind.
+#[derive(Debug, Default)]
+pub(crate) struct Free {
+    /// Given back, to be used again.
+    again: Vec<usize>,
+    /// Never used from here on.
+    fresh: usize,
+}
+
+impl<T> std::fmt::Debug for Table<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Table")
+    }
+}
+
+/// An open entry that can't be closed while this lives. It may move to another thread.
+pub(crate) struct Held<'t, T> {
+    slot: &'t Slot<T>,
+    group: usize,
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the slot was open after this user was counted, so nobody writes the entry until
+        // the count is taken back, which is when `self` is dropped.
+        let entry = unsafe { &*self.slot.entry.get() };
+        #[expect(clippy::expect_used, reason = "an open slot has an entry")]
+        entry.as_ref().expect("an open slot has an entry")
+    }
+}
+
+impl<T> std::fmt::Debug for Held<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Held")
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    fn drop(&mut self) {
+        self.slot.users[self.group].0.fetch_sub(1, SeqCst);
+    }
+}
+
+/// The group that the calling thread counts in.
+fn group() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static GROUP: usize = THREADS.fetch_add(1, SeqCst) % GROUPS;
+    }
+    // A thread that is ending may have lost it; any group will do.
+    GROUP.try_with(|group| *group).unwrap_or(0)
+}
+
+impl<T: Send + Sync> Table<T> {
+    pub(crate) fn new() -> Table<T> {
+        Table { chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect() }
+    }
+
+    fn slot(&self, at: usize) -> Option<&Slot<T>> {
+        self.chunks.get(at / CHUNK)?.get()?.get(at % CHUNK)
+    }
+
+    /// Which slot and which state an open handle has.
+    fn parts(&self, handle: Handle) -> Option<(usize, &Slot<T>, u64)> {
+        let number = handle.addr() as u64;
+        let at = usize::try_from(number & ((1 << SLOT_BITS) - 1)).ok()?.checked_sub(1)?;
+        let generation = number >> SLOT_BITS;
+        Some((at, self.slot(at)?, generation << STATE_BITS | OPEN))
+    }
+
+    /// Puts an entry into a free slot; `None` when there is none.
+    pub(crate) fn open(&self, free: &mut Free, entry: T) -> Option<Handle> {
+        let at = match free.again.pop() {
+            Some(at) => at,
+            None if free.fresh < CHUNK * CHUNKS => {
+                free.fresh += 1;
+                free.fresh - 1
+            }
+            None => return None,
+        };
+        let chunk = &self.chunks[at / CHUNK];
+        chunk.get_or_init(|| (0..CHUNK).map(|_| Slot::new()).collect());
+        let slot = self.slot(at)?;
+        let generation = slot.state.load(SeqCst) >> STATE_BITS;
+        // SAFETY: the slot is free and taken out of the list of free ones: nobody reads or writes
+        // the entry.
+        unsafe { *slot.entry.get() = Some(entry) };
+        slot.state.store(generation << STATE_BITS | OPEN, SeqCst);
+        let number = generation << SLOT_BITS | (at as u64 + 1);
+        let number = usize::try_from(number).ok()?;
+        Some(std::ptr::without_provenance_mut(number))
+    }
+
+    /// The entry of a living handle.
+    pub(crate) fn hold(&self, handle: Handle) -> Option<Held<'_, T>> {
+        let (_, slot, open) = self.parts(handle)?;
+        let group = group();
+        slot.users[group].0.fetch_add(1, SeqCst);
+        // Made first, so that a state of another generation takes the count back.
+        let held = Held { slot, group };
+        (slot.state.load(SeqCst) == open).then_some(held)
+    }
+
+    /// Ends a living handle: from now on nobody finds it. What comes back has to be waited for.
+    pub(crate) fn close(&self, handle: Handle) -> Option<Closing<'_, T>> {
+        let (at, slot, open) = self.parts(handle)?;
+        let closing = open ^ OPEN ^ CLOSING;
+        slot.state.compare_exchange(open, closing, SeqCst, SeqCst).ok()?;
+        Some(Closing { slot, at })
+    }
+}
+
+/// A handle that nobody finds any more, and some may still use.
+pub(crate) struct Closing<'t, T> {
+    slot: &'t Slot<T>,
+    at: usize,
+}
+
+impl<T> std::fmt::Debug for Closing<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Closing")
+    }
+}
+
+impl<T> Closing<'_, T> {
+    /// The entry, which its users still have.
+    pub(crate) fn entry(&self) -> Option<&T> {
+        // SAFETY: the entry is written only by `finish`, which takes `self`.
+        unsafe { &*self.slot.entry.get() }.as_ref()
+    }
+
+    /// Waits until the last user is gone, calling `meanwhile` again and again.
+    pub(crate) fn wait(&self, mut meanwhile: impl FnMut()) {
+        // Rare, and as long as an I/O takes: sleeping is good enough.
+        let mut pause = Duration::from_micros(20);
+        while self.slot.in_use() {
+            meanwhile();
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(2));
+        }
+    }
+
+    /// Takes the entry out and frees the slot, once nobody uses it (see [`Closing::wait`]).
+    pub(crate) fn finish(self, free: &mut Free) -> Option<T> {
+        // SAFETY: users are gone, and new ones leave before they read the entry.
+        let entry = unsafe { (*self.slot.entry.get()).take() };
+        let generation = (self.slot.state.load(SeqCst) >> STATE_BITS).wrapping_add(1);
+        // What is left of the generation in a handle of 64 bits.
+        let generation = generation & (u64::MAX >> SLOT_BITS);
+        self.slot.state.store(generation << STATE_BITS | FREE, SeqCst);
+        free.again.push(self.at);
+        entry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn garbage_and_handles_given_back_are_not_found() {
+        let table: Table<u32> = Table::new();
+        let mut free = Free::default();
+        let first = table.open(&mut free, 7).unwrap();
+        assert_eq!(*table.hold(first).unwrap(), 7);
+        for garbage in [0, 1, 2, 65, usize::MAX, 0x7fff_dead_beef, first.addr() + (1 << 24)] {
+            assert!(table.hold(std::ptr::without_provenance_mut(garbage)).is_none());
+        }
+        let closing = table.close(first).unwrap();
+        closing.wait(|| {});
+        assert_eq!(closing.finish(&mut free), Some(7));
+        assert!(table.hold(first).is_none() && table.close(first).is_none());
+        let second = table.open(&mut free, 8).unwrap();
+        assert_ne!(first, second);
+        assert!(table.hold(first).is_none() && *table.hold(second).unwrap() == 8);
+    }
+
+    #[test]
+    fn closing_waits_for_users_in_other_threads() {
+        let table: &'static Table<Arc<AtomicBool>> = Box::leak(Box::new(Table::new()));
+        let mut free = Free::default();
+        for _ in 0..200 {
+            let alive = Arc::new(AtomicBool::new(true));
+            let handle = table.open(&mut free, Arc::clone(&alive)).unwrap().addr();
+            let users: Vec<_> = (0..4)
+                .map(|_| {
+                    std::thread::spawn(move || {
+                        let handle = std::ptr::without_provenance_mut(handle);
+                        while let Some(held) = table.hold(handle) {
+                            assert!(held.load(SeqCst), "used after it was closed");
+                        }
+                    })
+                })
+                .collect();
+            let handle = std::ptr::without_provenance_mut(handle);
+            let closing = table.close(handle).unwrap();
+            closing.wait(|| {});
+            alive.store(false, SeqCst);
+            assert!(closing.finish(&mut free).is_some());
+            users.into_iter().for_each(|user| user.join().unwrap());
+        }
+    }
+}

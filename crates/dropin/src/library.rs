@@ -1,0 +1,262 @@
+//! What this process has open.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use gpuio_gpu::{Absent, DeviceFacts, Driver};
+use gpuio_transfer::{Settings, Transfer};
+
+use crate::batches::Batch;
+use crate::buffers::Buffers;
+use crate::code::{DRIVER_ALREADY_OPEN, DRIVER_NOT_INITIALIZED, Failure};
+use crate::config::{Config, Sources, Staged, table};
+use crate::handles::{Free, Table};
+use crate::io::Registered;
+use crate::log::{self, Level};
+use crate::setting::{self, Tuning};
+use crate::stats::Stats;
+
+/// The CUDA driver's codes for what hinders it from being loaded at all.
+const CUDA_NOT_INITIALIZED: c_int = 3;
+const CUDA_NO_DEVICE: c_int = 100;
+const CUDA_NOT_FOUND: c_int = 500;
+
+/// The library of this process. Nothing of it is ever dropped.
+#[derive(Debug)]
+pub(crate) struct Library {
+    state: Mutex<State>,
+    /// Whether the driver is open: what most calls ask, without the lock.
+    open: AtomicBool,
+    transfer: OnceLock<Transfer>,
+    gpus: OnceLock<Gpus>,
+    pub(crate) files: Table<Registered>,
+    pub(crate) batches: Table<Arc<Batch>>,
+    pub(crate) buffers: Buffers,
+    pub(crate) stats: Stats,
+}
+
+/// The GPUs, and the driver that is kept loaded.
+#[derive(Debug)]
+pub(crate) struct Gpus {
+    pub(crate) facts: Vec<DeviceFacts>,
+    _driver: Driver,
+}
+
+/// What changes rarely.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Opens without a close.
+    uses: i64,
+    staged: Staged,
+    /// What holds while the driver is open.
+    config: Option<Config>,
+    pub(crate) free: Free,
+    /// Streams that were registered, with their flags.
+    pub(crate) streams: BTreeMap<usize, u32>,
+    pub(crate) free_batches: Free,
+    /// Batches that may have entries under way.
+    pub(crate) living: Vec<Weak<Batch>>,
+}
+
+/// The library, made at the first call.
+pub(crate) fn get() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        crate::fork::watch();
+        Library {
+            state: Mutex::default(),
+            open: AtomicBool::new(false),
+            transfer: OnceLock::new(),
+            gpus: OnceLock::new(),
+            files: Table::new(),
+            batches: Table::new(),
+            buffers: Buffers::default(),
+            stats: Stats::default(),
+        }
+    })
+}
+
+impl Library {
+    /// The lock around all that changes rarely. Reads and writes do not take it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the driver once more.
+    pub(crate) fn open(&self) -> Result<(), Failure> {
+        let mut state = self.lock();
+        self.begin(&mut state)?;
+        state.uses += 1;
+        Ok(())
+    }
+
+    /// Opens the driver for a call that came before any open, which counts as one.
+    pub(crate) fn ensure_open(&self) -> Result<&Transfer, Failure> {
+        if !self.open.load(Ordering::Acquire) {
+            let mut state = self.lock();
+            if state.uses == 0 {
+                self.begin(&mut state)?;
+                state.uses = 1;
+            }
+        }
+        Ok(self.transfer.get_or_init(|| Transfer::new(self.settings(setting::get().tuning))))
+    }
+
+    /// Takes one open back. With the last one the registrations of buffers and streams end and
+    /// settings may be changed; handles live on until they are given back, and so do threads and
+    /// memory, for a later open.
+    pub(crate) fn close(&self) -> Result<(), Failure> {
+        let mut state = self.lock();
+        if state.uses == 0 {
+            return Err(DRIVER_NOT_INITIALIZED.into());
+        }
+        state.uses -= 1;
+        if state.uses == 0 {
+            self.open.store(false, Ordering::Release);
+            state.config = None;
+            state.streams.clear();
+            self.buffers.clear();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn uses(&self) -> i64 {
+        self.lock().uses
+    }
+
+    /// Refused before the first open.
+    pub(crate) fn needs_open(&self) -> Result<(), Failure> {
+        let open = self.open.load(Ordering::Acquire);
+        if open { Ok(()) } else { Err(DRIVER_NOT_INITIALIZED.into()) }
+    }
+
+    /// What the first open does.
+    fn begin(&self, state: &mut State) -> Result<(), Failure> {
+        if state.uses > 0 {
+            return Ok(());
+        }
+        let setting = setting::get();
+        let config = read(&state.staged);
+        log::set(&config);
+        for note in setting.notes.iter().chain(&config.notes) {
+            log::line(Level::Warn, || note.clone());
+        }
+        if !config.switches[table::ALLOW_COMPAT] {
+            log::line(Level::Warn, || {
+                "compatibility mode is forbidden, which changes nothing: all transfers of this \
+                 library are of its kind"
+                    .to_owned()
+            });
+        }
+        self.load_driver()?;
+        self.stats.begin(config.sizes[table::STATS_LEVEL]);
+        crate::live::begin();
+        state.config = Some(config);
+        self.open.store(true, Ordering::Release);
+        log::line(Level::Info, || {
+            format!("open: {:?} transfers by gpuio {}", setting.whose, env!("CARGO_PKG_VERSION"))
+        });
+        Ok(())
+    }
+
+    /// Loads and initialises the CUDA driver: programs need not have called it before.
+    fn load_driver(&self) -> Result<(), Failure> {
+        if self.gpus.get().is_some() {
+            return Ok(());
+        }
+        let found = Driver::load(&setting::get().driver).map_err(|absent| {
+            log::line(Level::Error, || absent.to_string());
+            failure(&absent)
+        })?;
+        let facts = found.devices().unwrap_or_default();
+        // Another thread can't have been quicker: the caller has the lock.
+        let _ = self.gpus.set(Gpus { facts, _driver: found });
+        Ok(())
+    }
+
+    /// The GPUs that the driver shows; none before the first open.
+    pub(crate) fn gpus(&self) -> &[DeviceFacts] {
+        self.gpus.get().map_or(&[], |gpus| &gpus.facts)
+    }
+
+    /// What holds now, or would if the driver were opened.
+    pub(crate) fn config<T>(&self, look: impl FnOnce(&Config) -> T) -> T {
+        let state = self.lock();
+        match &state.config {
+            Some(config) => look(config),
+            None => look(&read(&state.staged)),
+        }
+    }
+
+    /// Changes what holds while the driver is open, or what the program set, if it is not.
+    pub(crate) fn set_size(&self, at: usize, value: usize) {
+        let mut state = self.lock();
+        match &mut state.config {
+            Some(config) => config.sizes[at] = value,
+            None => state.staged.sizes[at] = Some(value),
+        }
+    }
+
+    /// As [`Library::set_size`], of a switch.
+    pub(crate) fn set_switch(&self, at: usize, value: bool) {
+        let mut state = self.lock();
+        match &mut state.config {
+            Some(config) => config.switches[at] = value,
+            None => state.staged.switches[at] = Some(value),
+        }
+    }
+
+    /// Changes what the program set; refused while the driver is open.
+    pub(crate) fn stage(&self, change: impl FnOnce(&mut Staged)) -> Result<(), Failure> {
+        let mut state = self.lock();
+        if state.uses > 0 {
+            return Err(DRIVER_ALREADY_OPEN.into());
+        }
+        change(&mut state.staged);
+        Ok(())
+    }
+}
+
+/// Settings anew: a program may change its environment until it opens the driver.
+fn read(staged: &Staged) -> Config {
+    let sources = Sources {
+        variable: &|name| std::env::var_os(name),
+        file: &|path| std::fs::read_to_string(path),
+    };
+    Config::read(&sources, staged)
+}
+
+impl Library {
+    /// What the transfers are made with, once in a process.
+    fn settings(&self, tuning: Tuning) -> Settings {
+        let mut settings = settings(tuning);
+        settings.stream_words = !self.config(|config| config.switches[table::MEMOPS_BYPASS]);
+        settings
+    }
+}
+
+fn settings(tuning: Tuning) -> Settings {
+    let mut settings = Settings::default();
+    settings.driver = setting::get().driver.clone();
+    settings.workers_most = tuning.workers.unwrap_or(settings.workers_most);
+    settings.busy_most = tuning.busy.unwrap_or(settings.busy_most).max(1);
+    if let Some(mib) = tuning.ring_mib {
+        settings.ring_bytes_most = u64::from(mib) << 20;
+    }
+    if let Some(kib) = tuning.chunk_kib {
+        settings.chunk_bytes = kib.saturating_mul(1024);
+    }
+    settings.resident = tuning.resident.unwrap_or(settings.resident);
+    settings
+}
+
+fn failure(absent: &Absent) -> Failure {
+    Failure::Cuda(match absent {
+        Absent::InitFailed { code, .. } => *code,
+        Absent::NoDevice => CUDA_NO_DEVICE,
+        Absent::SymbolMissing { .. } => CUDA_NOT_FOUND,
+        _ => CUDA_NOT_INITIALIZED,
+    })
+}

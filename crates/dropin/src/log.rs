@@ -1,0 +1,123 @@
+//! What this library says, which is nothing unless somebody asked.
+//!
+//! NVIDIA's library writes `cufile.log` into the working directory of every program that opens it;
+//! users complain of it (rapidsai/cucim#514, NVIDIA/cuvs#2553). Here lines go to the file that
+//! `CUFILE_LOGFILE_PATH` or `logging.dir` names; without one, to standard error, and that only
+//! where a level was asked for. Otherwise they are not written at all.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use crate::config::Config;
+use crate::config::table::LOG_LEVEL;
+
+/// How much is said, by cuFile's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Notice,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl Level {
+    const ALL: [(Level, &'static str); 6] = [
+        (Level::Notice, "NOTICE"),
+        (Level::Error, "ERROR"),
+        (Level::Warn, "WARN"),
+        (Level::Info, "INFO"),
+        (Level::Debug, "DEBUG"),
+        (Level::Trace, "TRACE"),
+    ];
+
+    /// The level of a word, in capitals or not.
+    pub(crate) fn of(word: &str) -> Option<Level> {
+        let found = Level::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(word.trim()));
+        found.map(|(level, _)| *level)
+    }
+
+    fn word(self) -> &'static str {
+        Level::ALL.iter().find(|(level, _)| *level == self).map_or("", |(_, name)| name)
+    }
+}
+
+#[derive(Debug)]
+enum To {
+    Nobody,
+    StandardError,
+    File { path: PathBuf, most_bytes: u64 },
+}
+
+#[derive(Debug)]
+struct Log {
+    level: Level,
+    to: To,
+}
+
+static LOG: Mutex<Log> = Mutex::new(Log { level: Level::Error, to: To::Nobody });
+
+/// From now on lines go where `config` says.
+pub(crate) fn set(config: &Config) {
+    let level = Level::of(&config.texts[LOG_LEVEL]).unwrap_or(Level::Error);
+    let to = match config.log_path() {
+        Some(path) => {
+            let most_bytes = config.log_most_mib.map_or(u64::MAX, |mib| mib << 20);
+            To::File { path, most_bytes }
+        }
+        None if config.level_asked => To::StandardError,
+        None => To::Nobody,
+    };
+    if let Ok(mut log) = LOG.try_lock() {
+        *log = Log { level, to };
+    }
+}
+
+/// Whether somebody asked for a log file.
+pub(crate) fn is_asked_for() -> bool {
+    LOG.lock().is_ok_and(|log| matches!(log.to, To::File { .. }))
+}
+
+/// Says one line. It never fails a call: what can't be written is lost, and so is a line while
+/// another is being written.
+pub(crate) fn line(level: Level, words: impl FnOnce() -> String) {
+    // A thread may hold it when the process forks: nobody waits for it.
+    let Ok(log) = LOG.try_lock() else { return };
+    if level > log.level {
+        return;
+    }
+    let text = || {
+        let words = words();
+        format!("gpuio cuFile {} [{}] {words}\n", level.word(), std::process::id())
+    };
+    match &log.to {
+        To::Nobody => {}
+        To::StandardError => {
+            let _ = std::io::stderr().write_all(text().as_bytes());
+        }
+        To::File { path, most_bytes } => {
+            // Opened for each of the few lines: no descriptor of ours stays open in the program.
+            let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) else {
+                return;
+            };
+            if file.metadata().is_ok_and(|facts| facts.len() < *most_bytes) {
+                let _ = file.write_all(text().as_bytes());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_by_their_words() {
+        assert_eq!(Level::of("warn"), Some(Level::Warn));
+        assert_eq!(Level::of("WARNING"), None);
+        assert!(Level::Error < Level::Warn && Level::Trace.word() == "TRACE");
+    }
+}

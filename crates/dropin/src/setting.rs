@@ -1,0 +1,144 @@
+//! Our own environment variables; all begin with `GPUIO_CUFILE`.
+
+use std::ffi::{OsStr, OsString, c_int};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use gpuio_gpu::Which;
+
+/// Whose transfers programs get (`GPUIO_CUFILE`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// NVIDIA's library for files that it has a direct path for, ours for all others.
+    Auto,
+    /// Ours.
+    Gpuio,
+    /// NVIDIA's library for everything: each call is handed on.
+    Nvidia,
+}
+
+/// How transfers work, where somebody said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tuning {
+    /// Most threads that help callers (`GPUIO_CUFILE_WORKERS`).
+    pub(crate) workers: Option<u32>,
+    /// Most threads that move bytes of large calls at once (`GPUIO_CUFILE_BUSY`).
+    pub(crate) busy: Option<u32>,
+    /// Most page-locked memory for each GPU, MiB (`GPUIO_CUFILE_RING_MB`).
+    pub(crate) ring_mib: Option<u32>,
+    /// Pieces that large calls are cut into, KiB (`GPUIO_CUFILE_CHUNK_KB`).
+    pub(crate) chunk_kib: Option<u32>,
+    /// Whether a kernel may stay on the GPU for small calls (`GPUIO_CUFILE_RESIDENT`, 0 or 1).
+    pub(crate) resident: Option<bool>,
+}
+
+/// What the environment says of this library.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) whose: Whose,
+    /// What `cuFileGetVersion` answers (`GPUIO_CUFILE_VERSION`): 1150, or 1200 for programs that
+    /// were built with the larger statistics structures.
+    pub(crate) version: c_int,
+    /// Which CUDA driver (`GPUIO_CUFILE_DRIVER`): `system`, `software`, or a path. For tests.
+    pub(crate) driver: Which,
+    /// NVIDIA's library (`GPUIO_CUFILE_LIB`), where it is not to be searched for.
+    pub(crate) library: Option<PathBuf>,
+    /// How transfers work.
+    pub(crate) tuning: Tuning,
+    /// Values that could not be used, in words.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The release whose statistics are the small ones and whose codes are safe for all clients.
+pub(crate) const VERSION: c_int = 1150;
+/// The release with the larger statistics.
+pub(crate) const VERSION_LARGE: c_int = 1200;
+
+/// Read at the first call, and once.
+pub(crate) fn get() -> &'static Setting {
+    static SETTING: OnceLock<Setting> = OnceLock::new();
+    SETTING.get_or_init(|| Setting::of(&|name| std::env::var_os(name)))
+}
+
+impl Setting {
+    fn of(variable: &dyn Fn(&str) -> Option<OsString>) -> Setting {
+        let mut notes = Vec::new();
+        let filled = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let mut refuse = |name: &str, value: &OsStr, words: &str| {
+            notes.push(format!("{name}={} is not known: {words}", value.display()));
+        };
+        let whose = match filled("GPUIO_CUFILE") {
+            None => Whose::Auto,
+            Some(value) if value == "auto" => Whose::Auto,
+            Some(value) if value == "gpuio" => Whose::Gpuio,
+            Some(value) if value == "nvidia" => Whose::Nvidia,
+            Some(value) => {
+                refuse("GPUIO_CUFILE", &value, "auto, gpuio or nvidia; auto holds");
+                Whose::Auto
+            }
+        };
+        let version = match filled("GPUIO_CUFILE_VERSION") {
+            None => VERSION,
+            Some(value) if value == "1150" => VERSION,
+            Some(value) if value == "1200" => VERSION_LARGE,
+            Some(value) => {
+                refuse("GPUIO_CUFILE_VERSION", &value, "1150 or 1200; 1150 holds");
+                VERSION
+            }
+        };
+        let driver = match filled("GPUIO_CUFILE_DRIVER") {
+            None => Which::System,
+            Some(value) if value == "system" => Which::System,
+            Some(value) if value == "software" => Which::Software,
+            Some(value) => Which::Library(PathBuf::from(value)),
+        };
+        let library = filled("GPUIO_CUFILE_LIB").map(PathBuf::from);
+        let mut number = |name: &str| {
+            let value = filled(name)?;
+            let parsed = value.to_str().and_then(|text| text.trim().parse().ok());
+            if parsed.is_none() {
+                refuse(name, &value, "a whole number; what is built in holds");
+            }
+            parsed
+        };
+        let workers = number("GPUIO_CUFILE_WORKERS");
+        let busy = number("GPUIO_CUFILE_BUSY");
+        let ring_mib = number("GPUIO_CUFILE_RING_MB");
+        let chunk_kib = number("GPUIO_CUFILE_CHUNK_KB");
+        let resident = number("GPUIO_CUFILE_RESIDENT").map(|value| value != 0);
+        let tuning = Tuning { workers, busy, ring_mib, chunk_kib, resident };
+        Setting { whose, version, driver, library, tuning, notes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(given: &[(&str, &str)]) -> Setting {
+        Setting::of(&|name| {
+            let found = given.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn what_the_environment_says() {
+        let none = of(&[("GPUIO_CUFILE", "")]);
+        assert_eq!((none.whose, none.version, none.driver), (Whose::Auto, 1150, Which::System));
+        assert_eq!(none.tuning, Tuning::default());
+        let all = of(&[
+            ("GPUIO_CUFILE", "nvidia"),
+            ("GPUIO_CUFILE_VERSION", "1200"),
+            ("GPUIO_CUFILE_DRIVER", "software"),
+            ("GPUIO_CUFILE_LIB", "/opt/libcufile.so.0"),
+        ]);
+        assert_eq!((all.whose, all.version, all.driver), (Whose::Nvidia, 1200, Which::Software));
+        assert_eq!(all.library.as_deref(), Some("/opt/libcufile.so.0".as_ref()));
+        let odd = of(&[("GPUIO_CUFILE", "amd"), ("GPUIO_CUFILE_VERSION", "1.15")]);
+        assert_eq!((odd.whose, odd.version, odd.notes.len()), (Whose::Auto, 1150, 2));
+        let tuned = of(&[("GPUIO_CUFILE_WORKERS", "3"), ("GPUIO_CUFILE_RESIDENT", "0")]).tuning;
+        assert_eq!((tuned.workers, tuned.resident, tuned.busy), (Some(3), Some(false), None));
+        assert_eq!(of(&[("GPUIO_CUFILE_RING_MB", "lots")]).notes.len(), 1);
+    }
+}

@@ -1,0 +1,174 @@
+//! I/O in the order of a CUDA stream.
+
+use std::ffi::c_uint;
+
+use gpuio_transfer::{Ended, Moved, Param, Params, RawStream};
+
+use crate::abi::{self, Handle};
+use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
+use crate::io::{Asked, Registered, failure, failure_of_place};
+use crate::library::{self, Library};
+use crate::stats::Way;
+
+/// Flags of a registered stream: what is read when the call is made, and not when the stream comes
+/// to it.
+const FIXED_BUFFER_OFFSET: c_uint = 1 << 0;
+const FIXED_FILE_OFFSET: c_uint = 1 << 1;
+const FIXED_SIZE: c_uint = 1 << 2;
+/// A promise that sizes and offsets are whole pages, which nothing here needs.
+const PAGE_ALIGNED: c_uint = 1 << 3;
+const FLAGS: c_uint = FIXED_BUFFER_OFFSET | FIXED_FILE_OFFSET | FIXED_SIZE | PAGE_ALIGNED;
+
+/// What an I/O error is in the place of bytes ("cuFile API Reference Guide", `cuFileReadAsync`).
+const IO_ERROR: isize = -1;
+
+/// Where a program keeps the parameters of one I/O, and wants its result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pointers {
+    pub(crate) len: *mut usize,
+    pub(crate) file_offset: *mut i64,
+    pub(crate) buffer_offset: *mut i64,
+    pub(crate) done: *mut isize,
+}
+
+/// Where the result goes.
+struct Done(*mut isize);
+
+// SAFETY: the program keeps the place for whoever ends the I/O, on any thread (the interface).
+unsafe impl Send for Done {}
+
+impl Done {
+    fn tell(&self, result: &Result<Moved, Failure>) {
+        let number = match result {
+            // No range of memory is longer than isize::MAX.
+            Ok(moved) => moved.bytes.cast_signed(),
+            Err(Failure::Errno(_)) => IO_ERROR,
+            Err(failure) => failure.negative(),
+        };
+        // SAFETY: the program's place, which lives until the stream has passed. Volatile: the
+        // program may look at it from another thread.
+        unsafe { self.0.write_volatile(number) };
+    }
+}
+
+impl Pointers {
+    fn has_null(&self) -> bool {
+        self.len.is_null()
+            || self.file_offset.is_null()
+            || self.buffer_offset.is_null()
+            || self.done.is_null()
+    }
+
+    /// The parameters: as they are now, or where they will be found.
+    ///
+    /// # Safety
+    /// None is null, and all are valid for reads until the stream has passed.
+    unsafe fn parameters(&self, flags: c_uint) -> Params {
+        let fixed = |flag| flags & flag != 0;
+        // SAFETY: the caller's promise.
+        let len = unsafe { self.len.read() };
+        let offset = |place: *mut i64, flag| {
+            if fixed(flag) {
+                // SAFETY: the caller's promise.
+                Param::Now(unsafe { place.read() })
+            } else {
+                Param::Later(place.cast_const())
+            }
+        };
+        Params {
+            size_most: len,
+            size: if fixed(FIXED_SIZE) { Param::Now(len) } else { Param::Later(self.len) },
+            file_offset: offset(self.file_offset, FIXED_FILE_OFFSET),
+            buffer_offset: offset(self.buffer_offset, FIXED_BUFFER_OFFSET),
+        }
+    }
+}
+
+impl Library {
+    /// Notes what the parameters of I/O in a stream promise.
+    pub(crate) fn register_stream(
+        &self,
+        stream: abi::RawStream,
+        flags: c_uint,
+    ) -> Result<(), Failure> {
+        self.ensure_open()?;
+        if flags & !FLAGS != 0 {
+            return Err(INVALID_VALUE.into());
+        }
+        let before = self.lock().streams.insert(stream.addr(), flags);
+        let again = before.is_some() && !stream.is_null();
+        if again { Err(INVALID_VALUE.into()) } else { Ok(()) }
+    }
+
+    /// Forgets it.
+    pub(crate) fn deregister_stream(&self, stream: abi::RawStream) -> Result<(), Failure> {
+        let known = self.lock().streams.remove(&stream.addr()).is_some();
+        if known || stream.is_null() { Ok(()) } else { Err(INVALID_VALUE.into()) }
+    }
+
+    /// Puts a read or a write into a stream.
+    ///
+    /// # Safety
+    /// As the interface asks of callers of `cuFileReadAsync` and `cuFileWriteAsync`: stream, memory
+    /// and parameters are theirs, and live until the stream has passed.
+    pub(crate) unsafe fn put(
+        &'static self,
+        handle: Handle,
+        (way, base): (Way, u64),
+        pointers: Pointers,
+        stream: abi::RawStream,
+    ) -> Result<(), Failure> {
+        if pointers.has_null() || base == 0 {
+            return Err(INVALID_VALUE.into());
+        }
+        let transfer = self.ensure_open()?;
+        let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
+        let flags = self.lock().streams.get(&stream.addr()).copied().unwrap_or(0);
+        // SAFETY: not null, and the caller's promise.
+        let params = unsafe { pointers.parameters(flags) };
+        self.check_fixed(&file, way, base, &params)?;
+        let place = transfer.place(base).map_err(|error| failure_of_place(&error))?;
+        let (began_ns, gpu) = (gpuio_page::monotonic_ns(), place.device());
+        let done = Done(pointers.done);
+        let ended: Ended = Box::new(move |read, outcome| {
+            let result = outcome.map_err(|fault| failure(&fault));
+            done.tell(&result);
+            let (file_offset, buffer_offset) = (read.file_offset, read.buffer_offset);
+            let asked = Asked { way, base, len: read.size, file_offset, buffer_offset };
+            let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
+            library::get().note(&asked, began_ns, gpu, &moved, false);
+        });
+        let (stream, file) = (RawStream::new(stream), file.file.clone());
+        let put = match way {
+            // SAFETY: the caller's promise.
+            Way::Read => unsafe { transfer.read_on(stream, &file, (place, base), params, ended) },
+            // SAFETY: the caller's promise.
+            Way::Write => unsafe { transfer.write_on(stream, &file, (place, base), params, ended) },
+        };
+        put.map_err(|fault| failure(&fault))
+    }
+
+    /// Refuses at once what can be known now.
+    fn check_fixed(
+        &self,
+        file: &Registered,
+        way: Way,
+        base: u64,
+        params: &Params,
+    ) -> Result<(), Failure> {
+        if isize::try_from(params.size_most).is_err() {
+            return Err(INVALID_VALUE.into());
+        }
+        if way == Way::Read && !file.reads {
+            return Err(INVALID_FILE_OPEN_FLAG.into());
+        }
+        let negative = |param| matches!(param, Param::Now(value) if value < 0);
+        if negative(params.file_offset) || negative(params.buffer_offset) {
+            return Err(INVALID_VALUE.into());
+        }
+        if let (Param::Now(len), Param::Now(skip)) = (params.size, params.buffer_offset) {
+            self.buffers.check(base, u64::try_from(skip).unwrap_or(0), len)?;
+        }
+        Ok(())
+    }
+}

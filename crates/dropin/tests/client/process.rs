@@ -1,0 +1,188 @@
+//! What happens to processes: fork, exit, contexts that are destroyed.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::client::{Cuda, Cufile, GOOD, alone, child, cuda, cufile, is_child, pattern};
+
+/// A file of so many bytes.
+fn file(len: usize) -> (tempfile::NamedTempFile, Vec<u8>) {
+    let bytes = pattern(len, 9);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&bytes).unwrap();
+    (file, bytes)
+}
+
+/// Forks; the child leaves with what `inside` answers, without running any handler. The answer is
+/// how it ended, or nothing if it hung.
+fn fork(inside: impl FnOnce() -> i32) -> Option<i32> {
+    // SAFETY: the child calls what `inside` is, which is what is tested, and leaves.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(inside)).unwrap_or(99);
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(code) }
+    }
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(30) {
+        let mut status = 0;
+        // SAFETY: room for one number.
+        if unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == pid {
+            let code =
+                if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + status };
+            return Some(code);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // SAFETY: the child that was made above.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    None
+}
+
+#[test]
+fn a_forked_child_has_host_memory_and_no_gpu_and_hangs_nowhere() {
+    alone("process::a_forked_child_has_host_memory_and_no_gpu_and_hangs_nowhere", &[], || {
+        let (cuda, cufile): (&Cuda, &Cufile) = (&cuda(), &cufile());
+        let (file, bytes) = (&file(4 << 20).0, &file(4 << 20).1);
+        let handle = cufile.register(file.as_file()).unwrap();
+        let places: Vec<u64> = (0..3).map(|_| cuda.room(1 << 20)).collect();
+        let stop = AtomicBool::new(false);
+        let rounds = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for device in places {
+                let (stop, rounds) = (&stop, &rounds);
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        assert_eq!(cufile.read(handle, device, 1 << 20, 4096, 0), 1 << 20);
+                        let other = cufile.register(file.as_file()).unwrap();
+                        cufile.deregister(other);
+                        // SAFETY: bookkeeping.
+                        let _ = unsafe { (cufile.cuFileBufRegister)(device, 16, 0) };
+                        // SAFETY: as above.
+                        let _ = unsafe { (cufile.cuFileBufDeregister)(device) };
+                        rounds.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            let device = cuda.room(4096);
+            for _ in 0..20 {
+                let before = rounds.load(Ordering::Relaxed);
+                let ended = fork(|| {
+                    let mut host = vec![0_u8; 1 << 20];
+                    let base = host.as_mut_ptr().expose_provenance() as u64;
+                    if cufile.read(handle, base, 1 << 20, 100, 0) != 1 << 20 {
+                        return 1;
+                    }
+                    if host != bytes[100..100 + (1 << 20)] {
+                        return 2;
+                    }
+                    if cufile.read(handle, device, 4096, 0, 0) >= 0 {
+                        return 3;
+                    }
+                    let Ok(own) = cufile.register(file.as_file()) else { return 4 };
+                    cufile.deregister(own);
+                    // Other threads of the parent use it; they are not here.
+                    cufile.deregister(handle);
+                    if cufile.read(handle, base, 1, 0, 0) == -5027 { 0 } else { 5 }
+                });
+                assert_eq!(ended, Some(0));
+                while rounds.load(Ordering::Relaxed) == before {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let device = cuda.room(4096);
+        assert_eq!(cufile.read(handle, device, 4096, 0, 0), 4096, "the parent goes on");
+    });
+}
+
+#[test]
+fn a_process_ends_while_transfers_are_under_way() {
+    const TEST: &str = "process::a_process_ends_while_transfers_are_under_way";
+    if is_child(TEST) {
+        let cuda: &'static Cuda = Box::leak(Box::new(cuda()));
+        let cufile: &'static Cufile = Box::leak(Box::new(cufile()));
+        let (file, _) = file(8 << 20);
+        let handle = cufile.register(file.as_file()).unwrap();
+        let started = std::sync::Arc::new(AtomicUsize::new(0));
+        for _ in 0..4 {
+            let device = cuda.room(8 << 20);
+            let started = std::sync::Arc::clone(&started);
+            std::thread::spawn(move || {
+                loop {
+                    let _ = cufile.read(handle, device, 8 << 20, 0, 0);
+                    let _ = cufile.read(handle, device, 4096, 0, 0);
+                    started.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        while started.load(Ordering::Relaxed) < 4 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // With all handlers and destructors, and threads inside the library.
+        // SAFETY: ends the process.
+        unsafe { libc::exit(0) }
+    }
+    for _ in 0..5 {
+        let (status, output) = child(TEST, &[], &[]);
+        assert!(status.success(), "{status}\n{output}");
+    }
+}
+
+#[test]
+fn an_object_that_was_closed_stays_and_works() {
+    alone("process::an_object_that_was_closed_stays_and_works", &[], || {
+        let cuda = cuda();
+        let (file, bytes) = file(1 << 20);
+        let path = crate::client::built("libcufile.so");
+        let device = cuda.room(1 << 20);
+        let kept = cufile();
+        let handle = kept.register(file.as_file()).unwrap();
+        for _ in 0..5 {
+            let flags = libc::RTLD_NOW;
+            // SAFETY: its initialisers are what is tested.
+            let again = unsafe { libloading::os::unix::Library::open(Some(&path), flags) };
+            again.unwrap().close().unwrap();
+            assert_eq!(kept.read(handle, device, 1 << 20, 0, 0), 1 << 20);
+            assert!(cuda.get(device, 1 << 20) == bytes);
+        }
+    });
+}
+
+#[test]
+fn a_context_that_is_destroyed_is_an_error_and_no_crash() {
+    alone("process::a_context_that_is_destroyed_is_an_error_and_no_crash", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let (file, bytes) = file(1 << 20);
+        let handle = cufile.register(file.as_file()).unwrap();
+        let mut primary = 0;
+        // SAFETY: as the driver's manual has it, here and below.
+        assert_eq!(unsafe { (cuda.cuCtxGetCurrent)(&raw mut primary) }, 0);
+        let mut own = 0;
+        // SAFETY: as above.
+        assert_eq!(unsafe { (cuda.cuCtxCreate_v2)(&raw mut own, 0, 0) }, 0);
+        let theirs = cuda.room(1 << 20);
+        for len in [4096_usize, 1 << 20] {
+            assert_eq!(cufile.read(handle, theirs, len, 0, 0), len.cast_signed());
+            assert!(cuda.get(theirs, len) == bytes[..len], "memory of a context of its own");
+            let mut now = 0;
+            // SAFETY: as above.
+            assert_eq!(unsafe { (cuda.cuCtxGetCurrent)(&raw mut now) }, 0);
+            assert_eq!(now, own, "the thread's context is as before");
+        }
+        // SAFETY: as above; nothing of it is used by CUDA calls below.
+        assert_eq!(unsafe { (cuda.cuCtxDestroy_v2)(own) }, 0);
+        for len in [4096_usize, 1 << 20] {
+            assert!(cufile.read(handle, theirs, len, 0, 0) < 0, "memory that is gone");
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { (cuda.cuCtxSetCurrent)(primary) }, 0);
+        let device = cuda.room(1 << 20);
+        assert_eq!(cufile.read(handle, device, 1 << 20, 0, 0), 1 << 20);
+        assert!(cuda.get(device, 1 << 20) == bytes, "all else goes on");
+        assert_eq!(cufile.close(), GOOD);
+    });
+}

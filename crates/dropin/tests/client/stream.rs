@@ -1,0 +1,293 @@
+//! I/O in the order of streams.
+
+use std::ffi::c_void;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::client::{Answer, Cuda, Cufile, GOOD, alone, code, cuda, cufile, pattern, system};
+
+/// The parameters of one I/O, where a program keeps them.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    len: usize,
+    file_offset: i64,
+    buffer_offset: i64,
+    done: isize,
+}
+
+/// What nobody stores.
+const UNTOLD: isize = 0x1234_5678;
+
+impl Kept {
+    fn new(len: usize, file_offset: i64, buffer_offset: i64) -> Self {
+        Self { len, file_offset, buffer_offset, done: UNTOLD }
+    }
+
+    fn put(
+        &mut self,
+        call: unsafe extern "C" fn(
+            usize,
+            u64,
+            *mut usize,
+            *mut i64,
+            *mut i64,
+            *mut isize,
+            usize,
+        ) -> Answer,
+        handle: usize,
+        base: u64,
+        stream: usize,
+    ) -> Answer {
+        let (len, done) = (&raw mut self.len, &raw mut self.done);
+        let (file_offset, buffer_offset) = (&raw mut self.file_offset, &raw mut self.buffer_offset);
+        // SAFETY: all of it is the test's, which waits for the stream.
+        unsafe { call(handle, base, len, file_offset, buffer_offset, done, stream) }
+    }
+
+    fn done(&self) -> isize {
+        let place = &raw const self.done;
+        // SAFETY: a field of our own, which somebody else stores.
+        unsafe { place.read_volatile() }
+    }
+}
+
+fn stream(cuda: &Cuda) -> usize {
+    let mut stream = 0;
+    // SAFETY: as the driver's manual has it; 1 is without order with the legacy stream.
+    assert_eq!(unsafe { (cuda.cuStreamCreate)(&raw mut stream, 1) }, 0);
+    stream
+}
+
+fn sync(cuda: &Cuda, stream: usize) {
+    // SAFETY: as the driver's manual has it.
+    assert_eq!(unsafe { (cuda.cuStreamSynchronize)(stream) }, 0);
+}
+
+unsafe extern "C" fn pass(gate: *mut c_void) {
+    // SAFETY: a gate of a test's, which lives until the stream has passed.
+    let gate = unsafe { AtomicBool::from_ptr(gate.cast()) };
+    while !gate.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Holds a stream until the gate is open.
+fn hold(cuda: &Cuda, stream: usize, gate: &AtomicBool) {
+    // SAFETY: as the driver's manual has it.
+    assert_eq!(unsafe { (cuda.cuLaunchHostFunc)(stream, pass, gate.as_ptr().cast()) }, 0);
+}
+
+fn open(path: &Path, flags: i32) -> File {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).custom_flags(flags);
+    options.open(path).unwrap()
+}
+
+/// A file with a megabyte and more, its handle, its bytes.
+fn made(cufile: &Cufile, directory: &Path, flags: i32) -> (usize, Vec<u8>) {
+    let bytes = pattern((1 << 20) + 777, 5);
+    let path = directory.join("data");
+    std::fs::write(&path, &bytes).unwrap();
+    (cufile.register(&open(&path, flags)).unwrap(), bytes)
+}
+
+fn parameters_and_order() {
+    let (cuda, cufile) = (cuda(), cufile());
+    let directory = tempfile::tempdir().unwrap();
+    let (handle, bytes) = made(&cufile, directory.path(), 0);
+    let out = directory.path().join("out");
+    let onto = cufile.register(&open(&out, 0)).unwrap();
+    let base = cuda.with(&vec![0; bytes.len() + 4096]);
+    let made_here = stream(&cuda);
+    for (number, flags) in [(made_here, None), (made_here, Some(15)), (0, Some(7)), (2, None)] {
+        cuda.put(base, &vec![0; bytes.len() + 4096]);
+        if let Some(flags) = flags {
+            // SAFETY: any number is one.
+            assert_eq!(unsafe { (cufile.cuFileStreamRegister)(number, flags) }, GOOD);
+        }
+        let gate = AtomicBool::new(false);
+        hold(&cuda, number, &gate);
+        let mut read = Kept::new(bytes.len(), 0, 0);
+        let mut write = Kept::new(bytes.len(), 0, 0);
+        assert_eq!(read.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
+        assert_eq!(write.put(cufile.cuFileWriteAsync, onto, base, number), GOOD);
+        // What the calls were made with counts only where the stream says so.
+        for kept in [&mut read, &mut write] {
+            (kept.len, kept.file_offset, kept.buffer_offset) = (500_001, 4099, 17);
+        }
+        assert_eq!((read.done(), write.done()), (UNTOLD, UNTOLD));
+        gate.store(true, Ordering::Release);
+        sync(&cuda, number);
+        let (len, at, skip) =
+            if flags.is_some() { (bytes.len(), 0, 0) } else { (500_001, 4099, 17) };
+        assert_eq!((read.done(), write.done()), (len.cast_signed(), len.cast_signed()));
+        assert!(cuda.get(base, skip + len)[skip..] == bytes[at..at + len], "stream {number}");
+        assert!(std::fs::read(&out).unwrap()[at..at + len] == bytes[at..at + len]);
+        if flags.is_some() {
+            // SAFETY: any number is one.
+            assert_eq!(unsafe { (cufile.cuFileStreamDeregister)(number) }, GOOD);
+        }
+    }
+}
+
+#[test]
+fn parameters_are_read_when_the_stream_comes_there_unless_fixed() {
+    let name = "stream::parameters_are_read_when_the_stream_comes_there_unless_fixed";
+    alone(name, &[], parameters_and_order);
+}
+
+#[test]
+fn streams_that_shall_not_wait_for_words_are_served_as_well() {
+    let name = "stream::streams_that_shall_not_wait_for_words_are_served_as_well";
+    alone(name, &[("CUFILE_STREAM_MEMOPS_BYPASS", "1")], parameters_and_order);
+}
+
+#[test]
+fn all_flags_are_taken_and_no_others() {
+    alone("stream::all_flags_are_taken_and_no_others", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let number = stream(&cuda);
+        // SAFETY: any number is a stream's to the library, here and below.
+        let register = |flags| unsafe { (cufile.cuFileStreamRegister)(number, flags) };
+        // SAFETY: as above.
+        let deregister = || unsafe { (cufile.cuFileStreamDeregister)(number) };
+        for flags in 0..16 {
+            assert_eq!(register(flags), GOOD);
+            assert_eq!(register(flags), code(5022));
+            assert_eq!(deregister(), GOOD);
+            assert_eq!(deregister(), code(5022));
+        }
+        assert_eq!(register(16), code(5022));
+    });
+}
+
+#[test]
+fn what_goes_wrong_is_in_the_place_of_bytes() {
+    alone("stream::what_goes_wrong_is_in_the_place_of_bytes", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, bytes) = made(&cufile, directory.path(), libc::O_DIRECT);
+        let path = directory.path().join("data");
+        let read_only = cufile.register(&File::open(&path).unwrap()).unwrap();
+        let write_only = OpenOptions::new().write(true).open(&path).unwrap();
+        let write_only = cufile.register(&write_only).unwrap();
+        let (number, base) = (stream(&cuda), cuda.room(1 << 20));
+        let (read, write) = (cufile.cuFileReadAsync, cufile.cuFileWriteAsync);
+        let end = i64::try_from(bytes.len()).unwrap();
+        // Call, handle, parameters, and what comes of it.
+        let mut all = [
+            (read, handle, Kept::new(100, end, 0), 0),
+            (read, handle, Kept::new(100, end - 30, 0), 30),
+            (read, handle, Kept::new(100, end + 1_000_000, 0), 0),
+            (read, handle, Kept::new(0, 0, 0), 0),
+            (read, handle, Kept::new(100, -1, 0), -5022),
+            (write, handle, Kept::new(100, 0, -1), -5022),
+            (read, handle, Kept::new(1 << 20, 0, 1), -5014),
+            (write, read_only, Kept::new(100, 0, 0), -1),
+            (read, read_only, Kept::new(1 << 20, 0, 0), 1 << 20),
+        ];
+        for (call, handle, kept, _) in &mut all {
+            assert_eq!(kept.put(*call, *handle, base, number), GOOD);
+        }
+        sync(&cuda, number);
+        for (at, (.., kept, wanted)) in all.iter().enumerate() {
+            assert_eq!(kept.done(), *wanted, "I/O {at}");
+        }
+        assert!(cuda.get(base, 1 << 20) == bytes[..1 << 20]);
+        let mut kept = Kept::new(100, 0, 0);
+        assert_eq!(kept.put(read, write_only, base, number), code(5019));
+        assert_eq!(kept.put(read, handle + (1 << 24), base, number), code(5027));
+        assert_eq!(kept.put(read, handle, 0, number), code(5022));
+        let null = std::ptr::null_mut();
+        // SAFETY: null is refused.
+        let answer = unsafe { read(handle, base, null, null.cast(), null.cast(), null.cast(), 0) };
+        assert_eq!(answer, code(5022));
+        // SAFETY: as the driver's manual has it; mode 2 forbids nothing to other threads.
+        assert_eq!(unsafe { (cuda.cuStreamBeginCapture_v2)(number, 2) }, 0);
+        assert_eq!(kept.put(read, handle, base, number), code(5038));
+        assert_eq!(kept.done(), UNTOLD);
+    });
+}
+
+#[test]
+fn handles_may_end_while_streams_hold_their_io() {
+    alone("stream::handles_may_end_while_streams_hold_their_io", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, bytes) = made(&cufile, directory.path(), 0);
+        let mut host = vec![0_u8; bytes.len()];
+        let base = cuda.room(bytes.len());
+        let plain = host.as_mut_ptr().expose_provenance() as u64;
+        let (number, gate) = (stream(&cuda), AtomicBool::new(false));
+        hold(&cuda, number, &gate);
+        let mut to_device = Kept::new(bytes.len(), 0, 0);
+        let mut to_host = Kept::new(bytes.len(), 0, 0);
+        assert_eq!(to_device.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
+        assert_eq!(to_host.put(cufile.cuFileReadAsync, handle, plain, number), GOOD);
+        cufile.deregister(handle);
+        let mut late = Kept::new(1, 0, 0);
+        assert_eq!(late.put(cufile.cuFileReadAsync, handle, base, number), code(5027));
+        assert_eq!(to_device.done(), UNTOLD);
+        gate.store(true, Ordering::Release);
+        sync(&cuda, number);
+        let len = bytes.len().cast_signed();
+        assert_eq!((to_device.done(), to_host.done()), (len, len));
+        assert!(cuda.get(base, bytes.len()) == bytes);
+        assert!(host == bytes);
+    });
+}
+
+#[test]
+fn a_process_may_end_with_io_in_its_streams() {
+    alone("stream::a_process_may_end_with_io_in_its_streams", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, bytes) = made(&cufile, directory.path(), 0);
+        let (base, gate) = (cuda.room(bytes.len()), Box::leak(Box::new(AtomicBool::new(false))));
+        let (held, busy) = (stream(&cuda), stream(&cuda));
+        hold(&cuda, held, gate);
+        for turn in 0..64 {
+            // They outlive the test.
+            let kept = Box::leak(Box::new(Kept::new(bytes.len(), 0, 0)));
+            let number = if turn % 4 == 0 { held } else { busy };
+            assert_eq!(kept.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
+        }
+        // One stream never goes on, the other is at work: the process's end waits for neither.
+        if system() {
+            // Hardware's driver does wait, for functions that it called.
+            gate.store(true, Ordering::Release);
+        }
+    });
+}
+
+#[test]
+fn a_context_may_be_destroyed_with_io_in_its_streams() {
+    alone("stream::a_context_may_be_destroyed_with_io_in_its_streams", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, bytes) = made(&cufile, directory.path(), 0);
+        let (own, own_base) = (stream(&cuda), cuda.room(bytes.len()));
+        for _ in 0..5 {
+            let mut context = 0;
+            // SAFETY: as the driver's manual has it.
+            assert_eq!(unsafe { (cuda.cuCtxCreate_v2)(&raw mut context, 0, 0) }, 0);
+            let (number, base) = (stream(&cuda), cuda.room(bytes.len()));
+            for _ in 0..4 {
+                // They outlive the stream, which may never come to them.
+                let kept = Box::leak(Box::new(Kept::new(bytes.len(), 0, 0)));
+                assert_eq!(kept.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
+            }
+            // SAFETY: as above: stream and memory are gone with it.
+            assert_eq!(unsafe { (cuda.cuCtxDestroy_v2)(context) }, 0);
+            let mut kept = Kept::new(bytes.len(), 0, 0);
+            assert_eq!(kept.put(cufile.cuFileReadAsync, handle, own_base, own), GOOD);
+            sync(&cuda, own);
+            assert_eq!(kept.done(), bytes.len().cast_signed());
+        }
+        assert!(cuda.get(own_base, bytes.len()) == bytes);
+        cufile.deregister(handle);
+    });
+}

@@ -1,0 +1,479 @@
+//! Transfers in the order of a program's stream, on gpuio's software GPU or with
+//! `GPUIO_TEST_GPU=system` on the system's.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+#![allow(unsafe_code, reason = "the interface under test is unsafe")]
+
+mod program;
+mod support;
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use gpuio_gpu::{Managed, MemKind};
+use gpuio_transfer::{Fault, Op, Param, Params, Read, Transfer};
+use program::{Gate, Made, Told, alloc, capture, make, on};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use support::{Memory, Mode, bytes, chill, dir, file, gpu, memory_dir, transfer, written};
+
+fn now(size: usize, file_offset: i64, buffer_offset: i64) -> Params {
+    Params {
+        size_most: size,
+        size: Param::Now(size),
+        file_offset: Param::Now(file_offset),
+        buffer_offset: Param::Now(buffer_offset),
+    }
+}
+
+/// Parameters that are read when the stream comes there.
+fn later(read: &Read, size_most: usize) -> Params {
+    Params {
+        size_most,
+        size: Param::Later(&raw const read.size),
+        file_offset: Param::Later(&raw const read.file_offset),
+        buffer_offset: Param::Later(&raw const read.buffer_offset),
+    }
+}
+
+fn count(told: &Told) -> usize {
+    let (_, outcome) = told.try_recv().expect("the stream has passed");
+    let moved = outcome.unwrap();
+    let route = moved.route;
+    assert_eq!(route.cached + route.direct, moved.bytes as u64);
+    assert_eq!(route.by_host + route.by_copy + route.by_kernel, moved.bytes as u64);
+    moved.bytes
+}
+
+fn fault(told: &Told) -> Fault {
+    told.try_recv().expect("the stream has passed").1.unwrap_err()
+}
+
+#[test]
+fn parameters_are_read_when_the_stream_comes_there() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let content = bytes(1, 300_000);
+    let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
+    let memory = Memory::new(MemKind::Device, 400_000);
+    memory.put(0, &vec![0; 400_000]);
+    for op in [Op::Read, Op::Write] {
+        let gate = Gate::new();
+        stream.hold(gate);
+        let read: &'static mut Read =
+            Box::leak(Box::new(Read { size: 200_000, file_offset: 7, buffer_offset: 9 }));
+        let params = later(read, 250_000);
+        let told = stream.put(&transfer, (op, &file), memory.address(), params).unwrap();
+        assert!(told.try_recv().is_err());
+        let changed = Read { size: 190_001, file_offset: 60_001, buffer_offset: 123 };
+        // SAFETY: the stream is held, so nobody reads it.
+        unsafe { std::ptr::from_mut(read).write_volatile(changed) };
+        gate.open();
+        stream.sync();
+        let (seen, outcome) = told.try_recv().unwrap();
+        assert_eq!((seen, outcome.unwrap().bytes), (changed, 190_001));
+        assert!(memory.take(123, 190_001) == content[60_001..250_002]);
+        assert!(memory.take(0, 123).iter().all(|&byte| byte == 0));
+        assert!(memory.take(190_124, 200_000).iter().all(|&byte| byte == 0));
+    }
+    assert!(std::fs::read(dir.path().join("file")).unwrap() == content);
+}
+
+#[test]
+fn work_before_and_behind_keeps_its_order() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let len = 700_000;
+    let path = written(&dir, "file", &[]);
+    let file = file(&transfer, &path, Mode::Plain);
+    let (sources, device) =
+        (Memory::new(MemKind::Pinned, 4 * len), Memory::new(MemKind::Device, len));
+    let seen = Memory::new(MemKind::Pinned, 4 * len);
+    let all = bytes(3, 4 * len);
+    sources.put(0, &all);
+    let mut told = Vec::new();
+    for turn in 0..4 {
+        let by = (turn * len) as u64;
+        // The device's memory gets other bytes as soon as the write has taken them, and the read
+        // brings them back.
+        stream.copy(device.address(), sources.address() + by, len);
+        let params = now(len, 0, 0);
+        told.push(stream.put(&transfer, (Op::Write, &file), device.address(), params).unwrap());
+        stream.copy(device.address(), sources.address() + 3 * len as u64 - by, len);
+        told.push(stream.put(&transfer, (Op::Read, &file), device.address(), params).unwrap());
+        stream.copy(seen.address() + by, device.address(), len);
+    }
+    stream.sync();
+    assert!(told.iter().all(|told| count(told) == len));
+    assert!(seen.take(0, 4 * len) == all);
+    assert!(std::fs::read(&path).unwrap() == all[3 * len..]);
+}
+
+#[test]
+fn many_at_once_over_four_streams() {
+    let (transfer, dir) = (transfer(), dir());
+    let len = 1 << 20;
+    let content = bytes(4, 16 * len);
+    let path = written(&dir, "in", &content);
+    let (from, to) = (file(&transfer, &path, Mode::Direct), dir.path().join("out"));
+    let onto = file(&transfer, &to, Mode::Plain);
+    let streams: Vec<Made> = (0..4).map(|_| Made::new()).collect();
+    let memory = Memory::new(MemKind::Device, 16 * len);
+    let mut told = Vec::new();
+    for turn in 0..16 {
+        for (number, stream) in streams.iter().enumerate() {
+            // Each stream has a quarter of each piece, so no two use the same bytes.
+            let at = (turn * len + number * len / 4) as u64;
+            let params = now(len / 4, at.cast_signed(), at.cast_signed());
+            let (read, write) = ((Op::Read, &from), (Op::Write, &onto));
+            told.push(stream.put(&transfer, read, memory.address(), params).unwrap());
+            told.push(stream.put(&transfer, write, memory.address(), params).unwrap());
+        }
+    }
+    streams.iter().for_each(Made::sync);
+    assert!(told.iter().all(|told| count(told) == len / 4));
+    assert!(memory.take(0, 16 * len) == content);
+    assert!(std::fs::read(&to).unwrap() == content);
+}
+
+#[test]
+fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    // The bound is 2 MiB.
+    let len = 9 << 20;
+    let content = bytes(5, len + 5);
+    let path = written(&dir, "in", &content);
+    let (from, to) = (file(&transfer, &path, Mode::Direct), dir.path().join("out"));
+    let onto = file(&transfer, &to, Mode::Direct);
+    let memory = Memory::new(MemKind::Device, len);
+    let gate = Gate::new();
+    stream.hold(gate);
+    // Hardware's queue holds some thousand commands: putting waits until the stream goes on.
+    let opener = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        gate.open();
+    });
+    let (read, write) = ((Op::Read, &from), (Op::Write, &onto));
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let one = stream.put(&transfer, read, memory.address(), now(len, 5, 0)).unwrap();
+        let other = stream.put(&transfer, write, memory.address(), now(len, 3, 0)).unwrap();
+        told.extend([(one, len), (other, len)]);
+    }
+    for turn in 0..300 {
+        let params = now(4096, turn * 4096 + 5, turn * 4096);
+        told.push((stream.put(&transfer, read, memory.address(), params).unwrap(), 4096));
+    }
+    stream.sync();
+    opener.join().unwrap();
+    assert!(told.iter().all(|(told, len)| count(told) == *len));
+    assert!(memory.take(0, len) == content[5..]);
+    assert!(std::fs::read(&to).unwrap()[3..] == content[5..]);
+}
+
+#[test]
+fn what_goes_wrong_is_told_and_the_stream_goes_on() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let content = bytes(6, 100_000);
+    let path = written(&dir, "file", &content);
+    let file = file(&transfer, &path, Mode::Plain);
+    let memory = Memory::new(MemKind::Device, 200_000);
+    let put = |op, params| stream.put(&transfer, (op, &file), memory.address(), params).unwrap();
+    let at_end = put(Op::Read, now(5000, 100_000, 0));
+    let past_end = put(Op::Read, now(5000, 1 << 40, 0));
+    let short = put(Op::Read, now(150_000, 50_000, 1));
+    let nothing = put(Op::Read, now(0, 0, 0));
+    let negative = [put(Op::Read, now(1, -1, 0)), put(Op::Write, now(1, 0, -1))];
+    let outside = [put(Op::Read, now(150_000, 0, 60_000)), put(Op::Write, now(200_001, 0, 0))];
+    let long = Read { size: 4097, ..Read::default() };
+    let too_long = put(Op::Write, later(&long, 4096));
+    let read_only = transfer.file(std::fs::File::open(&path).unwrap().as_fd()).unwrap();
+    let refused = (Op::Write, &read_only);
+    let refused = stream.put(&transfer, refused, memory.address(), now(300_000 / 2, 0, 0)).unwrap();
+    let good = put(Op::Read, now(100_000, 0, 0));
+    stream.sync();
+    assert_eq!((count(&at_end), count(&past_end), count(&short)), (0, 0, 50_000));
+    assert_eq!((count(&nothing), count(&good)), (0, 100_000));
+    for told in &negative {
+        assert!(matches!(fault(told), Fault::Parameter { value: -1, .. }));
+    }
+    for told in &outside {
+        assert!(matches!(fault(told), Fault::Outside { .. }));
+    }
+    assert!(matches!(fault(&too_long), Fault::Parameter { value: 4097, .. }));
+    let error = fault(&refused);
+    assert!(matches!(error, Fault::File { errno: libc::EBADF, .. }), "{error}");
+    assert!(memory.take(0, 100_000) == content);
+    assert!(std::fs::read(&path).unwrap() == content);
+}
+
+#[test]
+fn a_stream_that_is_captured_takes_none() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let file = file(&transfer, &written(&dir, "file", &bytes(7, 5000)), Mode::Plain);
+    let memory = Memory::new(MemKind::Device, 5000);
+    capture(stream.handle, true);
+    let put = stream.put(&transfer, (Op::Read, &file), memory.address(), now(5000, 0, 0));
+    assert_eq!(put.unwrap_err(), Fault::Captured);
+    capture(stream.handle, false);
+    let put = stream.put(&transfer, (Op::Read, &file), memory.address(), now(5000, 0, 0)).unwrap();
+    stream.sync();
+    assert_eq!(count(&put), 5000);
+}
+
+#[test]
+fn a_file_may_be_dropped_while_transfers_wait() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let content = bytes(8, 200_000);
+    let path = written(&dir, "file", &content);
+    let memory = Memory::new(MemKind::Device, content.len());
+    let gate = Gate::new();
+    stream.hold(gate);
+    let file = file(&transfer, &path, Mode::Direct);
+    let params = now(content.len(), 0, 0);
+    let told = stream.put(&transfer, (Op::Read, &file), memory.address(), params).unwrap();
+    drop(file);
+    std::fs::remove_file(&path).unwrap();
+    gate.open();
+    stream.sync();
+    assert_eq!(count(&told), content.len());
+    assert!(memory.take(0, content.len()) == content);
+}
+
+#[test]
+fn default_streams_are_streams_too() {
+    let (transfer, dir) = (transfer(), memory_dir());
+    let content = bytes(9, 70_000);
+    let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
+    for number in [0, 1, 2] {
+        let stream = Made::default(number);
+        let memory = Memory::new(MemKind::Device, content.len());
+        let params = now(content.len(), 0, 0);
+        let told = stream.put(&transfer, (Op::Read, &file), memory.address(), params).unwrap();
+        stream.sync();
+        assert_eq!(count(&told), content.len());
+        assert!(memory.take(0, content.len()) == content, "default stream {number}");
+    }
+}
+
+#[test]
+fn a_context_of_the_programs_own_is_served() {
+    let (transfer, dir) = (transfer(), dir());
+    let content = bytes(10, 500_000);
+    let path = written(&dir, "file", &content);
+    let file = file(&transfer, &path, Mode::Plain);
+    let primary = Made::new();
+    let context = make("cuCtxCreate_v2", 0, 0);
+    let handle = make("cuStreamCreate", 1, 0);
+    let stream = std::mem::ManuallyDrop::new(Made::of(handle));
+    let address = alloc(content.len());
+    let read = Read { size: 400_000, file_offset: 11, buffer_offset: 5 };
+    let put = |op| stream.put(&transfer, (op, &file), address, later(&read, 500_000)).unwrap();
+    let (told, back) = (put(Op::Read), put(Op::Write));
+    stream.sync();
+    assert_eq!((count(&told), count(&back)), (400_000, 400_000));
+    assert!(std::fs::read(&path).unwrap() == content);
+    let seen = Memory::new(MemKind::Pinned, 400_000);
+    stream.copy(seen.address(), address + 5, 400_000);
+    stream.sync();
+    assert!(seen.take(0, 400_000) == content[11..400_011]);
+    // The primary context's stream has no order with that memory.
+    let refused = primary.put(&transfer, (Op::Read, &file), address, now(1000, 0, 0));
+    assert_eq!(refused.unwrap_err(), Fault::OtherContext);
+    assert_eq!(on("cuStreamDestroy_v2", handle), 0);
+    assert_eq!(on("cuCtxDestroy_v2", context), 0);
+}
+
+#[test]
+fn managed_memory_is_on_the_gpu_when_its_bytes_come() {
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let content = bytes(11, 400_000);
+    let path = written(&dir, "file", &content);
+    let file = file(&transfer, &path, Mode::Direct);
+    let managed = Managed::alloc(&gpu().context, 500_000).unwrap();
+    let (len, at) = (300_001, 4099_i64);
+    let read = Read { size: len, file_offset: 77, buffer_offset: at };
+    let put = |op| stream.put(&transfer, (op, &file), managed.ptr().0, later(&read, len)).unwrap();
+    let (told, back) = (put(Op::Read), put(Op::Write));
+    let seen = Memory::new(MemKind::Pinned, len);
+    stream.copy(seen.address(), managed.ptr().0 + at.cast_unsigned(), len);
+    stream.sync();
+    assert_eq!((count(&told), count(&back)), (len, len));
+    assert!(seen.take(0, len) == content[77..77 + len]);
+    assert!(std::fs::read(&path).unwrap() == content);
+}
+
+/// A transfer of a random program.
+#[derive(Debug, Clone)]
+struct Step {
+    op: Op,
+    offset: usize,
+    len: usize,
+    at: usize,
+    /// More that is told as the bound.
+    more: usize,
+    fixed: bool,
+}
+
+const MEMORY: usize = 900 << 10;
+
+fn sizes(most: usize) -> impl Strategy<Value = usize> {
+    let pages = (0..=most / 4096).prop_map(|pages| pages * 4096);
+    prop_oneof![0..most, 0..=5000_usize, pages, Just(64 << 10), Just(1)]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let parts = (any::<bool>(), sizes(600 << 10), sizes(500 << 10), sizes(200 << 10));
+    let one = (parts, sizes(100 << 10), any::<bool>());
+    let step = one.prop_map(|((read, offset, len, at), more, fixed)| {
+        let op = if read { Op::Read } else { Op::Write };
+        Step { op, offset, len, at, more, fixed }
+    });
+    proptest::collection::vec(step, 1..8)
+}
+
+/// Runs the steps in one stream without a wait between them, and on a model.
+fn run(transfer: &Transfer, mode: Mode, kind: MemKind, start: usize, steps: &[Step]) {
+    let (stream, dir) = (Made::new(), dir());
+    let mut model = bytes(1, start);
+    let path = written(&dir, "file", &model);
+    if mode == Mode::Direct {
+        chill(&path);
+    }
+    let file = file(transfer, &path, mode);
+    let memory = Memory::new(kind, MEMORY);
+    let mut held = bytes(2, MEMORY);
+    memory.put(0, &held);
+    // Direct reads into memory of the caller may spoil what was asked for behind the file's end.
+    let mut end = start;
+    let mut steps = steps.to_vec();
+    for step in &mut steps {
+        match step.op {
+            Op::Read if kind.is_host() => step.len = step.len.min(end.saturating_sub(step.offset)),
+            Op::Write if step.len > 0 => end = end.max(step.offset + step.len),
+            _ => {}
+        }
+    }
+    let reads: Vec<Read> = steps
+        .iter()
+        .map(|step| Read {
+            size: step.len,
+            file_offset: i64::try_from(step.offset).unwrap(),
+            buffer_offset: i64::try_from(step.at).unwrap(),
+        })
+        .collect();
+    let mut told = Vec::new();
+    for (step, read) in steps.iter().zip(&reads) {
+        let params = if step.fixed {
+            now(read.size, read.file_offset, read.buffer_offset)
+        } else {
+            later(read, step.len + step.more)
+        };
+        told.push(stream.put(transfer, (step.op, &file), memory.address(), params).unwrap());
+    }
+    stream.sync();
+    for ((step, told), read) in steps.iter().zip(&told).zip(&reads) {
+        let (from, at) = (step.offset, step.at..step.at + step.len);
+        let wanted = match step.op {
+            Op::Read => {
+                let end = (from + step.len).min(model.len()).max(from.min(model.len()));
+                let there = &model[from.min(model.len())..end];
+                held[at.start..at.start + there.len()].copy_from_slice(there);
+                there.len()
+            }
+            Op::Write => {
+                if step.len > 0 {
+                    model.resize(model.len().max(from + step.len), 0);
+                    model[from..from + step.len].copy_from_slice(&held[at]);
+                }
+                step.len
+            }
+        };
+        assert_eq!(count(told), wanted, "{read:?}");
+    }
+    assert!(memory.take(0, MEMORY) == held, "memory");
+    assert!(std::fs::read(&path).unwrap() == model, "file");
+}
+
+fn check(mode: Mode, kind: MemKind) {
+    let transfer = transfer();
+    let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
+    let cases = (sizes(700 << 10), steps());
+    let run = |(start, steps): (usize, Vec<Step>)| {
+        run(&transfer, mode, kind, start, &steps);
+        Ok(())
+    };
+    runner.run(&cases, run).unwrap();
+}
+
+#[test]
+fn twins_of_plain_files_and_device_memory() {
+    check(Mode::Plain, MemKind::Device);
+}
+
+#[test]
+fn twins_of_direct_files_and_device_memory() {
+    check(Mode::Direct, MemKind::Device);
+}
+
+#[test]
+fn twins_of_direct_files_and_mapped_memory() {
+    check(Mode::Direct, MemKind::Vmm);
+}
+
+#[test]
+fn twins_of_plain_files_and_host_memory() {
+    check(Mode::Plain, MemKind::Malloc);
+}
+
+#[test]
+fn twins_of_direct_files_and_locked_memory() {
+    check(Mode::Direct, MemKind::Pinned);
+}
+
+/// In a process of its own, whose second function for a stream is refused once.
+#[test]
+fn a_transfer_that_is_refused_half_way_leaves_nothing_behind() {
+    const NAME: &str = "a_transfer_that_is_refused_half_way_leaves_nothing_behind";
+    if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
+        if gpu().context.driver().is_software() {
+            again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", "cuLaunchHostFunc:1:1:1")]);
+            again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", "cuLaunchHostFunc:1:0:1")]);
+        } else {
+            eprintln!("skipped: only the software GPU fails when it shall");
+        }
+        return;
+    }
+    let (transfer, stream, dir) = (transfer(), Made::new(), dir());
+    let content = bytes(12, 1 << 20);
+    let path = written(&dir, "file", &content);
+    let file = file(&transfer, &path, Mode::Plain);
+    let memory = Memory::new(MemKind::Device, 1 << 20);
+    let put = |op| stream.put(&transfer, (op, &file), memory.address(), now(1 << 20, 0, 0));
+    let outcomes = [put(Op::Read), put(Op::Read), put(Op::Read)];
+    stream.sync();
+    let refused = outcomes.iter().filter(|put| matches!(put, Err(Fault::Gpu(_)))).count();
+    assert_eq!(refused, 1);
+    for told in outcomes.iter().flatten() {
+        assert_eq!(count(told), 1 << 20);
+    }
+    assert!(memory.take(0, 1 << 20) == content);
+    assert_eq!(put(Op::Write).map(|told| (stream.sync(), count(&told)).1), Ok(1 << 20));
+    assert!(std::fs::read(&path).unwrap() == content);
+}
+
+/// Runs this program once more.
+fn again(words: &[&str], variables: &[(&str, &str)]) {
+    let own = std::env::current_exe().unwrap();
+    let variables = variables.iter().copied();
+    let status = std::process::Command::new(own).args(words).envs(variables).status();
+    assert!(status.unwrap().success());
+}
+
+/// The same once more, in a process whose streams can't wait for words.
+#[test]
+fn all_of_it_where_streams_do_not_wait_for_words() {
+    if !gpu().context.driver().is_software() {
+        eprintln!("skipped: only the software GPU can do without");
+        return;
+    }
+    let skipped = ["--skip", "all_of_it", "--skip", "half_way"];
+    again(&skipped, &[("GPUIO_SOFT_STREAM_WORDS", "0"), ("GPUIO_SOFT_DELAY_US", "100")]);
+}
