@@ -1,7 +1,5 @@
 //! A stream and page-locked memory for one thread at a time.
 
-use std::time::Duration;
-
 use gpuio_gpu::errand::{Desk, Reply};
 use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
 
@@ -20,11 +18,6 @@ const PAUSE: u32 = 64;
 /// Looks for an answer before others may have the processor; the software GPU needs it at once.
 const LOOKS: u32 = 20_000;
 const LOOKS_SOFTWARE: u32 = 16;
-/// A letter is slept for only where it will take that much longer, nanoseconds, and until that long
-/// before its end: a sleep lasts some 60 microseconds longer than asked (the slack of timers,
-/// prctl(2), PR_SET_TIMERSLACK).
-const NAP_LEAST: Nanos = 120_000;
-const NAP_SPARE: Nanos = 80_000;
 
 /// Page-locked memory that is never given back.
 #[derive(Debug, Clone, Copy)]
@@ -63,8 +56,6 @@ pub(crate) struct Lane {
     /// A place at the kernel that stays, where there was one left.
     desk: Option<Desk>,
     letter: Option<Letter>,
-    /// What a letter took lately: nanoseconds for each MiB.
-    pace: Nanos,
 }
 
 /// A letter under way: what it moves.
@@ -74,7 +65,6 @@ struct Letter {
     src: DevPtr,
     dst: DevPtr,
     len: usize,
-    posted: Clock,
 }
 
 /// One of a lane's slots.
@@ -102,7 +92,6 @@ impl Lane {
             busy: vec![false; slots],
             desk: None,
             letter: None,
-            pace: 0,
         })
     }
 
@@ -140,8 +129,7 @@ impl Lane {
             Reply::Busy => return Ok(false),
             Reply::Moved => {}
             Reply::Waiting => {
-                let posted = Clock::start();
-                self.letter = Some(Letter { slot: slot.index, src, dst, len, posted });
+                self.letter = Some(Letter { slot: slot.index, src, dst, len });
             }
         }
         Ok(true)
@@ -154,9 +142,7 @@ impl Lane {
         };
         let is_software = self.stream.context().driver().is_software();
         let most = if is_software { LOOKS_SOFTWARE } else { LOOKS };
-        let expected = (self.pace as u128 * letter.len as u128) >> 20;
-        let expected = Nanos::try_from(expected).unwrap_or(0);
-        let (mut looks, mut napped) = (0_u32, false);
+        let mut looks = 0;
         let reply = loop {
             match desk.poll() {
                 Ok(Reply::Waiting) => {}
@@ -167,28 +153,14 @@ impl Lane {
                 }
             }
             looks += 1;
-            if looks == 1 && !napped {
-                let left = expected.saturating_sub(letter.posted.now());
-                if left > NAP_LEAST {
-                    napped = true;
-                    std::thread::sleep(Duration::from_nanos(left - NAP_SPARE));
-                }
-            }
             if looks >= most {
-                looks = 1;
+                looks = 0;
                 std::thread::yield_now();
             } else {
                 std::hint::spin_loop();
             }
         };
         self.letter = None;
-        if looks > 0 {
-            // It ended just now, and not at some time since.
-            let took = letter.posted.now();
-            let per_mib = u128::from(took) << 20;
-            let pace = Nanos::try_from(per_mib / letter.len.max(1) as u128).unwrap_or(self.pace);
-            self.pace = (self.pace * 3 + pace) / 4;
-        }
         if reply == Reply::Busy {
             self.busy[letter.slot] = true;
             // SAFETY: what the letter was to move: the promise of `post` holds until the slot is
