@@ -3,8 +3,8 @@
 //! A *turn* is the right to move bytes; there are `busy_most`. A caller that gets one works on its
 //! own call, and lines the call up where it has more than one piece, so that threads of ours with
 //! turns of their own help. A caller that gets none lines its call up and sleeps, until the call is
-//! done by others or a turn is passed on to it. Turns go to callers before our own threads: those
-//! are awake, or have to be woken all the same.
+//! done by others or a turn is passed on to it. Turns go to those in line, in its order; work that
+//! no caller does itself, such as a batch, gets one that is kept until a thread of ours comes.
 //!
 //! No wake-up is lost. Who wants a turn (1) lines up and (2) looks whether a turn is free; who has
 //! one (3) gives it back and (4) looks whether somebody is in line. All four are sequentially
@@ -32,6 +32,11 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
     /// Does as much of it as nobody else takes, on any thread. The turn may be ended before the
     /// work is, where what is left is only to wait.
     fn work(&self, gpus: &'static Gpus, turn: &mut Turn<'_>);
+
+    /// Whether a caller works on it. What is not a call waits for threads of ours.
+    fn is_call(&self) -> bool {
+        false
+    }
 
     /// Whether a caller sleeps until [`Work::give_turn`].
     fn wants_turn(&self) -> bool {
@@ -83,7 +88,11 @@ impl Drop for Turn<'_> {
 #[derive(Debug)]
 pub(crate) struct Crew {
     busy_most: u32,
+    /// While so many are busy threads of ours help nobody: there is no processor for them.
+    helped_most: u32,
     busy: AtomicU32,
+    /// Turns kept for a thread of ours to come, none or one.
+    kept: AtomicU32,
     /// Calls that want helpers, or a turn for their caller, in the order in which they came.
     line: Mutex<VecDeque<Arc<dyn Work>>>,
     /// The length of the line.
@@ -101,7 +110,9 @@ impl Crew {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             busy_most: settings.busy_most.max(1),
+            helped_most: settings.busy_most.min(settings.workers_most).max(1),
             busy: AtomicU32::new(0),
+            kept: AtomicU32::new(0),
             line: Mutex::default(),
             lined: AtomicU32::new(0),
             calls: AtomicU32::new(0),
@@ -120,7 +131,7 @@ impl Crew {
         /// Pieces for each turn, so that the last ones end at about the same time.
         const EACH: u64 = 2;
         let calls = u64::from(self.calls.load(Ordering::Relaxed)) + 1;
-        let even = len.saturating_mul(calls) / (EACH * u64::from(self.busy_most));
+        let even = len.saturating_mul(calls) / (EACH * u64::from(self.helped_most));
         even.clamp(LEAST.min(most), most).next_power_of_two()
     }
 
@@ -202,6 +213,9 @@ impl Crew {
     /// Lines work up for our own threads, as many as `wanted`, and returns at once.
     pub(crate) fn offer(&'static self, gpus: &'static Gpus, work: &Arc<dyn Work>, wanted: u64) {
         self.line_up(work);
+        // One at least has to be there, for a turn that is kept for it.
+        self.hands.start(1, || move || self.hand(gpus));
+        self.hands.ring(1);
         self.call_hands(gpus, wanted);
     }
 
@@ -215,12 +229,12 @@ impl Crew {
 
     /// Takes a turn, if one is free.
     fn enter(&self) -> Option<Turn<'_>> {
-        let entered = self.try_enter();
+        let entered = self.try_enter(self.busy_most);
         entered.then(|| Turn { crew: Some(self), rings: true })
     }
 
-    fn try_enter(&self) -> bool {
-        let more = |busy| (busy < self.busy_most).then_some(busy + 1);
+    fn try_enter(&self, most: u32) -> bool {
+        let more = |busy| (busy < most).then_some(busy + 1);
         self.busy.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
@@ -228,38 +242,59 @@ impl Crew {
     fn leave(&self, rings: bool) {
         if self.lined.load(Ordering::SeqCst) == 0 {
             self.busy.fetch_sub(1, Ordering::SeqCst);
-            if self.lined.load(Ordering::SeqCst) == 0 || !self.try_enter() {
+            if self.lined.load(Ordering::SeqCst) == 0 || !self.try_enter(self.busy_most) {
                 return;
             }
         }
         let line = self.lock();
-        if let Some(next) = line.iter().find(|job| job.wants_turn()) {
-            next.give_turn();
+        let next = line.iter().find(|work| self.is_kept_for(work) || work.wants_turn());
+        if let Some(next) = next {
+            if next.is_call() {
+                next.give_turn();
+                return;
+            }
+            // With the line locked, so no second one is kept.
+            self.kept.store(1, Ordering::SeqCst);
+            drop(line);
+            self.hands.ring(1);
             return;
         }
         // With the line locked: who lines up after this finds the turn.
         let busy = self.busy.fetch_sub(1, Ordering::SeqCst);
-        let wanted = rings && busy <= self.busy_most && line.iter().any(|work| work.has_more());
+        let wanted = rings && busy <= self.helped_most && line.iter().any(|work| work.has_more());
         drop(line);
         if wanted {
             self.hands.ring(1);
         }
     }
 
-    /// A job to help with and the turn for it.
+    /// Whether work has nobody but threads of ours, and the next turn shall be kept for one of
+    /// them: callers that come again and again would take every turn before it is awake.
+    fn is_kept_for(&self, work: &Arc<dyn Work>) -> bool {
+        !work.is_call()
+            && self.kept.load(Ordering::SeqCst) == 0
+            && self.hands.are_there()
+            && work.has_more()
+    }
+
+    /// Work to help with and the turn for it.
     fn pick(&self) -> Option<(Arc<dyn Work>, Turn<'_>)> {
-        if self.lined.load(Ordering::SeqCst) == 0 {
+        if self.lined.load(Ordering::SeqCst) == 0 && self.kept.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        let mut turn = self.enter()?;
-        turn.rings = false;
+        let is_kept = self.kept.swap(0, Ordering::SeqCst) == 1;
+        if !is_kept && !self.try_enter(self.helped_most) {
+            return None;
+        }
+        let turn = Turn { crew: Some(self), rings: false };
         let mut line = self.lock();
         let before = line.len();
         line.retain(|work| !work.is_over());
         // A line has fewer than 2^32 entries, each of which is a call of some thread.
         let gone = u32::try_from(before - line.len()).unwrap_or(0);
         self.lined.fetch_sub(gone, Ordering::SeqCst);
-        let found = line.iter().find(|work| work.has_more()).cloned();
+        let first = line.iter().find(|work| work.has_more() && !(is_kept && work.is_call()));
+        let found = first.or_else(|| line.iter().find(|work| work.has_more())).cloned();
         drop(line);
         found.map(|work| (work, turn))
     }
@@ -281,7 +316,7 @@ impl Crew {
 
     /// Wakes threads of ours, or starts them, as many as are wanted and have turns.
     pub(crate) fn call_hands(&'static self, gpus: &'static Gpus, wanted: u64) {
-        let free = self.busy_most.saturating_sub(self.busy.load(Ordering::Relaxed));
+        let free = self.helped_most.saturating_sub(self.busy.load(Ordering::Relaxed));
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(free);
         if wanted > 0 {
             self.hands.start(wanted, || move || self.hand(gpus));

@@ -252,6 +252,10 @@ impl Work for Job {
         self.move_pieces(gpus, turn);
     }
 
+    fn is_call(&self) -> bool {
+        true
+    }
+
     fn wants_turn(&self) -> bool {
         self.state.load(Ordering::Acquire) & (WAITING | TURN) == WAITING && self.has_more()
     }

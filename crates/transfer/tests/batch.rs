@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::MemKind;
@@ -262,4 +263,42 @@ fn one_bad_entry_spoils_no_other() {
             (_, outcome) => assert_eq!(outcome.unwrap().bytes, len),
         }
     }
+}
+
+#[test]
+fn batches_come_to_their_end_beside_callers_that_take_every_turn() {
+    let mut settings = settings();
+    settings.busy_most = 1;
+    let transfer = &Transfer::new(settings);
+    let dir = dir();
+    let file = &file(transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let over = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(move || {
+                let memory = Memory::new(MemKind::Device, 1 << 20);
+                let place = transfer.place(memory.address()).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    // SAFETY: memory of this thread's own.
+                    let moved = unsafe { transfer.read(file, place, memory.address(), 1 << 20, 0) };
+                    assert_eq!(moved.unwrap().bytes, 1 << 20);
+                }
+            });
+        }
+        let memory = Memory::new(MemKind::Device, 8 << 20);
+        for _ in 0..5 {
+            let batch = transfer.batch(100);
+            let entries = (0..100).map(|n| entry(transfer, file, &memory, Op::Read, n, SIZES));
+            // SAFETY: the memory outlives the batch.
+            unsafe { batch.submit(entries.collect()) }.unwrap();
+            let (mut count, began) = (0, Instant::now());
+            while count < 100 {
+                // It never waits, so it never helps.
+                count += batch.events(0, 100, Some(Duration::ZERO)).len();
+                assert!(began.elapsed() < Duration::from_secs(60), "{count} of 100 ends");
+                std::thread::yield_now();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
 }

@@ -75,6 +75,11 @@ impl Hands {
         }
     }
 
+    /// Whether there is a thread that will come when it is called.
+    pub(super) fn are_there(&self) -> bool {
+        self.started.load(Ordering::Relaxed) > 0
+    }
+
     /// The bell as it is: to be read before one looks for work, and handed to [`Hands::rest`].
     pub(super) fn heard(&self) -> u32 {
         self.bell.load(Ordering::SeqCst)

@@ -1,7 +1,7 @@
 use super::*;
 
 fn crew(busy: u32) -> Crew {
-    Crew::new(&Settings { busy_most: busy, ..Settings::default() })
+    Crew::new(&Settings { busy_most: busy, workers_most: busy, ..Settings::default() })
 }
 
 #[test]
