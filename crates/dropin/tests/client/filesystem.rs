@@ -51,7 +51,7 @@ fn on(test: &str, mount: impl FnOnce(&Path, &Path) -> bool) {
     let output = alone(test, &[], || {
         let (room, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         if !own_mounts() || !mount(room.path(), place.path()) {
-            eprintln!("SKIPPED {test}: it takes root and a file system that can be made");
+            skip(test, "it takes root and a file system that can be made");
             return;
         }
         works(place.path());
@@ -61,9 +61,16 @@ fn on(test: &str, mount: impl FnOnce(&Path, &Path) -> bool) {
     say_skips(&output);
 }
 
+/// Says that a test did nothing, and why.
+#[expect(clippy::print_stdout, reason = "a test that does nothing is to be heard of")]
+fn skip(test: &str, why: &str) {
+    println!("SKIPPED: {test}: {why}");
+}
+
 /// What the process of its own said of what it could not do.
+#[expect(clippy::print_stdout, reason = "as above")]
 fn say_skips(output: &str) {
-    output.lines().filter(|line| line.contains("SKIPPED")).for_each(|line| eprintln!("{line}"));
+    output.lines().filter(|line| line.contains("SKIPPED")).for_each(|line| println!("{line}"));
 }
 
 #[test]
@@ -124,7 +131,7 @@ fn a_block_device() {
         losetup.args(["--find", "--show"]).arg(&path);
         let device = losetup.output().ok().filter(|output| output.status.success());
         let Some(device) = device else {
-            eprintln!("SKIPPED {TEST}: no loop device is to be had");
+            skip(TEST, "no loop device is to be had");
             return;
         };
         let device = String::from_utf8(device.stdout).unwrap().trim().to_owned();
