@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gpuio_transfer::{Entry, Event, Fault, Op as Direction};
+use gpuio_transfer::{Entry, Event, Fault, File, Op as Direction, Place};
 
 use crate::abi::{
     BatchEntry, BatchEvent, BatchHandle, Handle, MODE_BATCH, OPCODE_READ, OPCODE_WRITE,
@@ -193,11 +193,24 @@ impl Library {
             entries.iter().map(|entry| hold(entry.handle)).collect::<Result<_, _>>()?;
         let began_ns = gpuio_page::monotonic_ns();
         let (mut accepted, mut early) = (Vec::with_capacity(entries.len()), Vec::new());
-        for (entry, file) in entries.iter().zip(files) {
+        // Neighbours are mostly of one file and one allocation.
+        let (mut near, mut apart): (Option<Place>, Option<(Handle, File)>) = (None, None);
+        for (entry, held) in entries.iter().zip(files) {
             let asked = entry.asked();
             let cookie = entry.cookie;
-            match self.check(transfer, &file, &asked) {
-                Ok(checked) => accepted.push(accept(cookie, asked, &checked, file, began_ns)),
+            match self.check(transfer, &held, &asked, near) {
+                Ok(checked) => {
+                    near = Some(checked.place);
+                    let file = match &apart {
+                        Some((handle, file)) if *handle == entry.handle => file.clone(),
+                        _ => {
+                            let file = held.file.apart();
+                            apart = Some((entry.handle, file.clone()));
+                            file
+                        }
+                    };
+                    accepted.push(accept(cookie, asked, &checked, (held, file), began_ns));
+                }
                 Err(failure) => early.push(told(cookie, STATUS_FAILED, Err(failure))),
             }
         }
@@ -298,7 +311,7 @@ fn accept(
     cookie: u64,
     asked: Asked,
     checked: &Checked,
-    file: Held<'static, Registered>,
+    (held, file): (Held<'static, Registered>, File),
     began_ns: u64,
 ) -> Accepted {
     let op = match asked.way {
@@ -307,8 +320,8 @@ fn accept(
     };
     let Checked { place, address, offset } = *checked;
     let (len, gpu) = (asked.len, place.device());
-    let entry = Entry { op, file: file.file.clone(), place, address, len, offset, cookie };
-    Accepted { entry, pending: Pending { cookie, asked, gpu, began_ns, file } }
+    let entry = Entry { op, file, place, address, len, offset, cookie };
+    Accepted { entry, pending: Pending { cookie, asked, gpu, began_ns, file: held } }
 }
 
 impl BatchEntry {

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gpuio_transfer::Place;
+
 use crate::code::{
     Failure, INVALID_MAPPING_RANGE, MEMORY_ALREADY_REGISTERED, MEMORY_NOT_REGISTERED,
 };
@@ -18,6 +20,8 @@ pub(crate) struct Buffer {
     pub(crate) len: usize,
     /// The GPU that it lies on, if it does.
     pub(crate) gpu: Option<u32>,
+    /// What its memory is: that stays so while it is registered, by the interface.
+    pub(crate) place: Option<Place>,
 }
 
 type Map = BTreeMap<u64, Buffer>;
@@ -77,11 +81,17 @@ impl Buffers {
     }
 
     /// Refuses a range that begins at a registered base and is longer than its buffer. A base that
-    /// is not registered, also one inside a registered buffer, may be anything.
-    pub(crate) fn check(&self, base: u64, offset: u64, len: usize) -> Result<(), Failure> {
+    /// is not registered, also one inside a registered buffer, may be anything. Answers what the
+    /// memory at a registered base is.
+    pub(crate) fn check(
+        &self,
+        base: u64,
+        offset: u64,
+        len: usize,
+    ) -> Result<Option<Place>, Failure> {
         let version = self.version.load(Ordering::Acquire);
         if version == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let seen = SEEN.try_with(Cell::take).ok().flatten();
         let (version, map) = match seen {
@@ -89,12 +99,14 @@ impl Buffers {
             // A map newer than the version does no harm: it is looked at once more.
             _ => (version, Arc::clone(&self.lock())),
         };
-        let fits = map.get(&base).is_none_or(|buffer| {
+        let buffer = map.get(&base).copied();
+        let fits = buffer.is_none_or(|buffer| {
             let end = offset.checked_add(len as u64);
             end.is_some_and(|end| end <= buffer.len as u64)
         });
+        let place = buffer.and_then(|buffer| buffer.place);
         let _ = SEEN.try_with(|seen| seen.set(Some((version, map))));
-        if fits { Ok(()) } else { Err(INVALID_MAPPING_RANGE.into()) }
+        if fits { Ok(place) } else { Err(INVALID_MAPPING_RANGE.into()) }
     }
 }
 
@@ -105,20 +117,20 @@ mod tests {
     #[test]
     fn rules_of_bases_and_lengths() {
         let buffers = Buffers::default();
-        assert_eq!(buffers.check(0x1000, 0, 1 << 40), Ok(()));
-        let buffer = Buffer { len: 4096, gpu: Some(0) };
+        assert_eq!(buffers.check(0x1000, 0, 1 << 40), Ok(None));
+        let buffer = Buffer { len: 4096, gpu: Some(0), place: None };
         assert_eq!(buffers.register(0x1000, buffer), Ok(()));
         assert_eq!(buffers.register(0x1000, buffer), Err(MEMORY_ALREADY_REGISTERED.into()));
         // A base inside another buffer is a buffer of its own.
-        assert_eq!(buffers.register(0x1800, Buffer { len: 8192, gpu: None }), Ok(()));
+        assert_eq!(buffers.register(0x1800, Buffer { len: 8192, gpu: None, place: None }), Ok(()));
         assert_eq!((buffers.bytes_on(0), buffers.bytes_on(1)), (4096, 0));
-        assert_eq!(buffers.check(0x1000, 96, 4000), Ok(()));
+        assert_eq!(buffers.check(0x1000, 96, 4000), Ok(None));
         assert_eq!(buffers.check(0x1000, 97, 4000), Err(INVALID_MAPPING_RANGE.into()));
         assert_eq!(buffers.check(0x1000, u64::MAX, 2), Err(INVALID_MAPPING_RANGE.into()));
-        assert_eq!(buffers.check(0x1400, 0, 1 << 20), Ok(()));
+        assert_eq!(buffers.check(0x1400, 0, 1 << 20), Ok(None));
         assert_eq!(buffers.deregister(0x1000).map(|one| one.len), Ok(4096));
         assert_eq!(buffers.deregister(0x1000), Err(MEMORY_NOT_REGISTERED.into()));
-        assert_eq!(buffers.check(0x1000, 0, 1 << 20), Ok(()));
+        assert_eq!(buffers.check(0x1000, 0, 1 << 20), Ok(None));
         buffers.clear();
         assert_eq!(buffers.deregister(0x1800), Err(MEMORY_NOT_REGISTERED.into()));
     }

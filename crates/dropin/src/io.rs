@@ -120,8 +120,10 @@ impl Library {
         }
         let transfer = self.ensure_open()?;
         let place = transfer.place(base).map_err(|error| failure_of_place(&error));
-        let result = place
-            .and_then(|place| self.buffers.register(base, Buffer { len, gpu: place.device() }));
+        let result = place.and_then(|place| {
+            let buffer = Buffer { len, gpu: place.device(), place: Some(place) };
+            self.buffers.register(base, buffer)
+        });
         self.stats.operations(Op::BufferRegister, result.is_ok(), 1);
         result
     }
@@ -136,12 +138,14 @@ impl Library {
         result
     }
 
-    /// What a transfer has to be before it is begun.
+    /// What a transfer has to be before it is begun. `near` is what other memory of the same moment
+    /// is, where that is known.
     pub(crate) fn check(
         &self,
         transfer: &Transfer,
         file: &Registered,
         asked: &Asked,
+        near: Option<Place>,
     ) -> Result<Checked, Failure> {
         let invalid = |_| Failure::from(INVALID_VALUE);
         let offset = u64::try_from(asked.file_offset).map_err(invalid)?;
@@ -152,9 +156,12 @@ impl Library {
         if asked.way == Way::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
-        self.buffers.check(asked.base, skip, asked.len)?;
+        let known = self.buffers.check(asked.base, skip, asked.len)?;
         let address = asked.base.checked_add(skip).ok_or(Failure::from(INVALID_VALUE))?;
-        let place = transfer.place(address).map_err(|error| failure_of_place(&error))?;
+        let place = match known.or(near.filter(|near| near.holds(address, asked.len))) {
+            Some(place) => place,
+            None => transfer.place(address).map_err(|error| failure_of_place(&error))?,
+        };
         Ok(Checked { place, address, offset })
     }
 
@@ -167,7 +174,7 @@ impl Library {
         let transfer = self.ensure_open()?;
         let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
         let began_ns = gpuio_page::monotonic_ns();
-        let checked = self.check(transfer, &file, &asked);
+        let checked = self.check(transfer, &file, &asked, None);
         let result = match (&checked, &file.theirs) {
             (Err(failure), _) => Err(*failure),
             (Ok(_), _) if asked.len == 0 => return Ok(0),

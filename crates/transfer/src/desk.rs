@@ -11,14 +11,28 @@ use gpuio_gpu::{DevPtr, GpuError};
 use gpuio_io::engine::Op;
 
 use crate::fault::Fault;
-use crate::file::Spot;
+use crate::file::{Inner, Spot};
 use crate::gpus::{Device, SMALL_SLOT};
-use crate::job::Asked;
 use crate::lane::Lane;
 use crate::moved::Moved;
+use crate::place::Place;
 
 /// The longest small call, bytes: more is moved faster by the driver's copies.
 pub(crate) const SMALL: u64 = 64 << 10;
+
+/// What a caller asked for. The file is borrowed: to count it would be a write that all threads of
+/// a file make to the same place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Small<'a> {
+    pub(crate) op: Op,
+    pub(crate) file: &'a Inner,
+    pub(crate) place: Place,
+    pub(crate) address: u64,
+    /// At most [`SMALL`].
+    pub(crate) len: usize,
+    /// The range ends below 2^63.
+    pub(crate) offset: u64,
+}
 
 /// What a thread keeps for small calls on one device.
 #[derive(Debug)]
@@ -46,7 +60,7 @@ thread_local! {
 }
 
 /// Runs a small call on memory of the device; `None` where this thread can have no desk.
-pub(crate) fn run(device: &'static Device, asked: &Asked) -> Option<Result<Moved, Fault>> {
+pub(crate) fn run(device: &'static Device, asked: &Small<'_>) -> Option<Result<Moved, Fault>> {
     let with = |desks: &RefCell<Desks>| {
         let mut desks = desks.try_borrow_mut().ok()?;
         let known = desks.0.iter().position(|desk| std::ptr::eq(desk.device, device));
@@ -69,10 +83,10 @@ pub(crate) fn run(device: &'static Device, asked: &Asked) -> Option<Result<Moved
 }
 
 impl Desk {
-    fn run(&mut self, asked: &Asked) -> Option<Result<Moved, Fault>> {
-        let file = &asked.file.0;
+    fn run(&mut self, asked: &Small<'_>) -> Option<Result<Moved, Fault>> {
+        let file = asked.file;
         let skip = file.skip(asked.offset);
-        let len = usize::try_from(asked.len).ok()?;
+        let len = asked.len;
         let at = self.lane.as_ref()?.slot(0).memory.at.wrapping_add(skip);
         debug_assert!(skip + len <= SMALL_SLOT);
         let failed = |failed| file.fault(failed);
@@ -106,7 +120,7 @@ impl Desk {
 
     /// Moves `len` bytes between the slot and the caller's memory, and waits; true if the kernel
     /// did.
-    fn carry(&mut self, asked: &Asked, skip: usize, len: usize) -> Result<bool, GpuError> {
+    fn carry(&mut self, asked: &Small<'_>, skip: usize, len: usize) -> Result<bool, GpuError> {
         if len == 0 {
             return Ok(false);
         }

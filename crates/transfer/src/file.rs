@@ -26,7 +26,17 @@ use warmth::Warmth;
 /// them drops the POSIX record locks (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as
 /// closing any descriptor of a file does; locks of open file descriptions (`F_OFD_SETLK`) stay.
 #[derive(Debug, Clone)]
-pub struct File(pub(crate) Arc<Inner>);
+pub struct File(pub(crate) Arc<Arc<Inner>>);
+
+impl File {
+    /// The same file with a count of its own. Clones count themselves in one place, which threads
+    /// that clone at the same time pass from processor to processor; clones of this one do so
+    /// elsewhere.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self(Arc::new(Arc::clone(&self.0)))
+    }
+}
 
 /// What the calls of all threads share of a file.
 #[derive(Debug)]
@@ -87,7 +97,7 @@ impl File {
         // The halves are mixed so that neighbours do not meet in one of a few locks.
         let identity =
             stat.st_ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ stat.st_dev.rotate_left(32);
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(Arc::new(Inner {
             own: own.into(),
             mode,
             align,
@@ -98,7 +108,7 @@ impl File {
             direct: Twin::new(),
             direct_refused: AtomicBool::new(false),
             warmth: Warmth::new(),
-        })))
+        }))))
     }
 }
 

@@ -56,6 +56,16 @@ impl Place {
         self.range
     }
 
+    /// Whether these bytes are all in the allocation that was asked about, where the driver told
+    /// its extent.
+    #[must_use]
+    pub fn holds(&self, address: u64, len: usize) -> bool {
+        self.range.is_some_and(|(start, length)| {
+            let end = address.checked_add(len as u64);
+            address >= start && end.is_some_and(|end| end <= start.saturating_add(length))
+        })
+    }
+
     /// Whether the memory belongs to the device's primary context, or to none.
     pub(crate) fn is_primary(&self) -> bool {
         matches!(self.kind, Kind::Gpu { kernels: true, .. })

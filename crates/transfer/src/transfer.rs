@@ -10,7 +10,7 @@ use gpuio_io::engine::Op;
 use crate::batch::Batch;
 use crate::born::Born;
 use crate::crew::Crew;
-use crate::desk;
+use crate::desk::{self, Small};
 use crate::fault::{Fault, FileError, PlaceError};
 use crate::file::File;
 use crate::gpus::Gpus;
@@ -177,8 +177,19 @@ impl Transfer {
         len: usize,
         offset: u64,
     ) -> Result<Moved, Fault> {
+        let state = self.state();
+        if let Some(device) = place.device()
+            && (1..=desk::SMALL).contains(&(len as u64))
+            && offset <= i64::MAX.cast_unsigned() - desk::SMALL
+            && !state.is_forked()
+        {
+            let asked = Small { op, file: &file.0, place, address, len, offset };
+            if let Some(done) = desk::run(state.gpus.device(device)?, &asked) {
+                return done;
+            }
+        }
         let asked = Asked { op, file: file.clone(), place, address, len: len as u64, offset };
-        self.state().run(asked)
+        state.run(asked)
     }
 
     /// An empty batch for at most `capacity` entries at once.
@@ -217,14 +228,6 @@ impl State {
         let Some(asked) = self.fitting(asked)? else {
             return Ok(Moved::default());
         };
-        if let Some(device) = asked.place.device()
-            && asked.len <= desk::SMALL
-        {
-            let device = self.gpus.device(device)?;
-            if let Some(done) = desk::run(device, &asked) {
-                return done;
-            }
-        }
         let chunk = self.crew.chunk(asked.len, self.settings.chunk() as u64);
         let job = Arc::new(Job::new(asked, chunk));
         run(&self.crew, &self.gpus, &job);

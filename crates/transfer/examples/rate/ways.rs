@@ -92,11 +92,12 @@ pub(crate) fn batch(work: &Work) -> Done {
     let batch = transfer.batch(count);
     let op = if work.args.write { Op::Write } else { Op::Read };
     let mut others = Offsets::new(work);
+    let place = transfer.place(at).unwrap();
     let (bytes, calls, times) = timed(work, |first| {
         let entry = |number: u32| Entry {
             op,
             file: file.clone(),
-            place: transfer.place(at).unwrap(),
+            place,
             address: at + u64::from(number) * work.block as u64,
             len: work.block,
             offset: if number == 0 { first } else { others.next() },

@@ -22,7 +22,7 @@ fn runs_fit_into_their_slot_in_order_and_leave_nothing_out() {
         waiting.insert(70, entry(&file, Place::host(), 100, 7));
         let order: Vec<u64> = waiting.iter().map(|entry| entry.cookie).collect();
         let (mut seen, mut singles) = (Vec::new(), 0);
-        while let Some(taken) = take(&mut waiting, slot) {
+        while let Some(taken) = take(&mut waiting, slot, MOST_ENTRIES as usize) {
             match taken {
                 Taken::One(entry) => {
                     singles += 1;
@@ -37,7 +37,7 @@ fn runs_fit_into_their_slot_in_order_and_leave_nothing_out() {
                         end = (place + entry.len).next_multiple_of(ALIGN);
                         seen.push(entry.cookie);
                     }
-                    assert!(end <= slot && run.entries.len() <= MOST);
+                    assert!(end <= slot && run.entries.len() <= MOST_ENTRIES as usize);
                 }
             }
         }
