@@ -93,6 +93,8 @@ struct Queue {
     sleepers: usize,
     /// Whether the batch stands in the crew's line.
     lined: bool,
+    /// When the entries that wait came.
+    since: Option<Clock>,
 }
 
 impl Queue {
@@ -148,6 +150,9 @@ impl Batch {
             return Ok(());
         }
         let runs = run::count(&entries);
+        if queue.waiting.is_empty() {
+            queue.since = Some(Clock::start());
+        }
         queue.waiting.extend(entries);
         let is_new = !std::mem::replace(&mut queue.lined, true);
         if queue.sleepers > 0 {
@@ -324,6 +329,14 @@ impl Core {
 impl Work for Core {
     fn has_more(&self) -> bool {
         !self.lock().waiting.is_empty()
+    }
+
+    fn is_left(&self) -> bool {
+        /// Nanoseconds. Who submits and then waits for the ends does the work sooner, and has
+        /// nothing to do where others took it.
+        const SOON: u64 = 200_000;
+        let queue = self.lock();
+        !queue.waiting.is_empty() && queue.since.as_ref().is_none_or(|since| since.now() > SOON)
     }
 
     fn work(&self, gpus: &'static Gpus, _turn: &mut Turn<'_>) {

@@ -38,6 +38,11 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether what is not a call has waited for so long that nobody else will do it soon.
+    fn is_left(&self) -> bool {
+        false
+    }
+
     /// Whether a caller sleeps until [`Work::give_turn`].
     fn wants_turn(&self) -> bool {
         false
@@ -275,13 +280,13 @@ impl Crew {
         }
     }
 
-    /// Whether work has nobody but threads of ours, and the next turn shall be kept for one of
+    /// Whether work has nobody but threads of ours, as its caller went away, and the next turn shall be kept for one of
     /// them: callers that come again and again would take every turn before it is awake.
     fn is_kept_for(&self, work: &Arc<dyn Work>) -> bool {
         !work.is_call()
             && self.kept.load(Ordering::SeqCst) == 0
             && self.hands.are_there()
-            && work.has_more()
+            && work.is_left()
     }
 
     /// Work to help with and the turn for it.

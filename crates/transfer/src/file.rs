@@ -26,6 +26,7 @@ use warmth::Warmth;
 /// them drops the POSIX record locks (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as
 /// closing any descriptor of a file does; locks of open file descriptions (`F_OFD_SETLK`) stay.
 #[derive(Debug, Clone)]
+#[expect(clippy::redundant_allocation, reason = "the outer one is a count, see `apart`")]
 pub struct File(pub(crate) Arc<Arc<Inner>>);
 
 impl File {

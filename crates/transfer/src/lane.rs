@@ -53,6 +53,10 @@ pub(crate) struct Lane {
     reached: Vec<Event>,
     /// Whether a slot's last copy may be under way.
     busy: Vec<bool>,
+    /// Whether waiting for it is better done asleep.
+    asleep: Vec<bool>,
+    /// Bytes that letters moved since they were asked for.
+    by_letters: u64,
     /// A place at the kernel that stays, where there was one left.
     desk: Option<Desk>,
     letter: Option<Letter>,
@@ -90,6 +94,8 @@ impl Lane {
             memory,
             slot_len,
             busy: vec![false; slots],
+            asleep: vec![false; slots],
+            by_letters: 0,
             desk: None,
             letter: None,
         })
@@ -102,7 +108,31 @@ impl Lane {
         self
     }
 
-    /// The kernel, if it is to move `len` bytes at `address` of this place.
+    /// How many bytes letters moved since this was asked last; what is under way is not counted.
+    pub(crate) fn take_by_letters(&mut self) -> u64 {
+        std::mem::take(&mut self.by_letters)
+    }
+
+    /// As [`Lane::bring`], by the driver, and waiting for it takes no processor: for bytes that came
+    /// from a device, beside which some ten microseconds are nothing.
+    ///
+    /// # Safety
+    ///
+    /// As [`Lane::bring`].
+    pub(crate) unsafe fn bring_asleep(
+        &mut self,
+        slot: Slot,
+        skip: usize,
+        place: Place,
+        address: u64,
+        len: usize,
+    ) -> Result<(), GpuError> {
+        self.asleep[slot.index] = true;
+        // SAFETY: the caller's promise.
+        unsafe { self.bring_by_copy(slot, skip, place, address, len) }
+    }
+
+    /// Whether letters can move `len` bytes at `address` of this place.
     fn has_desk_for(&self, place: Place, address: u64, len: usize) -> bool {
         self.desk.is_some() && place.kernels(address, len)
     }
@@ -127,7 +157,7 @@ impl Lane {
         // SAFETY: the caller's promise; `land` sees the end before the slot is used again.
         match unsafe { desk.post(src, dst, len) }? {
             Reply::Busy => return Ok(false),
-            Reply::Moved => {}
+            Reply::Moved => self.by_letters += len as u64,
             Reply::Waiting => {
                 self.letter = Some(Letter { slot: slot.index, src, dst, len });
             }
@@ -161,6 +191,9 @@ impl Lane {
             }
         };
         self.letter = None;
+        if reply == Reply::Moved {
+            self.by_letters += letter.len as u64;
+        }
         if reply == Reply::Busy {
             self.busy[letter.slot] = true;
             // SAFETY: what the letter was to move: the promise of `post` holds until the slot is
@@ -186,6 +219,9 @@ impl Lane {
             return Ok(());
         }
         let event = &self.reached[slot.index];
+        if std::mem::take(&mut self.asleep[slot.index]) {
+            event.sync()?;
+        }
         let clock = Clock::start();
         while !event.query()? {
             if clock.now() > SPIN {
@@ -229,14 +265,29 @@ impl Lane {
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
         if self.has_desk_for(place, address, len) {
             let ours = slot.memory.seen.byte_add(skip as u64);
             // SAFETY: the caller's promise.
-            if unsafe { self.post(slot, ours, to, len) }? {
+            if unsafe { self.post(slot, ours, DevPtr(address), len) }? {
                 return Ok(());
             }
         }
+        // SAFETY: the caller's promise.
+        unsafe { self.bring_by_copy(slot, skip, place, address, len) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Lane::bring`].
+    unsafe fn bring_by_copy(
+        &mut self,
+        slot: Slot,
+        skip: usize,
+        place: Place,
+        address: u64,
+        len: usize,
+    ) -> Result<(), GpuError> {
+        let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
         self.busy[slot.index] = true;
         if place.is_primary() {
             // SAFETY: the caller's promise; the slot is not used until it is free again.

@@ -46,8 +46,8 @@ impl Default for Settings {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let cores = u32::try_from(cores).unwrap_or(u32::MAX).min(1024);
-        // Ten copying threads of sixteen cores fill the link to a GPU; few cores are all needed.
-        let workers = (cores * 5 / 8).max(cores.min(4));
+        // Twelve copying threads of sixteen cores fill the link to a GPU; few cores are all needed.
+        let workers = (cores * 3 / 4).max(cores.min(4));
         Self {
             workers_most: workers,
             // A caller with a core to itself works sooner than one that is woken. Fewer than eight

@@ -8,12 +8,14 @@ fn crew(busy: u32) -> Crew {
 fn pieces_are_short_for_a_lone_call_and_long_among_many() {
     let crew = crew(10);
     let most = 1 << 20;
-    assert_eq!(crew.chunk(4 << 20, most), 256 << 10);
+    assert_eq!(crew.chunk(4 << 20, most), 128 << 10);
     assert_eq!(crew.chunk(64 << 10, most), 128 << 10);
     assert_eq!(crew.chunk(1 << 40, most), most);
     assert_eq!(crew.chunk(4 << 20, 64 << 10), 64 << 10);
     crew.calls.store(15, Ordering::Relaxed);
     assert_eq!(crew.chunk(4 << 20, most), most);
+    // In parts all the same.
+    assert_eq!(crew.chunk(1 << 20, most), 256 << 10);
 }
 
 #[test]

@@ -73,6 +73,9 @@ impl Job {
         }
         // What is under way must land before its pieces count and the lane is another's.
         let drained = if worked.is_ok() { lane.drain() } else { lane.settle() };
+        let by_letters = lane.take_by_letters();
+        route.by_kernel += by_letters;
+        route.by_copy = route.by_copy.saturating_sub(by_letters);
         let drained_at = drained.as_ref().err().map(|error| (0, error.clone()));
         for (start, error) in worked.err().into_iter().chain(drained_at) {
             let fault = Fault::Gpu(error);
@@ -111,10 +114,16 @@ impl Job {
                 continue;
             }
             let address = self.asked.address + piece.start;
-            // SAFETY: the bytes are there; the caller of the transfer promises its memory until
-            // the job is done, which is after the lane was drained.
-            unsafe { lane.bring(slot, skip, self.asked.place, address, got.bytes()) }
-                .map_err(at)?;
+            let place = self.asked.place;
+            let put = if got.direct > 0 {
+                // SAFETY: the bytes are there; the caller of the transfer promises its memory until
+                // the job is done, which is after the lane was drained.
+                unsafe { lane.bring_asleep(slot, skip, place, address, got.bytes()) }
+            } else {
+                // SAFETY: as above.
+                unsafe { lane.bring(slot, skip, place, address, got.bytes()) }
+            };
+            put.map_err(at)?;
             route.file(got);
             route.by_copy += got.bytes() as u64;
             turn += 1;

@@ -11,13 +11,15 @@ use crate::crew;
 
 /// How long a thread looks for the next piece before it sleeps.
 const SPIN: Nanos = 50_000;
-/// How many look at once: more would take the processors of those who work.
-const SPINNING_MOST: usize = 2;
+/// How many look at once, within a half of the processors: a transfer has four pieces, and others
+/// want theirs at the same time. One that has to be woken comes when the piece could be done.
+const SPINNING: (usize, usize) = (2, 8);
 
 /// Some threads and the line of what is to be served.
 #[derive(Debug)]
 pub(super) struct Threads {
     most: u32,
+    spinning_most: usize,
     line: Mutex<Line>,
     wake: Condvar,
     /// The length of the line, for those who look without the lock.
@@ -36,7 +38,9 @@ impl Threads {
     pub(super) fn new(most: u32) -> Self {
         let zero = || AtomicUsize::new(0);
         let (line, wake) = (Mutex::default(), Condvar::new());
-        Self { most, line, wake, waiting: zero(), spinning: zero() }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let spinning_most = (cores / 2).clamp(SPINNING.0, SPINNING.1);
+        Self { most, spinning_most, line, wake, waiting: zero(), spinning: zero() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
@@ -85,7 +89,7 @@ impl Threads {
         if let Some(order) = self.pop(&mut self.lock()) {
             return order;
         }
-        if self.spinning.fetch_add(1, Ordering::SeqCst) < SPINNING_MOST {
+        if self.spinning.fetch_add(1, Ordering::SeqCst) < self.spinning_most {
             let since = Clock::start();
             while self.waiting.load(Ordering::SeqCst) == 0 && since.now() < SPIN {
                 std::hint::spin_loop();

@@ -14,7 +14,7 @@ fn runs_fit_into_their_slot_in_order_and_leave_nothing_out() {
     let own = tempfile::tempfile().unwrap();
     let file = File::new(own.as_fd(), Cold::Direct).unwrap();
     let place = Place::gpu(0);
-    for slot in [64 << 10, 1 << 20] {
+    for slot in [128 << 10, 1 << 20] {
         let mut waiting: VecDeque<Entry> = (0..100)
             .map(|at: usize| entry(&file, place, 1 + (at * 997) % (50 << 10), at as u64 * 1001))
             .collect();
