@@ -280,8 +280,9 @@ impl Crew {
         }
     }
 
-    /// Whether work has nobody but threads of ours, as its caller went away, and the next turn shall be kept for one of
-    /// them: callers that come again and again would take every turn before it is awake.
+    /// Whether work has nobody but threads of ours, as its caller went away, and the next turn
+    /// shall be kept for one of them: callers that come again and again would take every turn
+    /// before it is awake.
     fn is_kept_for(&self, work: &Arc<dyn Work>) -> bool {
         !work.is_call()
             && self.kept.load(Ordering::SeqCst) == 0

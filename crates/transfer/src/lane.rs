@@ -113,8 +113,8 @@ impl Lane {
         std::mem::take(&mut self.by_letters)
     }
 
-    /// As [`Lane::bring`], by the driver, and waiting for it takes no processor: for bytes that came
-    /// from a device, beside which some ten microseconds are nothing.
+    /// As [`Lane::bring`], by the driver, and waiting for it takes no processor: for bytes that
+    /// came from a device, beside which some ten microseconds are nothing.
     ///
     /// # Safety
     ///

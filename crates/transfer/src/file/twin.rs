@@ -69,10 +69,11 @@ fn open(own: RawFd, flags: libc::c_int) -> RawFd {
     // SAFETY: the path is NUL-terminated; no flag asks for a mode.
     let fd = unsafe { libc::open(link.as_ptr(), flags) };
     if fd >= 0 && flags & libc::O_DIRECT == 0 {
-        // It is there for what the page cache holds. With read-ahead, one piece that was found would
-        // have the kernel read what follows into the cache (mm/filemap.c, `filemap_readahead`), that
-        // be found too, and so on: most of a cold file was read so beside its direct reads. Advice
-        // holds for this descriptor alone, and a refusal changes nothing.
+        // It is there for what the page cache holds. With read-ahead, one piece that was found
+        // would have the kernel read what follows into the cache (mm/filemap.c,
+        // `filemap_readahead`), that be found too, and so on: most of a cold file was read so
+        // beside its direct reads. Advice holds for this descriptor alone, and a refusal changes
+        // nothing.
         // SAFETY: a descriptor of ours, and no memory is passed.
         unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_RANDOM) };
     }
