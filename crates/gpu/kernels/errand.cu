@@ -14,7 +14,7 @@ typedef unsigned long long u64;
 typedef unsigned int u32;
 
 #if defined(__clang__)
-#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(512, 1))) void
+#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256, 2))) void
 #define DEVICE static inline __attribute__((device))
 #define SHARED static __attribute__((shared))
 
@@ -22,7 +22,7 @@ DEVICE u32 thread_number() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 thread_count() { return __nvvm_read_ptx_sreg_ntid_x(); }
 DEVICE u32 block_number() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 #else
-#define KERNEL extern "C" __global__ void __launch_bounds__(512, 1)
+#define KERNEL extern "C" __global__ void __launch_bounds__(256, 2)
 #define DEVICE static inline __device__
 #define SHARED __shared__
 
@@ -256,7 +256,7 @@ struct Order {
 // `count`: the number of blocks. `launch`: the number of this launch, 1 or more. `idle`, `stay`:
 // nanoseconds without a letter at any desk, and altogether, after which all blocks leave.
 //
-// Each block has 32 to 512 threads, a multiple of 32.
+// Each block has 32 to 256 threads, a multiple of 32.
 KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 launch, u64 idle, u64 stay) {
     SHARED Order order;
     const u32 me = thread_number();

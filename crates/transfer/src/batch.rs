@@ -164,7 +164,7 @@ impl Batch {
         if is_new {
             crew.offer(gpus, &work, runs)
         } else {
-            crew.call_hands(gpus, runs)
+            crew.call_spare_hands(gpus, runs)
         }
         Ok(())
     }

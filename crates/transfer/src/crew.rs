@@ -222,8 +222,18 @@ impl Crew {
         self.line_up(work);
         // One at least has to be there, for a turn that is kept for it.
         self.hands.start(1, || move || self.hand(gpus));
-        self.hands.ring(1);
-        self.call_hands(gpus, wanted);
+        self.call_spare_hands(gpus, wanted);
+    }
+
+    /// As [`Crew::call_hands`] for work whose callers are mostly about to do it themselves. For each
+    /// thread that is busy one is left out: it will be back with more, and a thread too many takes
+    /// the processor of one that somebody waits for, for some milliseconds.
+    pub(crate) fn call_spare_hands(&'static self, gpus: &'static Gpus, wanted: u64) {
+        self.call_hands(gpus, wanted.min(self.spare_hands().into()));
+    }
+
+    fn spare_hands(&self) -> u32 {
+        self.helped_most.saturating_sub(self.busy.load(Ordering::SeqCst).saturating_mul(2))
     }
 
     /// Does work with a turn beyond the limit, for a thread that would only sleep otherwise: what
@@ -273,7 +283,9 @@ impl Crew {
         }
         // With the line locked: who lines up after this finds the turn.
         let busy = self.busy.fetch_sub(1, Ordering::SeqCst);
-        let wanted = rings && busy <= self.helped_most && line.iter().any(|work| work.has_more());
+        let spare = self.spare_hands() > 0;
+        let waits = |work: &Arc<dyn Work>| work.has_more() && (spare || work.is_call());
+        let wanted = rings && busy <= self.helped_most && line.iter().any(waits);
         drop(line);
         if wanted {
             self.hands.ring(1);

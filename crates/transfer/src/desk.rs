@@ -11,7 +11,7 @@ use gpuio_gpu::{DevPtr, GpuError};
 use gpuio_io::engine::Op;
 
 use crate::fault::Fault;
-use crate::file::{Got, Inner, Spot};
+use crate::file::{Inner, Spot};
 use crate::gpus::{Device, SMALL_SLOT};
 use crate::lane::Lane;
 use crate::moved::Moved;
@@ -91,10 +91,18 @@ impl Desk {
         debug_assert!(skip + len <= SMALL_SLOT);
         let failed = |failed| file.fault(failed);
         let (got, by_kernel) = match asked.op {
-            Op::Read => match self.read(asked, skip, at) {
-                Ok(done) => done,
-                Err(fault) => return Some(Err(fault)),
-            },
+            Op::Read => {
+                let spot = Spot { at, slack: true };
+                // SAFETY: the slot is this thread's; it holds the longest call and its slack.
+                let got = match unsafe { file.read(spot, len, asked.offset, false) } {
+                    Ok(got) => got,
+                    Err(error) => return Some(Err(failed(error))),
+                };
+                match self.carry(asked, skip, got.bytes()) {
+                    Ok(by_kernel) => (got, by_kernel),
+                    Err(error) => return Some(Err(Fault::Gpu(error))),
+                }
+            }
             Op::Write => {
                 let by_kernel = match self.carry(asked, skip, len) {
                     Ok(by_kernel) => by_kernel,
@@ -108,50 +116,6 @@ impl Desk {
             }
         };
         Some(Ok(Moved::through(got, by_kernel)))
-    }
-
-    /// From the file to the caller's memory; the second tells whether the kernel moved all.
-    fn read(&mut self, asked: &Small<'_>, skip: usize, at: *mut u8) -> Result<(Got, bool), Fault> {
-        /// A call longer than this goes in two halves, bytes: one is read while the kernel moves
-        /// the other. A letter takes some four microseconds more than its bytes.
-        const WHOLE: usize = 32 << 10;
-        let (file, len) = (asked.file, asked.len);
-        let part = |done: usize, len| {
-            let spot = Spot { at: at.wrapping_add(done), slack: true };
-            // SAFETY: the slot is this thread's; it holds the longest call and its slack.
-            let got = unsafe { file.read(spot, len, asked.offset + done as u64, false) };
-            got.map_err(|failed| file.fault(failed))
-        };
-        // The second half begins on the file's grid, as the slack of its spot asks.
-        let half = (len / 2 + skip).next_multiple_of(SMALL_SLOT / 32) - skip;
-        let halves = len > WHOLE && asked.place.kernels(asked.address, len);
-        let (Some(errand), Some(lane)) = (&mut self.errand, &self.lane) else {
-            let got = part(0, len)?;
-            return Ok((got, self.carry(asked, skip, got.bytes()).map_err(Fault::Gpu)?));
-        };
-        if !halves || file.align() > SMALL_SLOT / 32 {
-            let got = part(0, len)?;
-            return Ok((got, self.carry(asked, skip, got.bytes()).map_err(Fault::Gpu)?));
-        }
-        let mut got = part(0, half)?;
-        let ours = lane.slot(0).memory.seen.byte_add(skip as u64);
-        let theirs = DevPtr(asked.address);
-        // SAFETY: the slot is this thread's, and the caller of the transfer promises its memory,
-        // which the kernel reaches; the end is waited for below.
-        let first = unsafe { errand.post(ours, theirs, got.bytes()) }.map_err(Fault::Gpu)?;
-        // An error here is told when nothing is under way any more.
-        let rest = if got.bytes() < half { Ok(Got::default()) } else { part(half, len - half) };
-        let first = errand.finish(first).map_err(Fault::Gpu)?;
-        let rest = rest?;
-        let read = got.bytes();
-        got.cached += rest.cached;
-        got.direct += rest.direct;
-        if first == Reply::Busy {
-            return Ok((got, self.carry(asked, skip, got.bytes()).map_err(Fault::Gpu)?));
-        }
-        let second = Small { address: asked.address + read as u64, ..*asked };
-        let by_kernel = self.carry(&second, skip + read, rest.bytes()).map_err(Fault::Gpu)?;
-        Ok((got, by_kernel || rest.bytes() == 0))
     }
 
     /// Moves `len` bytes between the slot and the caller's memory, and waits; true if the kernel

@@ -111,8 +111,11 @@ impl Gpus {
         Ok(known.get_or_init(|| device))
     }
 
+    /// Keeps a device, with the kernels loaded. To load one may wait for all that is under way on
+    /// the device (CUDA C++ Programming Guide, "Lazy Loading"), for streams that are held by the
+    /// program among it: better now than at a transfer in such a stream.
     fn keep(&self, context: Context) -> &'static Device {
-        Box::leak(Box::new(Device {
+        let device: &'static Device = Box::leak(Box::new(Device {
             context,
             slot_len: self.slot_len,
             lanes_most: self.lanes_most,
@@ -122,7 +125,10 @@ impl Gpus {
             small: Mutex::default(),
             office: OnceLock::new(),
             gather: OnceLock::new(),
-        }))
+        }));
+        let _ = device.gather();
+        let _ = device.office();
+        device
     }
 }
 
@@ -216,11 +222,14 @@ impl Device {
 
     /// A place at the kernel that stays; `None` where there is none, or no more places.
     pub(crate) fn errand(&self) -> Option<errand::Desk> {
+        self.office()?.desk()
+    }
+
+    fn office(&self) -> Option<&Office> {
         if !self.resident {
             return None;
         }
-        let office = self.office.get_or_init(|| Office::new(&self.context, Timing::default()).ok());
-        office.as_ref()?.desk()
+        self.office.get_or_init(|| Office::new(&self.context, Timing::default()).ok()).as_ref()
     }
 
     /// The kernel for many pieces; `None` where the device can't have it.

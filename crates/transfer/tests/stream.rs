@@ -54,6 +54,8 @@ fn parameters_are_read_when_the_stream_comes_there() {
     let content = bytes(1, 300_000);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     let memory = Memory::new(MemKind::Device, 400_000);
+    // Loads kernels, which would wait for a stream that is held.
+    transfer.place(memory.address()).unwrap();
     memory.put(0, &vec![0; 400_000]);
     for op in [Op::Read, Op::Write] {
         let gate = Gate::new();
@@ -224,6 +226,7 @@ fn a_file_may_be_dropped_while_transfers_wait() {
     let content = bytes(8, 200_000);
     let path = written(&dir, "file", &content);
     let memory = Memory::new(MemKind::Device, content.len());
+    transfer.place(memory.address()).unwrap();
     let gate = Gate::new();
     stream.hold(gate);
     let file = file(&transfer, &path, Mode::Direct);

@@ -74,16 +74,7 @@ impl Desk {
     /// begins and ends in are read too, and do not matter.
     pub unsafe fn run(&mut self, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
         // SAFETY: the caller's promise is the same, until the loop below has seen the end.
-        let reply = unsafe { self.post(src, dst, len) }?;
-        self.finish(reply)
-    }
-
-    /// Waits for the end of what [`Desk::post`] answered with `reply`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Desk::poll`].
-    pub fn finish(&mut self, mut reply: Reply) -> Result<Reply, GpuError> {
+        let mut reply = unsafe { self.post(src, dst, len) }?;
         let is_software = self.office.context.driver().is_software();
         let spins = if is_software { SPINS_SOFTWARE } else { SPINS };
         while reply == Reply::Waiting {
