@@ -225,9 +225,9 @@ impl Crew {
         self.call_spare_hands(gpus, wanted);
     }
 
-    /// As [`Crew::call_hands`] for work whose callers are mostly about to do it themselves. For each
-    /// thread that is busy one is left out: it will be back with more, and a thread too many takes
-    /// the processor of one that somebody waits for, for some milliseconds.
+    /// As [`Crew::call_hands`] for work whose callers are mostly about to do it themselves. For
+    /// each thread that is busy one is left out: it will be back with more, and a thread too many
+    /// takes the processor of one that somebody waits for, for some milliseconds.
     pub(crate) fn call_spare_hands(&'static self, gpus: &'static Gpus, wanted: u64) {
         self.call_hands(gpus, wanted.min(self.spare_hands().into()));
     }

@@ -101,6 +101,8 @@ fn parameters_and_order() {
     let out = directory.path().join("out");
     let onto = cufile.register(&open(&out, 0)).unwrap();
     let base = cuda.with(&vec![0; bytes.len() + 4096]);
+    // Loads kernels, which would wait for a stream that is held.
+    assert_eq!(cufile.read(handle, base, 1, 0, 0), 1);
     let made_here = stream(&cuda);
     for (number, flags) in [(made_here, None), (made_here, Some(15)), (0, Some(7)), (2, None)] {
         cuda.put(base, &vec![0; bytes.len() + 4096]);
@@ -221,6 +223,8 @@ fn handles_may_end_while_streams_hold_their_io() {
         let mut host = vec![0_u8; bytes.len()];
         let base = cuda.room(bytes.len());
         let plain = host.as_mut_ptr().expose_provenance() as u64;
+        // Loads kernels, which would wait for a stream that is held.
+        assert_eq!(cufile.read(handle, base, 1, 0, 0), 1);
         let (number, gate) = (stream(&cuda), AtomicBool::new(false));
         hold(&cuda, number, &gate);
         let mut to_device = Kept::new(bytes.len(), 0, 0);
@@ -247,6 +251,8 @@ fn a_process_may_end_with_io_in_its_streams() {
         let directory = tempfile::tempdir().unwrap();
         let (handle, bytes) = made(&cufile, directory.path(), 0);
         let (base, gate) = (cuda.room(bytes.len()), Box::leak(Box::new(AtomicBool::new(false))));
+        // Loads kernels, which would wait for a stream that is held.
+        assert_eq!(cufile.read(handle, base, 1, 0, 0), 1);
         let (held, busy) = (stream(&cuda), stream(&cuda));
         hold(&cuda, held, gate);
         for turn in 0..64 {
