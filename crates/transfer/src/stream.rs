@@ -19,7 +19,7 @@
 //! before a part is used again, and at the end. Where the driver has no waits for words, the
 //! function that the stream calls reads or writes itself and returns when it is done.
 //!
-//! Progress: the threads that serve streams ([`threads`]) wait for nothing but file I/O, so each
+//! Progress: the threads that serve streams ([mod@threads]) wait for nothing but file I/O, so each
 //! word comes whatever else the GPU is held up by. Page-locked memory for the whole transfer is
 //! taken when it is put into the stream, and where the bound is reached a small piece beyond it, so
 //! nobody waits for memory that only later work of a stream gives back.
