@@ -17,10 +17,11 @@ use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use thiserror::Error;
 
-use crate::crew::{Turn, Work};
+use crate::crew::{Owner, Work};
 use crate::fault::Fault;
 use crate::file::File;
 use crate::gpus::Gpus;
+use crate::job::Behind;
 use crate::moved::Moved;
 use crate::place::Place;
 use crate::transfer::State;
@@ -95,6 +96,8 @@ struct Queue {
     lined: bool,
     /// When the entries that wait came.
     since: Option<Clock>,
+    /// Threads that wait for events and work on the batch meanwhile.
+    helping: usize,
 }
 
 impl Queue {
@@ -295,7 +298,9 @@ impl Core {
             Some(Taken::Run(run)) => {
                 let more = |kind| if enough() { None } else { self.take_run(kind) };
                 let state = self.state;
+                self.lock().helping += 1;
                 state.crew.beside(|| run::carry(&state.gpus, run, more, |ends| self.ended(ends)));
+                self.lock().helping -= 1;
             }
         }
     }
@@ -331,15 +336,21 @@ impl Work for Core {
         !self.lock().waiting.is_empty()
     }
 
-    fn is_left(&self) -> bool {
-        /// Nanoseconds. Who submits and then waits for the ends does the work sooner, and has
-        /// nothing to do where others took it.
-        const SOON: u64 = 200_000;
-        let queue = self.lock();
-        !queue.waiting.is_empty() && queue.since.as_ref().is_none_or(|since| since.now() > SOON)
+    fn owner(&self) -> Owner {
+        Owner::Either
     }
 
-    fn work(&self, gpus: &'static Gpus, _turn: &mut Turn<'_>) {
+    fn is_left(&self) -> bool {
+        /// Nanoseconds. Who submits and then waits for the ends does the work sooner than a thread
+        /// that has to be woken, which would take the processor of another caller besides.
+        const SOON: u64 = 200_000;
+        let queue = self.lock();
+        let is_late = queue.since.as_ref().is_none_or(|since| since.now() > SOON);
+        !queue.waiting.is_empty() && queue.helping == 0 && is_late
+    }
+
+    fn work(self: Arc<Self>, gpus: &'static Gpus, behind: &mut Behind) {
+        behind.settle();
         while let Some(taken) = self.take() {
             match taken {
                 Taken::One(entry) => {

@@ -3,7 +3,9 @@
 //! A *turn* is the right to move bytes; there are `busy_most`. A caller that gets one works on its
 //! own call, and lines the call up where it has more than one piece, so that threads of ours with
 //! turns of their own help. A caller that gets none lines its call up and sleeps, until the call is
-//! done by others or a turn is passed on to it. Turns go to those in line, in its order; work that
+//! done by others or a turn is passed on to it. Where calls are many, reads are not begun by their
+//! callers at all: to wake one takes a tenth of a call, in which its turn moves nothing, and more
+//! threads than saturate the link only wait for it. A few threads of ours then go from call to call. Turns go to those in line, in its order; work that
 //! no caller does itself, such as a batch, gets one that is kept until a thread of ours comes.
 //!
 //! No wake-up is lost. Who wants a turn (1) lines up and (2) looks whether a turn is free; who has
@@ -15,11 +17,12 @@
 mod hands;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::file::Pace;
 use crate::gpus::Gpus;
-use crate::job::Job;
+use crate::job::{Behind, By, Job};
 use crate::settings::Settings;
 use hands::Hands;
 pub(crate) use hands::spawn;
@@ -29,18 +32,22 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
     /// Whether there is something to do that nobody has taken.
     fn has_more(&self) -> bool;
 
-    /// Does as much of it as nobody else takes, on any thread. The turn may be ended before the
-    /// work is, where what is left is only to wait.
-    fn work(&self, gpus: &'static Gpus, turn: &mut Turn<'_>);
+    /// Does as much of it as nobody else takes, on any thread that has a turn. What is under way to
+    /// the GPU then is left in `behind`, where what was there before was settled meanwhile.
+    fn work(self: Arc<Self>, gpus: &'static Gpus, behind: &mut Behind);
 
-    /// Whether a caller works on it. What is not a call waits for threads of ours.
-    fn is_call(&self) -> bool {
+    /// Who does it.
+    fn owner(&self) -> Owner;
+
+    /// Whether it has waited for so long that nobody but a thread of ours with a turn that is kept
+    /// for it will do it soon. Asked of what is not a caller's.
+    fn is_left(&self) -> bool {
         false
     }
 
-    /// Whether what is not a call has waited for so long that nobody else will do it soon.
-    fn is_left(&self) -> bool {
-        false
+    /// Whether nobody has begun it.
+    fn is_fresh(&self) -> bool {
+        true
     }
 
     /// Whether a caller sleeps until [`Work::give_turn`].
@@ -51,14 +58,22 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
     /// Passes a turn on to that caller.
     fn give_turn(&self) {}
 
-    /// Wakes that caller, for it to wait awake.
-    fn make_heir(&self) {}
-
     /// Whether it may be taken out of the line: nothing is to do, and who has more lines up again.
     /// Called with the line locked.
     fn is_over(&self) -> bool {
         false
     }
+}
+
+/// Who does work that stands in the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The caller who waits for it, with a turn; threads of ours help.
+    Caller,
+    /// Threads of ours; the caller sleeps.
+    Us,
+    /// Threads of ours, or whoever asks for its end.
+    Either,
 }
 
 /// The right to move bytes, given back when it is dropped.
@@ -70,11 +85,6 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Another's turn, which it keeps.
-    fn borrowed() -> Self {
-        Self { crew: None, rings: false }
-    }
-
     /// Gives it back now.
     pub(crate) fn end(&mut self) {
         if let Some(crew) = self.crew.take() {
@@ -95,6 +105,8 @@ pub(crate) struct Crew {
     busy_most: u32,
     /// While so many are busy threads of ours help nobody: there is no processor for them.
     helped_most: u32,
+    /// While so many calls are under way, reads are left to as many threads of ours.
+    crowd: u32,
     busy: AtomicU32,
     /// Turns kept for a thread of ours to come, none or one.
     kept: AtomicU32,
@@ -104,10 +116,6 @@ pub(crate) struct Crew {
     lined: AtomicU32,
     /// Calls between their begin and their end.
     calls: AtomicU32,
-    /// Whether a caller waits for a turn awake.
-    heir: AtomicBool,
-    /// Whether there are processors beside those that the turns keep busy.
-    spare: bool,
     hands: Hands,
 }
 
@@ -116,85 +124,109 @@ impl Crew {
         Self {
             busy_most: settings.busy_most.max(1),
             helped_most: settings.busy_most.min(settings.workers_most).max(1),
+            crowd: if settings.crowd <= settings.workers_most { settings.crowd } else { 0 },
             busy: AtomicU32::new(0),
             kept: AtomicU32::new(0),
             line: Mutex::default(),
             lined: AtomicU32::new(0),
             calls: AtomicU32::new(0),
-            heir: AtomicBool::new(false),
-            spare: settings.busy_most < cores(),
             hands: Hands::new(settings.workers_most),
         }
     }
 
-    /// The length of pieces for a call of `len` bytes: short ones while few calls are under way,
-    /// so that all who may help get some, and the longest while there are many, for each costs a
-    /// call of the driver.
-    pub(crate) fn chunk(&self, len: u64, most: u64) -> u64 {
+    /// Who shall move the pieces of a call, and how long those are: `len` bytes that go at this pace
+    /// to or from a GPU or not, by pieces of `most` at most.
+    pub(crate) fn share(&self, len: u64, pace: Pace, gpu: bool, most: u64) -> (By, u64) {
         /// Below that the driver's calls take longer than the copies.
         const LEAST: u64 = 128 << 10;
+        /// A device is asked for no less: each time costs an interrupt and a sleep.
+        const LEAST_WAITED: u64 = 256 << 10;
         /// Pieces for each turn, so that the last ones end at about the same time.
         const EACH: u64 = 4;
         const PARTS: u64 = 4;
+        /// What stays in the cache that is a processor's own, several times.
+        const CACHED: u64 = 256 << 10;
         let calls = u64::from(self.calls.load(Ordering::Relaxed)) + 1;
-        let even = len.saturating_mul(calls) / (EACH * u64::from(self.helped_most));
-        // In parts even then, for one to be copied while the next is read.
-        even.clamp(LEAST, (len / PARTS).max(LEAST)).min(most).next_power_of_two()
+        let even = |each: u64| len.saturating_mul(calls) / (each * u64::from(self.helped_most));
+        let parts = (len / PARTS).max(LEAST);
+        let (by, piece) = match pace {
+            Pace::Copies if gpu && self.is_crowd() => (By::Us, CACHED),
+            // In parts even among many, for one to be copied while the next is read.
+            Pace::Copies => (By::All, even(EACH).clamp(LEAST, parts)),
+            Pace::Waits => (By::All, even(1).max(LEAST_WAITED)),
+            Pace::Alone if calls == 1 => (By::Caller, parts),
+            Pace::Alone => (By::Caller, most),
+        };
+        (by, piece.min(most).next_power_of_two())
+    }
+
+    /// Whether calls are so many that their callers would only take each other's processors.
+    fn is_crowd(&self) -> bool {
+        self.crowd > 0 && self.calls.load(Ordering::Relaxed) >= self.crowd
     }
 
     /// Has the job's pieces moved, by this thread or others, and returns when they have landed.
     pub(crate) fn run(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
         let work: Arc<dyn Work> = Arc::<Job>::clone(job);
         self.calls.fetch_add(1, Ordering::Relaxed);
-        if let Some(mut turn) = self.enter() {
-            self.work_and_call(gpus, job, &work, &mut turn);
-        } else {
-            job.set_waiting();
-            self.line_up(&work);
-            if let Some(mut turn) = self.enter() {
-                job.work(gpus, &mut turn);
-            } else {
-                self.wait_for_turn(job);
-            }
-            self.strike(&work);
-            if job.has_turn() {
-                job.work(gpus, &mut Turn { crew: Some(self), rings: true });
-            }
+        if job.by() != By::Us || !self.hand_over(gpus, job, &work) {
+            self.run_here(gpus, job, &work);
         }
-        job.wait();
         self.calls.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Waits until a turn was passed on to the job's caller, or others have done the job.
-    ///
-    /// Waking up takes as long as half a call. So where there are processors to spare one of those
-    /// who wait is awake, and wakes the next when it has its turn. That is for speed alone: a turn
-    /// is passed on to those who sleep too.
-    fn wait_for_turn(&self, job: &Job) {
-        loop {
-            if !self.spare || self.heir.swap(true, Ordering::AcqRel) {
-                if job.sleep_for_turn(self.spare) {
-                    return;
-                }
-                continue;
-            }
-            let found = job.look_for_turn();
-            self.heir.store(false, Ordering::Release);
-            if found {
-                if let Some(next) = self.lock().iter().find(|work| work.wants_turn()) {
-                    next.make_heir();
-                }
-            } else {
-                job.sleep_for_turn(false);
-            }
-            return;
+    /// Has threads of ours do the job while this one sleeps; false if there are none.
+    fn hand_over(&'static self, gpus: &'static Gpus, job: &Job, work: &Arc<dyn Work>) -> bool {
+        if self.busy.load(Ordering::Relaxed) < self.crowd {
+            self.hands.start(1, || move || self.hand(gpus));
         }
+        if !self.hands.are_there() {
+            return false;
+        }
+        self.line_up(work);
+        // Who is busy looks at the line when he has done. A turn that is free beside is for one
+        // more.
+        if self.busy.load(Ordering::SeqCst) < self.crowd {
+            self.hands.ring(1);
+        }
+        job.sleep();
+        self.strike(work);
+        true
+    }
+
+    fn run_here(&'static self, gpus: &'static Gpus, job: &Arc<Job>, work: &Arc<dyn Work>) {
+        if let Some(mut turn) = self.enter() {
+            self.work_and_call(gpus, job, work, &mut turn);
+        } else {
+            job.set_waiting();
+            self.line_up(work);
+            if let Some(mut turn) = self.enter() {
+                Self::work(gpus, job, &mut turn);
+            } else {
+                job.sleep_for_turn();
+            }
+            self.strike(work);
+            if job.has_turn() {
+                Self::work(gpus, job, &mut Turn { crew: Some(self), rings: true });
+            }
+        }
+        job.wait();
+    }
+
+    /// Moves what nobody else takes of a job.
+    fn work(gpus: &'static Gpus, job: &Arc<Job>, turn: &mut Turn<'_>) {
+        let mut behind = Behind::default();
+        Arc::clone(job).work(gpus, &mut behind);
+        // What is left is to wait for the GPU, which takes no more of the memory's bandwidth than
+        // it must: who waits for a turn may wake up meanwhile.
+        turn.end();
+        behind.settle();
     }
 
     /// As [`Crew::run`], for a thread that has a turn and keeps it.
     pub(crate) fn run_with_turn(&'static self, gpus: &'static Gpus, job: &Arc<Job>) {
         let work: Arc<dyn Work> = Arc::<Job>::clone(job);
-        self.work_and_call(gpus, job, &work, &mut Turn::borrowed());
+        self.work_and_call(gpus, job, &work, &mut Turn { crew: None, rings: false });
         job.wait();
     }
 
@@ -202,16 +234,16 @@ impl Crew {
     fn work_and_call(
         &'static self,
         gpus: &'static Gpus,
-        job: &Job,
+        job: &Arc<Job>,
         work: &Arc<dyn Work>,
         turn: &mut Turn<'_>,
     ) {
-        let helped = job.pieces() > 1;
+        let helped = job.pieces() > 1 && job.by() != By::Caller;
         if helped {
             self.line_up(work);
             self.call_hands(gpus, job.pieces() - 1);
         }
-        job.work(gpus, turn);
+        Self::work(gpus, job, turn);
         if helped {
             self.strike(work);
         }
@@ -271,7 +303,7 @@ impl Crew {
         let line = self.lock();
         let next = line.iter().find(|work| self.is_kept_for(work) || work.wants_turn());
         if let Some(next) = next {
-            if next.is_call() {
+            if next.wants_turn() {
                 next.give_turn();
                 return;
             }
@@ -284,19 +316,20 @@ impl Crew {
         // With the line locked: who lines up after this finds the turn.
         let busy = self.busy.fetch_sub(1, Ordering::SeqCst);
         let spare = self.spare_hands() > 0;
-        let waits = |work: &Arc<dyn Work>| work.has_more() && (spare || work.is_call());
-        let wanted = rings && busy <= self.helped_most && line.iter().any(waits);
+        let waits =
+            |work: &Arc<dyn Work>| work.has_more() && (spare || work.owner() != Owner::Either);
+        let wanted = rings && busy <= self.hands_most() && line.iter().any(waits);
         drop(line);
         if wanted {
             self.hands.ring(1);
         }
     }
 
-    /// Whether work has nobody but threads of ours, as its caller went away, and the next turn
-    /// shall be kept for one of them: callers that come again and again would take every turn
+    /// Whether work has nobody but threads of ours, as its caller sleeps or went away, and the next
+    /// turn shall be kept for one of them: callers that come again and again would take every turn
     /// before it is awake.
     fn is_kept_for(&self, work: &Arc<dyn Work>) -> bool {
-        !work.is_call()
+        work.owner() != Owner::Caller
             && self.kept.load(Ordering::SeqCst) == 0
             && self.hands.are_there()
             && work.is_left()
@@ -308,7 +341,7 @@ impl Crew {
             return None;
         }
         let is_kept = self.kept.swap(0, Ordering::SeqCst) == 1;
-        if !is_kept && !self.try_enter(self.helped_most) {
+        if !is_kept && !self.try_enter(self.hands_most()) {
             return None;
         }
         let turn = Turn { crew: Some(self), rings: false };
@@ -318,10 +351,18 @@ impl Crew {
         // A line has fewer than 2^32 entries, each of which is a call of some thread.
         let gone = u32::try_from(before - line.len()).unwrap_or(0);
         self.lined.fetch_sub(gone, Ordering::SeqCst);
-        let first = line.iter().find(|work| work.has_more() && !(is_kept && work.is_call()));
-        let found = first.or_else(|| line.iter().find(|work| work.has_more())).cloned();
+        let open = || line.iter().filter(|work| work.has_more());
+        let left = if is_kept { open().find(|work| work.owner() != Owner::Caller) } else { None };
+        // A call each is better than all at one: less is waited for.
+        let fresh = || open().find(|work| work.is_fresh());
+        let found = left.or_else(fresh).or_else(|| open().next()).cloned();
         drop(line);
         found.map(|work| (work, turn))
+    }
+
+    /// While so many are busy threads of ours do not begin anything.
+    fn hands_most(&self) -> u32 {
+        if self.is_crowd() { self.crowd } else { self.helped_most }
     }
 
     fn line_up(&self, work: &Arc<dyn Work>) {
@@ -351,15 +392,17 @@ impl Crew {
 
     /// What a thread of ours does, for ever.
     fn hand(&'static self, gpus: &'static Gpus) {
-        let mut rest = hands::Rest::new();
+        let (mut rest, mut behind) = (hands::Rest::new(), Behind::default());
         loop {
             let heard = self.hands.heard();
-            if let Some((work, mut turn)) = self.pick() {
+            if let Some((work, _turn)) = self.pick() {
                 if rest.slept() && work.has_more() {
                     self.hands.wake_more();
                 }
                 rest.worked();
-                work.work(gpus, &mut turn);
+                work.work(gpus, &mut behind);
+            } else if !behind.is_empty() {
+                behind.settle();
             } else {
                 self.hands.rest(&mut rest, heard);
             }
@@ -369,11 +412,6 @@ impl Crew {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<dyn Work>>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn cores() -> u32 {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    u32::try_from(cores).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

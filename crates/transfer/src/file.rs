@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gpuio_io::engine::Op;
+
 use crate::fault::{Failed, Fault, FileError};
 use crate::settings::Cold;
 pub(crate) use read::{Absent, Got, Spot, Tried};
@@ -59,6 +61,17 @@ pub(crate) struct Inner {
     /// The file system accepted `O_DIRECT` and refused a read or write with it.
     direct_refused: AtomicBool,
     warmth: Warmth,
+}
+
+/// What the bytes of a call wait for, which tells how to cut it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// The processor: they are copied out of the page cache.
+    Copies,
+    /// The device.
+    Waits,
+    /// The file: writes through the page cache, which the kernel lets in one at a time.
+    Alone,
 }
 
 /// How the caller's descriptor is open (`fcntl(2)`, `F_GETFL`).
@@ -114,6 +127,23 @@ impl File {
 }
 
 impl Inner {
+    /// What a call is likely to wait for. `large` says that it is.
+    pub(crate) fn pace(&self, op: Op, large: bool) -> Pace {
+        match op {
+            Op::Write if !self.mode.direct => Pace::Alone,
+            Op::Write => Pace::Waits,
+            Op::Read if self.reads_past(large) && self.align != 0 && self.warmth.is_cold() => {
+                Pace::Waits
+            }
+            Op::Read => Pace::Copies,
+        }
+    }
+
+    /// Whether what the page cache does not hold is read past it.
+    fn reads_past(&self, large: bool) -> bool {
+        self.mode.direct || (large && self.cold == Cold::Direct)
+    }
+
     /// A descriptor without `O_DIRECT`, where there is one.
     fn buffered(&self) -> Option<RawFd> {
         let own = self.own.as_raw_fd();

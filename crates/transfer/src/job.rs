@@ -1,23 +1,36 @@
 //! One call, cut into pieces that any number of threads work on.
 
+mod behind;
 mod work;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use rustix::thread::futex;
 
-use crate::crew::{Turn, Work};
+use crate::crew::{Owner, Work};
 use crate::fault::Fault;
 use crate::file::File;
 use crate::gpus::Gpus;
 use crate::moved::{Moved, Route};
 use crate::place::Place;
+pub(crate) use behind::Behind;
 
 /// A call is large from here on, bytes: what it does not find in the page cache it reads past it.
-const LARGE: u64 = 256 << 10;
+pub(crate) const LARGE: u64 = 256 << 10;
+
+/// Who moves the pieces of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Its caller, and threads of ours that help.
+    All,
+    /// Its caller, who is let into the file one at a time in any case.
+    Caller,
+    /// Threads of ours, each a call at a time. The caller sleeps.
+    Us,
+}
 
 /// What a caller asked for.
 #[derive(Debug, Clone)]
@@ -40,6 +53,8 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Job {
     asked: Asked,
+    by: By,
+    began: Clock,
     /// Bytes of a piece: a power of two. Pieces begin and end at its multiples in the file.
     chunk: u64,
     pieces: u64,
@@ -70,16 +85,16 @@ const TURN: u32 = 2;
 const ASLEEP: u32 = 4;
 /// The caller waits for a turn.
 const WAITING: u32 = 8;
-/// It shall do so awake.
-const HEIR: u32 = 16;
 
 impl Job {
     /// Cuts a call, which is not empty and ends below 2^63 in the file, into pieces of `chunk`
     /// bytes.
-    pub(crate) fn new(asked: Asked, chunk: u64) -> Self {
+    pub(crate) fn new(asked: Asked, by: By, chunk: u64) -> Self {
         let pieces = (asked.offset % chunk + asked.len).div_ceil(chunk);
         Self {
             asked,
+            by,
+            began: Clock::start(),
             chunk,
             pieces,
             next: AtomicU64::new(0),
@@ -94,6 +109,10 @@ impl Job {
 
     pub(crate) fn pieces(&self) -> u64 {
         self.pieces
+    }
+
+    pub(crate) fn by(&self) -> By {
+        self.by
     }
 
     fn large(&self) -> bool {
@@ -188,30 +207,15 @@ impl Job {
         self.wait_for(DONE, LOOKS);
     }
 
-    /// Sleeps until the caller has a turn or all pieces have landed, which is true, or until it is
-    /// made the heir, which is false, if that counts.
-    pub(crate) fn sleep_for_turn(&self, heir_counts: bool) -> bool {
-        let heir = if heir_counts { HEIR } else { 0 };
-        self.wait_for(DONE | TURN | heir, 0);
-        self.state.fetch_and(!(HEIR | ASLEEP), Ordering::AcqRel) & (DONE | TURN) != 0
+    /// Sleeps until all pieces have landed, for a caller who knows that this takes its time.
+    pub(crate) fn sleep(&self) {
+        self.wait_for(DONE, 0);
     }
 
-    /// Looks for a while whether the caller has a turn or all pieces have landed.
-    pub(crate) fn look_for_turn(&self) -> bool {
-        /// Nanoseconds: about as long as a piece takes.
-        const MOST: u64 = 250_000;
-        let clock = Clock::start();
-        loop {
-            for _ in 0..32 {
-                if self.state.load(Ordering::Acquire) & (DONE | TURN) != 0 {
-                    return true;
-                }
-                std::hint::spin_loop();
-            }
-            if clock.now() > MOST {
-                return false;
-            }
-        }
+    /// Sleeps until the caller has a turn or all pieces have landed.
+    pub(crate) fn sleep_for_turn(&self) {
+        self.wait_for(DONE | TURN, 0);
+        self.state.fetch_and(!ASLEEP, Ordering::AcqRel);
     }
 
     fn wait_for(&self, bits: u32, looks: u32) {
@@ -248,12 +252,22 @@ impl Work for Job {
         self.next.load(Ordering::Relaxed) < self.pieces
     }
 
-    fn work(&self, gpus: &'static Gpus, turn: &mut Turn<'_>) {
-        self.move_pieces(gpus, turn);
+    fn work(self: Arc<Self>, gpus: &'static Gpus, behind: &mut Behind) {
+        self.move_pieces(gpus, behind);
     }
 
-    fn is_call(&self) -> bool {
-        true
+    fn owner(&self) -> Owner {
+        if self.by == By::Us { Owner::Us } else { Owner::Caller }
+    }
+
+    fn is_left(&self) -> bool {
+        /// Nanoseconds: about as long as a thread of ours takes to wake up and take a call.
+        const SOON: u64 = 200_000;
+        self.is_fresh() && self.began.now() > SOON
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.next.load(Ordering::Relaxed) == 0
     }
 
     fn wants_turn(&self) -> bool {
@@ -264,8 +278,8 @@ impl Work for Job {
         self.tell(TURN);
     }
 
-    fn make_heir(&self) {
-        self.tell(HEIR);
+    fn is_over(&self) -> bool {
+        self.by == By::Us && !self.has_more()
     }
 }
 

@@ -15,9 +15,6 @@ const SPIN: Nanos = 60_000;
 /// Looks at memory, some nanoseconds each, between two questions to the driver, each of which takes
 /// about a microsecond and a lock that others want for their copies.
 const PAUSE: u32 = 64;
-/// Looks for an answer before others may have the processor; the software GPU needs it at once.
-const LOOKS: u32 = 20_000;
-const LOOKS_SOFTWARE: u32 = 16;
 
 /// Page-locked memory that is never given back.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +50,8 @@ pub(crate) struct Lane {
     reached: Vec<Event>,
     /// Whether a slot's last copy may be under way.
     busy: Vec<bool>,
-    /// Whether waiting for it is better done asleep.
-    asleep: Vec<bool>,
+    /// The number of the slot that is used next, going round.
+    turn: usize,
     /// Bytes that letters moved since they were asked for.
     by_letters: u64,
     /// A place at the kernel that stays, where there was one left.
@@ -94,7 +91,7 @@ impl Lane {
             memory,
             slot_len,
             busy: vec![false; slots],
-            asleep: vec![false; slots],
+            turn: 0,
             by_letters: 0,
             desk: None,
             letter: None,
@@ -113,43 +110,23 @@ impl Lane {
         std::mem::take(&mut self.by_letters)
     }
 
-    /// As [`Lane::bring`], by the driver, and waiting for it takes no processor: for bytes that
-    /// came from a device, beside which some ten microseconds are nothing.
+    /// Has the kernel move bytes between a slot and `address` of a place; false where it can't, or
+    /// not now. A lane has one letter at a time, so this waits for the one before.
     ///
     /// # Safety
     ///
-    /// As [`Lane::bring`].
-    pub(crate) unsafe fn bring_asleep(
-        &mut self,
-        slot: Slot,
-        skip: usize,
-        place: Place,
-        address: u64,
-        len: usize,
-    ) -> Result<(), GpuError> {
-        self.asleep[slot.index] = true;
-        // SAFETY: the caller's promise.
-        unsafe { self.bring_by_copy(slot, skip, place, address, len) }
-    }
-
-    /// Whether letters can move `len` bytes at `address` of this place.
-    fn has_desk_for(&self, place: Place, address: u64, len: usize) -> bool {
-        self.desk.is_some() && place.kernels(address, len)
-    }
-
-    /// Has the kernel move bytes; false if it can't now. A lane has one letter at a time, so this
-    /// waits for the one before.
-    ///
-    /// # Safety
-    ///
-    /// As [`Lane::bring`], and the kernel reaches both.
+    /// As [`Lane::bring`]; the ranges are those of the slot and of the caller.
     unsafe fn post(
         &mut self,
         slot: Slot,
-        src: DevPtr,
-        dst: DevPtr,
+        place: Place,
+        (src, dst): (DevPtr, DevPtr),
+        address: u64,
         len: usize,
     ) -> Result<bool, GpuError> {
+        if self.desk.is_none() || !place.kernels(address, len) {
+            return Ok(false);
+        }
         self.land()?;
         let Some(desk) = &mut self.desk else {
             return Ok(false);
@@ -170,27 +147,9 @@ impl Lane {
         let (Some(letter), Some(desk)) = (self.letter, &mut self.desk) else {
             return Ok(());
         };
-        let is_software = self.stream.context().driver().is_software();
-        let most = if is_software { LOOKS_SOFTWARE } else { LOOKS };
-        let mut looks = 0;
-        let reply = loop {
-            match desk.poll() {
-                Ok(Reply::Waiting) => {}
-                Ok(reply) => break reply,
-                Err(error) => {
-                    self.letter = None;
-                    return Err(error);
-                }
-            }
-            looks += 1;
-            if looks >= most {
-                looks = 0;
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
-        };
+        let reply = desk.finish();
         self.letter = None;
+        let reply = reply?;
         if reply == Reply::Moved {
             self.by_letters += letter.len as u64;
         }
@@ -210,6 +169,13 @@ impl Lane {
         Slot { index, memory: self.memory.after(index * self.slot_len) }
     }
 
+    /// The slot that was used the longest ago.
+    pub(crate) fn next(&mut self) -> Slot {
+        let turn = self.turn;
+        self.turn = turn.wrapping_add(1);
+        self.slot(turn)
+    }
+
     /// Waits until the slot's last copy has ended. The context must be current.
     pub(crate) fn free(&mut self, slot: Slot) -> Result<(), GpuError> {
         if self.letter.is_some_and(|letter| letter.slot == slot.index) {
@@ -219,9 +185,6 @@ impl Lane {
             return Ok(());
         }
         let event = &self.reached[slot.index];
-        if std::mem::take(&mut self.asleep[slot.index]) {
-            event.sync()?;
-        }
         let clock = Clock::start();
         while !event.query()? {
             if clock.now() > SPIN {
@@ -251,7 +214,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Puts a copy from `skip` bytes into a slot to the caller's memory into the stream.
+    /// Puts a copy from `skip` bytes into a slot to the caller's memory into the stream, or has the
+    /// kernel that stays do it.
     ///
     /// # Safety
     ///
@@ -265,21 +229,21 @@ impl Lane {
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        if self.has_desk_for(place, address, len) {
-            let ours = slot.memory.seen.byte_add(skip as u64);
-            // SAFETY: the caller's promise.
-            if unsafe { self.post(slot, ours, DevPtr(address), len) }? {
-                return Ok(());
-            }
+        let ours = slot.memory.seen.byte_add(skip as u64);
+        // SAFETY: the caller's promise.
+        if unsafe { self.post(slot, place, (ours, DevPtr(address)), address, len) }? {
+            return Ok(());
         }
         // SAFETY: the caller's promise.
         unsafe { self.bring_by_copy(slot, skip, place, address, len) }
     }
 
+    /// As [`Lane::bring`], by the driver in any case.
+    ///
     /// # Safety
     ///
     /// As [`Lane::bring`].
-    unsafe fn bring_by_copy(
+    pub(crate) unsafe fn bring_by_copy(
         &mut self,
         slot: Slot,
         skip: usize,
@@ -299,7 +263,7 @@ impl Lane {
         self.reached[slot.index].record(&self.stream)
     }
 
-    /// Puts a copy from the caller's memory to `skip` bytes into a slot into the stream.
+    /// As [`Lane::bring`], from the caller's memory to `skip` bytes into a slot.
     ///
     /// # Safety
     ///
@@ -313,12 +277,10 @@ impl Lane {
         len: usize,
     ) -> Result<(), GpuError> {
         let (to, from) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        if self.has_desk_for(place, address, len) {
-            let ours = slot.memory.seen.byte_add(skip as u64);
-            // SAFETY: the caller's promise.
-            if unsafe { self.post(slot, from, ours, len) }? {
-                return Ok(());
-            }
+        let ours = slot.memory.seen.byte_add(skip as u64);
+        // SAFETY: the caller's promise.
+        if unsafe { self.post(slot, place, (from, ours), address, len) }? {
+            return Ok(());
         }
         self.busy[slot.index] = true;
         if place.is_primary() {
@@ -330,6 +292,7 @@ impl Lane {
         }
         self.reached[slot.index].record(&self.stream)
     }
+
     /// Puts one launch for a whole list of pieces into the stream. The list stands in the slot, or
     /// in another part of the lane's memory that is not used before the slot is free.
     ///

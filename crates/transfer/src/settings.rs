@@ -24,6 +24,10 @@ pub struct Settings {
     /// Most threads, callers and our own together, that move the bytes of large calls at once, 1 or
     /// more; the others sleep. More than use up the bandwidth of memory only burn time.
     pub busy_most: u32,
+    /// From so many calls at once on, large reads of files that the page cache holds are left to as
+    /// many threads of our own, and their callers sleep; 0 or more than `workers_most` for never.
+    /// What saturates the link to a GPU is about right.
+    pub crowd: u32,
     /// Most page-locked memory for each GPU, in bytes. One lane of it is always made. As much again
     /// is for transfers in streams, which beyond it get short pieces instead of waiting.
     pub ring_bytes_most: u64,
@@ -53,6 +57,9 @@ impl Default for Settings {
             // A caller with a core to itself works sooner than one that is woken. Fewer than eight
             // are no danger to the memory of any machine.
             busy_most: cores.max(8),
+            // Ten of sixteen cores copy 45 GiB/s out of the page cache, which a link of 16 lanes
+            // of PCIe 5 carries.
+            crowd: (cores * 5 / 8).max(8),
             ring_bytes_most: 256 << 20,
             chunk_bytes: 1 << 20,
             cold: Cold::default(),

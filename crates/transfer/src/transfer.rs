@@ -14,7 +14,7 @@ use crate::desk::{self, Small};
 use crate::fault::{Fault, FileError, PlaceError};
 use crate::file::File;
 use crate::gpus::Gpus;
-use crate::job::{Asked, Job};
+use crate::job::{Asked, Job, LARGE};
 use crate::moved::Moved;
 use crate::place::Place;
 use crate::settings::Settings;
@@ -212,24 +212,28 @@ impl State {
 
     /// Runs one call to its end.
     pub(crate) fn run(&'static self, asked: Asked) -> Result<Moved, Fault> {
-        self.run_by(asked, Crew::run)
+        self.run_by(asked, true, Crew::run)
     }
 
     /// As [`State::run`], for a thread that has a turn.
     pub(crate) fn run_with_turn(&'static self, asked: Asked) -> Result<Moved, Fault> {
-        self.run_by(asked, Crew::run_with_turn)
+        self.run_by(asked, false, Crew::run_with_turn)
     }
 
     fn run_by(
         &'static self,
         asked: Asked,
+        sleeps: bool,
         run: impl FnOnce(&'static Crew, &'static Gpus, &Arc<Job>),
     ) -> Result<Moved, Fault> {
         let Some(asked) = self.fitting(asked)? else {
             return Ok(Moved::default());
         };
-        let chunk = self.crew.chunk(asked.len, self.settings.chunk() as u64);
-        let job = Arc::new(Job::new(asked, chunk));
+        let pace = asked.file.0.pace(asked.op, asked.len >= LARGE);
+        let gpu = sleeps && asked.place.device().is_some();
+        let most = self.settings.chunk() as u64;
+        let (by, piece) = self.crew.share(asked.len, pace, gpu, most);
+        let job = Arc::new(Job::new(asked, by, piece));
         run(&self.crew, &self.gpus, &job);
         job.outcome()
     }

@@ -73,10 +73,23 @@ impl Desk {
     /// or use the destination during the call. The other bytes of the 16-byte words that the source
     /// begins and ends in are read too, and do not matter.
     pub unsafe fn run(&mut self, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
-        // SAFETY: the caller's promise is the same, until the loop below has seen the end.
-        let mut reply = unsafe { self.post(src, dst, len) }?;
+        // SAFETY: the caller's promise is the same, until `finish` has seen the end.
+        match unsafe { self.post(src, dst, len) }? {
+            Reply::Waiting => self.finish(),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Waits for the letter under way, without sleeping: [`Reply::Moved`] or [`Reply::Busy`]. The
+    /// first if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Desk::run`].
+    pub fn finish(&mut self) -> Result<Reply, GpuError> {
         let is_software = self.office.context.driver().is_software();
         let spins = if is_software { SPINS_SOFTWARE } else { SPINS };
+        let mut reply = self.poll()?;
         while reply == Reply::Waiting {
             let yields = self.wait.looks >= spins;
             if yields {

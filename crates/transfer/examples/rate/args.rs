@@ -25,7 +25,7 @@ pub(crate) struct Args {
 const HELP: &str = "rate [--gpu system|software] --file PATH [--size 4g] [--threads 1,16] \
     [--block 4k,64k,1m,4m] [--way transfer,plain,stream] [--batch ENTRIES] [--seconds 2] \
     [--memory device|vmm|pinned|malloc] [--direct] [--write] [--sequential] [--cold] \
-    [--workers N] [--busy N] [--chunk 1m] [--ring 256m] [--resident on|off] [--words on|off] \
+    [--workers N] [--busy N] [--crowd N] [--chunk 1m] [--ring 256m] [--resident on|off] [--words on|off] \
     [--as-opened]";
 
 impl Args {
@@ -87,6 +87,7 @@ impl Args {
             "--memory" => self.kind = value.parse().unwrap(),
             "--workers" => self.settings.workers_most = small(),
             "--busy" => self.settings.busy_most = small(),
+            "--crowd" => self.settings.crowd = small(),
             "--chunk" => self.settings.chunk_bytes = small(),
             "--ring" => self.settings.ring_bytes_most = number(value),
             "--words" => self.settings.stream_words = value == "on",

@@ -1,21 +1,46 @@
 use super::*;
 
 fn crew(busy: u32) -> Crew {
-    Crew::new(&Settings { busy_most: busy, workers_most: busy, ..Settings::default() })
+    Crew::new(&Settings { busy_most: busy, workers_most: busy, crowd: busy, ..Settings::default() })
 }
 
 #[test]
 fn pieces_are_short_for_a_lone_call_and_long_among_many() {
     let crew = crew(10);
     let most = 1 << 20;
-    assert_eq!(crew.chunk(4 << 20, most), 128 << 10);
-    assert_eq!(crew.chunk(64 << 10, most), 128 << 10);
-    assert_eq!(crew.chunk(1 << 40, most), most);
-    assert_eq!(crew.chunk(4 << 20, 64 << 10), 64 << 10);
+    let piece = |len, most| crew.share(len, Pace::Copies, false, most);
+    assert_eq!(piece(4 << 20, most), (By::All, 128 << 10));
+    assert_eq!(piece(64 << 10, most), (By::All, 128 << 10));
+    assert_eq!(piece(1 << 40, most), (By::All, most));
+    assert_eq!(piece(4 << 20, 64 << 10), (By::All, 64 << 10));
     crew.calls.store(15, Ordering::Relaxed);
-    assert_eq!(crew.chunk(4 << 20, most), most);
+    assert_eq!(piece(4 << 20, most), (By::All, most));
     // In parts all the same.
-    assert_eq!(crew.chunk(1 << 20, most), 256 << 10);
+    assert_eq!(piece(1 << 20, most), (By::All, 256 << 10));
+}
+
+#[test]
+fn reads_to_a_gpu_are_left_to_threads_of_ours_where_calls_are_many() {
+    let crew = crew(10);
+    let (most, by) = (1 << 20, |pace, gpu| crew.share(4 << 20, pace, gpu, 1 << 20).0);
+    crew.calls.store(crew.crowd - 1, Ordering::Relaxed);
+    assert_eq!(by(Pace::Copies, true), By::All);
+    crew.calls.store(crew.crowd, Ordering::Relaxed);
+    assert_eq!(crew.share(4 << 20, Pace::Copies, true, most), (By::Us, 256 << 10));
+    assert_eq!(by(Pace::Copies, false), By::All);
+    assert_eq!(by(Pace::Waits, true), By::All);
+    assert_eq!(by(Pace::Alone, true), By::Caller);
+}
+
+#[test]
+fn pieces_that_wait_for_a_device_are_long_and_those_of_a_lone_write_short() {
+    let crew = crew(10);
+    let most = 1 << 20;
+    assert_eq!(crew.share(1 << 20, Pace::Waits, true, most), (By::All, 256 << 10));
+    assert_eq!(crew.share(1 << 20, Pace::Alone, true, most), (By::Caller, 256 << 10));
+    crew.calls.store(15, Ordering::Relaxed);
+    assert_eq!(crew.share(1 << 20, Pace::Waits, true, most), (By::All, most));
+    assert_eq!(crew.share(1 << 20, Pace::Alone, true, most), (By::Caller, most));
 }
 
 #[test]

@@ -7,7 +7,6 @@ use super::Inner;
 use super::sys::{self, Cached};
 use crate::bounce::Bounce;
 use crate::fault::Failed;
-use crate::settings::Cold;
 
 /// Where the bytes shall stand.
 #[derive(Debug, Clone, Copy)]
@@ -70,11 +69,8 @@ impl Inner {
     ) -> Result<Got, Failed> {
         let mut got = Got::default();
         let buffered = self.buffered();
-        let past = match self.cold {
-            Cold::Direct => self.mode.direct || large,
-            Cold::AsOpened => self.mode.direct,
-        };
-        let direct = if past || buffered.is_none() { self.direct() } else { None };
+        let direct =
+            if self.reads_past(large) || buffered.is_none() { self.direct() } else { None };
         if let Some(direct) = direct {
             if let Some(buffered) = buffered {
                 // SAFETY: the caller's promise.

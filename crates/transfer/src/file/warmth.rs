@@ -28,6 +28,11 @@ impl Warmth {
         Self { cold: AtomicU32::new(0), turn: AtomicU32::new(0) }
     }
 
+    /// Whether the last pieces were not there.
+    pub(super) fn is_cold(&self) -> bool {
+        self.cold.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether a read from the cache is worth a try.
     pub(super) fn hopes(&self, fd: RawFd, offset: u64, len: usize) -> bool {
         if self.cold.load(Ordering::Relaxed) == 0 {

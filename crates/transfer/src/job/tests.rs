@@ -7,7 +7,7 @@ fn job(offset: u64, len: u64, chunk: u64) -> Job {
     let file = tempfile::tempfile().unwrap();
     let file = File::new(file.as_fd(), Cold::Direct).unwrap();
     let place = Place::host();
-    Job::new(Asked { op: Op::Read, file, place, address: 0, len, offset }, chunk)
+    Job::new(Asked { op: Op::Read, file, place, address: 0, len, offset }, By::All, chunk)
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! What a thread does for a job: takes pieces until there are none.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use gpuio_gpu::GpuError;
 use gpuio_io::engine::Op;
 
+use super::behind::{Behind, Flying};
 use super::{Job, Piece};
-use crate::crew::{Turn, Work};
+use crate::crew::Work;
 use crate::fault::Fault;
 use crate::file::{Got, Inner, Spot};
 use crate::gpus::{Device, Gpus};
@@ -18,18 +20,20 @@ use crate::place::Kind;
 const AHEAD: usize = 2;
 
 impl Job {
-    /// Moves pieces until none is left to take, and returns when those it took have landed.
-    pub(super) fn move_pieces(&self, gpus: &'static Gpus, turn: &mut Turn<'_>) {
+    /// Moves pieces until none is left to take. Those whose bytes are under way to the GPU then are
+    /// left behind, and count when that is settled.
+    pub(super) fn move_pieces(self: &Arc<Self>, gpus: &'static Gpus, behind: &mut Behind) {
         if !self.has_more() {
             return;
         }
         let Kind::Gpu { device, .. } = self.asked.place.kind else {
+            behind.settle();
             return self.work_in_host();
         };
         let tried = gpus.device(device).and_then(|device| {
             device.context().entered(|| {
-                let lane = device.lane()?;
-                self.work_in_lane(device, lane, turn);
+                let (lane, mut before) = behind.lane(device)?;
+                self.work_in_lane(device, lane, &mut before, behind);
                 Ok::<(), GpuError>(())
             })?
         });
@@ -60,54 +64,61 @@ impl Job {
         self.finish(counted, &route);
     }
 
-    fn work_in_lane(&self, device: &Device, lane: &'static mut Lane, turn: &mut Turn<'_>) {
+    fn work_in_lane(
+        self: &Arc<Self>,
+        device: &'static Device,
+        lane: &'static mut Lane,
+        before: &mut Option<Flying>,
+        behind: &mut Behind,
+    ) {
         let (mut counted, mut route) = (0, Route::default());
         let worked = match self.asked.op {
-            Op::Read => self.read_to_gpu(lane, &mut counted, &mut route),
-            Op::Write => self.write_from_gpu(lane, &mut counted, &mut route),
+            Op::Read => self.read_to_gpu(lane, before, (&mut counted, &mut route)),
+            Op::Write => self.write_from_gpu(lane, before, (&mut counted, &mut route)),
         };
-        if self.asked.op == Op::Read {
-            // What is left is to wait for the GPU, which takes no more of the memory's bandwidth
-            // than it must: who waits for a turn may wake up meanwhile.
-            turn.end();
-        }
-        // What is under way must land before its pieces count and the lane is another's.
-        let drained = if worked.is_ok() { lane.drain() } else { lane.settle() };
-        let by_letters = lane.take_by_letters();
-        route.by_kernel += by_letters;
-        route.by_copy = route.by_copy.saturating_sub(by_letters);
-        let drained_at = drained.as_ref().err().map(|error| (0, error.clone()));
-        for (start, error) in worked.err().into_iter().chain(drained_at) {
-            let fault = Fault::Gpu(error);
-            self.fail(start, fault.clone());
-            // What is left to take lies behind the piece that failed, and nobody else may come.
-            while let Some(piece) = self.take(&mut counted) {
-                self.fail(piece.start, fault.clone());
+        // Where the first piece was not to be had.
+        let landed = before.take().map_or(Ok(()), |before| before.land(lane));
+        let worked = worked.and(landed.map_err(|error| (0, error)));
+        let flying = Flying { job: Arc::clone(self), counted, route };
+        match worked {
+            Ok(()) => behind.keep(flying, device, lane),
+            Err((start, error)) => {
+                let fault = Fault::Gpu(error);
+                self.fail(start, fault.clone());
+                // What is under way must land before its pieces count and the lane is another's.
+                let settled = lane.settle();
+                if settled.is_ok() {
+                    device.give(lane)
+                } else {
+                    device.lose(lane)
+                }
+                self.finish(flying.counted, &flying.route);
+                // What is left to take lies behind the piece that failed, and nobody else may come.
+                self.give_up(&fault);
             }
         }
-        match drained {
-            Ok(()) => device.give(lane),
-            Err(_) => device.lose(lane),
-        }
-        self.finish(counted, &route);
     }
 
     /// File to slot to GPU, the copies of some slots running while the next is filled.
     fn read_to_gpu(
         &self,
         lane: &mut Lane,
-        counted: &mut u64,
-        route: &mut Route,
+        before: &mut Option<Flying>,
+        (counted, route): (&mut u64, &mut Route),
     ) -> Result<(), (u64, GpuError)> {
-        let mut turn = 0;
         while let Some(piece) = self.take(counted) {
             let at = |error| (piece.start, error);
-            let slot = lane.slot(turn);
+            let slot = lane.next();
             lane.free(slot).map_err(at)?;
             let skip = self.skip(piece);
             let spot = Spot { at: slot.memory.at.wrapping_add(skip), slack: true };
             // SAFETY: the slot is this thread's and holds the piece with its slack, see `skip`.
-            let Some(got) = (unsafe { self.read(spot, piece) }) else {
+            let read = unsafe { self.read(spot, piece) };
+            if let Some(before) = before.take() {
+                // By now it has landed, most likely, and somebody waits for it.
+                before.land(lane).map_err(at)?;
+            }
+            let Some(got) = read else {
                 continue;
             };
             if got.bytes() == 0 {
@@ -116,9 +127,10 @@ impl Job {
             let address = self.asked.address + piece.start;
             let place = self.asked.place;
             let put = if got.direct > 0 {
+                // The kernel that takes letters has left during so long a wait, most likely.
                 // SAFETY: the bytes are there; the caller of the transfer promises its memory until
                 // the job is done, which is after the lane was drained.
-                unsafe { lane.bring_asleep(slot, skip, place, address, got.bytes()) }
+                unsafe { lane.bring_by_copy(slot, skip, place, address, got.bytes()) }
             } else {
                 // SAFETY: as above.
                 unsafe { lane.bring(slot, skip, place, address, got.bytes()) }
@@ -126,7 +138,6 @@ impl Job {
             put.map_err(at)?;
             route.file(got);
             route.by_copy += got.bytes() as u64;
-            turn += 1;
         }
         Ok(())
     }
@@ -135,17 +146,18 @@ impl Job {
     fn write_from_gpu(
         &self,
         lane: &mut Lane,
-        counted: &mut u64,
-        route: &mut Route,
+        before: &mut Option<Flying>,
+        (counted, route): (&mut u64, &mut Route),
     ) -> Result<(), (u64, GpuError)> {
+        if let Some(before) = before.take() {
+            before.land(lane).map_err(|error| (0, error))?;
+        }
         let mut ahead: VecDeque<(Slot, Piece)> = VecDeque::with_capacity(AHEAD);
-        let mut turn = 0;
         loop {
             while ahead.len() < AHEAD
                 && let Some(piece) = self.take(counted)
             {
-                let slot = lane.slot(turn);
-                turn += 1;
+                let slot = lane.next();
                 let (skip, address) = (self.skip(piece), self.asked.address + piece.start);
                 // SAFETY: of the slots fewer are under way than there are, so this one is free;
                 // the caller of the transfer promises its memory until the job is done.
