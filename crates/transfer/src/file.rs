@@ -2,6 +2,7 @@
 
 mod edges;
 mod read;
+mod spread;
 mod sys;
 mod twin;
 mod warmth;
@@ -17,6 +18,7 @@ use gpuio_io::engine::Op;
 use crate::fault::{Failed, Fault, FileError};
 use crate::settings::Cold;
 pub(crate) use read::{Absent, Got, Spot, Tried};
+use spread::Spread;
 use twin::Twin;
 use warmth::Warmth;
 
@@ -60,6 +62,8 @@ pub(crate) struct Inner {
     direct: Twin,
     /// The file system accepted `O_DIRECT` and refused a read or write with it.
     direct_refused: AtomicBool,
+    /// More without it.
+    spread: Spread,
     warmth: Warmth,
 }
 
@@ -121,6 +125,7 @@ impl File {
             buffered: Twin::new(),
             direct: Twin::new(),
             direct_refused: AtomicBool::new(false),
+            spread: Spread::new(),
             warmth: Warmth::new(),
         }))))
     }
@@ -150,8 +155,15 @@ impl Inner {
         if !self.mode.direct && !self.mode.append {
             return Some(own);
         }
-        let twin = self.buffered.get(own, self.mode.kept);
+        let twin = self.buffered.get(own, self.mode.kept, true);
         twin.or_else(|| (!self.mode.direct).then_some(own))
+    }
+
+    /// As [`Inner::buffered`], to read by: the calling thread's own where many read.
+    fn reading(&self) -> Option<RawFd> {
+        let first = self.buffered()?;
+        let advised = first != self.own.as_raw_fd();
+        Some(self.spread.get(first, self.mode.kept, advised).unwrap_or(first))
     }
 
     /// A descriptor with `O_DIRECT`, where there is one and the file system takes it.
@@ -163,7 +175,7 @@ impl Inner {
         if self.mode.direct && !self.mode.append {
             return Some(own);
         }
-        let twin = self.direct.get(own, self.mode.kept | libc::O_DIRECT);
+        let twin = self.direct.get(own, self.mode.kept | libc::O_DIRECT, false);
         twin.or_else(|| self.mode.direct.then_some(own))
     }
 

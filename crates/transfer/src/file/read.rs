@@ -68,7 +68,7 @@ impl Inner {
         large: bool,
     ) -> Result<Got, Failed> {
         let mut got = Got::default();
-        let buffered = self.buffered();
+        let buffered = self.reading();
         let direct =
             if self.reads_past(large) || buffered.is_none() { self.direct() } else { None };
         if let Some(direct) = direct {
@@ -117,7 +117,7 @@ impl Inner {
         offset: u64,
         absent: &mut Vec<Absent>,
     ) -> Tried {
-        let buffered = self.buffered();
+        let buffered = self.reading();
         let direct = if self.mode.direct { self.direct() } else { None };
         let (Some(fd), true) = (buffered, spot.slack) else {
             // SAFETY: the caller's promise.

@@ -21,11 +21,18 @@ impl Twin {
         Self(AtomicI32::new(UNKNOWN))
     }
 
-    /// The descriptor: the file of `own`, opened anew with `flags`.
-    pub(super) fn get(&self, own: RawFd, flags: libc::c_int) -> Option<RawFd> {
-        let known = self.0.load(Ordering::Acquire);
-        let fd = if known == UNKNOWN { self.set(open(own, flags)) } else { known };
+    /// The descriptor: the file of `own`, opened anew with `flags`. `advised` says that it is there
+    /// for what the page cache holds, and the kernel shall not read ahead.
+    pub(super) fn get(&self, own: RawFd, flags: libc::c_int, advised: bool) -> Option<RawFd> {
+        let fd = self.known().unwrap_or_else(|| self.set(open(own, flags, advised)));
         (fd >= 0).then_some(fd)
+    }
+
+    /// The descriptor, or something negative where the kernel refused one; `None` where nobody
+    /// asked for it yet.
+    pub(super) fn known(&self) -> Option<RawFd> {
+        let known = self.0.load(Ordering::Acquire);
+        (known != UNKNOWN).then_some(known)
     }
 
     /// Behaves from now on as where the kernel refuses.
@@ -60,7 +67,7 @@ fn close(fd: RawFd) {
 
 /// Opens the file behind a descriptor once more, through its link in `/proc` (proc(5)), which works
 /// for files that have no name any more.
-fn open(own: RawFd, flags: libc::c_int) -> RawFd {
+fn open(own: RawFd, flags: libc::c_int, advised: bool) -> RawFd {
     let Ok(link) = CString::new(format!("/proc/self/fd/{own}")) else {
         return NONE;
     };
@@ -68,9 +75,9 @@ fn open(own: RawFd, flags: libc::c_int) -> RawFd {
     let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
     // SAFETY: the path is NUL-terminated; no flag asks for a mode.
     let fd = unsafe { libc::open(link.as_ptr(), flags) };
-    if fd >= 0 && flags & libc::O_DIRECT == 0 {
-        // It is there for what the page cache holds. With read-ahead, one piece that was found
-        // would have the kernel read what follows into the cache (mm/filemap.c,
+    if fd >= 0 && advised {
+        // With read-ahead, one piece that was found in the page cache would have the kernel read
+        // what follows into the cache (mm/filemap.c,
         // `filemap_readahead`), that be found too, and so on: most of a cold file was read so
         // beside its direct reads. Advice holds for this descriptor alone, and a refusal changes
         // nothing.
