@@ -20,11 +20,12 @@ pub(crate) struct Args {
     pub(crate) write: bool,
     pub(crate) sequential: bool,
     pub(crate) cold: bool,
+    pub(crate) shared: bool,
 }
 
 const HELP: &str = "rate [--gpu system|software] --file PATH [--size 4g] [--threads 1,16] \
     [--block 4k,64k,1m,4m] [--way transfer,plain,stream] [--batch ENTRIES] [--seconds 2] \
-    [--memory device|vmm|pinned|malloc] [--direct] [--write] [--sequential] [--cold] \
+    [--memory device|vmm|pinned|malloc] [--direct] [--write] [--sequential] [--cold] [--shared] \
     [--workers N] [--busy N] [--crowd N] [--chunk 1m] [--ring 256m] [--resident on|off] [--words on|off] \
     [--as-opened]";
 
@@ -44,6 +45,7 @@ impl Args {
             write: false,
             sequential: false,
             cold: false,
+            shared: false,
         };
         let mut words = std::env::args().skip(1);
         while let Some(flag) = words.next() {
@@ -62,6 +64,7 @@ impl Args {
             "--write" => self.write = true,
             "--sequential" => self.sequential = true,
             "--cold" => self.cold = true,
+            "--shared" => self.shared = true,
             "--as-opened" => self.settings.cold = Cold::AsOpened,
             _ => return false,
         }

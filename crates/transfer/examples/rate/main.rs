@@ -3,7 +3,8 @@
 //!
 //! Threads read (or write) blocks of a warm file for some seconds, into memory of their own on the
 //! GPU, and a row says what came of it. `--way plain` does the same by one `pread(2)` and one copy
-//! from page-locked memory, which nothing here may be slower than. `--way stream` puts transfers
+//! from page-locked memory, which nothing here may be slower than. Each thread opens the file for
+//! itself, and with `--shared` once for all, but for `plain`. `--way stream` puts transfers
 //! into a stream for each thread, as many as `--batch` says (1 without it), and waits for it.
 #![allow(unsafe_code, reason = "the interface is unsafe")]
 #![allow(clippy::unwrap_used, reason = "a tool for whoever works on the crate: a panic will do")]
@@ -13,6 +14,7 @@ mod args;
 mod ways;
 
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,6 +95,8 @@ struct Work<'a> {
     context: &'a Context,
     transfer: &'a Transfer,
     file: File,
+    /// The same for all threads, where that is wanted.
+    shared: Option<gpuio_transfer::File>,
     block: usize,
     thread: u64,
     over: &'a AtomicBool,
@@ -121,13 +125,14 @@ fn run(
     let flags = if args.direct { libc::O_DIRECT } else { 0 };
     let mut row =
         Row { bytes: 0, calls: 0, wall: Duration::ZERO, cpu: Duration::ZERO, times: Vec::new() };
+    let open =
+        || OpenOptions::new().read(true).write(true).custom_flags(flags).open(&args.file).unwrap();
+    let shared = args.shared.then(|| transfer.file(open().as_fd()).unwrap());
     std::thread::scope(|scope| {
         let one = |thread| {
-            let open =
-                OpenOptions::new().read(true).write(true).custom_flags(flags).open(&args.file);
-            let file = open.unwrap();
+            let (file, shared) = (open(), shared.clone());
             let (over, start) = (&over, &start);
-            let work = Work { args, context, transfer, file, block, thread, over, start };
+            let work = Work { args, context, transfer, file, shared, block, thread, over, start };
             scope.spawn(move || match way {
                 "plain" => ways::plain(&work),
                 "stream" => ways::stream(&work),
@@ -151,6 +156,13 @@ fn run(
     });
     row.times.sort_unstable();
     row
+}
+
+impl Work<'_> {
+    fn file(&self) -> gpuio_transfer::File {
+        let own = || self.transfer.file(self.file.as_fd()).unwrap();
+        self.shared.as_ref().map_or_else(own, gpuio_transfer::File::apart)
+    }
 }
 
 impl Row {

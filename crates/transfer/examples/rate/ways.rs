@@ -1,6 +1,6 @@
 //! The ways to move blocks that are compared.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -68,7 +68,7 @@ fn timed(work: &Work, mut one: impl FnMut(u64)) -> Done {
 pub(crate) fn call(work: &Work) -> Done {
     let memory = DeviceBuf::alloc(work.context, work.args.kind, work.block).unwrap();
     let (transfer, at) = (work.transfer, memory.ptr().0);
-    let file = transfer.file(work.file.as_fd()).unwrap();
+    let file = work.file();
     timed(work, |offset| {
         let place = transfer.place(at).unwrap();
         let moved = if work.args.write {
@@ -88,7 +88,7 @@ pub(crate) fn batch(work: &Work) -> Done {
     let len = work.block * count as usize;
     let memory = DeviceBuf::alloc(work.context, work.args.kind, len).unwrap();
     let (transfer, at) = (work.transfer, memory.ptr().0);
-    let file = transfer.file(work.file.as_fd()).unwrap();
+    let file = work.file();
     let batch = transfer.batch(count);
     let op = if work.args.write { Op::Write } else { Op::Read };
     let mut others = Offsets::new(work);
@@ -117,7 +117,7 @@ pub(crate) fn stream(work: &Work) -> Done {
     let len = work.block * count as usize;
     let memory = DeviceBuf::alloc(work.context, work.args.kind, len).unwrap();
     let (transfer, at) = (work.transfer, memory.ptr().0);
-    let file = transfer.file(work.file.as_fd()).unwrap();
+    let file = work.file();
     work.context.make_current().unwrap();
     let stream = Stream::new(work.context).unwrap();
     let raw = RawStream::new(stream.as_raw());
