@@ -14,7 +14,7 @@ typedef unsigned long long u64;
 typedef unsigned int u32;
 
 #if defined(__clang__)
-#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256, 2))) void
+#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256, 3))) void
 #define DEVICE static inline __attribute__((device))
 #define SHARED static __attribute__((shared))
 
@@ -22,7 +22,7 @@ DEVICE u32 thread_number() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 thread_count() { return __nvvm_read_ptx_sreg_ntid_x(); }
 DEVICE u32 block_number() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 #else
-#define KERNEL extern "C" __global__ void __launch_bounds__(256, 2)
+#define KERNEL extern "C" __global__ void __launch_bounds__(256, 3)
 #define DEVICE static inline __device__
 #define SHARED __shared__
 
@@ -195,8 +195,9 @@ template <bool SHIFTED> DEVICE void copy_words(u64 dst, u64 src, u64 len, u32 me
     }
 }
 
-// Copies `len` bytes between any addresses: bytes until the destination is a multiple of 16, words, bytes. At least 32
-// threads are here: the first 16 have the bytes at the head, the next the bytes at the tail.
+// Copies `len` bytes between any addresses: bytes until the destination is a multiple of 16, words,
+// bytes. At least 32 threads are here: the first 16 have the bytes at the head, the next the bytes
+// at the tail.
 DEVICE void copy(u64 dst, u64 from, u64 len, u32 me, u32 all) {
     const u64 to_aligned = (0 - dst) & 15;
     const u64 head = len < to_aligned ? len : to_aligned;
@@ -220,6 +221,59 @@ DEVICE void copy(u64 dst, u64 from, u64 len, u32 me, u32 all) {
     }
 }
 
+// An entry of a list: 32 bytes, the last eight of which are not read.
+struct Piece {
+    u64 src;
+    u64 dst;
+    u64 len;
+};
+
+DEVICE Piece piece(u64 list, u64 at) {
+    const Word first = load(list + at * 32);
+    const Word second = load(list + at * 32 + 16);
+    Piece p;
+    p.src = first.low;
+    p.dst = first.high;
+    p.len = second.low;
+    return p;
+}
+
+// In a letter's length: it counts the entries of a list.
+enum : u64 { LISTED = 1ull << 47 };
+
+// What warp 0 tells the other threads.
+struct Order {
+    u64 src;
+    u64 dst;
+    u64 len;
+    u64 leaves;
+};
+
+// Moves what a letter asks for: a block by all threads, or the pieces of a list. Of these each warp
+// takes one, then the one that stands as many further on as there are warps: a piece of 4 KiB is two
+// rounds of a warp, and not all of one for the block. More strips at a time would take more registers
+// from whatever else runs on the device, and so would a loop of its own.
+DEVICE void carry(const Order &order, u32 me, u32 all) {
+    const bool listed = (order.len & LISTED) != 0;
+    const u64 count = listed ? order.len & ~LISTED : 1;
+    const u32 step = listed ? all / 32 : 1;
+    const u32 who = listed ? me & 31 : me;
+    const u32 of = listed ? 32 : all;
+    u64 at = listed ? me / 32 : 0;
+    Piece next = {order.src, order.dst, order.len};
+    if (listed && at < count) {
+        next = piece(order.src, at);
+    }
+    for (; at < count; at += step) {
+        const Piece now = next;
+        // Asked for early, so that its way here is the way of this piece's bytes too.
+        if (at + step < count) {
+            next = piece(order.src, at + step);
+        }
+        copy(now.dst, now.src, now.len, who, of);
+    }
+}
+
 // Where the words of a desk lie, in bytes from its beginning. The host writes the letter, on a cache
 // line of its own, and the device the rest.
 enum : u64 {
@@ -237,18 +291,12 @@ enum : u64 {
 // others: nanoseconds.
 enum : u64 { QUIET = 20000, PAUSE = 500 };
 
-// What warp 0 tells the other threads.
-struct Order {
-    u64 src;
-    u64 dst;
-    u64 len;
-    u64 leaves;
-};
-
 // `desks`: one of 256 bytes for each block, in pinned memory, at a multiple of 256. A letter is three
 // words: source, destination and length, each of 48 bits, and above them the low 16 bits of its
-// number, so that the words may come one by one. A length of 0 moves nothing. The first letter that a
-// block looks for is the one after its last answer.
+// number, so that the words may come one by one. A length of 0 moves nothing. With the highest bit of
+// the length, the rest of it counts the entries of a list at the source, 32 bytes each, {u64 src, dst,
+// len, unused}, at a multiple of 16 in memory as that of the letter. The first letter that a block
+// looks for is the one after its last answer.
 //
 // `shared`: two words in the device's memory, all zero before the first launch. The first tells that
 // a launch ends (as GONE has it), the second when the last letter of any desk came.
@@ -338,7 +386,7 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 launch, u64 idle, u64 
             }
             return;
         }
-        copy(order.dst, order.src, order.len, me, all);
+        carry(order, me, all);
         meet();
         if (me == 0) {
             release(desk + ANSWER, number);

@@ -267,7 +267,8 @@ impl Core {
     }
 
     fn most(&self) -> usize {
-        run::most(self.state.crew.is_crowded())
+        // A launch for each run costs a call of the driver, a letter to the kernel that stays not.
+        run::most(self.state.crew.is_crowded() && !self.state.settings.resident)
     }
 
     /// Takes what is to be done next.

@@ -59,13 +59,29 @@ pub(crate) struct Lane {
     letter: Option<Letter>,
 }
 
-/// A letter under way: what it moves.
+/// A letter under way.
 #[derive(Debug, Clone, Copy)]
 struct Letter {
     slot: usize,
-    src: DevPtr,
-    dst: DevPtr,
-    len: usize,
+    what: What,
+}
+
+/// What it moves.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Bytes { src: DevPtr, dst: DevPtr, len: usize },
+    List(List),
+}
+
+/// Pieces in a slot, or beside it in the lane's memory, that go together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct List {
+    /// What moves them in one launch.
+    pub(crate) kernel: &'static GatherKernel,
+    pub(crate) at: DevPtr,
+    pub(crate) count: u32,
+    /// Bytes of the longest at most.
+    pub(crate) longest: u64,
 }
 
 /// One of a lane's slots.
@@ -136,7 +152,8 @@ impl Lane {
             Reply::Busy => return Ok(false),
             Reply::Moved => self.by_letters += len as u64,
             Reply::Waiting => {
-                self.letter = Some(Letter { slot: slot.index, src, dst, len });
+                let what = What::Bytes { src, dst, len };
+                self.letter = Some(Letter { slot: slot.index, what });
             }
         }
         Ok(true)
@@ -149,18 +166,22 @@ impl Lane {
         };
         let reply = desk.finish();
         self.letter = None;
-        let reply = reply?;
-        if reply == Reply::Moved {
-            self.by_letters += letter.len as u64;
+        match (reply?, letter.what) {
+            (Reply::Busy, What::Bytes { src, dst, len }) => {
+                self.busy[letter.slot] = true;
+                // SAFETY: what the letter was to move: the promise of `post` holds until the slot
+                // is free.
+                unsafe { self.stream.copy(dst, src, len) }?;
+                self.reached[letter.slot].record(&self.stream)
+            }
+            // SAFETY: as above, of `gather`.
+            (Reply::Busy, What::List(list)) => unsafe { self.launch(letter.slot, list) },
+            (_, What::Bytes { len, .. }) => {
+                self.by_letters += len as u64;
+                Ok(())
+            }
+            (_, What::List(_)) => Ok(()),
         }
-        if reply == Reply::Busy {
-            self.busy[letter.slot] = true;
-            // SAFETY: what the letter was to move: the promise of `post` holds until the slot is
-            // free.
-            unsafe { self.stream.copy(letter.dst, letter.src, letter.len) }?;
-            self.reached[letter.slot].record(&self.stream)?;
-        }
-        Ok(())
     }
 
     /// The slot for the turn of this number.
@@ -293,23 +314,38 @@ impl Lane {
         self.reached[slot.index].record(&self.stream)
     }
 
-    /// Puts one launch for a whole list of pieces into the stream. The list stands in the slot, or
-    /// in another part of the lane's memory that is not used before the slot is free.
+    /// Has a whole list of pieces moved by a kernel: the one that stays, or one that is launched for
+    /// it. The list stands in the slot, or in another part of the lane's memory that is not used
+    /// before the slot is free.
     ///
     /// # Safety
     ///
     /// As [`GatherKernel::launch`], until the slot is free.
-    pub(crate) unsafe fn gather(
-        &mut self,
-        slot: Slot,
-        kernel: &GatherKernel,
-        list: DevPtr,
-        count: u32,
-        longest: u64,
-    ) -> Result<(), GpuError> {
-        self.busy[slot.index] = true;
+    pub(crate) unsafe fn gather(&mut self, slot: Slot, list: List) -> Result<(), GpuError> {
+        self.land()?;
+        if let Some(desk) = &mut self.desk {
+            // SAFETY: the caller's promise; `land` sees the end before the slot is used again.
+            match unsafe { desk.post_list(list.at, list.count) }? {
+                Reply::Busy => {}
+                Reply::Moved => return Ok(()),
+                Reply::Waiting => {
+                    self.letter = Some(Letter { slot: slot.index, what: What::List(list) });
+                    return Ok(());
+                }
+            }
+        }
         // SAFETY: the caller's promise.
-        unsafe { kernel.launch(&self.stream, list, count, kernel.shape(count, longest)) }?;
-        self.reached[slot.index].record(&self.stream)
+        unsafe { self.launch(slot.index, list) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Lane::gather`].
+    unsafe fn launch(&mut self, slot: usize, list: List) -> Result<(), GpuError> {
+        let List { kernel, at, count, longest } = list;
+        self.busy[slot] = true;
+        // SAFETY: the caller's promise.
+        unsafe { kernel.launch(&self.stream, at, count, kernel.shape(count, longest)) }?;
+        self.reached[slot].record(&self.stream)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::mailbox::{BITS, Letter};
+use super::mailbox::Letter;
 use super::{ASK_AFTER, Inner, Reply};
 use crate::DevPtr;
 use crate::error::GpuError;
@@ -122,24 +122,50 @@ impl Desk {
     /// As [`Desk::run`], until [`Desk::poll`] or [`Desk::take_back`] has answered that nothing is
     /// under way, or an error.
     pub unsafe fn post(&mut self, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
-        assert!(self.letter.is_none(), "a letter is under way at this desk");
         if len == 0 {
             return Ok(Reply::Moved);
         }
+        self.put(Letter::bytes(self.posted + 1, src, dst, len))
+    }
+
+    /// As [`Desk::post`], for many blocks: `count` [`Piece`](crate::Piece)s that stand from `list`
+    /// on. Their order is not defined. Pieces of 4 KiB are moved best.
+    ///
+    /// # Errors
+    ///
+    /// As [`Desk::run`].
+    ///
+    /// # Panics
+    ///
+    /// A letter is under way, or `list` is not a multiple of 16.
+    ///
+    /// # Safety
+    ///
+    /// As [`Desk::post`], for the list and the ranges of all pieces. No destination may overlap the
+    /// list, a source or another destination.
+    pub unsafe fn post_list(&mut self, list: DevPtr, count: u32) -> Result<Reply, GpuError> {
+        assert!(list.0.is_multiple_of(16), "a list at {list}");
+        if count == 0 {
+            return Ok(Reply::Moved);
+        }
+        self.put(Letter::list(self.posted + 1, list, count))
+    }
+
+    /// Puts a letter on the desk; none has words that are too long for one.
+    fn put(&mut self, letter: Option<Letter>) -> Result<Reply, GpuError> {
+        assert!(self.letter.is_none(), "a letter is under way at this desk");
         if let Some(error) = self.office.broken.get() {
             return Err(error.clone());
         }
-        let len = len as u64;
-        if (src.0 | dst.0 | len) >> BITS != 0 {
+        let Some(letter) = letter else {
             return Ok(Reply::Busy);
-        }
+        };
         // Before the letter, so that the launch is on its way while that is written.
         self.office.tend(self.number)?;
         if self.office.is_stuck(self.number) {
             // It may have failed: then the next letter is for another launch.
             return self.office.ask().map(|()| Reply::Busy);
         }
-        let letter = Letter { number: self.posted + 1, src, dst, len };
         self.office.mailbox.put(self.number as usize, letter);
         self.posted = letter.number;
         self.letter = Some(letter);

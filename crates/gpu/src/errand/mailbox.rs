@@ -14,8 +14,10 @@ const ANSWER: usize = 128;
 const GONE: usize = 136;
 /// Where the launch stands that the desk's block has entered last.
 const HERE: usize = 144;
+/// In a letter's length: it counts the entries of a list, at the letter's source.
+const LISTED: u64 = 1 << (BITS - 1);
 /// A word of a letter has so many bits; above them is the letter's number.
-pub(super) const BITS: u32 = 48;
+const BITS: u32 = 48;
 
 /// All desks. Nothing of it is ever given back, since a kernel may outlive whoever launched it.
 #[derive(Debug)]
@@ -28,6 +30,25 @@ pub(super) struct Letter {
     pub(super) src: DevPtr,
     pub(super) dst: DevPtr,
     pub(super) len: u64,
+}
+
+impl Letter {
+    /// Whether its words are short enough for a letter.
+    fn fits(self) -> bool {
+        (self.src.0 | self.dst.0) >> BITS == 0 && self.len < LISTED
+    }
+
+    /// The letter of this number for `len` bytes, if its words are not too long.
+    pub(super) fn bytes(number: u64, src: DevPtr, dst: DevPtr, len: usize) -> Option<Self> {
+        let letter = Self { number, src, dst, len: len as u64 };
+        letter.fits().then_some(letter)
+    }
+
+    /// The letter of this number for the pieces of a list.
+    pub(super) fn list(number: u64, list: DevPtr, count: u32) -> Option<Self> {
+        let letter = Self { number, src: list, dst: DevPtr(0), len: u64::from(count) };
+        letter.fits().then_some(Self { len: letter.len | LISTED, ..letter })
+    }
 }
 
 /// The last launch that a block has left.

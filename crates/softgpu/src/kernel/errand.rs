@@ -2,7 +2,9 @@
 //! for each letter that the host writes while the kernel runs, and answers.
 //!
 //! A desk has 256 bytes. From its beginning on stand the words of a letter: source, destination and
-//! length, each of 48 bits, and above them the low 16 bits of the letter's number. At byte 128 the
+//! length, each of 48 bits, and above them the low 16 bits of the letter's number. With the highest
+//! bit of the length the rest of it counts entries of a list at the source, of 32 bytes each, whose
+//! first words are source, destination and length of a block. At byte 128 the
 //! kernel answers the number of the last letter that it worked off, and begins with the next; at
 //! 144 it writes `launch` when it comes, at 136, as its last access, twice `launch`, with the
 //! lowest bit set if it stayed for `stay` nanoseconds, and not if no letter came for `idle`.
@@ -24,6 +26,10 @@ const GONE: u64 = 136;
 const HERE: u64 = 144;
 /// Bits of a letter's word below its number.
 const BITS: u32 = 48;
+/// In a letter's length: it counts the entries of a list.
+const LISTED: u64 = 1 << 47;
+/// Bytes of an entry.
+const ENTRY: u64 = 32;
 /// From letter to copy: a program that does not wait for the answer is to see old bytes.
 const LATE: Duration = Duration::from_micros(5);
 
@@ -71,7 +77,9 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
         }
         std::thread::sleep(LATE);
         for (desk, [src, dst, len]) in found {
-            if len > 0 {
+            if len & LISTED != 0 {
+                copy_list(memory, src, len & !LISTED)?;
+            } else if len > 0 {
                 copy(memory, dst, src, len)?;
             }
             let (number, answer) = (desk.number, desk.at.wrapping_add(ANSWER));
@@ -80,6 +88,21 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
         }
         last = Instant::now();
     }
+}
+
+fn copy_list(memory: &Reach<'_>, list: u64, count: u64) -> Answer<()> {
+    if !list.is_multiple_of(16) {
+        return Err(ILLEGAL_ADDRESS);
+    }
+    for entry in (0..count).map(|number| list.wrapping_add(number * ENTRY)) {
+        let at =
+            |offset| word(memory, entry.wrapping_add(offset), |word| word.load(Ordering::Relaxed));
+        let (src, dst, len) = (at(0)?, at(8)?, at(16)?);
+        if len > 0 {
+            copy(memory, dst, src, len)?;
+        }
+    }
+    Ok(())
 }
 
 /// The letter that the desk waits for, if it is there.

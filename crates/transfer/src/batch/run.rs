@@ -11,7 +11,7 @@ use crate::fault::{Failed, Fault};
 use crate::file::{Absent, Got, Spot, Tried};
 use crate::gpus::{Device, Gpus};
 use crate::job::Asked;
-use crate::lane::{Lane, Slot};
+use crate::lane::{Lane, List, Slot};
 use crate::moved::Moved;
 
 /// Most entries of a run.
@@ -311,7 +311,7 @@ impl Carrier {
     fn launch(
         &mut self,
         slot: Slot,
-        kernel: &GatherKernel,
+        kernel: &'static GatherKernel,
         list: &[Piece],
         longest: u64,
     ) -> Result<(), GpuError> {
@@ -321,9 +321,10 @@ impl Carrier {
             std::ptr::copy_nonoverlapping(list.as_ptr(), slot.memory.at.cast(), list.len());
         }
         let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
+        let list = List { kernel, at: slot.memory.seen, count, longest };
         // SAFETY: the list stands in the slot, which is this thread's until it is free; the kernel
         // reaches what the entries name, and their memory is the promise of who submitted them.
-        unsafe { self.lane.gather(slot, kernel, slot.memory.seen, count, longest) }
+        unsafe { self.lane.gather(slot, list) }
     }
 
     /// Waits for a run's copies, writes its files, for a write, and tells the ends.

@@ -1,0 +1,108 @@
+//! Letters that name a list of blocks, on the software GPU, or on a real one with
+//! `GPUIO_TEST_GPU=system`.
+#![allow(unsafe_code, reason = "letters name addresses")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use gpuio_gpu::errand::{Office, Reply, Timing};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemKind, PageSize, Piece, Which};
+use gpuio_gpu::{Stream, pattern};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Bytes of either side.
+const ROOM: usize = 1 << 20;
+/// Most entries of a list.
+const MOST: usize = 300;
+
+fn context() -> Context {
+    let system = std::env::var("GPUIO_TEST_GPU").is_ok_and(|which| which == "system");
+    let which = if system { Which::System } else { Which::Software };
+    Context::new(&Driver::load(&which).unwrap(), 0).unwrap()
+}
+
+fn bytes(memory: &Locked) -> &[u8] {
+    // SAFETY: live memory that nobody writes while the test looks at it.
+    unsafe { std::slice::from_raw_parts(memory.as_ptr().as_ptr(), memory.len()) }
+}
+
+/// Has the memory hold what `write` makes of it.
+fn written(memory: &Locked, write: impl FnOnce(&mut [u8])) {
+    // SAFETY: live memory that nobody else uses meanwhile.
+    write(unsafe { std::slice::from_raw_parts_mut(memory.as_ptr().as_ptr(), memory.len()) });
+}
+
+#[test]
+fn all_pieces_of_a_list_are_moved_and_nothing_beside_them() {
+    let context = context();
+    let timing = Timing { patience: Duration::from_secs(20), ..Timing::default() };
+    let office = Office::new(&context, timing).unwrap();
+    let desk = RefCell::new(office.desk().unwrap());
+    let stream = Stream::new(&context).unwrap();
+    let locked = |len| Locked::new(&context, len, PageSize::Plain).unwrap();
+    let (near, there, back) = (locked(ROOM), locked(MOST * size_of::<Piece>()), locked(ROOM));
+    let device = DeviceBuf::alloc(&context, MemKind::Device, ROOM).unwrap();
+    // Where a piece begins behind the one before, on either side, and its bytes.
+    let piece = (0_usize..40, 0_usize..40, prop_oneof![0_usize..40, 4000_usize..4200, Just(4096)]);
+    let strategy = (prop::collection::vec(piece, 0..MOST), any::<u64>(), any::<bool>());
+    let mut runner = TestRunner::new(Config { cases: 60, ..Config::default() });
+    let check = |(cut, key, write): (Vec<(usize, usize, usize)>, u64, bool)| {
+        let (mut from, mut to, mut moves) = (0, 0, Vec::new());
+        for (skip, gap, len) in cut {
+            (from, to) = (from + skip, to + gap);
+            if from.max(to) + len > ROOM {
+                break;
+            }
+            moves.push((from, to, len));
+            (from, to) = (from + len, to + len);
+        }
+        written(&near, |bytes| pattern::fill(bytes, key, 0));
+        written(&back, |bytes| bytes.fill(0xa5));
+        let mut wanted = vec![0xa5; ROOM];
+        for &(from, to, len) in &moves {
+            wanted[to..to + len].copy_from_slice(&bytes(&near)[from..from + len]);
+        }
+        // To the device: from `near`. From it: the same bytes were brought there before.
+        let copy = |dst, src| {
+            let copied = context.entered(|| {
+                // SAFETY: live memory of that length; the wait follows.
+                unsafe { stream.copy(dst, src, ROOM) }?;
+                stream.sync()
+            });
+            copied.unwrap().unwrap();
+        };
+        let (src, dst) =
+            if write { (device.ptr(), back.ptr()) } else { (near.ptr(), device.ptr()) };
+        copy(device.ptr(), if write { near.ptr() } else { back.ptr() });
+        for (number, &(from, to, len)) in moves.iter().enumerate() {
+            let (src, dst) = (src.byte_add(from as u64), dst.byte_add(to as u64));
+            let entry = Piece::new(src, dst, len as u64);
+            let at = there.as_ptr().as_ptr().cast::<Piece>().wrapping_add(number);
+            // SAFETY: the list has room for the most entries.
+            unsafe { at.write(entry) };
+        }
+        let count = u32::try_from(moves.len()).unwrap();
+        let mut desk = desk.borrow_mut();
+        // SAFETY: live ranges that nobody else uses until the end is seen, and no two overlap.
+        let posted = unsafe { desk.post_list(there.ptr(), count) }.unwrap();
+        assert_eq!(posted == Reply::Moved, count == 0);
+        assert_eq!(desk.finish().unwrap(), Reply::Moved);
+        if !write {
+            copy(back.ptr(), device.ptr());
+        }
+        prop_assert!(bytes(&back)[..] == wanted[..], "{} pieces", moves.len());
+        Ok(())
+    };
+    runner.run(&strategy, check).unwrap();
+}
+
+#[test]
+#[should_panic(expected = "a list at")]
+fn a_list_that_is_not_aligned_is_refused() {
+    let office = Office::new(&context(), Timing::default()).unwrap();
+    let mut desk = office.desk().unwrap();
+    // SAFETY: nothing is read of it.
+    let _ = unsafe { desk.post_list(DevPtr(4104), 1) };
+}
