@@ -47,7 +47,11 @@ pub(crate) struct Lane {
     stream: Stream,
     memory: Memory,
     slot_len: usize,
+    /// One for each slot. Not those that wake a sleeper: each of them costs an interrupt, whether
+    /// or not anybody sleeps.
     reached: Vec<Event>,
+    /// For who has looked for long enough.
+    late: Event,
     /// Whether a slot's last copy may be under way.
     busy: Vec<bool>,
     /// The number of the slot that is used next, going round.
@@ -100,10 +104,11 @@ impl Lane {
         slot_len: usize,
         slots: usize,
     ) -> Result<Self, GpuError> {
-        let events = (0..slots).map(|_| Event::new(context, Wait::Block));
+        let events = (0..slots).map(|_| Event::new(context, Wait::Spin));
         Ok(Self {
             stream: Stream::new(context)?,
             reached: events.collect::<Result<_, _>>()?,
+            late: Event::new(context, Wait::Block)?,
             memory,
             slot_len,
             busy: vec![false; slots],
@@ -209,7 +214,9 @@ impl Lane {
         let clock = Clock::start();
         while !event.query()? {
             if clock.now() > SPIN {
-                event.sync()?;
+                // Behind what was put there since, too.
+                self.late.record(&self.stream)?;
+                self.late.sync()?;
                 break;
             }
             for _ in 0..PAUSE {
