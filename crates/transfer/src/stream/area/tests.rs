@@ -21,7 +21,7 @@ fn parts_and_lists_lie_apart_in_the_area() {
         let part_len = area.part_len(most);
         assert!(part_len >= most || part_len * 2 == area.room as u64);
         let parts = if part_len >= most { 1 } else { 2 };
-        let mut spans = vec![span(area.start, 256)];
+        let mut spans = vec![span(area.start, 384)];
         for part in 0..parts {
             let (list, list_seen) = area.list(part, part_len);
             let (bytes, bytes_seen) = area.part(part, part_len);
