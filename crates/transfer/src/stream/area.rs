@@ -98,8 +98,7 @@ impl Area {
         u64::try_from(by).unwrap_or(0)
     }
 
-    /// With words that hold this.
-    #[cfg(test)]
+    /// With words that hold this. No stream has work for it.
     pub(super) fn starting_at(self, value: u32) -> Self {
         for at in [0, EMPTY_AT, REACHED_AT] {
             self.word(at).store(value, Ordering::Release);
@@ -255,8 +254,9 @@ impl Areas {
 
     /// Takes back an area that no stream has work for; `rounds` were served.
     pub(super) fn give(&self, area: Area, rounds: u64) {
-        let value = area.value(rounds);
-        self.lock().give(Area { value, ..area });
+        // Not every transfer has a store for each word, and one that stays behind for 2^31 rounds
+        // would be ahead.
+        self.lock().give(area.starting_at(area.value(rounds)));
     }
 
     /// Takes back an area that is free once the stream has stored that value.

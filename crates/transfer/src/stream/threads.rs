@@ -18,8 +18,9 @@ use crate::crew;
 
 /// How long a thread looks for the next piece before it sleeps, in nanoseconds.
 const SPIN: Nanos = 50_000;
-/// The same for the one that looks at the words of streams, while there are any to look at: about
-/// as long as the GPU takes for a part between two waits.
+/// The same for the one of them that looks at the words of streams: a stream comes to its next
+/// transfer when it has moved the bytes of the last one, and where the program waits for each, when
+/// it has been told and has put the next one there.
 const WATCH: Nanos = 100_000;
 /// How many look at once, within a half of the processors: a transfer has four pieces, and others
 /// want theirs at the same time. One that has to be woken comes when the piece could be done.
@@ -134,7 +135,7 @@ impl Threads {
                 self.relay(&order);
                 return order;
             }
-            let most = if watches && !self.watch.is_empty() { WATCH } else { SPIN };
+            let most = if watches { WATCH } else { SPIN };
             if may_look && since.now() < most {
                 (0..4).for_each(|_| std::hint::spin_loop());
                 continue;

@@ -51,10 +51,6 @@ impl Watch {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == 0
-    }
-
     /// Has a transfer looked at, if it is not yet, until its stream has come to all of it.
     pub(super) fn add(&self, order: &Arc<Order>) {
         let mut streams = self.lock();
@@ -86,9 +82,7 @@ impl Watch {
 
     /// True for one thread at a time, which looks until it calls [`Watch::leave`].
     pub(super) fn enter(&self) -> bool {
-        !self.is_empty()
-            && !self.taken.load(Ordering::Relaxed)
-            && !self.taken.swap(true, Ordering::Acquire)
+        !self.taken.load(Ordering::Relaxed) && !self.taken.swap(true, Ordering::Acquire)
     }
 
     pub(super) fn leave(&self) {
@@ -97,6 +91,9 @@ impl Watch {
 
     /// One whose stream has come further than was noted, which is noted now.
     pub(super) fn look(&self) -> Option<Arc<Order>> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         let mut streams = self.lock();
         let mut found = None;
         let mut at = 0;

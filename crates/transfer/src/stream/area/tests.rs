@@ -55,7 +55,10 @@ fn an_area_comes_again_when_the_stream_has_passed() {
     let again = areas.take(&context, most).unwrap();
     assert_eq!((again.start, again.value), (first.start, value));
     areas.give(second, 7);
-    assert_eq!(areas.take(&context, most).unwrap().value, second.value.wrapping_add(7));
+    let after = second.value.wrapping_add(7);
+    assert_eq!(areas.take(&context, most).unwrap().value, after);
+    let words = [second.served(), second.reached(), second.empty()];
+    assert_eq!(words.map(|word| word.load(Ordering::Acquire)), [after; 3]);
 }
 
 #[test]
