@@ -58,6 +58,8 @@ struct Turn {
     ending: bool,
     /// It was not put into the stream in full, and is given up.
     abandoned: bool,
+    /// Somebody waits for a change: telling nobody is a system call too.
+    waited_for: bool,
     ended: Option<Ended>,
 }
 
@@ -79,7 +81,13 @@ pub(super) struct Part {
 impl Progress {
     pub(super) fn new(ended: Ended) -> Self {
         let (zero, never) = (|| AtomicU64::new(0), || AtomicU64::new(u64::MAX));
-        let turn = Turn { open: false, ending: false, abandoned: false, ended: Some(ended) };
+        let turn = Turn {
+            open: false,
+            ending: false,
+            abandoned: false,
+            waited_for: false,
+            ended: Some(ended),
+        };
         Self {
             reached: zero(),
             round: zero(),
@@ -102,6 +110,23 @@ impl Progress {
     fn stop(&self) -> u64 {
         // Whoever told of it earlier did so before a piece was counted off, or a little late.
         self.end.load(Ordering::Relaxed).min(self.failed_at.load(Ordering::Relaxed))
+    }
+
+    /// Waits while that holds.
+    fn wait_while<'a>(
+        &'a self,
+        mut turn: MutexGuard<'a, Turn>,
+        holds: impl FnMut(&mut Turn) -> bool,
+    ) -> MutexGuard<'a, Turn> {
+        turn.waited_for = true;
+        self.changed.wait_while(turn, holds).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells of a change those who wait.
+    fn tell(&self, turn: &Turn) {
+        if turn.waited_for {
+            self.changed.notify_all();
+        }
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
@@ -268,9 +293,11 @@ impl Order {
         self.work();
     }
 
-    /// Moves pieces until there are none to take.
-    pub(super) fn work(self: &Arc<Self>) {
+    /// Moves pieces until there are none to take; false if there was none.
+    pub(super) fn work(self: &Arc<Self>) -> bool {
+        let mut worked = false;
         while let Some(part) = self.take() {
+            worked = true;
             if part.start < self.progress.stop() {
                 self.serve(part);
             }
@@ -281,6 +308,7 @@ impl Order {
                 self.threads().push(self, pieces - 1);
             }
         }
+        worked
     }
 
     /// Counts a piece off. The pieces of the next round, if that was opened.
@@ -292,7 +320,7 @@ impl Order {
         let mut turn = self.turn();
         turn.open = false;
         if turn.abandoned {
-            self.progress.changed.notify_all();
+            self.progress.tell(&turn);
             return None;
         }
         let turn = self.end_round(turn);
@@ -327,7 +355,7 @@ impl Order {
         if is_last && !(self.gathers() && self.op == Op::Read) {
             self.served.areas.give(self.area, self.rounds);
         }
-        self.progress.changed.notify_all();
+        self.progress.tell(&turn);
         turn
     }
 
@@ -351,8 +379,7 @@ impl Order {
         let progress = &self.progress;
         let goes_on =
             |turn: &mut Turn| progress.round.load(Ordering::Relaxed) < rounds && !turn.abandoned;
-        let turn = self.turn();
-        drop(progress.changed.wait_while(turn, goes_on).unwrap_or_else(PoisonError::into_inner));
+        drop(progress.wait_while(self.turn(), goes_on));
     }
 
     /// Gives up what could not be put into the stream in full: returns when nobody touches memory
@@ -369,7 +396,7 @@ impl Order {
             turn.open = false;
         }
         let busy = |turn: &mut Turn| turn.open || turn.ending;
-        turn = progress.changed.wait_while(turn, busy).unwrap_or_else(PoisonError::into_inner);
+        turn = progress.wait_while(turn, busy);
         if progress.round.load(Ordering::Relaxed) == self.rounds {
             // It happened in full, and the area is another's by now, or lost with the last store.
             return;

@@ -20,8 +20,10 @@ use crate::crew;
 const SPIN: Nanos = 50_000;
 /// The same for the one of them that looks at the words of streams: a stream comes to its next
 /// transfer when it has moved the bytes of the last one, and where the program waits for each, when
-/// it has been told and has put the next one there.
+/// it has been told and has put the next one there. Not on fewer processors than follow: one that
+/// looks for so long would keep from work whom it looks for.
 const WATCH: Nanos = 100_000;
+const WATCH_FROM: usize = 4;
 /// How many look at once, within a half of the processors: a transfer has four pieces, and others
 /// want theirs at the same time. One that has to be woken comes when the piece could be done.
 const LOOKING: (usize, usize) = (2, 8);
@@ -33,6 +35,8 @@ const STARTED: u32 = 3;
 pub(super) struct Threads {
     most: u32,
     looking_most: u32,
+    /// How long the one looks that looks at words.
+    watch_for: Nanos,
     /// Transfers with pieces to take, and some without.
     line: Mutex<VecDeque<Arc<Order>>>,
     /// The length of the line, for those who look without the lock.
@@ -55,6 +59,7 @@ impl Threads {
         Self {
             most,
             looking_most: u32::try_from(looking_most).unwrap_or(2),
+            watch_for: if cores < WATCH_FROM { SPIN } else { WATCH },
             line: Mutex::default(),
             lined: AtomicUsize::new(0),
             bell: zero(),
@@ -111,15 +116,18 @@ impl Threads {
     }
 
     fn serve(&'static self) {
+        let mut since = Clock::start();
         loop {
-            let order = self.next();
-            order.work();
+            let order = self.next(since);
+            // Who comes too late for a piece is one too many that looks.
+            if order.work() {
+                since = Clock::start();
+            }
         }
     }
 
-    /// The next transfer with pieces to take. Looks a while, then sleeps.
-    fn next(&'static self) -> Arc<Order> {
-        let since = Clock::start();
+    /// The next transfer with pieces to take. Looks a while, from `since` on, then sleeps.
+    fn next(&'static self, since: Clock) -> Arc<Order> {
         let may_look = self.looking.fetch_add(1, Ordering::SeqCst) < self.looking_most;
         let mut watches = false;
         loop {
@@ -135,7 +143,7 @@ impl Threads {
                 self.relay(&order);
                 return order;
             }
-            let most = if watches { WATCH } else { SPIN };
+            let most = if watches { self.watch_for } else { SPIN };
             if may_look && since.now() < most {
                 (0..4).for_each(|_| std::hint::spin_loop());
                 continue;
