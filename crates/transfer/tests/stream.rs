@@ -161,8 +161,9 @@ fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
 
 #[test]
 fn more_streams_than_threads() {
-    let (transfer, streams) = (transfer(), (0..24).map(|_| Made::new()).collect::<Vec<_>>());
-    for turns in [1, 2, 7] {
+    // And more than threads look at.
+    let (transfer, streams) = (transfer(), (0..70).map(|_| Made::new()).collect::<Vec<_>>());
+    for turns in [1, 2, 5] {
         read_by_each(&transfer, &streams, turns);
     }
 }

@@ -14,6 +14,9 @@ use gpuio_gpu::{RawContext, RawStream, UserStream};
 
 use super::order::Order;
 
+/// The most streams that are looked at: each look is at all of them, with the lock.
+const STREAMS_MOST: usize = 64;
+
 /// Which stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
@@ -59,10 +62,14 @@ impl Watch {
         if order.is_reached() {
             return;
         }
-        match streams.iter_mut().find(|(key, _)| *key == order.key) {
-            Some((_, orders)) if orders.back().is_some_and(|last| Arc::ptr_eq(last, order)) => {}
-            Some((_, orders)) => orders.push_back(Arc::clone(order)),
-            None => streams.push((order.key, VecDeque::from([Arc::clone(order)]))),
+        let at = streams.iter().position(|(key, _)| *key == order.key);
+        if let Some(at) = at {
+            let orders = &mut streams[at].1;
+            if !orders.back().is_some_and(|last| Arc::ptr_eq(last, order)) {
+                orders.push_back(Arc::clone(order));
+            }
+        } else if streams.len() < STREAMS_MOST {
+            streams.push((order.key, VecDeque::from([Arc::clone(order)])));
         }
         self.count.store(streams.len(), Ordering::Relaxed);
     }
@@ -72,7 +79,13 @@ impl Watch {
         let mut streams = self.lock();
         if let Some(at) = streams.iter().position(|(key, _)| *key == order.key) {
             let orders = &mut streams[at].1;
-            orders.retain(|other| !std::ptr::eq(Arc::as_ptr(other), order));
+            let is_it = |other: &Arc<Order>| std::ptr::eq(Arc::as_ptr(other), order);
+            // The oldest, nearly always, of the thousands that a stream may hold.
+            if orders.front().is_some_and(is_it) {
+                orders.pop_front();
+            } else {
+                orders.retain(|other| !is_it(other));
+            }
             if orders.is_empty() {
                 streams.swap_remove(at);
             }
