@@ -1,23 +1,30 @@
 //! Transfers in the order of a program's stream.
 //!
-//! Nothing here is put into a stream of ours: the program's stream itself calls us when it comes to
-//! the transfer (`cuLaunchHostFunc`), waits for a word that a thread of ours stores when the file's
-//! bytes lie in page-locked memory (`cuStreamWaitValue32`), and runs the kernel that moves them. A
-//! copy in a stream of ours could stand behind that very wait: streams share the few hardware
-//! queues of a context (`CUDA_DEVICE_MAX_CONNECTIONS`), and one that waits holds up all of them.
-//! Sources: CUDA driver API manual, "Stream Memory Operations" and `cuLaunchHostFunc`; CUDA C++
-//! Programming Guide, "Environment Variables".
+//! Nothing here is put into a stream of ours: the program's stream itself tells us that it has come
+//! to the transfer, waits for a word that a thread of ours stores when the file's bytes lie in
+//! page-locked memory (`cuStreamWaitValue32`), and runs the kernel that moves them. A copy in a
+//! stream of ours could stand behind that very wait: streams share the few hardware queues of a
+//! context (`CUDA_DEVICE_MAX_CONNECTIONS`), and one that waits holds up all of them. Sources: CUDA
+//! driver API manual, "Stream Memory Operations" and `cuLaunchHostFunc`; CUDA C++ Programming
+//! Guide, "Environment Variables".
 //!
 //! A read, in rounds of a part of the page-locked memory each, of which there are one or two:
 //!
 //! ```text
-//! stream:   call   wait   gather   call   wait   gather   ...   store "empty"
+//! stream:   tell   wait   gather   tell   wait   gather   ...   store "empty"
 //! threads:     read   read ...        read (the next round into the free part)
 //! ```
 //!
-//! A write is the other way round: gather, call; the threads write; the stream waits for them
-//! before a part is used again, and at the end. Where the driver has no waits for words, the
-//! function that the stream calls reads or writes itself and returns when it is done.
+//! A write is the other way round: gather, tell; the threads write; the stream waits for them
+//! before a part is used again, and at the end.
+//!
+//! The stream tells in two ways, one behind the other. It stores a word (`cuStreamWriteValue32`),
+//! which threads look at that are awake, so that they begin at once. Then it calls a function
+//! (`cuLaunchHostFunc`), on a thread of the driver's that an interrupt wakes: that takes longer,
+//! and wakes threads of ours where nobody has begun. Without it a stream that others hold for
+//! seconds would need a thread that looks for as long. The stream goes on when the function has
+//! returned; as it stands before the wait, that happens beside the reading. Where the driver has no
+//! waits for words, the function reads or writes itself and returns when that is done.
 //!
 //! Progress: the threads that serve streams ([mod@threads]) wait for nothing but file I/O, so each
 //! word comes whatever else the GPU is held up by. Page-locked memory for the whole transfer is
@@ -32,8 +39,10 @@
 mod area;
 mod order;
 mod put;
+mod rounds;
 mod serve;
 mod threads;
+mod watch;
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -51,6 +60,7 @@ use crate::transfer::{State, Transfer};
 use area::Areas;
 use order::{Order, Way};
 use threads::Threads;
+use watch::Key;
 
 /// When a parameter is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,7 +242,8 @@ impl Transfer {
         }
         let served = state.streams.device(&state.gpus, stream.device()?)?;
         let way = self.way(served, &stream, place, base, &params)?;
-        let order = Order::new((state, served), (op, file.clone()), (way, base), params, ended)?;
+        let kept = (state, served, Key::of(&stream));
+        let order = Order::new(kept, (op, file.clone()), (way, base), params, ended)?;
         put::put(&stream, served, &order)
     }
 
@@ -306,3 +317,6 @@ fn threads(state: &'static State, way: &Way) -> &'static Threads {
         Way::Host | Way::Gather { .. } => &state.streams.files,
     }
 }
+
+#[cfg(test)]
+mod tests;

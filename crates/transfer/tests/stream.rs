@@ -135,6 +135,56 @@ fn many_at_once_over_four_streams() {
     assert!(std::fs::read(&to).unwrap() == content);
 }
 
+/// Reads a file of as many pieces as there are streams, each by its own, again and again.
+fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
+    let (dir, len) = (memory_dir(), 300_000);
+    let content = bytes(13, streams.len() * len);
+    let file = file(transfer, &written(&dir, "file", &content), Mode::Plain);
+    let memory = Memory::new(MemKind::Device, content.len());
+    transfer.place(memory.address()).unwrap();
+    memory.put(0, &vec![0; content.len()]);
+    let mut told = Vec::new();
+    for turn in 0..turns {
+        for (number, stream) in streams.iter().enumerate() {
+            // All of a stream's piece, in as many transfers as there are turns.
+            let (from, to) = (turn * len / turns, (turn + 1) * len / turns);
+            let at = i64::try_from(number * len + from).unwrap();
+            let put = (Op::Read, &file);
+            let params = now(to - from, at, at);
+            told.push((stream.put(transfer, put, memory.address(), params).unwrap(), to - from));
+        }
+    }
+    streams.iter().for_each(Made::sync);
+    assert!(told.iter().all(|(told, len)| count(told) == *len));
+    assert!(memory.take(0, content.len()) == content);
+}
+
+#[test]
+fn more_streams_than_threads() {
+    // And more than threads look at.
+    let (transfer, streams) = (transfer(), (0..70).map(|_| Made::new()).collect::<Vec<_>>());
+    for turns in [1, 2, 5] {
+        read_by_each(&transfer, &streams, turns);
+    }
+}
+
+#[test]
+fn threads_that_went_to_sleep_are_woken() {
+    let (transfer, streams) = (transfer(), (0..3).map(|_| Made::new()).collect::<Vec<_>>());
+    read_by_each(&transfer, &streams, 1);
+    let gate = Gate::new();
+    streams.iter().for_each(|stream| stream.hold(gate));
+    // Thousands of times as long as a thread looks for work.
+    let opener = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        gate.open();
+    });
+    let held = std::time::Instant::now();
+    read_by_each(&transfer, &streams, 3);
+    assert!(held.elapsed() >= Duration::from_millis(200), "the streams were held");
+    opener.join().unwrap();
+}
+
 #[test]
 fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
@@ -431,14 +481,17 @@ fn twins_of_direct_files_and_locked_memory() {
     check(Mode::Direct, MemKind::Pinned);
 }
 
-/// In a process of its own, whose second function for a stream is refused once.
+/// In processes of their own, each of which is refused one function for a stream: the first, when
+/// the stream has the store of its word already, or a later one, when rounds are under way.
 #[test]
 fn a_transfer_that_is_refused_half_way_leaves_nothing_behind() {
     const NAME: &str = "a_transfer_that_is_refused_half_way_leaves_nothing_behind";
     if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
         if gpu().context.driver().is_software() {
-            again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", "cuLaunchHostFunc:1:1:1")]);
-            again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", "cuLaunchHostFunc:1:0:1")]);
+            for after in [0, 1, 3] {
+                let fail = format!("cuLaunchHostFunc:1:{after}:1");
+                again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", &fail)]);
+            }
         } else {
             eprintln!("skipped: only the software GPU fails when it shall");
         }

@@ -1,9 +1,10 @@
 //! Page-locked memory for transfers in streams.
 //!
-//! An area has two words that host and stream tell each other by, lists of pieces for the kernel,
+//! An area has three words that host and stream tell each other by, lists of pieces for the kernel,
 //! and room for bytes in one part, or in two that take turns. Words only ever grow (going round),
 //! from one transfer to the next too, so whoever waits for an earlier value is never held by a
-//! later one, and an area may be used again while a stream has still to look at a word.
+//! later one, and an area may be used again while a stream has still to look at a word. Between
+//! transfers all three hold the same value.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ pub(super) const PAGE: usize = 4096;
 const PIECE_LEAST: u64 = 4096;
 /// Where the second word lies: not on the first one's cache lines.
 const EMPTY_AT: usize = 128;
+/// Where the third word lies: on neither's, for threads look at it again and again.
+const REACHED_AT: usize = 256;
 
 /// One piece of page-locked memory, of one transfer at a time.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +79,31 @@ impl Area {
 
     pub(super) fn empty_seen(&self) -> DevPtr {
         self.seen.byte_add(EMPTY_AT as u64)
+    }
+
+    /// The word that the stream stores when it comes to rounds: how many it has come to.
+    pub(super) fn reached(&self) -> &'static AtomicU32 {
+        self.word(REACHED_AT)
+    }
+
+    pub(super) fn reached_seen(&self) -> DevPtr {
+        self.seen.byte_add(REACHED_AT as u64)
+    }
+
+    /// Rounds of this transfer that the stream has come to, by that word.
+    pub(super) fn rounds_reached(&self) -> u64 {
+        // Acquire: what the stream did before is seen. A word that is behind is still that of the
+        // transfer before this one.
+        let by = self.reached().load(Ordering::Acquire).wrapping_sub(self.value).cast_signed();
+        u64::try_from(by).unwrap_or(0)
+    }
+
+    /// With words that hold this. No stream has work for it.
+    pub(super) fn starting_at(self, value: u32) -> Self {
+        for at in [0, EMPTY_AT, REACHED_AT] {
+            self.word(at).store(value, Ordering::Release);
+        }
+        Self { value, ..self }
     }
 
     /// What the words hold after so many rounds of this transfer.
@@ -226,8 +254,9 @@ impl Areas {
 
     /// Takes back an area that no stream has work for; `rounds` were served.
     pub(super) fn give(&self, area: Area, rounds: u64) {
-        let value = area.value(rounds);
-        self.lock().give(Area { value, ..area });
+        // Not every transfer has a store for each word, and one that stays behind for 2^31 rounds
+        // would be ahead.
+        self.lock().give(area.starting_at(area.value(rounds)));
     }
 
     /// Takes back an area that is free once the stream has stored that value.

@@ -16,10 +16,10 @@ use crate::fault::Fault;
 enum Step {
     /// The parameters may be read.
     Begin,
-    /// So many more rounds may begin.
-    Allow(u64),
-    /// One more round has to be done.
-    Do,
+    /// So many rounds may begin.
+    Reach(u64),
+    /// So many rounds have to be done.
+    Do(u64),
     /// The page-locked memory is free.
     Free,
 }
@@ -38,10 +38,10 @@ pub(super) fn put(
             (true, Op::Read) => read_by_calls(stream, order),
             (true, Op::Write) => write_by_calls(stream, order),
             (false, _) if served.words => {
-                call(stream, order, Step::Allow(1))?;
+                reach(stream, order, 1)?;
                 wait(stream, order, 0)
             }
-            (false, _) => call(stream, order, Step::Do),
+            (false, _) => call(stream, order, Step::Do(1)),
         }
     });
     put.and_then(|put| put).map_err(|error| {
@@ -60,12 +60,12 @@ fn bring(stream: &UserStream, order: &Order) {
 }
 
 fn read(stream: &UserStream, order: &Arc<Order>) -> Result<(), GpuError> {
-    call(stream, order, Step::Allow(2))?;
+    reach(stream, order, order.rounds.min(2))?;
     for round in 0..order.rounds {
         wait(stream, order, round)?;
         gather(stream, order, round)?;
         if round + 2 < order.rounds {
-            call(stream, order, Step::Allow(1))?;
+            reach(stream, order, round + 3)?;
         }
     }
     let value = order.area.value(order.rounds);
@@ -85,14 +85,14 @@ fn write(stream: &UserStream, order: &Arc<Order>) -> Result<(), GpuError> {
             wait(stream, order, round - 2)?;
         }
         gather(stream, order, round)?;
-        call(stream, order, Step::Allow(1))?;
+        reach(stream, order, round + 1)?;
     }
     wait(stream, order, order.rounds - 1)
 }
 
 fn read_by_calls(stream: &UserStream, order: &Arc<Order>) -> Result<(), GpuError> {
     for round in 0..order.rounds {
-        call(stream, order, Step::Do)?;
+        call(stream, order, Step::Do(round + 1))?;
         gather(stream, order, round)?;
     }
     // Without that the area is never used again, which is no failure of the transfer.
@@ -104,7 +104,7 @@ fn write_by_calls(stream: &UserStream, order: &Arc<Order>) -> Result<(), GpuErro
     begin(stream, order)?;
     for round in 0..order.rounds {
         gather(stream, order, round)?;
-        call(stream, order, Step::Do)?;
+        call(stream, order, Step::Do(round + 1))?;
     }
     Ok(())
 }
@@ -116,6 +116,20 @@ fn begin(stream: &UserStream, order: &Arc<Order>) -> Result<(), GpuError> {
         return Ok(());
     }
     call(stream, order, Step::Begin)
+}
+
+/// Has the stream tell that it has come to so many rounds: by a word, for threads that are awake,
+/// and by a call, which begins what none of them has begun. The call stands behind the store and
+/// before the wait for the bytes, so that the way to it and back goes on beside the reading.
+fn reach(stream: &UserStream, order: &Arc<Order>, rounds: u64) -> Result<(), GpuError> {
+    let (word, value) = (order.area.reached_seen(), order.area.value(rounds));
+    // SAFETY: a word of ours, which lives as long as the process and is used atomically.
+    unsafe { stream.store(word, value) }?;
+    order.note_put();
+    call(stream, order, Step::Reach(rounds))?;
+    // Not before the call is there: a transfer that was refused up to here has not begun.
+    order.threads().watch.add(order);
+    Ok(())
 }
 
 fn wait(stream: &UserStream, order: &Order, round: u64) -> Result<(), GpuError> {
@@ -165,17 +179,21 @@ unsafe extern "C" fn called(data: *mut c_void) {
 fn take(order: &Arc<Order>, step: Step) {
     match step {
         Step::Begin => order.begin(),
-        Step::Allow(rounds) => {
-            order.allow(rounds);
-            order.hand_over();
+        Step::Reach(rounds) => {
+            if order.reach(rounds) {
+                if order.is_reached() {
+                    order.threads().watch.forget(order);
+                }
+                order.hand_over();
+            }
         }
-        Step::Do => {
-            let all = order.allow(1);
+        Step::Do(rounds) => {
+            order.reach(rounds);
             order.hand_over();
             if order.gathers() {
                 order.work();
             }
-            order.wait(all);
+            order.wait(rounds);
         }
         Step::Free => order.served.areas.give(order.area, order.rounds),
     }

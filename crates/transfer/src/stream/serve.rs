@@ -1,17 +1,17 @@
 //! The file's side of a transfer in a stream.
 
-use std::sync::MutexGuard;
-
 use gpuio_io::engine::Op;
 
-use super::order::{Order, Part, Progress, Way};
+use super::order::{Order, Way};
+use super::rounds::Part;
 use crate::fault::Failed;
 use crate::file::{Got, Spot};
 use crate::job::Asked;
+use crate::moved::Route;
 
 impl Order {
-    /// Moves a piece, and notes what came of it in the progress, which stays locked.
-    pub(super) fn serve(&self, part: Part) -> MutexGuard<'_, Progress> {
+    /// Moves a piece, and notes what came of it.
+    pub(super) fn serve(&self, part: Part) {
         match self.way {
             Way::Gather { .. } => {
                 let (first, _) = self.area.part(self.part(part.round), self.part_len);
@@ -24,7 +24,7 @@ impl Order {
                 // behind; whoever has the piece is the only one to use its bytes, the stream not
                 // until the round is told of.
                 let moved = unsafe { self.file_side(at, skip.is_some(), part) };
-                self.note(part, moved, |route, bytes| route.by_kernel += bytes)
+                self.note(part, moved, |route, bytes| route.by_kernel = bytes);
             }
             Way::Host => {
                 let address = part.address + part.start;
@@ -34,22 +34,19 @@ impl Order {
                 // SAFETY: the caller of the transfer promises that memory until the stream has
                 // passed, and nobody else has this piece of it.
                 let moved = unsafe { self.file_side(at, false, part) };
-                self.note(part, moved, |route, bytes| route.by_host += bytes)
+                self.note(part, moved, |route, bytes| route.by_host = bytes);
             }
             Way::Call(place) => {
                 let (op, file) = (self.op, self.file.clone());
                 let Part { address, len, offset, .. } = part;
                 let asked = Asked { op, file, place, address, len: len as u64, offset };
-                let moved = self.state.run(asked);
-                let mut progress = self.lock();
-                match moved {
+                match self.state.run(asked) {
                     Ok(moved) => {
-                        progress.ends(moved.bytes as u64);
-                        progress.route().add(&moved.route);
+                        self.progress.ends(moved.bytes as u64);
+                        self.progress.count(&moved.route);
                     }
-                    Err(fault) => progress.fail(0, fault),
+                    Err(fault) => self.progress.fail(0, fault),
                 }
-                progress
             }
         }
     }
@@ -67,25 +64,18 @@ impl Order {
         }
     }
 
-    fn note(
-        &self,
-        part: Part,
-        moved: Result<Got, Failed>,
-        count: impl FnOnce(&mut crate::moved::Route, u64),
-    ) -> MutexGuard<'_, Progress> {
-        // The name of the file is looked up outside the lock.
-        let moved = moved.map_err(|failed| self.file.0.fault(failed));
-        let mut progress = self.lock();
+    fn note(&self, part: Part, moved: Result<Got, Failed>, memory: impl FnOnce(&mut Route, u64)) {
         match moved {
             Ok(got) => {
-                progress.route().of_file(got.cached, got.direct);
-                count(progress.route(), got.bytes() as u64);
+                let mut route = Route::default();
+                route.file(got);
+                memory(&mut route, got.bytes() as u64);
+                self.progress.count(&route);
                 if got.bytes() < part.len {
-                    progress.ends(part.start + got.bytes() as u64);
+                    self.progress.ends(part.start + got.bytes() as u64);
                 }
             }
-            Err(fault) => progress.fail(part.start, fault),
+            Err(failed) => self.progress.fail(part.start, self.file.0.fault(failed)),
         }
-        progress
     }
 }

@@ -1,115 +1,202 @@
 //! Threads that serve streams: started when they are wanted, asleep when they are not, never ended.
+//!
+//! No wake-up is lost. Who has work (1) puts it in the line, (2) rings the bell and (3) looks who
+//! is asleep; who has none (4) hears the bell, (5) looks into the line and (6) sleeps unless the
+//! bell was rung since. A sleeper is counted before the kernel compares the bell, so either (3)
+//! sees it or (6) the ring.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpuio_io::clock::{Clock, Nanos};
+use rustix::thread::futex;
 
 use super::order::Order;
+use super::watch::Watch;
 use crate::crew;
 
-/// How long a thread looks for the next piece before it sleeps.
+/// How long a thread looks for the next piece before it sleeps, in nanoseconds.
 const SPIN: Nanos = 50_000;
+/// The same for the one of them that looks at the words of streams: a stream comes to its next
+/// transfer when it has moved the bytes of the last one, and where the program waits for each, when
+/// it has been told and has put the next one there. Not on fewer processors than follow: one that
+/// looks for so long would keep from work whom it looks for.
+const WATCH: Nanos = 100_000;
+const WATCH_FROM: usize = 4;
 /// How many look at once, within a half of the processors: a transfer has four pieces, and others
 /// want theirs at the same time. One that has to be woken comes when the piece could be done.
-const SPINNING: (usize, usize) = (2, 8);
+const LOOKING: (usize, usize) = (2, 8);
+/// How many threads one transfer starts at most, at some 30 microseconds each.
+const STARTED: u32 = 3;
 
 /// Some threads and the line of what is to be served.
 #[derive(Debug)]
 pub(super) struct Threads {
     most: u32,
-    spinning_most: usize,
-    line: Mutex<Line>,
-    wake: Condvar,
+    looking_most: u32,
+    /// How long the one looks that looks at words.
+    watch_for: Nanos,
+    /// Transfers with pieces to take, and some without.
+    line: Mutex<VecDeque<Arc<Order>>>,
     /// The length of the line, for those who look without the lock.
-    waiting: AtomicUsize,
-    spinning: AtomicUsize,
-}
-
-#[derive(Debug, Default)]
-struct Line {
-    orders: VecDeque<Arc<Order>>,
-    started: u32,
-    asleep: u32,
+    lined: AtomicUsize,
+    /// Changes when something comes into the line; what sleepers sleep on.
+    bell: AtomicU32,
+    looking: AtomicU32,
+    asleep: AtomicU32,
+    started: AtomicU32,
+    starting: Mutex<()>,
+    /// Transfers that streams have still to come to.
+    pub(super) watch: Watch,
 }
 
 impl Threads {
     pub(super) fn new(most: u32) -> Self {
-        let zero = || AtomicUsize::new(0);
-        let (line, wake) = (Mutex::default(), Condvar::new());
+        let zero = || AtomicU32::new(0);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let spinning_most = (cores / 2).clamp(SPINNING.0, SPINNING.1);
-        Self { most, spinning_most, line, wake, waiting: zero(), spinning: zero() }
+        let looking_most = (cores / 2).clamp(LOOKING.0, LOOKING.1);
+        Self {
+            most,
+            looking_most: u32::try_from(looking_most).unwrap_or(2),
+            watch_for: if cores < WATCH_FROM { SPIN } else { WATCH },
+            line: Mutex::default(),
+            lined: AtomicUsize::new(0),
+            bell: zero(),
+            looking: zero(),
+            asleep: zero(),
+            started: zero(),
+            starting: Mutex::default(),
+            watch: Watch::default(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Order>>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a thread look at an order. False where there is no thread and none can be started: the
-    /// order is not in the line then.
-    pub(super) fn push(&'static self, order: &Arc<Order>) -> bool {
+    /// Has so many threads work on a transfer. False where there is no thread and none can be
+    /// started: it is not in the line then.
+    pub(super) fn push(&'static self, order: &Arc<Order>, hands: u32) -> bool {
+        self.start(hands);
+        if self.started.load(Ordering::Acquire) == 0 {
+            return false;
+        }
         let mut line = self.lock();
-        line.orders.push_back(Arc::clone(order));
-        self.waiting.store(line.orders.len(), Ordering::SeqCst);
-        let looked_after = line.asleep as usize + self.spinning.load(Ordering::SeqCst);
-        if looked_after < line.orders.len() && line.started < self.most {
-            line.started += 1;
-            drop(line);
-            if crew::spawn(move || self.serve()) {
-                return true;
-            }
-            line = self.lock();
-            line.started -= 1;
-            if line.started == 0 {
-                line.orders.retain(|other| !Arc::ptr_eq(other, order));
-                self.waiting.store(line.orders.len(), Ordering::SeqCst);
-                return false;
-            }
-        }
-        let asleep = line.asleep > 0;
+        line.push_back(Arc::clone(order));
+        self.lined.store(line.len(), Ordering::SeqCst);
         drop(line);
-        if asleep {
-            self.wake.notify_one();
-        }
+        self.bell.fetch_add(1, Ordering::SeqCst);
+        self.wake(hands.saturating_sub(self.looking.load(Ordering::SeqCst)));
         true
     }
 
-    fn serve(&'static self) {
-        loop {
-            let order = self.next();
-            order.work();
+    fn wake(&self, hands: u32) {
+        let hands = hands.min(self.asleep.load(Ordering::SeqCst));
+        if hands > 0 {
+            let _ = futex::wake(&self.bell, futex::Flags::PRIVATE, hands);
         }
     }
 
-    /// The next order. Looks a while, then sleeps. Sleeping is decided with the line locked, so no
-    /// wake is lost.
-    fn next(&self) -> Arc<Order> {
-        if let Some(order) = self.pop(&mut self.lock()) {
-            return order;
+    /// Starts threads, some at a time, until so many are idle or there are enough.
+    fn start(&'static self, hands: u32) {
+        let idle = self.looking.load(Ordering::Relaxed) + self.asleep.load(Ordering::Relaxed);
+        if idle >= hands || self.started.load(Ordering::Relaxed) >= self.most {
+            return;
         }
-        if self.spinning.fetch_add(1, Ordering::SeqCst) < self.spinning_most {
-            let since = Clock::start();
-            while self.waiting.load(Ordering::SeqCst) == 0 && since.now() < SPIN {
-                std::hint::spin_loop();
+        // Counted with the lock and after the fact: where one is counted there is one.
+        let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..STARTED.min(hands - idle) {
+            let started = self.started.load(Ordering::Relaxed);
+            if started >= self.most || !crew::spawn(move || self.serve()) {
+                return;
+            }
+            self.started.store(started + 1, Ordering::Release);
+        }
+    }
+
+    fn serve(&'static self) {
+        let mut since = Clock::start();
+        loop {
+            let order = self.next(since);
+            // Who comes too late for a piece is one too many that looks.
+            if order.work() {
+                since = Clock::start();
             }
         }
-        let mut line = self.lock();
-        self.spinning.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The next transfer with pieces to take. Looks a while, from `since` on, then sleeps.
+    fn next(&'static self, since: Clock) -> Arc<Order> {
+        let may_look = self.looking.fetch_add(1, Ordering::SeqCst) < self.looking_most;
+        let mut watches = false;
         loop {
-            if let Some(order) = self.pop(&mut line) {
+            let heard = self.bell.load(Ordering::SeqCst);
+            watches = watches || self.watch.enter();
+            if watches {
+                self.open_reached();
+            }
+            if let Some(order) = self.first() {
+                if watches {
+                    self.watch.leave();
+                }
+                self.relay(&order);
                 return order;
             }
-            line.asleep += 1;
-            line = self.wake.wait(line).unwrap_or_else(PoisonError::into_inner);
-            line.asleep -= 1;
+            let most = if watches { self.watch_for } else { SPIN };
+            if may_look && since.now() < most {
+                (0..4).for_each(|_| std::hint::spin_loop());
+                continue;
+            }
+            if watches {
+                self.watch.leave();
+                watches = false;
+            }
+            self.asleep.fetch_add(1, Ordering::SeqCst);
+            self.looking.fetch_sub(1, Ordering::SeqCst);
+            let _ = futex::wait(&self.bell, futex::Flags::PRIVATE, heard, None);
+            self.looking.fetch_add(1, Ordering::SeqCst);
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
-    fn pop(&self, line: &mut Line) -> Option<Arc<Order>> {
-        let order = line.orders.pop_front();
-        self.waiting.store(line.orders.len(), Ordering::SeqCst);
-        order
+    /// Puts into the line what streams have come to.
+    fn open_reached(&'static self) {
+        while let Some(order) = self.watch.look() {
+            if let Some(pieces) = order.open() {
+                // There is a thread: this one.
+                self.push(&order, pieces);
+            }
+        }
+    }
+
+    /// The first in the line with pieces to take.
+    fn first(&self) -> Option<Arc<Order>> {
+        if self.lined.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let mut line = self.lock();
+        while line.front().is_some_and(|order| order.untaken() == 0) {
+            line.pop_front();
+        }
+        self.lined.store(line.len(), Ordering::SeqCst);
+        line.front().cloned()
+    }
+
+    /// Ends a look with an order. Who put others into the line counted on this thread, if it was
+    /// the only one that looked: they get another.
+    fn relay(&self, order: &Arc<Order>) {
+        let was_last = self.looking.fetch_sub(1, Ordering::SeqCst) == 1;
+        if !was_last || self.lined.load(Ordering::SeqCst) < 2 {
+            return;
+        }
+        let others = |line: &VecDeque<Arc<Order>>| -> u64 {
+            line.iter()
+                .filter(|other| !Arc::ptr_eq(other, order))
+                .map(|other| other.untaken())
+                .sum()
+        };
+        let wanted = others(&self.lock());
+        self.wake(u32::try_from(wanted).unwrap_or(u32::MAX));
     }
 }

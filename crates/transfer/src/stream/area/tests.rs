@@ -21,7 +21,7 @@ fn parts_and_lists_lie_apart_in_the_area() {
         let part_len = area.part_len(most);
         assert!(part_len >= most || part_len * 2 == area.room as u64);
         let parts = if part_len >= most { 1 } else { 2 };
-        let mut spans = vec![span(area.start, 256)];
+        let mut spans = vec![span(area.start, 384)];
         for part in 0..parts {
             let (list, list_seen) = area.list(part, part_len);
             let (bytes, bytes_seen) = area.part(part, part_len);
@@ -55,7 +55,10 @@ fn an_area_comes_again_when_the_stream_has_passed() {
     let again = areas.take(&context, most).unwrap();
     assert_eq!((again.start, again.value), (first.start, value));
     areas.give(second, 7);
-    assert_eq!(areas.take(&context, most).unwrap().value, second.value.wrapping_add(7));
+    let after = second.value.wrapping_add(7);
+    assert_eq!(areas.take(&context, most).unwrap().value, after);
+    let words = [second.served(), second.reached(), second.empty()];
+    assert_eq!(words.map(|word| word.load(Ordering::Acquire)), [after; 3]);
 }
 
 #[test]

@@ -1,0 +1,192 @@
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
+
+use gpuio_gpu::{DevPtr, DeviceBuf, MemKind, Stream, Which};
+
+use super::order::Order;
+use super::watch::Watch;
+use super::*;
+
+type Told = Receiver<(Read, Result<Moved, Fault>)>;
+
+/// A program with a stream and a file of its own, and no thread of ours.
+struct Program {
+    transfer: Transfer,
+    served: &'static Served,
+    stream: Stream,
+    file: File,
+    content: Vec<u8>,
+    _dir: tempfile::TempDir,
+}
+
+impl Program {
+    fn new(len: usize) -> Self {
+        let (driver, chunk_bytes) = (Which::Software, 64 << 10);
+        let settings = Settings { driver, chunk_bytes, busy_most: 3, ..Settings::default() };
+        let transfer = Transfer::new(settings);
+        let state = transfer.state();
+        let served = state.streams.device(&state.gpus, 0).unwrap();
+        let stream = Stream::new(served.device.context()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..len as u64).map(|at| (at * at / 7).to_le_bytes()[0]).collect();
+        let path = dir.path().join("file");
+        std::fs::write(&path, &content).unwrap();
+        let file = transfer.file(std::fs::File::open(&path).unwrap().as_fd()).unwrap();
+        Self { transfer, served, stream, file, content, _dir: dir }
+    }
+
+    fn user(&self) -> UserStream {
+        let raw = RawStream::new(self.stream.as_raw());
+        // SAFETY: the stream lives as long as `self`.
+        unsafe { UserStream::new(self.served.device.context().driver(), raw) }.unwrap()
+    }
+
+    /// A read of all of the file that no stream knows of.
+    fn order(&self, user: &UserStream, (way, base): (Way, u64)) -> (Arc<Order>, Told) {
+        let (tell, told) = channel();
+        let ended = move |read, outcome| {
+            let _ = tell.send((read, outcome));
+        };
+        let kept = (self.transfer.state(), self.served, Key::of(user));
+        let ask = (Op::Read, self.file.clone());
+        let params = self.params();
+        (Order::new(kept, ask, (way, base), params, Box::new(ended)).unwrap(), told)
+    }
+
+    fn params(&self) -> Params {
+        let size = self.content.len();
+        let (file_offset, buffer_offset) = (Param::Now(0), Param::Now(0));
+        Params { size_most: size, size: Param::Now(size), file_offset, buffer_offset }
+    }
+}
+
+#[test]
+fn of_each_stream_the_oldest_is_looked_at() {
+    let program = Program::new(100_000);
+    let context = program.served.device.context();
+    let other = Stream::new(context).unwrap();
+    let raw = RawStream::new(other.as_raw());
+    // SAFETY: the stream lives to the end of the test.
+    let other_user = unsafe { UserStream::new(context.driver(), raw) };
+    let (user, other) = (program.user(), other_user.unwrap());
+    let watch = Watch::default();
+    let make = |user| program.order(user, (Way::Host, 0)).0;
+    let orders = [make(&user), make(&user), make(&other)];
+    orders.iter().for_each(|order| watch.add(order));
+    let reach = |at: usize| {
+        let area = orders[at].area;
+        area.reached().store(area.value(1), Ordering::Release);
+    };
+    let found = || watch.look().map(|found| orders.iter().position(|one| Arc::ptr_eq(one, &found)));
+    assert!(found().is_none());
+    reach(1);
+    assert!(found().is_none(), "a stream comes to the first one first");
+    reach(2);
+    assert_eq!(found(), Some(Some(2)));
+    reach(0);
+    assert_eq!((found(), found(), found()), (Some(Some(0)), Some(Some(1)), None));
+    // What the stream called us for is kept no longer, whichever came first.
+    let late = [make(&user), make(&user)];
+    assert!(late[0].reach(1));
+    watch.add(&late[0]);
+    watch.add(&late[1]);
+    assert!(late[1].reach(1) && !late[1].reach(1));
+    watch.forget(&late[1]);
+    assert!(late.iter().all(|order| Arc::strong_count(order) == 1));
+}
+
+#[test]
+fn pieces_are_moved_once_each_by_all_who_come() {
+    let program = Program::new(5 << 20);
+    let mut memory = vec![0_u8; 5 << 20];
+    let base = memory.as_mut_ptr().expose_provenance() as u64;
+    let (order, told) = program.order(&program.user(), (Way::Host, base));
+    assert_eq!(order.open(), None, "the stream has not come to it");
+    assert!(order.reach(1));
+    // 80 of 64 KiB.
+    assert_eq!((order.open(), order.open(), order.untaken()), (Some(80), None, 80));
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| {
+            scope.spawn(|| order.work());
+        });
+    });
+    let moved = told.try_recv().unwrap().1.unwrap();
+    assert_eq!((moved.bytes, moved.route.by_host), (5 << 20, 5 << 20));
+    assert!(told.try_recv().is_err() && order.untaken() == 0 && order.open().is_none());
+    assert!(memory == program.content);
+    // It happened in full: nobody is waited for.
+    order.abandon();
+}
+
+#[test]
+fn what_was_abandoned_is_touched_by_nobody() {
+    let program = Program::new(200_000);
+    let mut memory = vec![1_u8; 200_000];
+    let base = memory.as_mut_ptr().expose_provenance() as u64;
+    // The stream stores its word after the call behind it was refused.
+    let (order, told) = program.order(&program.user(), (Way::Host, base));
+    order.note_put();
+    order.abandon();
+    order.area.reached().store(order.area.value(1), Ordering::Release);
+    order.threads().watch.add(&order);
+    assert!(order.threads().watch.look().is_some_and(|order| order.open().is_none()));
+    assert_eq!(order.area.served().load(Ordering::Acquire), order.area.value(1));
+    // It stores the word before that, and the round is open.
+    let (order, late) = program.order(&program.user(), (Way::Host, base));
+    order.note_put();
+    assert!(order.reach(1) && order.open().is_some());
+    order.abandon();
+    assert!(!order.work());
+    for told in [told, late] {
+        assert!(told.try_recv().is_err(), "nobody is told of what did not happen");
+    }
+    assert!(memory.iter().all(|&byte| byte == 1));
+}
+
+#[test]
+fn words_go_round() {
+    let program = Program::new(1 << 20);
+    let context = program.served.device.context();
+    // Eight rounds each, in the area that was given back last: each word passes 0.
+    for before in [u32::MAX - 1, u32::MAX, 0] {
+        let area = program.served.areas.take(context, Some(1 << 20)).unwrap();
+        program.served.areas.give(area.starting_at(before.wrapping_sub(2)), 0);
+        let memory = DeviceBuf::alloc(context, MemKind::Device, 1 << 20).unwrap();
+        context.make_current().unwrap();
+        let at = memory.ptr().0;
+        for _ in 0..3 {
+            let (tell, told) = channel();
+            let ended: Ended = Box::new(move |_, outcome| {
+                let _ = tell.send(outcome);
+            });
+            let place = program.transfer.place(at).unwrap();
+            let (raw, params) = (program.user().raw(), program.params());
+            // SAFETY: memory of the test's, which lives until the stream was passed.
+            let put =
+                unsafe { program.transfer.read_on(raw, &program.file, (place, at), params, ended) };
+            put.unwrap();
+            program.stream.sync().unwrap();
+            assert_eq!(told.try_recv().unwrap().unwrap().bytes, 1 << 20);
+            let mut seen = vec![0_u8; 1 << 20];
+            let to = DevPtr(seen.as_mut_ptr().expose_provenance() as u64);
+            // SAFETY: ranges of the test's own; the wait follows.
+            unsafe { program.stream.copy(to, memory.ptr(), 1 << 20) }.unwrap();
+            program.stream.sync().unwrap();
+            assert!(seen == program.content);
+        }
+    }
+    let (order, _) = program.order(&program.user(), (Way::Host, 0));
+    for before in [0, 5, u32::MAX - 1, u32::MAX] {
+        let area = order.area.starting_at(before);
+        assert_eq!(area.rounds_reached(), 0);
+        for rounds in [1, 2, 3] {
+            area.reached().store(area.value(rounds), Ordering::Release);
+            assert_eq!(area.rounds_reached(), rounds, "from {before} on");
+        }
+        // The word of the transfer before it.
+        area.reached().store(before.wrapping_sub(1), Ordering::Release);
+        assert_eq!(area.rounds_reached(), 0);
+    }
+}
