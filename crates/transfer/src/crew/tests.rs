@@ -26,7 +26,7 @@ fn reads_to_a_gpu_are_left_to_threads_of_ours_where_calls_are_many() {
     crew.calls.store(crew.crowd - 1, Ordering::Relaxed);
     assert_eq!(by(Pace::Copies, true), By::All);
     crew.calls.store(crew.crowd, Ordering::Relaxed);
-    assert_eq!(crew.share(4 << 20, Pace::Copies, true, most), (By::Us, 256 << 10));
+    assert_eq!(crew.share(4 << 20, Pace::Copies, true, most), (By::Us, 512 << 10));
     assert_eq!(by(Pace::Copies, false), By::All);
     assert_eq!(by(Pace::Waits, true), By::All);
     assert_eq!(by(Pace::Alone, true), By::Caller);
