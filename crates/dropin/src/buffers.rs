@@ -70,8 +70,9 @@ impl Buffers {
         self.change(|map| map.remove(&base)).ok_or(Failure::from(MEMORY_NOT_REGISTERED))
     }
 
-    pub(crate) fn clear(&self) {
-        self.change(BTreeMap::clear);
+    /// Forgets all of them, and tells which they were, by their bases.
+    pub(crate) fn clear(&self) -> BTreeMap<u64, Buffer> {
+        self.change(std::mem::take)
     }
 
     /// Bytes registered on a GPU.
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(buffers.deregister(0x1000).map(|one| one.len), Ok(4096));
         assert_eq!(buffers.deregister(0x1000), Err(MEMORY_NOT_REGISTERED.into()));
         assert_eq!(buffers.check(0x1000, 0, 1 << 20), Ok(None));
-        buffers.clear();
+        assert_eq!(buffers.clear().len(), 1);
         assert_eq!(buffers.deregister(0x1800), Err(MEMORY_NOT_REGISTERED.into()));
     }
 }

@@ -13,9 +13,9 @@ use crate::code::{
     Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG,
     INVALID_FILE_TYPE, INVALID_VALUE,
 };
+use crate::direct::{self, Short, Theirs};
 use crate::library::Library;
 use crate::log::{self, Level};
-use crate::peer::{self, Theirs};
 use crate::stats::{Done, Op, Way};
 use crate::{fork, live};
 
@@ -30,7 +30,7 @@ pub(crate) struct Registered {
     pub(crate) file: File,
     /// Whether its descriptor may be read from.
     pub(crate) reads: bool,
-    /// NVIDIA's library has it, too, and moves its bytes.
+    /// NVIDIA's library has it, too, and moves what it has a direct path for.
     theirs: Option<Theirs>,
     /// The process that registered it, in a line of forks.
     born: u32,
@@ -91,7 +91,7 @@ impl Library {
         })?;
         let mode = flags & OFlags::ACCMODE;
         let reads = mode != OFlags::WRONLY && !flags.contains(OFlags::PATH);
-        let theirs = peer::direct().and_then(|direct| direct.register(fd));
+        let theirs = direct::take(borrowed, flags);
         let entry = Registered { file, reads, theirs, born: fork::generation() };
         let mut state = self.lock();
         self.files.open(&mut state.free, entry).ok_or(Failure::from(GETNEWFD_FAILED))
@@ -114,7 +114,12 @@ impl Library {
     }
 
     /// Notes a buffer. Never fails for want of anything: transfers don't need it.
-    pub(crate) fn register_buffer(&self, base: u64, len: usize) -> Result<(), Failure> {
+    pub(crate) fn register_buffer(
+        &self,
+        base: u64,
+        len: usize,
+        flags: c_int,
+    ) -> Result<(), Failure> {
         if base == 0 || len == 0 {
             return Err(INVALID_VALUE.into());
         }
@@ -122,10 +127,13 @@ impl Library {
         let place = transfer.place(base).map_err(|error| failure_of_place(&error));
         let result = place.and_then(|place| {
             let buffer = Buffer { len, gpu: place.device(), place: Some(place) };
-            self.buffers.register(base, buffer)
+            self.buffers.register(base, buffer).map(|()| place)
         });
+        if result.is_ok_and(|place| direct::goes_with(&place)) {
+            direct::register_buffer(base, len, flags);
+        }
         self.stats.operations(Op::BufferRegister, result.is_ok(), 1);
-        result
+        result.map(|_| ())
     }
 
     /// Forgets a buffer.
@@ -133,9 +141,12 @@ impl Library {
         if base == 0 {
             return Err(INVALID_VALUE.into());
         }
-        let result = self.buffers.deregister(base).map(|_| ());
+        let result = self.buffers.deregister(base);
+        if result.is_ok_and(|buffer| buffer.place.is_some_and(|place| direct::goes_with(&place))) {
+            direct::deregister_buffer(base);
+        }
         self.stats.operations(Op::BufferDeregister, result.is_ok(), 1);
-        result
+        result.map(|_| ())
     }
 
     /// What a transfer has to be before it is begun. `near` is what other memory of the same moment
@@ -178,16 +189,19 @@ impl Library {
         let result = match (&checked, &file.theirs) {
             (Err(failure), _) => Err(*failure),
             (Ok(_), _) if asked.len == 0 => return Ok(0),
-            // SAFETY: the caller's promise.
-            (Ok(_), Some(theirs)) => unsafe { hand_on(theirs, &asked) }.map(|bytes| (bytes, None)),
-            (Ok(checked), None) => {
+            (Ok(checked), Some(theirs)) if theirs.takes(&checked.place) => {
+                // SAFETY: the caller's promise.
+                unsafe { hand_on(transfer, (&file.file, theirs), &asked, checked) }
+            }
+            (Ok(checked), _) => {
                 // SAFETY: as above.
                 let moved = unsafe { run(transfer, &file.file, &asked, checked) };
                 moved.map(|moved| (moved.bytes, Some(moved.route)))
             }
         };
         let gpu = checked.ok().and_then(|checked| checked.place.device());
-        self.note(&asked, began_ns, gpu, &result, file.theirs.is_some());
+        let handed_on = matches!(result, Ok((_, None)));
+        self.note(&asked, began_ns, gpu, &result, handed_on);
         result.map(|(bytes, _)| bytes)
     }
 
@@ -237,23 +251,35 @@ unsafe fn run(
     moved.map_err(|fault| failure(&fault))
 }
 
-/// By NVIDIA's library.
+/// By NVIDIA's library, and what that leaves by our transfers, whose route is told then. Where the
+/// file ends, or there is an error, is for ours to say.
 ///
 /// # Safety
 /// As for [`Library::transfer`].
-unsafe fn hand_on(theirs: &Theirs, asked: &Asked) -> Result<usize, Failure> {
-    let offsets = (asked.file_offset, asked.buffer_offset);
-    let write = asked.way == Way::Write;
+unsafe fn hand_on(
+    transfer: &Transfer,
+    (file, theirs): (&File, &Theirs),
+    asked: &Asked,
+    checked: &Checked,
+) -> Result<(usize, Option<Route>), Failure> {
     // SAFETY: the caller's promise.
-    let result = unsafe { theirs.transfer(write, asked.base, asked.len, offsets) };
-    match usize::try_from(result) {
-        Ok(bytes) => Ok(bytes),
-        Err(_) if result == -1 => {
-            let errno = std::io::Error::last_os_error().raw_os_error();
-            Err(Failure::Errno(errno.unwrap_or(libc::EIO)))
-        }
-        Err(_) => Err(Failure::Code(c_int::try_from(-result).unwrap_or(INTERNAL_ERROR))),
+    let (done, short) = unsafe { theirs.transfer(asked) };
+    let Some(short) = short else {
+        return Ok((done, None));
+    };
+    let by = done as u64;
+    let rest = Asked { len: asked.len - done, ..*asked };
+    let Checked { place, address, offset } = *checked;
+    let (address, offset) = (address.saturating_add(by), offset.saturating_add(by));
+    let left = Checked { place, address, offset };
+    // SAFETY: the rest of the caller's range, which the library has let go.
+    let moved = unsafe { run(transfer, file, &rest, &left) }?;
+    let ends_there = short == Short::Silent && moved.bytes == 0;
+    if ends_there {
+        return Ok((done, None));
     }
+    theirs.give_up(short);
+    Ok((done + moved.bytes, Some(moved.route)))
 }
 
 /// What a transfer's fault is in the interface's words. The log, where somebody asked for one, gets

@@ -10,7 +10,8 @@
 //! - `library`: what is open; `config`, `setting`: what holds.
 //! - `handles`, `buffers`, `batches`, `streams`: what programs registered.
 //! - `io`: the transfers; `stats`, `live`: what is counted of them.
-//! - `peer`: NVIDIA's library, where a program's calls are handed on to it.
+//! - `peer`: NVIDIA's library, where a program's calls are handed on to it; `direct`: the files
+//!   that it has a direct path for.
 //!
 //! Threads: every function may be called from any thread and from many at once. Reads and writes
 //! take no lock that others take. At exit nothing is given back to CUDA; the object stays loaded
@@ -27,6 +28,7 @@ mod batches;
 mod buffers;
 mod code;
 mod config;
+mod direct;
 mod export;
 mod fork;
 mod handles;

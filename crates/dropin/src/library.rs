@@ -9,9 +9,10 @@ use gpuio_gpu::{Absent, DeviceFacts, Driver};
 use gpuio_transfer::{Settings, Transfer};
 
 use crate::batches::Batch;
-use crate::buffers::Buffers;
+use crate::buffers::{Buffer, Buffers};
 use crate::code::{DRIVER_ALREADY_OPEN, DRIVER_NOT_INITIALIZED, Failure};
 use crate::config::{Config, Sources, Staged, table};
+use crate::direct;
 use crate::handles::{Free, Table};
 use crate::io::Registered;
 use crate::log::{self, Level};
@@ -113,11 +114,18 @@ impl Library {
             return Err(DRIVER_NOT_INITIALIZED.into());
         }
         state.uses -= 1;
-        if state.uses == 0 {
-            self.open.store(false, Ordering::Release);
-            state.config = None;
-            state.streams.clear();
-            self.buffers.clear();
+        if state.uses > 0 {
+            return Ok(());
+        }
+        self.open.store(false, Ordering::Release);
+        state.config = None;
+        state.streams.clear();
+        let buffers = self.buffers.clear();
+        drop(state);
+        // Outside the lock: NVIDIA's library may take its time.
+        let theirs = |buffer: &Buffer| buffer.place.is_some_and(|place| direct::goes_with(&place));
+        for (base, _) in buffers.iter().filter(|(_, buffer)| theirs(buffer)) {
+            direct::deregister_buffer(*base);
         }
         Ok(())
     }

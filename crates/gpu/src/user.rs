@@ -63,8 +63,9 @@ impl UserStream {
     ///
     /// # Safety
     ///
-    /// The stream must be a default one, or live until the last use of the value and its clones:
-    /// the driver may follow the handle.
+    /// The stream must be a default one, or live until the last use of the value and its clones,
+    /// and so must its context: the driver follows the handles of both, and of what was destroyed
+    /// it need not say so (CUDA driver API manual, `cuCtxDestroy`).
     pub unsafe fn new(driver: &Driver, stream: RawStream) -> Result<Self, GpuError> {
         let mut handle: CUcontext = std::ptr::null_mut();
         // SAFETY: `handle` is valid for the write of one pointer; the stream lives by the caller's
@@ -90,7 +91,7 @@ impl UserStream {
     ///
     /// # Errors
     ///
-    /// The driver's refusal: the context was destroyed.
+    /// The driver's refusal.
     pub fn device(&self) -> Result<u32, GpuError> {
         let mut device: c_int = 0;
         let code = self.entered(|| {
@@ -111,7 +112,8 @@ impl UserStream {
     pub fn entered<T>(&self, work: impl FnOnce() -> T) -> Result<T, GpuError> {
         let context: CUcontext = std::ptr::without_provenance_mut(self.context.0);
         let table = self.driver.table();
-        // SAFETY: the handle is from the driver; one that was destroyed meanwhile is refused.
+        // SAFETY: the handle is from the driver, which follows it: the context lives as long as its
+        // stream, which lives by the promise of `new`.
         let code = unsafe { (table.cuCtxPushCurrent_v2)(context) };
         self.check("cuCtxPushCurrent_v2", code)?;
         let _entered = Entered(&self.driver);

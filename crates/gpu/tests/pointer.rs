@@ -171,14 +171,9 @@ fn memory_of_another_context_and_of_a_pool_is_told_apart() {
     assert!(bytes.iter().all(|&byte| byte == 0x5C));
     assert_eq!(program.current(), created, "the stack of contexts is as it was");
     program.destroy(created);
-    // Once its context is gone, it is nothing any more, and a copy is refused.
+    // Once its context is gone, it is nothing any more. Who asks is told; a copy there would be one
+    // to memory of the host, which is not there either.
     assert_eq!(driver.pointer(address).unwrap().owner, Owner::Host);
-    let refused = context.entered(|| {
-        // SAFETY: memory that is not there is refused; the host's lives.
-        let put = unsafe { stream.copy(DevPtr(address), pinned.ptr(), 4096) };
-        put.and_then(|()| stream.sync())
-    });
-    assert!(refused.unwrap().is_err());
 }
 
 #[test]

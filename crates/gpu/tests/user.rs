@@ -90,12 +90,16 @@ fn a_stream_waits_for_a_word_and_says_when_it_passed() {
     assert_eq!(stream.context(), bench.context.raw());
     let (flag, done) = (bench.pinned(0, 4), bench.pinned(0, 4));
     let (from, to) = (bench.pinned(1, 4096), bench.pinned(0, 4096));
+    // By way of the device: the driver waits for a copy from the host to the host.
+    let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096).unwrap();
     // Just below where numbers of 32 bits go round.
     word(&flag).store(u32::MAX - 1, Ordering::Release);
     // SAFETY: memory of this test's, which lives until the stream has passed.
     unsafe { stream.wait_for(flag.ptr(), 1) }.unwrap();
     // SAFETY: as above.
-    unsafe { stream.copy(to.ptr(), from.ptr(), 4096) }.unwrap();
+    unsafe { stream.copy(there.ptr(), from.ptr(), 4096) }.unwrap();
+    // SAFETY: as above.
+    unsafe { stream.copy(to.ptr(), there.ptr(), 4096) }.unwrap();
     // SAFETY: as above.
     unsafe { stream.store(done.ptr(), 77) }.unwrap();
     std::thread::sleep(Duration::from_millis(30));
@@ -189,9 +193,8 @@ fn a_stream_of_another_context_takes_copies_and_no_kernels() {
     let error = put.unwrap().unwrap_err();
     assert!(error.to_string().contains("another context"), "{error}");
     assert_eq!(bytes(&to), bytes(&from));
+    // The stream goes with it, and neither may be named to the driver any more.
     assert_eq!(bench.on("cuCtxDestroy_v2", created), 0);
-    // Its context is gone, so nothing can be put there any more.
-    assert!(stream.entered(|| ()).is_err());
 }
 
 #[test]

@@ -27,8 +27,10 @@
 //!   stream counts as a `cuFileRead` or `cuFileWrite` when it is done, and its result tells; with
 //!   `lost` one of a batch never ends. `crash` ends the process with SIGABRT, as NVIDIA's library
 //!   can.
-//! - `GPUIO_SOFT_CUFILE_NVFS=major.minor`: the version of nvidia-fs that its properties tell (0.0),
+//! - `GPUIO_SOFT_CUFILE_NVFS=major.minor[:flags]`: the version of nvidia-fs that its properties
+//!   tell (0.0), and the bits of the storage that it supports (NVMe, where there is a version),
 //!   though there is none: for programs that ask for it.
+//! - `CUFILE_FORCE_COMPAT_MODE=1`: the parameter of that name is told to be on.
 //! - `CUFILE_ENV_PATH_JSON`: if it names no file that can be read, `cuFileDriverOpen` answers 5002.
 //!
 //! Nothing of it is for linking: load it with `dlopen(3)`.

@@ -36,19 +36,33 @@ const ALLOW_COMPAT: u32 = 1 << 1;
 /// The documented default, KiB.
 const THRESHOLD: usize = 4;
 
-/// The parameter that allows compatibility mode, and how many there are.
+/// The parameters that allow and force compatibility mode, and how many there are.
 const ALLOW_COMPAT_PARAMETER: c_int = 1;
+const FORCE_COMPAT_PARAMETER: c_int = 2;
 const SWITCHES: c_int = 14;
+/// Local NVMe drives, as a bit of the status flags.
+const NVME: u32 = 1 << 4;
 
 static POLL: AtomicBool = AtomicBool::new(false);
 static POLL_KIB: AtomicUsize = AtomicUsize::new(THRESHOLD);
 static COMPAT: AtomicBool = AtomicBool::new(true);
+static FORCED: AtomicBool = AtomicBool::new(false);
 
-/// The version of nvidia-fs that the environment asks to be told.
-fn nvidia_fs() -> [u32; 2] {
+/// The version of nvidia-fs that the environment asks to be told, and the storage it supports.
+fn nvidia_fs() -> ([u32; 2], u32) {
     let text = std::env::var("GPUIO_SOFT_CUFILE_NVFS").unwrap_or_default();
-    let (major, minor) = text.split_once('.').unwrap_or((&text, ""));
-    [major, minor].map(|part| part.parse().unwrap_or(0))
+    let (version, flags) = text.split_once(':').unwrap_or((&text, ""));
+    let (major, minor) = version.split_once('.').unwrap_or((version, ""));
+    let version = [major, minor].map(|part| part.parse().unwrap_or(0));
+    let storage = if version == [0, 0] { 0 } else { NVME };
+    (version, flags.parse().unwrap_or(storage))
+}
+
+/// Whether compatibility mode is forced, by the program or by the environment.
+fn is_forced() -> bool {
+    let asked = std::env::var("CUFILE_FORCE_COMPAT_MODE");
+    FORCED.load(Ordering::Relaxed)
+        || asked.is_ok_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
 }
 
 #[unsafe(no_mangle)]
@@ -60,8 +74,10 @@ pub(crate) unsafe extern "C" fn cuFileDriverGetProperties(properties: *mut Prope
         // All of it goes through host memory; that is what it is for.
         let poll = if POLL.load(Ordering::Relaxed) { POLL_MODE } else { 0 };
         let compat = if COMPAT.load(Ordering::Relaxed) { ALLOW_COMPAT } else { 0 };
+        let (nvidia_fs, status_flags) = nvidia_fs();
         let found = Properties {
-            nvidia_fs: nvidia_fs(),
+            nvidia_fs,
+            status_flags,
             poll_threshold: POLL_KIB.load(Ordering::Relaxed),
             max_direct_io: 16 << 10,
             control_flags: compat | poll,
@@ -87,15 +103,37 @@ pub(crate) extern "C" fn cuFileDriverSetPollMode(poll: bool, threshold_kib: usiz
     })
 }
 
-/// Of the switches, that of compatibility mode is told again; the others do nothing.
+/// Of the switches, those of compatibility mode are told again; the others do nothing.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuFileSetParameterBool(parameter: c_int, value: bool) -> Answer {
     answer("cuFileSetParameterBool", |_| {
         match parameter {
             ALLOW_COMPAT_PARAMETER => COMPAT.store(value, Ordering::Relaxed),
+            FORCE_COMPAT_PARAMETER => FORCED.store(value, Ordering::Relaxed),
             0..SWITCHES => {}
             _ => return Err(code::INVALID_VALUE.into()),
         }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuFileGetParameterBool(
+    parameter: c_int,
+    value: *mut bool,
+) -> Answer {
+    answer("cuFileGetParameterBool", |_| {
+        let found = match parameter {
+            ALLOW_COMPAT_PARAMETER => COMPAT.load(Ordering::Relaxed),
+            FORCE_COMPAT_PARAMETER => is_forced(),
+            0..SWITCHES => false,
+            _ => return Err(code::INVALID_VALUE.into()),
+        };
+        if value.is_null() {
+            return Err(code::INVALID_VALUE.into());
+        }
+        // SAFETY: not null, and the caller's promise by the guide.
+        unsafe { value.write(found) };
         Ok(())
     })
 }

@@ -1,38 +1,64 @@
-//! Handles: numbers in the shape of pointers, so that a stale one is refused and never followed.
+//! Handles: numbers in the shape of pointers, so that one that was never given is refused, and a
+//! stale one is known as that.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::code::{Answer, INVALID_HANDLE};
+use crate::code::{Answer, Code, INVALID_HANDLE};
+use crate::undefined;
+
+/// From one handle to the next.
+const STEP: usize = 16;
 
 /// The living things of one kind, by handle. A handle is never given twice.
 #[derive(Debug)]
 pub(crate) struct Handles<T> {
+    /// What they are, in a word.
+    kind: &'static str,
+    first: usize,
     next: AtomicUsize,
     live: RwLock<HashMap<usize, Arc<T>>>,
 }
 
 impl<T> Handles<T> {
     /// None yet; the first handle is `first`, which keeps the kinds apart.
-    pub(crate) fn from(first: usize) -> Self {
-        Self { next: AtomicUsize::new(first), live: RwLock::default() }
+    pub(crate) fn from(kind: &'static str, first: usize) -> Self {
+        Self { kind, first, next: AtomicUsize::new(first), live: RwLock::default() }
     }
 
     /// Adds one.
     pub(crate) fn add(&self, thing: T) -> *mut c_void {
         // Only uniqueness matters.
-        let handle = self.next.fetch_add(16, Ordering::Relaxed);
+        let handle = self.next.fetch_add(STEP, Ordering::Relaxed);
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         live.insert(handle, Arc::new(thing));
         std::ptr::without_provenance_mut(handle)
     }
 
-    /// The one with this handle.
+    /// The one with this handle. A stale one ends the process.
     pub(crate) fn get(&self, handle: *mut c_void) -> Answer<Arc<T>> {
+        self.find(handle).ok_or_else(|| self.refuse(handle))
+    }
+
+    /// The one with this handle, if it lives: for handles that may be stale by the manual.
+    pub(crate) fn find(&self, handle: *mut c_void) -> Option<Arc<T>> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        live.get(&handle.addr()).cloned().ok_or(INVALID_HANDLE)
+        live.get(&handle.addr()).cloned()
+    }
+
+    /// What is answered for a handle of nothing that lives, if it was never given.
+    fn refuse(&self, handle: *mut c_void) -> Code {
+        let address = handle.addr();
+        // Only what was given before counts, and whoever has it knows it from this thread or by
+        // some order of his own.
+        let given = (self.first..self.next.load(Ordering::Relaxed)).contains(&address);
+        if given && (address - self.first).is_multiple_of(STEP) {
+            let kind = self.kind;
+            undefined::ends(format_args!("{kind} {address:#x} is used after it was destroyed"));
+        }
+        INVALID_HANDLE
     }
 
     /// All that live now.
@@ -47,9 +73,11 @@ impl<T> Handles<T> {
         live.extract_if(|_, thing| which(thing)).map(|(_, thing)| thing).collect()
     }
 
-    /// Takes the one with this handle out.
+    /// Takes the one with this handle out. A stale one ends the process.
     pub(crate) fn remove(&self, handle: *mut c_void) -> Answer<Arc<T>> {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        live.remove(&handle.addr()).ok_or(INVALID_HANDLE)
+        let removed = live.remove(&handle.addr());
+        drop(live);
+        removed.ok_or_else(|| self.refuse(handle))
     }
 }

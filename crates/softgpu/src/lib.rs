@@ -8,7 +8,12 @@
 //!   a program that mixes up host and device addresses crashes, as it does with hardware. Copies
 //!   past the end of an allocation are refused. Fresh device memory holds the byte `0xA5`.
 //! - Each stream is a thread that runs copies and kernels in order, later than the call returns. A
-//!   missing wait shows as wrong bytes.
+//!   missing wait shows as wrong bytes. Copies that hardware's driver waits for, between memory of
+//!   the host and from a device to memory that is not page-locked, are waited for here too: behind
+//!   work that waits for the caller they hang.
+//! - Who uses a context, a stream or another thing that was destroyed, or lets the driver find out
+//!   what memory is that is gone, ends the process: hardware's driver follows it and crashes, or
+//!   does not, as it happens.
 //! - A page of managed memory is on the host or on a device, and only a prefetch moves it: who
 //!   touches it elsewhere is caught (module `managed`).
 //! - Contexts that a program creates beside the primary one own what was made in them: destroying
@@ -55,4 +60,5 @@ mod peer;
 mod place;
 mod reach;
 mod stream;
+mod undefined;
 mod vmm;

@@ -104,14 +104,14 @@ impl Machine {
             devices,
             memory: Memory::new(),
             peers,
-            contexts: Handles::from(FIRST_CREATED),
-            streams: Handles::from(0x0100_0000),
+            contexts: Handles::from("context", FIRST_CREATED),
+            streams: Handles::from("stream", 0x0100_0000),
             defaults: Defaults::default(),
             captures: Captures::default(),
-            events: Handles::from(0x0200_0000_0000),
-            modules: Handles::from(0x0300_0000_0000),
-            functions: Handles::from(0x0400_0000_0000),
-            physical: Handles::from(0x0500_0000_0000),
+            events: Handles::from("event", 0x0200_0000_0000),
+            modules: Handles::from("module", 0x0300_0000_0000),
+            functions: Handles::from("function", 0x0400_0000_0000),
+            physical: Handles::from("physical memory", 0x0500_0000_0000),
         }
     }
 
@@ -121,11 +121,17 @@ impl Machine {
         self.devices.get(index).ok_or(INVALID_DEVICE)
     }
 
-    /// The device whose context has this handle.
+    /// The device whose context has this handle. That of a context which was destroyed ends the
+    /// process.
     pub(crate) fn owner(&self, context: *mut c_void) -> Answer<&Device> {
         if let Ok(created) = self.contexts.get(context) {
             return self.device(created.device.cast_signed());
         }
+        self.primary(context)
+    }
+
+    /// The device whose primary context has this handle.
+    fn primary(&self, context: *mut c_void) -> Answer<&Device> {
         let past = context.addr().checked_sub(FIRST_CONTEXT).ok_or(INVALID_CONTEXT)?;
         if past % 16 != 0 {
             return Err(INVALID_CONTEXT);
@@ -147,8 +153,12 @@ impl Machine {
     /// for what was under way may still touch memory.
     pub(crate) fn bound(&self) -> Answer<&Device> {
         let here = self.here().ok_or(INVALID_CONTEXT)?;
-        self.owner(here)
-            .map_err(|code| if here.addr() >= FIRST_CREATED { CONTEXT_IS_DESTROYED } else { code })
+        if here.addr() < FIRST_CREATED {
+            return self.primary(here);
+        }
+        // A context stays current where it is after it was destroyed, and calls say so.
+        let created = self.contexts.find(here).ok_or(CONTEXT_IS_DESTROYED)?;
+        self.device(created.device.cast_signed())
     }
 
     /// The device of the current context and that context's handle, as ranges of memory name it.

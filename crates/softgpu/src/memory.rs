@@ -7,6 +7,7 @@ use crate::code::{ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, OUT
 use crate::machine::Device;
 use crate::managed::Managed;
 use crate::place::{Pages, Place};
+use crate::undefined;
 
 /// Where the addresses of devices begin. Linux puts nothing of a 64-bit program there: executables
 /// lie above `0x5500_0000_0000`, libraries and mappings below `0x7fff_ffff_ffff`.
@@ -255,6 +256,17 @@ impl Memory {
         (address - start < len).then_some(About { start, len, kind, context })
     }
 
+    /// Whether a copy into memory at one address from that at the other is waited for by the call,
+    /// though it is put into a stream (CUDA driver API manual, "API synchronization behavior"):
+    /// between memory of the host, page-locked or not, and into memory that is not page-locked.
+    /// The other way round drivers may wait, and this one does not.
+    pub(crate) fn waits_for_copy(&self, to: u64, from: u64) -> bool {
+        let kind = |address| self.about(address).map(|it| it.kind);
+        let (to, from) = (kind(to), kind(from));
+        let locked = |kind| matches!(kind, Some(Kind::Pinned | Kind::Registered));
+        to.is_none() || locked(to) && (locked(from) || from.is_none())
+    }
+
     fn insert(&self, start: u64, range: Range) -> Answer<()> {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let end = start.checked_add(range.len).ok_or(INVALID_VALUE)?;
@@ -291,11 +303,15 @@ impl Memory {
         self.anywhere(start, len)
     }
 
-    /// Memory of either.
+    /// Memory of either. What the driver knows nothing of is memory of the host to it, also where
+    /// a device's memory was: it touches that, and dies of it.
     pub(crate) fn anywhere(&self, start: u64, len: u64) -> Answer<Place> {
         match self.known(start, len) {
             Some(place) => place,
-            None if start == 0 || (FIRST..END).contains(&start) => Err(INVALID_VALUE),
+            None if start == 0 => Err(INVALID_VALUE),
+            None if (FIRST..END).contains(&start) => undefined::ends(format_args!(
+                "the driver is to find out what memory {start:#x} is, and there is none any more"
+            )),
             None => {
                 let address = usize::try_from(start).map_err(|_| INVALID_VALUE)?;
                 let at = std::ptr::with_exposed_provenance_mut(address);

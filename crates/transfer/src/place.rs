@@ -50,6 +50,12 @@ impl Place {
         }
     }
 
+    /// Whether it is managed memory, whose pages move between host and GPU.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        self.managed
+    }
+
     /// Start and length in bytes of the allocation, where the driver tells.
     #[must_use]
     pub fn range(&self) -> Option<(u64, u64)> {

@@ -114,11 +114,13 @@ fn everything_may_be_mixed_and_what_fails_ends_too() {
             read(handle, plain, 4096, 1 << 20, 4),
             Entry { file_offset: -1, ..read(handle, plain, 1, 0, 5) },
             Entry { opcode: 1, ..read(read_only, plain, 8, 0, 6) },
+            // Memory of the host that is not there.
+            read(handle, 4096, 8, 0, 7),
         ];
         // The write and the first read share no byte.
         entries[1].len = 4000;
         assert_eq!(submit(&cufile, batch, &mut entries), GOOD);
-        let mut events = fetch(&cufile, batch, 6, 8, None);
+        let mut events = fetch(&cufile, batch, 7, 8, None);
         events.sort_by_key(|event| event.cookie);
         let told: Vec<_> = events.iter().map(|event| (event.status, event.result)).collect();
         let expected = [
@@ -127,7 +129,9 @@ fn everything_may_be_mixed_and_what_fails_ends_too() {
             (COMPLETE, 4096),
             (COMPLETE, 0),
             (FAILED, -5022),
+            // The kernel's errno, where a blocking call has it in errno.
             (FAILED, -(libc::EBADF as isize)),
+            (FAILED, -(libc::EFAULT as isize)),
         ];
         assert_eq!(told, expected);
         assert!(cuda.get(device + 4000, 96) == bytes[17..113] && host == bytes[333..333 + 4096]);

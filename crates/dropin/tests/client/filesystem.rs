@@ -63,13 +63,13 @@ fn on(test: &str, mount: impl FnOnce(&Path, &Path) -> bool) {
 
 /// Says that a test did nothing, and why.
 #[expect(clippy::print_stdout, reason = "a test that does nothing is to be heard of")]
-fn skip(test: &str, why: &str) {
+pub(crate) fn skip(test: &str, why: &str) {
     println!("SKIPPED: {test}: {why}");
 }
 
 /// What the process of its own said of what it could not do.
 #[expect(clippy::print_stdout, reason = "as above")]
-fn say_skips(output: &str) {
+pub(crate) fn say_skips(output: &str) {
     output.lines().filter(|line| line.contains("SKIPPED")).for_each(|line| println!("{line}"));
 }
 

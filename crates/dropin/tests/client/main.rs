@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
+mod auto;
 mod batch;
 mod client;
 mod driver;

@@ -16,7 +16,7 @@ fn file(len: usize) -> (tempfile::NamedTempFile, Vec<u8>) {
 
 /// Forks; the child leaves with what `inside` answers, without running any handler. The answer is
 /// how it ended, or nothing if it hung.
-fn fork(inside: impl FnOnce() -> i32) -> Option<i32> {
+pub(crate) fn fork(inside: impl FnOnce() -> i32) -> Option<i32> {
     // SAFETY: the child calls what `inside` is, which is what is tested, and leaves.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -242,6 +243,73 @@ fn handles_may_end_while_streams_hold_their_io() {
         assert!(cuda.get(base, bytes.len()) == bytes);
         assert!(host == bytes);
     });
+}
+
+/// Descriptors of this process on files in a directory, deleted ones too.
+fn open_in(directory: &Path) -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let links = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links.filter(|link| link.starts_with(directory)).count()
+}
+
+/// All that a program has of an I/O but the memory ends while a stream holds it.
+fn all_may_end() {
+    let (cuda, cufile) = (cuda(), cufile());
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bytes = pattern((1 << 20) + 777, 9);
+    let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+    std::fs::write(&from, &bytes).unwrap();
+    let (base, number, gate) = (cuda.room(bytes.len()), stream(&cuda), AtomicBool::new(false));
+    let files = [open(&from, 0), open(&to, 0)];
+    let [source, onto] = files.each_ref().map(|file| cufile.register(file).unwrap());
+    // Loads kernels, which would wait for a stream that is held.
+    assert_eq!(cufile.read(source, base, 1, 0, 0), 1);
+    // SAFETY: numbers only, here and below.
+    assert_eq!(unsafe { (cufile.cuFileBufRegister)(base, bytes.len(), 0) }, GOOD);
+    // SAFETY: as above.
+    assert_eq!(unsafe { (cufile.cuFileStreamRegister)(number, 0) }, GOOD);
+    hold(&cuda, number, &gate);
+    let (mut read, mut write) = (Kept::new(bytes.len(), 0, 0), Kept::new(bytes.len(), 0, 0));
+    assert_eq!(read.put(cufile.cuFileReadAsync, source, base, number), GOOD);
+    assert_eq!(write.put(cufile.cuFileWriteAsync, onto, base, number), GOOD);
+    [source, onto].into_iter().for_each(|handle| cufile.deregister(handle));
+    // SAFETY: as above.
+    assert_eq!(unsafe { (cufile.cuFileStreamDeregister)(number) }, GOOD);
+    // SAFETY: as above.
+    assert_eq!(unsafe { (cufile.cuFileBufDeregister)(base) }, GOOD);
+    while cufile.uses() > 0 {
+        assert_eq!(cufile.close(), GOOD);
+    }
+    let numbers = files.each_ref().map(AsRawFd::as_raw_fd);
+    drop(files);
+    std::fs::remove_file(&from).unwrap();
+    // Other files get the numbers.
+    let others: Vec<File> =
+        (0..8).map(|name| open(&elsewhere.path().join(name.to_string()), 0)).collect();
+    assert!(others.iter().any(|other| numbers.contains(&other.as_raw_fd())));
+    assert!(open_in(directory.path()) >= 2, "the I/O has descriptors of its own");
+    assert_eq!((read.done(), write.done()), (UNTOLD, UNTOLD));
+    gate.store(true, Ordering::Release);
+    sync(&cuda, number);
+    let len = bytes.len().cast_signed();
+    assert_eq!((read.done(), write.done(), cufile.uses()), (len, len, 0));
+    assert!(cuda.get(base, bytes.len()) == bytes && std::fs::read(&to).unwrap() == bytes);
+    assert!(others.iter().all(|other| other.metadata().unwrap().len() == 0));
+    // Whoever has the I/O last lets the files go, a moment after the stream has passed.
+    while open_in(directory.path()) > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn all_but_the_memory_may_end_while_streams_hold_io() {
+    alone("stream::all_but_the_memory_may_end_while_streams_hold_io", &[], all_may_end);
+}
+
+#[test]
+fn the_same_where_streams_do_not_wait_for_words() {
+    let name = "stream::the_same_where_streams_do_not_wait_for_words";
+    alone(name, &[("CUFILE_STREAM_MEMOPS_BYPASS", "1")], all_may_end);
 }
 
 #[test]

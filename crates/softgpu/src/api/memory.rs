@@ -110,8 +110,8 @@ pub(crate) unsafe extern "C" fn cuMemHostGetDevicePointer_v2(
 /// Which lookup an end of a copy goes through.
 pub(super) type Lookup = fn(&crate::memory::Memory, u64, u64) -> Answer<Place>;
 
-/// Looks both ends up, now, and puts the copy into the stream, to be done later. `call` is the
-/// exported function's name.
+/// Looks both ends up, now, and puts the copy into the stream, to be done later, unless it is one
+/// that the driver waits for. `call` is the exported function's name.
 pub(super) fn copy(
     machine: &'static Machine,
     (call, fault): (&str, Option<Code>),
@@ -129,7 +129,12 @@ pub(super) fn copy(
     let from = from(&machine.memory, src, len as u64)?;
     let spoil = machine.config.spoils(call);
     let work = Work::Copy { to, from, len, spoil };
-    stream.put(fault.map_or(work, Work::Fail))
+    stream.put(fault.map_or(work, Work::Fail))?;
+    if machine.memory.waits_for_copy(dst, src) {
+        // Whoever waits for the stream is told of failures, as for every copy.
+        stream.wait();
+    }
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
