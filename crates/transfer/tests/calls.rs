@@ -53,6 +53,56 @@ fn large_calls_of_many_threads_with_one_turn_and_one_lane() {
 }
 
 #[test]
+fn large_reads_that_are_left_to_threads_of_ours() {
+    // As many threads as a crowd, and more of them with one lane among them.
+    for (crowd, workers, ring) in [(1, 1, 2 << 20), (2, 3, 2 << 20), (1, 3, 0)] {
+        for resident in [true, false] {
+            let mut settings = settings();
+            (settings.crowd, settings.workers_most) = (crowd, workers);
+            (settings.ring_bytes_most, settings.resident) = (ring, resident);
+            let sizes = [1 << 20, 200_001, 70_000, 4096];
+            read_at_once(&Transfer::new(settings), MemKind::Device, &sizes);
+        }
+    }
+}
+
+#[test]
+fn reads_left_to_threads_of_ours_end_where_the_file_does_and_fail_where_it_has_no_more() {
+    let mut settings = settings();
+    (settings.crowd, settings.workers_most) = (1, 2);
+    let (transfer, dir) = (Transfer::new(settings), dir());
+    let content = bytes(1, 1 << 20);
+    let whole = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
+    // Write-only, so that every read of it fails.
+    let path = dir.path().join("closed");
+    let closed = std::fs::OpenOptions::new().write(true).create_new(true).open(path).unwrap();
+    closed.set_len(1 << 20).unwrap();
+    let closed = transfer.file(std::os::fd::AsFd::as_fd(&closed)).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8_usize {
+            let (transfer, whole, closed, content) = (&transfer, &whole, &closed, &content);
+            scope.spawn(move || {
+                let memory = Memory::new(MemKind::Device, 1 << 20);
+                let place = transfer.place(memory.address()).unwrap();
+                let read = |file, offset: usize| {
+                    let at = memory.address();
+                    // SAFETY: memory of this thread's own.
+                    unsafe { transfer.read(file, place, at, 1 << 20, offset as u64) }
+                };
+                for turn in 0..20 {
+                    let offset = (thread * 131_071 + turn * 40_009) % (1 << 20);
+                    let bytes = read(whole, offset).unwrap().bytes;
+                    assert_eq!(bytes, (1 << 20) - offset);
+                    assert!(memory.take(0, bytes) == content[offset..]);
+                    let failed = read(closed, 0).unwrap_err();
+                    assert!(matches!(failed, Fault::File { errno: libc::EBADF, .. }), "{failed}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn callers_alone() {
     let mut settings = settings();
     (settings.workers_most, settings.resident) = (0, false);
