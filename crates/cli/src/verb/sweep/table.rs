@@ -9,7 +9,7 @@ use gpuio_units::{human_count, human_ns, human_rate};
 
 use super::Why;
 use super::ask::Asked;
-use super::folder::{Folder, Run};
+use super::folder::{Folder, Run, axes};
 
 /// `threads=4 bs=64k`.
 pub(super) fn place(axes: &[SweepAxis], at: &[String]) -> String {
@@ -60,11 +60,7 @@ pub(super) fn dry_run(asked: &Asked) -> String {
     if let Some(search) = &asked.search {
         let _ = writeln!(text, "search: {}", search.words);
     }
-    let axes: Vec<SweepAxis> = asked
-        .axes
-        .iter()
-        .map(|axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() })
-        .collect();
+    let axes = axes(asked);
     let mut state = vec![Progress { runs: 0, ended: false }; asked.points.len()];
     let mut nth = 0;
     while let Some(at) = next(&state, asked.order_seed) {
