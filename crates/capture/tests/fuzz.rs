@@ -1,6 +1,8 @@
 //! Every reader of texts, and of captures, on texts that are broken and on hostile ones.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
+#[path = "../../host/tests/thread_time/mod.rs"]
+mod thread_time;
 #[path = "../../host/tests/tree/mod.rs"]
 mod tree;
 
@@ -11,6 +13,7 @@ use gpuio_capture::{Captured, KINDS, Kind, add, kind_of, pack};
 use gpuio_host::{Root, machine};
 use proptest::prelude::*;
 use proptest::sample::Index;
+use thread_time::on_cpu;
 
 /// Each fixture with the start of its kind's command.
 const TEXTS: [(&str, &[u8]); 17] = [
@@ -182,12 +185,6 @@ proptest! {
         let once = pack::redact(&tree, &["abc".to_owned()], 3);
         prop_assert!(pack::read(&pack::write(&once).unwrap()).is_ok() || path.starts_with("dev"));
     }
-}
-
-/// Processor time of this thread so far. What other processes do on its core is not in it.
-fn on_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).unwrap()
 }
 
 /// Each kind as long as it may be, out of lines that are understood and of ones that are not: none

@@ -1,6 +1,8 @@
 //! The rules on whole machines, made from the tables of crate `host`, and the table of the docs.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
+#[path = "../../host/tests/thread_time/mod.rs"]
+mod thread_time;
 #[path = "../../host/tests/tree/mod.rs"]
 mod tree;
 
@@ -12,6 +14,7 @@ use gpuio_check::{
 };
 use gpuio_host::machine;
 use gpuio_record::facts::Machine;
+use thread_time::on_cpu;
 
 const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
 const DGX_A100: &str = include_str!("../../host/tests/fixtures/machines/dgx-a100.table");
@@ -170,12 +173,6 @@ fn p2pdma_needs_kernel_driver_and_switches() {
     let open: Vec<_> = p2pdma.needs.iter().filter(|need| need.met != Answer::Yes).collect();
     assert_eq!(open.len(), 1);
     assert!(open[0].found.contains("root complex"), "{open:#?}");
-}
-
-/// Processor time of this thread so far. What other processes do on its core is not in it.
-fn on_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).unwrap()
 }
 
 #[test]

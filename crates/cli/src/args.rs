@@ -115,20 +115,14 @@ pub(crate) enum Verb {
     },
 }
 /// Flags of `bench`. Each value is parsed as the job-file key of the same name.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// Job file in gpuio's dialect, which reads gdsio's and fio's keys (docs/job-file.md). Flags
     /// beside it apply to all of its jobs.
     pub(crate) job_file: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) load: Load,
-    #[command(flatten)]
-    pub(crate) machine: MachineFlags,
-    #[command(flatten)]
-    pub(crate) cufile: CufileFlags,
-    #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) work: Work,
     #[command(flatten)]
     pub(crate) figures: FigureFlags,
     #[command(flatten)]
@@ -137,8 +131,21 @@ pub(crate) struct Bench {
     pub(crate) ab: Ab,
 }
 
+/// What is run, where and on what: `bench` and `sweep` take it alike.
+#[derive(Debug, Args)]
+pub(crate) struct Work {
+    #[command(flatten)]
+    pub(crate) load: Load,
+    #[command(flatten)]
+    pub(crate) machine: MachineFlags,
+    #[command(flatten)]
+    pub(crate) cufile: CufileFlags,
+    #[command(flatten)]
+    pub(crate) data: Data,
+}
+
 /// Two job files in one run.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct Ab {
     /// Run two job files in turns (A B, B A, …; an even seed begins with B) and print their
@@ -167,7 +174,7 @@ pub(crate) struct FigureFlags {
 
 /// What to do. A value may begin with a hyphen: `--size -1` is told by the key's own words, with
 /// the flag.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
     /// How bytes travel: host, staged, cached, managed, gather, resident, routed, gds, gds-stream,
@@ -270,7 +277,7 @@ pub(crate) struct Load {
 }
 
 /// Where to run.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Machine")]
 pub(crate) struct MachineFlags {
     /// GPUs: 0,1 or all or none; software or software:0,1 for gpuio's software GPU
@@ -312,7 +319,7 @@ pub(crate) struct CufileFlags {
 }
 
 /// Which bytes.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct Data {
     /// Directory with one file per thread, made when missing [./gpuio-scratch, removed afterwards]
@@ -388,12 +395,12 @@ pub(crate) struct Out {
     pub(crate) no_watch: bool,
 }
 
-impl Bench {
+impl Work {
     /// The flags as (job-file key, value, flag) in the order of the help. Bare flags have an empty
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 35] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 34] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -428,7 +435,6 @@ impl Bench {
             ("gather_batch", &machine.gather_batch, "--gather-batch"),
             ("directory", &data.directory, "--directory"),
             ("file_prefix", &data.file_prefix, "--file-prefix"),
-            ("path", &None, "--path"),
         ];
         let switches = [
             ("norandommap", load.norandommap, "--norandommap"),
@@ -455,11 +461,13 @@ impl Bench {
         let switches = switches.map(|(key, _, flag)| (key, String::new(), flag));
         valued.chain(off).chain(cold).chain(paths).chain(names).chain(switches).collect()
     }
+}
 
+impl Bench {
     /// Whether nothing at all was asked: the quick run.
     pub(crate) fn is_quick(&self) -> bool {
-        let only_place = self.keys().iter().all(|(key, ..)| QUICK_KEYS.contains(key));
-        self.job_file.is_none() && self.data.set.is_empty() && only_place
+        let only_place = self.work.keys().iter().all(|(key, ..)| QUICK_KEYS.contains(key));
+        self.job_file.is_none() && self.work.data.set.is_empty() && only_place
     }
 }
 

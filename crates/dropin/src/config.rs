@@ -252,9 +252,10 @@ impl Take<'_> {
         let given = self.variable(Some("CUFILE_LOGFILE_MAX_SIZE_MB"));
         let key = "logging.max_file_size_mb";
         let file = || self.file.get(key).and_then(|entry| entry.value.as_i64());
-        let value = given.and_then(|text| text.trim().parse().ok()).or_else(file);
-        // -1 is for no limit; 32 is the table's default.
-        u64::try_from(value.unwrap_or(32)).ok()
+        let built_in = || default(key).and_then(|value| value.as_i64());
+        let value = given.and_then(|text| text.trim().parse().ok()).or_else(file).or_else(built_in);
+        // -1 is for no limit.
+        value.and_then(|mib: i64| u64::try_from(mib).ok())
     }
 }
 

@@ -14,6 +14,21 @@ mod parameter;
 mod stats;
 mod stream;
 
+use crate::code::{Failure, INVALID_VALUE};
+
+/// Puts a value where the caller wants it.
+///
+/// # Safety
+/// `to` is null or valid for the write.
+unsafe fn put<T>(to: *mut T, value: T) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(INVALID_VALUE.into());
+    }
+    // SAFETY: not null, and the caller's promise.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
 /// Defines a function of the interface. Where every call goes to NVIDIA's library
 /// (`GPUIO_CUFILE=nvidia`), it is handed on as it came.
 macro_rules! export {

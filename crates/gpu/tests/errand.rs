@@ -6,17 +6,19 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
+mod support;
+
 use std::cell::RefCell;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::errand::{DESKS_MOST, Desk, Office, Reply, Timing};
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemKind, PageSize, Stream, Which, pattern,
+    Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemKind, PageSize, Stream, pattern,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use support::{child_passes, passes, which};
 
 /// Longer than a loaded machine takes to let a thread of the software GPU run.
 const PATIENT: Timing = Timing {
@@ -25,10 +27,6 @@ const PATIENT: Timing = Timing {
     patience: Duration::from_secs(20),
 };
 
-fn on_system() -> bool {
-    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
-}
-
 struct Bench {
     context: Context,
     stream: Stream,
@@ -36,8 +34,7 @@ struct Bench {
 }
 
 fn bench_with(timing: Timing) -> Bench {
-    let which = if on_system() { Which::System } else { Which::Software };
-    let driver = Driver::load(&which).unwrap();
+    let driver = Driver::load(&which()).unwrap();
     let context = Context::new(&driver, 0).unwrap();
     let stream = Stream::new(&context).unwrap();
     let office = Office::new(&context, timing).unwrap();
@@ -103,20 +100,6 @@ fn data(key: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     pattern::fill(&mut bytes, key, 0);
     bytes
-}
-
-#[expect(clippy::print_stdout, reason = "whoever runs the tests on a GPU is to see what was not")]
-fn child_passes(name: &str, environment: &[(&str, &str)]) {
-    if on_system() {
-        println!("skipped on the system's driver: {name}");
-        return;
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--ignored", "--nocapture"]);
-    let output = command.envs(environment.iter().copied()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{name}:\n{said}\n{errors}");
 }
 
 // ---- what is moved
@@ -470,12 +453,7 @@ fn child_illegal() {
 #[test]
 fn a_context_that_is_reset_under_us_is_an_error_and_no_crash() {
     // On the system's driver too: in a process of its own, since all others lose the context.
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child_reset", "--ignored", "--nocapture"]);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}\n{errors}");
+    passes("child_reset", &[]);
 }
 
 #[test]

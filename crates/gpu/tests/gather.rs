@@ -3,19 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
+mod support;
+
 use std::cell::RefCell;
-use std::process::Command;
 
 use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, GatherKernel, GpuError, MemKind, PIECE_LEN, Piece, Pinned,
-    Shape, Stream, Which, most_pieces, pattern, pieces,
+    Shape, Stream, most_pieces, pattern, pieces,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-
-fn on_system() -> bool {
-    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
-}
+use support::{passes, skipped, which};
 
 /// What a case works with; its thread has the context current.
 struct Bench {
@@ -25,8 +23,7 @@ struct Bench {
 }
 
 fn bench() -> Bench {
-    let which = if on_system() { Which::System } else { Which::Software };
-    let driver = Driver::load(&which).unwrap();
+    let driver = Driver::load(&which()).unwrap();
     let context = Context::new(&driver, 0).unwrap();
     context.make_current().unwrap();
     let stream = Stream::new(&context).unwrap();
@@ -266,17 +263,11 @@ fn a_wrong_shape_or_list_is_refused_before_the_launch() {
 
 #[test]
 fn a_piece_that_leaves_its_memory_loses_the_device() {
-    if on_system() {
-        println!("skipped on the system's driver: it would lose the device");
+    if skipped("it would lose the device") {
         return;
     }
     for child in ["child_past_the_end", "child_in_plain_memory"] {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", child, "--ignored", "--nocapture"])
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        passes(child, &[]);
     }
 }
 

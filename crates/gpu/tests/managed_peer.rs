@@ -5,24 +5,15 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
-use std::process::Command;
+mod support;
 
 use gpuio_gpu::{
     Checker, Context, DeviceBuf, Driver, Managed, MemKind, PatternKernels, Side, Stream, Which,
 };
+use support::passes;
 
 const LEN: usize = 64 << 10;
 const KEY: u64 = 0x5EED;
-
-/// Runs the ignored test `name` in a process of its own, where it must succeed.
-fn child_passes(name: &str, environment: &[(&str, &str)]) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--ignored", "--nocapture"]);
-    let output = command.envs(environment.iter().copied()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{name}:\n{said}\n{errors}");
-}
 
 struct Bench {
     context: Context,
@@ -49,7 +40,7 @@ fn software() -> Driver {
 
 #[test]
 fn pages_are_where_the_last_hint_put_them() {
-    child_passes("child_hints", &[("GPUIO_SOFT_DELAY_US", "2000")]);
+    passes("child_hints", &[("GPUIO_SOFT_DELAY_US", "2000")]);
 }
 
 #[test]
@@ -99,7 +90,7 @@ fn read_into(file: &std::fs::File, managed: &Managed) -> Result<usize, i32> {
 
 #[test]
 fn a_kernel_needs_its_pages_there() {
-    child_passes("child_no_hint", &[]);
+    passes("child_no_hint", &[]);
 }
 
 #[test]
@@ -115,7 +106,7 @@ fn child_no_hint() {
 
 #[test]
 fn a_gpu_that_takes_no_hints_is_told() {
-    child_passes("child_no_managed_access", &[("GPUIO_SOFT_MANAGED", "0")]);
+    passes("child_no_managed_access", &[("GPUIO_SOFT_MANAGED", "0")]);
 }
 
 #[test]
@@ -133,7 +124,7 @@ fn child_no_managed_access() {
 
 #[test]
 fn a_copy_goes_from_one_gpu_to_the_other() {
-    child_passes("child_peer", &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_DELAY_US", "500")]);
+    passes("child_peer", &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_DELAY_US", "500")]);
 }
 
 #[test]
@@ -169,7 +160,7 @@ fn child_peer() {
 
 #[test]
 fn gpus_that_are_no_peers_are_told() {
-    child_passes("child_no_peer", &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_PEER", "0")]);
+    passes("child_no_peer", &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_PEER", "0")]);
 }
 
 #[test]

@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
+mod support;
+
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::resident::{Direction, IDLE, Resident, STAY, Sides};
-use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemKind, Pinned, Stream, Which};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemKind, Pinned, Stream};
+use support::which;
 
 const STRIDE: usize = 64 << 10;
 
@@ -19,8 +22,7 @@ struct Bench {
 }
 
 fn bench(slots: u32) -> Bench {
-    let system = std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system");
-    let driver = Driver::load(if system { &Which::System } else { &Which::Software }).unwrap();
+    let driver = Driver::load(&which()).unwrap();
     let context = Context::new(&driver, 0).unwrap();
     context.make_current().unwrap();
     let len = STRIDE * slots as usize;

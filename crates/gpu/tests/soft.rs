@@ -6,8 +6,9 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
+mod support;
+
 use std::path::PathBuf;
-use std::process::{Command, Output};
 use std::ptr::NonNull;
 
 use gpuio_gpu::{
@@ -17,23 +18,7 @@ use gpuio_gpu::{
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-
-fn on_system() -> bool {
-    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
-}
-
-fn which() -> Which {
-    if on_system() { Which::System } else { Which::Software }
-}
-
-/// True, and said so, if this case cannot run on the system's driver.
-#[expect(clippy::print_stdout, reason = "whoever runs the tests on a GPU is to see what was not")]
-fn skipped(case: &str) -> bool {
-    if on_system() {
-        println!("skipped on the system's driver: {case}");
-    }
-    on_system()
-}
+use support::{child, child_passes, on_system, skipped, which};
 
 /// What a case works with; its thread has the context current.
 struct Bench {
@@ -91,24 +76,6 @@ fn numbers(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     pattern::fill(&mut bytes, 0xC0FFEE, 0);
     bytes
-}
-
-/// Runs the ignored test `name` in a process of its own.
-fn child(name: &str, environment: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--ignored", "--nocapture"]);
-    command.env("GPUIO_TEST_CHILD", "1").envs(environment.iter().copied()).output().unwrap()
-}
-
-/// As [`child`], which must run exactly that test and succeed.
-fn child_passes(name: &str, environment: &[(&str, &str)]) {
-    if skipped(name) {
-        return;
-    }
-    let output = child(name, environment);
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{name}:\n{said}\n{errors}");
 }
 
 // ---- loading

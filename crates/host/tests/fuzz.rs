@@ -1,6 +1,7 @@
 //! Hostile and broken machines: every file that facts are read from, changed at random.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
+mod thread_time;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use gpuio_host::{Entry, MOST_BYTES, Root, Tree, machine};
 use gpuio_record::facts::{Machine, ReadProblem};
 use proptest::prelude::*;
+use thread_time::on_cpu;
 
 /// The files of two servers: between them each reader has something to read.
 static NOTED: LazyLock<[Tree; 2]> = LazyLock::new(|| {
@@ -152,12 +154,6 @@ proptest! {
         }
         problems_have_their_place(&machine::read(&Root::of(tree)))?;
     }
-}
-
-/// Processor time of this thread so far. What other processes do on its core is not in it.
-fn on_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).unwrap()
 }
 
 /// The files that have many lines, each as long as a kernel file may be: hostile lines that are

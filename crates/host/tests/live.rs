@@ -5,6 +5,8 @@
     reason = "helpers of tests: what fails there fails the test"
 )]
 
+mod thread_time;
+
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -16,6 +18,7 @@ use gpuio_host::residency::residency;
 use gpuio_host::target::{Danger, danger, examine};
 use gpuio_host::{Root, block, collect, proc_io, statx, target_storage};
 use gpuio_record::facts::{BlockKind, DeviceNumber, TargetKind};
+use thread_time::on_cpu;
 
 #[test]
 fn the_machine_agrees_with_the_standard_library_and_system_calls() {
@@ -36,12 +39,6 @@ fn the_machine_agrees_with_the_standard_library_and_system_calls() {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let read = facts.kernel.open_files.unwrap();
     assert_eq!((read.soft, read.hard), (files.current, files.maximum));
-}
-
-/// Processor time of this thread so far. What other processes do on its core is not in it.
-fn on_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).unwrap()
 }
 
 #[test]

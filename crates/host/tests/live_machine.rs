@@ -5,12 +5,15 @@
     reason = "helpers of tests: what fails there fails the test"
 )]
 
+mod thread_time;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use gpuio_host::{Root, machine};
+use thread_time::on_cpu;
 
 #[test]
 fn functions_hang_where_sysfs_has_them() {
@@ -60,12 +63,6 @@ fn the_root_is_mounted_and_the_kernel_is_not() {
         machine.mounts.iter().map(|one| one.mount.mount_point.as_str()).collect();
     assert!(places.contains(&"/"), "{places:?}");
     assert!(!places.contains(&"/proc"), "{places:?}");
-}
-
-/// Processor time of this thread so far. What other processes do on its core is not in it.
-fn on_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).unwrap()
 }
 
 #[test]

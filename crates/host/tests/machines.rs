@@ -1,6 +1,7 @@
 //! Whole machines, from tables: servers of NVIDIA's guides, a workstation, a virtual machine.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
+mod thread_time;
 mod tree;
 
 use std::time::Duration;
@@ -10,6 +11,7 @@ use gpuio_record::facts::{
     Acs, AcsControl, BlockDevice, BlockKind, Fact, Lanes, LinkLayer, Machine, MountKind, PciFacts,
     PciPort,
 };
+use thread_time::on_cpu;
 use tree::table;
 
 const DGX_2: &str = include_str!("fixtures/machines/dgx-2.table");
@@ -266,12 +268,6 @@ fn facts_survive_json() {
         let json = serde_json::to_string(&machine).unwrap();
         assert_eq!(serde_json::from_str::<Machine>(&json).unwrap(), machine);
     }
-}
-
-/// Processor time of this thread so far. What other processes do on its core is not in it.
-fn on_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).unwrap()
 }
 
 #[test]

@@ -61,12 +61,10 @@ pub struct Tried {
 pub enum Step {
     /// Run this load.
     Try(u64),
-    /// Done: the highest load below the first that failed, if any held, and that one, if any did.
+    /// Done.
     Done {
-        /// The answer.
+        /// The highest load below the first that failed, if any held.
         best: Option<u64>,
-        /// The lowest load that was too much; absent where even the highest held.
-        above: Option<u64>,
     },
 }
 
@@ -86,7 +84,7 @@ pub fn step(tried: &[Tried], from: u64, to: u64) -> Step {
         (Some(best), Some(above)) if above - best > (best / 100).max(1) => {
             Step::Try(best + (above - best) / 2)
         }
-        _ => Step::Done { best, above },
+        _ => Step::Done { best },
     }
 }
 
@@ -101,7 +99,7 @@ mod tests {
         loop {
             match step(&tried, from, to) {
                 Step::Try(load) => tried.push(Tried { load, held: load <= limit }),
-                Step::Done { best, .. } => return (best, tried.len()),
+                Step::Done { best } => return (best, tried.len()),
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Topologies of the guides' servers, from their tables and from texts as printed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
+#[path = "../../host/tests/thread_time/mod.rs"]
+mod thread_time;
 #[path = "../../host/tests/tree/mod.rs"]
 mod tree;
 
@@ -11,6 +13,7 @@ use gpuio_record::facts::{Fact, Machine, NvLinkEnd, NvLinkPeer};
 use gpuio_topo::{
     Affinity, Class, DeviceKind, Evidence, Printed, Route, Topology, explain, format,
 };
+use thread_time::on_cpu;
 use tree::table;
 
 const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
@@ -369,12 +372,6 @@ fn the_newer_guides_fragment_gives_its_advice() {
     assert!(near.bridges < far.bridges, "{near:?} {far:?}");
     // Of a fragment without its root port, 3 bridges may be one switch or parts of two.
     assert_eq!(cell(&topology, "nvme0n1", "nvme1n1"), "?");
-}
-
-/// Processor time of this thread so far. What other processes do on its core is not in it.
-fn on_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(now).unwrap()
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Telling a child process from the one that made something.
+//! Telling a child process from the one that made something, and values of one process.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Knows whether this is still the process that made it.
 ///
@@ -39,12 +40,55 @@ impl Born {
     }
 }
 
+/// A value that each process has for itself and that is never freed. A child of `fork(2)` makes its
+/// own: of its parent's it has no thread, and locks may be held there for ever.
+#[derive(Debug)]
+pub(crate) struct OfProcess<T>(AtomicPtr<T>);
+
+impl<T: Send + Sync + 'static> OfProcess<T> {
+    /// Made when it is first asked for.
+    pub(crate) const fn later() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// This process's is `value`.
+    pub(crate) fn now(value: T) -> Self {
+        Self(AtomicPtr::new(Box::into_raw(Box::new(value))))
+    }
+
+    /// This process's: the one that there is if its `born` says so, else what `make` makes.
+    pub(crate) fn get(
+        &self,
+        born: impl FnOnce(&T) -> &Born,
+        make: impl FnOnce() -> T,
+    ) -> &'static T {
+        let known = self.0.load(Ordering::Acquire);
+        // SAFETY: null, or from Box::into_raw, above or below, and never freed.
+        if let Some(value) = unsafe { known.as_ref() }
+            && born(value).is_here()
+        {
+            return value;
+        }
+        let fresh = Box::into_raw(Box::new(make()));
+        match self.0.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: as above.
+            Ok(_) => unsafe { &*fresh },
+            Err(first) => {
+                // SAFETY: from Box::into_raw above, and nobody has seen it.
+                drop(unsafe { Box::from_raw(fresh) });
+                // SAFETY: another thread's of this process; never freed.
+                unsafe { &*first }
+            }
+        }
+    }
+}
+
 fn page() -> Option<*const AtomicU32> {
     let len = rustix::param::page_size();
     let (prot, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new anonymous mapping at an address that the kernel chooses touches no other.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
+    let start = unsafe { libc::mmap(ptr::null_mut(), len, prot, flags, -1, 0) };
     if start == libc::MAP_FAILED {
         return None;
     }

@@ -80,14 +80,7 @@ impl Place {
     /// Whether our kernels may touch these bytes. Beyond what the driver calls one allocation there
     /// may be nothing, which a copy reports and a kernel dies of.
     pub(crate) fn kernels(&self, address: u64, len: usize) -> bool {
-        let Kind::Gpu { kernels: true, .. } = self.kind else {
-            return false;
-        };
-        let Some((start, length)) = self.range else {
-            return false;
-        };
-        let end = address.checked_add(len as u64);
-        address >= start && end.is_some_and(|end| end <= start.saturating_add(length))
+        self.is_primary() && self.holds(address, len)
     }
 
     /// What the driver says of the address; `primary` gives the primary context of a device.

@@ -1,14 +1,12 @@
 //! The door.
 
 use std::os::fd::BorrowedFd;
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use gpuio_io::engine::Op;
 
 use crate::batch::Batch;
-use crate::born::Born;
+use crate::born::{Born, OfProcess};
 use crate::crew::Crew;
 use crate::desk::{self, Small};
 use crate::fault::{Fault, FileError, PlaceError};
@@ -27,7 +25,7 @@ pub struct Transfer(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
-    state: AtomicPtr<State>,
+    state: OfProcess<State>,
 }
 
 /// What one process keeps for a transfer. It is never freed: threads of ours may use it until the
@@ -63,32 +61,13 @@ impl Transfer {
     /// process ends, so a process makes one.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let state = Box::into_raw(Box::new(State::new(&settings, false)));
-        Self(Arc::new(Shared { settings, state: AtomicPtr::new(state) }))
+        let state = OfProcess::now(State::new(&settings, false));
+        Self(Arc::new(Shared { settings, state }))
     }
 
-    /// The state of this process. A child of `fork(2)` makes its own: of its parent's it has no
-    /// thread, and locks may be held there for ever.
+    /// The state of this process.
     pub(crate) fn state(&self) -> &'static State {
-        let known = self.0.state.load(Ordering::Acquire);
-        // SAFETY: from Box::into_raw, and never freed.
-        let state = unsafe { &*known };
-        if state.born.is_here() {
-            return state;
-        }
-        let fresh = Box::into_raw(Box::new(State::new(&self.0.settings, true)));
-        let won = self.0.state.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire);
-        let first = match won {
-            Ok(_) => fresh,
-            Err(first) => {
-                // SAFETY: from Box::into_raw above, and nobody has seen it.
-                drop(unsafe { Box::from_raw(fresh) });
-                first
-            }
-        };
-        debug_assert_ne!(first, ptr::null_mut());
-        // SAFETY: from Box::into_raw, here or in another thread of this process; never freed.
-        unsafe { &*first }
+        self.0.state.get(|state| &state.born, || State::new(&self.0.settings, true))
     }
 
     /// A file, by the caller's descriptor, which is duplicated and may be closed afterwards.

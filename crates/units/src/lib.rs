@@ -1,5 +1,5 @@
-//! Sizes, durations, rates, percentages and index lists: one parse and one print each; and what
-//! a PCIe link carries.
+//! Sizes, durations, rates, percentages and index lists: one parse and one print each; what a PCIe
+//! link carries; and text in columns.
 //!
 //! Two families, never mixed:
 //!
@@ -10,6 +10,7 @@
 //! Every function is pure, takes no lock, reads no locale, and can be called from any thread.
 
 mod bytes;
+mod columns;
 mod decimal;
 mod duration;
 mod error;
@@ -20,6 +21,7 @@ mod percent;
 mod rate;
 
 pub use bytes::{format_bytes, parse_bytes};
+pub use columns::in_columns;
 pub use duration::{format_duration_ns, parse_duration_ns};
 pub use error::UnitError;
 pub use human::{

@@ -160,3 +160,18 @@ pub(crate) const fn figure(
 ) -> Figure {
     Figure { key, heading, form, narrow, of }
 }
+
+/// Figures of whatever counts `received_bytes`, `sent_bytes`, `received_packets` and
+/// `sent_packets`: interfaces and ports stand in columns of the same names.
+pub(crate) const RECEIVED_BYTES: Figure =
+    figure("received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
+        c.rate("received_bytes")
+    });
+pub(crate) const SENT_BYTES: Figure =
+    figure("sent_bytes_per_second", "tx MiB/s", Form::Mebibytes, true, |c| c.rate("sent_bytes"));
+pub(crate) const RECEIVED_PACKETS: Figure =
+    figure("received_packets_per_second", "rx pkt/s", Form::Number, true, |c| {
+        c.rate("received_packets")
+    });
+pub(crate) const SENT_PACKETS: Figure =
+    figure("sent_packets_per_second", "tx pkt/s", Form::Number, true, |c| c.rate("sent_packets"));

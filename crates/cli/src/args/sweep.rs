@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CufileFlags, Data, Load, MachineFlags};
+use super::Work;
 
 /// What to vary, how often, and the load that all points share.
 #[derive(Debug, Args)]
@@ -14,13 +14,7 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) vary: Vary,
     #[command(flatten)]
-    pub(crate) load: Load,
-    #[command(flatten)]
-    pub(crate) machine: MachineFlags,
-    #[command(flatten)]
-    pub(crate) cufile: CufileFlags,
-    #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) work: Work,
 }
 
 /// Flags of `sweep` itself.

@@ -42,7 +42,7 @@ pub(crate) fn run(bench: &Bench, permit: &Permit) -> Result<ExitCode, Failure> {
     let mut odd_seed = true;
     for job in jobs.iter().rev() {
         let mut session =
-            Session::prepare(&job.spec, permit.clone(), &bench.cufile, bench.out.dry_run)?;
+            Session::prepare(&job.spec, permit.clone(), &bench.work.cufile, bench.out.dry_run)?;
         let plan = session.dry_run()?;
         odd_seed = session.plan.jobs.first().is_none_or(|job| job.seed % 2 == 1);
         if bench.out.dry_run {
@@ -119,7 +119,7 @@ fn one(
     let path = folder.map(|folder| folder.join(&name));
     let journal = Journal::new(path.as_deref());
     let mut session =
-        Session::prepare(&job.spec, permit.clone(), &bench.cufile, bench.out.dry_run)?;
+        Session::prepare(&job.spec, permit.clone(), &bench.work.cufile, bench.out.dry_run)?;
     session.counts = !bench.out.no_stats_page;
     session.watched = !bench.out.no_watch;
     let record = session.run(progress, &journal)?;

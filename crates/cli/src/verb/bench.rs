@@ -22,8 +22,8 @@ use crate::verb::{ab, sweep};
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     sweep::die_with_parent()?;
     let permit = Permit {
-        overwrite: bench.data.overwrite,
-        devices: bench.data.destroy_data_on.clone(),
+        overwrite: bench.work.data.overwrite,
+        devices: bench.work.data.destroy_data_on.clone(),
         make_missing: true,
     };
     if !bench.ab.ab.is_empty() {
@@ -41,7 +41,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         override_with(job, bench)?;
     }
     let figures = figures::read(&bench.figures)?;
-    let mut session = Session::prepare(&spec, permit, &bench.cufile, bench.out.dry_run)?;
+    let mut session = Session::prepare(&spec, permit, &bench.work.cufile, bench.out.dry_run)?;
     session.figures = figures;
     session.counts = !bench.out.no_stats_page;
     session.watched = !bench.out.no_watch;
@@ -93,10 +93,10 @@ fn tell_left_out(plan: &Plan) {
 
 /// Sets every flag on a job, as the key of the same name in a job file would.
 pub(crate) fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Failure> {
-    for (key, value, flag) in bench.keys() {
+    for (key, value, flag) in bench.work.keys() {
         set(job, key, &value, flag)?;
     }
-    for pair in &bench.data.set {
+    for pair in &bench.work.data.set {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         set(job, key.trim(), value.trim(), "--set")?;
     }
@@ -133,7 +133,7 @@ fn quick_run(bench: &Bench) -> Spec {
     let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len);
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
     let place = gpuio_load::places::LivePlaces::default()
-        .look(bench.data.directory.as_deref().unwrap_or("."));
+        .look(bench.work.data.directory.as_deref().unwrap_or("."));
     let free = place.free_bytes.unwrap_or(4 << 30);
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30);
     let all = (free / 8).min(memory / 8).min(1 << 30).max(u64::from(threads) * 16 * MIB);

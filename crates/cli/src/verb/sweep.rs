@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
     let quiet = sweep.vary.quiet;
     let dry_run = sweep.vary.dry_run;
-    let keep = sweep.data.keep;
+    let keep = sweep.work.data.keep;
     let asked = ask::ask(sweep)?;
     if dry_run {
         output::put(&table::dry_run(&asked))?;

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::in_time::{holds, in_time};
 use crate::record::{check, jobs, list, n};
-use crate::tool::{
-    PATIENCE, Ran, bench, bench_with, command, holds, in_time, scratch, tree, wait, words,
-};
+use crate::tool::{PATIENCE, Ran, bench, bench_with, command, scratch, tree, wait, words};
 
 /// Starts `gpuio bench LINE` and waits until its data set is there and its load runs.
 fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {

@@ -1,7 +1,8 @@
 //! Job files: fio's keys, several jobs together and one after another.
 
+use crate::in_time::{holds, in_time};
 use crate::record::{check, check_clean, jobs, n, warnings};
-use crate::tool::{bench, bench_with, file, holds, in_time, scratch, tree};
+use crate::tool::{bench, bench_with, file, scratch, tree};
 
 #[test]
 fn fio_keys_with_fio_meanings() {

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use crate::in_time::{holds, in_time};
 use crate::record::{check, check_clean, jobs, list, n, warnings};
-use crate::tool::{bench, file, holds, in_time, scratch};
+use crate::tool::{bench, file, scratch};
 
 /// Runs one job and gives plan and result back after the checks that hold for all.
 #[track_caller]

@@ -25,6 +25,8 @@ mod gdscheck;
 mod gdsio;
 mod guard;
 mod help;
+#[path = "../../../load/tests/run/in_time.rs"]
+mod in_time;
 mod job_files;
 mod journal;
 mod loads;

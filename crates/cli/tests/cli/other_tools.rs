@@ -1,16 +1,16 @@
 //! The program beside programs of others: what they say of the same thing, and whether they read
 //! what it writes. `cargo xtask ci` installs them where it may.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::in_time::{holds, in_time};
 use crate::tool::{
-    GPUIO, PATIENCE, bench, command, finish, gpuio, holds, in_time, scratch, skip, wait, words,
+    GPUIO, PATIENCE, bench, command, finish, gpuio, scratch, served, skip, wait, words,
 };
 
 /// Seconds that both tools watch. The load lies within, with seconds to spare on either side.
@@ -239,17 +239,7 @@ fn samples(text: &str) -> usize {
 fn prometheus_reads_what_top_serves_and_report_writes() {
     let Some(python) = python("prometheus_client.openmetrics.parser") else { return };
     let dir = scratch();
-    let mut command = command(dir.path());
-    let mut child = command.args(words("top --serve 0")).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
-    let mut got = String::new();
-    stream.read_to_string(&mut got).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let (_, got) = served(dir.path());
     let (head, page) = got.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("openmetrics-text"), "{head}");
     assert!(samples(page) > 3, "{page}");

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use crate::in_time::{holds, in_time};
 use crate::record::{check_clean, jobs, n, warnings};
-use crate::tool::{bench, holds, in_time, scratch};
+use crate::tool::{bench, scratch};
 
 #[track_caller]
 fn run(line: &str) -> Value {

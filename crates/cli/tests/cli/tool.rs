@@ -1,5 +1,7 @@
 //! Runs the program in a directory of the test's own.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -152,25 +154,6 @@ pub(crate) fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A claim about time on a machine that does other things as well: it must hold in one of a few
-/// tries.
-#[track_caller]
-pub(crate) fn in_time(mut claim: impl FnMut() -> Result<(), String>) {
-    let mut missed = Vec::new();
-    for _ in 0..5 {
-        match claim() {
-            Ok(()) => return,
-            Err(what) => missed.push(what),
-        }
-    }
-    panic!("in none of five tries: {missed:#?}");
-}
-
-/// One part of such a claim.
-pub(crate) fn holds(what: bool, saw: impl std::fmt::Debug) -> Result<(), String> {
-    if what { Ok(()) } else { Err(format!("{saw:?}")) }
-}
-
 /// Everything in a directory, names relative to it, sorted.
 pub(crate) fn tree(dir: &Path) -> Vec<String> {
     let mut all = Vec::new();
@@ -196,4 +179,21 @@ pub(crate) fn is_root() -> bool {
 /// Says why a test can't be done here. A test that skips says so and where it can be done.
 pub(crate) fn skip(why: &str) {
     println!("SKIPPED: {why}");
+}
+
+/// `gpuio top --serve 0` in `dir`: where it says that it listens, and what it answers there to one
+/// request. It is ended before anything is asserted of either, so that none is left behind.
+pub(crate) fn served(dir: &Path) -> (String, String) {
+    let mut command = command(dir);
+    let mut child = command.args(words("top --serve 0")).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+    let mut got = String::new();
+    stream.read_to_string(&mut got).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    (at.to_owned(), got)
 }

@@ -1,12 +1,8 @@
 //! `gpuio top` as programs see it. The screen is drawn in the program's own tests.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::Stdio;
-
 use serde_json::Value;
 
-use crate::tool::{command, finish, scratch, words};
+use crate::tool::{command, finish, scratch, served, words};
 
 #[test]
 fn lines_of_json_are_one_object_each() {
@@ -52,19 +48,8 @@ fn a_name_that_nothing_has_is_refused_with_those_there_are() {
 #[test]
 fn the_page_for_prometheus_is_served_on_this_machine() {
     let dir = scratch();
-    let mut command = command(dir.path());
-    let mut child = command.args(words("top --serve 0")).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
-    assert!(at.starts_with("127.0.0.1:"), "{line}");
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
-    let mut got = String::new();
-    stream.read_to_string(&mut got).unwrap();
-    // Ended before anything is asserted, so that none is left behind.
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let (at, got) = served(dir.path());
+    assert!(at.starts_with("127.0.0.1:"), "{at}");
     assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got}");
     assert!(got.contains("gpuio_page_cache_free_bytes{device=\"memory\"} "), "{got}");
     assert!(got.ends_with("# EOF\n"), "{got}");

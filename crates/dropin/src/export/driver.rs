@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use super::export;
+use super::{export, put};
 use crate::abi::{
     Answer, CONTROL_ALLOW_COMPAT, CONTROL_POLL_MODE, FEATURE_BATCH, FEATURE_PARALLEL,
     FEATURE_STREAMS, Properties,
@@ -55,15 +55,8 @@ export! {
     /// KiB as set. All of the structure is written. May come before the open, as in 1.20
     /// (measured), and opens nothing.
     fn cuFileDriverGetProperties(properties: *mut Properties) -> Answer {
-        answer(|| {
-            if properties.is_null() {
-                return Err(INVALID_VALUE.into());
-            }
-            let found = library::get().config(properties_of);
-            // SAFETY: not null, and the caller's room for the structure.
-            unsafe { properties.write(found) };
-            Ok(())
-        })
+        // SAFETY: null, or the caller's room for the structure.
+        answer(|| unsafe { put(properties, library::get().config(properties_of)) })
     }
 }
 
@@ -137,12 +130,11 @@ export! {
     /// other numbers are refused with 5022. Release 1.16 and later.
     fn cuFileDriverGetP2PFlags(storage: c_int, flags: *mut c_uint) -> Answer {
         answer(|| {
-            if flags.is_null() || !(0..=14).contains(&storage) {
+            if !(0..=14).contains(&storage) {
                 return Err(INVALID_VALUE.into());
             }
-            // SAFETY: not null, and the caller's room for one number.
-            unsafe { flags.write(0) };
-            Ok(())
+            // SAFETY: null, or the caller's room for one number.
+            unsafe { put(flags, 0) }
         })
     }
 }
@@ -163,14 +155,8 @@ export! {
     /// The release whose behaviour this follows, 1000 × major + 10 × minor: 1150, whose statistics
     /// structures are the small ones, or what `GPUIO_CUFILE_VERSION` says. Opens nothing.
     fn cuFileGetVersion(version: *mut c_int) -> Answer {
-        answer(|| {
-            if version.is_null() {
-                return Err(INVALID_VALUE.into());
-            }
-            // SAFETY: not null, and the caller's room for one number.
-            unsafe { version.write(setting::get().version) };
-            Ok(())
-        })
+        // SAFETY: null, or the caller's room for one number.
+        answer(|| unsafe { put(version, setting::get().version) })
     }
 }
 

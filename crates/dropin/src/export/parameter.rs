@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use super::export;
+use super::{export, put};
 use crate::abi::{Answer, Text};
 use crate::answer::answer;
 use crate::code::{Failure, INVALID_VALUE};
@@ -18,19 +18,6 @@ use crate::library;
 fn place(parameter: c_int, rows: usize) -> Result<usize, Failure> {
     let at = usize::try_from(parameter).ok().filter(|at| *at < rows);
     at.ok_or(Failure::from(INVALID_VALUE))
-}
-
-/// Puts a value where the caller wants it.
-///
-/// # Safety
-/// `to` is null or valid for the write.
-unsafe fn put<T>(to: *mut T, value: T) -> Result<(), Failure> {
-    if to.is_null() {
-        return Err(INVALID_VALUE.into());
-    }
-    // SAFETY: not null, and the caller's promise.
-    unsafe { to.write(value) };
-    Ok(())
 }
 
 export! {

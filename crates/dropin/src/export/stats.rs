@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::export;
+use super::{export, put};
 use crate::abi::Answer;
 use crate::answer::answer;
 use crate::code::INVALID_VALUE;
@@ -20,12 +20,9 @@ export! {
     /// The level.
     fn cuFileGetStatsLevel(level: *mut c_int) -> Answer {
         answer(|| {
-            if level.is_null() {
-                return Err(INVALID_VALUE.into());
-            }
-            // SAFETY: not null, and the caller's room for one number.
-            unsafe { level.write(c_int::from(library::get().stats.level())) };
-            Ok(())
+            let now = c_int::from(library::get().stats.level());
+            // SAFETY: null, or the caller's room for one number.
+            unsafe { put(level, now) }
         })
     }
 }
@@ -66,7 +63,7 @@ export! {
 
 /// # Safety
 /// `room` is null or as long as the structure of this level and release.
-unsafe fn put(level: u8, room: *mut c_void) -> Answer {
+unsafe fn fill(level: u8, room: *mut c_void) -> Answer {
     answer(|| {
         let library = library::get();
         library.needs_open()?;
@@ -87,7 +84,7 @@ export! {
     /// 5022 where less than this level is counted, 5001 before the open.
     fn cuFileGetStatsL1(room: *mut c_void) -> Answer {
         // SAFETY: the caller's promise by the interface.
-        unsafe { put(1, room) }
+        unsafe { fill(1, room) }
     }
 }
 
@@ -95,7 +92,7 @@ export! {
     /// As level 1, and histograms of sizes: 1024 or 1136 bytes.
     fn cuFileGetStatsL2(room: *mut c_void) -> Answer {
         // SAFETY: the caller's promise by the interface.
-        unsafe { put(2, room) }
+        unsafe { fill(2, room) }
     }
 }
 
@@ -103,6 +100,6 @@ export! {
     /// As level 2, and an entry for each of up to 16 GPUs: 5000 or 5112 bytes.
     fn cuFileGetStatsL3(room: *mut c_void) -> Answer {
         // SAFETY: the caller's promise by the interface.
-        unsafe { put(3, room) }
+        unsafe { fill(3, room) }
     }
 }

@@ -1,6 +1,7 @@
 //! Who starts when.
 
-use crate::lab::{Lab, MS, holds, in_time};
+use crate::in_time::{holds, in_time};
+use crate::lab::{Lab, MS};
 
 #[test]
 fn jobs_of_a_group_start_together_and_groups_one_after_another() {

@@ -2,7 +2,8 @@
 
 use gpuio_record::{Latency, WarningKind};
 
-use crate::lab::{Lab, MS, child_passes, holds, in_time};
+use crate::in_time::{holds, in_time};
+use crate::lab::{Lab, MS, child_passes};
 
 fn p50(summary: &Option<gpuio_stat::Summary>) -> u64 {
     summary.as_ref().expect("this leg was counted").p50_ns

@@ -9,6 +9,7 @@ mod ceilings;
 mod ends;
 mod gpus;
 mod groups;
+mod in_time;
 mod lab;
 mod latencies;
 mod page;

@@ -2,7 +2,8 @@
 
 use gpuio_record::{DirectMode, JobResult, Proof, Route, Says, Source, Witness};
 
-use crate::lab::{Lab, child_passes, holds, in_time};
+use crate::in_time::{holds, in_time};
+use crate::lab::{Lab, child_passes};
 
 fn proof(job: &JobResult) -> &Proof {
     job.proof.as_ref().unwrap()

@@ -2,7 +2,8 @@
 
 use gpuio_record::{DirectionResult, EndedHow, JobResult};
 
-use crate::lab::{Lab, MS, holds, in_time};
+use crate::in_time::{holds, in_time};
+use crate::lab::{Lab, MS};
 
 fn ios(job: &JobResult) -> u64 {
     job.read.ios + job.write.ios

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
+use gpuio_units::{human_bytes, human_count, human_ns, human_rate, in_columns};
 
 use super::{Shown, class_name, per_second};
 use crate::bucket::SIZES;
@@ -79,7 +79,7 @@ fn totals(shown: &Shown<'_>, total: &Way) -> String {
     }
     add("unaligned", &|(_, side, _)| side.unaligned.to_string());
     add("failed", &|(_, side, _)| side.failed.to_string());
-    table(&rows, 1)
+    in_columns(&rows, 1)
 }
 
 fn row(name: &str, columns: &[Column], cell: impl Fn(&Column) -> String) -> Vec<String> {
@@ -94,7 +94,7 @@ fn sizes(total: &Way) -> String {
             rows.push(vec![class_name(class), reads.to_string(), writes.to_string()]);
         }
     }
-    format!("\n{}", table(&rows, 1))
+    format!("\n{}", in_columns(&rows, 1))
 }
 
 fn ways(ways: &[Way]) -> String {
@@ -139,7 +139,7 @@ fn ways(ways: &[Way]) -> String {
             ]);
         }
     }
-    format!("\n{}", table(&rows, 5))
+    format!("\n{}", in_columns(&rows, 5))
 }
 
 /// All processes, one line each.
@@ -170,7 +170,7 @@ pub fn list(all: &[Shown<'_>]) -> String {
             shown.command.unwrap_or(NONE).chars().take(60).collect(),
         ]);
     }
-    table(&rows, rows.first().map_or(0, Vec::len))
+    in_columns(&rows, rows.first().map_or(0, Vec::len))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "rounded for people")]
@@ -181,28 +181,4 @@ fn bytes(bytes: u64) -> String {
 #[expect(clippy::cast_precision_loss, reason = "rounded for people")]
 fn percentile(side: &Counts, quantile: f64) -> String {
     side.percentile_ns(quantile).map_or(NONE.to_owned(), |ns| human_ns(ns as f64))
-}
-
-/// Columns two blanks apart, the first `left` of them set left and the others right.
-fn table(rows: &[Vec<String>], left: usize) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (at, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            let gap = if at == 0 { "" } else { "  " };
-            let _ = match at < left {
-                true => write!(line, "{gap}{cell:<width$}"),
-                false => write!(line, "{gap}{cell:>width$}"),
-            };
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
 }

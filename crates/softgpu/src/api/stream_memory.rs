@@ -155,46 +155,27 @@ fn write(
     stream.put(fault.map_or(work, Work::Fail))
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cuStreamWaitValue32_v2(
-    stream: *mut c_void,
-    address: u64,
-    value: u32,
-    flags: c_uint,
-) -> c_int {
-    let call = "cuStreamWaitValue32_v2";
-    later(call, |machine, fault| wait(machine, fault, stream, (address, value), flags))
+/// Exports calls that put work on a word into a stream. Both forms of each are the same here: the
+/// driver's differ only in which attribute of a device tells that it has them.
+macro_rules! word_calls {
+    ($($name:ident: $put:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub(crate) extern "C" fn $name(
+            stream: *mut c_void,
+            address: u64,
+            value: u32,
+            flags: c_uint,
+        ) -> c_int {
+            later(stringify!($name), |machine, fault| {
+                $put(machine, fault, stream, (address, value), flags)
+            })
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cuStreamWaitValue32(
-    stream: *mut c_void,
-    address: u64,
-    value: u32,
-    flags: c_uint,
-) -> c_int {
-    let call = "cuStreamWaitValue32";
-    later(call, |machine, fault| wait(machine, fault, stream, (address, value), flags))
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cuStreamWriteValue32_v2(
-    stream: *mut c_void,
-    address: u64,
-    value: u32,
-    flags: c_uint,
-) -> c_int {
-    let call = "cuStreamWriteValue32_v2";
-    later(call, |machine, fault| write(machine, fault, stream, (address, value), flags))
-}
-
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn cuStreamWriteValue32(
-    stream: *mut c_void,
-    address: u64,
-    value: u32,
-    flags: c_uint,
-) -> c_int {
-    let call = "cuStreamWriteValue32";
-    later(call, |machine, fault| write(machine, fault, stream, (address, value), flags))
+word_calls! {
+    cuStreamWaitValue32: wait;
+    cuStreamWaitValue32_v2: wait;
+    cuStreamWriteValue32: write;
+    cuStreamWriteValue32_v2: write;
 }

@@ -8,11 +8,10 @@
 //! affair.
 
 use std::os::fd::RawFd;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::born::Born;
+use super::sys::errno;
+use crate::born::{Born, OfProcess};
 use crate::fault::Failed;
 
 /// Locks, which files share by their identity: two handles of one file have the same.
@@ -23,30 +22,13 @@ struct Locks {
     locks: [RwLock<()>; LOCKS],
 }
 
-static HELD: AtomicPtr<Locks> = AtomicPtr::new(ptr::null_mut());
+/// A thread that a child of `fork(2)` does not have may hold one of its parent's.
+static HELD: OfProcess<Locks> = OfProcess::later();
 
-/// This process's locks: a child of `fork(2)` makes its own, for a thread that it does not have may
-/// hold one of its parent's.
+/// This process's locks.
 fn locks() -> &'static Locks {
-    let known = HELD.load(Ordering::Acquire);
-    // SAFETY: null, or from Box::leak below and never freed.
-    if let Some(locks) = unsafe { known.as_ref() }
-        && locks.born.is_here()
-    {
-        return locks;
-    }
-    let fresh = Locks { born: Born::here(), locks: std::array::from_fn(|_| RwLock::new(())) };
-    let fresh = Box::into_raw(Box::new(fresh));
-    match HELD.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: as above; never freed.
-        Ok(_) => unsafe { &*fresh },
-        Err(first) => {
-            // SAFETY: from Box::into_raw above, and nobody has seen it.
-            drop(unsafe { Box::from_raw(fresh) });
-            // SAFETY: another thread's of this process, which is never freed.
-            unsafe { &*first }
-        }
-    }
+    let make = || Locks { born: Born::here(), locks: std::array::from_fn(|_| RwLock::new(())) };
+    HELD.get(|locks| &locks.born, make)
 }
 
 fn lock(identity: u64) -> &'static RwLock<()> {
@@ -77,9 +59,8 @@ pub(super) fn to_device(fd: RawFd, offset: u64, len: usize) -> Result<(), Failed
     if unsafe { libc::sync_file_range(fd, from, bytes, flags) } == 0 {
         return Ok(());
     }
-    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-    match errno {
+    match errno() {
         libc::EINVAL | libc::ESPIPE | libc::ENOSYS | libc::EOPNOTSUPP => Ok(()),
-        _ => Err(Failed { call: "sync_file_range", errno, offset, len: len as u64 }),
+        errno => Err(Failed { call: "sync_file_range", errno, offset, len: len as u64 }),
     }
 }

@@ -7,7 +7,7 @@ use crate::fault::Failed;
 /// `preadv2(2)`: answer at once with what is in the page cache (Linux 4.14).
 const NOWAIT: libc::c_int = libc::RWF_NOWAIT;
 
-fn errno() -> i32 {
+pub(super) fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 

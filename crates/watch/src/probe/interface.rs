@@ -1,6 +1,6 @@
 //! Network interfaces: `/proc/net/dev`. Bytes that RDMA moves are in the ports' counters.
 
-use crate::metric::{Figure, Form, Metric, bytes, count, figure};
+use crate::metric::{self, Figure, Form, Metric, bytes, count, figure};
 use crate::probe::{Eye, Probe, Reading};
 
 const METRICS: [Metric; 8] = [
@@ -15,14 +15,10 @@ const METRICS: [Metric; 8] = [
 ];
 
 const FIGURES: [Figure; 6] = [
-    figure("received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
-        c.rate("received_bytes")
-    }),
-    figure("sent_bytes_per_second", "tx MiB/s", Form::Mebibytes, true, |c| c.rate("sent_bytes")),
-    figure("received_packets_per_second", "rx pkt/s", Form::Number, true, |c| {
-        c.rate("received_packets")
-    }),
-    figure("sent_packets_per_second", "tx pkt/s", Form::Number, true, |c| c.rate("sent_packets")),
+    metric::RECEIVED_BYTES,
+    metric::SENT_BYTES,
+    metric::RECEIVED_PACKETS,
+    metric::SENT_PACKETS,
     figure("errors", "errors", Form::Number, true, |c| {
         Some(c.of("receive_errors")? + c.of("send_errors")?)
     }),

@@ -2,7 +2,7 @@
 
 use gpuio_host::rdma_io::UNIT_BYTES;
 
-use crate::metric::{Figure, Form, Metric, bytes, count, figure};
+use crate::metric::{self, Figure, Form, Metric, bytes, count, figure};
 use crate::probe::{Eye, Probe, Reading};
 
 const fn data(key: &'static str, help: &'static str) -> Metric {
@@ -20,14 +20,10 @@ const METRICS: [Metric; 7] = [
 ];
 
 const FIGURES: [Figure; 7] = [
-    figure("received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
-        c.rate("received_bytes")
-    }),
-    figure("sent_bytes_per_second", "tx MiB/s", Form::Mebibytes, true, |c| c.rate("sent_bytes")),
-    figure("received_packets_per_second", "rx pkt/s", Form::Number, true, |c| {
-        c.rate("received_packets")
-    }),
-    figure("sent_packets_per_second", "tx pkt/s", Form::Number, true, |c| c.rate("sent_packets")),
+    metric::RECEIVED_BYTES,
+    metric::SENT_BYTES,
+    metric::RECEIVED_PACKETS,
+    metric::SENT_PACKETS,
     figure("receive_errors", "errors", Form::Number, true, |c| c.of("receive_errors")),
     figure("send_discards", "discards", Form::Number, false, |c| c.of("send_discards")),
     figure("send_waits_per_second", "waits/s", Form::Number, false, |c| c.rate("send_waits")),

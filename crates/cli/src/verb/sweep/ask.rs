@@ -8,7 +8,7 @@ use gpuio_sweep::{Axis, Bound, Condition, Figure, PRESETS, Preset, Rule, Way, gr
 use gpuio_units::{parse_duration_ns, parse_percent};
 
 use super::folder::Run;
-use crate::args::{Bench, Sweep, Vary};
+use crate::args::{Sweep, Vary, Work};
 use crate::failure::Failure;
 use crate::verb::bench;
 
@@ -83,8 +83,8 @@ impl Asked {
 }
 
 pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
-    let Sweep { job_file, vary, load, machine, cufile, data } = sweep;
-    let bench = Bench { job_file, load, machine, cufile, data, ..Bench::default() };
+    let Sweep { job_file, vary, work } = sweep;
+    let job_file = job_file.as_deref();
     let preset = vary.preset.as_deref().map(find).transpose()?;
     let search = vary.latency_target.as_deref().map(|words| search(words, &vary)).transpose()?;
     let axes = match &search {
@@ -96,8 +96,8 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         Some(preset) => PathBuf::from(format!("gpuio-sweep-{}", preset.name)),
         None => PathBuf::from("gpuio-sweep"),
     });
-    let mut keys = keys(&bench, preset, &axes);
-    let job = shared(&bench, &keys)?;
+    let mut keys = keys(&work, preset, &axes);
+    let job = shared(job_file, &keys)?;
     check_values(&job, &axes)?;
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
     let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
@@ -121,14 +121,13 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     if points.is_empty() && search.is_none() {
         return Err(Failure::Usage("--where: it leaves no point".to_owned()));
     }
-    let job_file = bench.job_file.as_deref().map(text).transpose()?;
     let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
     // A load that may settle ends when it does.
     let bounded = job.loops.is_none() && job.steady.is_none();
     Ok(Asked {
-        base: base(&bench, &keys, &folder),
+        base: base(&work, job_file.is_some(), &keys, &folder),
         own_data: !placed,
-        job_file,
+        job_file: job_file.map(text).transpose()?,
         search: search.map(|(_, search)| search),
         rule: rule(&vary, preset)?,
         order_seed: vary.order_seed,
@@ -239,9 +238,9 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
 }
 
 /// Keys and values that all points share: the preset's, then the flags', less those that vary.
-fn keys(bench: &Bench, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, String)> {
-    let flags = bench.keys().into_iter().map(|(key, value, _)| (key.to_owned(), value));
-    let sets = bench.data.set.iter().map(|pair| {
+fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, String)> {
+    let flags = work.keys().into_iter().map(|(key, value, _)| (key.to_owned(), value));
+    let sets = work.data.set.iter().map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (key.trim().replace('-', "_"), value.trim().to_owned())
     });
@@ -260,8 +259,8 @@ fn keys(bench: &Bench, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, S
 }
 
 /// The job that all points share.
-fn shared(bench: &Bench, keys: &[(String, String)]) -> Result<JobSpec, Failure> {
-    let spec = match &bench.job_file {
+fn shared(job_file: Option<&Path>, keys: &[(String, String)]) -> Result<JobSpec, Failure> {
+    let spec = match job_file {
         Some(path) => bench::read_jobs(path)?,
         None => Spec { name: None, jobs: vec![JobSpec::new("job")] },
     };
@@ -317,25 +316,25 @@ fn keyed(key: &str, value: &str) -> (String, String) {
     ("filename".to_owned(), value.replace(':', "\\:"))
 }
 
-fn base(bench: &Bench, keys: &[(String, String)], folder: &Path) -> Vec<String> {
+fn base(work: &Work, job_file: bool, keys: &[(String, String)], folder: &Path) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    if bench.job_file.is_some() {
+    if job_file {
         words.push(folder.join(super::folder::JOB_FILE).display().to_string());
     }
     let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
     for (key, value) in keys {
         add("--set", if value.is_empty() { key.clone() } else { format!("{key}={value}") });
     }
-    if let Some(library) = &bench.cufile.cufile_lib {
+    if let Some(library) = &work.cufile.cufile_lib {
         add("--cufile-lib", library.display().to_string());
     }
-    for setting in &bench.cufile.cufile_set {
+    for setting in &work.cufile.cufile_set {
         add("--cufile-set", setting.clone());
     }
-    for device in &bench.data.destroy_data_on {
+    for device in &work.data.destroy_data_on {
         add("--destroy-data-on", device.display().to_string());
     }
-    if bench.data.overwrite {
+    if work.data.overwrite {
         words.push("--overwrite".to_owned());
     }
     words

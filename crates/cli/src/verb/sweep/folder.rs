@@ -302,7 +302,8 @@ fn begin(path: &Path, asked: &Asked) -> Result<Sweep, Failure> {
     })
 }
 
-fn axes(asked: &Asked) -> Vec<SweepAxis> {
+/// The axes as `sweep.json` has them.
+pub(super) fn axes(asked: &Asked) -> Vec<SweepAxis> {
     let axis =
         |axis: &gpuio_sweep::Axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() };
     asked.axes.iter().map(axis).collect()

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use gpuio_record::SweepAxis;
 use gpuio_sweep::{Progress, interval, next};
-use gpuio_units::{human_count, human_ns, human_rate};
+use gpuio_units::{human_count, human_ns, human_rate, in_columns};
 
 use super::Why;
 use super::ask::Asked;
-use super::folder::{Folder, Run};
+use super::folder::{Folder, Run, axes};
 
 /// `threads=4 bs=64k`.
 pub(super) fn place(axes: &[SweepAxis], at: &[String]) -> String {
@@ -60,11 +60,7 @@ pub(super) fn dry_run(asked: &Asked) -> String {
     if let Some(search) = &asked.search {
         let _ = writeln!(text, "search: {}", search.words);
     }
-    let axes: Vec<SweepAxis> = asked
-        .axes
-        .iter()
-        .map(|axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() })
-        .collect();
+    let axes = axes(asked);
     let mut state = vec![Progress { runs: 0, ended: false }; asked.points.len()];
     let mut nth = 0;
     while let Some(at) = next(&state, asked.order_seed) {
@@ -120,7 +116,7 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
             let _ = writeln!(notes, "{}: {ended}", place(&sweep.axes, &point.at));
         }
     }
-    let mut text = if rows.len() > 1 { aligned(&rows, sweep.axes.len()) } else { String::new() };
+    let mut text = if rows.len() > 1 { in_columns(&rows, sweep.axes.len()) } else { String::new() };
     if let Some(answer) = answer(asked, folder, why) {
         let _ = write!(text, "\n{answer}");
     }
@@ -217,27 +213,6 @@ fn answer(asked: &Asked, folder: &Folder, why: Why) -> Option<String> {
         }
         (None, None) => format!("{}: nothing was measured\n", search.words),
     })
-}
-
-/// Columns side by side: the first `left` to the left, figures to the right.
-fn aligned(rows: &[Vec<String>], left: usize) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let _ = match at < left {
-                true => write!(line, "{cell:<width$}  "),
-                false => write!(line, "{cell:>width$}  "),
-            };
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
 }
 
 #[cfg(test)]
