@@ -9,10 +9,10 @@ use super::order::Order;
 use super::watch::Watch;
 use super::*;
 
-type Told = Receiver<(Read, Result<Moved, Fault>)>;
+pub(super) type Told = Receiver<(Read, Result<Moved, Fault>)>;
 
 /// A program with a stream and a file of its own, and no thread of ours.
-struct Program {
+pub(super) struct Program {
     transfer: Transfer,
     served: &'static Served,
     stream: Stream,
@@ -22,7 +22,7 @@ struct Program {
 }
 
 impl Program {
-    fn new(len: usize) -> Self {
+    pub(super) fn new(len: usize) -> Self {
         let (driver, chunk_bytes) = (Which::Software, 64 << 10);
         let settings = Settings { driver, chunk_bytes, busy_most: 3, ..Settings::default() };
         let transfer = Transfer::new(settings);
@@ -37,14 +37,14 @@ impl Program {
         Self { transfer, served, stream, file, content, _dir: dir }
     }
 
-    fn user(&self) -> UserStream {
+    pub(super) fn user(&self) -> UserStream {
         let raw = RawStream::new(self.stream.as_raw());
         // SAFETY: the stream lives as long as `self`.
         unsafe { UserStream::new(self.served.device.context().driver(), raw) }.unwrap()
     }
 
     /// A read of all of the file that no stream knows of.
-    fn order(&self, user: &UserStream, (way, base): (Way, u64)) -> (Arc<Order>, Told) {
+    pub(super) fn order(&self, user: &UserStream, (way, base): (Way, u64)) -> (Arc<Order>, Told) {
         let (tell, told) = channel();
         let ended = move |read, outcome| {
             let _ = tell.send((read, outcome));

@@ -82,13 +82,17 @@ impl Threads {
         if self.started.load(Ordering::Acquire) == 0 {
             return false;
         }
+        self.line_up(order, hands);
+        true
+    }
+
+    fn line_up(&self, order: &Arc<Order>, hands: u32) {
         let mut line = self.lock();
         line.push_back(Arc::clone(order));
         self.lined.store(line.len(), Ordering::SeqCst);
         drop(line);
         self.bell.fetch_add(1, Ordering::SeqCst);
         self.wake(hands.saturating_sub(self.looking.load(Ordering::SeqCst)));
-        true
     }
 
     fn wake(&self, hands: u32) {
@@ -164,8 +168,9 @@ impl Threads {
     fn open_reached(&'static self) {
         while let Some(order) = self.watch.look() {
             if let Some(pieces) = order.open() {
-                // There is a thread: this one.
-                self.push(&order, pieces);
+                self.start(pieces);
+                // There is a thread, this one, even if it is not counted yet by who starts it.
+                self.line_up(&order, pieces);
             }
         }
     }
@@ -200,3 +205,6 @@ impl Threads {
         self.wake(u32::try_from(wanted).unwrap_or(u32::MAX));
     }
 }
+
+#[cfg(test)]
+mod tests;
