@@ -5,8 +5,9 @@
 //! turns of their own help. A caller that gets none lines its call up and sleeps, until the call is
 //! done by others or a turn is passed on to it. Where calls are many, reads are not begun by their
 //! callers at all: to wake one takes a tenth of a call, in which its turn moves nothing, and more
-//! threads than saturate the link only wait for it. A few threads of ours then go from call to call. Turns go to those in line, in its order; work that
-//! no caller does itself, such as a batch, gets one that is kept until a thread of ours comes.
+//! threads than saturate the link only wait for it. A few threads of ours then go from call to
+//! call. Turns go to those in line, in its order; work that no caller does itself, such as a batch,
+//! gets one that is kept until a thread of ours comes.
 //!
 //! No wake-up is lost. Who wants a turn (1) lines up and (2) looks whether a turn is free; who has
 //! one (3) gives it back and (4) looks whether somebody is in line. All four are sequentially
@@ -134,8 +135,8 @@ impl Crew {
         }
     }
 
-    /// Who shall move the pieces of a call, and how long those are: `len` bytes that go at this pace
-    /// to or from a GPU or not, by pieces of `most` at most.
+    /// Who shall move the pieces of a call, and how long those are: `len` bytes that go at this
+    /// pace, with a GPU's memory or not, by pieces of `most` at most.
     pub(crate) fn share(&self, len: u64, pace: Pace, gpu: bool, most: u64) -> (By, u64) {
         /// Below that the driver's calls take longer than the copies.
         const LEAST: u64 = 128 << 10;

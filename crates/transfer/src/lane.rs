@@ -321,9 +321,9 @@ impl Lane {
         self.reached[slot.index].record(&self.stream)
     }
 
-    /// Has a whole list of pieces moved by a kernel: the one that stays, or one that is launched for
-    /// it. The list stands in the slot, or in another part of the lane's memory that is not used
-    /// before the slot is free.
+    /// Has a whole list of pieces moved by a kernel: the one that stays, or one that is launched
+    /// for it. The list stands in the slot, or in another part of the lane's memory that is not
+    /// used before the slot is free.
     ///
     /// # Safety
     ///

@@ -42,6 +42,10 @@ pub struct Settings {
     /// device can do that. Otherwise functions that the stream calls read and write, one after
     /// the other.
     pub stream_words: bool,
+    /// Whether a thread of ours looks at the words by which streams tell that they have come to a
+    /// transfer, where transfers follow soon one after another. Otherwise each stream calls a
+    /// function for each transfer, which takes longer.
+    pub stream_sentry: bool,
     /// Which CUDA driver.
     pub driver: Which,
 }
@@ -65,6 +69,7 @@ impl Default for Settings {
             cold: Cold::default(),
             resident: true,
             stream_words: true,
+            stream_sentry: true,
             driver: Which::System,
         }
     }

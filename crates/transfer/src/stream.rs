@@ -18,13 +18,12 @@
 //! A write is the other way round: gather, tell; the threads write; the stream waits for them
 //! before a part is used again, and at the end.
 //!
-//! The stream tells in two ways, one behind the other. It stores a word (`cuStreamWriteValue32`),
-//! which threads look at that are awake, so that they begin at once. Then it calls a function
-//! (`cuLaunchHostFunc`), on a thread of the driver's that an interrupt wakes: that takes longer,
-//! and wakes threads of ours where nobody has begun. Without it a stream that others hold for
-//! seconds would need a thread that looks for as long. The stream goes on when the function has
-//! returned; as it stands before the wait, that happens beside the reading. Where the driver has no
-//! waits for words, the function reads or writes itself and returns when that is done.
+//! The stream tells by storing a word (`cuStreamWriteValue32`), which one thread of ours, the sentry
+//! (`sentry.rs`), looks at. Behind it, where the sentry has too much to look at or the stream was
+//! held up by others the last time, it also calls a function (`cuLaunchHostFunc`), on a thread of
+//! the driver's that an interrupt wakes: the stream goes on when that has returned, which takes
+//! longer than to read 1 MiB. Where the driver has no waits for words, the function reads or writes
+//! itself and returns when that is done.
 //!
 //! Progress: the threads that serve streams ([mod@threads]) wait for nothing but file I/O, so each
 //! word comes whatever else the GPU is held up by. Page-locked memory for the whole transfer is
@@ -40,6 +39,7 @@ mod area;
 mod order;
 mod put;
 mod rounds;
+mod sentry;
 mod serve;
 mod threads;
 mod watch;
@@ -129,14 +129,15 @@ struct Served {
 
 impl Streams {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let most = settings.busy_most.max(1);
+        // Those who only help are no more than pay beside the program's own threads.
+        let most = settings.workers_most.clamp(1, settings.busy_most.max(1));
         Self {
             bytes_most: settings.ring_bytes_most,
             chunk: settings.chunk(),
             words: settings.stream_words,
             devices: RwLock::default(),
-            files: Threads::new(most),
-            calls: Threads::new(most),
+            files: Threads::new(most, settings.stream_sentry),
+            calls: Threads::new(most, settings.stream_sentry),
         }
     }
 

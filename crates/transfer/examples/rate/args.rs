@@ -26,8 +26,8 @@ pub(crate) struct Args {
 const HELP: &str = "rate [--gpu system|software] --file PATH [--size 4g] [--threads 1,16] \
     [--block 4k,64k,1m,4m] [--way transfer,plain,stream] [--batch ENTRIES] [--seconds 2] \
     [--memory device|vmm|pinned|malloc] [--direct] [--write] [--sequential] [--cold] [--shared] \
-    [--workers N] [--busy N] [--crowd N] [--chunk 1m] [--ring 256m] [--resident on|off] [--words on|off] \
-    [--as-opened]";
+    [--workers N] [--busy N] [--crowd N] [--chunk 1m] [--ring 256m] [--resident on|off] \
+    [--words on|off] [--sentry on|off] [--as-opened]";
 
 impl Args {
     pub(crate) fn read() -> Self {
@@ -94,6 +94,7 @@ impl Args {
             "--chunk" => self.settings.chunk_bytes = small(),
             "--ring" => self.settings.ring_bytes_most = number(value),
             "--words" => self.settings.stream_words = value == "on",
+            "--sentry" => self.settings.stream_sentry = value == "on",
             "--resident" => self.settings.resident = value == "on",
             _ => panic!("{flag}? {HELP}"),
         }

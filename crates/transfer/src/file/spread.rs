@@ -3,8 +3,8 @@
 //! A system call of a process with threads counts itself in the open file description (`struct
 //! file`, its reference count), which passes from processor to processor. Sixteen threads that read
 //! 4 KiB each of a warm file by one description make 4.6 M/s, by four 9.6 and by sixteen 11.9
-//! (Linux 6.18, sixteen cores of a Xeon). A duplicate of a descriptor shares the description, so the
-//! file is opened anew.
+//! (Linux 6.18, sixteen cores of a Xeon). A duplicate of a descriptor shares the description, so
+//! the file is opened anew.
 
 use std::os::fd::RawFd;
 use std::sync::OnceLock;

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use gpuio_gpu::{Shape, most_pieces, pieces};
+use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
 
 use super::area::{Area, PAGE};
 use super::rounds::Progress;
 use super::threads::Threads;
-use super::watch::Key;
+use super::watch::{Key, Pace};
 use super::{Ended, Param, Params, Read, Served};
 use crate::fault::Fault;
 use crate::file::File;
@@ -44,8 +45,11 @@ pub(super) enum Way {
 pub(super) struct Order {
     pub(super) state: &'static State,
     pub(super) served: &'static Served,
-    /// Which stream it is in.
+    /// Which stream it is in, and how that comes to transfers.
     pub(super) key: Key,
+    pub(super) pace: Arc<Pace>,
+    /// When it was made, as the pace has it.
+    made: Nanos,
     pub(super) op: Op,
     pub(super) file: File,
     pub(super) way: Way,
@@ -107,10 +111,13 @@ impl Order {
                 fair.max((round / PIECES_MOST).next_power_of_two())
             }
         };
+        let pace = super::threads(state, &way).watch.pace(key);
         Ok(Arc::new(Self {
             state,
             served,
             key,
+            made: pace.now(),
+            pace,
             op,
             file,
             way,
@@ -125,6 +132,11 @@ impl Order {
             known: OnceLock::new(),
             progress: Progress::new(ended),
         }))
+    }
+
+    /// The stream has come to it.
+    pub(super) fn note_reached(&self) {
+        self.pace.reached(self.made);
     }
 
     pub(super) fn gathers(&self) -> bool {

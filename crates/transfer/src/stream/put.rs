@@ -31,6 +31,8 @@ pub(super) fn put(
     order: &Arc<Order>,
 ) -> Result<(), Fault> {
     let put = stream.entered(|| {
+        // What is looked at stands there in the order in which the stream comes to it.
+        let _one = order.pace.put();
         bring(stream, order);
         match (order.gathers(), order.op) {
             (true, Op::Read) if served.words => read(stream, order),
@@ -118,17 +120,21 @@ fn begin(stream: &UserStream, order: &Arc<Order>) -> Result<(), GpuError> {
     call(stream, order, Step::Begin)
 }
 
-/// Has the stream tell that it has come to so many rounds: by a word, for threads that are awake,
-/// and by a call, which begins what none of them has begun. The call stands behind the store and
-/// before the wait for the bytes, so that the way to it and back goes on beside the reading.
+/// Has the stream tell that it has come to so many rounds: by a word, and where the sentry does not
+/// look at it, or the stream is likely to be held up for longer than a call takes, by a call. That
+/// stands behind the store and before the wait for the bytes, so that the way to it and back goes
+/// on beside the reading.
 fn reach(stream: &UserStream, order: &Arc<Order>, rounds: u64) -> Result<(), GpuError> {
     let (word, value) = (order.area.reached_seen(), order.area.value(rounds));
     // SAFETY: a word of ours, which lives as long as the process and is used atomically.
     unsafe { stream.store(word, value) }?;
     order.note_put();
+    if order.pace.is_soon() && order.threads().look_at(order) {
+        return Ok(());
+    }
     call(stream, order, Step::Reach(rounds))?;
     // Not before the call is there: a transfer that was refused up to here has not begun.
-    order.threads().watch.add(order);
+    order.threads().look_at(order);
     Ok(())
 }
 

@@ -182,7 +182,11 @@ impl Order {
 
     /// Notes that the stream has come to so many rounds; true if nobody has before.
     pub(super) fn reach(&self, rounds: u64) -> bool {
-        self.progress.reached.fetch_max(rounds, Ordering::AcqRel) < rounds
+        let before = self.progress.reached.fetch_max(rounds, Ordering::AcqRel);
+        if before == 0 {
+            self.note_reached();
+        }
+        before < rounds
     }
 
     /// Whether the stream has come to all of it.
@@ -351,6 +355,7 @@ impl Order {
         }
         self.progress.round.store(round + 1, Ordering::Relaxed);
         // Release, and the driver's promise of the wait: the stream sees the bytes and the list.
+        self.pace.served();
         self.area.served().store(self.area.value(round + 1), Ordering::Release);
         if is_last && !(self.gathers() && self.op == Op::Read) {
             self.served.areas.give(self.area, self.rounds);

@@ -74,7 +74,7 @@ fn of_each_stream_the_oldest_is_looked_at() {
     let watch = Watch::default();
     let make = |user| program.order(user, (Way::Host, 0)).0;
     let orders = [make(&user), make(&user), make(&other)];
-    orders.iter().for_each(|order| watch.add(order));
+    assert!(orders.iter().all(|order| watch.add(order)));
     let reach = |at: usize| {
         let area = orders[at].area;
         area.reached().store(area.value(1), Ordering::Release);
@@ -90,8 +90,7 @@ fn of_each_stream_the_oldest_is_looked_at() {
     // What the stream called us for is kept no longer, whichever came first.
     let late = [make(&user), make(&user)];
     assert!(late[0].reach(1));
-    watch.add(&late[0]);
-    watch.add(&late[1]);
+    assert!(watch.add(&late[0]) && watch.add(&late[1]));
     assert!(late[1].reach(1) && !late[1].reach(1));
     watch.forget(&late[1]);
     assert!(late.iter().all(|order| Arc::strong_count(order) == 1));
@@ -130,7 +129,7 @@ fn what_was_abandoned_is_touched_by_nobody() {
     order.note_put();
     order.abandon();
     order.area.reached().store(order.area.value(1), Ordering::Release);
-    order.threads().watch.add(&order);
+    assert!(order.threads().watch.add(&order));
     assert!(order.threads().watch.look().is_some_and(|order| order.open().is_none()));
     assert_eq!(order.area.served().load(Ordering::Acquire), order.area.value(1));
     // It stores the word before that, and the round is open.

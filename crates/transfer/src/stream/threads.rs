@@ -13,17 +13,12 @@ use gpuio_io::clock::{Clock, Nanos};
 use rustix::thread::futex;
 
 use super::order::Order;
+use super::sentry::Sentry;
 use super::watch::Watch;
 use crate::crew;
 
 /// How long a thread looks for the next piece before it sleeps, in nanoseconds.
 const SPIN: Nanos = 50_000;
-/// The same for the one of them that looks at the words of streams: a stream comes to its next
-/// transfer when it has moved the bytes of the last one, and where the program waits for each, when
-/// it has been told and has put the next one there. Not on fewer processors than follow: one that
-/// looks for so long would keep from work whom it looks for.
-const WATCH: Nanos = 100_000;
-const WATCH_FROM: usize = 4;
 /// How many look at once, within a half of the processors: a transfer has four pieces, and others
 /// want theirs at the same time. One that has to be woken comes when the piece could be done.
 const LOOKING: (usize, usize) = (2, 8);
@@ -35,8 +30,6 @@ const STARTED: u32 = 3;
 pub(super) struct Threads {
     most: u32,
     looking_most: u32,
-    /// How long the one looks that looks at words.
-    watch_for: Nanos,
     /// Transfers with pieces to take, and some without.
     line: Mutex<VecDeque<Arc<Order>>>,
     /// The length of the line, for those who look without the lock.
@@ -47,19 +40,19 @@ pub(super) struct Threads {
     asleep: AtomicU32,
     started: AtomicU32,
     starting: Mutex<()>,
-    /// Transfers that streams have still to come to.
+    /// Transfers that streams have still to come to, and who looks at them.
     pub(super) watch: Watch,
+    sentry: Sentry,
 }
 
 impl Threads {
-    pub(super) fn new(most: u32) -> Self {
+    pub(super) fn new(most: u32, sentry: bool) -> Self {
         let zero = || AtomicU32::new(0);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let looking_most = (cores / 2).clamp(LOOKING.0, LOOKING.1);
         Self {
             most,
             looking_most: u32::try_from(looking_most).unwrap_or(2),
-            watch_for: if cores < WATCH_FROM { SPIN } else { WATCH },
             line: Mutex::default(),
             lined: AtomicUsize::new(0),
             bell: zero(),
@@ -68,6 +61,7 @@ impl Threads {
             started: zero(),
             starting: Mutex::default(),
             watch: Watch::default(),
+            sentry: Sentry::new(cores, sentry),
         }
     }
 
@@ -133,28 +127,15 @@ impl Threads {
     /// The next transfer with pieces to take. Looks a while, from `since` on, then sleeps.
     fn next(&'static self, since: Clock) -> Arc<Order> {
         let may_look = self.looking.fetch_add(1, Ordering::SeqCst) < self.looking_most;
-        let mut watches = false;
         loop {
             let heard = self.bell.load(Ordering::SeqCst);
-            watches = watches || self.watch.enter();
-            if watches {
-                self.open_reached();
-            }
             if let Some(order) = self.first() {
-                if watches {
-                    self.watch.leave();
-                }
                 self.relay(&order);
                 return order;
             }
-            let most = if watches { self.watch_for } else { SPIN };
-            if may_look && since.now() < most {
+            if may_look && since.now() < SPIN {
                 (0..4).for_each(|_| std::hint::spin_loop());
                 continue;
-            }
-            if watches {
-                self.watch.leave();
-                watches = false;
             }
             self.asleep.fetch_add(1, Ordering::SeqCst);
             self.looking.fetch_sub(1, Ordering::SeqCst);
@@ -164,15 +145,44 @@ impl Threads {
         }
     }
 
-    /// Puts into the line what streams have come to.
-    fn open_reached(&'static self) {
-        while let Some(order) = self.watch.look() {
-            if let Some(pieces) = order.open() {
-                self.start(pieces);
-                // There is a thread, this one, even if it is not counted yet by who starts it.
-                self.line_up(&order, pieces);
+    /// Has the sentry look at a transfer until the stream has come to all of it. False where there
+    /// is none, or it has too many streams to look at.
+    pub(super) fn look_at(&'static self, order: &Arc<Order>) -> bool {
+        let is_there = self.sentry.is_there(|| crew::spawn(move || self.watch_words()));
+        let looked_at = is_there && self.watch.add(order);
+        if looked_at {
+            self.sentry.call();
+        }
+        looked_at
+    }
+
+    /// What the sentry does, for ever.
+    fn watch_words(&'static self) {
+        let mut since = Clock::start();
+        loop {
+            let heard = self.sentry.heard();
+            if self.open_reached() {
+                since = Clock::start();
+            } else if self.sentry.rest(&since, heard, &self.watch) {
+                // Somebody called.
+                since = Clock::start();
             }
         }
+    }
+
+    /// Has threads move what streams have come to; false if there is nothing.
+    fn open_reached(&'static self) -> bool {
+        let mut found = false;
+        while let Some(order) = self.watch.look() {
+            found = true;
+            if let Some(pieces) = order.open()
+                && !self.push(&order, pieces)
+            {
+                // There is no other thread.
+                order.work();
+            }
+        }
+        found
     }
 
     /// The first in the line with pieces to take.

@@ -1,14 +1,15 @@
 //! Transfers that streams have still to come to.
 //!
-//! A thread that looks for work reads the words by which streams tell that they have come to a
-//! transfer, of each stream the oldest one's. That only makes transfers begin earlier: the function
-//! that the stream calls behind its store begins those that nobody has seen. So one that is missing
-//! here, or stands behind one of another thread that was put into the stream after it, comes to no
-//! harm.
+//! The sentry reads the words by which streams tell that they have come to a transfer, of each
+//! stream the oldest one's: transfers of a stream stand here in the order in which they stand
+//! there, which is why they are put there by one thread at a time. A transfer that is missing here
+//! is begun by a function that the stream calls behind its store.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gpuio_io::clock::{Clock, Nanos};
 
 use gpuio_gpu::{RawContext, RawStream, UserStream};
 
@@ -39,14 +40,64 @@ impl Key {
     }
 }
 
+/// How long a stream may hold a transfer back to count as one that comes soon, in nanoseconds.
+pub(super) const SOON: Nanos = 300_000;
+/// The most streams whose ways are remembered.
+const KNOWN_MOST: usize = 256;
+
+/// How a stream came to the transfers in it: soon when it was done with those before, or held up by
+/// work of the program's.
+#[derive(Debug)]
+pub(super) struct Pace {
+    clock: Clock,
+    /// When the last transfer in it was served, in nanoseconds since then.
+    served: AtomicU64,
+    soon: AtomicBool,
+    putting: Mutex<()>,
+}
+
+impl Pace {
+    fn new() -> Self {
+        let (served, soon) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { clock: Clock::start(), served, soon, putting: Mutex::new(()) }
+    }
+
+    /// For one thread at a time that puts a transfer into the stream.
+    pub(super) fn put(&self) -> MutexGuard<'_, ()> {
+        self.putting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Now, as the pace has it.
+    pub(super) fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    /// The stream has come to a transfer that was put there at `put`.
+    pub(super) fn reached(&self, put: Nanos) {
+        let free = self.served.load(Ordering::Relaxed).max(put);
+        self.soon.store(self.now().saturating_sub(free) < SOON, Ordering::Relaxed);
+    }
+
+    /// A transfer in the stream was served.
+    pub(super) fn served(&self) {
+        self.served.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Whether the stream came soon to what it came to last.
+    pub(super) fn is_soon(&self) -> bool {
+        self.soon.load(Ordering::Relaxed)
+    }
+}
+
 /// The transfers, by stream, in the order in which they were put there.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     streams: Mutex<Vec<(Key, VecDeque<Arc<Order>>)>>,
     /// How many streams there are, for those who look without the lock.
     count: AtomicUsize,
-    /// Somebody looks: more than one would only be in each other's way.
-    taken: AtomicBool,
+    /// A handle may be another stream's by now, whose pace is then believed to be this one's until
+    /// it has come to a transfer.
+    paces: Mutex<Vec<(Key, Arc<Pace>)>>,
 }
 
 impl Watch {
@@ -54,13 +105,33 @@ impl Watch {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a transfer looked at, if it is not yet, until its stream has come to all of it.
-    pub(super) fn add(&self, order: &Arc<Order>) {
+    /// How a stream comes to the transfers in it.
+    pub(super) fn pace(&self, key: Key) -> Arc<Pace> {
+        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, pace)) = paces.iter().find(|(known, _)| *known == key) {
+            return Arc::clone(pace);
+        }
+        if paces.len() >= KNOWN_MOST {
+            paces.clear();
+        }
+        let pace = Arc::new(Pace::new());
+        paces.push((key, Arc::clone(&pace)));
+        pace
+    }
+
+    /// Whether there is something to look at.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// Has a transfer looked at, if it is not yet, until its stream has come to all of it. False
+    /// where that is not possible, as streams are too many.
+    pub(super) fn add(&self, order: &Arc<Order>) -> bool {
         let mut streams = self.lock();
         // Looked at with the lock: who notes that it is reached takes it out afterwards, see
         // `forget`.
         if order.is_reached() {
-            return;
+            return true;
         }
         let at = streams.iter().position(|(key, _)| *key == order.key);
         if let Some(at) = at {
@@ -70,8 +141,11 @@ impl Watch {
             }
         } else if streams.len() < STREAMS_MOST {
             streams.push((order.key, VecDeque::from([Arc::clone(order)])));
+        } else {
+            return false;
         }
-        self.count.store(streams.len(), Ordering::Relaxed);
+        self.count.store(streams.len(), Ordering::SeqCst);
+        true
     }
 
     /// Takes one out, if it is there.
@@ -91,15 +165,6 @@ impl Watch {
             }
         }
         self.count.store(streams.len(), Ordering::Relaxed);
-    }
-
-    /// True for one thread at a time, which looks until it calls [`Watch::leave`].
-    pub(super) fn enter(&self) -> bool {
-        !self.taken.load(Ordering::Relaxed) && !self.taken.swap(true, Ordering::Acquire)
-    }
-
-    pub(super) fn leave(&self) {
-        self.taken.store(false, Ordering::Release);
     }
 
     /// One whose stream has come further than was noted, which is noted now.
@@ -126,5 +191,28 @@ impl Watch {
         }
         self.count.store(streams.len(), Ordering::Relaxed);
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_was_held_up_is_not_expected_soon_until_it_came_soon_again() {
+        let pace = Pace::new();
+        assert!(!pace.is_soon(), "nothing is known of it");
+        let put = pace.now();
+        // Served a moment ago, however long ago it was put there.
+        std::thread::sleep(std::time::Duration::from_nanos(2 * SOON));
+        pace.reached(put);
+        assert!(!pace.is_soon());
+        let long = 1_000_000_000;
+        pace.served.store(pace.now() + long, Ordering::Relaxed);
+        pace.reached(put);
+        assert!(pace.is_soon());
+        pace.served();
+        pace.reached(pace.now() + long);
+        assert!(pace.is_soon());
     }
 }

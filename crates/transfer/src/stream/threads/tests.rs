@@ -3,15 +3,19 @@ use super::super::tests::Program;
 use super::*;
 
 #[test]
-fn what_a_thread_opens_before_it_is_counted_is_in_the_line() {
+fn what_the_sentry_finds_while_there_is_no_other_thread_it_does_itself() {
     let program = Program::new(10_000);
-    let (order, _) = program.order(&program.user(), (Way::Host, 0));
+    let mut memory = vec![0_u8; 10_000];
+    let base = memory.as_mut_ptr().expose_provenance() as u64;
+    let (order, told) = program.order(&program.user(), (Way::Host, base));
     let threads = order.threads();
-    threads.watch.add(&order);
+    assert!(threads.watch.add(&order));
+    assert!(!threads.open_reached(), "the stream has not come to it");
     order.area.reached().store(order.area.value(1), Ordering::Release);
-    // The test is the thread, which whoever starts it is about to count.
+    // A thread that is about to be counted: nobody starts another, and nobody is there.
     threads.looking.fetch_add(1, Ordering::SeqCst);
-    threads.open_reached();
+    assert!(threads.open_reached());
     assert_eq!(threads.started.load(Ordering::Acquire), 0);
-    assert!(threads.first().is_some_and(|first| Arc::ptr_eq(&first, &order)));
+    assert_eq!(told.try_recv().unwrap().1.unwrap().bytes, 10_000);
+    assert!(threads.watch.is_empty());
 }
