@@ -18,12 +18,12 @@
 //! A write is the other way round: gather, tell; the threads write; the stream waits for them
 //! before a part is used again, and at the end.
 //!
-//! The stream tells by storing a word (`cuStreamWriteValue32`), which one thread of ours, the sentry
-//! (`sentry.rs`), looks at. Behind it, where the sentry has too much to look at or the stream was
-//! held up by others the last time, it also calls a function (`cuLaunchHostFunc`), on a thread of
-//! the driver's that an interrupt wakes: the stream goes on when that has returned, which takes
-//! longer than to read 1 MiB. Where the driver has no waits for words, the function reads or writes
-//! itself and returns when that is done.
+//! The stream tells by storing a word (`cuStreamWriteValue32`), which one thread of ours, the
+//! sentry (`sentry.rs`), looks at. Behind it, where the sentry has too much to look at or the
+//! stream was held up by others the last time, it also calls a function (`cuLaunchHostFunc`), on a
+//! thread of the driver's that an interrupt wakes: the stream goes on when that has returned, which
+//! takes longer than to read 1 MiB. Where the driver has no waits for words, the function reads or
+//! writes itself and returns when that is done.
 //!
 //! Progress: the threads that serve streams ([mod@threads]) wait for nothing but file I/O, so each
 //! word comes whatever else the GPU is held up by. Page-locked memory for the whole transfer is
