@@ -250,6 +250,7 @@ fn settings(tuning: Tuning) -> Settings {
     settings.driver = setting::get().driver.clone();
     settings.workers_most = tuning.workers.unwrap_or(settings.workers_most);
     settings.busy_most = tuning.busy.unwrap_or(settings.busy_most).max(1);
+    settings.crowd = tuning.crowd.unwrap_or(settings.crowd);
     if let Some(mib) = tuning.ring_mib {
         settings.ring_bytes_most = u64::from(mib) << 20;
     }

@@ -24,6 +24,8 @@ pub(crate) struct Tuning {
     pub(crate) workers: Option<u32>,
     /// Most threads that move bytes of large calls at once (`GPUIO_CUFILE_BUSY`).
     pub(crate) busy: Option<u32>,
+    /// From how many calls at once on they are left to threads of ours (`GPUIO_CUFILE_CROWD`).
+    pub(crate) crowd: Option<u32>,
     /// Most page-locked memory for each GPU, MiB (`GPUIO_CUFILE_RING_MB`).
     pub(crate) ring_mib: Option<u32>,
     /// Pieces that large calls are cut into, KiB (`GPUIO_CUFILE_CHUNK_KB`).
@@ -103,10 +105,11 @@ impl Setting {
         };
         let workers = number("GPUIO_CUFILE_WORKERS");
         let busy = number("GPUIO_CUFILE_BUSY");
+        let crowd = number("GPUIO_CUFILE_CROWD");
         let ring_mib = number("GPUIO_CUFILE_RING_MB");
         let chunk_kib = number("GPUIO_CUFILE_CHUNK_KB");
         let resident = number("GPUIO_CUFILE_RESIDENT").map(|value| value != 0);
-        let tuning = Tuning { workers, busy, ring_mib, chunk_kib, resident };
+        let tuning = Tuning { workers, busy, crowd, ring_mib, chunk_kib, resident };
         Setting { whose, version, driver, library, tuning, notes }
     }
 }
