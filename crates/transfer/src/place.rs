@@ -15,6 +15,8 @@ pub struct Place {
     pub(crate) range: Option<(u64, u64)>,
     /// Whether its pages move between host and GPU.
     pub(crate) managed: bool,
+    /// Whether it belongs to no context: a mapping, or memory of a pool.
+    pub(crate) loose: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +33,18 @@ impl Place {
     /// Memory of the host.
     #[must_use]
     pub fn host() -> Self {
-        Self { kind: Kind::Host, range: None, managed: false }
+        Self { kind: Kind::Host, range: None, managed: false, loose: false }
     }
 
     /// Memory of a GPU's primary context, of unknown extent.
     #[cfg(test)]
     pub(crate) fn gpu(device: u32) -> Self {
-        Self { kind: Kind::Gpu { device, kernels: true }, range: None, managed: false }
+        Self {
+            kind: Kind::Gpu { device, kernels: true },
+            range: None,
+            managed: false,
+            loose: false,
+        }
     }
 
     /// The GPU that the memory lies on, by the driver's number; `None` for memory of the host,
@@ -91,12 +98,13 @@ impl Place {
     ) -> Result<Self, PlaceError> {
         let told = driver.pointer(address)?;
         let (Owner::Device | Owner::Managed, Some(device)) = (told.owner, told.device) else {
-            return Ok(Self { kind: Kind::Host, range: told.range, managed: false });
+            return Ok(Self { kind: Kind::Host, range: told.range, managed: false, loose: false });
         };
         // Pages of managed memory may be on the host: a copy goes there, a kernel only where the
         // GPU can fault, and then page by page.
         let kernels = told.owner == Owner::Device && told.is_reached_by(&primary(device)?);
         let managed = told.owner == Owner::Managed;
-        Ok(Self { kind: Kind::Gpu { device, kernels }, range: told.range, managed })
+        let loose = told.context.is_none();
+        Ok(Self { kind: Kind::Gpu { device, kernels }, range: told.range, managed, loose })
     }
 }

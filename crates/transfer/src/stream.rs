@@ -276,8 +276,9 @@ impl Transfer {
         Ok(Way::Gather { reach, bring: bring.filter(|(_, len)| *len > 0) })
     }
 
-    /// How many bytes from the base on kernels reach: one allocation, and those that follow without
-    /// a gap, as mappings do, until there are as many as are wanted.
+    /// How many bytes from the base on kernels reach: one allocation, and mappings that follow one
+    /// another without a gap (`cuMemMap`) until there are as many as are wanted. What the driver
+    /// allocates may lie side by side too, and is another's.
     fn reach(&self, place: Place, base: u64, wanted: u64) -> u64 {
         let end_of = |place: Place| {
             let (start, len) = place.range()?;
@@ -285,8 +286,8 @@ impl Transfer {
         };
         let wanted = base.saturating_add(wanted);
         let mut end = end_of(place).unwrap_or(base);
-        while end > base && end < wanted {
-            let next = self.place(end).ok().and_then(end_of);
+        while place.loose && end > base && end < wanted {
+            let next = self.place(end).ok().filter(|next| next.loose).and_then(end_of);
             match next {
                 Some(next) if next > end => end = next,
                 _ => break,
