@@ -26,9 +26,12 @@ use warmth::Warmth;
 /// Cloning is cheap; the duplicate is closed with the last clone, calls under way hold one.
 ///
 /// Beside the duplicate there may be a second descriptor of the same file in the other mode, with
-/// or without `O_DIRECT`, opened through `/proc/self/fd` when it is first needed. Closing any of
-/// them drops the POSIX record locks (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as
-/// closing any descriptor of a file does; locks of open file descriptions (`F_OFD_SETLK`) stay.
+/// or without `O_DIRECT`, opened through `/proc/self/fd` when it is first needed, and where many
+/// threads read the file three more of the mode without it (`spread`; at most 192 in the process,
+/// and an eighth of its limit). Advice (`posix_fadvise(2)`) that the caller gave for its own does
+/// not hold for those. Closing any of them drops the POSIX record locks (`fcntl(2)`, `F_SETLK`)
+/// that the process holds on the file, as closing any descriptor of a file does; locks of open file
+/// descriptions (`F_OFD_SETLK`) stay.
 #[derive(Debug, Clone)]
 #[expect(clippy::redundant_allocation, reason = "the outer one is a count, see `apart`")]
 pub struct File(pub(crate) Arc<Arc<Inner>>);
