@@ -299,9 +299,8 @@ impl Core {
             Some(Taken::Run(run)) => {
                 let more = |kind| if enough() { None } else { self.take_run(kind) };
                 let state = self.state;
-                self.lock().helping += 1;
+                let _helping = Helping::new(self);
                 state.crew.beside(|| run::carry(&state.gpus, run, more, |ends| self.ended(ends)));
-                self.lock().helping -= 1;
             }
         }
     }
@@ -329,6 +328,22 @@ impl Core {
         if queue.sleepers > 0 {
             self.changed.notify_all();
         }
+    }
+}
+
+/// A thread that works on a batch while it waits for events.
+struct Helping<'a>(&'a Core);
+
+impl<'a> Helping<'a> {
+    fn new(core: &'a Core) -> Self {
+        core.lock().helping += 1;
+        Self(core)
+    }
+}
+
+impl Drop for Helping<'_> {
+    fn drop(&mut self) {
+        self.0.lock().helping -= 1;
     }
 }
 

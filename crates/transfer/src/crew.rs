@@ -346,7 +346,7 @@ impl Crew {
         if !is_kept && !self.try_enter(self.hands_most()) {
             return None;
         }
-        let turn = Turn { crew: Some(self), rings: false };
+        let mut turn = Turn { crew: Some(self), rings: false };
         let mut line = self.lock();
         let before = line.len();
         line.retain(|work| !work.is_over());
@@ -359,6 +359,8 @@ impl Crew {
         let fresh = || open().find(|work| work.is_fresh());
         let found = left.or_else(fresh).or_else(|| open().next()).cloned();
         drop(line);
+        // Who lines up from here on may have found every turn taken, and this one looks no more.
+        turn.rings = found.is_none();
         found.map(|work| (work, turn))
     }
 

@@ -147,6 +147,11 @@ impl Inner {
         }
     }
 
+    /// Whether it is the same file as another, most likely.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
     /// Whether what the page cache does not hold is read past it.
     fn reads_past(&self, large: bool) -> bool {
         self.mode.direct || (large && self.cold == Cold::Direct)

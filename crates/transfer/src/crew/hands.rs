@@ -20,6 +20,8 @@ const STACK: usize = 512 << 10;
 pub(super) struct Hands {
     most: u32,
     started: AtomicU32,
+    /// Those that were started and are there.
+    there: AtomicU32,
     /// Changes when there may be work; what sleepers sleep on.
     bell: AtomicU32,
     spinning: AtomicU32,
@@ -54,7 +56,14 @@ impl Rest {
 impl Hands {
     pub(super) fn new(most: u32) -> Self {
         let zero = || AtomicU32::new(0);
-        Self { most, started: zero(), bell: zero(), spinning: zero(), asleep: zero() }
+        Self {
+            most,
+            started: zero(),
+            there: zero(),
+            bell: zero(),
+            spinning: zero(),
+            asleep: zero(),
+        }
     }
 
     /// Starts threads until `wanted` are idle, a few at a time.
@@ -72,12 +81,13 @@ impl Hands {
                 self.started.fetch_sub(1, Ordering::Relaxed);
                 return;
             }
+            self.there.fetch_add(1, Ordering::Release);
         }
     }
 
     /// Whether there is a thread that will come when it is called.
     pub(super) fn are_there(&self) -> bool {
-        self.started.load(Ordering::Relaxed) > 0
+        self.there.load(Ordering::Acquire) > 0
     }
 
     /// The bell as it is: to be read before one looks for work, and handed to [`Hands::rest`].

@@ -10,6 +10,7 @@ use gpuio_gpu::GpuError;
 
 use super::Job;
 use crate::fault::Fault;
+use crate::file::Inner;
 use crate::gpus::Device;
 use crate::lane::Lane;
 use crate::moved::Route;
@@ -33,10 +34,29 @@ impl Behind {
         let Some((flying, device, lane)) = self.0.take() else {
             return;
         };
-        let landed = device.context().entered(|| flying.land(lane));
+        let mut flying = Some(flying);
+        let landed = device.context().entered(|| match flying.take() {
+            Some(flying) => flying.land(lane),
+            None => Ok(()),
+        });
         match landed.flatten() {
             Ok(()) => device.give(lane),
-            Err(_) => device.lose(lane),
+            Err(error) => {
+                // A context that is lost could not be entered, and somebody waits for the pieces.
+                if let Some(flying) = flying {
+                    flying.job.fail(0, Fault::Gpu(error));
+                    flying.job.finish(flying.counted, &flying.route);
+                }
+                device.lose(lane);
+            }
+        }
+    }
+
+    /// Waits for what is under way unless it is of the same file: the next call's first read may
+    /// wait for as long as its file has nothing to give, and nobody else's call shall.
+    pub(super) fn settle_but_of(&mut self, file: &Inner) {
+        if self.0.as_ref().is_some_and(|(flying, ..)| !flying.job.file().is_same(file)) {
+            self.settle();
         }
     }
 

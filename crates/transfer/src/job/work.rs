@@ -30,6 +30,7 @@ impl Job {
             behind.settle();
             return self.work_in_host();
         };
+        behind.settle_but_of(self.file());
         let tried = gpus.device(device).and_then(|device| {
             device.context().entered(|| {
                 let (lane, mut before) = behind.lane(device)?;
@@ -216,7 +217,7 @@ impl Job {
         }
     }
 
-    fn file(&self) -> &Inner {
+    pub(super) fn file(&self) -> &Inner {
         &self.asked.file.0
     }
 

@@ -134,6 +134,11 @@ impl Order {
         }))
     }
 
+    /// How long ago it was made, in nanoseconds.
+    pub(super) fn age(&self) -> Nanos {
+        self.pace.now().saturating_sub(self.made)
+    }
+
     /// The stream has come to it.
     pub(super) fn note_reached(&self) {
         self.pace.reached(self.made);

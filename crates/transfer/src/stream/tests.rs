@@ -97,6 +97,20 @@ fn of_each_stream_the_oldest_is_looked_at() {
 }
 
 #[test]
+fn behind_a_transfer_whose_stream_is_gone_others_are_looked_at() {
+    let program = Program::new(100_000);
+    let (user, watch) = (program.user(), Watch::default());
+    let make = || program.order(&user, (Way::Host, 0)).0;
+    let (gone, next) = (make(), make());
+    assert!(watch.add(&gone) && watch.add(&next));
+    next.area.reached().store(next.area.value(1), Ordering::Release);
+    assert!(watch.look().is_none(), "a stream comes to the first one first");
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    assert!(watch.look().is_some_and(|found| Arc::ptr_eq(&found, &next)));
+    assert!(watch.look().is_none() && !gone.is_reached());
+}
+
+#[test]
 fn pieces_are_moved_once_each_by_all_who_come() {
     let program = Program::new(5 << 20);
     let mut memory = vec![0_u8; 5 << 20];

@@ -30,11 +30,12 @@ pub(super) struct Key {
 impl Key {
     /// The key of a stream, on the thread that puts something into it.
     pub(super) fn of(stream: &UserStream) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
-            static HERE: u8 = const { 0 };
+            static HERE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
         }
         let raw = stream.raw();
-        let here = || HERE.with(|here| std::ptr::from_ref(here).addr());
+        let here = || HERE.try_with(|here| *here).unwrap_or(usize::MAX);
         let thread = if raw.is_default() { here() } else { 0 };
         Self { context: stream.context(), stream: raw, thread }
     }
@@ -42,6 +43,10 @@ impl Key {
 
 /// How long a stream may hold a transfer back to count as one that comes soon, in nanoseconds.
 pub(super) const SOON: Nanos = 300_000;
+/// Where the oldest transfer of a stream stands there for so long, in nanoseconds, so many behind
+/// it are looked at too: its stream may be gone with its context, and the handle another's.
+const STUCK: Nanos = 20_000_000;
+const BEHIND: usize = 64;
 /// The most streams whose ways are remembered.
 const KNOWN_MOST: usize = 256;
 
@@ -112,7 +117,8 @@ impl Watch {
             return Arc::clone(pace);
         }
         if paces.len() >= KNOWN_MOST {
-            paces.clear();
+            // Those of transfers under way stay: one lock for each stream.
+            paces.retain(|(_, pace)| Arc::strong_count(pace) > 1);
         }
         let pace = Arc::new(Pace::new());
         paces.push((key, Arc::clone(&pace)));
@@ -182,6 +188,13 @@ impl Watch {
                     break;
                 }
                 orders.pop_front();
+            }
+            if found.is_none() && orders.front().is_some_and(|first| first.age() > STUCK) {
+                let later = orders.iter().skip(1).take(BEHIND).position(|order| order.look());
+                if let Some(order) = later.and_then(|later| orders.get(later + 1)) {
+                    found = Some(Arc::clone(order));
+                    orders.retain(|order| !order.is_reached());
+                }
             }
             if orders.is_empty() {
                 streams.swap_remove(at);
