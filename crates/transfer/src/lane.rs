@@ -173,11 +173,9 @@ impl Lane {
         self.letter = None;
         match (reply?, letter.what) {
             (Reply::Busy, What::Bytes { src, dst, len }) => {
-                self.busy[letter.slot] = true;
                 // SAFETY: what the letter was to move: the promise of `post` holds until the slot
                 // is free.
-                unsafe { self.stream.copy(dst, src, len) }?;
-                self.reached[letter.slot].record(&self.stream)
+                self.put(letter.slot, |stream| unsafe { stream.copy(dst, src, len) })
             }
             // SAFETY: as above, of `gather`.
             (Reply::Busy, What::List(list)) => unsafe { self.launch(letter.slot, list) },
@@ -187,6 +185,17 @@ impl Lane {
             }
             (_, What::List(_)) => Ok(()),
         }
+    }
+
+    /// Puts work for a slot into the stream, and the mark that `free` looks at behind it.
+    fn put(
+        &mut self,
+        slot: usize,
+        work: impl FnOnce(&Stream) -> Result<(), GpuError>,
+    ) -> Result<(), GpuError> {
+        self.busy[slot] = true;
+        work(&self.stream)?;
+        self.reached[slot].record(&self.stream)
     }
 
     /// The slot for the turn of this number.
@@ -280,15 +289,15 @@ impl Lane {
         len: usize,
     ) -> Result<(), GpuError> {
         let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        self.busy[slot.index] = true;
-        if place.is_primary() {
-            // SAFETY: the caller's promise; the slot is not used until it is free again.
-            unsafe { self.stream.h2d(to, from, len) }?;
-        } else {
-            // SAFETY: as above. Unified addressing tells the driver whose memory it is.
-            unsafe { self.stream.copy(to, DevPtr(from.addr() as u64), len) }?;
-        }
-        self.reached[slot.index].record(&self.stream)
+        self.put(slot.index, |stream| {
+            if place.is_primary() {
+                // SAFETY: the caller's promise; the slot is not used until it is free again.
+                unsafe { stream.h2d(to, from, len) }
+            } else {
+                // SAFETY: as above. Unified addressing tells the driver whose memory it is.
+                unsafe { stream.copy(to, DevPtr(from.addr() as u64), len) }
+            }
+        })
     }
 
     /// As [`Lane::bring`], from the caller's memory to `skip` bytes into a slot.
@@ -310,15 +319,15 @@ impl Lane {
         if unsafe { self.post(slot, place, (from, ours), address, len) }? {
             return Ok(());
         }
-        self.busy[slot.index] = true;
-        if place.is_primary() {
-            // SAFETY: the caller's promise; the slot is not used until it is free again.
-            unsafe { self.stream.d2h(to, from, len) }?;
-        } else {
-            // SAFETY: as above. Unified addressing tells the driver whose memory it is.
-            unsafe { self.stream.copy(DevPtr(to.addr() as u64), from, len) }?;
-        }
-        self.reached[slot.index].record(&self.stream)
+        self.put(slot.index, |stream| {
+            if place.is_primary() {
+                // SAFETY: the caller's promise; the slot is not used until it is free again.
+                unsafe { stream.d2h(to, from, len) }
+            } else {
+                // SAFETY: as above. Unified addressing tells the driver whose memory it is.
+                unsafe { stream.copy(DevPtr(to.addr() as u64), from, len) }
+            }
+        })
     }
 
     /// Has a whole list of pieces moved by a kernel: the one that stays, or one that is launched
@@ -350,9 +359,8 @@ impl Lane {
     /// As [`Lane::gather`].
     unsafe fn launch(&mut self, slot: usize, list: List) -> Result<(), GpuError> {
         let List { kernel, at, count, longest } = list;
-        self.busy[slot] = true;
+        let shape = kernel.shape(count, longest);
         // SAFETY: the caller's promise.
-        unsafe { kernel.launch(&self.stream, at, count, kernel.shape(count, longest)) }?;
-        self.reached[slot].record(&self.stream)
+        self.put(slot, |stream| unsafe { kernel.launch(stream, at, count, shape) })
     }
 }

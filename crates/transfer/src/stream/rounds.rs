@@ -17,6 +17,7 @@ use gpuio_io::engine::Op;
 use super::Ended;
 use super::order::{Order, Way};
 use crate::fault::Fault;
+use crate::job::LARGE;
 use crate::moved::{Moved, Route};
 
 /// Where the number of pieces stands in a ticket; below is how many were taken.
@@ -274,7 +275,7 @@ impl Order {
             len: usize::try_from(end - start).unwrap_or(usize::MAX),
             offset: known.offset + first + start,
             address: known.address,
-            large: known.len >= 256 << 10,
+            large: known.len >= LARGE,
         }
     }
 

@@ -9,9 +9,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gpuio_io::clock::{Clock, Nanos};
-
 use gpuio_gpu::{RawContext, RawStream, UserStream};
+use gpuio_io::clock::{Clock, Nanos};
 
 use super::order::Order;
 
