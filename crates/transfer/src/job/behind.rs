@@ -1,8 +1,8 @@
 //! What a thread has not waited for when it goes on to the next call.
 //!
 //! The last piece of a call is under way to the GPU when all of them are taken. A thread that has
-//! more to do reads the first piece of the next call meanwhile, with the same lane, and settles the
-//! call before when that is in page-locked memory.
+//! more to do reads the first piece of the next call meanwhile, with the same lane, if that is of
+//! the same file, and settles the call before when the piece is in page-locked memory.
 
 use std::sync::Arc;
 
