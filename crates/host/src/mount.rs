@@ -1,6 +1,7 @@
 //! Mounts: `/proc/self/mountinfo`.
 
 use std::ffi::OsString;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -124,20 +125,36 @@ pub fn find<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
 /// # Errors
 /// [`HostError`] when the table cannot be read or understood.
 pub fn of_path(root: &Root, path: &Path) -> Result<Option<Mount>, HostError> {
-    let mounts = read(root)?;
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if root.is_live()
-        && let Some(state) = statx::mount_identity(&canonical)
-    {
+    let identity = if root.is_live() { statx::mount_identity(&canonical) } else { None };
+    Ok(serving(&read(root)?, identity, &canonical))
+}
+
+/// As [`of_path`], for a file that is open and was found at `path`.
+pub(crate) fn of_open<Fd: AsFd>(
+    root: &Root,
+    file: &Fd,
+    path: &Path,
+) -> Result<Option<Mount>, HostError> {
+    let identity = if root.is_live() { statx::open_mount_identity(file) } else { None };
+    Ok(serving(&read(root)?, identity, path))
+}
+
+fn serving(
+    mounts: &[Mount],
+    identity: Option<statx::MountIdentity>,
+    canonical: &Path,
+) -> Option<Mount> {
+    if let Some(state) = identity {
         let by_id = mounts.iter().find(|mount| Some(mount.id) == state.mount_id);
         if by_id.is_some() {
-            return Ok(by_id.cloned());
+            return by_id.cloned();
         }
         let of_device: Vec<Mount> =
             mounts.iter().filter(|mount| mount.device == state.device).cloned().collect();
-        if let Some(mount) = find(&of_device, &canonical) {
-            return Ok(Some(mount.clone()));
+        if let Some(mount) = find(&of_device, canonical) {
+            return Some(mount.clone());
         }
     }
-    Ok(find(&mounts, &canonical).cloned())
+    find(mounts, canonical).cloned()
 }

@@ -1,9 +1,11 @@
 //! One file's size, identity and `O_DIRECT` alignment: `statx(2)`.
 
+use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use gpuio_record::facts::{DeviceNumber, DirectAlignment, FileFacts};
-use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, StatxTimestamp, statx};
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, StatxTimestamp, statx};
 
 use crate::HostError;
 
@@ -30,6 +32,88 @@ pub fn open_file(file: &std::fs::File) -> Result<FileFacts, HostError> {
     Ok(file_facts(&found))
 }
 
+/// Which file it is, and in which state: enough to tell whether another file has taken its name, or
+/// whether anybody changed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Device that holds it, as `st_dev` of stat(2).
+    pub dev: u64,
+    /// Inode number on that device.
+    pub ino: u64,
+    /// What kind of file it is.
+    pub kind: FileType,
+    /// The device that a device node stands for, as `st_rdev`; 0 for anything else.
+    pub rdev: u64,
+    /// When the inode came to be, nanoseconds since 1970-01-01 UTC; `None` where the file system
+    /// does not keep it. It tells two files apart that had one inode number one after the other.
+    pub birth_ns: Option<i64>,
+    /// Names that it has.
+    pub links: u64,
+    /// Owner.
+    pub uid: u32,
+    /// Permissions, as `st_mode`.
+    pub mode: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Last change of its bytes, which anybody who may write it can set.
+    pub mtime_ns: i64,
+    /// Last change of bytes or inode, which only the kernel sets.
+    pub ctime_ns: i64,
+}
+
+impl Stamp {
+    /// Whether both are of one file: device, inode, kind, device number, and time of birth where
+    /// both have one.
+    #[must_use]
+    pub fn is_same_file(&self, other: &Stamp) -> bool {
+        let born = self.birth_ns.zip(other.birth_ns);
+        (self.dev, self.ino, self.kind, self.rdev) == (other.dev, other.ino, other.kind, other.rdev)
+            && born.is_none_or(|(one, other)| one == other)
+    }
+
+    /// Whether both are of one file, and nobody changed it between the two.
+    #[must_use]
+    pub fn is_unchanged(&self, other: &Stamp) -> bool {
+        self.is_same_file(other)
+            && (self.size, self.mtime_ns, self.ctime_ns)
+                == (other.size, other.mtime_ns, other.ctime_ns)
+    }
+}
+
+/// The stamp of an open file; a descriptor with `O_PATH` will do.
+///
+/// # Errors
+/// Those of statx(2).
+pub fn stamp<Fd: AsFd>(file: &Fd) -> io::Result<Stamp> {
+    stamp_at(file, c"", AtFlags::EMPTY_PATH)
+}
+
+/// The stamp of what has this name in a directory.
+///
+/// # Errors
+/// Those of statx(2).
+pub(crate) fn stamp_at<Fd: AsFd, P: rustix::path::Arg>(
+    dir: Fd,
+    name: P,
+    flags: AtFlags,
+) -> io::Result<Stamp> {
+    let found = statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+    let number = rustix::fs::makedev;
+    Ok(Stamp {
+        dev: number(found.stx_dev_major, found.stx_dev_minor),
+        ino: found.stx_ino,
+        kind: FileType::from_raw_mode(found.stx_mode.into()),
+        rdev: number(found.stx_rdev_major, found.stx_rdev_minor),
+        birth_ns: has(&found, StatxFlags::BTIME).then(|| nanoseconds(&found.stx_btime)),
+        links: found.stx_nlink.into(),
+        uid: found.stx_uid,
+        mode: found.stx_mode.into(),
+        size: found.stx_size,
+        mtime_ns: nanoseconds(&found.stx_mtime),
+        ctime_ns: nanoseconds(&found.stx_ctime),
+    })
+}
+
 /// The path of an open file, as the kernel knows it now.
 pub(crate) fn path_of(file: &std::fs::File) -> std::path::PathBuf {
     use std::os::fd::AsRawFd;
@@ -47,11 +131,20 @@ pub(crate) struct MountIdentity {
 
 /// Which mount and device an existing path is on; `None` when it cannot be looked at.
 pub(crate) fn mount_identity(path: &Path) -> Option<MountIdentity> {
-    let found = look(path).ok()?;
-    Some(MountIdentity {
-        mount_id: has(&found, StatxFlags::MNT_ID).then_some(found.stx_mnt_id),
-        device: device_of(&found),
-    })
+    look(path).ok().map(|found| identity_of_mount(&found))
+}
+
+/// As [`mount_identity`], for what is open.
+pub(crate) fn open_mount_identity<Fd: AsFd>(file: &Fd) -> Option<MountIdentity> {
+    let found = statx(file, c"", AtFlags::EMPTY_PATH, wanted()).ok()?;
+    Some(identity_of_mount(&found))
+}
+
+fn identity_of_mount(found: &Statx) -> MountIdentity {
+    MountIdentity {
+        mount_id: has(found, StatxFlags::MNT_ID).then_some(found.stx_mnt_id),
+        device: device_of(found),
+    }
 }
 
 /// Device number that a device node stands for; `None` when the path is no device node.

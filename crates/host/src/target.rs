@@ -1,27 +1,31 @@
 //! The guard: what a path is, and what writing to it would destroy.
 //!
-//! [`examine`] looks, [`danger()`] judges. Neither opens anything for writing. What was looked at
-//! can change before it is opened: a caller that then writes should compare device and inode of
-//! the open file with the facts.
+//! A target is held open once ([`Opened`]); [`examine_open`] looks at what is held, [`danger()`]
+//! judges. Neither opens anything for writing. Who then reads or writes does so through a
+//! descriptor of the very file that was looked at ([`Opened::reopen`]).
 
 mod block;
 mod danger;
+mod loops;
+mod open;
 mod swap;
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use gpuio_record::facts::{DeviceNumber, OtherKind, TargetFacts, TargetKind, Unchecked};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 
+use crate::Root;
 use crate::mount::{self, Mount};
 use crate::signature::Ends;
-use crate::{HostError, Root, statx};
+use crate::statx::Stamp;
 
 pub use block::{Contents, examine_block};
 pub use danger::{Danger, danger};
+pub use open::{Directory, Opened, ReopenError, same};
 pub use swap::{SwapArea, parse_swaps};
 
 /// Directory entries are counted no further than this.
@@ -34,26 +38,46 @@ const MAX_ENTRIES: usize = 1000;
 /// claims it, and its first and last MiB are read.
 #[must_use]
 pub fn examine(root: &Root, path: &Path) -> TargetFacts {
+    examine_open(root, path, &Opened::named(path), &[])
+}
+
+/// As [`examine`], for what was opened of `path`: all that is said of a file or device is said of
+/// the one that is held. `claimed` are devices, by `st_rdev`, that this process itself holds with
+/// `O_EXCL`, so that the kernel's refusal of another such descriptor says nothing.
+#[must_use]
+pub fn examine_open(
+    root: &Root,
+    path: &Path,
+    opened: &io::Result<Opened>,
+    claimed: &[u64],
+) -> TargetFacts {
     let mut unchecked = Vec::new();
     let symlink = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink());
-    let resolved = resolve(path);
-    let kind = match fs::metadata(path) {
-        Ok(found) => present(root, path, &found, &mut unchecked),
-        Err(error) if is_absent(&error) => {
+    let resolved = match opened {
+        Ok(opened) => Some(opened.path().to_owned()),
+        Err(_) => resolve(path),
+    };
+    let kind = match opened {
+        Ok(opened) => present(root, opened, claimed, &mut unchecked),
+        Err(error) if is_absent(error) => {
             let parent = resolved.as_deref().and_then(Path::parent);
             TargetKind::Absent { parent_exists: parent.is_some_and(Path::is_dir) }
         }
         Err(error) => {
-            note(&mut unchecked, "what it is", &error);
+            note(&mut unchecked, "what it is", error);
             TargetKind::Other { other: OtherKind::Unknown }
         }
     };
-    let mount = resolved.as_deref().and_then(|resolved| {
-        let near = resolved.ancestors().find(|part| part.exists())?;
-        mount::of_path(root, near).unwrap_or_else(|error| {
-            note(&mut unchecked, "which file system it is on", &error);
-            None
-        })
+    let mount = match opened {
+        Ok(opened) => mount::of_open(root, opened, opened.path()),
+        Err(_) => match resolved.as_deref().and_then(|at| at.ancestors().find(|at| at.exists())) {
+            Some(near) => mount::of_path(root, near),
+            None => Ok(None),
+        },
+    };
+    let mount = mount.unwrap_or_else(|error| {
+        note(&mut unchecked, "which file system it is on", &error);
+        None
     });
     TargetFacts {
         path: path.to_string_lossy().into_owned(),
@@ -89,25 +113,31 @@ fn resolve(path: &Path) -> Option<PathBuf> {
 
 fn present(
     root: &Root,
-    path: &Path,
-    found: &Metadata,
+    opened: &Opened,
+    claimed: &[u64],
     unchecked: &mut Vec<Unchecked>,
 ) -> TargetKind {
-    let kind = found.file_type();
+    let found = opened.stamp();
+    let kind = found.kind;
     if kind.is_file() {
-        return regular(root, path, found, unchecked);
+        return regular(root, opened, unchecked);
     }
     if kind.is_dir() {
-        let entries = fs::read_dir(path).map(|entries| entries.take(MAX_ENTRIES).count() as u64);
-        let entries = entries.unwrap_or_else(|error| {
-            note(unchecked, "whether the directory is empty", &error);
-            0
-        });
+        let entries = rustix::fs::openat(opened, ".", LIST, Mode::empty())
+            .and_then(rustix::fs::Dir::new)
+            .map(|entries| entries.filter_map(Result::ok).filter(is_entry).take(MAX_ENTRIES));
+        let entries = match entries {
+            Ok(entries) => entries.count() as u64,
+            Err(errno) => {
+                note(unchecked, "whether the directory is empty", &errno);
+                0
+            }
+        };
         return TargetKind::Directory { entries };
     }
     if kind.is_block_device() {
-        let device = device_number(found.rdev());
-        let contents = match open_contents(path) {
+        let device = device_number(found.rdev);
+        let contents = match open_contents(opened, claimed.contains(&found.rdev)) {
             Ok(contents) => contents,
             Err(error) => {
                 note(unchecked, "what is on it", &error);
@@ -118,7 +148,7 @@ fn present(
     }
     let other = if kind.is_fifo() {
         OtherKind::Fifo
-    } else if kind.is_char_device() {
+    } else if kind == FileType::CharacterDevice {
         OtherKind::CharacterDevice
     } else if kind.is_socket() {
         OtherKind::Socket
@@ -128,66 +158,63 @@ fn present(
     TargetKind::Other { other }
 }
 
+/// For a list of a directory's entries.
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn is_entry(entry: &rustix::fs::DirEntry) -> bool {
+    ![c".", c".."].contains(&entry.file_name())
+}
+
 fn device_number(raw: u64) -> DeviceNumber {
     DeviceNumber { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
 }
 
-fn regular(
-    root: &Root,
-    path: &Path,
-    found: &Metadata,
-    unchecked: &mut Vec<Unchecked>,
-) -> TargetKind {
-    let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+fn regular(root: &Root, opened: &Opened, unchecked: &mut Vec<Unchecked>) -> TargetKind {
+    let found = opened.stamp();
     let in_swap = swap::read(root).map(|areas| {
-        areas.iter().any(|area| area.path == canonical || same_file(root, &area.path, found))
+        areas.iter().any(|area| area.path == opened.path() || same_file(root, &area.path, &found))
     });
     let in_swap = in_swap.unwrap_or_else(|error| {
         note(unchecked, "whether the kernel swaps to it", &error);
         false
     });
-    let loop_devices = loop_devices(root, &canonical).unwrap_or_else(|error| {
+    let loops = loops::read(root).unwrap_or_else(|error| {
         note(unchecked, "whether a loop device uses it", &error);
         Vec::new()
     });
+    if let Some(reason) = loops::unseen(&loops) {
+        note(unchecked, "whether a loop device uses it", &reason);
+    }
     TargetKind::File {
-        size_bytes: found.size(),
-        device: device_number(found.dev()),
-        inode: found.ino(),
-        mtime_ns: statx::file(&canonical).map_or(0, |facts| facts.mtime_ns),
-        links: found.nlink(),
+        size_bytes: found.size,
+        device: device_number(found.dev),
+        inode: found.ino,
+        mtime_ns: found.mtime_ns,
+        links: found.links,
         in_swap,
-        loop_devices,
+        loop_devices: loops::named(&loops, |one| one.shows_file(&found, opened.path())),
     }
 }
 
 /// Whether the kernel's name for a file leads to `found`.
-fn same_file(root: &Root, path: &Path, found: &Metadata) -> bool {
-    fs::metadata(root.join(path))
-        .is_ok_and(|other| other.dev() == found.dev() && other.ino() == found.ino())
+fn same_file(root: &Root, path: &Path, found: &Stamp) -> bool {
+    open::stamp_of(&root.join(path))
+        .is_some_and(|other| (other.dev, other.ino) == (found.dev, found.ino))
 }
 
-/// Loop devices that have the file at `path` behind them.
-fn loop_devices(root: &Root, path: &Path) -> Result<Vec<String>, HostError> {
-    let mut names = Vec::new();
-    for name in root.list("sys/block")?.into_iter().filter(|name| name.starts_with("loop")) {
-        let file = root.word(format!("sys/block/{name}/loop/backing_file"))?;
-        if file.is_some_and(|file| Path::new(&file) == path) {
-            names.push(name);
-        }
-    }
-    Ok(names)
-}
-
-/// Asks whether the device is claimed, and reads its ends.
-fn open_contents(path: &Path) -> io::Result<Contents> {
+/// Asks whether the device is claimed by somebody else, and reads its ends.
+fn open_contents(opened: &Opened, ours: bool) -> io::Result<Contents> {
     // O_NONBLOCK keeps a drive without a medium from waiting for one.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let (file, claimed) = match rustix::fs::open(path, flags | OFlags::EXCL, Mode::empty()) {
-        Ok(file) => (file, false),
-        Err(rustix::io::Errno::BUSY) => (rustix::fs::open(path, flags, Mode::empty())?, true),
-        Err(errno) => return Err(errno.into()),
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let exclusive = if ours { Err(BUSY.into()) } else { opened.reopen(flags | OFlags::EXCL) };
+    let (file, claimed) = match exclusive {
+        Err(ReopenError::Call(error)) if Errno::from_io_error(&error) == Some(BUSY) => {
+            (opened.reopen(flags).map_err(io::Error::other)?, !ours)
+        }
+        exclusive => (exclusive.map_err(io::Error::other)?, false),
     };
     let ends = Ends::read(&File::from(file))?;
     Ok(Contents { claimed: Some(claimed), ends: Some(ends) })
 }
+
+const BUSY: Errno = Errno::BUSY;

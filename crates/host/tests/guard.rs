@@ -10,11 +10,12 @@ use std::path::Path;
 
 use gpuio_host::Root;
 use gpuio_host::signature::{END_BYTES, Ends};
-use gpuio_host::target::{Contents, Danger, danger, examine, examine_block};
+use gpuio_host::target::{Contents, Danger, Opened, danger, examine, examine_block, examine_open};
 use gpuio_record::facts::{
     BlockTarget, DeviceNumber, MountFacts, OtherKind, TargetFacts, TargetKind, Unchecked,
 };
 use proptest::prelude::*;
+use rustix::fs::OFlags;
 use tree::{Tree, number};
 
 const SIZE: u64 = 64 << 20;
@@ -357,6 +358,116 @@ fn a_swap_file_and_a_disk_image_in_use_are_refused() {
     assert_eq!(found[0], Danger::SwapFile);
     assert_eq!(found[1], Danger::BehindLoop { devices: vec!["loop3".to_owned()] });
     assert_eq!(found[2], Danger::HasData { size_bytes: 1 });
+}
+
+/// An image is in use whichever of its names is asked about.
+#[test]
+fn a_disk_image_is_known_by_its_inode() {
+    let tree = Tree::new();
+    tree.file("image", "x").file("sys/block/loop3/loop/backing_file", "/image\n");
+    fs::hard_link(tree.path("image"), tree.path("twin")).unwrap();
+    let behind = Danger::BehindLoop { devices: vec!["loop3".to_owned()] };
+    for name in ["image", "twin"] {
+        let found = dangers(&tree.root(), &tree.path(name));
+        assert_eq!(found[0], behind, "{name}: {found:?}");
+    }
+    tree.file("other", "x").file("sys/block/loop4/loop/backing_file", "/gone (deleted)\n");
+    let found = dangers(&tree.root(), &tree.path("other"));
+    assert!(!found.contains(&behind), "{found:?}");
+    let open = found.iter().map(ToString::to_string).find(|text| text.contains("loop4"));
+    assert!(open.is_some_and(|text| text.contains("not known whether a loop device uses it")));
+}
+
+/// Loop devices and mounts of this test, taken down in the order in which they were set up last.
+struct Setups(Vec<Vec<String>>);
+
+impl Setups {
+    /// Runs a command; `None`, with a word, where this machine can't.
+    fn run(&mut self, line: &[&str], undo: &[&str]) -> Option<String> {
+        let output = std::process::Command::new(line[0]).args(&line[1..]).output();
+        match output {
+            Ok(output) if output.status.success() => {
+                let said = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+                let undo = undo.iter().map(|word| word.replace("{}", &said));
+                self.0.push(undo.collect());
+                Some(said)
+            }
+            other => {
+                println!("skipped: {line:?} can't be had here: {other:?}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Setups {
+    fn drop(&mut self) {
+        for line in self.0.iter().rev() {
+            let done = std::process::Command::new(&line[0]).args(&line[1..]).status();
+            assert!(done.is_ok_and(|status| status.success()), "{line:?}");
+        }
+    }
+}
+
+/// A loop device on an image, one on that loop device, a hard link and a bind mount of the image.
+#[test]
+fn loop_on_loop_hard_links_and_bind_mounts_of_an_image_are_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let (image, twin) = (dir.path().join("image"), dir.path().join("twin"));
+    let (bound, free) = (dir.path().join("bound"), dir.path().join("free"));
+    fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
+    fs::write(&bound, "").unwrap();
+    fs::write(&free, "").unwrap();
+    fs::hard_link(&image, &twin).unwrap();
+    let mut setups = Setups(Vec::new());
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let losetup = |path: &str| ["losetup".to_owned(), "-f".into(), "--show".into(), path.into()];
+    let set_up = |setups: &mut Setups, path: &str| {
+        let line = losetup(path);
+        setups.run(&line.each_ref().map(String::as_str), &["losetup", "-d", "{}"])
+    };
+    let Some(first) = set_up(&mut setups, &text(&image)) else { return };
+    let Some(second) = set_up(&mut setups, &first) else { return };
+    let mount = ["mount", "--bind", &text(&image), &text(&bound)];
+    if setups.run(&mount, &["umount", &text(&bound)]).is_none() {
+        return;
+    }
+    let root = Root::live();
+    let behind = |device: &str| Danger::BehindLoop {
+        devices: vec![device.trim_start_matches("/dev/").to_owned()],
+    };
+    for path in [&image, &twin, &bound] {
+        let found = dangers(&root, path);
+        assert!(found.contains(&behind(&first)), "{}: {found:?}", path.display());
+        assert!(found[0].is_final());
+    }
+    // The name is gone, the kernel still has the file.
+    fs::remove_file(&image).unwrap();
+    assert!(dangers(&root, &twin).contains(&behind(&first)));
+    assert!(dangers(&root, Path::new(&first)).contains(&behind(&second)));
+    assert!(!dangers(&root, Path::new(&second)).iter().any(Danger::is_final));
+    assert!(!dangers(&root, &free).iter().any(Danger::is_final));
+}
+
+/// What this process itself holds is no claim of somebody else's.
+#[test]
+fn a_claim_of_our_own_is_told_from_that_of_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();
+    let mut setups = Setups(Vec::new());
+    let line = ["losetup", "-f", "--show", image.to_str().unwrap()];
+    let Some(device) = setups.run(&line, &["losetup", "-d", "{}"]) else { return };
+    let (root, device) = (Root::live(), Path::new(&device));
+    let opened = Opened::named(device).unwrap();
+    let number = opened.stamp().rdev;
+    let held = opened.reopen(OFlags::RDONLY | OFlags::EXCL).unwrap();
+    let opened = Ok(opened);
+    let look = |claimed: &[u64]| danger(&examine_open(&root, device, &opened, claimed));
+    assert!(look(&[]).iter().any(|one| matches!(one, Danger::Claimed { .. })));
+    assert!(look(&[number]).is_empty(), "{:?}", look(&[number]));
+    drop(held);
+    assert!(look(&[]).is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gpuio_record::facts::{BlockTarget, DeviceNumber, Holder, MountedAt, Unchecked};
 
-use super::{note, swap};
+use super::{loops, note, swap};
 use crate::block::{Place, place_of, place_of_name};
 use crate::mount::{self, Mount};
 use crate::signature::Ends;
@@ -73,6 +73,18 @@ fn relations(
     match mounts(root, &related) {
         Ok(found) => target.mounted = found,
         Err(reason) => note(unchecked, "whether it is mounted", &reason),
+    }
+    match loops::read(root) {
+        Ok(all) => {
+            let shows = |one: &loops::Loop| {
+                related.iter().any(|at| at.device(root).is_some_and(|at| one.shows_device(at)))
+            };
+            target.loop_devices = loops::named(&all, shows);
+            if let Some(reason) = loops::unseen(&all) {
+                note(unchecked, "whether a loop device uses it", &reason);
+            }
+        }
+        Err(error) => note(unchecked, "whether a loop device uses it", &error),
     }
     match swap::read(root) {
         Ok(areas) => {

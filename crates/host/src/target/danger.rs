@@ -61,7 +61,7 @@ pub enum Danger {
     },
     /// The kernel swaps to the file.
     SwapFile,
-    /// Loop devices show the file as a disk.
+    /// Loop devices show the file or device as a disk.
     BehindLoop {
         /// Their names.
         devices: Vec<String>,
@@ -152,7 +152,7 @@ impl fmt::Display for Danger {
             }
             Self::SwapFile => out.write_str("the kernel swaps to the file"),
             Self::BehindLoop { devices } => {
-                write!(out, "the file is the disk behind {}", devices.join(", "))
+                write!(out, "it is the disk behind {}", devices.join(", "))
             }
             Self::ReadOnly { name } => write!(out, "{name} is read-only"),
             Self::Mounted(at) => {
@@ -254,6 +254,9 @@ fn block(target: &BlockTarget) -> Vec<Danger> {
     let mut found: Vec<Danger> = target.mounted.iter().cloned().map(Danger::Mounted).collect();
     found.extend(target.swap.iter().cloned().map(|name| Danger::Swap { name }));
     found.extend(target.holders.iter().cloned().map(Danger::Held));
+    if !target.loop_devices.is_empty() {
+        found.push(Danger::BehindLoop { devices: target.loop_devices.clone() });
+    }
     if target.claimed == Some(true) && found.is_empty() {
         found.push(Danger::Claimed { name: name() });
     }

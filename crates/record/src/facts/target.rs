@@ -107,6 +107,9 @@ pub struct BlockTarget {
     pub mounted: Vec<MountedAt>,
     /// Devices among these that the kernel swaps to.
     pub swap: Vec<String>,
+    /// Loop devices that have one of these behind them.
+    #[serde(default)]
+    pub loop_devices: Vec<String>,
     /// Whether the kernel says that someone holds the device for themselves: opening it with
     /// `O_EXCL` fails with `EBUSY`. This sees mounts of other mount namespaces too.
     pub claimed: Option<bool>,
