@@ -70,6 +70,11 @@ pub struct JobPlan {
     pub threads: u32,
     /// I/Os in flight per thread (slots of the path).
     pub depth: u32,
+    /// Keys of the job file that nobody set, so that their values here are gpuio's own choice: of
+    /// `bs`, `depth`, `gather_batch`, `streams` and `threads`. Absent in records of before that was
+    /// said.
+    #[serde(default)]
+    pub defaulted: Option<Vec<String>>,
     /// Share of reads, 0 to 100.
     pub read_percent: u8,
     /// Order of offsets.

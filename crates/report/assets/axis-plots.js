@@ -48,7 +48,7 @@ gpuio.axisPlot = (() => {
   const tell = (axis, rows, few) => {
     // Points by path keep their colours.
     const by = data.varying(APART.filter((key) => key === "path" || key !== axis.key));
-    for (const one of [...data.figures.varied, "block", "threads", "depth", "load"]) {
+    for (const one of [...data.figures.varied, "block", "threads", "depth", "load", "settings"]) {
       const other = data.axes.get(one);
       if (!other || by.includes(one) || one === axis.key || !within(other)) continue;
       if (data.groups([...by, one], rows).size <= few) by.push(one);
@@ -56,8 +56,8 @@ gpuio.axisPlot = (() => {
     return by;
   };
 
-  const places = (axis) => {
-    const taken = data.places(axis.key);
+  const places = (axis, rows) => {
+    const taken = gpuio.hold.places(axis, rows);
     const numbers = axis.numbers && taken.map((place) => axis.numbers[place]);
     const log = numbers && numbers[0] > 0 && numbers[numbers.length - 1] / numbers[0] >= 8;
     const values = numbers || taken.map((_, nth) => nth);
@@ -72,8 +72,9 @@ gpuio.axisPlot = (() => {
       ? gpuio.colour.path(data.word("path", rows[nth][0])) : gpuio.colour.nth(nth)));
   };
 
-  // For each line and place: median, lowest and highest of its rows.
-  const line = (rows, axis, taken, figure) => {
+  // For each line and place: median, lowest and highest of its rows, which are of one load.
+  const line = (rows, axis, taken, figure, own) => {
+    const depths = own && taken.map((place) => gpuio.hold.depth(rows.filter((row) => axis.of[row] === place)));
     const at = new Map(taken.map((place) => [place, []]));
     for (const row of rows) {
       const value = data.value(figure, row);
@@ -82,60 +83,51 @@ gpuio.axisPlot = (() => {
     const each = taken.map((place) => at.get(place));
     const of = (how) => each.map((values) => (values.length ? how(values) : null));
     return {
+      depths,
       values: of(data.median), low: of((v) => Math.min(...v)), high: of((v) => Math.max(...v)),
       most: Math.max(...each.map((values) => values.length)),
     };
   };
 
-  const spec = (keys, axis, apart) => {
-    const rows = data.shown().filter((row) => data.value(keys[0], row) !== null);
-    const x = places(axis);
-    const by = apart === "" ? tell(axis, rows, FEW / keys.length) : data.varying(APART.filter((key) => key !== axis.key));
+  const spec = (keys, axis, apart, chosen) => {
+    const some = data.shown().filter((row) => data.value(keys[0], row) !== null);
+    const by = apart === "" ? tell(axis, some, FEW / keys.length) : data.varying(APART.filter((key) => key !== axis.key));
     if (apart !== "" && data.axes.has(apart) && !by.includes(apart)) by.push(apart);
-    const groups = [...data.groups(by, rows)];
+    const { rows, held } = gpuio.hold.rows(some, [axis.key, ...by], chosen);
+    const x = places(axis, rows);
+    const own = gpuio.hold.depthsDiffer(rows);
+    const groups = [...data.groups(by.filter((key) => gpuio.hold.places(data.axes.get(key), rows).length > 1), rows)];
     const tints = colours(groups.map(([name]) => name), groups.map(([, of]) => of));
     const seen = new Map();
     const lines = [];
     let most = 1;
     groups.forEach(([name, of], nth) => {
       keys.forEach((key, figure) => {
-        const made = line(of, axis, x.taken, key);
+        const made = line(of, axis, x.taken, key, own);
         most = Math.max(most, made.most);
         const nthOfColour = seen.get(tints[nth]) || 0;
         if (figure === keys.length - 1) seen.set(tints[nth], nthOfColour + 1);
         const what = keys.length > 1 ? key.replace("_", ".") : "";
-        const label = [name.replace(/^path /, ""), what].filter(Boolean).join(" ") || "all rows";
+        const label = [name.replace(/^path /, ""), what].filter(Boolean).join(" ") || data.word("path", of[0]);
         lines.push({ label, colour: tints[nth], dash: figure + nthOfColour, ...made });
       });
     });
-    // Whether rows that are put together differ on an axis.
-    const pooled = (key) => groups.some(([, of]) => {
-      const at = data.axes.get(key).of;
-      const first = new Map();
-      return of.some((row) => {
-        if (!first.has(axis.of[row])) first.set(axis.of[row], at[row]);
-        return first.get(axis.of[row]) !== at[row];
-      });
-    });
-    const apartNow = [...by, axis.key];
-    const mixed = [...data.figures.varied, "block", "threads", "depth", "load", "gpu", "drive"]
-      .filter((key, nth, all) => all.indexOf(key) === nth && data.axes.has(key) && !apartNow.includes(key) && pooled(key));
     const figure = data.columns.get(keys[0]);
     const values = lines.flatMap((one) => one.values).filter((value) => value > 0);
-    const wide = figure.unit === "ns" && values.length
+    const wide = ["ns", "1/s"].includes(figure.unit) && values.length
       && Math.max(...values) / Math.min(...values) > 30;
     return {
-      title: `${figure.label} against ${axis.label}`, x, lines, most,
+      title: `${figure.label} against ${axis.label}`, x, lines, most, held, own,
       keys: !(axis.key === "path" && groups.length === x.taken.length),
-      pooled: mixed.map((key) => data.axes.get(key).label),
       y: { unit: figure.unit, label: "", zero: true, log: wide ? 10 : 0 },
     };
   };
 
   const create = (host) => {
     let keys = host.dataset.figure === "p99" ? "p50,p99" : host.dataset.figure;
-    let chosen = null;
+    let against = null;
     let apart = "";
+    const chosen = new Map();
     const head = make("figcaption");
     const controls = make("div", { class: "controls" });
     const area = make("div");
@@ -143,13 +135,13 @@ gpuio.axisPlot = (() => {
     host.append(head, controls, area, note);
     const draw = () => {
       const axes = across();
-      const key = axes.some((axis) => axis.key === chosen) ? chosen : best(axes);
+      const key = axes.some((axis) => axis.key === against) ? against : best(axes);
       const figures = data.figures.figures.filter((one) => one.values.some((v) => v !== null));
       const choices = [...TOGETHER, ...figures.map((one) => [one.key, one.label])];
       const redo = (set) => (value) => { set(value); draw(); };
       controls.replaceChildren(
         select("figure", choices, keys, redo((value) => { keys = value; })),
-        select("against", axes.map((axis) => [axis.key, axis.label]), key, redo((value) => { chosen = value; })),
+        select("against", axes.map((axis) => [axis.key, axis.label]), key, redo((value) => { against = value; })),
         select("lines", [["", "as they differ"], ["path", "by path alone"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
           .map((axis) => [axis.key, `by path and ${axis.label}`])], apart, redo((value) => { apart = value; })));
       const list = keys.split(",");
@@ -157,20 +149,22 @@ gpuio.axisPlot = (() => {
       const some = data.shown().some((row) => data.value(list[0], row) !== null);
       if (!key || !some) {
         area.replaceChildren();
-        note.textContent = some ? "All shown rows stand at the same place: there is nothing to draw against."
-          : "No shown row has this figure.";
+        note.textContent = some ? "Not drawn: all shown rows stand at the same place, so there is nothing to draw against."
+          : "Not drawn: no shown row has this figure.";
         return;
       }
-      const made = spec(list, data.axes.get(key), apart);
+      const made = spec(list, data.axes.get(key), apart, chosen);
+      head.textContent += gpuio.hold.caption(made.held);
+      controls.append(...gpuio.hold.controls(made.held, chosen, draw));
       if (made.lines.length > 40) {
         area.replaceChildren();
-        note.textContent = `${made.lines.length} lines would be too many to read: take fewer rows.`;
+        note.textContent = `Not drawn: ${made.lines.length} lines would be too many to read. Take fewer rows.`;
         return;
       }
       gpuio.line.draw(area, made);
-      const pooled = made.pooled.length ? ` Rows that differ in ${made.pooled.join(", ")} are put together.` : "";
       note.textContent = made.most > 1
-        ? `Each point is the median of up to ${made.most} rows; whiskers go from the lowest to the highest.${pooled}` : "";
+        ? `Each point is the median of up to ${made.most} runs of one load; whiskers go from the lowest to the highest.` : "";
+      if (made.own) note.textContent += gpuio.hold.DEPTHS;
       if (!made.keys && list.length === 2) note.textContent += ` Filled: ${list[0]}; hollow: ${list[1]}.`;
     };
     return draw;

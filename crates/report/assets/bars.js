@@ -1,28 +1,51 @@
 "use strict";
-// Path against path: the same load on each, one bar per path, its ceiling as a mark.
+// Path against path: the same load on each, one bar per path, its ceiling as a mark. Paths whose
+// depth was set to different numbers ran different loads; a depth that gpuio chose stands beside
+// its bar.
 
 gpuio.bars = (() => {
   const { make, data } = gpuio;
   const { full, print } = gpuio.format;
   const MOST = 10;
   const ROW = 26;
-  const LOAD = ["load", "direction", "block", "threads"];
 
-  // Loads are the same where direction, order, block and threads are. Depth is a path's own matter,
-  // and stands beside it.
+  const load = () => [...data.axes.values()].filter((axis) => axis.role === "load" && axis.key !== "path");
+
+  const title = (rows) => {
+    const word = (key) => data.word(key, rows[0]);
+    const mixed = word("load").includes("rw") ? `, ${word("direction")}s` : "";
+    const depth = word("depth") === "automatic" ? "automatic depth" : `depth ${word("depth")}`;
+    const others = load().filter((axis) => !["load", "direction", "block", "threads", "depth"].includes(axis.key)
+      && data.places(axis.key).length > 1).map((axis) => `, ${axis.label} ${word(axis.key)}`);
+    return `${word("load")}${mixed} ${word("block")}, ${word("threads")} ${word("threads") === "1" ? "thread" : "threads"}, ${depth}${others.join("")}`;
+  };
+
+  // One group for each load, one bar for each path; what came along and differs on a path has bars
+  // of its own.
   const groups = () => {
-    const all = [...data.groups(LOAD, data.shown())].map(([, rows]) => {
-      const word = (key) => data.word(key, rows[0]);
-      const mixed = word("load").includes("rw") ? `, ${word("direction")}s` : "";
-      const title = `${word("load")}${mixed} ${word("block")}, ${word("threads")} ${word("threads") === "1" ? "thread" : "threads"}`;
-      const depths = data.groups(["path", "depth"], rows);
-      const several = new Set(rows.map((row) => data.word("depth", row))).size > 1;
-      const paths = [...depths.values()].map((of) => ({ path: data.word("path", of[0]), rows: of,
-        name: data.word("path", of[0]) + (several ? ` ×${data.word("depth", of[0])}` : "") }));
-      return { title, several, paths };
-    });
-    const compared = all.filter((group) => group.paths.length > 1);
-    return (compared.length ? compared : all).sort((a, b) => b.paths.length - a.paths.length);
+    const keys = load().map((axis) => axis.key);
+    return [...data.groups(keys, data.shown()).values()].map((rows) => {
+      const apart = [...data.axes.values()].filter((axis) => axis.role !== "load" && gpuio.hold.differ(axis, ["path"], rows));
+      const several = gpuio.hold.depthsDiffer(rows);
+      const paths = [...data.groups(["path", ...apart.map((axis) => axis.key)], rows)].map(([name, of]) =>
+        ({ path: data.word("path", of[0]), rows: of, name: several ? `${name} ${gpuio.hold.depth(of)}` : name }));
+      return { title: title(rows), several, paths };
+    }).filter((group) => new Set(group.paths.map(({ path }) => path)).size > 1)
+      .sort((a, b) => b.paths.length - a.paths.length);
+  };
+
+  // Why there is no group, and what would make one.
+  const why = () => {
+    const shown = data.shown();
+    const paths = data.places("path");
+    if (paths.length < 2) return "Not drawn: shown rows are of one path. It takes the same load on two paths.";
+    const of = (axis, path) => new Set(shown.filter((row) => data.axes.get("path").of[row] === path).map((row) => axis.of[row]));
+    const apart = load().filter((axis) => {
+      const sets = paths.map((path) => of(axis, path));
+      return sets.every((one, nth) => sets.slice(nth + 1).every((other) => ![...one].some((place) => other.has(place))));
+    }).map((axis) => axis.label);
+    const words = apart.length ? apart.join(", ") : "the whole of their loads";
+    return `Not drawn: no two paths ran the same load; they differ in ${words}. Run the paths with the same values of these.`;
   };
 
   const bar = (svg, y, width, label, { path, name, rows }, figure, scale) => {
@@ -81,9 +104,9 @@ gpuio.bars = (() => {
       }
       const rest = all.length > MOST ? ` ${all.length - MOST} more loads are not shown: take fewer rows.` : "";
       const marks = all.some((group) => group.paths.some(({ rows }) => rows.some((row) => data.value("ceiling", row) !== null)));
-      note.textContent = (all.length ? "Medians of the rows of one load." : "No row is shown.")
-        + (all.some((group) => group.several) ? " ×N is the depth per thread." : "")
-        + (marks && key === "rate" ? " The mark is the lowest ceiling." : "") + rest;
+      const depths = all.some((group) => group.several) ? gpuio.hold.DEPTHS : "";
+      note.textContent = all.length
+        ? `Medians of the runs of one load.${marks && key === "rate" ? " The mark is the lowest ceiling." : ""}${depths}${rest}` : why();
     };
     return redraw;
   };

@@ -45,7 +45,7 @@ gpuio.format = (() => {
     "1/s": (value) => scaled(value, 1000, DECIMAL, ""),
     "count": (value) => scaled(value, 1000, DECIMAL, ""),
     "ns": (value) => scaled(value, 1000, TIME, " "),
-    "us/MiB": (value) => scaled(value, 1000, DECIMAL, " "),
+    "us/MiB": (value) => scaled(value * 1000, 1000, TIME, " "),
     "cores": (value) => scaled(value, 1000, DECIMAL, " "),
     "%": percent,
     "share": (value) => (value === 0 ? "0" : value.toPrecision(2)) + " %",
@@ -61,7 +61,7 @@ gpuio.format = (() => {
   };
 
   // What stands behind a figure where its unit is not in its text.
-  const SUFFIX = { "1/s": " IOPS", "us/MiB": " µs/MiB", "cores": " CPUs", "%": " %" };
+  const SUFFIX = { "1/s": " IOPS", "us/MiB": "/MiB", "cores": " CPUs", "%": " %" };
   const full = (unit, value) => {
     const text = print(unit, value);
     return text === "-" ? text : text + (SUFFIX[unit] || "");

@@ -1,11 +1,9 @@
 "use strict";
-// Latency distributions: by percentile, and as a histogram. Above eight rows those of a path are
-// added up, which is exact: they are counts.
+// Latency distributions: by percentile, and as a histogram, of one block size at one depth. Those of
+// repeated runs of a path are added up, which is exact: they are counts.
 
 gpuio.latency = (() => {
   const { make, data } = gpuio;
-  const MOST = 8;
-
   // The lowest value of a grain, and the one after it; the inverse of the writer's index.
   const low = (index, bits) => {
     const sub = 2 ** bits;
@@ -14,12 +12,14 @@ gpuio.latency = (() => {
     return (index - shift * sub) * 2 ** shift;
   };
 
-  const lines = () => {
+  // What tells lines apart.
+  const APART = ["path", "direction"];
+
+  const lines = (shown) => {
     const { bits, rows } = data.spreads();
-    const shown = data.shown().filter((row) => rows[row]);
-    const each = shown.length <= MOST;
-    const groups = each ? new Map(shown.map((row) => [`${data.figures.names[row]}, ${data.word("direction", row)}`, [row]]))
-      : data.groups(data.varying(["path", "direction"]), shown);
+    const own = gpuio.hold.depthsDiffer(shown);
+    const varying = APART.filter((key) => gpuio.hold.places(data.axes.get(key), shown).length > 1);
+    const groups = data.groups(varying.length ? varying : ["path"], shown);
     const seen = new Map();
     return [...groups].slice(0, 24).map(([name, of]) => {
       const counts = new Map();
@@ -34,7 +34,7 @@ gpuio.latency = (() => {
       const dash = seen.get(colour) || 0;
       seen.set(colour, dash + 1);
       const ends = (key, how) => how(...of.map((row) => data.value(key, row)));
-      return { label: name || "all rows", colour, dash, sorted, of: of.length, all, bits,
+      return { label: own ? `${name} ${gpuio.hold.depth(of)}` : name, colour, dash, sorted, of: of.length, all, bits,
         least: ends("min", Math.min), most: ends("max", Math.max) };
     });
   };
@@ -55,8 +55,7 @@ gpuio.latency = (() => {
   };
 
   // As many nines as the I/Os bear: one of a thousand is the end of a thousand.
-  const percentiles = () => {
-    const made = lines();
+  const percentiles = (made) => {
     const all = Math.max(2, ...made.map((line) => line.all));
     const nines = Math.log10(all);
     const x = [];
@@ -66,7 +65,7 @@ gpuio.latency = (() => {
     return {
       title: "Latency by percentile", height: 300,
       x: { values: x, log: 10, label: "percentile", widest: 60,
-        ticks: ticks.map(([place, text]) => ({ at: place, text })),
+        ticks: ticks.map(([place, text]) => ({ at: place, text, first: text === "50" || text === "99" })),
         text: (value) => (100 * (1 - 1 / value)).toPrecision(6).replace(/\.?0+$/, "") },
       y: { unit: "ns", label: "", log: 10 },
       lines: made.map((line) => ({ ...line,
@@ -74,8 +73,7 @@ gpuio.latency = (() => {
     };
   };
 
-  const histogram = () => {
-    const made = lines();
+  const histogram = (made) => {
     const grain = Math.min(3, made.length ? made[0].bits : 3);
     const bins = made.map((line) => {
       const bin = new Map();
@@ -107,20 +105,30 @@ gpuio.latency = (() => {
 
   const create = (host) => {
     const kind = host.dataset.kind;
+    const chosen = new Map();
+    const head = make("figcaption");
+    const controls = make("div", { class: "controls" });
     const area = make("div");
     const note = make("p", { class: "quiet" });
-    host.append(make("figcaption", {}, kind === "histogram" ? "Latency, histogram" : "Latency by percentile"), area, note);
-    return () => {
-      const spec = lines().length ? (kind === "histogram" ? histogram : percentiles)() : null;
-      if (!spec) {
+    host.append(head, controls, area, note);
+    const name = kind === "histogram" ? "Latency, histogram" : "Latency by percentile";
+    const redraw = () => {
+      const { rows } = data.spreads();
+      const drawn = gpuio.hold.rows(data.shown().filter((row) => rows[row]), APART, chosen);
+      head.textContent = name + gpuio.hold.caption(drawn.held);
+      controls.replaceChildren(...gpuio.hold.controls(drawn.held, chosen, redraw));
+      const made = lines(drawn.rows);
+      if (!made.length) {
         area.replaceChildren();
-        note.textContent = "No shown row has a latency.";
+        note.textContent = "Not drawn: no shown row has a latency.";
         return;
       }
-      gpuio.line.draw(area, spec);
-      const added = spec.lines.some((line) => line.of > 1) ? " Rows of a path are added up." : "";
-      note.textContent = NOTE[kind](data.spreads().bits) + added;
+      gpuio.line.draw(area, (kind === "histogram" ? histogram : percentiles)(made));
+      const added = made.some((line) => line.of > 1) ? " Repeated runs are added up." : "";
+      const depths = gpuio.hold.depthsDiffer(drawn.rows) ? gpuio.hold.DEPTHS : "";
+      note.textContent = NOTE[kind](data.spreads().bits) + added + depths;
     };
+    return redraw;
   };
 
   return { create };

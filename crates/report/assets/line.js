@@ -28,6 +28,18 @@ gpuio.line = (() => {
     return found;
   };
 
+  // The texts of ticks, without those that would run into another: first those that matter most.
+  const apart = (plot, ticks) => {
+    const places = ticks.map((tick, nth) => ({ nth, first: tick.first, half: tick.text.length * 3.5 + 4,
+      at: plot.valToPos(tick.at, "x") }));
+    const kept = [];
+    for (const one of [...places].sort((a, b) => Boolean(b.first) - Boolean(a.first) || a.nth - b.nth)) {
+      if (kept.every((other) => Math.abs(other.at - one.at) >= other.half + one.half)) kept.push(one);
+    }
+    const shown = new Set(kept.map(({ nth }) => nth));
+    return ticks.map((tick, nth) => (shown.has(nth) ? tick.text : null));
+  };
+
   const scale = (axis, values) => {
     if (axis.words) return { distr: 1, range: [-0.5, values.length - 0.5] };
     const some = values.filter((value) => value !== null && Number.isFinite(value));
@@ -79,12 +91,10 @@ gpuio.line = (() => {
     });
     const x = axis(spec.x.unit, { label: spec.x.label, labelSize: 20, size: 34 });
     if (spec.x.ticks) {
-      // Words that would run into each other are left out.
-      const room = Math.max(1, Math.ceil((spec.x.ticks.length * spec.x.widest) / (width - 80)));
       x.splits = () => spec.x.ticks.map((tick) => tick.at);
-      const turned = spec.x.words && room > 1;
+      const turned = spec.x.words && spec.x.ticks.length * spec.x.widest > width - 80;
       if (turned) Object.assign(x, { rotate: 40, size: 24 + spec.x.widest * 0.6 });
-      x.values = () => spec.x.ticks.map((tick, n) => (!turned && n % room ? null : tick.text));
+      x.values = (plot) => (turned ? spec.x.ticks.map((tick) => tick.text) : apart(plot, spec.x.ticks));
       x.filter = (_, splits) => splits;
     }
     const y = axis(spec.y.unit, { size: 76, space: 36 });
@@ -130,7 +140,8 @@ gpuio.line = (() => {
     const low = line.low ? line.low[at] : null;
     const range = low != null && low !== line.high[at]
       ? ` (${print(spec.y.unit, low)} to ${print(spec.y.unit, line.high[at])})` : "";
-    return full(spec.y.unit, line.values[at]) + range;
+    const depth = line.depths && line.depths[at] ? `, ${line.depths[at]}` : "";
+    return full(spec.y.unit, line.values[at]) + range + depth;
   };
 
   const fillTip = (spec, plot, at, focused) => {

@@ -50,11 +50,14 @@ pub(crate) fn clause(one: Option<&JobExpected>) -> String {
             format!("{} % of the expected {rate}{behind}", percent(reached))
         }
         (Some(rate), None) => format!("{rate} was expected{behind}"),
-        (None, _) => {
-            let why = expected.unknown.as_deref().unwrap_or("the record does not say why");
-            let most = expected.at_most.map(throughput);
-            let most = most.map(|most| format!("; at most {most}{behind}")).unwrap_or_default();
-            format!("what to expect is not known: {why}{most}")
-        }
+        (None, _) => format!("what to expect is not known: {}", unknown(expected)),
     }
+}
+
+/// Why there is no figure, with the most that it could be where that is known.
+pub(crate) fn unknown(expected: &Expected) -> String {
+    let why = expected.unknown.as_deref().unwrap_or("the record does not say why");
+    let Some(most) = expected.at_most.map(throughput) else { return why.to_owned() };
+    let part = expected.bottleneck.as_ref().map(|part| format!(" (bottleneck {part})"));
+    format!("{why}; at most {most}{}", part.unwrap_or_default())
 }

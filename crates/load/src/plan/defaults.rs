@@ -55,6 +55,19 @@ pub(crate) const REFUSES_DIRECT: &str = " refuses O_DIRECT";
 /// Off the 4 KiB grid by this much where unaligned offsets were asked for.
 const SKEW: u64 = 512;
 
+/// Keys that nobody set, of those whose values tell loads apart. A dialect's own default counts as
+/// unset: nobody chose it for this load.
+pub(super) fn unset(job: &JobSpec) -> Vec<String> {
+    let keys = [
+        ("bs", job.blocks.is_none()),
+        ("depth", job.depth.is_none()),
+        ("gather_batch", job.gather_batch.is_none() && job.batch.is_none()),
+        ("streams", job.streams.is_none()),
+        ("threads", job.threads.is_none()),
+    ];
+    keys.into_iter().filter(|(_, unset)| *unset).map(|(key, _)| key.to_owned()).collect()
+}
+
 pub(super) fn is_fio(job: &JobSpec) -> bool {
     job.dialect == Some(Dialect::Fio)
 }

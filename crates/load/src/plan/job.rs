@@ -3,7 +3,8 @@
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path;
 use gpuio_record::{
-    Arrivals, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice, VerifyMode,
+    Arrivals, BlockShare, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice,
+    VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
@@ -28,11 +29,10 @@ pub(super) fn resolve(
     let (path, threads, seed) = (picked.row, asked.threads.unwrap_or(1), asked.seed.unwrap_or(1));
     let gpus = hinted(asked, path, machine)?;
     let (read_percent, order) = defaults::mix_and_order(asked);
-    let blocks = defaults::blocks(asked, &order);
+    let (blocks, block_max) = blocks(asked, &order);
     let ground = regions::ground(asked, threads, machine)?;
     let (direct, direct_why, grain) = defaults::direct(asked, path, &ground.places);
     let (engine, asynchronous) = engine(asked, path, direct, machine)?;
-    let block_max = blocks.iter().map(|b| b.max_bytes).max().unwrap_or(0);
     let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
     let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
     let slots = slots(asked, path, asynchronous, &order, block_max);
@@ -46,6 +46,7 @@ pub(super) fn resolve(
         engine,
         threads,
         depth: slots.depth,
+        defaulted: Some(defaults::unset(asked)),
         read_percent,
         order,
         blocks,
@@ -87,6 +88,13 @@ pub(super) fn resolve(
         notes: notes(asked, path),
     };
     finished(asked, plan, grain, machine)
+}
+
+/// Block sizes, and the largest of them.
+fn blocks(asked: &JobSpec, order: &Order) -> (Vec<BlockShare>, u64) {
+    let blocks = defaults::blocks(asked, order);
+    let largest = blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    (blocks, largest)
 }
 
 /// The plan with what rests on other parts of it, if nothing in it contradicts another.

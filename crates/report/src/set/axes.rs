@@ -1,16 +1,33 @@
 //! What rows differ in: the words that plots, tables and filters sort them by.
 
-use gpuio_record::facts::{BlockFacts, TargetStorage};
-use gpuio_record::{DirectMode, MemoryKind, TargetKind};
+use std::collections::BTreeMap;
 
-use super::Set;
+use gpuio_record::facts::{BlockFacts, TargetStorage};
+use gpuio_record::{Arrivals, DirectMode, Distribution, MemoryKind, Order, TargetKind, VerifyMode};
+use gpuio_units::format_bytes;
+
 use super::rows::Row;
+use super::{Set, chosen};
 use crate::expected;
+use crate::format::text::header;
 use crate::number::float;
 use crate::workload::{block_bounds, blocks_short, engine_got, rw};
 
 /// One value: its words, and its number where it is one.
 pub(super) type Place = (String, Option<f64>);
+
+/// What a difference on an axis means for a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Another load, or another machine: never in one figure unless the figure shows the axis.
+    Load,
+    /// Something that came along with the load: one at each mark of a figure.
+    CameAlong,
+    /// The job: tells loads of one record apart that ran beside each other.
+    Job,
+    /// A name: repeats of a load differ in it.
+    Name,
+}
 
 /// One thing that rows differ in.
 pub(super) struct Axis {
@@ -20,6 +37,8 @@ pub(super) struct Axis {
     pub(super) label: String,
     /// Whether a page offers it as a filter.
     pub(super) filter: bool,
+    /// What a difference on it means.
+    pub(super) role: Role,
     place: Source,
 }
 
@@ -41,44 +60,107 @@ impl Axis {
     }
 }
 
-type Known = (&'static str, &'static str, bool, fn(&Row<'_>) -> Place);
+/// An axis with the place of every row.
+pub(super) struct Column {
+    /// As of the axis.
+    pub(super) key: String,
+    /// As of the axis.
+    pub(super) label: String,
+    /// As of the axis.
+    pub(super) filter: bool,
+    /// As of the axis.
+    pub(super) role: Role,
+    /// The words of each place: by number where all have one, else in the order of rows with those
+    /// that have a number before the others.
+    pub(super) words: Vec<String>,
+    /// The number of each place, where all have one.
+    pub(super) numbers: Option<Vec<f64>>,
+    /// For each row the number of its place.
+    pub(super) of: Vec<usize>,
+}
 
-/// The axes that every record has. The first is the one by which colours are given.
+/// The columns of all axes.
+pub(super) fn columns(set: &Set, rows: &[Row<'_>]) -> Vec<Column> {
+    axes(set).into_iter().map(|axis| column(axis, rows)).collect()
+}
+
+fn column(axis: Axis, rows: &[Row<'_>]) -> Column {
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    let mut places: Vec<Place> = Vec::new();
+    let mut of = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (words, number) = axis.place(row);
+        let at = *known.entry(words.clone()).or_insert_with(|| {
+            places.push((words, number));
+            places.len() - 1
+        });
+        of.push(at);
+    }
+    let by_number = |at: usize| places[at].1.unwrap_or(f64::INFINITY);
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by(|a, b| by_number(*a).total_cmp(&by_number(*b)));
+    let mut rank = vec![0; places.len()];
+    order.iter().enumerate().for_each(|(nth, place)| rank[*place] = nth);
+    Column {
+        words: order.iter().map(|at| places[*at].0.clone()).collect(),
+        numbers: order.iter().map(|at| places[*at].1).collect(),
+        of: of.into_iter().map(|at| rank[at]).collect(),
+        key: axis.key,
+        label: axis.label,
+        filter: axis.filter,
+        role: axis.role,
+    }
+}
+
+type Known = (&'static str, &'static str, bool, Role, fn(&Row<'_>) -> Place);
+
+/// Where a depth stands that nobody set: its number came along with the path and the block size.
+const OURS: &str = "automatic";
+
+fn depth(row: &Row<'_>) -> Place {
+    match chosen::depth_is_ours(row) {
+        true => (OURS.to_owned(), None),
+        false => (row.plan.depth.to_string(), Some(f64::from(row.plan.depth))),
+    }
+}
+
+/// The axes that every record has. The first is the one by which colours are given. Axes of the
+/// load come before what came along, so that figures hold them first.
 const AXES: &[Known] = &[
-    ("path", "path", true, |row| (row.plan.path.choice.got.clone(), None)),
-    ("direction", "direction", true, |row| (row.direction.name().to_owned(), None)),
-    ("block", "block size", true, |row| {
+    ("path", "path", true, Role::Load, |row| (row.plan.path.choice.got.clone(), None)),
+    ("direction", "direction", true, Role::Load, |row| (row.direction.name().to_owned(), None)),
+    ("load", "load", true, Role::Load, |row| (rw(row.plan).to_owned(), None)),
+    ("block", "block size", true, Role::Load, |row| {
         let (_, max) = block_bounds(&row.plan.blocks);
         (blocks_short(&row.plan.blocks), Some(float(max)))
     }),
-    ("threads", "threads", true, |row| {
+    ("threads", "threads", true, Role::Load, |row| {
         (row.plan.threads.to_string(), Some(f64::from(row.plan.threads)))
     }),
-    ("depth", "depth per thread", true, |row| {
-        (row.plan.depth.to_string(), Some(f64::from(row.plan.depth)))
-    }),
-    ("load", "load", true, |row| (rw(row.plan).to_owned(), None)),
-    ("taken", "path taken", true, |row| {
-        let proof = row.result.proof.as_ref();
-        (proof.map_or_else(|| "not recorded".to_owned(), |p| p.verdict.words.clone()), None)
-    }),
-    ("engine", "engine", true, |row| (engine_got(row.plan, row.result), None)),
-    ("opened", "opened", true, |row| {
+    ("depth", "depth per thread", true, Role::Load, depth),
+    ("settings", "other settings", true, Role::Load, |row| (settings(row), None)),
+    ("machine", "machine", true, Role::Load, |row| (header::host(&row.record().host), None)),
+    ("opened", "opened", true, Role::CameAlong, |row| {
         let word = match row.result.direct_got {
             DirectMode::Direct => "direct",
             DirectMode::Buffered => "buffered",
         };
         (word.to_owned(), None)
     }),
-    ("memory", "memory", true, |row| (memory(row.plan.memory).to_owned(), None)),
-    ("gpu", "GPU", true, |row| (gpus(row), None)),
-    ("drive", "drive", true, |row| (drives(row), None)),
-    ("bottleneck", "expected bottleneck", true, |row| {
+    ("taken", "path taken", true, Role::CameAlong, |row| {
+        let proof = row.result.proof.as_ref();
+        (proof.map_or_else(|| "not recorded".to_owned(), |p| p.verdict.words.clone()), None)
+    }),
+    ("engine", "engine", true, Role::CameAlong, |row| (engine_got(row.plan, row.result), None)),
+    ("memory", "memory", true, Role::CameAlong, |row| (memory(row.plan.memory).to_owned(), None)),
+    ("gpu", "GPU", true, Role::CameAlong, |row| (gpus(row), None)),
+    ("drive", "drive", true, Role::CameAlong, |row| (drives(row), None)),
+    ("bottleneck", "expected bottleneck", true, Role::Name, |row| {
         let name = row.expected().and_then(|one| expected::bottleneck(&one.expected));
         (name.unwrap_or("not known").to_owned(), None)
     }),
-    ("job", "job", true, |row| (row.plan.name.clone(), None)),
-    ("record", "record", true, |row| (row.member.name.clone(), None)),
+    ("job", "job", true, Role::Job, |row| (row.plan.name.clone(), None)),
+    ("record", "record", true, Role::Name, |row| (row.member.name.clone(), None)),
 ];
 
 /// Keys of a job file that say what an axis of ours says already.
@@ -86,16 +168,22 @@ const SAME: &[(&str, &str)] = &[("bs", "block"), ("rw", "load")];
 
 /// The axes of a set: those of every record, then what its sweeps varied beyond them.
 pub(super) fn axes(set: &Set) -> Vec<Axis> {
-    let mut axes: Vec<Axis> = AXES
-        .iter()
-        .map(|(key, label, filter, place)| Axis {
-            key: (*key).to_owned(),
-            label: (*label).to_owned(),
-            filter: *filter,
-            place: Source::Row(*place),
-        })
-        .collect();
-    for (key, _) in set.members.iter().flat_map(|member| &member.at) {
+    let keys = || set.members.iter().flat_map(|member| &member.at).map(|(key, _)| key);
+    let role = |key: &str, role: Role| match role {
+        // What somebody varied is of the load, and settings that follow from it are not.
+        Role::CameAlong if keys().any(|one| one == key) => Role::Load,
+        Role::Load if key == "settings" && keys().next().is_some() => Role::CameAlong,
+        role => role,
+    };
+    let of_all = AXES.iter().map(|(key, label, filter, of, place)| Axis {
+        key: (*key).to_owned(),
+        label: (*label).to_owned(),
+        filter: *filter,
+        role: role(key, *of),
+        place: Source::Row(*place),
+    });
+    let mut axes: Vec<Axis> = of_all.collect();
+    for key in keys() {
         let known = SAME.iter().any(|(theirs, _)| theirs == key);
         if known || axes.iter().any(|axis| axis.key == *key) {
             continue;
@@ -104,6 +192,7 @@ pub(super) fn axes(set: &Set) -> Vec<Axis> {
             key: key.clone(),
             label: key.clone(),
             filter: true,
+            role: Role::Load,
             place: Source::Sweep(key.clone()),
         });
     }
@@ -123,6 +212,59 @@ pub(super) fn varied(set: &Set) -> Vec<String> {
     keys
 }
 
+/// What else makes a load another, in few words.
+fn settings(row: &Row<'_>) -> String {
+    let plan = row.plan;
+    // Of files that were named, a thread's part follows from their length and from the threads.
+    let made = plan.directory.as_ref();
+    let size = made.map(|_| format!("{} per thread", format_bytes(plan.size_bytes)));
+    let mut words: Vec<String> = size.into_iter().collect();
+    let mut when = |yes: bool, word: &str| {
+        if yes {
+            words.push(word.to_owned());
+        }
+    };
+    when(plan.sync, "sync");
+    when(plan.shared_files, "shared files");
+    when(plan.shared_fd, "shared descriptors");
+    when(plan.verify == VerifyMode::Inline, "verified inline");
+    when(plan.refill, "refilled");
+    when(plan.pre_read, "read in before");
+    when(plan.invalidate, "dropped from the page cache before");
+    when(plan.skew_bytes > 0, "unaligned");
+    when(!matches!(plan.read_percent, 0 | 100), &format!("{} % reads", plan.read_percent));
+    if let Some(pacing) = &plan.pacing {
+        let iops = pacing.iops.map(|rate| format!("{rate} I/Os/s"));
+        let bytes = pacing.bytes_per_s.map(|rate| format!("{}/s", format_bytes(rate)));
+        let rates: Vec<String> = iops.into_iter().chain(bytes).collect();
+        let how = if pacing.arrivals == Arrivals::Poisson { ", Poisson" } else { "" };
+        words.push(format!("at {} per thread{how}", rates.join(" and ")));
+    }
+    words.extend(spread(&plan.order));
+    words.extend(plan.inject.as_ref().map(|faults| format!("faults {faults}")));
+    words.extend(plan.via.as_ref().map(|via| format!("by GPU {}", via.gpu.index)));
+    let set = |key: &str| plan.defaulted.as_ref().is_some_and(|keys| keys.iter().all(|k| k != key));
+    if plan.streams > 0 && set("streams") {
+        words.push(format!("streams {}", plan.streams));
+    }
+    if let Some(batch) = plan.gather_batch.filter(|_| set("gather_batch")) {
+        words.push(format!("batches of {batch}"));
+    }
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+}
+
+/// How random offsets are spread, where that is not evenly over all blocks.
+fn spread(order: &Order) -> Option<String> {
+    let Order::Random { distribution, coverage } = order else { return None };
+    match distribution {
+        Distribution::Uniform if *coverage => None,
+        Distribution::Uniform => Some("offsets may repeat".to_owned()),
+        Distribution::Zipf { theta } => Some(format!("zipf {theta}")),
+        Distribution::Pareto { h } => Some(format!("pareto {h}")),
+        Distribution::Normal { deviation_percent } => Some(format!("normal {deviation_percent}")),
+    }
+}
+
 fn memory(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Device => "device",
@@ -136,7 +278,11 @@ fn memory(kind: MemoryKind) -> &'static str {
 
 /// The GPUs of a row: `GPU 0`, or several joined by `+`.
 fn gpus(row: &Row<'_>) -> String {
-    let names: Vec<String> = row.plan.gpus.iter().map(|gpu| format!("GPU {}", gpu.index)).collect();
+    let name = |gpu: &gpuio_record::Gpu| match gpu.software {
+        true => format!("software GPU {}", gpu.index),
+        false => format!("GPU {}", gpu.index),
+    };
+    let names: Vec<String> = row.plan.gpus.iter().map(name).collect();
     if names.is_empty() { "none".to_owned() } else { names.join("+") }
 }
 

@@ -2,10 +2,11 @@
 
 use super::Set;
 use super::rows::{Row, rows, software};
+use super::summary::{self, Summary};
 use super::{devices, told};
 use crate::ceilings;
 use crate::expected;
-use crate::number::{iops, maybe_time};
+use crate::number::{NONE, iops, maybe_time};
 
 /// Most rows of the table; above it the table would be no help in an issue.
 const MOST: usize = 500;
@@ -19,15 +20,11 @@ pub(super) fn render(set: &Set) -> String {
              GPU's.**\n\n",
         );
     }
-    for line in told::summary(set) {
-        let taken = match &line.taken {
-            Some((words, true)) => format!(" **{}**, as asked.", escape(words)),
-            Some((words, false)) => format!(" **{}**, not as asked.", escape(words)),
-            None => String::new(),
-        };
-        let (about, sentence) = (escape(&line.about), escape(&line.sentence));
-        out.push_str(&format!("- **{about}**: {sentence}{taken} {}\n", escape(&line.evidence)));
+    for (what, text) in told::where_and_how(set) {
+        out.push_str(&format!("- {what}: {}\n", escape(&text)));
     }
+    out.push('\n');
+    out.push_str(&points(&summary::summary(set)));
     out.push_str(&table(set));
     out.push_str(&device_tables(set));
     let findings = told::findings(set);
@@ -56,6 +53,52 @@ pub(super) fn render(set: &Set) -> String {
         let command = told::command(&member.record.command);
         let name = escape(&member.name);
         out.push_str(&format!("- {name}, {}: {}\n", member.record.started_at, code(&command)));
+    }
+    out
+}
+
+/// The summary as a table; below it what went with single loads, and what verdicts rest on.
+fn points(summary: &Summary) -> String {
+    let mut out = String::new();
+    let heads: Vec<&str> = summary::FIGURES.iter().map(|(_, head)| *head).collect();
+    if summary.of_points && !summary.lines.is_empty() {
+        let heads = heads.join(" | ");
+        out.push_str(&format!("| load | path | n | {heads} | 95 % | path taken |\n"));
+        let figures = " ---: |".repeat(summary::FIGURES.len() + 1);
+        out.push_str(&format!("| --- | --- | ---: |{figures} --- |\n"));
+    }
+    let mut below = String::new();
+    let mut said: Vec<&str> = Vec::new();
+    for line in &summary.lines {
+        let taken = match &line.taken {
+            Some((words, true)) => format!("**{}**, as asked", escape(words)),
+            Some((words, false)) => format!("**{}**, not as asked", escape(words)),
+            None => "not recorded".to_owned(),
+        };
+        let about = escape(&line.about);
+        if summary.of_points {
+            let interval = line.interval.clone().unwrap_or_else(|| NONE.to_owned());
+            let figures: Vec<String> = line.medians.iter().map(|cell| escape(cell)).collect();
+            let (path, figures) = (escape(&line.path), figures.join(" | "));
+            let n = line.runs;
+            out.push_str(&format!(
+                "| {about} | {path} | {n} | {figures} | {interval} | {taken} |\n"
+            ));
+            if !line.notes.is_empty() {
+                below.push_str(&format!("- **{about}**: {}\n", escape(&line.notes)));
+            }
+        } else {
+            below.push_str(&format!("- **{about}**: {} {taken}.\n", escape(&line.notes)));
+        }
+        if !said.contains(&line.evidence.as_str()) {
+            said.push(&line.evidence);
+        }
+    }
+    if !below.is_empty() {
+        out.push_str(&format!("\n{below}"));
+    }
+    for text in said.into_iter().chain(summary.below.iter().map(String::as_str)) {
+        out.push_str(&format!("\n{}\n", escape(text)));
     }
     out
 }

@@ -4,6 +4,7 @@
 //! is one row of `figures`, `axes` or `series`.
 
 mod axes;
+mod chosen;
 mod csv;
 mod devices;
 mod figures;
@@ -14,6 +15,7 @@ mod openmetrics;
 mod origin;
 mod rows;
 mod series;
+mod summary;
 mod told;
 
 pub use fio::files as fio_files;
@@ -68,6 +70,33 @@ impl Default for Picture {
     fn default() -> Picture {
         Picture::Absent("none was asked for".to_owned())
     }
+}
+
+/// What of a set's rows one figure draws.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figured {
+    /// Numbers of the rows: of members, jobs and directions in turn.
+    pub rows: Vec<usize>,
+    /// The axes that the figure does not show and on which rows differ, each with the words of the
+    /// one place that it keeps to.
+    pub held: Vec<(String, String)>,
+}
+
+/// What a figure draws that shows these axes (by key: `path`, `block`, `depth`, …), with these
+/// places (key and words) chosen of the others. The rule is that of `figures`: one load, or rows
+/// are left out.
+#[must_use]
+pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured {
+    let rows = rows::rows(set);
+    let columns = axes::columns(set, &rows);
+    let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
+    let all: Vec<usize> = (0..rows.len()).collect();
+    let choice = figures::hold(&columns, &records, &all, shown_by, chosen);
+    let held = choice.held.iter().map(|held| {
+        let column = &columns[held.column];
+        (column.key.clone(), column.words[held.place].clone())
+    });
+    Figured { held: held.collect(), rows: choice.rows }
 }
 
 /// One format of sets.

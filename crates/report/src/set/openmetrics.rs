@@ -4,7 +4,7 @@
 use gpuio_stat::Summary;
 
 use super::Set;
-use super::axes::axes;
+use super::axes::{Axis, axes};
 use super::rows::{Row, rows};
 
 /// How the text begins.
@@ -151,7 +151,12 @@ fn labels(set: &Set, rows: &[Row<'_>]) -> Vec<String> {
     let axes = axes(set);
     let keys: Vec<String> = axes.iter().map(|axis| label_name(&axis.key)).collect();
     let of = |row: &Row<'_>| {
-        let places: Vec<String> = axes.iter().map(|axis| axis.place(row).0).collect();
+        let place = |axis: &Axis| match axis.key.as_str() {
+            // Monitoring wants the number, whoever chose it.
+            "depth" => row.plan.depth.to_string(),
+            _ => axis.place(row).0,
+        };
+        let places: Vec<String> = axes.iter().map(place).collect();
         let number = row.nth.to_string();
         let mut labels: Vec<(&str, &str)> =
             keys.iter().map(String::as_str).zip(places.iter().map(String::as_str)).collect();

@@ -2,7 +2,7 @@
 
 use gpuio_record::{DirectionResult, JobExpected, JobPlan, JobResult, Record};
 
-use super::{Member, Set};
+use super::{Member, Set, chosen};
 use crate::number;
 use crate::workload::{Direction, blocks_short, directions, jobs, rw_of};
 
@@ -38,6 +38,18 @@ impl<'a> Row<'a> {
         let rw = rw_of(self.plan, self.direction);
         let block = blocks_short(&self.plan.blocks);
         format!("{rw} {block}, {}×{}", self.plan.threads, self.plan.depth)
+    }
+
+    /// The same in words, with who chose the depth: `randread 4K, 2 threads at depth 32`.
+    pub(super) fn load_in_words(&self) -> String {
+        let rw = rw_of(self.plan, self.direction);
+        let block = blocks_short(&self.plan.blocks);
+        let threads = match self.plan.threads {
+            1 => "1 thread".to_owned(),
+            many => format!("{many} threads"),
+        };
+        let ours = if chosen::depth_is_ours(self) { " (automatic)" } else { "" };
+        format!("{rw} {block}, {threads} at depth {}{ours}", self.plan.depth)
     }
 
     /// The rate as people read it.

@@ -1,157 +1,17 @@
 //! What a set says in words, shared by the formats for people.
 
-use gpuio_record::{EndedHow, Proof, Record, Says, WarningKind, Witness};
+use gpuio_record::{DirectMode, EndedHow, JobResult, Proof, Record, Says, WarningKind, Witness};
 
 use super::Set;
-use super::rows::{Row, rows};
-use crate::ceilings;
-use crate::expected;
+use super::rows::Row;
 use crate::format::text::header;
-use crate::number::{count, iops, time};
-use crate::workload::verified;
-
-/// Above this many rows the summary speaks of paths, not of jobs.
-const TELL_EACH: usize = 16;
-
-/// One line of the summary.
-pub(super) struct Line {
-    /// What it is about: a job, or a path.
-    pub(super) about: String,
-    /// Its path, for its colour.
-    pub(super) path: String,
-    /// What was reached, in a sentence.
-    pub(super) sentence: String,
-    /// The way that the bytes took, as few words, and whether it is the one asked for; absent where
-    /// nobody took it down.
-    pub(super) taken: Option<(String, bool)>,
-    /// What the verdict rests on.
-    pub(super) evidence: String,
-}
-
-/// The summary: a line per row, or per path and direction where there are many.
-pub(super) fn summary(set: &Set) -> Vec<Line> {
-    let rows = rows(set);
-    if rows.len() <= TELL_EACH {
-        let several = set.members.len() > 1;
-        return rows.iter().map(|row| of_row(row, several)).collect();
-    }
-    let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
-    for row in rows {
-        let same = |group: &&mut Vec<Row<'_>>| {
-            let first = group[0];
-            first.plan.path.choice.got == row.plan.path.choice.got
-                && first.direction == row.direction
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(row),
-            None => groups.push(vec![row]),
-        }
-    }
-    groups.iter().map(|group| of_group(group)).collect()
-}
+use crate::number::count;
 
 /// Where a row is from: its job, and its record where there are several.
 pub(super) fn name(row: &Row<'_>, several: bool) -> String {
     match several {
         true => format!("{} · {}", row.member.name, row.plan.name),
         false => row.plan.name.clone(),
-    }
-}
-
-fn of_row(row: &Row<'_>, several: bool) -> Line {
-    let side = row.side();
-    let mut sentence = format!("{}, {} IOPS", row.rate(), iops(side.iops));
-    if let Some(legs) = &side.latency {
-        let (p50, p99) = (time(legs.total.p50_ns), time(legs.total.p99_ns));
-        sentence.push_str(&format!("; latency {p50} median, {p99} at the 99th percentile"));
-    }
-    match &side.of_ceiling {
-        Some(of) => {
-            let percent = ceilings::percent(of.percent);
-            let kind = ceilings::word(of.kind);
-            let rate = ceilings::rate(row.record(), of).map(crate::number::throughput);
-            let rate = rate.map(|rate| format!(" ({rate})")).unwrap_or_default();
-            sentence.push_str(&format!("; {percent} % of its lowest ceiling, {kind}{rate}"));
-        }
-        None => sentence.push_str("; no ceiling was found"),
-    }
-    sentence.push_str(&format!("; {}.", expected::clause(row.expected())));
-    let ended = row.result.ended;
-    if ended != EndedHow::Complete {
-        sentence.push_str(" The job did not end as planned: its figures cover what was done.");
-    }
-    let failed = side.failed;
-    if failed > 0 {
-        sentence.push_str(&format!(" {} I/Os failed.", count(failed)));
-    }
-    if row.result.verify.is_some() {
-        sentence.push_str(&format!(" Verified: {}.", verified(row.result.verify.as_ref())));
-    }
-    let proof = row.result.proof.as_ref();
-    Line {
-        about: format!("{} ({})", name(row, several), row.load()),
-        path: row.plan.path.choice.got.clone(),
-        sentence,
-        taken: proof.map(|proof| (proof.verdict.words.clone(), proof.as_asked)),
-        evidence: proof.map_or_else(
-            || "The record does not say which way the bytes took.".to_owned(),
-            |proof| proof.sentence.clone(),
-        ),
-    }
-}
-
-fn of_group(group: &[Row<'_>]) -> Line {
-    let rate = |row: &&Row<'_>| row.side().bytes_per_s;
-    let by = |a: &&Row<'_>, b: &&Row<'_>| rate(a).total_cmp(&rate(b));
-    let (low, high) = (group.iter().min_by(by), group.iter().max_by(by));
-    let (low, high) = (low.unwrap_or(&group[0]), high.unwrap_or(&group[0]));
-    let first = group[0];
-    let mut words: Vec<(String, bool, usize)> = Vec::new();
-    for row in group {
-        let Some(proof) = &row.result.proof else { continue };
-        match words.iter_mut().find(|(word, _, _)| *word == proof.verdict.words) {
-            Some((_, as_asked, times)) => {
-                *times += 1;
-                *as_asked &= proof.as_asked;
-            }
-            None => words.push((proof.verdict.words.clone(), proof.as_asked, 1)),
-        }
-    }
-    words.sort_by_key(|word| std::cmp::Reverse(word.2));
-    let told: usize = words.iter().map(|word| word.2).sum();
-    let all = group.len();
-    let each: Vec<String> =
-        words.iter().map(|(w, _, n)| format!("{w} in {}", points(*n))).collect();
-    let evidence = match each.len() {
-        0 => "No record says which way the bytes took.".to_owned(),
-        _ if told < all => format!("{}; not recorded in {}", each.join(", "), points(all - told)),
-        _ => each.join(", "),
-    };
-    let taken = match words.as_slice() {
-        [] => None,
-        [(word, as_asked, _)] if told == all => Some((word.clone(), *as_asked)),
-        several => Some(("differs".to_owned(), several.iter().all(|word| word.1))),
-    };
-    Line {
-        about: format!("{}, {}", first.plan.path.choice.got, first.direction.name()),
-        path: first.plan.path.choice.got.clone(),
-        sentence: format!(
-            "from {} ({}) to {} ({}) over {}.",
-            low.rate(),
-            low.load(),
-            high.rate(),
-            high.load(),
-            points(all)
-        ),
-        taken,
-        evidence: format!("Path taken: {evidence}."),
-    }
-}
-
-fn points(number: usize) -> String {
-    match number {
-        1 => "1 point".to_owned(),
-        _ => format!("{number} points"),
     }
 }
 
@@ -329,6 +189,82 @@ fn machine(record: &Record) -> Facts {
     let problems = &record.host.problems;
     facts.extend(problems.iter().map(|p| ("not read", format!("{}: {}", p.path, p.message))));
     facts
+}
+
+/// What a reader has to know before any figure: machine, GPU, drive, and in which state the page
+/// cache was.
+pub(super) fn where_and_how(set: &Set) -> Facts {
+    let each = |of: &dyn Fn(&Record) -> Vec<String>| {
+        let mut found: Vec<String> = Vec::new();
+        for text in set.members.iter().flat_map(|member| of(&member.record)) {
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+        found
+    };
+    let some = |what, found: Vec<String>, none: &str| match found.len() {
+        0 => (what, none.to_owned()),
+        1..=4 => (what, found.join("; ")),
+        many => (what, format!("{}; and {} more (Environment)", found[..3].join("; "), many - 3)),
+    };
+    if set.members.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        some("machine", each(&|record| vec![header::host(&record.host)]), "not known"),
+        some("GPU", each(&header::gpus), "none was used"),
+        some(
+            "storage",
+            each(&|record| record.storage.iter().map(header::storage).collect()),
+            "not known",
+        ),
+        ("page cache", page_cache(set)),
+    ]
+}
+
+/// Share of a job's files in the page cache before it from which on it counts as warm, and up to
+/// which as cold: metadata and a first block are in memory of any file that was opened.
+const WARM: f64 = 0.99;
+const COLD: f64 = 0.01;
+
+/// Whether jobs found their files in the page cache, as far as records know.
+fn page_cache(set: &Set) -> String {
+    let jobs = || set.members.iter().flat_map(|member| &member.record.jobs);
+    let of = |mode: DirectMode| {
+        let jobs: Vec<&JobResult> = jobs().filter(|job| job.direct_got == mode).collect();
+        (!jobs.is_empty()).then(|| (jobs.len(), state(&jobs)))
+    };
+    let text = match (of(DirectMode::Direct), of(DirectMode::Buffered)) {
+        (None, None) => "no job has a result".to_owned(),
+        (Some((_, state)), None) => format!("passed by with O_DIRECT in all jobs; {state}"),
+        (None, Some((_, state))) => format!("all jobs read and write through it; {state}"),
+        (Some((direct, first)), Some((through, second))) => format!(
+            "passed by with O_DIRECT in {direct} jobs ({first}); {through} go through it ({second})"
+        ),
+    };
+    let asked: Vec<&str> = set.sweeps.iter().filter_map(|sweep| sweep.cache.as_deref()).collect();
+    match asked.first() {
+        Some(words) => format!("{text}. Asked for: {words}"),
+        None => text,
+    }
+}
+
+fn state(jobs: &[&JobResult]) -> String {
+    let known: Vec<f64> = jobs.iter().filter_map(|job| job.cache.resident_before).collect();
+    let low = known.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = known.iter().copied().fold(0.0, f64::max);
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let state = match known.len() {
+        0 => return "what it held before is not known".to_owned(),
+        _ if low >= WARM => "warm: it held the files before".to_owned(),
+        _ if high <= COLD => "cold: it held nothing of the files before".to_owned(),
+        _ => format!("it held {} to {} of the files before", percent(low), percent(high)),
+    };
+    match jobs.len() - known.len() {
+        0 => state,
+        rest => format!("{state}; not known of {rest} of {} jobs", jobs.len()),
+    }
 }
 
 /// A command line as a shell takes it.

@@ -39,7 +39,7 @@ fn set(records: Vec<Record>) -> Set {
     }
 }
 
-fn page(set: &Set) -> String {
+pub(crate) fn page(set: &Set) -> String {
     (find_set_format("html").unwrap().render)(set)
 }
 
@@ -60,7 +60,7 @@ window.written = cells();
 </script><script type=\"application/json\" id=\"figures\">";
 
 /// Opens the page, runs `steps` (which fill `out`), and gives `out` with what was seen meanwhile.
-fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
+pub(crate) fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}"));
     std::fs::create_dir_all(&dir).unwrap();
     let end = format!(
@@ -131,7 +131,7 @@ fn unbase64(text: &str) -> Vec<u8> {
 }
 
 /// Runs `test` with a browser, or says that there is none.
-fn with_browser(test: impl FnOnce(&Path)) {
+pub(crate) fn with_browser(test: impl FnOnce(&Path)) {
     match browser() {
         Some(browser) => test(&browser),
         None => println!(
@@ -141,7 +141,7 @@ fn with_browser(test: impl FnOnce(&Path)) {
     }
 }
 
-fn nothing_wrong(out: &Value) {
+pub(crate) fn nothing_wrong(out: &Value) {
     assert_eq!(out["seen"], Value::Array(Vec::new()), "{out:#}");
     assert_eq!(out["requests"], Value::Array(Vec::new()), "{out:#}");
 }
@@ -181,7 +181,7 @@ fn it_opens_without_requests_and_its_numbers_are_the_records() {
         let ink = out["ink"].as_array().unwrap();
         assert!(ink.len() >= 7, "{ink:?}");
         assert!(ink.iter().all(|inked| inked.as_u64().unwrap() > 1000), "{ink:?}");
-        assert!(out["bars"].as_u64().unwrap() > 2 && out["heat"].as_u64().unwrap() > 3, "{out:#}");
+        assert!(out["heat"].as_u64().unwrap() > 0, "{out:#}");
         // What the scripts draw is, cell for cell, what was written.
         assert_eq!(out["table"], out["written"]);
         let (rates, p99) = figures(&set);

@@ -12,7 +12,9 @@
 mod browser;
 mod csv_rules;
 mod gdsio_line;
+mod one_load;
 mod origins;
+mod page_loads;
 mod proof_text;
 mod records;
 mod schema;

@@ -10,6 +10,7 @@ fn stripped(mut plan: Plan) -> Plan {
             choice.why = None;
         }
         job.direct_why = None;
+        job.defaulted = None;
         job.via.iter_mut().for_each(|via| via.why = None);
         job.notes.clear();
         job.workers.iter_mut().for_each(|worker| worker.placed_by = None);

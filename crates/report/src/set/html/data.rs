@@ -3,16 +3,14 @@
 //! `figures` is read at once and holds columns; `spreads` (distributions) and `series` are read
 //! when somebody comes to their plots.
 
-use std::collections::BTreeMap;
-
 use gpuio_stat::Summary;
 use serde_json::{Value, json};
 
 use super::super::Set;
-use super::super::axes::{Axis, axes, varied};
+use super::super::axes::{Column, Role, columns, varied};
 use super::super::figures::FIGURES;
 use super::super::rows::Row;
-use super::super::{series, told};
+use super::super::{chosen, series, told};
 use crate::ceilings;
 
 /// Up to this many rows distributions have the finer of two grains.
@@ -35,7 +33,6 @@ fn block(value: &Value) -> String {
 
 fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
     let several = set.members.len() > 1;
-    let axes = axes(set);
     let figures: Vec<Value> = FIGURES
         .iter()
         .map(|figure| {
@@ -57,44 +54,37 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
         "varied": varied(set),
         "names": rows.iter().map(|row| told::name(row, several)).collect::<Vec<String>>(),
         "loads": rows.iter().map(Row::load).collect::<Vec<String>>(),
+        "own_depth": rows
+            .iter()
+            .map(|row| u8::from(chosen::depth_is_ours(row)))
+            .collect::<Vec<u8>>(),
         "as_asked": rows.iter().map(taken).collect::<Vec<Option<u8>>>(),
         "ceilings": rows
             .iter()
             .map(|row| row.side().of_ceiling.as_ref().map(|of| ceilings::word(of.kind)))
             .collect::<Vec<Option<&str>>>(),
         "jobs": rows.iter().map(|row| [row.nth, row.job]).collect::<Vec<[usize; 2]>>(),
-        "axes": axes.iter().map(|axis| column(axis, rows)).collect::<Vec<Value>>(),
+        "axes": columns(set, rows).iter().map(column).collect::<Vec<Value>>(),
         "figures": figures,
     })
 }
 
 /// An axis: its places in order, and for each row the number of its place.
-fn column(axis: &Axis, rows: &[Row<'_>]) -> Value {
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    let mut places: Vec<(String, Option<f64>)> = Vec::new();
-    let mut of_row = Vec::with_capacity(rows.len());
-    for row in rows {
-        let (words, number) = axis.place(row);
-        let at = *known.entry(words.clone()).or_insert_with(|| {
-            places.push((words, number));
-            places.len() - 1
-        });
-        of_row.push(at);
-    }
-    let numbered = places.iter().all(|(_, number)| number.is_some());
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    if numbered {
-        order.sort_by(|a, b| places[*a].1.unwrap_or(0.0).total_cmp(&places[*b].1.unwrap_or(0.0)));
-    }
-    let mut rank = vec![0; places.len()];
-    order.iter().enumerate().for_each(|(nth, place)| rank[*place] = nth);
+fn column(column: &Column) -> Value {
+    let role = match column.role {
+        Role::Load => "load",
+        Role::CameAlong => "came along",
+        Role::Job => "job",
+        Role::Name => "name",
+    };
     json!({
-        "key": axis.key,
-        "label": axis.label,
-        "filter": axis.filter,
-        "words": order.iter().map(|at| places[*at].0.clone()).collect::<Vec<String>>(),
-        "numbers": numbered.then(|| order.iter().map(|at| places[*at].1).collect::<Vec<_>>()),
-        "of": of_row.iter().map(|at| rank[*at]).collect::<Vec<usize>>(),
+        "key": column.key,
+        "label": column.label,
+        "filter": column.filter,
+        "role": role,
+        "words": column.words,
+        "numbers": column.numbers,
+        "of": column.of,
     })
 }
 

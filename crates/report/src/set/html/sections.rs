@@ -2,6 +2,7 @@
 
 mod detail;
 mod devices;
+mod summary;
 
 use std::fmt::Write as _;
 
@@ -19,7 +20,7 @@ pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     out.push_str("<a class=\"skip\" href=\"#summary\">Skip to the summary</a>\n");
     head(out, set, rows);
     out.push_str("<main>\n");
-    summary(out, set);
+    summary::section(out, set);
     if !rows.is_empty() {
         out.push_str(PLOTS);
         table(out, set, rows);
@@ -55,6 +56,11 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         None => String::new(),
     };
     let _ = writeln!(out, "<p class=\"sub\">{records}, {points}{}</p>", escape(&when));
+    out.push_str("<dl class=\"where\">\n");
+    for (what, text) in told::where_and_how(set) {
+        let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", escape(&text));
+    }
+    out.push_str("</dl>\n");
     out.push_str(
         "<div class=\"tools\" hidden>\n\
          <button type=\"button\" id=\"theme\">Theme: as the system</button>\n\
@@ -71,41 +77,6 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
              and CPU threads. Never put them beside a GPU's.</p>\n",
         );
     }
-}
-
-fn summary(out: &mut String, set: &Set) {
-    out.push_str("<section id=\"summary\" aria-labelledby=\"h-summary\">\n");
-    out.push_str("<h2 id=\"h-summary\">Summary</h2>\n<ul class=\"summary\">\n");
-    for line in told::summary(set) {
-        let badge = match &line.taken {
-            Some((words, true)) => {
-                format!("<span class=\"badge good\">✓ {}, as asked</span>", escape(words))
-            }
-            Some((words, false)) => {
-                format!("<span class=\"badge bad\">✗ {}, not as asked</span>", escape(words))
-            }
-            None => "<span class=\"badge\">path not recorded</span>".to_owned(),
-        };
-        let _ = writeln!(
-            out,
-            "<li data-path=\"{}\"><p class=\"about\"><span class=\"dot\"></span>{} {badge}</p>\
-             <p>{}</p><p class=\"quiet\">{}</p></li>",
-            escape(&line.path),
-            escape(&line.about),
-            escape(&line.sentence),
-            escape(&line.evidence)
-        );
-    }
-    out.push_str("</ul>\n");
-    let findings = told::findings(set);
-    let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count();
-    let (bad, warnings) = (of(told::Weight::Bad), of(told::Weight::Warning));
-    let _ = writeln!(
-        out,
-        "<p><a href=\"#findings\">Findings</a>: {bad} {}, {warnings} {}.</p>\n</section>",
-        if bad == 1 { "error" } else { "errors" },
-        if warnings == 1 { "warning" } else { "warnings" }
-    );
 }
 
 /// Where the scripts put the filters and plots.
@@ -138,7 +109,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("p99", "p99"),
     ("p99_9", "p99.9"),
     ("max", "max"),
-    ("cpu", "µs/MiB"),
+    ("cpu", "CPU/MiB"),
     ("cores", "CPUs"),
     ("of_ceiling", "% of ceiling"),
     ("of_expected", "% of expected"),

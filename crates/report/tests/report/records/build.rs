@@ -77,6 +77,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         engine: choice("io_uring"),
         threads: 2,
         depth: 8,
+        defaulted: Some(Vec::new()),
         read_percent: 100,
         order: Order::Sequential,
         blocks: vec![block(1 << 20)],

@@ -7,6 +7,6 @@ mod ceilings;
 mod hand_made;
 
 pub(crate) use beside::beside;
-pub(crate) use build::{block, job, path, result};
+pub(crate) use build::{block, job, path, record, result};
 pub(crate) use ceilings::ceilings;
 pub(crate) use hand_made::{host_quick, many_jobs, software, staged_in_trouble};

@@ -191,30 +191,6 @@ pub(super) fn commands(out: &mut String, set: &Set) {
     out.push_str("</section>\n");
 }
 
-/// Reasons why rows have no per cent of expectation, each once with the number of its rows.
-fn expectations(rows: &[Row<'_>]) -> Vec<String> {
-    let mut reasons: Vec<(String, u64)> = Vec::new();
-    for row in rows {
-        let why = match row.expected() {
-            None => "the record has none (bench works it out; journals are without)".to_owned(),
-            Some(one) if one.percent.is_some() => continue,
-            Some(one) => match &one.expected.unknown {
-                Some(why) => why.clone(),
-                None => "the job has no rate, or the record does not say why".to_owned(),
-            },
-        };
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, times)) => *times += 1,
-            None => reasons.push((why, 1)),
-        }
-    }
-    let line = |(why, times): (String, u64)| {
-        let rows = if times == 1 { "row" } else { "rows" };
-        format!("Per cent of expectation of {} {rows}: {why}.", number::count(times))
-    };
-    reasons.into_iter().map(line).collect()
-}
-
 /// What a reader could miss, and why it is not here.
 pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     let mut lines: Vec<String> = Vec::new();
@@ -225,7 +201,6 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     if none(|row| row.side().of_ceiling.is_some()) {
         lines.push("Per cent of ceilings: none was measured (bench --ceilings).".to_owned());
     }
-    lines.extend(expectations(rows));
     if none(|row| row.result.proof.is_some()) {
         lines.push("Path taken: these records are of before it was taken down.".to_owned());
     }

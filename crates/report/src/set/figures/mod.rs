@@ -1,8 +1,12 @@
 //! What was measured of a row: one figure per line of the table.
 
+mod hold;
+
 use gpuio_record::Latency;
 use gpuio_stat::Summary;
 use gpuio_units::{human_bytes, human_count, human_ns};
+
+pub(super) use hold::{hold, points};
 
 use super::rows::Row;
 use crate::ceilings;
@@ -44,7 +48,8 @@ pub(super) fn print(unit: Unit, value: f64) -> String {
         Unit::BytesPerSecond => number::throughput(value),
         Unit::PerSecond | Unit::Count => number::iops(value),
         Unit::Nanoseconds => human_ns(value),
-        Unit::MicrosecondsPerMib | Unit::Cores => human_count(value),
+        Unit::MicrosecondsPerMib => human_ns(value * 1e3),
+        Unit::Cores => human_count(value),
         Unit::Percent => ceilings::percent(value),
         Unit::Bytes => human_bytes(value),
     }
@@ -115,7 +120,7 @@ pub(super) const FIGURES: &[Figure] = &[
     time("gpu_p50", "GPU leg, median", |r| leg(r, |l| l.gpu.as_ref(), |s| s.p50_ns)),
     time("gpu_p99", "GPU leg, 99th percentile", |r| leg(r, |l| l.gpu.as_ref(), |s| s.p99_ns)),
     time("queue_p99", "queue, 99th percentile", |r| leg(r, |l| l.queue.as_ref(), |s| s.p99_ns)),
-    figure("cpu", "CPU cost of the job, µs/MiB", Unit::MicrosecondsPerMib, Some(false), |r| {
+    figure("cpu", "CPU time of the job per MiB", Unit::MicrosecondsPerMib, Some(false), |r| {
         r.result.cpu.us_per_mib
     }),
     figure("cores", "CPUs kept busy by the job", Unit::Cores, Some(false), |r| {
@@ -132,6 +137,9 @@ pub(super) const FIGURES: &[Figure] = &[
     }),
     figure("expected", "what parts should deliver", Unit::BytesPerSecond, None, |r| {
         r.expected().and_then(|one| one.expected.bytes_per_s)
+    }),
+    figure("in_flight", "I/Os in flight per thread", Unit::Count, None, |r| {
+        Some(f64::from(r.plan.depth))
     }),
     figure("ios", "I/Os that landed", Unit::Count, None, |r| Some(float(r.side().ios))),
     figure("failed", "I/Os that failed", Unit::Count, Some(false), |r| {

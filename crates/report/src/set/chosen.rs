@@ -1,0 +1,39 @@
+//! Who chose a value: whoever asked for the run, or gpuio.
+//!
+//! A value that nobody set came along with a path or a block size. It is no load of its own, and
+//! its values are no series.
+
+use gpuio_record::Record;
+
+use super::rows::Row;
+
+/// Whether gpuio chose the depth of a row's job by itself. A record that can't tell counts as one
+/// whose depth was set: then nothing is put together that may be two loads.
+pub(super) fn depth_is_ours(row: &Row<'_>) -> bool {
+    match &row.plan.defaulted {
+        Some(keys) => keys.iter().any(|key| key == "depth"),
+        None => by_command(row.record()).unwrap_or(false),
+    }
+}
+
+/// The same by the command of an older record, where all that it asks for is in `--set KEY=VALUE`,
+/// as in the runs of a sweep. `None` where a job file or a flag could have said more.
+fn by_command(record: &Record) -> Option<bool> {
+    let mut words = record.command.iter().map(String::as_str).skip(1);
+    if words.next() != Some("bench") {
+        return None;
+    }
+    let mut unset = true;
+    while let Some(word) = words.next() {
+        match word {
+            "--quiet" | "-q" => {}
+            "-o" => drop(words.next()),
+            "--set" => {
+                let key = words.next()?.split('=').next()?;
+                unset &= !matches!(key, "depth" | "iodepth");
+            }
+            _ => return None,
+        }
+    }
+    Some(unset)
+}

@@ -1,0 +1,90 @@
+//! The first thing that is read: a row per load, or per path where loads are many.
+
+use std::fmt::Write as _;
+
+use super::super::super::summary::{self, Line, Summary, Taken};
+use super::super::super::{Set, told};
+use super::super::text::escape;
+use crate::number::NONE;
+
+pub(super) fn section(out: &mut String, set: &Set) {
+    super::detail::section(out, "summary", "Summary");
+    let summary = summary::summary(set);
+    if !summary.lines.is_empty() {
+        table(out, &summary);
+    }
+    for text in &summary.below {
+        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", escape(text));
+    }
+    let findings = told::findings(set);
+    let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count();
+    let (bad, warnings) = (of(told::Weight::Bad), of(told::Weight::Warning));
+    let _ = writeln!(
+        out,
+        "<p><a href=\"#findings\">Findings</a>: {bad} {}, {warnings} {}.</p>\n</section>",
+        if bad == 1 { "error" } else { "errors" },
+        if warnings == 1 { "warning" } else { "warnings" }
+    );
+}
+
+fn table(out: &mut String, summary: &Summary) {
+    out.push_str(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"summary\">\n\
+         <table class=\"summary\"><thead><tr>",
+    );
+    let (what, n) = if summary.of_points { ("load", "n") } else { ("path", "runs") };
+    let _ = write!(
+        out,
+        "<th scope=\"col\">{what}</th><th scope=\"col\" class=\"n\" title=\"runs\">{n}</th>"
+    );
+    if summary.of_points {
+        for (_, head) in summary::FIGURES {
+            let _ = write!(out, "<th scope=\"col\" class=\"n\">{head}</th>");
+        }
+        out.push_str("<th scope=\"col\" class=\"n\">95 %</th>");
+    }
+    out.push_str("<th scope=\"col\">path taken</th></tr></thead>\n<tbody>\n");
+    summary.lines.iter().for_each(|one| line(out, one, summary.of_points));
+    out.push_str("</tbody></table>\n</div>\n");
+}
+
+fn line(out: &mut String, line: &Line, of_points: bool) {
+    let notes = match line.notes.as_str() {
+        "" => String::new(),
+        notes => format!("<span class=\"quiet\">{}</span>", escape(notes)),
+    };
+    let _ = write!(
+        out,
+        "<tr data-path=\"{}\"><th scope=\"row\"><span class=\"dot\"></span>{} \
+         <span class=\"quiet\">{}</span>{notes}</th><td class=\"n\">{}</td>",
+        escape(&line.path),
+        escape(&line.path),
+        escape(&line.about),
+        line.runs
+    );
+    for cell in &line.medians {
+        let _ = write!(out, "<td class=\"n\">{}</td>", escape(cell));
+    }
+    if of_points {
+        let interval = line.interval.as_deref().unwrap_or(NONE);
+        let _ = write!(out, "<td class=\"n\">{}</td>", escape(interval));
+    }
+    let _ = writeln!(
+        out,
+        "<td title=\"{}\">{}</td></tr>",
+        escape(&line.evidence),
+        badge(line.taken.as_ref())
+    );
+}
+
+fn badge(taken: Option<&Taken>) -> String {
+    match taken {
+        Some((words, true)) => {
+            format!("<span class=\"badge good\">✓ {}, as asked</span>", escape(words))
+        }
+        Some((words, false)) => {
+            format!("<span class=\"badge bad\">✗ {}, not as asked</span>", escape(words))
+        }
+        None => "<span class=\"badge\">path not recorded</span>".to_owned(),
+    }
+}

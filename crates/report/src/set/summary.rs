@@ -1,0 +1,333 @@
+//! The summary: one line per point, which is a load with all of its runs; or one per path where
+//! there are many.
+
+use gpuio_record::EndedHow;
+use gpuio_stat::infer;
+
+use super::axes::{Column, columns};
+use super::figures::{self, points, print};
+use super::rows::{Row, rows};
+use super::{Set, told};
+use crate::number::{NONE, count};
+use crate::workload::verified;
+use crate::{ceilings, expected};
+
+/// Above this many points the summary speaks of paths.
+const TELL_EACH: usize = 24;
+/// Runs from which on an interval is given: of two it is so wide that it says nothing.
+const RUNS: usize = 3;
+
+/// The way that bytes took, as few words, and whether it is the one asked for.
+pub(super) type Taken = (String, bool);
+
+/// One line of the summary.
+pub(super) struct Line {
+    /// What it is about: a load, or a path.
+    pub(super) about: String,
+    /// Its path, for its colour.
+    pub(super) path: String,
+    /// Runs, or points of a path.
+    pub(super) runs: usize,
+    /// Medians over the runs, by the keys of [`FIGURES`]; nothing for a path.
+    pub(super) medians: Vec<String>,
+    /// The 95 % interval of the mean rate, to either side; absent of fewer than three runs.
+    pub(super) interval: Option<String>,
+    /// What it is held against and what went wrong, in sentences.
+    pub(super) notes: String,
+    /// Absent where nobody took it down.
+    pub(super) taken: Option<Taken>,
+    /// What the verdict rests on.
+    pub(super) evidence: String,
+}
+
+/// The figures of a line: key and head.
+pub(super) const FIGURES: &[(&str, &str)] =
+    &[("rate", "throughput"), ("iops", "IOPS"), ("p50", "p50"), ("p99", "p99")];
+
+/// The summary, with what concerns several lines said once.
+pub(super) struct Summary {
+    pub(super) lines: Vec<Line>,
+    /// Whether lines are of points, not of paths.
+    pub(super) of_points: bool,
+    pub(super) below: Vec<String>,
+}
+
+pub(super) fn summary(set: &Set) -> Summary {
+    let rows = rows(set);
+    let columns = columns(set, &rows);
+    let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
+    let numbers = points(&columns, &records);
+    let of = |point: &Vec<usize>| point.iter().map(|row| rows[*row]).collect();
+    let points: Vec<Vec<Row<'_>>> = numbers.iter().map(of).collect();
+    let several = set.members.len() > 1;
+    let of_points = points.len() <= TELL_EACH;
+    let lines: Vec<Line> = match of_points {
+        true => {
+            let loads = loads(&numbers, &rows, &columns);
+            points.iter().zip(loads).map(|(point, load)| of_point(point, &load, several)).collect()
+        }
+        false => by_path(&rows).iter().map(|group| of_path(group)).collect(),
+    };
+    let mut below = Vec::new();
+    if of_points && lines.iter().any(|line| line.runs > 1) {
+        below.push(
+            "Figures are medians over the runs of a load. 95 %: half the width of Student's \
+             interval of the mean rate over runs; of fewer than three runs there is none."
+                .to_owned(),
+        );
+    }
+    below.extend(unexpected(&points));
+    Summary { lines, of_points, below }
+}
+
+/// Median; of an even number the mean of the two in the middle. `None` of nothing.
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    let upper = sorted.get(half)?;
+    if sorted.len() % 2 == 1 { Some(*upper) } else { Some(f64::midpoint(sorted[half - 1], *upper)) }
+}
+
+fn median_of(rows: &[Row<'_>], figure: &figures::Figure) -> Option<f64> {
+    let values: Vec<f64> = rows.iter().filter_map(|row| (figure.value)(row)).collect();
+    median(&values)
+}
+
+/// Half the width of the 95 % interval of a mean (Student's t) as a share of it.
+fn half_width(values: &[f64]) -> Option<f64> {
+    if values.len() < RUNS {
+        return None;
+    }
+    let mean = infer::mean(values)?;
+    let squares: Vec<f64> = values.iter().map(|value| (value - mean).powi(2)).collect();
+    let freedom = u32::try_from(values.len()).ok().map(f64::from)? - 1.0;
+    let deviation = (infer::mean(&squares)? / freedom).sqrt();
+    let share = infer::t_quantile(0.975, freedom)? * deviation / mean;
+    share.is_finite().then_some(share)
+}
+
+/// What tells points of the same words apart.
+const APART: &[&str] = &["settings", "machine", "opened", "engine", "memory", "gpu", "drive"];
+
+/// The loads of all points in words: what each is and what it ran with, and where another point of
+/// the path has the same words, in what it differs.
+fn loads(points: &[Vec<usize>], rows: &[Row<'_>], columns: &[Column]) -> Vec<String> {
+    let words = |point: &[usize]| rows[point[0]].load_in_words();
+    let path = |point: &[usize]| &rows[point[0]].plan.path.choice.got;
+    let load = |point: &Vec<usize>| {
+        let mut all = vec![words(point)];
+        for column in columns.iter().filter(|column| APART.contains(&column.key.as_str())) {
+            let place = column.of[point[0]];
+            let other = |one: &&Vec<usize>| {
+                column.of[one[0]] != place && path(one) == path(point) && words(one) == all[0]
+            };
+            if points.iter().any(|one| other(&one)) {
+                all.push(column.words[place].clone());
+            }
+        }
+        all.join(", ")
+    };
+    points.iter().map(load).collect()
+}
+
+fn of_point(point: &[Row<'_>], load: &str, several: bool) -> Line {
+    let first = &point[0];
+    let rates: Vec<f64> = point.iter().map(|row| row.side().bytes_per_s).collect();
+    let medians = FIGURES.iter().map(|(key, _)| {
+        let figure = figures::find(key);
+        let value = figure.and_then(|figure| Some((figure.unit, median_of(point, figure)?)));
+        value.map_or_else(|| NONE.to_owned(), |(unit, value)| print(unit, value))
+    });
+    let alone = point.len() == 1;
+    let name = match alone {
+        true => told::name(first, several),
+        false => first.plan.name.clone(),
+    };
+    let taken = first.result.proof.as_ref();
+    Line {
+        about: format!("{name}: {load}"),
+        path: first.plan.path.choice.got.clone(),
+        runs: point.len(),
+        medians: medians.collect(),
+        interval: half_width(&rates).map(|share| format!("±{:.1} %", share * 100.0)),
+        notes: notes(point),
+        taken: taken.map(|proof| {
+            let as_asked = point.iter().flat_map(|row| &row.result.proof).all(|one| one.as_asked);
+            (proof.verdict.words.clone(), as_asked)
+        }),
+        evidence: match (taken, alone) {
+            (Some(proof), true) => proof.sentence.clone(),
+            (Some(proof), false) => format!("Of the first run: {}", proof.sentence),
+            (None, _) => "The record does not say which way the bytes took.".to_owned(),
+        },
+    }
+}
+
+/// What a point is held against, and what went wrong.
+fn notes(point: &[Row<'_>]) -> String {
+    let mut notes = Vec::new();
+    let percents: Vec<f64> =
+        point.iter().flat_map(|row| &row.side().of_ceiling).map(|of| of.percent).collect();
+    if let Some(percent) = median(&percents) {
+        let mut kinds: Vec<String> = Vec::new();
+        for (row, of) in point.iter().filter_map(|row| Some((row, row.side().of_ceiling.as_ref()?)))
+        {
+            let rate = ceilings::rate(row.record(), of).map(crate::number::throughput);
+            let rate = rate.map(|rate| format!(" ({rate})")).unwrap_or_default();
+            let one = format!("{}{rate}", ceilings::word(of.kind));
+            if !kinds.contains(&one) {
+                kinds.push(one);
+            }
+        }
+        let percent = ceilings::percent(percent);
+        notes.push(format!("{percent} % of its lowest ceiling, {}.", kinds.join(" or ")));
+    }
+    let expected = point.iter().filter_map(Row::expected);
+    let known: Vec<_> = expected.filter(|one| one.expected.bytes_per_s.is_some()).collect();
+    match known.as_slice() {
+        [] => {}
+        [one] => notes.push(format!("{}.", expected::clause(Some(one)))),
+        [first, ..] => {
+            let percents: Vec<f64> = known.iter().filter_map(|one| one.percent).collect();
+            let mut of_all = (*first).clone();
+            of_all.percent = median(&percents);
+            notes.push(format!("{}.", expected::clause(Some(&of_all))));
+        }
+    }
+    let early = point.iter().filter(|row| row.result.ended != EndedHow::Complete).count();
+    if early > 0 {
+        let runs = if point.len() > 1 { format!(" in {early} runs") } else { String::new() };
+        notes.push(format!("Did not end as planned{runs}: figures cover what was done."));
+    }
+    let failed: u64 = point.iter().map(|row| row.side().failed).sum();
+    if failed > 0 {
+        notes.push(format!("{} I/Os failed.", count(failed)));
+    }
+    let mut checks: Vec<String> = Vec::new();
+    for row in point.iter().filter(|row| row.result.verify.is_some()) {
+        let word = verified(row.result.verify.as_ref());
+        if !checks.contains(&word) {
+            checks.push(word);
+        }
+    }
+    if !checks.is_empty() {
+        notes.push(format!("Verified: {}.", checks.join(", ")));
+    }
+    notes.join(" ")
+}
+
+/// Why nothing is said of what parts should deliver, each reason once.
+fn unexpected(points: &[Vec<Row<'_>>]) -> Vec<String> {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for point in points {
+        let why = match point.iter().find_map(Row::expected) {
+            None => "the record has no expectation (bench works it out; journals are without)"
+                .to_owned(),
+            Some(one) if one.expected.bytes_per_s.is_some() => continue,
+            Some(one) => expected::unknown(&one.expected),
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, times)) => *times += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    let all = points.len();
+    let line = |(why, times): (String, usize)| match times == all {
+        true => format!("What to expect of the parts is not known: {why}."),
+        false => format!("What to expect is not known of {times} of {all} loads: {why}."),
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+fn by_path<'a>(rows: &[Row<'a>]) -> Vec<Vec<Row<'a>>> {
+    let mut groups: Vec<Vec<Row<'a>>> = Vec::new();
+    for row in rows {
+        let same = |group: &&mut Vec<Row<'_>>| {
+            let first = &group[0];
+            first.plan.path.choice.got == row.plan.path.choice.got
+                && first.direction == row.direction
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(*row),
+            None => groups.push(vec![*row]),
+        }
+    }
+    groups
+}
+
+fn of_path(group: &[Row<'_>]) -> Line {
+    let rate = |row: &&Row<'_>| row.side().bytes_per_s;
+    let by = |a: &&Row<'_>, b: &&Row<'_>| rate(a).total_cmp(&rate(b));
+    let (low, high) = (group.iter().min_by(by), group.iter().max_by(by));
+    let (low, high) = (low.unwrap_or(&group[0]), high.unwrap_or(&group[0]));
+    let first = &group[0];
+    let (taken, evidence) = taken(group);
+    Line {
+        about: format!("{}, {}", first.plan.path.choice.got, first.direction.name()),
+        path: first.plan.path.choice.got.clone(),
+        runs: group.len(),
+        medians: Vec::new(),
+        interval: None,
+        notes: format!(
+            "Runs of different loads: from {} ({}) to {} ({}) over {}.",
+            low.rate(),
+            low.load_in_words(),
+            high.rate(),
+            high.load_in_words(),
+            runs(group.len())
+        ),
+        taken,
+        evidence,
+    }
+}
+
+/// The way that several runs took, and how many took which.
+fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
+    let mut words: Vec<(String, bool, usize)> = Vec::new();
+    for proof in group.iter().filter_map(|row| row.result.proof.as_ref()) {
+        match words.iter_mut().find(|(word, _, _)| *word == proof.verdict.words) {
+            Some((_, as_asked, times)) => {
+                *times += 1;
+                *as_asked &= proof.as_asked;
+            }
+            None => words.push((proof.verdict.words.clone(), proof.as_asked, 1)),
+        }
+    }
+    words.sort_by_key(|word| std::cmp::Reverse(word.2));
+    let told: usize = words.iter().map(|word| word.2).sum();
+    let all = group.len();
+    let each: Vec<String> = words.iter().map(|(w, _, n)| format!("{w} in {}", runs(*n))).collect();
+    let evidence = match each.len() {
+        0 => "no record says which way the bytes took".to_owned(),
+        _ if told < all => format!("{}; not recorded in {}", each.join(", "), runs(all - told)),
+        _ => each.join(", "),
+    };
+    let taken = match words.as_slice() {
+        [] => None,
+        [(word, as_asked, _)] if told == all => Some((word.clone(), *as_asked)),
+        several => Some(("differs".to_owned(), several.iter().all(|word| word.1))),
+    };
+    (taken, format!("Path taken: {evidence}."))
+}
+
+fn runs(number: usize) -> String {
+    if number == 1 { "1 run".to_owned() } else { format!("{number} runs") }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn medians_and_intervals_of_few_runs() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(half_width(&[1.0, 2.0]), None, "t of one degree of freedom says nothing");
+        // scipy.stats.t.interval(0.95, 4, loc=mean, scale=sem) of 10, 11, 12, 13, 14: 12 ± 1.96324.
+        let share = half_width(&[10.0, 11.0, 12.0, 13.0, 14.0]).unwrap();
+        assert!((share * 12.0 - 1.963_243_16).abs() < 1e-6, "{share}");
+        assert_eq!(half_width(&[0.0; 5]), None, "nothing moved");
+    }
+}

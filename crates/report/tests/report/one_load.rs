@@ -1,0 +1,213 @@
+//! A figure is of one load: one path, one block size, one depth.
+
+use gpuio_record::{Order, Record};
+use gpuio_report::set::{Figured, Member, Set, figured, find_set_format};
+
+use crate::records;
+
+/// One job of random reads: path, block, depth and who chose it, and the factor of its rate.
+pub(crate) fn run(path: &str, block: u64, depth: u32, ours: bool, faster: f64) -> Record {
+    let mut job = records::job("job");
+    job.path = records::path(path, 2, "XFER");
+    job.order = Order::Random { distribution: gpuio_record::Distribution::Uniform, coverage: true };
+    job.blocks = vec![records::block(block)];
+    job.depth = depth;
+    job.defaulted = Some(if ours { vec!["depth".to_owned()] } else { Vec::new() });
+    let mut record = records::record(vec![job]);
+    let read = &mut record.jobs[0].read;
+    read.bytes_per_s *= faster;
+    read.iops *= faster;
+    record
+}
+
+pub(crate) fn set(records: Vec<Record>) -> Set {
+    let member = |(nth, record)| Member { name: format!("run-{nth}"), record, at: Vec::new() };
+    let members = records.into_iter().enumerate().map(member).collect();
+    Set { title: "loads".to_owned(), members, ..Set::default() }
+}
+
+const PATHS: [&str; 2] = ["gather", "staged"];
+const BLOCKS: [u64; 3] = [4 << 10, 64 << 10, 16 << 20];
+const DEPTHS: [u32; 2] = [1, 32];
+
+/// Every path with every block and depth, the depths asked for; twice.
+pub(crate) fn grid() -> Set {
+    let mut records = Vec::new();
+    for faster in [1.0, 1.1] {
+        for path in PATHS {
+            for block in BLOCKS {
+                for depth in DEPTHS {
+                    records.push(run(path, block, depth, false, faster));
+                }
+            }
+        }
+    }
+    set(records)
+}
+
+/// Two paths with the depths that gpuio chose for them.
+pub(crate) fn automatic() -> Set {
+    let depths = [("gather", [384, 96, 8]), ("gds", [1, 1, 1])];
+    let of = |(path, depths): (&'static str, [u32; 3])| {
+        let points = BLOCKS.into_iter().zip(depths);
+        points.map(move |(block, depth)| run(path, block, depth, true, 1.0))
+    };
+    set(depths.into_iter().flat_map(of).collect())
+}
+
+fn words(figured: &Figured) -> Vec<(&str, &str)> {
+    figured.held.iter().map(|(key, word)| (key.as_str(), word.as_str())).collect()
+}
+
+/// What rows of a figure differ in, of path, block and depth.
+fn loads(set: &Set, figured: &Figured) -> (usize, usize, usize) {
+    let plans = || figured.rows.iter().map(|row| &set.members[*row].record.plan.jobs[0]);
+    let many = |mut all: Vec<String>| {
+        all.sort();
+        all.dedup();
+        all.len()
+    };
+    (
+        many(plans().map(|job| job.path.choice.got.clone()).collect()),
+        many(plans().map(|job| job.blocks[0].max_bytes.to_string()).collect()),
+        many(plans().map(|job| job.depth.to_string()).collect()),
+    )
+}
+
+#[test]
+fn a_map_of_two_axes_holds_all_others() {
+    let set = grid();
+    let map = figured(&set, &["path", "block"], &[]);
+    assert_eq!(words(&map), [("depth", "1")]);
+    assert_eq!(loads(&set, &map), (2, 3, 1));
+    let map = figured(&set, &["block", "threads"], &[("depth", "32"), ("path", "staged")]);
+    assert_eq!(words(&map), [("path", "staged"), ("depth", "32")]);
+    assert_eq!(loads(&set, &map), (1, 3, 1));
+    assert_eq!(map.rows.len(), 6, "three blocks, twice");
+}
+
+#[test]
+fn distributions_are_of_one_block_size_and_one_depth() {
+    let set = grid();
+    let lines = figured(&set, &["path", "direction"], &[]);
+    assert_eq!(words(&lines), [("block", "4K"), ("depth", "1")]);
+    assert_eq!(loads(&set, &lines), (2, 1, 1));
+    let other = figured(&set, &["path", "direction"], &[("block", "16M")]);
+    assert_eq!(words(&other), [("block", "16M"), ("depth", "1")]);
+    // A place that no row has is not held: the figure would be empty.
+    let none = figured(&set, &["path", "direction"], &[("block", "8K")]);
+    assert_eq!(words(&none), words(&lines));
+}
+
+#[test]
+fn depths_that_nobody_set_are_no_series_and_those_that_were_set_are_never_mixed() {
+    let set = automatic();
+    let line = figured(&set, &["path", "block"], &[]);
+    assert_eq!(words(&line), [], "one line per path through all blocks");
+    assert_eq!(line.rows.len(), 6);
+    let mut asked = set.clone();
+    for member in &mut asked.members {
+        member.record.plan.jobs[0].defaulted = Some(Vec::new());
+    }
+    let line = figured(&asked, &["path", "block"], &[]);
+    assert_eq!(words(&line), [("depth", "1")]);
+    assert_eq!(loads(&asked, &line), (1, 3, 1), "gds alone ran at depth 1");
+}
+
+/// Records of before the plan said it: the command of a sweep's run tells, any other does not.
+#[test]
+fn older_records_tell_by_their_command_who_chose_the_depth() {
+    let mut set = automatic();
+    for member in &mut set.members {
+        member.record.plan.jobs[0].defaulted = None;
+        let words = ["gpuio", "bench", "--set", "bs=4K", "--quiet", "-o", "x.json"];
+        member.record.command = words.map(str::to_owned).to_vec();
+    }
+    assert_eq!(words(&figured(&set, &["path", "block"], &[])), []);
+    for said in ["--depth", "jobs.ini"] {
+        let mut set = set.clone();
+        set.members.iter_mut().for_each(|member| member.record.command.push(said.to_owned()));
+        assert_eq!(words(&figured(&set, &["path", "block"], &[])), [("depth", "1")], "{said}");
+    }
+    for member in &mut set.members {
+        member.record.command[3] = "depth=1".to_owned();
+    }
+    assert_eq!(words(&figured(&set, &["path", "block"], &[])), [("depth", "1")]);
+}
+
+#[test]
+fn other_machines_rates_and_jobs_beside_each_other_are_no_repeats() {
+    let two = |change: fn(&mut Record)| {
+        let mut other = run("gather", 4096, 32, false, 1.0);
+        change(&mut other);
+        set(vec![run("gather", 4096, 32, false, 1.0), other])
+    };
+    let held = |set: &Set| {
+        let figured = figured(set, &["path", "block"], &[]);
+        (figured.held.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), figured.rows.len())
+    };
+    assert_eq!(held(&two(|_| ())), (vec![], 2), "repeats");
+    let machine = two(|record| record.host.cpu.model = Some("Another".to_owned()));
+    assert_eq!(held(&machine), (vec!["machine".to_owned()], 1));
+    assert_eq!(held(&two(|record| record.plan.jobs[0].sync = true)).0, ["settings"]);
+    let taken = two(|record| {
+        record.jobs[0].proof.as_mut().unwrap().verdict.words = "page cache".to_owned();
+    });
+    assert_eq!(held(&taken), (vec!["taken".to_owned()], 1));
+    let mut beside = run("gather", 4096, 32, false, 1.0);
+    let mut again = beside.plan.jobs[0].clone();
+    again.name = "beside".to_owned();
+    beside.jobs.push(records::result(&again));
+    beside.plan.jobs.push(again);
+    assert_eq!(held(&set(vec![beside])), (vec!["job".to_owned()], 1));
+}
+
+fn render(format: &str, set: &Set) -> String {
+    (find_set_format(format).unwrap().render)(set)
+}
+
+#[test]
+fn the_summary_has_one_row_for_each_load_and_every_reason_once() {
+    let set = grid();
+    for format in ["html", "markdown"] {
+        let text = render(format, &set);
+        let reason = "the record has no expectation";
+        assert_eq!(text.matches(reason).count(), 1, "{format}: {text}");
+    }
+    let page = render("html", &set);
+    let table = page.split("class=\"summary\">").nth(1).unwrap().split("</table>").next().unwrap();
+    assert_eq!(table.matches("<tr data-path=").count(), 12, "24 runs of 12 loads");
+    assert!(table.contains("randread 4K, 2 threads at depth 32"), "{table}");
+    assert!(table.contains("<td class=\"n\">2</td>"), "no n: {table}");
+    // Of two runs 8 MiB/s and a tenth more.
+    assert!(table.contains("<td class=\"n\">8.40 MiB/s</td>"), "no median: {table}");
+    let three = vec![1.0, 1.1, 1.2].into_iter().map(|by| run("gds", 1 << 20, 1, true, by));
+    let text = render("markdown", &self::set(three.collect()));
+    // scipy.stats.t.interval(0.95, 2, 1.1, 0.1 / 3 ** 0.5): 1.1 ± 0.24841.
+    assert!(text.contains("at depth 1 (automatic) | gds | 3 | 2.20 GiB/s |"), "{text}");
+    assert!(text.contains("| ±22.6 % |"), "{text}");
+}
+
+#[test]
+fn the_page_begins_with_machine_gpu_drive_and_the_state_of_the_page_cache() {
+    let mut set = grid();
+    let head = |set: &Set| {
+        let page = render("html", set);
+        page.split("<main>").next().unwrap().split("class=\"where\"").nth(1).unwrap().to_owned()
+    };
+    let first = head(&set);
+    for word in ["Example CPU 9000", "none was used", "Example NVMe 3.84TB", "is not known"] {
+        assert!(first.contains(word), "no {word}: {first}");
+    }
+    for member in &mut set.members {
+        member.record.jobs[0].cache.resident_before = Some(0.0);
+    }
+    assert!(head(&set).contains("O_DIRECT in all jobs; cold"));
+    for member in &mut set.members {
+        member.record.jobs[0].cache.resident_before = Some(1.0);
+        member.record.jobs[0].direct_got = gpuio_record::DirectMode::Buffered;
+    }
+    assert!(head(&set).contains("all jobs read and write through it; warm"));
+    set.members[0].record.jobs[0].cache.resident_before = Some(0.5);
+    assert!(head(&set).contains("it held 50 % to 100 % of the files before"));
+}
