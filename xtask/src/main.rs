@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+mod task_attack;
 mod task_ci;
 mod task_tidy;
 
@@ -17,6 +18,11 @@ type Task = fn(root: &Path, arguments: &[String]) -> anyhow::Result<()>;
 
 /// Name, what it does, and the function that does it.
 const TASKS: &[(&str, &str, Task)] = &[
+    (
+        "attack",
+        "tries to make gpuio harm files of others (--time 60s, --seed N, --only NAME)",
+        task_attack::run,
+    ),
     ("ci", "all checks, then the count of tests (--no-install: no packages)", task_ci::run),
     ("packages", "installs what tests need, or names it (--no-install)", task_ci::packages),
     ("tidy", "rules no compiler checks", task_tidy::run),

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 
 use gpuio_capture::pack;
 use gpuio_host::Root;
 
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// Longest capture that is read: what it holds is bounded besides.
 const MOST_BYTES: u64 = 512 << 20;
@@ -53,24 +54,11 @@ fn tar(path: &Path) -> Result<Root, Failure> {
 
 /// Writes a capture of a machine to a new file; says in a few words what is in it.
 pub(crate) fn write(root: Root, path: &Path) -> Result<String, Failure> {
-    let at = path.display();
-    let mut file = File::create_new(path).map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::AlreadyExists => "; choose another name, or remove it first",
-            _ => "",
-        };
-        Failure::Usage(format!("--capture {at}: {error}{hint}"))
-    })?;
-    let written = packed(root).and_then(|(bytes, words)| {
-        let saved = file.write_all(&bytes).and_then(|()| file.sync_all());
-        saved.map_err(|error| error.to_string())?;
-        Ok(format!("Captured to {at}: {words}"))
-    });
-    written.map_err(|why| {
-        // It was made here, and half a capture is none.
-        let _ = std::fs::remove_file(path);
-        Failure::Ran(format!("--capture {at}: {why}"))
-    })
+    let output = Output::begin("--capture", path)?;
+    let (bytes, words) =
+        packed(root).map_err(|why| Failure::Ran(format!("--capture {}: {why}", path.display())))?;
+    let at = output.save("the capture", &bytes)?;
+    Ok(format!("Captured to {}: {words}", at.display()))
 }
 
 fn packed(root: Root) -> Result<(Vec<u8>, String), String> {

@@ -1,5 +1,7 @@
 //! Configures and opens NVIDIA's cuFile library, where a path needs it.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -9,9 +11,10 @@ use gpuio_cufile::{
 };
 use gpuio_host::Root;
 use gpuio_load::plan::AUTO;
+use gpuio_outfile::{Directory, Draft};
 use gpuio_record::CufileUsed;
 use gpuio_spec::{JobSpec, Spec};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, openat};
 
 use crate::args::CufileFlags;
 use crate::driver::Loaded;
@@ -44,11 +47,11 @@ impl Drop for Cufile {
     /// A path that the library never finished with keeps the driver, but not the configuration.
     fn drop(&mut self) {
         let environment = self.driver.as_ref().and_then(Driver::environment);
-        let directory = environment.map(|environment| environment.directory().to_path_buf());
+        let place = environment.map(Environment::place);
         drop(self.driver.take());
-        if let Some(directory) = directory {
+        if let Some(place) = place {
             // As a rule the last owner has removed it, just now.
-            let _ = std::fs::remove_dir_all(directory);
+            place.remove();
         }
     }
 }
@@ -137,7 +140,16 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
         Err(error @ ConfigError::Shape { .. }) => {
             Err(Failure::Usage(format!("--cufile-set: {error}")))
         }
-        written => Ok(Some(written.map_err(|error| error.to_string()))),
+        written => {
+            for left in written.iter().flat_map(|environment| &environment.left) {
+                let left = left.display();
+                eprintln!(
+                    "note: a run that was killed left {left}, which holds files that are not \
+                     gpuio's; look, and remove it: rm -r '{left}'"
+                );
+            }
+            Ok(Some(written.map_err(|error| error.to_string())))
+        }
     }
 }
 
@@ -266,16 +278,17 @@ fn answer(driver: &Driver, file: &impl AsFd, name: &str) -> Option<String> {
 /// Asks for an empty file of ours, gone again when this returns. It has a name because NVIDIA's
 /// library opens files once more by theirs (5031 without).
 fn refusal_in(driver: &Driver, there: &Path) -> Option<String> {
-    let path = there.join(format!(".gpuio-try.{}", std::process::id()));
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let new = flags | OFlags::CREATE | OFlags::EXCL;
-    let made = rustix::fs::open(&path, new, Mode::RUSR | Mode::WUSR).ok()?;
+    const TRY: &str = "gpuio-try";
+    let directory = Directory::open(there).ok()?;
+    // What killed runs left is as empty. One that stays has its name to tell whose it is.
+    let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
+    let _ = directory.clear_drafts(OsStr::new(TRY), empty);
+    let made = Draft::begin_named(directory.try_clone().ok()?, OsStr::new(TRY)).ok()?;
     // Opened anew, since a file system that refuses O_DIRECT would leave a made file behind.
-    let file = rustix::fs::open(&path, flags | OFlags::DIRECT, Mode::empty()).unwrap_or(made);
-    let refusal = answer(driver, &file, &format!("a file in {}", there.display()));
-    // It was made above; should it stay, it is empty and says whose it is.
-    let _ = std::fs::remove_file(&path);
-    refusal
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT | OFlags::NOFOLLOW;
+    let direct = openat(&directory, made.name()?, flags, Mode::empty());
+    let file = direct.map_or_else(|_| made.file().try_clone(), |fd| Ok(File::from(fd))).ok()?;
+    answer(driver, &file, &format!("a file in {}", there.display()))
 }
 
 /// The library as the record has it.

@@ -7,13 +7,14 @@
 //! journal is locked before it takes its name, so the file of that name is never without the lock
 //! of a living run.
 
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use gpuio_outfile::{Directory, Draft, Identity};
 use gpuio_record::{Plan, Record};
 use rustix::fs::{FlockOperation, flock};
 
@@ -27,8 +28,8 @@ const WORTH_TELLING: Duration = Duration::from_secs(10);
 /// The journal of this process's run. It stays on disk unless [`Journal::remove`] is called.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// The file, or why there can't be one.
-    path: Result<PathBuf, String>,
+    /// The file, or why there can't be one; absent where nobody wants one.
+    path: Option<Result<PathBuf, String>>,
     began: Instant,
     state: Mutex<State>,
 }
@@ -60,15 +61,22 @@ impl Journal {
             }
             None => state_directory().map(|directory| directory.join(own)),
         };
-        Journal { path, began: Instant::now(), state: Mutex::default() }
+        Journal { path: Some(path), began: Instant::now(), state: Mutex::default() }
+    }
+
+    /// For a run that is made again if it dies.
+    pub(crate) fn none() -> Journal {
+        Journal { path: None, began: Instant::now(), state: Mutex::default() }
     }
 
     /// Puts `record` in the place of the one before. Gives a line for the user, once, if results
     /// are at stake: a path of cuFile's comes next or later, or the run has gone on for a while.
     pub(crate) fn keep(&self, record: &Record) -> Option<String> {
+        let path = self.path.clone()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = self.path.clone().and_then(|path| {
-            let file = put(&path, &gpuio_report::format::json::render(record))
+        let written = path.and_then(|path| {
+            let text = gpuio_report::format::json::render(record);
+            let file = put(&path, state.file.as_ref(), &text)
                 .map_err(|error| format!("{}: {error}", path.display()))?;
             Ok((path, file))
         });
@@ -95,38 +103,28 @@ impl Journal {
     /// Where results are, if any are kept.
     pub(crate) fn kept(&self) -> Option<&Path> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.path.as_deref().ok().filter(|_| state.file.is_some())
+        self.path.as_ref()?.as_deref().ok().filter(|_| state.file.is_some())
     }
 
     /// Takes it away: its results are elsewhere now.
     pub(crate) fn remove(self) {
-        if let Some(path) = self.kept() {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(Ok(path)), Some(file)) = (&self.path, &state.file) {
             // One that stays is told at the next run, with its path.
-            let _ = std::fs::remove_file(path);
+            let _ = Directory::of(path)
+                .and_then(|(directory, name)| directory.remove(&name, Identity::of(file)?));
         }
     }
 }
 
-/// Replaces `path` with a file of this text, whole and on disk, and locked.
-fn put(path: &Path, text: &str) -> std::io::Result<File> {
-    let directory = directory_of(path);
-    DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-    let name = path.file_name().unwrap_or_default().display();
-    let draft = directory.join(format!(".{name}.draft"));
-    let mut file = File::create(&draft)?;
-    // A file system without locks keeps the journal all the same; nobody will take it for dead.
-    let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(&draft, path));
-    if let Err(error) = written {
-        let _ = std::fs::remove_file(&draft);
-        return Err(error);
-    }
-    // Not every file system syncs a directory, and the file itself is on disk.
-    let _ = File::open(&directory).and_then(|directory| directory.sync_all());
-    Ok(file)
+/// Puts a file of this text, whole, on disk and locked, in the place of `old`, which this process
+/// wrote, or under a name that nothing has.
+fn put(path: &Path, old: Option<&File>, text: &str) -> std::io::Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory_of(path))?;
+    let (directory, name) = Directory::of(path)?;
+    let draft = Draft::begin(directory, &name)?;
+    draft.fill(text.as_bytes())?;
+    draft.replace(old).map_err(|unnamed| unnamed.error)
 }
 
 fn directory_of(path: &Path) -> PathBuf {
@@ -166,21 +164,34 @@ pub(crate) fn told_of_the_dead(output: Option<&Path>) -> Option<String> {
 }
 
 /// Journals in a directory whose runs are gone, with the time of their last results.
-fn dead_in(directory: &Path) -> Vec<(std::time::SystemTime, PathBuf)> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let named = entries.map(|entry| entry.path()).filter(|path| {
-        path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(ENDING.as_bytes()))
+fn dead_in(path: &Path) -> Vec<(std::time::SystemTime, PathBuf)> {
+    let Ok(directory) = Directory::open(path) else { return Vec::new() };
+    let names = directory.names().unwrap_or_default().into_iter();
+    let named = names.filter(|name| name.as_encoded_bytes().ends_with(ENDING.as_bytes()));
+    let dead = named.filter_map(|name| {
+        let since = dead_since(&directory, &name)?;
+        // What a run was killed over while it replaced its journal. One that stays does no harm.
+        let _ = directory.clear_drafts(&name, begins_as_record);
+        Some((since, path.join(name)))
     });
-    named.filter_map(|path| Some((dead_since(&path)?, path))).collect()
+    dead.collect()
 }
 
 /// When the last results were taken down; nothing if the run may still go on.
-fn dead_since(path: &Path) -> Option<std::time::SystemTime> {
-    let file = File::open(path).ok()?;
+fn dead_since(directory: &Directory, name: &OsStr) -> Option<std::time::SystemTime> {
+    let file = directory.file(name).ok()??;
     flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
     let found = file.metadata().ok()?;
     // One without a name has just been replaced by its run.
     if found.nlink() == 0 { None } else { found.modified().ok() }
+}
+
+/// Whether nothing is in a file, or the beginning of a record.
+pub(crate) fn begins_as_record(file: &File) -> bool {
+    const BEGINNING: &[u8] = b"{\n  \"schema_version\":";
+    let mut head = [0; BEGINNING.len()];
+    let read = file.read_at(&mut head, 0);
+    read.is_ok_and(|read| read == 0 || head == *BEGINNING)
 }
 
 #[cfg(test)]
@@ -191,9 +202,9 @@ mod tests {
     fn a_journal_is_dead_when_nobody_holds_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(format!("a{ENDING}"));
-        let first = put(&path, "first").unwrap();
+        let first = put(&path, None, "first").unwrap();
         assert_eq!(dead_in(directory.path()), []);
-        let second = put(&path, "second").unwrap();
+        let second = put(&path, Some(&first), "second").unwrap();
         drop(first);
         assert_eq!(dead_in(directory.path()), [], "the one that replaced it is held");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
@@ -208,17 +219,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(put(&file.join("gpuio").join("a"), "text").is_err());
-        assert!(put(directory.path(), "a directory stands there").is_err());
+        assert!(put(&file.join("gpuio").join("a"), None, "text").is_err());
+        assert!(put(directory.path(), None, "a directory stands there").is_err());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn beside_the_output_if_there_is_one() {
         let journal = Journal::new(Some(Path::new("/results/r.json")));
-        let path = journal.path.unwrap().display().to_string();
+        let path = journal.path.unwrap().unwrap().display().to_string();
         assert!(path.starts_with("/results/r.json.") && path.ends_with(ENDING), "{path}");
-        let here = Journal::new(Some(Path::new("r.json"))).path.unwrap();
+        let here = Journal::new(Some(Path::new("r.json"))).path.unwrap().unwrap();
         assert_eq!(here.parent(), Some(Path::new(".")));
     }
 }

@@ -1,9 +1,11 @@
 //! Where results go: standard output, and a file that must not have been there.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use gpuio_outfile::{Directory, Draft};
 use gpuio_record::Record;
 use gpuio_report::format::{self, Row};
 
@@ -17,7 +19,7 @@ pub(crate) struct Sink {
     stdout: Option<&'static Row>,
     /// Whether text shows the witnesses of all jobs.
     evidence: bool,
-    file: Option<(PathBuf, File, &'static Row)>,
+    file: Option<(Output, &'static Row)>,
 }
 
 impl Sink {
@@ -40,8 +42,7 @@ impl Sink {
             })?,
         };
         let stdout = if out.quiet { None } else { Some(find("text")?) };
-        let file = create("-o", path)?;
-        let file = Some((path.clone(), file, row));
+        let file = Some((Output::begin("-o", path)?, row));
         Ok(Sink { stdout, evidence: out.evidence, file })
     }
 
@@ -51,8 +52,8 @@ impl Sink {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let path = PathBuf::from(format!("gpuio-bench-{now}.json"));
         let row = find("json")?;
-        let file = match create("-o", &path) {
-            Ok(file) => Some((path, file, row)),
+        let file = match Output::begin("-o", &path) {
+            Ok(output) => Some((output, row)),
             Err(failure) => {
                 eprintln!("note: no record is saved: {failure}");
                 None
@@ -66,25 +67,14 @@ impl Sink {
         if let Some(row) = self.stdout {
             put(&rendered(row, record, width, self.evidence))?;
         }
-        if let Some((path, mut file, row)) = self.file {
+        if let Some((output, row)) = self.file {
             let text = rendered(row, record, format::TEXT_WIDTH, self.evidence);
-            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-            written.map_err(|error| {
-                Failure::Ran(format!("{}: the record could not be saved: {error}", path.display()))
-            })?;
+            let path = output.save("the record", text.as_bytes())?;
             if self.stdout.is_some() {
                 put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
             }
         }
         Ok(())
-    }
-
-    /// Takes the empty file away again when there will be no record.
-    pub(crate) fn abandon(self) {
-        if let Some((path, _, _)) = self.file {
-            // It was made by `open` and is empty; if it can't be removed it does no harm.
-            let _ = std::fs::remove_file(path);
-        }
     }
 }
 
@@ -117,13 +107,75 @@ pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
     })
 }
 
-/// A new file, for this flag.
-pub(crate) fn create(flag: &str, path: &Path) -> Result<File, Failure> {
-    File::create_new(path).map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::AlreadyExists => "; choose another name, or remove it first",
-            _ => "",
+/// Room that is taken for a result when it is begun; most are shorter.
+const ROOM: u64 = 1 << 20;
+
+/// A file that somebody asked for by a flag. It has no name until it is whole, so a process that is
+/// killed leaves nothing in the way of the next, and it never takes the name of another file.
+#[derive(Debug)]
+pub(crate) struct Output {
+    flag: &'static str,
+    path: PathBuf,
+    draft: Draft,
+}
+
+impl Output {
+    /// Checks name, permission and room before the work, so that a long one is not lost at its end.
+    pub(crate) fn begin(flag: &'static str, path: &Path) -> Result<Output, Failure> {
+        let at = path.display();
+        let refused = |error: std::io::Error| Failure::Usage(format!("{flag} {at}: {error}"));
+        let (directory, name) = Directory::of(path).map_err(refused)?;
+        if directory.look(&name).map_err(refused)?.is_some() {
+            return Err(Failure::Usage(format!(
+                "{flag} {at}: it exists already; choose another name, or remove it first"
+            )));
+        }
+        clear_drafts(&directory, &name);
+        let draft = Draft::begin(directory, &name).map_err(refused)?;
+        draft.reserve(ROOM).map_err(|error| Failure::Ran(format!("{flag} {at}: {error}")))?;
+        Ok(Output { flag, path: path.to_owned(), draft })
+    }
+
+    /// Writes all of it and gives it its name. Where somebody has put a file there meanwhile, that
+    /// one stays and ours gets a name beside it. Where it is in the end.
+    pub(crate) fn save(self, what: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
+        let Output { flag, path, mut draft } = self;
+        let failed = |error: std::io::Error| {
+            Failure::Ran(format!("{}: {what} could not be saved: {error}", path.display()))
         };
-        Failure::Usage(format!("{flag} {}: {error}{hint}", path.display()))
-    })
+        draft.fill(bytes).map_err(failed)?;
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        for number in 2.. {
+            let taken = match draft.give_name_as(&name) {
+                Ok(_) => break,
+                Err(unnamed) => *unnamed,
+            };
+            if taken.error.kind() != ErrorKind::AlreadyExists {
+                return Err(failed(taken.error));
+            }
+            draft = taken.draft;
+            name = path.file_name().map_or_else(OsString::new, ToOwned::to_owned);
+            name.push(format!(".{number}"));
+        }
+        let made = path.with_file_name(&name);
+        if made != path {
+            eprintln!(
+                "note: {flag} {}: somebody made a file of this name meanwhile, which stays; {what} \
+                 is in {}",
+                path.display(),
+                made.display()
+            );
+        }
+        Ok(made)
+    }
+}
+
+/// What killed runs left of this file where the file system knows no files without names: empty
+/// ones go, others are told.
+fn clear_drafts(directory: &Directory, name: &OsStr) {
+    let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
+    for path in directory.clear_drafts(name, empty) {
+        let path = path.display();
+        eprintln!("note: {path} is a draft that a killed run left; remove it: rm '{path}'");
+    }
 }

@@ -212,6 +212,10 @@ impl Watch for Kept<'_> {
         self.progress.ceiling(name);
     }
 
+    fn note(&self, line: &str) {
+        self.progress.say(&format!("note: {line}"));
+    }
+
     fn group_done(&self, plan: &Plan, ran: &Ran) {
         self.progress.group_done(plan, ran);
         if !journal::is_due(plan) {

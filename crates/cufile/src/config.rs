@@ -6,12 +6,13 @@
 //! names one.
 
 use std::collections::BTreeMap;
-use std::fs::DirBuilder;
+use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gpuio_cufilejson::{DEFAULT_PATH, VARIABLE};
+use gpuio_outfile::Private;
 use serde_json::{Map, Value};
 
 /// Why a configuration can't be made.
@@ -168,7 +169,10 @@ fn put(keys: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), Con
 /// puts its log there too, unless the user named a place.
 #[derive(Debug)]
 pub struct Environment {
-    directory: PathBuf,
+    place: Place,
+    /// Directories of earlier runs that were killed which hold files that are not theirs: they
+    /// stay.
+    pub left: Vec<PathBuf>,
     /// The user's file below the settings, if there was one.
     pub based_on: Option<PathBuf>,
     /// All that cuFile is told.
@@ -186,26 +190,35 @@ impl Environment {
         parent: &Path,
     ) -> Result<Environment, ConfigError> {
         let failed = |why| ConfigError::Write { path: parent.to_owned(), why };
-        let directory = own_directory(parent).map_err(failed)?;
+        let left = clear(parent);
+        let place = Private::make(parent, PREFIX).map_err(failed)?;
         // From here on the directory goes with the value, errors included.
-        let mut environment = Environment { directory, based_on: base.path, keys: Map::new() };
-        environment.keys = merge(base.keys, settings, &environment.directory)?;
+        let place = Place(Arc::new(place));
+        let keys = Map::new();
+        let mut environment = Environment { place, left, based_on: base.path, keys };
+        environment.keys = merge(base.keys, settings, &environment.directory())?;
         let text = serde_json::to_vec_pretty(&environment.keys).map_err(|e| failed(e.into()))?;
-        let file = std::fs::File::create_new(environment.file());
+        let file = environment.place.0.inside().create(OsStr::new(FILE));
         file.and_then(|mut file| file.write_all(&text)).map_err(failed)?;
         Ok(environment)
     }
 
     /// The directory with the configuration and the log.
     #[must_use]
-    pub fn directory(&self) -> &Path {
-        &self.directory
+    pub fn directory(&self) -> PathBuf {
+        self.place.0.path()
+    }
+
+    /// The same, for whoever outlives this value.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.place.clone()
     }
 
     /// The file that cuFile is to read.
     #[must_use]
     pub fn file(&self) -> PathBuf {
-        self.directory.join("cufile.json")
+        self.directory().join(FILE)
     }
 
     /// Makes the file known to cuFile through the environment, which it reads when it is opened.
@@ -251,7 +264,7 @@ impl Environment {
     /// The last error that cuFile logged, where the log lies in our directory.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
-        let entries = std::fs::read_dir(&self.directory).ok()?;
+        let entries = std::fs::read_dir(self.directory()).ok()?;
         let logs = entries.flatten().map(|entry| entry.path());
         let logs = logs.filter(|path| path.extension().is_some_and(|end| end == "log"));
         let texts = logs.filter_map(|log| std::fs::read(log).ok());
@@ -276,26 +289,40 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut BTreeMap<String, 
     }
 }
 
-impl Drop for Environment {
-    fn drop(&mut self) {
-        // Best effort: what is left lies in the directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.directory);
+/// How the names of our directories begin.
+const PREFIX: &str = "gpuio-cufile";
+const FILE: &str = "cufile.json";
+
+/// The directory of a configuration, which only this user may enter, under a lock that dies with
+/// the process.
+#[derive(Debug, Clone)]
+pub struct Place(Arc<Private>);
+
+impl Place {
+    /// Removes configuration and logs, and the directory if nothing else is in it.
+    pub fn remove(&self) {
+        // What stays has no owner from the end of this process on: the next run finds it.
+        let _ = self.0.remove(is_ours);
     }
 }
 
-/// A new directory that only this user may enter.
-fn own_directory(parent: &Path) -> std::io::Result<PathBuf> {
-    let pid = std::process::id();
-    let mut number = 0_u32;
-    loop {
-        let directory = parent.join(format!("gpuio-cufile-{pid}-{number}"));
-        match DirBuilder::new().mode(0o700).create(&directory) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 1000 => {
-                number += 1;
-            }
-            made => return made.map(|()| directory),
-        }
+impl Drop for Environment {
+    fn drop(&mut self) {
+        self.place.remove();
     }
+}
+
+/// The configuration, and what cuFile calls its logs.
+fn is_ours(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name == FILE || (name.starts_with("cufile") && name.ends_with(".log"))
+}
+
+/// Removes the directories of this user's runs that were killed; which of them hold something else.
+fn clear(parent: &Path) -> Vec<PathBuf> {
+    let abandoned = Private::abandoned(parent, PREFIX).unwrap_or_default();
+    let stay = abandoned.iter().filter(|place| !place.remove(is_ours).unwrap_or(false));
+    stay.map(Private::path).collect()
 }
 
 #[cfg(test)]

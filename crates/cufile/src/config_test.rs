@@ -100,3 +100,29 @@ fn the_environment_is_left_alone_beside_other_threads() {
     let environment = Environment::write(Base::default(), &[], parent.path()).unwrap();
     assert!(matches!(environment.apply(), Err(ConfigError::Threads { threads: 2.. })));
 }
+
+#[test]
+fn what_a_killed_run_left_goes_and_what_is_somebody_elses_stays() {
+    let parent = tempfile::tempdir().unwrap();
+    let alive = Environment::write(Base::default(), &[], parent.path()).unwrap();
+    assert_eq!(alive.left, Vec::<PathBuf>::new());
+    // A process that is killed drops nothing, and its lock is gone.
+    let private = Private::make(parent.path(), PREFIX).unwrap();
+    let killed = private.path();
+    drop(private);
+    for (name, text) in [("cufile.json", "{}"), ("cufile.log", "1 INFO"), ("notes", "mine")] {
+        std::fs::write(killed.join(name), text).unwrap();
+    }
+    let other = parent.path().join("gpuio-cufile-7-0");
+    std::fs::create_dir(&other).unwrap();
+    let next = Environment::write(Base::default(), &[], parent.path()).unwrap();
+    assert!(next.left.len() == 1 && next.left[0] == killed);
+    assert!(alive.file().exists(), "its process lives");
+    assert!(other.exists(), "it has no owner that says whose it is");
+    assert_eq!(std::fs::read(killed.join("notes")).unwrap(), b"mine");
+    assert!(!killed.join("cufile.json").exists() && !killed.join("cufile.log").exists());
+    std::fs::remove_file(killed.join("notes")).unwrap();
+    let last = Environment::write(Base::default(), &[], parent.path()).unwrap();
+    assert_eq!(last.left, Vec::<PathBuf>::new());
+    assert!(!killed.exists());
+}

@@ -35,7 +35,7 @@ pub use absent::Absent;
 pub use batch::{Batch, Ended};
 pub use calls::{Calls, Lacks, Unavailable};
 pub use codes::{CufileError, explain, meaning, name};
-pub use config::{Base, ConfigError, Environment, Setting};
+pub use config::{Base, ConfigError, Environment, Place, Setting};
 pub use driver::{Driver, Facts};
 pub use look::Look;
 pub use properties::Abilities;

@@ -53,6 +53,8 @@ pub(super) const BANS: [Ban; 4] = [
             "crates/io/",
             "crates/cufile/",
             "crates/softcufile/",
+            // How files come to be is what it is about.
+            "crates/outfile/",
             // It moves the bytes of files that others opened.
             "crates/transfer/",
             // Its file is what it is about, and its rights are half of the matter.

@@ -13,7 +13,7 @@ use crate::args::Bench;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::outcome;
-use crate::output;
+use crate::output::{self, Output};
 use crate::session::Session;
 use crate::ui::Progress;
 use crate::verb::{bench, compare as page};
@@ -117,20 +117,20 @@ fn one(
 ) -> Result<bool, Failure> {
     let name = format!("{}-{:02}.json", job.letter, round + 1);
     let path = folder.map(|folder| folder.join(&name));
+    let output = path.as_deref().map(|path| Output::begin("-o", path)).transpose()?;
     let journal = Journal::new(path.as_deref());
     let mut session =
         Session::prepare(&job.spec, permit.clone(), &bench.work.cufile, bench.out.dry_run)?;
     session.counts = !bench.out.no_stats_page;
     session.watched = !bench.out.no_watch;
     let record = session.run(progress, &journal)?;
-    if let Some(path) = &path {
-        let saved = std::fs::write(path, json::render(&record));
-        saved.map_err(|error| {
-            let name = path.display();
-            Failure::Ran(format!("{name}: the record could not be saved: {error}"))
-                .with_journal(&journal)
-        })?;
-    }
+    let path = match output {
+        Some(output) => {
+            let saved = output.save("the record", json::render(&record).as_bytes());
+            Some(saved.map_err(|failure| failure.with_journal(&journal))?)
+        }
+        None => None,
+    };
     journal.remove();
     let go_on = record.ended == EndedHow::Complete;
     if let Some(error) = &record.error {

@@ -56,14 +56,11 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     if let Some(line) = journal::told_of_the_dead(bench.out.output.as_deref()) {
         progress.say(&line);
     }
-    let journal = Journal::new(bench.out.output.as_deref());
-    let record = match session.run(&progress, &journal) {
-        Ok(record) => record,
-        Err(failure) => {
-            sink.abandon();
-            return Err(failure);
-        }
+    let journal = match sweep::is_of_a_sweep() {
+        true => Journal::none(),
+        false => Journal::new(bench.out.output.as_deref()),
     };
+    let record = session.run(&progress, &journal)?;
     progress.clear();
     sink.write(&record, terminal_width()).map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();

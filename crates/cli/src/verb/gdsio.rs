@@ -72,15 +72,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     };
     let progress = Progress::new(extras.out.quiet);
     let journal = Journal::new(extras.out.output.as_deref());
-    let record = match session.run(&progress, &journal) {
-        Ok(record) => record,
-        Err(failure) => {
-            if let Some(sink) = sink {
-                sink.abandon();
-            }
-            return Err(failure);
-        }
-    };
+    let record = session.run(&progress, &journal)?;
     progress.clear();
     let printed = print(&record, &ask, &extras.out, verifies)
         .and_then(|()| sink.map_or(Ok(()), |sink| sink.write(&record, 120)));

@@ -1,8 +1,7 @@
 //! `gpuio plan`: which storage each GPU should use, what that should deliver, and the job file.
 
 use std::fmt::Display;
-use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_pair::{Load, NotHere, Pairing, Wanted, format, pair};
@@ -12,7 +11,7 @@ use super::plan_expect;
 use crate::args::Plan;
 use crate::failure::Failure;
 use crate::figures;
-use crate::output;
+use crate::output::{self, Output};
 use crate::source::{cells, problems, read};
 
 /// What to print.
@@ -47,12 +46,15 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let mut pairing = pair(machine, &topology, &wanted).map_err(not_here)?;
     plan_expect::set(machine, &figures, &mut pairing);
     pairing.notes.extend(problems(&captured));
-    if let Some(path) = &plan.write {
-        let text = format::job_file(&pairing).ok_or_else(|| nothing_to_open(&pairing))?;
-        write(path, &text)?;
-    }
+    let written = match &plan.write {
+        Some(path) => {
+            let text = format::job_file(&pairing).ok_or_else(|| nothing_to_open(&pairing))?;
+            Some(write(path, &text)?)
+        }
+        None => None,
+    };
     output::put(&render(&pairing, form)?)?;
-    if let (Some(path), Form::Text) = (&plan.write, form) {
+    if let (Some(path), Form::Text) = (written, form) {
         output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;
     }
     let anything = pairing.pairs.iter().any(|pair| !pair.stores.is_empty());
@@ -119,10 +121,7 @@ fn unprintable(error: impl Display) -> Failure {
     Failure::Ran(format!("the plan can't be printed: {error}"))
 }
 
-/// Never over a file that is there.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut file = output::create("--write", path)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
-        Failure::Ran(format!("{}: the job file could not be saved: {error}", path.display()))
-    })
+/// Never over a file that is there. Where it is in the end.
+fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
+    Output::begin("--write", path)?.save("the job file", text.as_bytes())
 }

@@ -3,10 +3,11 @@
 mod picture;
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use gpuio_outfile::{Directory, Draft};
 use gpuio_report::set::{SET_FORMATS, Set, SetFormat, find_set_format, fio_files};
 
 use crate::args::Report;
@@ -97,46 +98,38 @@ fn is_folder(place: &Path) -> bool {
 }
 
 /// Writes the file whole or not at all. A file that is there already is replaced only if gpuio made
-/// it in this format, or by force.
+/// it in this format, or by force; one that comes meanwhile stays.
 fn save(place: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(), Failure> {
-    let name = place.display();
-    let failed = |error: std::io::Error| Failure::Ran(format!("-o {name}: {error}"));
-    match std::fs::symlink_metadata(place) {
-        Err(_) => {}
-        Ok(found) if !found.is_file() => {
-            return Err(Failure::Usage(format!(
-                "-o {name}: this is no regular file; name a new file, or - for standard output"
-            )));
-        }
-        Ok(_) if force || is_ours(place, format).map_err(failed)? => {}
-        Ok(_) => {
-            return Err(Failure::Usage(format!(
-                "-o {name}: gpuio did not make this file as {}; choose another name, or lose what \
-                 is in it with --force",
-                format.name
-            )));
-        }
+    let at = place.display();
+    let failed = |error: std::io::Error| Failure::Ran(format!("-o {at}: {error}"));
+    let folder = place.parent().filter(|parent| !parent.as_os_str().is_empty());
+    std::fs::create_dir_all(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    let (directory, name) = Directory::of(place).map_err(failed)?;
+    if directory.look(&name).map_err(failed)?.is_some_and(|found| !found.is_regular()) {
+        return Err(Failure::Usage(format!(
+            "-o {at}: this is no regular file; name a new file, or - for standard output"
+        )));
     }
-    let folder = match place.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let file = place.file_name().unwrap_or_default().to_string_lossy();
-    let draft = folder.join(format!(".{file}.{}.part", std::process::id()));
-    let written = File::create_new(&draft)
-        .and_then(|mut out| out.write_all(text.as_bytes()).and_then(|()| out.sync_all()))
-        .and_then(|()| std::fs::rename(&draft, place));
-    written.map_err(|error| {
-        // What is left of a draft is of no use; the error to tell is the first.
-        let _ = std::fs::remove_file(&draft);
-        failed(error)
-    })
+    let old = directory.file(&name).map_err(failed)?;
+    if let Some(old) = &old
+        && !force
+        && !is_ours(old, format).map_err(failed)?
+    {
+        return Err(Failure::Usage(format!(
+            "-o {at}: gpuio did not make this file as {}; choose another name, or lose what is in \
+             it with --force",
+            format.name
+        )));
+    }
+    let draft = Draft::begin(directory, &name).map_err(failed)?;
+    draft.fill(text.as_bytes()).map_err(failed)?;
+    let named = draft.replace(old.as_ref());
+    named.map(drop).map_err(|unnamed| failed(unnamed.error))
 }
 
 /// Whether the first 4 KiB have the format's mark.
-fn is_ours(place: &Path, format: &SetFormat) -> std::io::Result<bool> {
+fn is_ours(mut file: &File, format: &SetFormat) -> std::io::Result<bool> {
     let mut head = Vec::new();
-    File::open(place)?.take(4096).read_to_end(&mut head)?;
+    file.by_ref().take(4096).read_to_end(&mut head)?;
     Ok(String::from_utf8_lossy(&head).contains(format.mark))
 }

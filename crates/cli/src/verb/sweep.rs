@@ -26,7 +26,7 @@ use ask::Asked;
 use child::Ended;
 use folder::Folder;
 
-pub(crate) use child::die_with_parent;
+pub(crate) use child::{die_with_parent, is_of_a_sweep};
 
 /// How often a wait looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);
@@ -84,10 +84,11 @@ fn drive(
             return Ok(Why::Interrupted);
         }
         let words = asked.words_of(&folder.sweep.points[at].at);
-        let told = match child::run(&words, &folder.draft(), &folder.log(), stop)? {
+        let draft = folder.draft()?;
+        let told = match child::run(&words, &draft, stop)? {
             Ended::Stopped => return Ok(Why::Interrupted),
             Ended::Finished(record, error) => {
-                folder.keep(at, &record, error, asked)?;
+                folder.keep(at, draft, &record, error, asked)?;
                 folder.runs[at].last().map_or_else(String::new, |run| {
                     format!("{}, p99 {}", human_rate(run.bytes_per_s), human_ns(run.p99_ns))
                 })

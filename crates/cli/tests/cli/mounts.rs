@@ -57,8 +57,36 @@ fn a_disk_too_small() {
     let Some(ran) = in_namespace(dir.path(), script) else {
         return;
     };
-    let ran = ran.exits(1).says(&["are free", "--size"]);
+    let ran = ran.exits(1).says(&["Not enough space on ", "8.00 MiB needed", "free", "--size"]);
     assert_eq!(ran.out, "", "something stays behind");
+}
+
+/// Writes need room too, those of all jobs together; a file that is there brings its own.
+#[test]
+fn a_disk_too_small_for_writes() {
+    let dir = scratch();
+    let text = "[global]\nrw=write\nbs=64k\nruntime=50ms\n\
+                [a]\nfilename=a\nsize=3m\n[b]\nstonewall\nfilename=b\nsize=3m\n";
+    crate::tool::file(dir.path(), "two.ini", text);
+    let script = "mkdir m; mount -t tmpfs -o size=5m gpuio-test m; cd m
+        code=0; \"$G\" bench ../two.ini || code=$?
+        ls -A
+        \"$G\" bench --rw write --bs 64k --size 4m --loops 1 --filename a --keep > o || code=9
+        \"$G\" bench --rw write --bs 64k --size 4m --runtime 50ms --filename a --keep > o || code=9
+        exit $code";
+    let Some(ran) = in_namespace(dir.path(), script) else {
+        return;
+    };
+    let ran = ran.exits(1).says(&["6.00 MiB needed, 5.00 MiB free"]);
+    assert_eq!(ran.out, "", "something stays behind");
+}
+
+#[test]
+fn more_than_any_disk_is_refused_before_a_file_is_made() {
+    let dir = scratch();
+    let ran = crate::tool::bench(dir.path(), "--rw write --size 100t --bs 64k --runtime 50ms");
+    ran.exits(1).says(&["Not enough space on /", ": 100 TiB needed, "]);
+    assert_eq!(crate::tool::tree(dir.path()), Vec::<String>::new());
 }
 
 #[test]

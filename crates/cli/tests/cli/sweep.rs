@@ -257,14 +257,18 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
         .spawn()
         .unwrap();
     let folder = dir.path().join("s");
-    until(|| folder.join(".running.json").exists());
+    until(|| folder.join("data/gpuio.0").exists());
     gpuio(dir.path(), &format!("{line} --runtime 600s")).exits(2).says(&["another sweep runs"]);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ran = wait(child, began).exits(1);
     assert!(ran.out.contains("Not finished"), "{ran:#?}");
     assert_eq!(records(&folder).len(), 0);
-    assert!(!folder.join(".running.json").exists());
+    let names = crate::tool::tree(&folder);
+    assert!(
+        !names.iter().any(|name| name.contains("running") || name.contains("draft")),
+        "{names:?}"
+    );
 }
 
 fn until(done: impl Fn() -> bool) {
@@ -344,4 +348,59 @@ fn killed_at_any_moment_no_run_is_lost_or_made_twice() {
     for (name, text) in &seen {
         assert_eq!(all.get(name), Some(text), "{name} was lost or made again");
     }
+}
+
+/// Files of the user's in the folder of a sweep, and what is in them.
+fn users(folder: &Path, names: &[&str]) -> Vec<(std::path::PathBuf, String)> {
+    let put = |name: &&str| {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("mine: {name}")).unwrap();
+        (path, format!("mine: {name}"))
+    };
+    names.iter().map(put).collect()
+}
+
+#[test]
+fn what_a_user_puts_into_the_folder_survives_going_on_and_the_end() {
+    let dir = scratch();
+    let folder = dir.path().join("s");
+    let line = "--vary threads=1,2 --repeats 1 -o s";
+    small(dir.path(), &format!("{line} --budget 0s")).exits(1);
+    let names = ["data/notes", "data/deep/er", ".running.json", ".draft-sweep.json", "notes.txt"];
+    let mine = users(&folder, &names);
+    let ran = small(dir.path(), line).exits(0).says(&["data", "not gpuio's"]);
+    assert_eq!(records(&folder).len(), 2, "{ran:#?}");
+    for (path, text) in &mine {
+        assert_eq!(std::fs::read_to_string(path).unwrap(), *text, "{}", path.display());
+    }
+    let left: Vec<String> = crate::tool::tree(&folder.join("data"));
+    assert_eq!(left, ["deep", "deep/er", "notes"], "the data set goes, and only that");
+}
+
+#[test]
+fn a_record_or_a_lock_of_the_folder_that_is_somebody_elses_stays() {
+    let dir = scratch();
+    let folder = dir.path().join("s");
+    std::fs::create_dir(&folder).unwrap();
+    let victim = dir.path().join("victim");
+    std::fs::write(&victim, "mine").unwrap();
+    let untouched = || assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+    let line = "--vary threads=1,2 --repeats 1 -o s";
+    // The lock as a link, and files that say what a sweep is.
+    std::os::unix::fs::symlink(&victim, folder.join(".lock")).unwrap();
+    small(dir.path(), line).exits(2).says(&[".lock"]);
+    untouched();
+    std::fs::remove_file(folder.join(".lock")).unwrap();
+    let mine = users(&folder, &["base.txt"]);
+    small(dir.path(), line).exits(2).says(&["base.txt", "name a new folder"]);
+    assert_eq!(std::fs::read_to_string(&mine[0].0).unwrap(), mine[0].1);
+    std::fs::remove_file(&mine[0].0).unwrap();
+    // A run's record has a name that the user's file has.
+    small(dir.path(), &format!("{line} --budget 0s")).exits(1);
+    std::os::unix::fs::symlink(&victim, folder.join("point-0002-run-001.json")).unwrap();
+    let ran = small(dir.path(), line);
+    assert!(ran.code == 1 || ran.code == 2, "{ran:#?}");
+    untouched();
+    assert!(folder.join("point-0002-run-001.json").is_symlink());
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gpuio_units::human_bytes;
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -14,13 +15,13 @@ use super::space;
 pub enum MakeError {
     /// Not enough room; nothing was started.
     #[error(
-        "{}: the files need {needed} more bytes and {free} are free; \
-         use a smaller --size or fewer threads, or another --directory",
-        directory.display()
+        "Not enough space on {}: {}; use a smaller --size or fewer threads, or another --directory",
+        mount.display(),
+        room(*needed, *free)
     )]
     NoSpace {
-        /// Where they would lie.
-        directory: PathBuf,
+        /// Where the file system is mounted.
+        mount: PathBuf,
         /// Bytes still to be allocated.
         needed: u64,
         /// Bytes free for this user.
@@ -85,6 +86,16 @@ impl MakeError {
     ) -> MakeError {
         let meaning = meaning(&source, path, left);
         MakeError::Call { call, path: path.to_owned(), offset, source, meaning }
+    }
+}
+
+/// In words; to the byte where rounded figures would be the same.
+#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
+fn room(needed: u64, free: u64) -> String {
+    let (more, there) = (human_bytes(needed as f64), human_bytes(free as f64));
+    match more == there {
+        true => format!("{needed} bytes needed, {free} bytes free"),
+        false => format!("{more} needed, {there} free"),
     }
 }
 

@@ -8,7 +8,7 @@
 //! 3. [`manifest::begin`] for our files that the load will write.
 //! 4. The load.
 //! 5. [`manifest::settle`] for the same files, after their last descriptor was closed.
-//! 6. [`clean::clean`], unless files are kept.
+//! 6. [`clean::clean`], unless files are kept. Until then [`scratch`] says whose they are.
 //!
 //! What was judged can change before it is opened. [`Identity`] travels with the verdict: whoever
 //! opens a target compares it with the open file.
@@ -17,10 +17,12 @@ pub mod clean;
 mod failure;
 mod fill;
 pub mod judge;
+pub mod leftover;
 pub mod make;
 pub mod manifest;
 mod refusal;
-mod space;
+pub mod scratch;
+pub(crate) mod space;
 #[cfg(test)]
 mod tests;
 

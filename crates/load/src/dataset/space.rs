@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use gpuio_record::{GuardNote, JobPlan, TargetKind};
 use rustix::process::{Resource, getrlimit};
 
 use super::failure::MakeError;
@@ -17,31 +18,102 @@ pub(super) fn free(directory: &Path) -> Option<u64> {
     (found.f_blocks > 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Refuses data sets that cannot fit. Compression and thin volumes are not foreseen: what is asked
-/// of a file system is what its files would take without them.
+/// Room that is needed on each file system, by its device number.
+#[derive(Debug, Default)]
+struct Needed(BTreeMap<u64, (PathBuf, u64)>);
+
+impl Needed {
+    fn add(&mut self, path: &Path, bytes: u64) {
+        let directory = existing(directory_of(path));
+        let device = fs::metadata(&directory).map_or(0, |found| found.dev());
+        let sum = self.0.entry(device).or_insert((directory, 0));
+        sum.1 = sum.1.saturating_add(bytes);
+    }
+
+    /// Compression and thin volumes are not foreseen: what is asked of a file system is what its
+    /// files would take without them.
+    fn check(self, free: impl Fn(&Path) -> Option<u64>) -> Result<(), MakeError> {
+        for (directory, needed) in self.0.into_values() {
+            if let Some(free) = free(&directory).filter(|free| *free < needed) {
+                return Err(MakeError::NoSpace { mount: mount_of(&directory), needed, free });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses data sets that cannot fit.
 pub(super) fn check(tasks: &[Task]) -> Result<(), MakeError> {
     let limit = getrlimit(Resource::Fsize).current;
-    let mut needed: BTreeMap<u64, (PathBuf, u64)> = BTreeMap::new();
+    let mut needed = Needed::default();
     for task in tasks {
         let found = fs::symlink_metadata(&task.path).ok();
         if found.as_ref().is_some_and(|found| !found.is_file()) {
             continue;
         }
         within_limit(task, limit)?;
-        let there = found.map_or(0, |found| found.blocks().saturating_mul(512));
-        let directory = directory_of(&task.path);
-        let device = fs::metadata(directory).map_or(0, |found| found.dev());
-        let sum = needed.entry(device).or_insert_with(|| (directory.to_owned(), 0));
         // Where a file has holes is not known, so what is filled may lie in them.
-        let more = task.length.saturating_sub(there).min(task.bytes());
-        sum.1 = sum.1.saturating_add(more);
+        let more = task.length.saturating_sub(allocated(found.as_ref())).min(task.bytes());
+        needed.add(&task.path, more);
     }
-    for (directory, needed) in needed.into_values() {
-        if let Some(free) = free(&directory).filter(|free| *free < needed) {
-            return Err(MakeError::NoSpace { directory, needed, free });
+    needed.check(free)
+}
+
+/// Refuses plans whose files cannot fit, all jobs together: what is made, and what writes may put
+/// into holes or behind the end of files that are there. A file that goes on being written needs no
+/// more than its length, however long the load runs.
+///
+/// # Errors
+/// [`MakeError::NoSpace`].
+pub(crate) fn check_plan(jobs: &[JobPlan]) -> Result<(), MakeError> {
+    check_plan_with(jobs, free)
+}
+
+fn check_plan_with(jobs: &[JobPlan], free: impl Fn(&Path) -> Option<u64>) -> Result<(), MakeError> {
+    let mut files: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for job in jobs {
+        let writes = job.read_percent < 100;
+        // That engine moves no bytes: only what is read is made.
+        if job.engine.got == "null" && job.read_percent == 0 {
+            continue;
+        }
+        for target in job.targets.iter().filter(|target| target.kind == TargetKind::File) {
+            if writes || matches!(target.guard, GuardNote::Make | GuardNote::Remake) {
+                let path = Path::new(&target.path);
+                let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                let length = files.entry(real).or_default();
+                *length = target.length_bytes.max(*length);
+            }
         }
     }
-    Ok(())
+    let mut needed = Needed::default();
+    for (path, length) in files {
+        let found = fs::metadata(&path).ok();
+        if found.as_ref().is_none_or(fs::Metadata::is_file) {
+            needed.add(&path, length.saturating_sub(allocated(found.as_ref())));
+        }
+    }
+    needed.check(free)
+}
+
+fn allocated(found: Option<&fs::Metadata>) -> u64 {
+    found.map_or(0, |found| found.blocks().saturating_mul(512))
+}
+
+/// The nearest directory that is there already.
+fn existing(directory: &Path) -> PathBuf {
+    let there = directory.ancestors().find(|above| above.is_dir());
+    there.filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Where the file system of a directory is mounted, or the directory itself where that can't be
+/// told.
+fn mount_of(directory: &Path) -> PathBuf {
+    let Ok(real) = directory.canonicalize() else { return directory.to_owned() };
+    let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
+    let own = device(&real);
+    let same = real.ancestors().take_while(|above| device(above) == own);
+    same.last().unwrap_or(&real).to_owned()
 }
 
 /// A write beyond RLIMIT_FSIZE would end the process by SIGXFSZ (setrlimit(2)).
@@ -59,3 +131,7 @@ pub(super) fn directory_of(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }
+
+#[cfg(test)]
+#[path = "space_test.rs"]
+mod tests;

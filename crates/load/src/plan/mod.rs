@@ -27,6 +27,7 @@ use gpuio_spec::{JobSpec, Spec};
 pub use auto::auto_in_words;
 pub use machine::{DirectAnswer, Gpus, Machine, Place, Places};
 pub use quick::{QuickSize, quick_spec};
+pub(crate) use regions::SCRATCH;
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -8,7 +8,7 @@ use super::defaults::{SIZE, is_fio, is_gdsio, mix_and_order};
 use super::machine::{Machine, Place};
 
 /// Where data sets go when nobody named a place.
-const SCRATCH: &str = "gpuio-scratch";
+pub(crate) const SCRATCH: &str = "gpuio-scratch";
 
 /// The files of a job and what is there now.
 pub(super) struct Ground {

@@ -14,7 +14,9 @@ use gpuio_record::{
 use crate::dataset::judge::{Permit, Verdict, Wanted, judge_with};
 use crate::dataset::make::{self, Made, Task};
 use crate::dataset::manifest::{self, Holds, Lists, ManifestError};
-use crate::dataset::{MakeError, Progress, Refusal, clean as remove};
+use crate::dataset::scratch::{self, Owner};
+use crate::dataset::{MakeError, Progress, Refusal, clean as remove, space};
+use crate::plan::SCRATCH;
 
 /// Why the data set is not as the plan needs it.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,8 @@ pub(super) struct DataSet<'a> {
     /// Files made by this run that are to go, and the directories made for them.
     made: Vec<Made>,
     directories: Vec<PathBuf>,
+    /// What says so beside them, should this run be killed.
+    owners: Vec<Owner>,
     /// Our own files that the group in hand writes, and whether each holds its whole pattern
     /// before the load.
     written: Vec<(PathBuf, bool)>,
@@ -67,11 +71,13 @@ impl<'a> DataSet<'a> {
         root: &'a Root,
     ) -> Result<DataSet<'a>, DataSetError> {
         judge_all(plan, permit, root)?;
+        space::check_plan(&plan.jobs)?;
         Ok(DataSet {
             permit,
             root,
             made: Vec::new(),
             directories: Vec::new(),
+            owners: Vec::new(),
             written: Vec::new(),
             verified: BTreeMap::new(),
         })
@@ -118,6 +124,9 @@ impl<'a> DataSet<'a> {
         }
         let Tasks { tasks, keeps, .. } = tasks;
         let bar = Bar { done: AtomicU64::new(0), of: tasks.iter().map(Task::bytes).sum(), making };
+        let goes = |(task, keep): &(&Task, &bool)| !**keep && task.guard == GuardNote::Make;
+        let scratch = tasks.iter().zip(&keeps).filter(goes).map(|(task, _)| task.path.as_path());
+        self.owners.extend(scratch::own(&scratch.collect::<Vec<_>>(), &self.directories)?);
         let made = make::make(&tasks, &bar, stop)?;
         self.made.extend(made.into_iter().zip(keeps).filter(|(_, keep)| !keep).map(|(m, _)| m));
         let paths: Vec<&PathBuf> = self.written.iter().map(|(path, _)| path).collect();
@@ -143,6 +152,11 @@ impl<'a> DataSet<'a> {
             && make::make_directory(parent)?
             && !job.keep
         {
+            self.directories.push(parent.to_owned());
+        } else if let Some(parent) = parent.filter(|parent| wanted && is_empty_scratch(parent))
+            && !job.keep
+        {
+            // A run that was killed before it had an owner left it.
             self.directories.push(parent.to_owned());
         }
         Ok(())
@@ -193,9 +207,17 @@ impl<'a> DataSet<'a> {
 
     /// Removes what this run made and should not keep.
     pub(super) fn finish(self) -> Result<(), DataSetError> {
-        let errors = remove::clean(&self.made, &self.directories);
+        let mut errors = remove::clean(&self.made, &[]);
+        self.owners.into_iter().for_each(Owner::remove);
+        errors.extend(remove::clean(&[], &self.directories));
         if errors.is_empty() { Ok(()) } else { Err(DataSetError::Clean(errors)) }
     }
+}
+
+/// Whether it is the directory that data sets go to when nobody named one, and holds nothing.
+fn is_empty_scratch(directory: &Path) -> bool {
+    let named = directory.file_name().is_some_and(|name| name == SCRATCH);
+    named && std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Judges every target of every job and notes the verdicts in the plan. Writes nothing.

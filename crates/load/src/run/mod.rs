@@ -38,8 +38,8 @@ use gpuio_record::{
     Warning, Watched,
 };
 
-use crate::dataset::MakeError;
 pub use crate::dataset::judge::Permit;
+use crate::dataset::{MakeError, scratch};
 use beside::Beside;
 use data::DataSet;
 pub use data::{DataSetError, judge_all};
@@ -65,6 +65,8 @@ pub trait Watch: Sync {
     fn group_done(&self, plan: &Plan, ran: &Ran);
     /// The ceiling of this name is measured now, outside every job's clock.
     fn ceiling(&self, _name: &str) {}
+    /// Something that a person should know and that belongs to no result.
+    fn note(&self, _line: &str) {}
 }
 
 /// What a run needs beside its plan.
@@ -132,6 +134,9 @@ impl Ran {
 pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran, RunError> {
     let clock = Clock::start();
     let root = Root::live();
+    for line in scratch::clear(&plan.jobs, &root) {
+        watch.note(&line);
+    }
     let mut data = DataSet::guard(plan, &means.permit, &root)?;
     let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;

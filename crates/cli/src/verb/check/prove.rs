@@ -3,15 +3,16 @@
 //! Each path runs in a process of its own, since NVIDIA's library can end the one that it is in,
 //! and reads its configuration once. The loads are those of `gpuio bench`, with its guards.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use gpuio_check::prove::{Ended, Measured, Proof, Run, Tried};
 use gpuio_check::{Answer, Gpu};
+use gpuio_host::Root;
+use gpuio_load::dataset::leftover;
 use gpuio_load::direct_try::{DirectTried, try_direct};
+use gpuio_outfile::Private;
 use gpuio_record::Record;
 use gpuio_report::format::json;
 
@@ -32,7 +33,7 @@ pub(super) fn prove(directory: &Path, gpu: Gpu<'_>) -> Result<Proof, Failure> {
         let ended = match not_tried(path, gpu) {
             _ if stop.load(Ordering::Relaxed) => Ended::NotTried("interrupted".to_owned()),
             Some(why) => Ended::NotTried(why.to_owned()),
-            None => load(path, &scratch.0, gpu),
+            None => load(path, &scratch.0.path(), gpu),
         };
         Run { path, ended }
     });
@@ -142,25 +143,39 @@ fn reason(record: Option<&Record>, said: &str) -> String {
     error.or_else(failure).or_else(words).unwrap_or_else(ended)
 }
 
-/// A new directory of our own, which goes with what is in it when this is dropped.
-struct Scratch(PathBuf);
+/// A new directory of our own, which goes with the data sets in it when this is dropped.
+struct Scratch(Private);
 
 impl Scratch {
     fn below(directory: &Path) -> Result<Scratch, Failure> {
-        let path = directory.join(format!(".gpuio-prove-{}", std::process::id()));
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => Ok(Scratch(path)),
-            Err(error) => Err(Failure::Unavailable(format!(
-                "--prove: {} can't be made: {error}; name a directory in which you may write",
-                path.display()
-            ))),
+        const PREFIX: &str = ".gpuio-prove";
+        for left in Private::abandoned(directory, PREFIX).unwrap_or_default() {
+            remove(&left);
         }
+        Private::make(directory, PREFIX).map(Scratch).map_err(|error| {
+            Failure::Unavailable(format!(
+                "--prove: no directory can be made in {}: {error}; name one in which you may write",
+                directory.display()
+            ))
+        })
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Best effort: what is left has our name.
-        let _ = std::fs::remove_dir_all(&self.0);
+        remove(&self.0);
+    }
+}
+
+/// Removes what loads left in it, and then it. Loads remove their files themselves, unless they are
+/// killed.
+fn remove(private: &Private) {
+    let mut lines = leftover::remove_files(private.inside(), &Root::live());
+    if !private.remove(|_| false).unwrap_or(false) {
+        let at = private.path();
+        lines.push(format!("{0} stays; look, and remove it: rm -r '{0}'", at.display()));
+    }
+    for line in lines {
+        eprintln!("note: {line}");
     }
 }

@@ -141,9 +141,17 @@ fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Erro
         if std::fs::read_link(&link).is_ok_and(|target| target == object) {
             continue;
         }
+        // A link of ours may be replaced, by one rename; anything else is somebody's.
+        if std::fs::symlink_metadata(&link).is_ok_and(|found| !found.is_symlink()) {
+            return Err(told(&link, std::io::ErrorKind::AlreadyExists.into()));
+        }
         let made = directory.join(format!(".{name}.{}", std::process::id()));
         std::os::unix::fs::symlink(object, &made).map_err(|error| told(&made, error))?;
-        std::fs::rename(&made, &link).map_err(|error| told(&link, error))?;
+        std::fs::rename(&made, &link).map_err(|error| {
+            // It was made just now and leads where `object` is.
+            let _ = std::fs::remove_file(&made);
+            told(&link, error)
+        })?;
     }
     Ok(())
 }

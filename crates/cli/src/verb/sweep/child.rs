@@ -1,17 +1,19 @@
 //! One run: `gpuio bench` as a process that dies with this one.
 
 use std::fs::File;
-use std::path::Path;
+use std::io::{Read as _, Seek as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gpuio_outfile::Draft;
 use gpuio_record::{EndedHow, Record};
+use gpuio_report::format::json;
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 
 use super::folder::errors_of;
 use crate::failure::Failure;
-use crate::records;
 
 /// A run that was told to end, and to remove nothing, has this long.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,6 +33,11 @@ pub(super) enum Ended {
 /// then could not be run by hand.
 const PARENT: &str = "GPUIO_SWEEP_PID";
 
+/// Whether a sweep started this run, which makes it again if it dies.
+pub(crate) fn is_of_a_sweep() -> bool {
+    std::env::var_os(PARENT).is_some()
+}
+
 /// In a run that a sweep started: makes the kernel kill this process when the sweep is gone, as a
 /// run that went on by itself would load the drives under the next one (prctl(2),
 /// PR_SET_PDEATHSIG).
@@ -45,37 +52,41 @@ pub(crate) fn die_with_parent() -> Result<(), Failure> {
     Err(Failure::Ran(format!("the sweep that started this run ({PARENT}) is gone")))
 }
 
-/// Runs these words of gpuio. The record will be in `draft`, what is said in `log`; nothing of
-/// either stays from a run before.
-pub(super) fn run(
-    words: &[String],
-    draft: &Path,
-    log: &Path,
-    stop: &AtomicBool,
-) -> Result<Ended, Failure> {
+/// Runs these words of gpuio, whose record goes into `draft`. What it says goes into memory:
+/// neither leaves a name behind if this process dies.
+pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<Ended, Failure> {
     let could =
         |what: &'static str| move |error: std::io::Error| Failure::Ran(format!("{what}: {error}"));
-    if draft.exists() {
-        std::fs::remove_file(draft).map_err(could("the record of a dropped run"))?;
-    }
     let program = std::env::current_exe().map_err(could("this program's own file"))?;
-    let said = File::create(log).map_err(could("the file for what a run says"))?;
+    let record = draft.file().try_clone().map_err(could("the file for the record"))?;
+    let said = memfd_create("gpuio-sweep", MemfdFlags::CLOEXEC).map(File::from);
+    let said = said.map_err(|errno| could("memory for what a run says")(errno.into()))?;
     let mut command = Command::new(program);
-    command.args(words).args(["--quiet", "-o"]).arg(draft);
+    command.args(words).args(["--quiet", "--format", "json"]);
     command.env(PARENT, std::process::id().to_string());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+    let to_memory = said.try_clone().map_err(could("memory for what a run says"))?;
+    command.stdin(Stdio::null()).stdout(record).stderr(to_memory);
     let child = command.spawn().map_err(could("gpuio bench could not be started"))?;
     let Some(status) = wait(child, stop).map_err(could("waiting for gpuio bench"))? else {
         return Ok(Ended::Stopped);
     };
-    let record = records::record(draft).ok();
+    let record = text(draft.file().try_clone().map_err(could("the record"))?);
+    let record = json::parse(&record).ok();
     // Ctrl-C at a terminal reaches both, and the run may have ended first.
     if stop.load(Ordering::Relaxed)
         && record.as_ref().is_none_or(|record| record.ended != EndedHow::Complete)
     {
         return Ok(Ended::Stopped);
     }
-    Ok(judge(status, record, log))
+    Ok(judge(status, record, &text(said)))
+}
+
+/// All that was written to a file.
+fn text(mut file: File) -> String {
+    let mut bytes = Vec::new();
+    // What can't be read is no record, and says nothing.
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Waits for its end; `None` where we stopped it.
@@ -98,8 +109,7 @@ fn wait(mut child: Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatu
     }
 }
 
-fn judge(status: ExitStatus, record: Option<Record>, log: &Path) -> Ended {
-    let said = std::fs::read_to_string(log).unwrap_or_default();
+fn judge(status: ExitStatus, record: Option<Record>, said: &str) -> Ended {
     let words = || {
         let last = said.split("error: ").nth(1).map(str::trim).filter(|words| !words.is_empty());
         last.map_or_else(|| format!("it ended with {status} and without a word"), str::to_owned)

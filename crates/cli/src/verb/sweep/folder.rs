@@ -4,18 +4,27 @@
 //! A run is finished when its record has its name, by one rename. `sweep.json` is replaced after
 //! that; a record that it does not name yet, because the process died between the two, is taken in
 //! at the next start. So no run is lost, and none is made twice.
+//!
+//! The folder is the user's too. What is made here takes a name that nothing has, `sweep.json` is
+//! replaced only while it is the file that this process read or wrote, and what a run that died
+//! leaves has no name, but on file systems that know no files without one.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_host::Root;
+use gpuio_load::dataset::leftover;
+use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{
     DirectionResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool,
 };
-use rustix::fs::{FlockOperation, flock};
 
 use super::ask::Asked;
 use crate::failure::Failure;
+use crate::journal::begins_as_record;
 use crate::records;
 
 /// The job file that all points share, as it was at the start.
@@ -23,8 +32,12 @@ pub(super) const JOB_FILE: &str = "base.ini";
 /// What all points share, a word a line.
 const BASE: &str = "base.txt";
 const LOCK: &str = ".lock";
-/// How names of files of the run under way begin.
-const RUNNING: &str = ".running";
+/// What the record of the run under way is called where it must have a name.
+const RUNNING: &str = "running";
+/// The data set, where no flag names another place.
+const DATA: &str = "data";
+/// Longest `sweep.json` that is read.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// The figures of a finished run, reads and writes together; no latency is a number where nothing
 /// landed.
@@ -52,6 +65,9 @@ pub(super) struct Folder {
     pub(super) runs: Vec<Vec<Run>>,
     search: bool,
     own_data: bool,
+    directory: Directory,
+    /// `sweep.json` as this process read or wrote it last.
+    saved: Option<File>,
     _lock: File,
 }
 
@@ -64,26 +80,32 @@ impl Folder {
             Failure::Usage(format!("-o {name}: {what}: {error}"))
         };
         std::fs::create_dir_all(&path).map_err(|error| could("the folder", error))?;
-        let there = path.join(SWEEP_FILE).is_file();
-        if !there && is_foreign(&path).map_err(|error| could("the folder", error))? {
+        let directory = Directory::open(&path).map_err(|error| could("the folder", error))?;
+        let there = directory.read(OsStr::new(SWEEP_FILE), MOST_BYTES);
+        let there = there.map_err(|error| could(SWEEP_FILE, error))?;
+        if there.is_none() && is_foreign(&directory).map_err(|error| could("the folder", error))? {
             return Err(Failure::Usage(format!(
                 "-o {name}: there are files and no {SWEEP_FILE}; name a new folder, or a sweep's"
             )));
         }
-        let lock = File::create(path.join(LOCK)).map_err(|error| could(LOCK, error))?;
-        if let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        let lock = directory.lock(OsStr::new(LOCK)).map_err(|error| could(LOCK, error))?;
+        let Some(lock) = lock else {
             return Err(Failure::Usage(format!(
-                "-o {name}: another sweep runs in this folder ({error}); wait for it, or name \
-                 another"
+                "-o {name}: another sweep runs in this folder; wait for it, or name another"
             )));
-        }
-        let sweep = if there { read(&path, asked)? } else { begin(&path, asked)? };
+        };
+        let (sweep, saved) = match there {
+            Some((text, file)) => (read(&path, &text, asked)?, Some(file)),
+            None => (begin(&directory, asked)?, None),
+        };
         let mut folder = Folder {
             runs: vec![Vec::new(); sweep.points.len()],
             path,
             sweep,
             search: asked.search.is_some(),
             own_data: asked.own_data,
+            directory,
+            saved,
             _lock: lock,
         };
         folder.clear();
@@ -91,29 +113,36 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where the run under way leaves its record.
-    pub(super) fn draft(&self) -> PathBuf {
-        self.path.join(format!("{RUNNING}.json"))
-    }
-
-    /// Where it leaves what it says.
-    pub(super) fn log(&self) -> PathBuf {
-        self.path.join(format!("{RUNNING}.log"))
+    /// Where the run under way leaves its record: a file that has no name yet.
+    pub(super) fn draft(&self) -> Result<Draft, Failure> {
+        let draft = self
+            .directory
+            .try_clone()
+            .and_then(|directory| Draft::begin(directory, OsStr::new(RUNNING)));
+        draft.map_err(|error| {
+            Failure::Ran(format!("{}: no record can be made: {error}", self.path.display()))
+        })
     }
 
     /// Makes a finished run one of the point's.
     pub(super) fn keep(
         &mut self,
         at: usize,
+        draft: Draft,
         record: &Record,
         error: Option<String>,
         asked: &Asked,
     ) -> Result<(), Failure> {
         let file = self.file(at, self.runs[at].len());
-        // The run has synced it.
-        std::fs::rename(self.draft(), self.path.join(&file))
-            .and_then(|()| File::open(&self.path)?.sync_all())
-            .map_err(|error| Failure::Ran(format!("{file}: the record is not kept: {error}")))?;
+        let failed = |error: std::io::Error| {
+            let hint = match error.kind() {
+                ErrorKind::AlreadyExists => "; move away what is there, it is not this sweep's",
+                _ => "",
+            };
+            Failure::Ran(format!("{file}: the record is not kept: {error}{hint}"))
+        };
+        draft.file().sync_all().map_err(failed)?;
+        draft.give_name_as(OsStr::new(&file)).map_err(|unnamed| failed(unnamed.error))?;
         self.count(at, file, record, error, asked);
         self.save()
     }
@@ -174,11 +203,13 @@ impl Folder {
         self.runs.iter().all(Vec::is_empty)
     }
 
-    /// Removes the data set that was made for this sweep.
+    /// Removes the data set that was made for this sweep, and nothing that somebody else put there.
     pub(super) fn remove_data(&self) {
-        if self.own_data {
-            // What stays takes room and does no harm; the path is in every record.
-            let _ = std::fs::remove_dir_all(self.path.join("data"));
+        if !self.own_data {
+            return;
+        }
+        for line in leftover::remove_ours(&self.directory, OsStr::new(DATA), &Root::live()) {
+            eprintln!("note: {line}");
         }
     }
 
@@ -191,21 +222,16 @@ impl Folder {
         format!("point-{place}-run-{:03}.json", run + 1)
     }
 
-    /// Removes what a run left that was not finished.
+    /// Removes what a run left that was not finished: drafts, where the file system knows no files
+    /// without names.
     pub(super) fn clear(&self) {
-        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(RUNNING.as_bytes()) {
-                // A file that stays is replaced by the next run.
-                let _ = std::fs::remove_file(entry.path());
-            }
+        let own = |file: &File| begins_as_record(file) || begins_as_sweep(file);
+        for name in [RUNNING, SWEEP_FILE, BASE, JOB_FILE].map(OsStr::new) {
+            // One that stays does no harm.
+            let _ = self.directory.clear_drafts(name, own);
         }
-        // A run that was killed between making a file and listing it as gpuio's left it empty, and
-        // the next one would take it for somebody else's.
-        let data = self.own_data.then(|| std::fs::read_dir(self.path.join("data")));
-        for entry in data.into_iter().flatten().flatten().flatten() {
-            if entry.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0) {
-                let _ = std::fs::remove_file(entry.path());
-            }
+        if self.own_data {
+            leftover::remove_empty(&self.directory, OsStr::new(DATA));
         }
     }
 
@@ -236,39 +262,64 @@ impl Folder {
         self.save()
     }
 
-    fn save(&self) -> Result<(), Failure> {
+    fn save(&mut self) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&self.sweep)
             .map_err(|error| Failure::Ran(format!("{SWEEP_FILE}: {error}")))?;
-        replace(&self.path, SWEEP_FILE, text.as_bytes())
+        let old = self.saved.as_ref();
+        self.saved = Some(put(&self.directory, SWEEP_FILE, text.as_bytes(), old)?);
+        Ok(())
     }
 }
 
 /// Whether a folder without `sweep.json` holds anything but what an unlucky first start left.
-fn is_foreign(path: &Path) -> std::io::Result<bool> {
+fn is_foreign(directory: &Directory) -> std::io::Result<bool> {
     let ours = [LOCK, BASE, JOB_FILE];
-    for entry in std::fs::read_dir(path)? {
-        let name = entry?.file_name();
-        let draft = name.as_encoded_bytes().starts_with(b".draft-");
-        if !draft && !ours.iter().any(|own| name == *own) {
-            return Ok(true);
-        }
+    let mut left: Vec<std::ffi::OsString> = Vec::new();
+    for name in [SWEEP_FILE, BASE, JOB_FILE] {
+        let dead = directory.dead_drafts(OsStr::new(name))?;
+        left.extend(dead.into_iter().map(|dead| dead.name));
     }
-    Ok(false)
+    let names = directory.names()?;
+    Ok(names.iter().any(|name| !left.contains(name) && !ours.iter().any(|own| name == own)))
 }
 
-/// Puts a file in the place of the one before, whole and on disk.
-fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-    let draft = folder.join(format!(".draft-{name}"));
-    let put = || {
-        let mut file = File::create(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&draft, folder.join(name))?;
-        File::open(folder)?.sync_all()
+fn begins_as_sweep(file: &File) -> bool {
+    const BEGINNING: &[u8] = b"{\n  \"gpuio_sweep\":";
+    let mut head = [0; BEGINNING.len()];
+    file.read_at(&mut head, 0).is_ok_and(|_| head == *BEGINNING)
+}
+
+/// Puts a file, whole and on disk, in the place of the one that this process read or wrote before,
+/// or under a name that nothing has.
+fn put(
+    directory: &Directory,
+    name: &str,
+    bytes: &[u8],
+    old: Option<&File>,
+) -> Result<File, Failure> {
+    let failed = |error: std::io::Error| {
+        let at = directory.path().join(name);
+        let hint = match error.kind() {
+            ErrorKind::AlreadyExists => "; what is there is not this sweep's, and stays",
+            _ => "",
+        };
+        Failure::Ran(format!("{}: it is not saved: {error}{hint}", at.display()))
     };
-    put().map_err(|error: std::io::Error| {
-        Failure::Ran(format!("{}: it is not saved: {error}", folder.join(name).display()))
-    })
+    let draft = directory.try_clone().and_then(|at| Draft::begin(at, OsStr::new(name)));
+    let draft = draft.map_err(failed)?;
+    draft.fill(bytes).map_err(failed)?;
+    draft.replace(old).map_err(|unnamed| failed(unnamed.error))
+}
+
+/// Puts one of the files that say what the sweep is. An unlucky first start may have left the very
+/// same; another one is somebody else's.
+fn describe(directory: &Directory, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let same = directory.read(OsStr::new(name), MOST_BYTES);
+    if same.is_ok_and(|there| there.is_some_and(|(there, _)| there == bytes)) {
+        return Ok(());
+    }
+    let made = put(directory, name, bytes, None);
+    made.map(drop).map_err(|failure| Failure::Usage(format!("{failure}; name a new folder")))
 }
 
 /// What tells this sweep from another, a line each.
@@ -283,10 +334,10 @@ fn base(asked: &Asked) -> String {
     lines.join("\n") + "\n"
 }
 
-fn begin(path: &Path, asked: &Asked) -> Result<Sweep, Failure> {
-    replace(path, BASE, base(asked).as_bytes())?;
+fn begin(directory: &Directory, asked: &Asked) -> Result<Sweep, Failure> {
+    describe(directory, BASE, base(asked).as_bytes())?;
     if let Some(text) = &asked.job_file {
-        replace(path, JOB_FILE, text)?;
+        describe(directory, JOB_FILE, text)?;
     }
     let point = |at: &Vec<String>| SweepPoint { at: at.clone(), records: vec![], ended: None };
     Ok(Sweep {
@@ -310,10 +361,10 @@ pub(super) fn axes(asked: &Asked) -> Vec<SweepAxis> {
 }
 
 /// Reads the sweep that is there, if it is the one that was asked for.
-fn read(path: &Path, asked: &Asked) -> Result<Sweep, Failure> {
+fn read(path: &Path, found: &[u8], asked: &Asked) -> Result<Sweep, Failure> {
     let name = path.join(SWEEP_FILE).display().to_string();
     let text = |file: &str| std::fs::read(path.join(file)).unwrap_or_default();
-    let sweep: Sweep = serde_json::from_slice(&text(SWEEP_FILE))
+    let sweep: Sweep = serde_json::from_slice(found)
         .map_err(|error| Failure::Usage(format!("{name}: this is no sweep of gpuio's: {error}")))?;
     let mut other: Vec<String> = Vec::new();
     let mut differ = |what: &str, there: String, now: String| {

@@ -1,0 +1,108 @@
+//! Takes away what is proven ours in a directory that may hold other people's files too.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use gpuio_host::Root;
+use gpuio_outfile::{Directory, Removed};
+use gpuio_record::GuardNote;
+
+use super::Identity;
+use super::judge::{Permit, Wanted, judge_with};
+use super::manifest::{self, Lists};
+
+/// Removes the data set in the directory `name` of `parent`: the files that the list beside them
+/// and their own state prove ours, then the list, then the directory if nothing else is in it.
+/// Links are not followed. What stays is told, a line for each kind of thing.
+#[must_use = "what stays should be told"]
+pub fn remove_ours(parent: &Directory, name: &OsStr, root: &Root) -> Vec<String> {
+    let at = parent.path().join(name);
+    let directory = match parent.below(name) {
+        Ok(directory) => directory,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => return vec![format!("{}: it stays: {error}", at.display())],
+    };
+    let mut lines = remove_files(&directory, root);
+    match parent.remove_empty(name) {
+        Ok(true) => {}
+        Ok(false) => lines.push(stays(&at, &directory)),
+        Err(error) => lines.push(format!("{}: it stays: {error}", at.display())),
+    }
+    lines
+}
+
+/// The files alone, and their list, of an open directory.
+#[must_use = "what stays should be told"]
+pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
+    let mut lines = Vec::new();
+    // The list has files by the real path of their directory.
+    let real = directory.path().canonicalize().unwrap_or(directory.path().to_owned());
+    let mut lists = Lists::default();
+    let mut gone: Vec<(PathBuf, Identity)> = Vec::new();
+    for file in directory.names().unwrap_or_default() {
+        let path = real.join(&file);
+        let Some(identity) = ours(&mut lists, &path, root) else { continue };
+        let own = gpuio_outfile::Identity { dev: identity.dev, ino: identity.ino };
+        match directory.remove(&file, own) {
+            Ok(Removed::Gone) => gone.push((path, identity)),
+            Ok(Removed::Kept(kept)) => {
+                lines.push(format!("{}: another file has the name, and stays", kept.display()));
+            }
+            Err(error) => lines.push(format!("{}: it stays: {error}", path.display())),
+        }
+    }
+    let gone: Vec<(&Path, Identity)> =
+        gone.iter().map(|(path, id)| (path.as_path(), *id)).collect();
+    if let Err(error) = manifest::forget(&gone) {
+        lines.push(error.to_string());
+    }
+    lines
+}
+
+/// Removes files of a data set that are empty: a run that was killed between making a file and
+/// listing it left it so. Nothing is lost with one.
+pub fn remove_empty(parent: &Directory, name: &OsStr) {
+    let Ok(directory) = parent.below(name) else { return };
+    for file in directory.names().unwrap_or_default() {
+        let found = directory.look(&file).ok().flatten();
+        let empty = found.filter(|found| found.is_regular() && found.size == 0);
+        if let Some(found) = empty.filter(|_| is_of_a_data_set(&file)) {
+            // One that stays is judged by the next run.
+            let _ = directory.remove(&file, found.identity);
+        }
+    }
+}
+
+/// `PREFIX.NUMBER`, as files of `--directory` are called.
+fn is_of_a_data_set(name: &OsStr) -> bool {
+    let number = name.to_str().and_then(|name| Some(name.rsplit_once('.')?.1));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The identity of a file that the guard would let a run overwrite without a word of the user's.
+pub(super) fn ours(lists: &mut Lists, path: &Path, root: &Root) -> Option<Identity> {
+    let wanted = Wanted {
+        path: path.to_owned(),
+        first: 0,
+        length: 0,
+        writes: true,
+        reads: false,
+        needs_pattern: false,
+        rest: false,
+        in_directory: true,
+        salt: 0,
+        file_number: 0,
+    };
+    let verdict = judge_with(lists, &wanted, &Permit::default(), root).ok()?;
+    // A link leads to a file that is not here.
+    let here = verdict.path == path;
+    let own = matches!(verdict.note, GuardNote::Ours | GuardNote::Remake);
+    verdict.identity.filter(|_| own && here)
+}
+
+fn stays(at: &Path, directory: &Directory) -> String {
+    let names = directory.names().unwrap_or_default();
+    let count = names.len();
+    let first = names.iter().min().map_or_else(String::new, |name| name.display().to_string());
+    format!("{}: it stays, since {count} files in it are not gpuio's ({first} …)", at.display())
+}

@@ -1,0 +1,185 @@
+//! Whose the files are that go at the end of a run, should the run not come to its end.
+//!
+//! Beside files that this run makes and does not keep lies `.gpuio-scratch-RANDOM`, from before the
+//! first of them is made until the last is gone. It names them, and its lock dies with the process
+//! (flock(2)): whoever gets the lock has found a run that was killed, and takes away what is proven
+//! ours.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use gpuio_host::Root;
+use gpuio_outfile::{Directory, Draft, Identity as Own, Removed};
+use gpuio_record::JobPlan;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::leftover::ours;
+use super::manifest::{self, Lists};
+use super::space::directory_of;
+use super::{Identity, MakeError};
+
+const PREFIX: &str = ".gpuio-scratch-";
+/// Names of a thousand files take some 20 KB.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// What an owner file says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Says {
+    /// Version of this form.
+    gpuio_scratch: u32,
+    /// For a person who finds it.
+    pid: u32,
+    /// Whether the run made the directory.
+    made_directory: bool,
+    /// Names that it was about to make.
+    files: Vec<String>,
+}
+
+/// The owner of the scratch files in one directory, which go by [`Owner::remove`].
+#[derive(Debug)]
+pub struct Owner {
+    directory: Directory,
+    name: OsString,
+    /// Holds the lock.
+    file: File,
+}
+
+impl Owner {
+    /// Names the files before they are made.
+    fn put(path: &Path, files: Vec<String>, made_directory: bool) -> std::io::Result<Owner> {
+        let random = RandomState::new().build_hasher().finish();
+        let name = OsString::from(format!("{PREFIX}{random:016x}"));
+        let says = Says { gpuio_scratch: 1, pid: std::process::id(), made_directory, files };
+        let directory = Directory::open(path)?;
+        let draft = Draft::begin(directory.try_clone()?, &name)?;
+        draft.fill(&serde_json::to_vec(&says)?)?;
+        let file = draft.give_name().map_err(|unnamed| unnamed.error)?;
+        Ok(Owner { directory, name, file })
+    }
+
+    /// When the files are gone.
+    pub fn remove(self) {
+        // One that stays is found by the next run, and then names nothing that is there.
+        let _ = Own::of(&self.file).and_then(|own| self.directory.remove(&self.name, own));
+    }
+}
+
+/// Owners for `files`, which are about to be made and are not to stay, in each of their
+/// directories; `made` are those that this run made.
+///
+/// # Errors
+/// [`MakeError::Call`] with `open`.
+pub fn own(files: &[&Path], made: &[PathBuf]) -> Result<Vec<Owner>, MakeError> {
+    let mut directories: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
+    for path in files {
+        if let Some(name) = path.file_name().and_then(OsStr::to_str) {
+            directories.entry(directory_of(path)).or_default().push(name.to_owned());
+        }
+    }
+    let put = |(path, names): (&Path, Vec<String>)| {
+        let made = made.iter().any(|made| made == path);
+        Owner::put(path, names, made)
+            .map_err(|source| MakeError::call("open", path, None, source, None))
+    };
+    directories.into_iter().map(put).collect()
+}
+
+/// Takes away what runs of this user that were killed left where these jobs have their files, as
+/// far as it is proven ours. A line for each thing that was found and stays.
+#[must_use = "what stays should be told"]
+pub fn clear(jobs: &[JobPlan], root: &Root) -> Vec<String> {
+    let targets = jobs.iter().flat_map(|job| &job.targets);
+    let mut places: Vec<&Path> = targets.map(|t| directory_of(Path::new(&t.path))).collect();
+    places.sort_unstable();
+    places.dedup();
+    places.into_iter().flat_map(|place| clear_in(place, root)).collect()
+}
+
+fn clear_in(path: &Path, root: &Root) -> Vec<String> {
+    let Ok(directory) = Directory::open(path) else { return Vec::new() };
+    let names = directory.names().unwrap_or_default();
+    let owners = names.into_iter().filter(|name| is_owner(name));
+    owners.filter_map(|name| dead(&directory, &name, root)).flatten().collect()
+}
+
+fn is_owner(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+    random.is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// What stays of a run, if it was this user's and is dead.
+fn dead(directory: &Directory, name: &OsStr, root: &Root) -> Option<Vec<String>> {
+    let (text, file) = directory.read(name, MOST_BYTES).ok()??;
+    let mine = file.metadata().ok()?.uid() == rustix::process::geteuid().as_raw();
+    if !mine || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return None;
+    }
+    let says: Says = serde_json::from_slice(&text).ok()?;
+    let real = directory.path().canonicalize().ok()?;
+    let mut lines = Vec::new();
+    let mut gone = Vec::new();
+    let mut lists = Lists::default();
+    for name in says.files.iter().filter(|name| !name.contains('/')) {
+        let path = real.join(name);
+        match take_away(directory, &path, &mut lists, root) {
+            Taken::Gone(identity) => gone.push((path, identity)),
+            Taken::Absent => {}
+            Taken::Stays(why) => {
+                let (pid, path) = (says.pid, path.display());
+                lines.push(format!(
+                    "a run that was killed (process {pid}) left {path}, which stays: {why}; if it \
+                     may go: rm '{path}'"
+                ));
+            }
+        }
+    }
+    // With nothing to forget it still takes away the lock of a list that is not there.
+    let nothing = (real.join(name), Identity { dev: 0, ino: 0 });
+    let all = gone.iter().chain([&nothing]).map(|(path, id)| (path.as_path(), *id));
+    if let Err(error) = manifest::forget(&all.collect::<Vec<_>>()) {
+        lines.push(error.to_string());
+    }
+    let _ = Own::of(&file).and_then(|own| directory.remove(name, own));
+    if says.made_directory
+        && let (Some(parent), Some(name)) = (real.parent(), real.file_name())
+        && let Ok(parent) = Directory::open(parent)
+    {
+        // It stays with what somebody has put into it.
+        let _ = parent.remove_empty(name);
+    }
+    Some(lines)
+}
+
+enum Taken {
+    Gone(Identity),
+    Absent,
+    Stays(String),
+}
+
+fn take_away(directory: &Directory, path: &Path, lists: &mut Lists, root: &Root) -> Taken {
+    let Some(name) = path.file_name() else { return Taken::Absent };
+    let found = match directory.look(name) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Taken::Absent,
+        Err(error) => return Taken::Stays(error.to_string()),
+    };
+    // One that is empty was made and not listed yet, and holds nothing that could be lost.
+    let empty = found.is_regular() && found.size == 0;
+    let known = ours(lists, path, root);
+    let identity = known
+        .or_else(|| empty.then_some(Identity { dev: found.identity.dev, ino: found.identity.ino }));
+    let Some(identity) = identity else {
+        return Taken::Stays("what is in it now is not gpuio's".to_owned());
+    };
+    match directory.remove(name, Own { dev: identity.dev, ino: identity.ino }) {
+        Ok(Removed::Gone) => Taken::Gone(identity),
+        Ok(Removed::Kept(_)) => Taken::Stays("another file took its name just now".to_owned()),
+        Err(error) => Taken::Stays(error.to_string()),
+    }
+}

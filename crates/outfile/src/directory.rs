@@ -1,0 +1,293 @@
+//! A directory that is held open: names in it are looked up in it, wherever its own name leads
+//! meanwhile.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, openat,
+    renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::random_name;
+
+/// Which file a name stands for: `st_dev` and `st_ino` of stat(2). True as long as the file is
+/// open or has a name; its number is given to another afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Device that holds the file.
+    pub dev: u64,
+    /// Inode number on that device.
+    pub ino: u64,
+}
+
+impl Identity {
+    /// Of an open file.
+    ///
+    /// # Errors
+    /// fstat(2).
+    pub fn of(file: impl AsFd) -> io::Result<Identity> {
+        Ok(Identity::from_stat(&fstat(file)?))
+    }
+
+    pub(crate) fn from_stat(stat: &Stat) -> Identity {
+        Identity { dev: stat.st_dev, ino: stat.st_ino }
+    }
+}
+
+/// What has a name, links not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Which file it is.
+    pub identity: Identity,
+    /// Its size in bytes.
+    pub size: u64,
+    kind: FileType,
+}
+
+impl Found {
+    /// Whether it is a regular file.
+    #[must_use]
+    pub fn is_regular(&self) -> bool {
+        self.kind == FileType::RegularFile
+    }
+}
+
+/// What came of a removal.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Removed {
+    /// It is gone, by this call or before it.
+    Gone,
+    /// Another file has the name. It stays, under this path.
+    Kept(PathBuf),
+}
+
+/// A directory, open.
+#[derive(Debug)]
+pub struct Directory {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens a directory that the user named: links on the way to it are followed.
+    ///
+    /// # Errors
+    /// open(2).
+    pub fn open(path: &Path) -> io::Result<Directory> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Directory { fd, path: path.to_owned() })
+    }
+
+    /// Opens the directory that holds a file of this path, and gives the file's own name.
+    ///
+    /// # Errors
+    /// open(2), or a path without a file's name.
+    pub fn of(path: &Path) -> io::Result<(Directory, OsString)> {
+        let name = path.file_name().ok_or(Errno::ISDIR)?;
+        Ok((Directory::open(path.parent().unwrap_or(Path::new(".")))?, name.to_owned()))
+    }
+
+    /// A directory below, no link.
+    ///
+    /// # Errors
+    /// openat(2).
+    pub fn below(&self, name: &OsStr) -> io::Result<Directory> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::empty())?;
+        Ok(Directory { fd, path: self.path.join(name) })
+    }
+
+    /// Another descriptor of it.
+    ///
+    /// # Errors
+    /// fcntl(2).
+    pub fn try_clone(&self) -> io::Result<Directory> {
+        Ok(Directory { fd: self.fd.try_clone()?, path: self.path.clone() })
+    }
+
+    /// As it was named.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What has this name, links not followed; `None` where nothing has it.
+    ///
+    /// # Errors
+    /// fstatat(2).
+    pub fn look(&self, name: &OsStr) -> io::Result<Option<Found>> {
+        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Found {
+                identity: Identity::from_stat(&stat),
+                size: u64::try_from(stat.st_size).unwrap_or(0),
+                kind: FileType::from_raw_mode(stat.st_mode),
+            })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Whether this file has the name.
+    ///
+    /// # Errors
+    /// fstatat(2).
+    pub fn is(&self, name: &OsStr, identity: Identity) -> io::Result<bool> {
+        Ok(self.look(name)?.is_some_and(|found| found.identity == identity))
+    }
+
+    /// Opens a regular file to be read; `None` where nothing has the name.
+    ///
+    /// # Errors
+    /// openat(2); ELOOP for a symbolic link, EINVAL for what is no regular file.
+    pub fn file(&self, name: &OsStr) -> io::Result<Option<File>> {
+        // O_NONBLOCK: a FIFO of that name must not wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        regular(&file)?;
+        Ok(Some(file))
+    }
+
+    /// The text of a file of at most `most` bytes, and the file.
+    ///
+    /// # Errors
+    /// As for [`Directory::file`]; EFBIG where it is longer.
+    pub fn read(&self, name: &OsStr, most: u64) -> io::Result<Option<(Vec<u8>, File)>> {
+        let Some(file) = self.file(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        (&file).take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            return Err(Errno::FBIG.into());
+        }
+        Ok(Some((bytes, file)))
+    }
+
+    /// Names of everything in it, without order.
+    ///
+    /// # Errors
+    /// getdents(2).
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.fd)? {
+            let entry = entry?;
+            let bytes = entry.file_name().to_bytes();
+            if bytes != b"." && bytes != b".." {
+                use std::os::unix::ffi::OsStrExt as _;
+                names.push(OsStr::from_bytes(bytes).to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// A new file, mode 0600.
+    ///
+    /// # Errors
+    /// openat(2); EEXIST where anything has the name, a dangling link included.
+    pub fn create(&self, name: &OsStr) -> io::Result<File> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?))
+    }
+
+    /// Takes the lock of this name, which is made where nothing has it; `None` while somebody
+    /// else has the lock. Nothing is written to the file and it is never removed, so that a file of
+    /// somebody else's under this name takes no harm.
+    ///
+    /// # Errors
+    /// openat(2), flock(2); EINVAL for what is no regular file.
+    pub fn lock(&self, name: &OsStr) -> io::Result<Option<File>> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let file = File::from(openat(&self.fd, name, flags, mode)?);
+        regular(&file)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Removes the file of this name if it is this one. It takes a name that nobody can foresee
+    /// before it is looked at, so that what another process puts under the old name between look
+    /// and unlink(2) is not what goes.
+    ///
+    /// # Errors
+    /// renameat2(2), fstatat(2) or unlinkat(2).
+    pub fn remove(&self, name: &OsStr, identity: Identity) -> io::Result<Removed> {
+        match self.look(name)? {
+            None => return Ok(Removed::Gone),
+            Some(found) if found.identity != identity => {
+                return Ok(Removed::Kept(self.path.join(name)));
+            }
+            Some(_) => {}
+        }
+        let away = OsString::from(format!(".gpuio-gone-{}", random_name()));
+        match self.rename_new(name, &away) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Removed::Gone),
+            Err(errno) => return Err(errno.into()),
+        }
+        if self.is(&away, identity)? {
+            unlinkat(&self.fd, &away, AtFlags::empty())?;
+            return Ok(Removed::Gone);
+        }
+        // Somebody exchanged it in between. It goes back, unless the name is taken again.
+        match self.rename_new(&away, name) {
+            Ok(()) => Ok(Removed::Kept(self.path.join(name))),
+            Err(_) => Ok(Removed::Kept(self.path.join(&away))),
+        }
+    }
+
+    /// Removes a directory below if it is empty. Whether it is gone.
+    ///
+    /// # Errors
+    /// unlinkat(2), but for a directory that holds something or is gone already.
+    pub fn remove_empty(&self, name: &OsStr) -> io::Result<bool> {
+        match unlinkat(&self.fd, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(true),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Gives a file another name that nothing has (`RENAME_NOREPLACE`, Linux 3.15), by a hard link
+    /// where the file system does not know that.
+    pub(crate) fn rename_new(&self, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+        match renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(&self.fd, from, &self.fd, to, AtFlags::empty())?;
+                unlinkat(&self.fd, from, AtFlags::empty())
+            }
+            done => done,
+        }
+    }
+
+    /// Makes names durable, where the file system can (fsync(2) of a directory).
+    pub fn sync(&self) {
+        let _ = rustix::fs::fsync(&self.fd);
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn regular(file: &File) -> io::Result<()> {
+    match FileType::from_raw_mode(fstat(file)?.st_mode) {
+        FileType::RegularFile => Ok(()),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}

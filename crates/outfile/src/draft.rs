@@ -1,0 +1,280 @@
+//! A file that gets its name when it is whole.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, fallocate,
+    flock, fstat, linkat, openat, renameat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::directory::{Directory, Identity, Removed};
+use crate::random_name;
+
+/// How names of drafts end. They begin with a dot and the name that the file is to have, with a
+/// random part between.
+const ENDING: &str = ".draft";
+/// 0644, less the umask.
+const MODE: Mode = Mode::from_bits_truncate(0o644);
+
+/// A file without a name, or with a draft's where the file system knows no files without one. A
+/// draft that is dropped is gone; one of a killed process is found by [`Directory::dead_drafts`].
+#[derive(Debug)]
+pub struct Draft {
+    file: File,
+    place: Place,
+    /// The name that it is to have.
+    wanted: OsString,
+}
+
+/// Where a draft is; its name goes with this.
+#[derive(Debug)]
+struct Place {
+    directory: Directory,
+    /// The draft's own name, where it has one.
+    name: Option<OsString>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // One that stays is found by whoever looks for dead drafts.
+            let _ = unlinkat(&self.directory, name, AtFlags::empty());
+        }
+    }
+}
+
+/// A draft that could not get its name, whole as it was.
+#[derive(Debug)]
+pub struct Unnamed {
+    /// It.
+    pub draft: Draft,
+    /// Why: EEXIST where anything has the name.
+    pub error: io::Error,
+}
+
+/// A draft of a process that is gone.
+#[derive(Debug)]
+pub struct Dead {
+    /// Its name in the directory.
+    pub name: OsString,
+    /// Its content, open and locked.
+    pub file: File,
+}
+
+impl Draft {
+    /// Begins a file that is to be `wanted` in `directory`, mode 0644 less the umask.
+    ///
+    /// # Errors
+    /// openat(2).
+    pub fn begin(directory: Directory, wanted: &OsStr) -> io::Result<Draft> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
+        match openat(&directory, ".", flags, MODE) {
+            Ok(file) => Ok(Draft::of(File::from(file), directory, None, wanted)),
+            // What file systems without unnamed files answer (open(2)): NFS, FUSE, FAT.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+                Draft::begin_named(directory, wanted)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The same, with a draft's name from the beginning: for files that others open by it.
+    ///
+    /// # Errors
+    /// openat(2).
+    pub fn begin_named(directory: Directory, wanted: &OsStr) -> io::Result<Draft> {
+        let name = draft_name(wanted);
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(&directory, &name, flags, MODE)?);
+        Ok(Draft::of(file, directory, Some(name), wanted))
+    }
+
+    fn of(file: File, directory: Directory, name: Option<OsString>, wanted: &OsStr) -> Draft {
+        // A file system without locks keeps the file all the same; nobody takes it for dead.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        Draft { file, place: Place { directory, name }, wanted: wanted.to_owned() }
+    }
+
+    /// The draft's own name in its directory, where it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&OsStr> {
+        self.place.name.as_deref()
+    }
+
+    /// To be written, by position or from its start.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Takes room for so many bytes now, so that a full file system shows before a long run and not
+    /// at its end (fallocate(2), `FALLOC_FL_KEEP_SIZE`). Where that is not known nothing happens.
+    ///
+    /// # Errors
+    /// ENOSPC, EDQUOT and EFBIG.
+    pub fn reserve(&self, bytes: u64) -> io::Result<()> {
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(errno.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes `bytes` as all of the file and puts them on storage.
+    ///
+    /// # Errors
+    /// write(2), ftruncate(2), fsync(2).
+    pub fn fill(&self, bytes: &[u8]) -> io::Result<()> {
+        use std::os::unix::fs::FileExt as _;
+        self.file.write_all_at(bytes, 0)?;
+        // Gives back what was reserved behind them as well.
+        self.file.set_len(bytes.len() as u64)?;
+        self.file.sync_all()
+    }
+
+    /// Gives it the name that it is to have, if nothing has that. Its lock is held until the file
+    /// is closed.
+    ///
+    /// # Errors
+    /// [`Unnamed`], with the draft.
+    pub fn give_name(self) -> Result<File, Box<Unnamed>> {
+        let wanted = self.wanted.clone();
+        self.give_name_as(&wanted)
+    }
+
+    /// The same with another name.
+    ///
+    /// # Errors
+    /// As for [`Draft::give_name`].
+    pub fn give_name_as(self, name: &OsStr) -> Result<File, Box<Unnamed>> {
+        let named = match &self.place.name {
+            Some(own) => self.place.directory.rename_new(own, name),
+            None => self.link(name),
+        };
+        if let Err(errno) = named {
+            return Err(Box::new(Unnamed { draft: self, error: errno.into() }));
+        }
+        Ok(self.named())
+    }
+
+    /// Puts it in the place of the file `old` that the caller made, or under its name where nothing
+    /// has that. Any other file of that name stays as it is.
+    ///
+    /// # Errors
+    /// [`Unnamed`]; EEXIST where another file has the name.
+    pub fn replace(mut self, old: Option<&File>) -> Result<File, Box<Unnamed>> {
+        let wanted = self.wanted.clone();
+        let Some(old) = old else { return self.give_name() };
+        match self.exchange(&wanted, old) {
+            Ok(true) => Ok(self.named()),
+            Ok(false) => self.give_name(),
+            Err(error) => Err(Box::new(Unnamed { draft: self, error })),
+        }
+    }
+
+    /// Whether it has the place of `old` now; not where nothing has the name.
+    fn exchange(&mut self, wanted: &OsStr, old: &File) -> io::Result<bool> {
+        let old = Identity::of(old)?;
+        match self.place.directory.look(wanted)? {
+            None => return Ok(false),
+            Some(found) if found.identity != old => return Err(Errno::EXIST.into()),
+            Some(_) => {}
+        }
+        if self.place.name.is_none() {
+            let own = draft_name(wanted);
+            self.link(&own)?;
+            self.place.name = Some(own);
+        }
+        let Some(own) = self.place.name.clone() else { return Ok(false) };
+        let at = self.place.directory.as_fd();
+        match renameat_with(at, &own, at, wanted, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                renameat(at, &own, at, wanted)?;
+                return Ok(true);
+            }
+            Err(Errno::NOENT) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
+        }
+        // What came out is looked at, not what was there a moment before.
+        if self.place.directory.is(&own, old)? {
+            unlinkat(at, &own, AtFlags::empty())?;
+            return Ok(true);
+        }
+        renameat_with(at, &own, at, wanted, RenameFlags::EXCHANGE)?;
+        Err(Errno::EXIST.into())
+    }
+
+    /// Gives a file without a name this one (open(2), `O_TMPFILE`).
+    fn link(&self, name: &OsStr) -> Result<(), Errno> {
+        let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        linkat(CWD, link, &self.place.directory, name, AtFlags::SYMLINK_FOLLOW)
+    }
+
+    /// The file, now that its name is the one that was wanted.
+    fn named(mut self) -> File {
+        self.place.name = None;
+        self.place.directory.sync();
+        self.file
+    }
+}
+
+impl Directory {
+    /// Drafts of files of this name that processes of this user left when they were killed, open
+    /// and locked. What is in them only the caller can judge: [`Directory::remove`] takes one away.
+    ///
+    /// # Errors
+    /// getdents(2).
+    pub fn dead_drafts(&self, wanted: &OsStr) -> io::Result<Vec<Dead>> {
+        let names = self.names()?;
+        let drafts = names.into_iter().filter(|name| is_draft_of(name, wanted));
+        Ok(drafts.filter_map(|name| self.dead(name)).collect())
+    }
+
+    /// Removes the dead drafts of this name that are `ours` by what is in them; where the others
+    /// are.
+    pub fn clear_drafts(&self, wanted: &OsStr, ours: impl Fn(&File) -> bool) -> Vec<PathBuf> {
+        let mut stay = Vec::new();
+        for dead in self.dead_drafts(wanted).unwrap_or_default() {
+            let removed = ours(&dead.file)
+                && Identity::of(&dead.file)
+                    .and_then(|identity| self.remove(&dead.name, identity))
+                    .is_ok_and(|removed| removed == Removed::Gone);
+            if !removed {
+                stay.push(self.path().join(&dead.name));
+            }
+        }
+        stay
+    }
+
+    fn dead(&self, name: OsString) -> Option<Dead> {
+        let file = self.file(&name).ok()??;
+        let stat = fstat(&file).ok()?;
+        let mine = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1;
+        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        (mine && regular).then_some(Dead { name, file })
+    }
+}
+
+fn draft_name(wanted: &OsStr) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(wanted);
+    name.push(format!(".{}{ENDING}", random_name()));
+    name
+}
+
+/// Whether a name is one that [`draft_name`] makes.
+fn is_draft_of(name: &OsStr, wanted: &OsStr) -> bool {
+    let middle = || {
+        let rest = name.as_bytes().strip_prefix(b".")?.strip_prefix(wanted.as_bytes())?;
+        rest.strip_prefix(b".")?.strip_suffix(ENDING.as_bytes())
+    };
+    middle().is_some_and(|part| part.len() == 16 && part.iter().all(u8::is_ascii_hexdigit))
+}

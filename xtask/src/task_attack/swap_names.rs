@@ -1,0 +1,87 @@
+//! Swaps what gpuio keeps beside its data: the directory itself, the list of its files, that list's
+//! lock, the `-o` file, and lock, list and data of a sweep's folder.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::swap::{RUN, exchange_while};
+use super::{Lab, Outcome, Victim};
+
+const SWEEP: &str =
+    "sweep --size 64k --bs 4k --runtime 20ms --vary threads=1,2 --repeats 1 -q -o s";
+
+pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::default();
+    while lab.has_time() {
+        let dir = lab.dir.join(format!("d{}", outcome.tries));
+        // The user's directory has files of the names that gpuio uses.
+        let users = lab.dir.join("users");
+        for made in [&dir, &users] {
+            fs::create_dir_all(made)?;
+        }
+        let mut victims = Vec::new();
+        for name in ["f", "gpuio.0", "notes", "point-0001-run-001.json"] {
+            victims.push(Victim::put(&users.join(name), lab.bytes(1 << 16))?);
+        }
+        let what = lab.one(&["directory", "list", "lock", "output", "sweep", "sweep's data"]);
+        outcome.acts += attempt(lab, &dir, &users, what)?;
+        let lost = victims.iter().map(Victim::lost).sum::<anyhow::Result<u64>>()?;
+        outcome.count(lost, || what.to_owned());
+        fs::remove_dir_all(&dir)?;
+        fs::remove_dir_all(&users)?;
+    }
+    Ok(outcome)
+}
+
+fn attempt(lab: &mut Lab, dir: &Path, users: &Path, what: &str) -> anyhow::Result<u64> {
+    let notes = users.join("notes");
+    let swaps = AtomicU64::new(0);
+    let bench = format!("{RUN} --rw write --directory data");
+    let (name, line) = match what {
+        "directory" => ("data", bench),
+        "list" => ("data/.gpuio-files.json", bench),
+        "lock" => ("data/.gpuio-files.lock", bench),
+        "output" => {
+            let mut child = lab.start(dir, &format!("{bench} -o r.json"))?;
+            return come_and_go(&dir.join("r.json"), &notes, &swaps, || child.wait().map(drop));
+        }
+        "sweep" => (lab.one(&["s/.lock", "s/sweep.json", "s/base.txt"]), SWEEP.to_owned()),
+        _ => ("s/data", SWEEP.to_owned()),
+    };
+    // What is to be swapped must be there: one run before makes it.
+    match line.starts_with("sweep") {
+        true => lab.end(dir, &format!("{line} --budget 0s"))?,
+        false => lab.end(dir, &line)?,
+    };
+    fs::create_dir_all(dir.join("s/data"))?;
+    let other = dir.join("x");
+    let directory = matches!(what, "directory" | "sweep's data");
+    symlink(if directory { users } else { &notes }, &other)?;
+    let mut child = lab.start(dir, &line)?;
+    exchange_while(&dir.join(name), &other, &swaps, || child.wait().map(drop))
+}
+
+/// Puts a link to `victim` under a name and takes it away, as often as it can.
+fn come_and_go(
+    name: &Path,
+    victim: &Path,
+    swaps: &AtomicU64,
+    work: impl FnOnce() -> std::io::Result<()>,
+) -> anyhow::Result<u64> {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let _ = symlink(victim, name);
+                swaps.fetch_add(1, Ordering::Relaxed);
+                let _ = fs::remove_file(name);
+            }
+        });
+        let worked = work();
+        done.store(true, Ordering::Relaxed);
+        worked
+    })?;
+    Ok(swaps.load(Ordering::Relaxed))
+}
