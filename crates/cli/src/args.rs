@@ -9,6 +9,7 @@ mod results;
 mod stats;
 mod sweep;
 mod top;
+mod words;
 
 use std::path::PathBuf;
 

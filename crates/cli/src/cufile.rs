@@ -7,13 +7,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use gpuio_cufile::{
-    Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting,
+    Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Whose,
 };
 use gpuio_host::Root;
-use gpuio_load::plan::AUTO;
+use gpuio_load::plan::{self, AUTO};
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::CufileUsed;
-use gpuio_spec::{JobSpec, Spec};
+use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
 use rustix::fs::{Mode, OFlags, openat};
 
 use crate::args::CufileFlags;
@@ -116,23 +116,46 @@ pub(crate) const UNTRIED: &str = "not tried whether cuFile takes files there: --
 
 const NO_NVIDIA_FS: &str = "nvidia-fs is not loaded";
 
+/// Sets what `--cufile-set` asks for on every job, as the job-file key `cufile.KEY` would.
+pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
+    const FLAG: &str = "--cufile-set";
+    let wrong = |error: String| Failure::Usage(format!("{FLAG}: {error}"));
+    for text in &flags.cufile_set {
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            wrong(format!(
+                "'{text}' is no setting of cuFile: write key=value with dots between the parts of \
+                 the key, as in properties.allow_compat_mode=true"
+            ))
+        })?;
+        let key = format!("{CUFILE_PREFIX}{}", key.trim());
+        for job in &mut spec.jobs {
+            gpuio_spec::apply(job, &key, value.trim(), Origin::Flag(FLAG))
+                .map_err(|error| wrong(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes the configuration and puts it into the environment: first of all, while there is one
 /// thread. Nothing where no job may need cuFile.
 pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Configured>, Failure> {
-    let asked = flags.cufile_lib.is_some() || !flags.cufile_set.is_empty();
+    let settings = plan::cufile_settings(spec)?;
+    let asked = flags.cufile_lib.is_some() || !settings.is_empty();
     let wanted = Wanted::of(spec);
     if (wanted.nothing() && !asked) || (wanted.only_auto() && !nvidia_fs_is_loaded()) {
         return Ok(None);
     }
     if wanted.nothing() {
-        let what = "--cufile-lib and --cufile-set concern the paths of cuFile, and no job takes \
-                    one; add --path gds";
+        let what = "--cufile-lib and settings of cuFile (--cufile-set, cufile.KEY) concern its \
+                    paths, and no job takes one; add --path gds";
         return Err(Failure::Usage(what.into()));
     }
-    let settings = flags.cufile_set.iter().map(|text| text.parse::<Setting>());
-    let settings = settings
-        .collect::<Result<Vec<Setting>, ConfigError>>()
-        .map_err(|error| Failure::Usage(format!("--cufile-set: {error}")))?;
+    let value = |(key, json): (String, String)| {
+        // It was JSON when it was read (`gpuio_cufilejson::setting`).
+        let value = serde_json::from_str(&json).unwrap_or(serde_json::Value::String(json));
+        Setting { key, value }
+    };
+    let settings: Vec<Setting> = settings.into_iter().map(value).collect();
     let written = Base::of_this_process()
         .and_then(|base| Environment::write(base, &settings, &std::env::temp_dir()))
         .and_then(|environment| environment.apply().map(|()| environment));
@@ -303,6 +326,7 @@ pub(crate) fn used(driver: &Driver) -> CufileUsed {
         poll_mode: facts.poll_mode,
         poll_threshold_kib: facts.poll_threshold_kib,
         stand_in: driver.is_stand_in(),
+        gpuio: driver.whose() == Whose::Gpuio,
         config_from: environment
             .and_then(|environment| environment.based_on.as_ref())
             .map(|path| path.display().to_string()),

@@ -52,6 +52,9 @@ impl Session {
         only_shown: bool,
     ) -> Result<Session, Failure> {
         let trial = if only_shown { Trial::Not } else { Trial::Made };
+        let mut spec = spec.clone();
+        cufile::set(&mut spec, flags)?;
+        let spec = &spec;
         let configured = cufile::configure(spec, flags)?;
         let loaded = driver::load(spec)?;
         let mut cufile = cufile::open(spec, flags, configured, &loaded, trial);

@@ -71,6 +71,10 @@ const fn note(key: &'static str, what: &'static str, job: OfJob, reading: OfRead
 /// What [`ASPECTS`]' `software-gpu` says of results that no hardware GPU has a part in.
 pub(crate) const SOFTWARE: &str = "software GPU";
 
+/// The key of cuFile's settings, and their value for a path without it.
+pub(crate) const CUFILE_SETTINGS: &str = "cufile-settings";
+pub(crate) const WITHOUT_CUFILE: &str = "without cuFile";
+
 /// Other tools tell nothing of it.
 const UNTOLD: OfReading = |_| None;
 
@@ -131,6 +135,11 @@ pub const ASPECTS: &[Aspect] = &[
     ),
     matters("verify", "verify", "checked between I/Os", |job| Some(job.verify()), UNTOLD),
     matters("inject", "inject", "faults on purpose", |job| Some(job.inject()), UNTOLD),
+    Aspect {
+        // Jobs whose bytes cuFile has no part in go with any settings of it.
+        open: Some(WITHOUT_CUFILE),
+        ..matters(CUFILE_SETTINGS, "cufile", "settings of cuFile", |job| job.settings(), UNTOLD)
+    },
     matters("filesystem", "filesystem", "file system", |job| job.filesystem(), UNTOLD),
     matters("device", "device", "storage device", |job| job.device(), UNTOLD),
     Aspect {

@@ -3,6 +3,7 @@
 use gpuio_units::parse_bytes;
 
 use crate::ASPECTS;
+use crate::aspect::CUFILE_SETTINGS;
 use crate::run::{Run, Side};
 
 /// What sides are told apart by.
@@ -40,6 +41,7 @@ impl Axis {
         match self.key.as_str() {
             "path" => free.extend(["taken", "engine", "memory", "tuning"]),
             "target" => free.extend(["filesystem", "device", "disk"]),
+            key if key.starts_with("cufile.") => free.push(CUFILE_SETTINGS),
             _ => {}
         }
         free

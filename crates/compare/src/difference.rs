@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::aspect::{ASPECTS, Aspect, Kind};
+use crate::aspect::{ASPECTS, Aspect, CUFILE_SETTINGS, Kind};
 use crate::cell::Cell;
+use crate::job::SETTINGS_BREAK;
 
 /// Something in which a pair differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -45,8 +46,8 @@ pub(crate) fn differences(
         Some(Difference {
             aspect: aspect.key,
             what: aspect.what,
-            baseline: words(&a),
-            other: words(&b),
+            baseline: shown(aspect, &a, &b),
+            other: shown(aspect, &b, &a),
             despite: judged.then_some(aspect.word()),
             refused: judged && !let_be,
         })
@@ -73,6 +74,19 @@ fn words(values: &BTreeSet<&str>) -> String {
         return "not told".to_owned();
     }
     values.iter().copied().collect::<Vec<_>>().join(" or ")
+}
+
+/// The values of one side; of cuFile's settings those that the other side does not have.
+fn shown(aspect: &Aspect, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> String {
+    if aspect.key != CUFILE_SETTINGS || own.len() != 1 || other.len() != 1 {
+        return words(own);
+    }
+    let parts = |values: &BTreeSet<&str>| -> Vec<String> {
+        values.iter().flat_map(|value| value.split(SETTINGS_BREAK)).map(str::to_owned).collect()
+    };
+    let theirs = parts(other);
+    let alone: Vec<String> = parts(own).into_iter().filter(|part| !theirs.contains(part)).collect();
+    if alone.is_empty() { "none of these".to_owned() } else { alone.join(SETTINGS_BREAK) }
 }
 
 /// What matters and one side does not tell, in words: nobody knows whether it agrees.

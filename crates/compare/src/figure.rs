@@ -61,6 +61,9 @@ pub enum Verdict {
     Worse,
     /// The interval holds 1: no difference that can be told from noise.
     Noise,
+    /// The interval holds 1 and spans a factor of ten or more: there are too few runs to say
+    /// anything.
+    TooFew,
     /// One run each, and more of a difference than goes on within them: repeats would tell whether
     /// it is more than goes on between runs.
     CantTell,

@@ -7,7 +7,10 @@ use gpuio_record::{
 };
 use gpuio_units::{format_bytes, format_duration_ns};
 
-use crate::aspect::{SOFTWARE, yes_no};
+use crate::aspect::{SOFTWARE, WITHOUT_CUFILE, yes_no};
+
+/// What stands between two of cuFile's settings.
+pub(crate) const SETTINGS_BREAK: &str = "; ";
 
 /// What direct I/O has in the place of a share in the page cache.
 pub(crate) const AROUND_THE_CACHE: &str = "goes around it";
@@ -258,7 +261,19 @@ impl Job<'_> {
         };
         let library = version(cufile.version, "not told");
         let module = version(cufile.nvidia_fs, "not loaded");
-        Some(format!("cuFile {library}, nvidia-fs {module}"))
+        let whose = if cufile.gpuio { "gpuio's cuFile" } else { "cuFile" };
+        Some(format!("{whose} {library}, nvidia-fs {module}"))
+    }
+
+    /// What cuFile was told, a key in each part. Where its log lies is another place in each run.
+    pub(crate) fn settings(&self) -> Option<String> {
+        if self.plan.register_buffer.is_none() {
+            return Some(WITHOUT_CUFILE.to_owned());
+        }
+        let config = &self.record.cufile.as_ref()?.config;
+        let parts = config.iter().filter(|(key, _)| *key != "logging.dir");
+        let parts: Vec<String> = parts.map(|(key, value)| format!("{key}={value}")).collect();
+        Some(parts.join(SETTINGS_BREAK))
     }
 
     pub(crate) fn size(&self) -> String {

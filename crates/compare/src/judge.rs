@@ -12,6 +12,9 @@ use crate::threshold::Threshold;
 /// The p below which the rank test calls a difference one.
 const RANK_LEVEL: f64 = 1.0 - LEVEL;
 
+/// An interval around 1 whose ends are this far apart says nothing.
+const NOTHING: f64 = 10.0;
+
 /// The row of a metric; `None` where a side has no figure. `in_turns` says that the nth run of one
 /// side was made beside the nth of the other.
 pub(crate) fn row(
@@ -82,7 +85,9 @@ fn off(figures: &[Figure]) -> f64 {
 
 fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
     if low <= 1.0 && high >= 1.0 {
-        return Verdict::Noise;
+        // Neither a gain nor a loss of three times is ruled out.
+        let says_nothing = high >= NOTHING * low;
+        return if says_nothing { Verdict::TooFew } else { Verdict::Noise };
     }
     if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
         return Verdict::CantTell;

@@ -19,11 +19,15 @@ pub(crate) fn cells(row: &Row) -> [String; 6] {
     ]
 }
 
-/// Both ends; none where digits alone leave nothing between them, for that would look like
-/// certainty.
+/// Both ends; none where they say nothing, and where digits alone leave nothing between them, for
+/// that would look like certainty.
 fn interval(row: &Row) -> String {
     let (low, high) = (ratio(row.low), ratio(row.high));
     let mark = row.basis.mark();
+    // Its ends would be 0 and a number of twenty digits where there are two runs.
+    if row.verdict == Verdict::TooFew {
+        return format!("-{mark}");
+    }
     if row.basis == Basis::Rounding && low == high {
         return format!("not known{mark}");
     }
@@ -51,6 +55,7 @@ pub(crate) fn verdict(row: &Row) -> String {
         Verdict::Better => better,
         Verdict::Worse => worse,
         Verdict::Noise => "noise",
+        Verdict::TooFew => "unknown: more runs needed",
         Verdict::CantTell => "can't tell: n=1",
     };
     let doubt = if ranks_disagree(row) { " (ranks: noise)" } else { "" };

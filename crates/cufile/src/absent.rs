@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::codes::CufileError;
+use crate::whose::Whose;
 
 /// Why there is no cuFile library to use. Each state asks for another remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +27,12 @@ pub enum Absent {
         /// The library.
         library: PathBuf,
     },
-    /// gpuio's stand-in beside a real GPU, or NVIDIA's library beside the software GPU.
+    /// gpuio's stand-in beside a real GPU, or another library beside the software GPU.
     Mixed {
         /// The library.
         library: PathBuf,
-        /// Whether it is the stand-in.
-        stand_in: bool,
+        /// Whose it is.
+        whose: Whose,
     },
     /// The library is there and does not open.
     Open(CufileError),
@@ -66,16 +67,16 @@ impl fmt::Display for Absent {
                  does not work and release 1.20 does not return; install the NVIDIA driver",
                 library.display()
             ),
-            Self::Mixed { library, stand_in: true } => write!(
+            Self::Mixed { library, whose: Whose::StandIn } => write!(
                 f,
                 "{} is gpuio's stand-in for cuFile, which goes with the software GPU only; leave \
                  out --cufile-lib or use --gpu software",
                 library.display()
             ),
-            Self::Mixed { library, stand_in: false } => write!(
+            Self::Mixed { library, whose } => write!(
                 f,
-                "{} is NVIDIA's and knows nothing of the software GPU; leave out --cufile-lib, or \
-                 use a real GPU",
+                "{} is {whose}; paths of cuFile go to the software GPU by gpuio's stand-in alone: \
+                 leave out --cufile-lib, or use a real GPU",
                 library.display()
             ),
             Self::Open(error) => {

@@ -153,6 +153,16 @@ fn cause(code: i32, look: &Look) -> Option<String> {
     if !is_setup(code) {
         return None;
     }
+    let nothing_left = look.nvidia_fs == Some(false) && look.compat_allowed == Some(false);
+    let module_and_mode = || {
+        "The kernel module nvidia-fs is not loaded and compatibility mode is off: load the module, \
+         or use --cufile-set properties.allow_compat_mode=true"
+            .to_owned()
+    };
+    // This code is of the module alone.
+    if code == 5033 && nothing_left {
+        return Some(module_and_mode());
+    }
     if look.udev_entry == Some(false) {
         let (major, minor) = look.device.unwrap_or_default();
         return Some(format!(
@@ -161,12 +171,8 @@ fn cause(code: i32, look: &Look) -> Option<String> {
              host's /run/udev into the container, or start udevd and run udevadm trigger"
         ));
     }
-    if look.nvidia_fs == Some(false) && look.compat_allowed == Some(false) {
-        return Some(
-            "The kernel module nvidia-fs is not loaded and compatibility mode is off: load the \
-             module, or use --cufile-set properties.allow_compat_mode=true"
-                .into(),
-        );
+    if nothing_left {
+        return Some(module_and_mode());
     }
     if let Some(fs_type) = look.fs_type.as_deref().filter(|name| !SUPPORTED.contains(name)) {
         return Some(format!(
@@ -222,12 +228,14 @@ mod tests {
     #[test]
     fn each_cause_has_its_words() {
         let off = Look { nvidia_fs: Some(false), compat_allowed: Some(false), ..look() };
+        let off_without_udev = Look { udev_entry: Some(false), ..off.clone() };
         let overlay = Look { fs_type: Some("overlay".into()), ..look() };
         let buffered = Look { direct: false, ..look() };
         let compat = Look { nvidia_fs: Some(false), compat_allowed: Some(true), ..look() };
         let log = Look { log: Some("udev property not found".into()), ..look() };
         let cases = [
             (5033, &off, "properties.allow_compat_mode=true"),
+            (5033, &off_without_udev, "properties.allow_compat_mode=true"),
             (5008, &overlay, "on overlay"),
             (5020, &buffered, "leave out --buffered"),
             (5030, &compat, "only compatibility mode"),

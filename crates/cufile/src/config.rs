@@ -6,10 +6,10 @@
 //! names one.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gpuio_cufilejson::{DEFAULT_PATH, VARIABLE};
 use gpuio_outfile::Private;
@@ -19,15 +19,6 @@ use serde_json::{Map, Value};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A setting is not `key=value`.
-    #[error(
-        "'{text}' is no setting of cuFile: write key=value with dots between the parts of the \
-             key, as in properties.allow_compat_mode=true"
-    )]
-    Setting {
-        /// As given.
-        text: String,
-    },
     /// A part of a key names a value, not a group.
     #[error(
         "the setting {key} does not fit the configuration: {part} holds a value there, not a \
@@ -69,29 +60,13 @@ pub enum ConfigError {
     },
 }
 
-/// One `key=value` for cuFile, the key's parts nested.
+/// A key of cuFile's with a value; the parts of the key are nested groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// As given: `properties.allow_compat_mode`.
     pub key: String,
-    /// The value: JSON where it reads as JSON, text otherwise.
+    /// The value.
     pub value: Value,
-}
-
-impl std::str::FromStr for Setting {
-    type Err = ConfigError;
-
-    fn from_str(text: &str) -> Result<Setting, ConfigError> {
-        let wrong = || ConfigError::Setting { text: text.to_owned() };
-        let (key, value) = text.split_once('=').ok_or_else(wrong)?;
-        let (key, value) = (key.trim(), value.trim());
-        if key.split('.').any(str::is_empty) {
-            return Err(wrong());
-        }
-        let read = serde_json::from_str(value);
-        let value = read.unwrap_or_else(|_| Value::String(value.to_owned()));
-        Ok(Setting { key: key.to_owned(), value })
-    }
 }
 
 /// The configuration that cuFile would read without us.
@@ -104,12 +79,18 @@ pub struct Base {
 }
 
 impl Base {
-    /// Reads the file that `CUFILE_ENV_PATH_JSON` names, else `/etc/cufile.json` if it is there.
+    /// Reads the file that `CUFILE_ENV_PATH_JSON` named when this process began, else
+    /// `/etc/cufile.json` if it is there. What [`Environment::apply`] made of the variable does not
+    /// count: that file is ours, and may be gone.
     ///
     /// # Errors
     /// A file that was named and is not there, or that is no configuration.
     pub fn of_this_process() -> Result<Base, ConfigError> {
-        match std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        let named = match USERS.get() {
+            Some(before_us) => before_us.clone(),
+            None => std::env::var_os(VARIABLE),
+        };
+        match named.filter(|path| !path.is_empty()) {
             Some(path) => Base::read(Path::new(&path)),
             None if Path::new(DEFAULT_PATH).exists() => Base::read(Path::new(DEFAULT_PATH)),
             None => Ok(Base::default()),
@@ -135,6 +116,9 @@ impl Base {
         flat
     }
 }
+
+/// What the variable held before it was ours; empty until then.
+static USERS: OnceLock<Option<OsString>> = OnceLock::new();
 
 /// Puts the settings on top of the keys, and a directory for the log where none is named.
 fn merge(
@@ -230,6 +214,7 @@ impl Environment {
         if threads != 1 {
             return Err(ConfigError::Threads { threads });
         }
+        USERS.get_or_init(|| std::env::var_os(VARIABLE));
         // SAFETY: this is the only thread, so nobody reads the environment meanwhile.
         unsafe { std::env::set_var(VARIABLE, self.file()) };
         Ok(())

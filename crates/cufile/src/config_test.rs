@@ -20,7 +20,12 @@ fn base(text: &str) -> Base {
 }
 
 fn settings(texts: &[&str]) -> Vec<Setting> {
-    texts.iter().map(|text| text.parse().unwrap()).collect()
+    let read = |text: &&str| {
+        let (key, value) = text.split_once('=').unwrap();
+        let value = serde_json::from_str(value.trim()).unwrap();
+        Setting { key: key.trim().to_owned(), value }
+    };
+    texts.iter().map(read).collect()
 }
 
 #[test]
@@ -39,7 +44,7 @@ fn settings_lie_on_top_of_the_users_file() {
     let settings = settings(&[
         "properties.allow_compat_mode=true",
         "execution.max_io_threads = 8",
-        "logging.level=TRACE",
+        "logging.level=\"TRACE\"",
         "denylist.drivers=[\"virtio_blk\"]",
     ]);
     let environment = Environment::write(base(USERS), &settings, parent.path()).unwrap();
@@ -69,7 +74,7 @@ fn the_log_goes_to_our_directory_unless_the_user_named_one() {
     let last = ours.last_error().unwrap();
     assert_eq!(last, "2 ERROR udev property not found: ID_FS_USAGE vda");
 
-    let named = settings(&["logging.dir=/var/log"]);
+    let named = settings(&["logging.dir=\"/var/log\""]);
     let theirs = Environment::write(Base::default(), &named, parent.path()).unwrap();
     assert_eq!(theirs.keys["logging"]["dir"], "/var/log");
     drop((ours, theirs));
@@ -78,10 +83,6 @@ fn the_log_goes_to_our_directory_unless_the_user_named_one() {
 
 #[test]
 fn what_does_not_fit_is_refused_with_its_name() {
-    for text in ["compat", "=1", "a..b=1", ".a=1"] {
-        let error = text.parse::<Setting>().unwrap_err().to_string();
-        assert!(error.contains(text) && error.contains("key=value"), "{error}");
-    }
     let parent = tempfile::tempdir().unwrap();
     let deep = settings(&["logging.level.now=1"]);
     let error = Environment::write(base(USERS), &deep, parent.path()).unwrap_err().to_string();

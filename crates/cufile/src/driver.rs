@@ -12,6 +12,7 @@ use crate::codes::CufileError;
 use crate::config::Environment;
 use crate::look::Look;
 use crate::table::{self, Answer, Library, Properties};
+use crate::whose::Whose;
 
 /// What the open library says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +68,8 @@ impl Driver {
     ) -> Result<Driver, Absent> {
         let stand_in = library.is_stand_in();
         if stand_in != software_gpu {
-            return Err(Absent::Mixed { library: library.path.clone(), stand_in });
+            let whose = library.whose();
+            return Err(Absent::Mixed { library: library.path.clone(), whose });
         }
         if !stand_in && !table::cuda_is_loaded() {
             return Err(Absent::NoCuda { library: library.path.clone() });
@@ -113,6 +115,12 @@ impl Driver {
     #[must_use]
     pub fn is_stand_in(&self) -> bool {
         self.0.library.is_stand_in()
+    }
+
+    /// Whose it is; reads its file.
+    #[must_use]
+    pub fn whose(&self) -> Whose {
+        self.0.library.whose()
     }
 
     /// The configuration that it was opened with, where gpuio wrote one.

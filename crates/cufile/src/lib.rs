@@ -30,6 +30,7 @@ mod stats;
 mod stream;
 mod table;
 mod transfer;
+mod whose;
 
 pub use absent::Absent;
 pub use batch::{Batch, Ended};
@@ -44,3 +45,4 @@ pub use stats::{Counting, Moved, PerGpu, Stats, StatsAbsent};
 pub use stream::{StreamIo, StreamRegistration};
 pub use table::Library;
 pub use transfer::{Buffer, Handle, IoError, Piece, Way};
+pub use whose::{Whose, is_gpuios};

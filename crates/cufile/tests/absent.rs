@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use gpuio_cufile::{Absent, Calls, Driver, Library, Search, stand_in_candidates};
+use gpuio_cufile::{Absent, Calls, Driver, Library, Search, Whose, stand_in_candidates};
 
 fn stand_in() -> Library {
     let search = Search { stand_in: true, ..Search::default() };
@@ -38,7 +38,7 @@ fn an_object_that_is_no_cufile_is_told_by_the_function_it_lacks() {
 fn the_stand_in_goes_with_the_software_gpu_alone() {
     assert!(stand_in().is_stand_in());
     let absent = Driver::open(stand_in(), None, false).unwrap_err();
-    assert!(matches!(absent, Absent::Mixed { stand_in: true, .. }), "{absent}");
+    assert!(matches!(absent, Absent::Mixed { whose: Whose::StandIn, .. }), "{absent}");
     assert!(absent.to_string().contains("--gpu software"), "{absent}");
 }
 

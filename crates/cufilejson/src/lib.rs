@@ -15,11 +15,13 @@
 mod combination;
 mod problem;
 mod read;
+mod setting;
 mod table;
 mod value;
 
 pub use problem::{Problem, ProblemKind, problems};
 pub use read::{Config, Entry, SyntaxError, keys, read};
+pub use setting::{SettingError, setting};
 pub use table::{KEYS, Key, Takes, find};
 
 /// The variable that names the file.

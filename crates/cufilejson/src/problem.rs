@@ -96,7 +96,7 @@ fn unknown(entry: &Entry) -> Option<Problem> {
 }
 
 /// The key that was meant, if one is near: by its whole path, or right but in another group.
-fn nearest(path: &str) -> Option<&'static str> {
+pub(crate) fn nearest(path: &str) -> Option<&'static str> {
     let last = |path: &str| path.rsplit('.').next().map(str::to_owned);
     let by_name = || KEYS.iter().find(|key| last(key.path) == last(path));
     let distance = |key: &&crate::Key| strsim::damerau_levenshtein(path, key.path);

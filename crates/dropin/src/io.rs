@@ -94,7 +94,12 @@ impl Library {
         let theirs = direct::take(borrowed, flags);
         let entry = Registered { file, reads, theirs, born: fork::generation() };
         let mut state = self.lock();
-        self.files.open(&mut state.free, entry).ok_or(Failure::from(GETNEWFD_FAILED))
+        let made = self.files.open(&mut state.free, entry);
+        drop(state);
+        if made.is_some() {
+            live::holds(None, 1, 0);
+        }
+        made.ok_or(Failure::from(GETNEWFD_FAILED))
     }
 
     /// Ends a handle, once the reads, writes and entries of batches that use it have ended, whether
@@ -110,6 +115,7 @@ impl Library {
         let entry = closing.finish(&mut self.lock().free);
         // Outside the lock: NVIDIA's library may take its time.
         drop(entry);
+        live::holds(None, -1, 0);
         self.stats.operations(Op::HandleDeregister, true, 1);
     }
 
@@ -129,8 +135,11 @@ impl Library {
             let buffer = Buffer { len, gpu: place.device(), place: Some(place) };
             self.buffers.register(base, buffer).map(|()| place)
         });
-        if result.is_ok_and(|place| direct::goes_with(&place)) {
-            direct::register_buffer(base, len, flags);
+        if let Ok(place) = &result {
+            live::holds(place.device(), 0, 1);
+            if direct::goes_with(place) {
+                direct::register_buffer(base, len, flags);
+            }
         }
         self.stats.operations(Op::BufferRegister, result.is_ok(), 1);
         result.map(|_| ())
@@ -142,8 +151,11 @@ impl Library {
             return Err(INVALID_VALUE.into());
         }
         let result = self.buffers.deregister(base);
-        if result.is_ok_and(|buffer| buffer.place.is_some_and(|place| direct::goes_with(&place))) {
-            direct::deregister_buffer(base);
+        if let Ok(buffer) = &result {
+            live::holds(buffer.gpu, 0, -1);
+            if buffer.place.is_some_and(|place| direct::goes_with(&place)) {
+                direct::deregister_buffer(base);
+            }
         }
         self.stats.operations(Op::BufferDeregister, result.is_ok(), 1);
         result.map(|_| ())

@@ -122,6 +122,9 @@ impl Library {
         state.streams.clear();
         let buffers = self.buffers.clear();
         drop(state);
+        for buffer in buffers.values() {
+            crate::live::holds(buffer.gpu, 0, -1);
+        }
         // Outside the lock: NVIDIA's library may take its time.
         let theirs = |buffer: &Buffer| buffer.place.is_some_and(|place| direct::goes_with(&place));
         for (base, _) in buffers.iter().filter(|(_, buffer)| theirs(buffer)) {

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_host::Root;
 use gpuio_page::{Direction, Key, Lane, Page, Place};
@@ -139,9 +139,45 @@ pub(crate) fn count(done: &Done, route: Option<&Route>) {
     });
 }
 
-fn lane(page: &Page, track: Track) -> Option<Lane> {
+/// What is registered on a GPU, or without one: files are of no GPU.
+struct Held {
+    gpu: Option<u32>,
+    files: i64,
+    buffers: i64,
+    lane: Option<Lane>,
+}
+
+static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
+
+/// Counts files and buffers that were registered, or taken back (below 0).
+pub(crate) fn holds(gpu: Option<u32>, files: i64, buffers: i64) {
+    let Some((generation, Some(page))) = PAGE.get() else { return };
+    // The page is the parent's, and so may be the lock.
+    if *generation != fork::generation() {
+        return;
+    }
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !held.iter().any(|one| one.gpu == gpu) {
+        let lane = page.registrations(gpu, &pci(gpu));
+        held.push(Held { gpu, files: 0, buffers: 0, lane });
+    }
+    let Some(one) = held.iter_mut().find(|one| one.gpu == gpu) else { return };
+    one.files += files;
+    one.buffers += buffers;
+    // Of two threads the one that takes back may come before the one that registers.
+    let now = |count: i64| u64::try_from(count).unwrap_or(0);
+    if let Some(lane) = &one.lane {
+        lane.holds(now(one.files), now(one.buffers));
+    }
+}
+
+fn pci(gpu: Option<u32>) -> String {
     let facts = library::get().gpus();
-    let pci = track.gpu.and_then(|gpu| facts.iter().find(|one| one.index == gpu));
+    let found = gpu.and_then(|gpu| facts.iter().find(|one| one.index == gpu));
+    found.map(|one| one.pci.clone()).unwrap_or_default()
+}
+
+fn lane(page: &Page, track: Track) -> Option<Lane> {
     let path = match track.by {
         By::Kernel => "kernel",
         By::Copy => "copy",
@@ -155,10 +191,11 @@ fn lane(page: &Page, track: Track) -> Option<Lane> {
     };
     let key = Key {
         gpu: track.gpu,
-        pci: pci.map(|one| one.pci.clone()).unwrap_or_default(),
+        pci: pci(track.gpu),
         path: path.to_owned(),
         engine: engine.to_owned(),
-        counts_registrations: false,
+        // They are counted on lanes of their own ([`holds`]).
+        counts_registrations: true,
     };
     let mut lane = page.lane(&key)?;
     lane.begin(1, gpuio_page::monotonic_ns());

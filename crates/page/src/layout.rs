@@ -23,6 +23,9 @@ pub(crate) const SHARED: u32 = 4;
 /// In place of a count: nobody counts it.
 pub const NOT_COUNTED: u64 = u64::MAX;
 
+/// Path of a lane that holds what a program has registered, and no I/Os.
+pub const REGISTERED: &str = "registered";
+
 /// `Lane::state` of a lane that nobody has used.
 pub(crate) const UNUSED: u64 = 0;
 /// `Lane::state` where no GPU is the destination; GPU n is `n + FIRST_GPU`.
@@ -72,9 +75,9 @@ pub(crate) struct Cells {
     pub(crate) path: [AtomicU64; 3],
     pub(crate) engine: [AtomicU64; 2],
     pub(crate) pci: [AtomicU64; 2],
-    /// Files opened.
+    /// Files opened; of a lane for registrations, files registered now.
     pub(crate) files: AtomicU64,
-    /// Buffers registered with cuFile, or [`NOT_COUNTED`].
+    /// Buffers registered with cuFile now, or [`NOT_COUNTED`].
     pub(crate) registered: AtomicU64,
     /// Room for I/Os, of threads that run now.
     pub(crate) slots: AtomicU64,

@@ -19,7 +19,7 @@ mod snapshot;
 mod write;
 
 pub use bucket::{SIZES, size_class};
-pub use layout::{LANES_MOST, NOT_COUNTED, VERSION};
+pub use layout::{LANES_MOST, NOT_COUNTED, REGISTERED, VERSION};
 pub use place::{PageError, Place};
 pub use snapshot::{Counts, Snapshot, Way};
 pub use write::{Direction, Key, Lane, Page, monotonic_ns};

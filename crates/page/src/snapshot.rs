@@ -32,7 +32,7 @@ pub struct Way {
     pub engine: String,
     /// Threads that run now.
     pub threads: u64,
-    /// Files opened.
+    /// Files opened; of path [`crate::REGISTERED`], files registered now.
     pub files: u64,
     /// Buffers registered with cuFile; none where nobody counts them.
     pub registered: Option<u64>,
@@ -164,6 +164,13 @@ impl Snapshot {
             sum.merge(way);
             sum
         })
+    }
+
+    /// Buffers registered now on a GPU, or of host memory; none where nobody counts them.
+    #[must_use]
+    pub fn registered_on(&self, gpu: Option<u32>) -> Option<u64> {
+        let ways = self.ways.iter().filter(|way| way.gpu == gpu);
+        ways.map(|way| way.registered).try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))
     }
 
     /// The ways to each GPU together, in order of their numbers.

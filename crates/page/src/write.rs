@@ -16,8 +16,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::bucket::{bucket, size_class};
 use crate::layout::{
-    Cells, FIRST_GPU, HEADER_BYTES, LANE_BYTES, LANES_MOST, MAGIC, NO_GPU, NOT_COUNTED, SHARED,
-    Side, UNUSED, VERSION, header, page_bytes,
+    Cells, FIRST_GPU, HEADER_BYTES, LANE_BYTES, LANES_MOST, MAGIC, NO_GPU, NOT_COUNTED, REGISTERED,
+    SHARED, Side, UNUSED, VERSION, header, page_bytes,
 };
 use crate::mapping::Mapping;
 use crate::place::{PageError, Place};
@@ -148,6 +148,23 @@ impl Page {
     /// this way. A lane that was given back goes on counting for the next of the same key.
     #[must_use]
     pub fn lane(&self, key: &Key) -> Option<Lane> {
+        self.take(key, 1)
+    }
+
+    /// A lane for what a program has registered, which is no thread's: [`Lane::holds`].
+    #[must_use]
+    pub fn registrations(&self, gpu: Option<u32>, pci: &str) -> Option<Lane> {
+        let key = Key {
+            gpu,
+            pci: pci.to_owned(),
+            path: REGISTERED.to_owned(),
+            engine: String::new(),
+            counts_registrations: true,
+        };
+        self.take(&key, 0)
+    }
+
+    fn take(&self, key: &Key, threads: u64) -> Option<Lane> {
         let inner = &self.inner;
         let mut given = inner.given.lock().unwrap_or_else(PoisonError::into_inner);
         let (alone, shared) = given.split_at(inner.alone as usize);
@@ -170,9 +187,9 @@ impl Page {
             name_lane(cells, key);
         }
         drop(given);
-        cells.threads.fetch_add(1, Ordering::Relaxed);
+        cells.threads.fetch_add(threads, Ordering::Relaxed);
         let shared = number >= inner.alone;
-        Some(Lane { inner: Arc::clone(inner), number, shared, slots: 0 })
+        Some(Lane { inner: Arc::clone(inner), number, shared, slots: 0, threads })
     }
 }
 
@@ -265,6 +282,8 @@ pub struct Lane {
     /// Whether other threads write it too.
     shared: bool,
     slots: u64,
+    /// Threads that it was counted as: 1, or 0 of a lane for registrations.
+    threads: u64,
 }
 
 impl Lane {
@@ -314,6 +333,14 @@ impl Lane {
         }
     }
 
+    /// Says how many files and buffers are registered now, on a lane of [`Page::registrations`].
+    pub fn holds(&self, files: u64, buffers: u64) {
+        if let Some(cells) = self.cells() {
+            cells.files.store(files, Ordering::Relaxed);
+            cells.registered.store(buffers, Ordering::Relaxed);
+        }
+    }
+
     /// Says how many I/Os this thread has room for, and from when on it runs (`CLOCK_MONOTONIC`).
     pub fn begin(&mut self, slots: u64, at_ns: u64) {
         self.slots = slots;
@@ -344,7 +371,7 @@ impl Drop for Lane {
         if let Some(cells) = self.cells() {
             cells.in_flight.store(0, Ordering::Relaxed);
             cells.slots.fetch_sub(self.slots, Ordering::Relaxed);
-            cells.threads.fetch_sub(1, Ordering::Relaxed);
+            cells.threads.fetch_sub(self.threads, Ordering::Relaxed);
         }
         let mut given = self.inner.given.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = given.get_mut(self.number as usize) {

@@ -23,6 +23,9 @@ pub struct CufileUsed {
     pub poll_threshold_kib: Option<u64>,
     /// Whether it is gpuio's stand-in over plain file I/O: a test double.
     pub stand_in: bool,
+    /// Whether it is gpuio's own `libcufile` (docs/dropin.md).
+    #[serde(default)]
+    pub gpuio: bool,
     /// The configuration file of the user's that stood below this run's settings.
     pub config_from: Option<String>,
     /// The configuration in force, keys joined by dots, values as JSON. Keys that are absent have

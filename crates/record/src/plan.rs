@@ -1,5 +1,7 @@
 //! What will happen, with nothing left to default.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,10 @@ pub struct Plan {
     /// Ceilings that are looked for after the last group.
     #[serde(default)]
     pub ceilings: Vec<CeilingPlan>,
+    /// Settings of cuFile that were asked for, by the path of their keys, values as JSON. cuFile
+    /// reads them once, for all jobs. Empty where no job runs over cuFile.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cufile: BTreeMap<String, String>,
     /// Whether the GPUs are gpuio's software GPU: results must never stand beside hardware's.
     pub software_gpu: bool,
 }

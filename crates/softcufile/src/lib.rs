@@ -31,7 +31,9 @@
 //!   tell (0.0), and the bits of the storage that it supports (NVMe, where there is a version),
 //!   though there is none: for programs that ask for it.
 //! - `CUFILE_FORCE_COMPAT_MODE=1`: the parameter of that name is told to be on.
-//! - `CUFILE_ENV_PATH_JSON`: if it names no file that can be read, `cuFileDriverOpen` answers 5002.
+//! - `CUFILE_ENV_PATH_JSON`: if it names no configuration that can be read, `cuFileDriverOpen`
+//!   answers 5002. Of its keys those of compatibility mode count. Where that mode is not allowed
+//!   and no nvidia-fs is told of, `cuFileHandleRegister` answers 5033: there is no other way.
 //!
 //! Nothing of it is for linking: load it with `dlopen(3)`.
 #![allow(unsafe_code)]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::cuda::{Context, Cuda, HostFunction, NOT_INITIALIZED};
 use crate::fault::{Faults, How};
 use crate::file::Registered;
+use crate::properties;
 use crate::stats::Stats;
 
 /// Most bytes that a transfer holds in host memory at once.
@@ -27,6 +28,7 @@ pub(crate) mod code {
     pub(crate) const HANDLE_ALREADY_REGISTERED: i32 = 5028;
     pub(crate) const INTERNAL_ERROR: i32 = 5030;
     pub(crate) const GETNEWFD_FAILED: i32 = 5031;
+    pub(crate) const NVFS_SETUP_ERROR: i32 = 5033;
     pub(crate) const BATCH_FULL: i32 = 5037;
 }
 
@@ -144,10 +146,11 @@ impl Machine {
         if let Some(cuda) = &state.cuda {
             return Ok(Arc::clone(cuda));
         }
-        if let Some(path) = std::env::var_os("CUFILE_ENV_PATH_JSON")
-            && std::fs::read(path).is_err()
+        if let Some(path) = std::env::var_os("CUFILE_ENV_PATH_JSON").filter(|path| !path.is_empty())
         {
-            return Err(code::INVALID_PROPS.into());
+            let text = std::fs::read_to_string(path).map_err(|_| code::INVALID_PROPS)?;
+            let config = gpuio_cufilejson::read(&text).map_err(|_| code::INVALID_PROPS)?;
+            properties::configure(&config);
         }
         let cuda = Cuda::find();
         let cuda = cuda.ok_or(Failure::Code(code::CUDA_DRIVER_ERROR, NOT_INITIALIZED))?;
@@ -166,6 +169,10 @@ impl Machine {
         self.start(&mut state)?;
         if fd < 0 {
             return Err(code::INVALID_VALUE.into());
+        }
+        // Host memory is the only way that there is here.
+        if !properties::takes_files() {
+            return Err(code::NVFS_SETUP_ERROR.into());
         }
         if state.files.values().any(|file| file.number == fd) {
             return Err(code::HANDLE_ALREADY_REGISTERED.into());

@@ -3,7 +3,9 @@
 
 use std::ffi::c_int;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+
+use gpuio_cufilejson::Config;
 
 use crate::api::{Answer, answer};
 use crate::machine::code;
@@ -45,7 +47,9 @@ const NVME: u32 = 1 << 4;
 
 static POLL: AtomicBool = AtomicBool::new(false);
 static POLL_KIB: AtomicUsize = AtomicUsize::new(THRESHOLD);
-static COMPAT: AtomicBool = AtomicBool::new(true);
+/// Whether compatibility mode is allowed: by the program, else by the configuration, else it is.
+static COMPAT: AtomicU8 = AtomicU8::new(UNSAID);
+const UNSAID: u8 = 2;
 static FORCED: AtomicBool = AtomicBool::new(false);
 
 /// The version of nvidia-fs that the environment asks to be told, and the storage it supports.
@@ -56,6 +60,27 @@ fn nvidia_fs() -> ([u32; 2], u32) {
     let version = [major, minor].map(|part| part.parse().unwrap_or(0));
     let storage = if version == [0, 0] { 0 } else { NVME };
     (version, flags.parse().unwrap_or(storage))
+}
+
+/// Takes what the configuration says of compatibility mode. What the program has set holds.
+pub(crate) fn configure(config: &Config) {
+    if let Some(allowed) = config.switch("properties.allow_compat_mode") {
+        let (now, then) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _ = COMPAT.compare_exchange(UNSAID, u8::from(allowed), now, then);
+    }
+    if config.switch("properties.force_compat_mode") == Some(true) {
+        FORCED.store(true, Ordering::Relaxed);
+    }
+}
+
+fn compat_allowed() -> bool {
+    COMPAT.load(Ordering::Relaxed) != 0
+}
+
+/// Whether a file can be taken: by compatibility mode, or by the nvidia-fs that the environment
+/// asks to be told.
+pub(crate) fn takes_files() -> bool {
+    compat_allowed() || nvidia_fs().0 != [0, 0]
 }
 
 /// Whether compatibility mode is forced, by the program or by the environment.
@@ -73,7 +98,7 @@ pub(crate) unsafe extern "C" fn cuFileDriverGetProperties(properties: *mut Prope
         }
         // All of it goes through host memory; that is what it is for.
         let poll = if POLL.load(Ordering::Relaxed) { POLL_MODE } else { 0 };
-        let compat = if COMPAT.load(Ordering::Relaxed) { ALLOW_COMPAT } else { 0 };
+        let compat = if compat_allowed() { ALLOW_COMPAT } else { 0 };
         let (nvidia_fs, status_flags) = nvidia_fs();
         let found = Properties {
             nvidia_fs,
@@ -108,7 +133,7 @@ pub(crate) extern "C" fn cuFileDriverSetPollMode(poll: bool, threshold_kib: usiz
 pub(crate) extern "C" fn cuFileSetParameterBool(parameter: c_int, value: bool) -> Answer {
     answer("cuFileSetParameterBool", |_| {
         match parameter {
-            ALLOW_COMPAT_PARAMETER => COMPAT.store(value, Ordering::Relaxed),
+            ALLOW_COMPAT_PARAMETER => COMPAT.store(u8::from(value), Ordering::Relaxed),
             FORCE_COMPAT_PARAMETER => FORCED.store(value, Ordering::Relaxed),
             0..SWITCHES => {}
             _ => return Err(code::INVALID_VALUE.into()),
@@ -124,7 +149,7 @@ pub(crate) unsafe extern "C" fn cuFileGetParameterBool(
 ) -> Answer {
     answer("cuFileGetParameterBool", |_| {
         let found = match parameter {
-            ALLOW_COMPAT_PARAMETER => COMPAT.load(Ordering::Relaxed),
+            ALLOW_COMPAT_PARAMETER => compat_allowed(),
             FORCE_COMPAT_PARAMETER => is_forced(),
             0..SWITCHES => false,
             _ => return Err(code::INVALID_VALUE.into()),

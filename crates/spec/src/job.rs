@@ -160,6 +160,9 @@ pub struct JobSpec {
     /// gdsio's `-M`: mixed read and write percentage of its batch mode. Its help text does not
     /// say which of the two the number counts.
     pub mix_percent: Option<u8>,
+    /// Settings of cuFile by the path of their keys (`properties.allow_compat_mode`), which lie on
+    /// top of its configuration file. cuFile reads them once per process, for all jobs.
+    pub cufile: BTreeMap<&'static str, CufileSetting>,
     /// What was accepted and has no effect here, with the reason.
     pub notes: Vec<String>,
     /// Who set each field, by the field's name.
@@ -179,6 +182,15 @@ impl JobSpec {
     pub fn origin(&self, field: &str) -> Option<&Origin> {
         self.asked.get(field).map(|asked| &asked.origin)
     }
+}
+
+/// A value for a key of cuFile's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CufileSetting {
+    /// The value as JSON.
+    pub json: String,
+    /// Who set it.
+    pub origin: Origin,
 }
 
 /// Direction and order of I/O.

@@ -3,6 +3,7 @@
 //! Job files, gdsio's command line and the native command line all come through [`apply`], so a
 //! key means the same wherever it is written.
 
+mod cufile;
 mod error;
 mod fio;
 mod gdsio;
@@ -11,6 +12,7 @@ mod refused;
 mod set;
 mod table;
 
+pub use cufile::PREFIX as CUFILE_PREFIX;
 pub use error::KeyError;
 pub use table::markdown_table;
 
@@ -128,7 +130,7 @@ pub fn find(name: &str) -> Option<&'static Key> {
 /// `key` is a name of the table, an alias, or either with hyphens (`rate-iops`); `value` is empty
 /// for a bare flag. A later call replaces what an earlier one set. Only two calls with the same
 /// [`Origin::Flag`] add up, and only for keys that take lists of names (`path`, `filename`):
-/// `--path host --path staged` asks for both.
+/// `--path host --path staged` asks for both. `cufile.KEY` sets a key of cuFile's configuration.
 ///
 /// # Errors
 ///
@@ -146,6 +148,9 @@ pub fn find(name: &str) -> Option<&'static Key> {
 /// # Ok::<(), gpuio_spec::KeyError>(())
 /// ```
 pub fn apply(job: &mut JobSpec, key: &str, value: &str, origin: Origin) -> Result<(), KeyError> {
+    if let Some(path) = key.strip_prefix(cufile::PREFIX) {
+        return cufile::set(job, path, value, origin);
+    }
     let Some(found) = find(key) else {
         return Err(unknown(key));
     };

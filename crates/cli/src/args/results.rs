@@ -28,8 +28,8 @@ pub(crate) struct Compare {
     /// hold its values against each other, the first named being the baseline: path=gds,gather
     #[arg(long, value_name = "KEY[=A,B]")]
     pub(crate) axis: Option<String>,
-    /// Compare although this differs: load, path, cache, direct, verify, inject, ended,
-    /// software-gpu, filesystem, device, gpu, cpu, kernel, or all; a list with commas
+    /// Compare although this differs: load, path, cache, direct, verify, inject, cufile,
+    /// ended, software-gpu, filesystem, device, gpu, cpu, kernel, or all; a list with commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) despite: Vec<String>,
     /// Exit with 1 where something is worse by more than this, its whole interval beyond it: 5%

@@ -1,22 +1,28 @@
-//! `gpuio bench --ab A.ini B.ini`: two job files in turns, in one run of the program.
+//! `gpuio bench --ab A.ini B.ini`: two job files in turns.
+//!
+//! Each run is `gpuio bench` in a process of its own, as in a sweep: cuFile reads its configuration
+//! once in a process, so two configurations can't be held against each other within one; and
+//! contexts and allocators would carry over from one side to the other.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
 
 use gpuio_compare::{Options, Side, compare, of_record};
-use gpuio_load::run::Permit;
 use gpuio_record::{EndedHow, Record};
 use gpuio_report::format::json;
 use gpuio_spec::Spec;
 
 use crate::args::Bench;
+use crate::cufile;
 use crate::failure::Failure;
-use crate::journal::Journal;
+use crate::interrupt;
 use crate::outcome;
-use crate::output::{self, Output};
-use crate::session::Session;
-use crate::ui::Progress;
-use crate::verb::{bench, compare as page};
+use crate::output;
+use crate::records;
+use crate::verb::{bench, compare as page, sweep};
 
 /// Rounds that nobody asked for: with five of each, a t interval is 2.8 standard errors wide to
 /// either side, and the rank test can get below 0.05.
@@ -31,49 +37,42 @@ struct Job {
     records: Vec<(String, Record)>,
 }
 
-pub(crate) fn run(bench: &Bench, permit: &Permit) -> Result<ExitCode, Failure> {
+pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
+    if bench.out.evidence {
+        let what = "--evidence: --ab prints a comparison; -o DIR keeps the records, and gpuio show \
+                    --evidence prints one";
+        return Err(Failure::Usage(what.to_owned()));
+    }
     let format = page::find(bench.out.format.as_deref().unwrap_or("text"))?;
     let mut jobs = ['a', 'b']
         .into_iter()
         .zip(&bench.ab.ab)
         .map(|(letter, path)| job(letter, path, bench))
         .collect::<Result<Vec<Job>, Failure>>()?;
-    // Both are planned and judged before the first byte moves.
-    let mut odd_seed = true;
-    for job in jobs.iter().rev() {
-        let mut session =
-            Session::prepare(&job.spec, permit.clone(), &bench.work.cufile, bench.out.dry_run)?;
-        let plan = session.dry_run()?;
-        odd_seed = session.plan.jobs.first().is_none_or(|job| job.seed % 2 == 1);
-        if bench.out.dry_run {
-            output::put(&format!("# {}\n{plan}", job.path.display()))?;
-        }
+    if let Some(code) = plan(&jobs, bench)? {
+        return Ok(code);
     }
     if bench.out.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
+    let stop = interrupt::flag();
     let folder = bench.out.output.as_deref().map(make_folder).transpose()?;
     let rounds = bench.ab.rounds.unwrap_or(ROUNDS);
-    let progress = Progress::new(bench.out.quiet);
+    let seed = jobs.first().and_then(|job| job.spec.jobs.first()?.seed);
+    let odd_seed = seed.unwrap_or(1) % 2 == 1;
     for round in 0..rounds {
         for nth in turn(odd_seed, round) {
             if !bench.out.quiet {
-                let path = jobs[nth].path.display();
-                progress.say(&format!("round {} of {rounds}: {path}", round + 1));
+                eprintln!("round {} of {rounds}: {}", round + 1, jobs[nth].path.display());
             }
-            match one(&mut jobs[nth], round, folder, bench, permit, &progress) {
-                Ok(true) => {}
-                Ok(false) => return finish(&jobs, format, false),
+            match one(&mut jobs[nth], round, folder, bench, &stop)? {
+                Round::Whole => {}
+                Round::Without(code) if round == 0 => return Ok(ExitCode::from(code)),
                 // What both have finished until then still tells something.
-                Err(failure) if round > 0 => {
-                    eprintln!("error: {}: {failure}", jobs[nth].path.display());
-                    return finish(&jobs, format, false);
-                }
-                Err(failure) => return Err(failure),
+                Round::Stopped | Round::Without(_) => return finish(&jobs, format, false),
             }
         }
     }
-    progress.clear();
     finish(&jobs, format, true)
 }
 
@@ -88,6 +87,7 @@ fn job(letter: char, path: &Path, bench: &Bench) -> Result<Job, Failure> {
     for job in &mut spec.jobs {
         bench::override_with(job, bench)?;
     }
+    cufile::set(&mut spec, &bench.work.cufile)?;
     Ok(Job { letter, path: path.to_owned(), spec, records: Vec::new() })
 }
 
@@ -106,38 +106,85 @@ fn make_folder(path: &Path) -> Result<&Path, Failure> {
     Ok(path)
 }
 
-/// Runs one job file once and keeps its record. Says whether to go on.
+/// Plans both and lets the guard judge every target, before the first byte moves. Gives the plans
+/// out where they were asked for. The exit code of the first that can't be run, which has said why.
+fn plan(jobs: &[Job], bench: &Bench) -> Result<Option<ExitCode>, Failure> {
+    for job in jobs.iter().rev() {
+        let mut command = sweep::command_of_ab()?;
+        command.args(bench.words_for(&job.path)).arg("--dry-run");
+        let ran = command.output().map_err(not_started)?;
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let code = ended(ran.status);
+        if code != 0 {
+            eprint!("{said}");
+            return Ok(Some(ExitCode::from(code)));
+        }
+        if bench.out.dry_run {
+            eprint!("{said}");
+            let plan = String::from_utf8_lossy(&ran.stdout);
+            output::put(&format!("# {}\n{plan}", job.path.display()))?;
+        }
+    }
+    Ok(None)
+}
+
+fn not_started(error: std::io::Error) -> Failure {
+    Failure::Ran(format!("gpuio bench could not be started: {error}"))
+}
+
+/// The exit code of a run; 1 of one that a signal ended.
+fn ended(status: ExitStatus) -> u8 {
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// What one run came to.
+enum Round {
+    /// It has a record, and the next may follow.
+    Whole,
+    /// It was ended before its time.
+    Stopped,
+    /// It has none, has said why, and ended with this code.
+    Without(u8),
+}
+
+/// Runs one job file once, in a process of its own, and keeps its record.
 fn one(
     job: &mut Job,
     round: u32,
     folder: Option<&Path>,
     bench: &Bench,
-    permit: &Permit,
-    progress: &Progress,
-) -> Result<bool, Failure> {
+    stop: &AtomicBool,
+) -> Result<Round, Failure> {
     let name = format!("{}-{:02}.json", job.letter, round + 1);
     let path = folder.map(|folder| folder.join(&name));
-    let output = path.as_deref().map(|path| Output::begin("-o", path)).transpose()?;
-    let journal = Journal::new(path.as_deref());
-    let mut session =
-        Session::prepare(&job.spec, permit.clone(), &bench.work.cufile, bench.out.dry_run)?;
-    session.counts = !bench.out.no_stats_page;
-    session.watched = !bench.out.no_watch;
-    let record = session.run(progress, &journal)?;
-    let path = match output {
-        Some(output) => {
-            let saved = output.save("the record", json::render(&record).as_bytes());
-            Some(saved.map_err(|failure| failure.with_journal(&journal))?)
-        }
-        None => None,
+    let mut command = sweep::command_of_ab()?;
+    command.args(bench.words_for(&job.path)).args(["--format", "json"]);
+    match &path {
+        Some(path) => command.arg("-o").arg(path).stdout(Stdio::null()),
+        None => command.stdout(Stdio::piped()),
     };
-    journal.remove();
-    let go_on = record.ended == EndedHow::Complete;
-    if let Some(error) = &record.error {
-        eprintln!("error: {}: {error}", job.path.display());
-    }
+    let mut child = command.spawn().map_err(not_started)?;
+    let out = child.stdout.take().map(|mut out| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            out.read_to_string(&mut text).map(|_| text)
+        })
+    });
+    let status = sweep::end_of(&mut child, stop)
+        .map_err(|error| Failure::Ran(format!("waiting for gpuio bench: {error}")))?;
+    let text = match out.map(JoinHandle::join) {
+        Some(Ok(Ok(text))) => text,
+        _ => String::new(),
+    };
+    let Some(status) = status else { return Ok(Round::Stopped) };
+    let record = match &path {
+        Some(path) => records::record(path).ok(),
+        None => json::parse(&text).ok(),
+    };
+    let Some(record) = record else { return Ok(Round::Without(ended(status))) };
+    let whole = record.ended == EndedHow::Complete;
     job.records.push((path.map_or(name, |path| path.display().to_string()), record));
-    Ok(go_on)
+    Ok(if whole { Round::Whole } else { Round::Stopped })
 }
 
 /// Prints the comparison of the rounds that both finished; `all` says whether those are all.

@@ -21,14 +21,14 @@ use crate::verb::{ab, sweep};
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     sweep::die_with_parent()?;
+    if !bench.ab.ab.is_empty() {
+        return ab::run(bench);
+    }
     let permit = Permit {
         overwrite: bench.work.data.overwrite,
         devices: bench.work.data.destroy_data_on.clone(),
         make_missing: true,
     };
-    if !bench.ab.ab.is_empty() {
-        return ab::run(bench, &permit);
-    }
     let quick = bench.is_quick();
     let mut spec = if quick {
         quick_run(bench)

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use gpuio_cufile::Library;
+use gpuio_cufile::{Library, Whose};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;
@@ -110,7 +110,11 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     page.row("software", software, &needs.software.clone().map(|_| ()));
     page.line("CUFILE", "what paths of NVIDIA's cuFile need");
     let cufile = needs.cufile.as_ref().map(|_| ()).map_err(String::clone);
-    page.row("libcufile", "libcufile.so.0 of this machine", &cufile);
+    let whose = match needs.cufile.as_ref().map(Library::whose) {
+        Ok(Whose::Gpuio) => "gpuio's own libcufile.so.0, found before any other",
+        _ => "libcufile.so.0 of this machine",
+    };
+    page.row("libcufile", whose, &cufile);
     let module = "kernel module; without it cuFile goes through host memory or by peer-to-peer DMA";
     page.row("nvidia-fs", module, &needs.nvidia_fs);
     page.line("FORMATS", "what results look like");

@@ -26,7 +26,7 @@ use ask::Asked;
 use child::Ended;
 use folder::Folder;
 
-pub(crate) use child::{die_with_parent, is_of_a_sweep};
+pub(crate) use child::{command_of_ab, die_with_parent, end_of, is_of_a_sweep};
 
 /// How often a wait looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);

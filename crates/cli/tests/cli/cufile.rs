@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::record::{check_clean, jobs, n};
-use crate::tool::{Ran, command, finish, scratch, words};
+use crate::tool::{GPUIO, Ran, command, finish, scratch, words};
 
 const LOAD: &str = "--path gds --gpu software --rw randrw --bs 32k --size 1m --runtime 100ms \
                     --directory d --keep";
@@ -153,17 +153,21 @@ fn a_file_that_cufile_refuses_is_told_and_left_out_of_all_paths() {
 #[test]
 fn what_is_not_here_or_makes_no_sense() {
     let dir = scratch();
-    let cases: [(&str, i32, &[&str]); 5] = [
+    let cases: [(&str, i32, &[&str]); 9] = [
         ("--cufile-lib /nowhere/libcufile.so.0", 3, &["/nowhere/libcufile.so.0", "--cufile-lib"]),
         ("--cufile-lib libc.so.6", 3, &["cuFileDriverOpen", "no cuFile library"]),
         ("--engine psync", 2, &["path gds has no engine"]),
         ("--inject eio=1%", 2, &["path gds has no engine"]),
         ("--cufile-set compat", 2, &["--cufile-set", "key=value"]),
+        ("--cufile-set properties.nonsense=1", 2, &["no key 'properties.nonsense'"]),
+        ("--cufile-set properties.alow_compat_mode=true", 2, &["allow_compat_mode"]),
+        ("--cufile-set execution.max_io_threads=500", 2, &["max_io_threads", "from 0 to 128"]),
+        ("--set cufile.properties.use_poll_mode=1", 2, &["use_poll_mode", "true or false"]),
     ];
     for (flags, code, says) in &cases {
         run(dir.path(), &format!("{LOAD} {flags}"), &[]).exits(*code).says(says);
     }
-    let without = "--path host --size 1m --directory d --cufile-set a=1";
+    let without = "--path host --size 1m --directory d --cufile-set execution.max_io_threads=2";
     run(dir.path(), without, &[]).exits(2).says(&["--path gds"]);
     let gone = [("CUFILE_ENV_PATH_JSON", "/nowhere/cufile.json")];
     run(dir.path(), LOAD, &gone).exits(3).says(&["/nowhere/cufile.json"]);
@@ -182,4 +186,98 @@ fn a_plan_repeats_itself() {
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
     };
     assert_eq!(settings(&again), settings(&plan));
+}
+
+const GDS: &str = "path=gds\ngpu=software\nrw=randread\nbs=32k\nsize=1m\nruntime=100ms\n\
+                   directory=d\nkeep=1\n";
+
+/// What fails where both are run in one process, which reads cuFile's configuration once.
+#[test]
+fn two_configurations_of_cufile_run_in_turns() {
+    let dir = scratch();
+    let poll = "cufile.properties.use_poll_mode=true\n";
+    std::fs::write(dir.path().join("a.ini"), format!("[one]\n{GDS}")).unwrap();
+    std::fs::write(dir.path().join("b.ini"), format!("[one]\n{GDS}{poll}")).unwrap();
+    for line in ["--ab a.ini b.ini --rounds 2 -o kept", "--ab a.ini b.ini --rounds 2"] {
+        let ran = run(dir.path(), line, &[]).exits(0);
+        assert!(ran.out.contains("settings of cuFile"), "{ran:?}");
+        assert!(ran.out.contains("properties.use_poll_mode=true"), "{ran:?}");
+        assert!(ran.out.contains("2 runs each"), "{ran:?}");
+    }
+    for (name, mode) in [("a-02", false), ("b-02", true)] {
+        let text = std::fs::read_to_string(dir.path().join(format!("kept/{name}.json"))).unwrap();
+        let record: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(record["cufile"]["poll_mode"], mode, "{name}");
+    }
+    let paths = run(dir.path(), "--ab a.ini a.ini --rounds 1 --dry-run", &[]).exits(0);
+    assert!(!paths.out.contains("cufile."), "{paths:?}");
+}
+
+#[test]
+fn settings_of_a_job_file_are_in_plan_and_record() {
+    let dir = scratch();
+    let text = format!("[global]\ncufile.execution.max_io_threads=8\n[one]\n{GDS}");
+    std::fs::write(dir.path().join("a.ini"), &text).unwrap();
+    let record = run(dir.path(), "a.ini --format json", &[]).exits(0).json();
+    assert_eq!(record["cufile"]["config"]["execution.max_io_threads"], "8");
+    assert_eq!(record["plan"]["cufile"]["execution.max_io_threads"], "8");
+    let plan = record["plan_text"].as_str().unwrap();
+    assert!(plan.contains("cufile.execution.max_io_threads = 8\n"), "{plan}");
+    std::fs::write(dir.path().join("again.ini"), plan).unwrap();
+    let again = run(dir.path(), "again.ini --dry-run", &[]).exits(0).out;
+    assert!(again.contains("cufile.execution.max_io_threads = 8\n"), "{again}");
+    // A flag lies on top of the file.
+    let line = "a.ini --format json --cufile-set execution.max_io_threads=2";
+    let flag = run(dir.path(), line, &[]).exits(0).json();
+    assert_eq!(flag["cufile"]["config"]["execution.max_io_threads"], "2");
+
+    let wrong = text.replace("max_io_threads", "max_io_treads");
+    std::fs::write(dir.path().join("wrong.ini"), wrong).unwrap();
+    run(dir.path(), "wrong.ini", &[])
+        .exits(2)
+        .says(&["wrong.ini:2:1:", "nearest: cufile.execution.max_io_threads"]);
+    let two = format!("{text}[two]\n{GDS}cufile.execution.max_io_threads=4\n");
+    std::fs::write(dir.path().join("two.ini"), two).unwrap();
+    run(dir.path(), "two.ini", &[]).exits(2).says(&["two.ini", "once in a process", "--ab"]);
+}
+
+#[test]
+fn a_sweep_varies_settings_of_cufile() {
+    let dir = scratch();
+    let line = "--vary cufile.execution.max_io_threads=4,8 --path gds --gpu software --bs 32k \
+                --size 1m --runtime 100ms --repeats 2 -o s --quiet";
+    finish(command(dir.path()).arg("sweep").args(words(line))).exits(0);
+    for (file, threads) in [("point-0001-run-001", "4"), ("point-0002-run-001", "8")] {
+        let text = std::fs::read_to_string(dir.path().join(format!("s/{file}.json"))).unwrap();
+        let record: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(record["cufile"]["config"]["execution.max_io_threads"], threads);
+    }
+    let compare = "compare s --axis cufile.execution.max_io_threads";
+    let ran = finish(command(dir.path()).args(words(compare))).exits(0);
+    assert!(ran.out.contains("max_io_threads=8"), "{ran:?}");
+    let wrong = line.replace("=4,8", "=4,900");
+    finish(command(dir.path()).arg("sweep").args(words(&wrong))).exits(2).says(&["0 to 128"]);
+}
+
+/// The stand-in has no way but through host memory: forbidden that, it takes no file.
+#[test]
+fn compatibility_mode_that_is_off_is_off() {
+    let dir = scratch();
+    let off = "--cufile-set properties.allow_compat_mode=false";
+    run(dir.path(), &format!("{LOAD} {off}"), &[]).exits(1).says(&["5033", "compatibility mode"]);
+    let announced = [("GPUIO_SOFT_CUFILE_NVFS", "2.25")];
+    let record = json(dir.path(), off, &announced);
+    assert_eq!(record["cufile"]["compat_allowed"], false);
+    assert_eq!(json(dir.path(), "", &announced)["cufile"]["compat_allowed"], true);
+}
+
+/// gpuio's own libcufile, which cargo builds beside the program, is not told to be NVIDIA's.
+#[test]
+fn our_own_library_is_told_from_nvidias() {
+    let dir = scratch();
+    let object = Path::new(GPUIO).with_file_name("deps").join("libcufile.so");
+    assert!(object.is_file(), "{}", object.display());
+    let ran = run(dir.path(), &format!("{LOAD} --cufile-lib {}", object.display()), &[]).exits(3);
+    assert!(ran.err.contains("is gpuio's own libcufile"), "{ran:?}");
+    assert!(!ran.err.contains("NVIDIA's and"), "{ran:?}");
 }

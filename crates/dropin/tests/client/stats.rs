@@ -114,3 +114,40 @@ fn the_live_page_shows_the_program() {
     let left = read::list(&Place::live(), &gpuio_host::Root::live()).found;
     assert!(left.iter().all(|found| found.pid != pid));
 }
+
+/// What gds_stats' sections and the page say of files and buffers is what is registered now.
+#[test]
+fn files_and_buffers_that_are_registered_are_counted() {
+    alone("stats::files_and_buffers_that_are_registered_are_counted", &[], || {
+        let (cufile, cuda) = (cufile(), cuda());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (one, two) = (cufile.register(file.as_file()), cufile.register(file.as_file()));
+        let (one, two) = (one.unwrap(), two.unwrap());
+        let device = cuda.room(1 << 20);
+        let host = vec![0_u8; 8192];
+        for base in [device, device + 8192, host.as_ptr() as u64] {
+            // SAFETY: memory of this test's, which outlives the registration.
+            assert_eq!(unsafe { (cufile.cuFileBufRegister)(base, 4096, 0) }, GOOD);
+        }
+        let pid = std::process::id();
+        let page = || {
+            let pages = read::list(&Place::live(), &gpuio_host::Root::live()).found;
+            let found = pages.into_iter().find(|found| found.pid == pid).unwrap();
+            found.page.unwrap()
+        };
+        let text = |level| gpuio_page::format::gds_stats::text(&page(), level);
+        assert!(text(1).contains("Total Files: 2\n"), "{}", text(1));
+        assert!(text(3).contains("BufRegister: n=2 err=n/a"), "{}", text(3));
+        assert_eq!((page().registered_on(Some(0)), page().registered_on(None)), (Some(2), Some(1)));
+        assert_eq!(page().total().threads, 0, "a registration is no thread");
+        // After I/O they are counted still.
+        assert_eq!(cufile.read(one, device, 4096, 0, 0), 0);
+        cufile.deregister(two);
+        // SAFETY: registered above.
+        assert_eq!(unsafe { (cufile.cuFileBufDeregister)(device) }, GOOD);
+        assert!(text(1).contains("Total Files: 1\n"), "{}", text(1));
+        assert!(text(3).contains("BufRegister: n=1 err=n/a"), "{}", text(3));
+        cufile.deregister(one);
+        assert!(text(1).contains("Total Files: 0\n"), "{}", text(1));
+    });
+}

@@ -5,6 +5,7 @@
 
 mod auto;
 pub(crate) mod blocks;
+mod cufile;
 pub(crate) mod defaults;
 mod job;
 mod machine;
@@ -25,6 +26,7 @@ use gpuio_record::{LeftOut, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
 pub use auto::auto_in_words;
+pub use cufile::settings as cufile_settings;
 pub use machine::{DirectAnswer, Gpus, Machine, Place, Places};
 pub use quick::{QuickSize, quick_spec};
 pub(crate) use regions::SCRATCH;
@@ -116,7 +118,11 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     };
     let interval_ns = steady::interval(interval_ns, &jobs);
     let ceilings = crate::ceiling::plan(&jobs, machine.engine_missing);
-    Ok(Plan { jobs, interval_ns, left_out, ceilings, software_gpu })
+    let mut cufile = cufile::settings(spec)?;
+    if !jobs.iter().any(|job| job.register_buffer.is_some()) {
+        cufile.clear();
+    }
+    Ok(Plan { jobs, interval_ns, left_out, ceilings, cufile, software_gpu })
 }
 
 /// Whether a job is spread over several paths. Each of them runs in a group of its own: paths are

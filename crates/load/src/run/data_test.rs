@@ -22,6 +22,7 @@ fn plan(jobs: Vec<JobPlan>) -> Plan {
         interval_ns: 1_000_000_000,
         left_out: Vec::new(),
         ceilings: Vec::new(),
+        cufile: std::collections::BTreeMap::new(),
         software_gpu: false,
     }
 }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use super::{class_name, per_second};
 use crate::bucket::SIZES;
+use crate::layout::REGISTERED;
 use crate::snapshot::{Counts, Snapshot, Way};
 
 const MIB: u64 = 1 << 20;
@@ -68,9 +69,12 @@ fn gpu_line(snapshot: &Snapshot, gpu: &Way) -> String {
             side.bytes / MIB,
         )
     };
+    // A program that registers may also have taken some back, which nobody counts.
+    let registers = snapshot.ways.iter().filter(mine).any(|way| way.path == REGISTERED);
     let registered = match gpu.registered {
-        Some(0) => "n=0 err=0 free=0 MiB=0".to_owned(),
-        _ => "n=n/a err=n/a free=n/a MiB=n/a".to_owned(),
+        Some(0) if !registers => "n=0 err=0 free=0 MiB=0".to_owned(),
+        Some(now) => format!("n={now} err=n/a free=n/a MiB=n/a"),
+        None => "n=n/a err=n/a free=n/a MiB=n/a".to_owned(),
     };
     let read = side(&gpu.read, " r_sparse=n/a r_inline=n/a");
     let write = side(&gpu.write, "");

@@ -6,7 +6,8 @@ use gpuio_units::{human_bytes, human_count, human_ns, human_rate, in_columns};
 
 use super::{Shown, class_name, per_second};
 use crate::bucket::SIZES;
-use crate::snapshot::{Counts, Way};
+use crate::layout::REGISTERED;
+use crate::snapshot::{Counts, Snapshot, Way};
 
 /// Where there is nothing to say.
 const NONE: &str = "-";
@@ -41,7 +42,7 @@ pub fn page(shown: &Shown<'_>, level: u8) -> String {
         out.push_str(&sizes(&total));
     }
     if level >= 3 {
-        out.push_str(&ways(&snapshot.ways));
+        out.push_str(&ways(snapshot));
     }
     out
 }
@@ -97,7 +98,7 @@ fn sizes(total: &Way) -> String {
     format!("\n{}", in_columns(&rows, 1))
 }
 
-fn ways(ways: &[Way]) -> String {
+fn ways(snapshot: &Snapshot) -> String {
     let head = [
         "GPU",
         "PCI",
@@ -116,7 +117,7 @@ fn ways(ways: &[Way]) -> String {
         "registered",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for way in ways {
+    for way in &snapshot.ways {
         let sides = [("read", &way.read), ("write", &way.write)];
         let counts = |side: &Counts| side.ios() > 0 || side.failed > 0;
         for (name, side) in sides.into_iter().filter(|(_, side)| counts(side)) {
@@ -135,7 +136,7 @@ fn ways(ways: &[Way]) -> String {
                 side.failed.to_string(),
                 way.threads.to_string(),
                 format!("{}/{}", way.in_flight, way.slots),
-                way.registered.map_or("n/a".to_owned(), |count| count.to_string()),
+                snapshot.registered_on(way.gpu).map_or("n/a".to_owned(), |count| count.to_string()),
             ]);
         }
     }
@@ -153,7 +154,7 @@ pub fn list(all: &[Shown<'_>]) -> String {
             snapshot.gpus().iter().filter_map(|way| way.gpu).map(|gpu| gpu.to_string()).collect();
         let mut paths: Vec<&str> = Vec::new();
         for way in &snapshot.ways {
-            if !paths.contains(&way.path.as_str()) {
+            if way.path != REGISTERED && !paths.contains(&way.path.as_str()) {
                 paths.push(&way.path);
             }
         }

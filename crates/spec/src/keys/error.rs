@@ -29,6 +29,22 @@ pub enum KeyError {
         /// What to write instead.
         instead: &'static str,
     },
+    /// A `cufile.` key that cuFile does not have.
+    #[error("cuFile has no key '{key}'; {}", cufile_advice(.nearest))]
+    CufileUnknown {
+        /// The key behind `cufile.`, cut to a line.
+        key: String,
+        /// A key of cuFile's that is close to it.
+        nearest: Option<&'static str>,
+    },
+    /// A value that a key of cuFile's does not take.
+    #[error("cufile.{key}: {words}")]
+    CufileValue {
+        /// The key behind `cufile.`.
+        key: &'static str,
+        /// What is wrong, and what to write.
+        words: String,
+    },
     /// A key that needs a value stands alone.
     #[error("key '{key}' needs a value; write {key}=VALUE, or leave it out")]
     NoValue {
@@ -71,6 +87,15 @@ fn advice(nearest: &Option<&'static str>) -> String {
     match nearest {
         Some(name) => format!("nearest: {name}"),
         None => "no key is near it; docs/job-file.md lists them all".to_owned(),
+    }
+}
+
+fn cufile_advice(nearest: &Option<&'static str>) -> String {
+    match nearest {
+        Some(name) => format!("nearest: cufile.{name}"),
+        None => "docs/cufile-json.md lists them; one that only your release knows goes into the \
+                 file that CUFILE_ENV_PATH_JSON names"
+            .to_owned(),
     }
 }
 

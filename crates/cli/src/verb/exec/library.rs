@@ -9,8 +9,6 @@ use crate::failure::Failure;
 
 /// The name that linked programs ask for, and cargo's and most languages' name.
 const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
-/// In our library and in no other: NVIDIA's copy beside the program is not to be taken for it.
-const MARK: &[u8] = b"GPUIO_CUFILE";
 
 /// The library and how the loader is to find it.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +43,10 @@ impl Library {
             for name in NAMES {
                 let Ok(file) = std::fs::canonicalize(place.join(name)) else { continue };
                 match std::fs::read(&file) {
-                    Ok(bytes) if is_ours(&bytes) => return Library::reached(file, cache),
+                    // NVIDIA's copy beside the program is not to be taken for it.
+                    Ok(bytes) if gpuio_cufile::is_gpuios(&bytes) => {
+                        return Library::reached(file, cache);
+                    }
                     Ok(_) => tried.push(format!("{} is another library", file.display())),
                     Err(error) => tried.push(format!("{}: {error}", file.display())),
                 }
@@ -100,11 +101,6 @@ fn cache() -> Option<PathBuf> {
         path.is_absolute().then_some(path)
     };
     absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
-}
-
-/// Whether these are the bytes of a shared object of ours.
-fn is_ours(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\x7fELF") && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
 /// Whether the loader takes the path for one path: its lists have no way to quote (ld.so(8)).
@@ -166,6 +162,9 @@ fn digest(path: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the library is known by (`gpuio_cufile::is_gpuios`).
+    const MARK: &[u8] = b"GPUIO_CUFILE";
 
     fn put(directory: &Path, name: &str, mark: &[u8]) {
         std::fs::create_dir_all(directory).unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gpuio_spec::{JobSpec, Spec, Status};
+use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
 use gpuio_sweep::{Axis, Bound, Condition, Figure, PRESETS, Preset, Rule, Way, grid};
 use gpuio_units::{parse_duration_ns, parse_percent};
 
@@ -244,7 +244,11 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (key.trim().replace('-', "_"), value.trim().to_owned())
     });
-    let mut own: Vec<(String, String)> = flags.chain(sets).collect();
+    let settings = work.cufile.cufile_set.iter().map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (format!("{CUFILE_PREFIX}{}", key.trim()), value.trim().to_owned())
+    });
+    let mut own: Vec<(String, String)> = flags.chain(sets).chain(settings).collect();
     own.retain(|(key, _)| key != "keep");
     let built_in = preset.map_or(&[][..], |preset| preset.keys);
     let unsaid = |(key, _): &&(&str, &str)| !own.iter().any(|(other, _)| other == key);
@@ -327,9 +331,6 @@ fn base(work: &Work, job_file: bool, keys: &[(String, String)], folder: &Path) -
     }
     if let Some(library) = &work.cufile.cufile_lib {
         add("--cufile-lib", library.display().to_string());
-    }
-    for setting in &work.cufile.cufile_set {
-        add("--cufile-set", setting.clone());
     }
     for device in &work.data.destroy_data_on {
         add("--destroy-data-on", device.display().to_string());

@@ -31,25 +31,43 @@ pub(super) enum Ended {
 
 /// Names the sweep to the run that it starts. A flag would stand in the record's command, which
 /// then could not be run by hand.
-const PARENT: &str = "GPUIO_SWEEP_PID";
+const SWEEP: &str = "GPUIO_SWEEP_PID";
+/// The same of `--ab`, which makes no run again.
+const AB: &str = "GPUIO_AB_PID";
 
 /// Whether a sweep started this run, which makes it again if it dies.
 pub(crate) fn is_of_a_sweep() -> bool {
-    std::env::var_os(PARENT).is_some()
+    std::env::var_os(SWEEP).is_some()
 }
 
-/// In a run that a sweep started: makes the kernel kill this process when the sweep is gone, as a
+/// In a run that another gpuio started: makes the kernel kill this process when that is gone, as a
 /// run that went on by itself would load the drives under the next one (prctl(2),
 /// PR_SET_PDEATHSIG).
 pub(crate) fn die_with_parent() -> Result<(), Failure> {
-    let Ok(parent) = std::env::var(PARENT) else { return Ok(()) };
+    let parents = || [SWEEP, AB].into_iter().filter_map(|name| std::env::var(name).ok());
+    let Some(parent) = parents().next() else { return Ok(()) };
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Failure::Ran(format!("PR_SET_PDEATHSIG: {error}")))?;
     // One that was gone before is not told of.
-    if getppid().map(|parent| Pid::as_raw(Some(parent)).to_string()) == Some(parent) {
+    let now = getppid().map(|parent| Pid::as_raw(Some(parent)).to_string());
+    if now.as_ref() == Some(&parent) {
         return Ok(());
     }
-    Err(Failure::Ran(format!("the sweep that started this run ({PARENT}) is gone")))
+    Err(Failure::Ran(format!("the gpuio that started this run (process {parent}) is gone")))
+}
+
+/// A run of `--ab`.
+pub(crate) fn command_of_ab() -> Result<Command, Failure> {
+    command(AB)
+}
+
+/// This program again, to run as long as this process does and no longer. It reads nothing.
+fn command(parent: &str) -> Result<Command, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Ran(format!("this program's own file: {error}")))?;
+    let mut command = Command::new(program);
+    command.env(parent, std::process::id().to_string()).stdin(Stdio::null());
+    Ok(command)
 }
 
 /// Runs these words of gpuio, whose record goes into `draft`. What it says goes into memory:
@@ -57,17 +75,15 @@ pub(crate) fn die_with_parent() -> Result<(), Failure> {
 pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<Ended, Failure> {
     let could =
         |what: &'static str| move |error: std::io::Error| Failure::Ran(format!("{what}: {error}"));
-    let program = std::env::current_exe().map_err(could("this program's own file"))?;
     let record = draft.file().try_clone().map_err(could("the file for the record"))?;
     let said = memfd_create("gpuio-sweep", MemfdFlags::CLOEXEC).map(File::from);
     let said = said.map_err(|errno| could("memory for what a run says")(errno.into()))?;
-    let mut command = Command::new(program);
+    let mut command = command(SWEEP)?;
     command.args(words).args(["--quiet", "--format", "json"]);
-    command.env(PARENT, std::process::id().to_string());
     let to_memory = said.try_clone().map_err(could("memory for what a run says"))?;
-    command.stdin(Stdio::null()).stdout(record).stderr(to_memory);
-    let child = command.spawn().map_err(could("gpuio bench could not be started"))?;
-    let Some(status) = wait(child, stop).map_err(could("waiting for gpuio bench"))? else {
+    command.stdout(record).stderr(to_memory);
+    let mut child = command.spawn().map_err(could("gpuio bench could not be started"))?;
+    let Some(status) = end_of(&mut child, stop).map_err(could("waiting for gpuio bench"))? else {
         return Ok(Ended::Stopped);
     };
     let record = text(draft.file().try_clone().map_err(could("the record"))?);
@@ -90,7 +106,7 @@ fn text(mut file: File) -> String {
 }
 
 /// Waits for its end; `None` where we stopped it.
-fn wait(mut child: Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
+pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
     let mut told: Option<Instant> = None;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -100,7 +116,7 @@ fn wait(mut child: Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatu
             None if stop.load(Ordering::Relaxed) => {
                 told = Some(Instant::now());
                 // TERM: one that has had the terminal's Ctrl-C already ends at once.
-                let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+                let _ = kill_process(Pid::from_child(child), Signal::TERM);
             }
             Some(since) if since.elapsed() > PATIENCE => child.kill()?,
             _ => {}

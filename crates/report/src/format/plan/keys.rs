@@ -1,5 +1,7 @@
 //! The settings of a job, each as a `key = value` line.
 
+use std::collections::BTreeMap;
+
 use gpuio_record::{
     Arrivals, BlockShare, DirectMode, Distribution, Fill, JobPlan, MemoryKind, Order, Pacing,
     VerifyMode, WorkerPlan,
@@ -87,6 +89,13 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     set(out, "ceilings", &ceilings);
     if let Some(inject) = &job.inject {
         text(out, "inject", inject);
+    }
+}
+
+/// Settings of cuFile's; all jobs have the same.
+pub(super) fn cufile(out: &mut String, settings: &BTreeMap<String, String>) {
+    for (key, value) in settings {
+        text(out, &format!("cufile.{key}"), value);
     }
 }
 

@@ -27,20 +27,24 @@ pub fn plan_text(plan: &Plan) -> String {
     }
     let mut group = plan.jobs.first().map_or(0, |job| job.group);
     for job in &plan.jobs {
-        section(&mut out, job, job.group != group);
+        section(&mut out, plan, job, job.group != group);
         group = job.group;
     }
     ceilings::write(&mut out, &plan.ceilings);
     out
 }
 
-fn section(out: &mut String, job: &JobPlan, new_group: bool) {
+fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
     out.push('\n');
     out.push_str(&format!("[{}]\n", one_line(&job.name)));
     if new_group {
         keys::set(out, "stonewall", "1");
     }
     keys::write(out, job);
+    // Only paths of cuFile's register buffers with it, or leave that out.
+    if job.register_buffer.is_some() {
+        keys::cufile(out, &plan.cufile);
+    }
     let path = &job.path;
     chosen(out, "path", &path.choice);
     let got = &path.choice.got;

@@ -306,6 +306,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
         interval_ns: SECOND,
         left_out: Vec::new(),
         ceilings: Vec::new(),
+        cufile: std::collections::BTreeMap::new(),
         software_gpu,
     };
     Record {

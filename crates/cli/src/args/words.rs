@@ -1,0 +1,83 @@
+//! Flags of `bench` as words again, for a run in a process of its own.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::{Bench, Work};
+
+impl Bench {
+    /// The words behind `gpuio` that run this job file with the same flags, without those of `--ab`
+    /// and of the output.
+    pub(crate) fn words_for(&self, job_file: &Path) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["bench".into(), job_file.into()];
+        words.extend(self.work.words());
+        for file in &self.figures.spec {
+            words.extend(["--spec".into(), file.into()]);
+        }
+        for figures in &self.figures.server {
+            words.extend(["--server".into(), figures.into()]);
+        }
+        let switches = [
+            ("--quiet", self.out.quiet),
+            ("--no-stats-page", self.out.no_stats_page),
+            ("--no-watch", self.out.no_watch),
+        ];
+        let on = switches.into_iter().filter(|(_, on)| *on);
+        words.extend(on.map(|(flag, _)| OsString::from(flag)));
+        words
+    }
+}
+
+impl Work {
+    fn words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        for (_, value, flag) in self.keys() {
+            // A name stands in its key with colons escaped, in its flag without.
+            if flag == "--filename" {
+                continue;
+            }
+            let is_switch = value.is_empty() || flag.starts_with("--no-");
+            words.push(if is_switch { flag.into() } else { format!("{flag}={value}").into() });
+        }
+        let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+        self.data.filename.iter().for_each(|name| add("--filename", name.into()));
+        self.data.set.iter().for_each(|pair| add("--set", pair.into()));
+        self.cufile.cufile_lib.iter().for_each(|file| add("--cufile-lib", file.into()));
+        self.cufile.cufile_set.iter().for_each(|pair| add("--cufile-set", pair.into()));
+        self.data.destroy_data_on.iter().for_each(|file| add("--destroy-data-on", file.into()));
+        if self.data.overwrite {
+            words.push("--overwrite".into());
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Verb};
+    use super::*;
+
+    fn parsed(words: &[OsString]) -> Bench {
+        let all = std::iter::once(OsString::from("gpuio")).chain(words.iter().cloned());
+        match Cli::try_parse_from(all).unwrap().verb {
+            Verb::Bench(bench) => *bench,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_come_back_as_they_were() {
+        let line = "bench --path gds --bs 4k --verify --ceilings=2s --no-pre-read --keep \
+                    --rw randrw --filename a:b --filename c --set seed=3 --size=-1 --quiet \
+                    --cufile-set logging.level=INFO --cufile-lib /l.so --overwrite \
+                    --destroy-data-on /dev/x --server read=1GB/s --spec s.ini --no-watch \
+                    --no-stats-page --refill";
+        let first = parsed(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());
+        let second = parsed(&first.words_for(Path::new("a.ini")));
+        assert_eq!(second.job_file.as_deref(), Some(Path::new("a.ini")));
+        let same = Bench { job_file: None, ..second };
+        assert_eq!(format!("{first:?}"), format!("{same:?}"));
+    }
+}

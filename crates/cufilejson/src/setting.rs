@@ -1,0 +1,83 @@
+//! One key with a value, as a person writes it on a command line or in a job file.
+
+use serde_json::Value;
+
+use crate::problem::nearest;
+use crate::{Key, Takes, find, value};
+
+/// A setting that can't be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettingError {
+    /// cuFile has no such key. It would pass it over in silence.
+    Unknown {
+        /// A key that is close to it.
+        nearest: Option<&'static str>,
+    },
+    /// The key does not take the value.
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What is wrong, as a clause that can stand after the key.
+        words: String,
+    },
+}
+
+/// The key of this path with this value: JSON where the key takes JSON, and plain text where it
+/// takes text.
+///
+/// # Errors
+/// A path that is not in [`crate::KEYS`], and a value of another type or out of the key's range.
+///
+/// ```
+/// let (key, value) = gpuio_cufilejson::setting("logging.level", "TRACE").unwrap();
+/// assert_eq!((key.path, value.to_string()), ("logging.level", "\"TRACE\"".to_owned()));
+/// ```
+pub fn setting(path: &str, text: &str) -> Result<(&'static Key, Value), SettingError> {
+    let key = find(path).ok_or_else(|| SettingError::Unknown { nearest: nearest(path) })?;
+    let plain = || Value::String(text.to_owned());
+    let read: Value = serde_json::from_str(text).unwrap_or_else(|_| plain());
+    let takes_text = matches!(key.takes, Takes::Text | Takes::Word(_) | Takes::Hex);
+    let read = if takes_text && !read.is_string() { plain() } else { read };
+    match value::wrong(key, &read) {
+        None => Ok((key, read)),
+        Some((_, words)) => Err(SettingError::Value { key: key.path, words }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(path: &str, text: &str) -> String {
+        match setting(path, text) {
+            Err(SettingError::Value { words, .. }) => words,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_their_keys_take_them() {
+        let json = |path, text| setting(path, text).unwrap().1.to_string();
+        assert_eq!(json("properties.allow_compat_mode", "false"), "false");
+        assert_eq!(json("execution.max_io_threads", "8"), "8");
+        assert_eq!(json("logging.dir", "/tmp/a"), "\"/tmp/a\"");
+        assert_eq!(json("logging.dir", "7"), "\"7\"");
+        assert_eq!(json("logging.level", "\"INFO\""), "\"INFO\"");
+        assert_eq!(json("denylist.mounts", "[\"/a\"]"), "[\"/a\"]");
+    }
+
+    #[test]
+    fn what_cufile_would_pass_over_is_refused() {
+        assert!(wrong("properties.allow_compat_mode", "1").contains("true or false"));
+        assert!(wrong("execution.max_io_threads", "500").contains("from 0 to 128"));
+        assert!(wrong("properties.poll_mode_max_size_kb", "6").contains("4 KiB grid"));
+        let unknown = |path| match setting(path, "1") {
+            Err(SettingError::Unknown { nearest }) => nearest,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(unknown("properties.nonsense"), None);
+        let near = Some("properties.allow_compat_mode");
+        assert_eq!(unknown("properties.alow_compat_mode"), near);
+        assert_eq!(unknown("allow_compat_mode"), near);
+    }
+}
