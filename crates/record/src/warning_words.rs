@@ -61,10 +61,10 @@ fn cache_words(kind: &WarningKind) -> String {
             size(*bytes),
         ),
         WarningKind::DirectButCached { bytes, from_storage } => format!(
-            "O_DIRECT was in force, yet storage delivered only {} of the {} read: the file \
-             system served the rest from a cache of its own. The rate is not the device's. \
-             Repeat with a --size well above memory, or on the block device: gpuio bench --rw \
-             read --filename DEVICE.",
+            "O_DIRECT was in force, yet by the process's own count storage delivered only {} of \
+             the {} read. The rest came from a cache of the file system, or by a way that this \
+             count does not see (FUSE, some network file systems). Repeat with a --size well above \
+             memory, or on the block device: gpuio bench --rw read --filename DEVICE.",
             size(*from_storage),
             size(*bytes),
         ),
@@ -93,14 +93,15 @@ fn cache_words(kind: &WarningKind) -> String {
             )
         }
         WarningKind::SyncWrites => "Each write waited until its data was on stable storage \
-            (O_DSYNC). Latency contains a cache flush or forced write per I/O, often a hundred \
-            times a plain --direct write. That is right for logs and databases; to measure the \
-            data path alone, repeat with --direct and without --sync."
+            (O_DSYNC). Latency contains a cache flush or forced write per I/O, which a plain \
+            --direct write has not. That is right for logs and databases; to measure the data \
+            path alone, repeat with --direct and without --sync."
             .to_owned(),
         WarningKind::DirectWritesInDeviceCache { device } => format!(
-            "{device} has a volatile write cache, and O_DIRECT passes only the kernel's. A write \
-             may count as done before it is on the medium, so short runs look fast. Add --sync \
-             to wait for the medium, or a --runtime long enough to fill the cache."
+            "O_DIRECT passes the kernel's cache only. Where {device} has a volatile one \
+             (/sys/block/{device}/queue/write_cache says write back), a write counts as done \
+             before it is on the medium, and short runs look fast. Add --sync to wait for the \
+             medium, or a --runtime long enough to fill the cache."
         ),
         _ => String::new(),
     }
@@ -203,8 +204,8 @@ fn setting_words(kind: &WarningKind) -> String {
              measure."
         ),
         WarningKind::MoreThreadsThanCpus { threads, cpus } => format!(
-            "{threads} threads shared {cpus} CPUs. Threads that wait for a CPU add to every \
-             latency, and nothing tells that wait from the device's. Use --threads {cpus} or \
+            "{threads} threads shared {cpus} CPUs. Where more can run than there are CPUs, their \
+             wait is in latencies, and nothing tells it from the device's. Use --threads {cpus} or \
              fewer with a higher --depth on --engine io_uring, or allow more CPUs."
         ),
         WarningKind::FarFromGpu { gpu, worker_node, gpu_node } => format!(
@@ -215,8 +216,8 @@ fn setting_words(kind: &WarningKind) -> String {
         WarningKind::Note { note } => {
             let end = if note.ends_with(['.', '!', '?']) { "" } else { "." };
             format!(
-                "{note}{end} The setting was accepted and changed nothing in this result; \
-                 --dry-run shows what does."
+                "{note}{end} What the run did with its settings is in the plan: --dry-run shows it \
+                 without a run."
             )
         }
         _ => String::new(),

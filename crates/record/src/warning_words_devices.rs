@@ -22,18 +22,20 @@ pub(super) fn words(kind: &WarningKind) -> String {
             )
         }
         WarningKind::OtherTraffic { device, direction, ours_bytes, device_bytes } => {
-            let (verb, whose) = if direction == "write" {
-                ("wrote", "other programs, write-back or the file system's journal")
+            let (verb, who) = if direction == "write" {
+                ("wrote", "Another program or write-back was active")
             } else {
-                ("read", "other programs")
+                ("read", "Another program was active")
+            };
+            let ours = match ours_bytes {
+                0 => "none".to_owned(),
+                some => size(*some),
             };
             format!(
-                "{device} {verb} {} meanwhile, and this run is behind only {} of it: {whose} did \
-                 the rest. Figures here are those of a device that is shared. See who it is with \
-                 gpuio top or iotop, and repeat with nothing else at work; --runtime 60s shows \
-                 whether it lasts.",
+                "{device} {verb} {} during the run, {ours} of it from gpuio. {who}, so figures \
+                 here are those of a shared device. See who it is with gpuio top or iotop, and \
+                 repeat with nothing else at work; --runtime 60s shows whether it lasts.",
                 size(*device_bytes),
-                size(*ours_bytes),
             )
         }
         WarningKind::DepthNotReached { device, asked, seen } => format!(
@@ -92,7 +94,7 @@ fn of_links(kind: &WarningKind) -> String {
             let asked: Vec<String> = asked.iter().map(|gpu| format!("GPU {gpu}")).collect();
             format!(
                 "GPU {other} carried {} while the load of {} was for {}. A library may take \
-                 bytes through a GPU nearer to the storage, which halves throughput; or another \
+                 bytes through a GPU nearer to the storage, which costs throughput; or another \
                  program uses it. Repeat with --gpu {other}, or see what is near: gpuio topo.",
                 rate(*other_bytes_per_s),
                 rate(*bytes_per_s),

@@ -139,7 +139,7 @@ fn figures_are_in_the_words() {
     said(next(), &["node 0 fed GPU 3", "node 1", "--numa 1"]);
     said(next(), &["skip_bufregister has no effect on path host."]);
     said(next(), &["32.0 GiB for the 1.00 GiB", "around each small read", "--direct"]);
-    said(next(), &["nvme0n1 read 3.00 GiB", "1.00 GiB", "other programs"]);
+    said(next(), &["nvme0n1 read 3.00 GiB during the run, 1.00 GiB of it from gpuio."]);
     said(next(), &["4 members of md0 (raid0)", "nvme3n1 moved 9.00 GiB", "nvme4n1 only 0 B"]);
     said(next(), &["nvme0c0n1 carried 5.00 GiB", "nvme0c1n1 next to nothing", "policy is numa"]);
     said(next(), &["256 I/Os", "sda had only 3.2"]);
@@ -147,6 +147,33 @@ fn figures_are_in_the_words() {
     said(next(), &["ib0 counted 1.00 GiB/s", "reads of 8.00 GiB/s", "another way"]);
     said(next(), &["20.0 GiB/s", "Others use it too"]);
     assert!(kinds.next().is_none());
+}
+
+#[test]
+fn what_others_wrote_is_said_plainly_and_nothing_is_claimed_that_was_not_seen() {
+    let other = |direction: &str, ours_bytes| WarningKind::OtherTraffic {
+        device: "vda".to_owned(),
+        direction: direction.to_owned(),
+        ours_bytes,
+        device_bytes: 97_202_995,
+    };
+    let words = other("write", 0).to_string();
+    let plain = "vda wrote 92.7 MiB during the run, none of it from gpuio. Another program or \
+                 write-back was active";
+    assert!(words.starts_with(plain), "{words}");
+    assert!(
+        other("read", 1 << 20)
+            .to_string()
+            .contains("1.00 MiB of it from gpuio. Another program was")
+    );
+    // A device's cache, a file system's cache and an effect of a note are not known here.
+    let cached = WarningKind::DirectWritesInDeviceCache { device: "vda".to_owned() }.to_string();
+    assert!(cached.contains("Where vda has a volatile one"), "{cached}");
+    let direct = WarningKind::DirectButCached { bytes: 2, from_storage: 0 }.to_string();
+    assert!(direct.contains("or by a way that this count does not see"), "{direct}");
+    let note = "mix_percent: taken as the percentage of reads".to_owned();
+    let note = WarningKind::Note { note }.to_string();
+    assert!(!note.contains("changed nothing"), "{note}");
 }
 
 #[test]

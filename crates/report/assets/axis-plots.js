@@ -114,12 +114,13 @@ gpuio.axisPlot = (() => {
     });
     const figure = data.columns.get(keys[0]);
     const values = lines.flatMap((one) => one.values).filter((value) => value > 0);
-    const wide = ["ns", "1/s"].includes(figure.unit) && values.length
+    // Over decades what is small would lie on the axis.
+    const wide = ["ns", "1/s", "B/s"].includes(figure.unit) && values.length
       && Math.max(...values) / Math.min(...values) > 30;
     return {
       title: `${figure.label} against ${axis.label}`, x, lines, most, held, own,
       keys: !(axis.key === "path" && groups.length === x.taken.length),
-      y: { unit: figure.unit, label: "", zero: true, log: wide ? 10 : 0 },
+      y: { unit: figure.unit, label: "", zero: true, log: wide ? (gpuio.format.base(figure.unit) === 1024 ? 2 : 10) : 0 },
     };
   };
 

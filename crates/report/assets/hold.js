@@ -64,7 +64,7 @@ gpuio.hold = (() => {
     && of.some((row) => data.figures.own_depth[row]);
 
   const DEPTHS = " Depths (I/Os in flight per thread) were chosen automatically and differ: each mark says its own. "
-    + "For one depth on all: gpuio sweep with --set depth=N.";
+    + "For one depth on all, give the run or sweep a --depth.";
 
   return { rows, differ, places, caption, controls, depth, depthsDiffer, DEPTHS };
 })();

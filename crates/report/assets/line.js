@@ -15,8 +15,16 @@ gpuio.line = (() => {
     return Array.from({ length: 60 }, (_, power) => 2 ** power);
   };
 
+  // Powers of two between two values, at most eight or so.
+  const powers = (low, high) => {
+    const [first, last] = [Math.ceil(Math.log2(low)), Math.floor(Math.log2(high))];
+    const step = Math.max(1, Math.ceil((last - first) / 7));
+    return Array.from({ length: Math.max(0, Math.floor((last - first) / step) + 1) }, (_, nth) => 2 ** (first + nth * step));
+  };
+
   // Ticks of a logarithmic axis: 1, 2 and 5 of each decade, or decades alone where there are many.
-  const decades = (_, __, low, high) => {
+  const decades = (axis) => (_, __, low, high) => {
+    if (base(axis.unit) === 1024) return powers(low, high);
     const many = high / low > 1000;
     const found = [];
     for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) {
@@ -99,7 +107,7 @@ gpuio.line = (() => {
     }
     const y = axis(spec.y.unit, { size: 76, space: 36 });
     for (const [one, its] of [[x, spec.x], [y, spec.y]]) {
-      if (its.log && !its.ticks) Object.assign(one, { splits: decades, filter: (_, splits) => splits });
+      if (its.log && !its.ticks) Object.assign(one, { splits: decades(its), filter: (_, splits) => splits });
       else if (!its.ticks && steps(its.unit)) one.incrs = steps(its.unit);
     }
     return {

@@ -143,6 +143,28 @@ pub(super) struct Table {
     pub(super) heads: Vec<String>,
     /// A row per group and device; the first two cells are words.
     pub(super) rows: Vec<Vec<String>>,
+    /// Groups and devices without a row, since the device did nothing.
+    idle: usize,
+}
+
+impl Table {
+    /// What has no row; absent where all have.
+    pub(super) fn left_out(&self) -> Option<String> {
+        match self.idle {
+            0 => None,
+            1 => Some("One device that did nothing is left out.".to_owned()),
+            many => Some(format!(
+                "{} rows of devices that did nothing are left out.",
+                count(many as u64)
+            )),
+        }
+    }
+}
+
+/// Whether some figure of a device is known and none is other than 0.
+fn idle(shown: &[Shown<'_>]) -> bool {
+    let mut known = shown.iter().filter_map(|one| one.series.whole).peekable();
+    known.peek().is_some() && known.all(|value| value == 0.0)
 }
 
 /// A table for each kind of device, in the order in which kinds come.
@@ -184,11 +206,15 @@ fn add(tables: &mut Vec<Table>, during: &str, device: &DeviceSeries) {
         Some(at) => at,
         None => {
             let heads = vec!["during".to_owned(), "device".to_owned()];
-            tables.push(Table { kind: device.probe.clone(), heads, rows: Vec::new() });
+            tables.push(Table { kind: device.probe.clone(), heads, rows: Vec::new(), idle: 0 });
             tables.len() - 1
         }
     };
     let table = &mut tables[at];
+    if idle(&shown) {
+        table.idle += 1;
+        return;
+    }
     for one in &shown {
         let head = head(one);
         if !table.heads.contains(&head) {

@@ -137,6 +137,9 @@ fn device_tables(set: &Set) -> String {
         if table.rows.len() > MOST {
             out.push_str(&format!("\n{} more are in the records.\n", table.rows.len() - MOST));
         }
+        if let Some(text) = table.left_out() {
+            out.push_str(&format!("\n{text}\n"));
+        }
     }
     out
 }

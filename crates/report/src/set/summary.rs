@@ -13,7 +13,7 @@ use crate::workload::verified;
 use crate::{ceilings, expected};
 
 /// Above this many points the summary speaks of paths.
-const TELL_EACH: usize = 24;
+const TELL_EACH: usize = 40;
 /// Runs from which on an interval is given: of two it is so wide that it says nothing.
 const RUNS: usize = 3;
 
@@ -64,7 +64,10 @@ pub(super) fn summary(set: &Set) -> Summary {
     let lines: Vec<Line> = match of_points {
         true => {
             let loads = loads(&numbers, &rows, &columns);
-            points.iter().zip(loads).map(|(point, load)| of_point(point, &load, several)).collect()
+            // A name that all jobs have tells nothing.
+            let named = rows.iter().any(|row| row.plan.name != rows[0].plan.name);
+            let each = points.iter().zip(loads);
+            each.map(|(point, load)| of_point(point, &load, several, named)).collect()
         }
         false => by_path(&rows).iter().map(|group| of_path(group)).collect(),
     };
@@ -131,7 +134,7 @@ fn loads(points: &[Vec<usize>], rows: &[Row<'_>], columns: &[Column]) -> Vec<Str
     points.iter().map(load).collect()
 }
 
-fn of_point(point: &[Row<'_>], load: &str, several: bool) -> Line {
+fn of_point(point: &[Row<'_>], load: &str, several: bool, named: bool) -> Line {
     let first = &point[0];
     let rates: Vec<f64> = point.iter().map(|row| row.side().bytes_per_s).collect();
     let medians = FIGURES.iter().map(|(key, _)| {
@@ -146,7 +149,7 @@ fn of_point(point: &[Row<'_>], load: &str, several: bool) -> Line {
     };
     let taken = first.result.proof.as_ref();
     Line {
-        about: format!("{name}: {load}"),
+        about: if alone || named { format!("{name}: {load}") } else { load.to_owned() },
         path: first.plan.path.choice.got.clone(),
         runs: point.len(),
         medians: medians.collect(),

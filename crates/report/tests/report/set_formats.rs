@@ -79,6 +79,8 @@ fn devices_over_whole_groups_are_tables_with_the_samplers_cost() {
     let text = render("markdown", &set);
     let devices = text.split("## Devices").nth(1).unwrap().split("\n## ").next().unwrap();
     insta::assert_snapshot!(devices);
+    assert!(!devices.contains("nvme1n1"), "it did nothing: {devices}");
+    assert!(devices.contains("One device that did nothing is left out."), "{devices}");
     let page = render("html", &set);
     assert!(page.contains("Devices were sampled every 1s, 41 times; that took 12.0 ms of CPU"));
     let bare = Set { members: vec![one(records::host_quick())], ..Set::default() };

@@ -48,4 +48,7 @@ fn table_of(out: &mut String, table: &devices::Table) {
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
+    if let Some(text) = table.left_out() {
+        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", escape(&text));
+    }
 }

@@ -51,13 +51,14 @@ fn table(out: &mut String, summary: &Summary) {
 fn line(out: &mut String, line: &Line, of_points: bool) {
     let notes = match line.notes.as_str() {
         "" => String::new(),
-        notes => format!("<span class=\"quiet\">{}</span>", escape(notes)),
+        notes => format!("<p class=\"quiet\">{}</p>", escape(notes)),
     };
+    // A line of a path begins with it.
+    let path = if of_points { format!("{} ", escape(&line.path)) } else { String::new() };
     let _ = write!(
         out,
-        "<tr data-path=\"{}\"><th scope=\"row\"><span class=\"dot\"></span>{} \
+        "<tr data-path=\"{}\"><th scope=\"row\"><span class=\"dot\"></span>{path}\
          <span class=\"quiet\">{}</span>{notes}</th><td class=\"n\">{}</td>",
-        escape(&line.path),
         escape(&line.path),
         escape(&line.about),
         line.runs
@@ -80,7 +81,7 @@ fn line(out: &mut String, line: &Line, of_points: bool) {
 fn badge(taken: Option<&Taken>) -> String {
     match taken {
         Some((words, true)) => {
-            format!("<span class=\"badge good\">✓ {}, as asked</span>", escape(words))
+            format!("<span class=\"badge good\" title=\"as asked\">✓ {}</span>", escape(words))
         }
         Some((words, false)) => {
             format!("<span class=\"badge bad\">✗ {}, not as asked</span>", escape(words))
