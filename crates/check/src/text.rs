@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use gpuio_units::printable_short;
+
 pub use crate::verdict::render as verdict;
 use crate::{Finding, Rule, Severity};
 
@@ -54,8 +56,9 @@ fn one(out: &mut String, finding: &Finding, width: usize) {
     }
 }
 
-/// `text` behind `head`, with the lines after the first indented as far.
+/// `text`, which may be from outside, behind `head`, with the lines after the first indented as far.
 pub(crate) fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
+    let text = printable_short(text);
     let indent = head.chars().count();
     let mut line = head.to_owned();
     let mut bare = true;

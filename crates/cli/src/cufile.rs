@@ -166,7 +166,7 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
         written => {
             for left in written.iter().flat_map(|environment| &environment.left) {
                 let left = left.display();
-                eprintln!(
+                tell!(
                     "note: a run that was killed left {left}, which holds files that are not \
                      gpuio's; look, and remove it: rm -r '{left}'"
                 );

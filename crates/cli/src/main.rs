@@ -1,5 +1,8 @@
 //! gpuio: the storage-to-GPU load generator. See `gpuio --help`.
-#![expect(clippy::print_stderr, reason = "messages of a program go to standard error")]
+
+// First: its macro is for all the others.
+#[macro_use]
+mod output;
 
 mod args;
 mod captured;
@@ -10,7 +13,6 @@ mod figures;
 mod interrupt;
 mod journal;
 mod outcome;
-mod output;
 mod records;
 mod serve;
 mod session;
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            tell!("error: {failure}");
             failure.exit_code()
         }
     }

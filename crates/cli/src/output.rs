@@ -1,5 +1,9 @@
-//! Where results go: standard output, and a file that must not have been there.
+//! Where text goes: standard output, standard error, and files that must not have been there.
+//!
+//! Everything that this program prints or saves as text passes [`put`], [`tell`] or [`fit`], which
+//! leave nothing in it that a terminal obeys or that nobody sees.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -8,9 +12,15 @@ use std::path::{Path, PathBuf};
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::Record;
 use gpuio_report::format::{self, Row};
+use gpuio_units::printable_lines;
 
 use crate::args::Out;
 use crate::failure::Failure;
+
+/// [`tell`] of what `format!` makes of the same words.
+macro_rules! tell {
+    ($($words:tt)*) => { $crate::output::tell(&format!($($words)*)) };
+}
 
 /// Formats and places, checked before the run, so that an hour's result is not lost to a typing
 /// error at its end.
@@ -55,7 +65,7 @@ impl Sink {
         let file = match Output::begin("-o", &path) {
             Ok(output) => Some((output, row)),
             Err(failure) => {
-                eprintln!("note: no record is saved: {failure}");
+                tell!("note: no record is saved: {failure}");
                 None
             }
         };
@@ -69,7 +79,7 @@ impl Sink {
         }
         if let Some((output, row)) = self.file {
             let text = rendered(row, record, format::TEXT_WIDTH, self.evidence);
-            let path = output.save("the record", text.as_bytes())?;
+            let path = output.save("the record", &text)?;
             if self.stdout.is_some() {
                 put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
             }
@@ -87,16 +97,41 @@ pub(crate) fn rendered(row: &Row, record: &Record, width: u16, evidence: bool) -
     }
 }
 
-/// Prints to standard output; a reader that has gone away is no error.
+/// Text as it may be printed or saved: line feeds stay, and of all else that a terminal obeys or
+/// that nobody sees stands an escape. JSON stays the same JSON.
+pub(crate) fn fit(text: &str) -> Cow<'_, str> {
+    printable_lines(text)
+}
+
+/// Prints to standard output, [`fit`]; a reader that has gone away is no error.
 pub(crate) fn put(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
+    let text = fit(text);
     match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::Ran(format!("standard output: {error}")))
         }
         _ => Ok(()),
     }
+}
+
+/// A message on standard error, [`fit`]. Lines after the first are indented, so that a name with a
+/// line feed in it can't pass for a message of its own. What can't be written is lost: there is
+/// nobody left to tell.
+pub(crate) fn tell(text: &str) {
+    let _ = std::io::stderr().lock().write_all(message(text).as_bytes());
+}
+
+fn message(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 1);
+    for (nth, line) in fit(text).split('\n').enumerate() {
+        let indented = nth == 0 || line.is_empty() || line.starts_with(' ');
+        out.push_str(if indented { "" } else { "  " });
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
 }
 
 /// The format of this name.
@@ -136,14 +171,14 @@ impl Output {
         Ok(Output { flag, path: path.to_owned(), draft })
     }
 
-    /// Writes all of it and gives it its name. Where somebody has put a file there meanwhile, that
+    /// Writes all of it, [`fit`], and gives it its name. Where somebody has put a file there meanwhile, that
     /// one stays and ours gets a name beside it. Where it is in the end.
-    pub(crate) fn save(self, what: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
+    pub(crate) fn save(self, what: &str, text: &str) -> Result<PathBuf, Failure> {
         let Output { flag, path, mut draft } = self;
         let failed = |error: std::io::Error| {
             Failure::Ran(format!("{}: {what} could not be saved: {error}", path.display()))
         };
-        draft.fill(bytes).map_err(failed)?;
+        draft.fill(fit(text).as_bytes()).map_err(failed)?;
         let mut name = path.file_name().unwrap_or_default().to_owned();
         for number in 2.. {
             let taken = match draft.give_name_as(&name) {
@@ -159,7 +194,7 @@ impl Output {
         }
         let made = path.with_file_name(&name);
         if made != path {
-            eprintln!(
+            tell!(
                 "note: {flag} {}: somebody made a file of this name meanwhile, which stays; {what} \
                  is in {}",
                 path.display(),
@@ -176,6 +211,26 @@ fn clear_drafts(directory: &Directory, name: &OsStr) {
     let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
     for path in directory.clear_drafts(name, empty) {
         let path = path.display();
-        eprintln!("note: {path} is a draft that a killed run left; remove it: rm '{path}'");
+        tell!("note: {path} is a draft that a killed run left; remove it: rm '{path}'");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_message() {
+        assert_eq!(message("error: a"), "error: a\n");
+        assert_eq!(message("error: a\nerror: b"), "error: a\n  error: b\n");
+        assert_eq!(message("error: \x1b[2J\u{202e}\r"), "error: \\x1b[2J\\u202e\\r\n");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let value = serde_json::json!({ "\u{9b}a": "\x1b\u{202e}\u{7f}\u{e0041}\n" });
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let back: serde_json::Value = serde_json::from_str(&fit(&text)).unwrap();
+        assert_eq!(back, value);
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(mut watcher: Watcher, address: SocketAddr) -> Result<ExitCode,
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    eprintln!("serving http://{bound}/metrics; Ctrl-C ends it");
+    tell!("serving http://{bound}/metrics; Ctrl-C ends it");
     let stop = interrupt::flag();
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {

@@ -81,7 +81,7 @@ impl Session {
     /// The resolved plan as a job file, after the guard has judged every target.
     pub(crate) fn dry_run(&mut self) -> Result<String, Failure> {
         if self.cufile.untried {
-            eprintln!("note: {UNTRIED}");
+            tell!("note: {UNTRIED}");
         }
         run::judge_all(&mut self.plan, &self.permit, &Root::live())
             .map_err(|error| Failure::from(run::RunError::from(error)))?;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use gpuio_units::{markdown, printable_short};
+
 use crate::comparison::Comparison;
 use crate::table::{cells, legend, remarks, runs, threshold};
 
@@ -14,7 +16,7 @@ pub fn render(comparison: &Comparison) -> String {
     let others: Vec<String> = others.iter().map(|name| format!("`{}`", code(name))).collect();
     let _ = writeln!(out, "**{}** against baseline `{}`\n", others.join(", "), code(baseline));
     for line in threshold(comparison) {
-        let _ = writeln!(out, "- {}", escape(&line));
+        let _ = writeln!(out, "- {}", markdown(&line));
     }
     if comparison.threshold.is_some() {
         out.push('\n');
@@ -22,12 +24,12 @@ pub fn render(comparison: &Comparison) -> String {
     out.push_str("| Load | Runs | | Baseline | Other | Ratio | 95 % interval | Verdict |\n");
     out.push_str("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |\n");
     for pair in &comparison.pairs {
-        let mut label = escape(&pair.baseline);
+        let mut label = markdown(&pair.baseline);
         if pair.other != pair.baseline {
-            let _ = write!(label, "<br>{}", escape(&pair.other));
+            let _ = write!(label, "<br>{}", markdown(&pair.other));
         }
         if comparison.sides.len() > 2 {
-            let _ = write!(label, "<br>against {}", escape(&comparison.sides[pair.side].name));
+            let _ = write!(label, "<br>against {}", markdown(&comparison.sides[pair.side].name));
         }
         let mut head = format!("| {label} | {} |", runs(pair));
         for row in &pair.rows {
@@ -59,24 +61,11 @@ fn list(out: &mut String, comparison: &Comparison) {
         out.push('\n');
     }
     for line in lines {
-        let _ = writeln!(out, "- {}", escape(&line));
+        let _ = writeln!(out, "- {}", markdown(&line));
     }
 }
 
-/// Characters that Markdown takes for its own.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '|' | '*' | '_' | '`' | '<' | '[' | '\\' => out.extend(['\\', character]),
-            '\n' | '\r' => out.push(' '),
-            _ => out.push(character),
-        }
-    }
-    out
-}
-
-/// Text between backticks.
+/// Text between backticks: nothing in it is markup, and none of it can end them.
 fn code(text: &str) -> String {
-    text.replace(['`', '\n', '|'], " ")
+    printable_short(text).replace(['`', '|'], " ")
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use gpuio_units::printable_short;
+
 use crate::comparison::{Comparison, Pair};
 use crate::table::{cells, legend, remarks, runs, threshold};
 
@@ -78,8 +80,9 @@ fn one(out: &mut String, comparison: &Comparison, pair: &Pair, width: usize) {
     }
 }
 
-/// `text` behind `head`, with the lines after the first indented two further.
+/// `text`, which may be from outside, behind `head`, with the lines after the first indented two further.
 fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
+    let text = printable_short(text);
     let indent = " ".repeat(head.chars().count() + 2);
     let mut line = head.to_owned();
     let mut bare = true;

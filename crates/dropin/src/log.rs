@@ -91,6 +91,7 @@ pub(crate) fn line(level: Level, words: impl FnOnce() -> String) {
     }
     let text = || {
         let words = words();
+        let words = gpuio_units::printable_short(&words);
         format!("gpuio cuFile {} [{}] {words}\n", level.word(), std::process::id())
     };
     match &log.to {

@@ -7,6 +7,7 @@ mod ceilings;
 mod expected;
 pub mod format;
 mod number;
+mod printable;
 pub mod set;
 mod workload;
 mod wrap;

@@ -1,10 +1,13 @@
 //! Columns of text.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
+
+use crate::printable_short;
 
 /// Rows as lines: each column as wide as its widest cell, two blanks between, the first `left`
 /// columns set left and the others right, no blank at the end of a line. A letter of each cell
-/// takes one place.
+/// takes one place. Cells hold text from outside: each is shown as [`printable_short`] shows it.
 ///
 /// ```
 /// let rows = [["bs", "IOPS"], ["4K", "812"]].map(|row| row.map(str::to_owned).to_vec());
@@ -12,6 +15,8 @@ use std::fmt::Write as _;
 /// ```
 #[must_use]
 pub fn in_columns(rows: &[Vec<String>], left: usize) -> String {
+    let rows: Vec<Vec<Cow<'_, str>>> =
+        rows.iter().map(|row| row.iter().map(|cell| printable_short(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -19,7 +24,7 @@ pub fn in_columns(rows: &[Vec<String>], left: usize) -> String {
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (at, (cell, &width)) in row.iter().zip(&widths).enumerate() {
             let gap = if at == 0 { "" } else { "  " };

@@ -1,5 +1,5 @@
 //! Sizes, durations, rates, percentages and index lists: one parse and one print each; what a PCIe
-//! link carries; and text in columns.
+//! link carries; text in columns; and text from outside, made fit to be shown.
 //!
 //! Two families, never mixed:
 //!
@@ -18,6 +18,7 @@ mod human;
 mod list;
 mod pcie;
 mod percent;
+mod printable;
 mod rate;
 
 pub use bytes::{format_bytes, parse_bytes};
@@ -30,6 +31,10 @@ pub use human::{
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
 pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;
+pub use printable::{
+    MOST_SHOWN, csv_field, is_hidden, label_value, markdown, printable, printable_lines,
+    printable_short,
+};
 pub use rate::{parse_bytes_per_second, parse_count};
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use gpuio_units::label_value;
+
 use crate::metric::Kind;
 use crate::probe::PROBES;
 use crate::sample::Sample;
@@ -34,7 +36,7 @@ pub fn text(sample: &Sample) -> String {
             let suffix = if counter { "_total" } else { "" };
             for reading in readings {
                 let Some(Some(raw)) = reading.values.get(nth) else { continue };
-                let device = escaped(&reading.name);
+                let device = label_value(&reading.name);
                 let value = metric.base(*raw);
                 let _ = writeln!(text, "{family}{suffix}{{device=\"{device}\"}} {value}");
             }
@@ -42,9 +44,4 @@ pub fn text(sample: &Sample) -> String {
     }
     text.push_str("# EOF\n");
     text
-}
-
-/// A label's value: backslash, quote and end of line are escaped.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

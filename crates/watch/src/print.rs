@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use gpuio_units::{printable, printable_short};
 use serde_json::{Map, Value, json};
 
 use crate::interval::{Interval, Table};
@@ -46,7 +47,7 @@ pub fn plain(interval: &Interval, width: usize) -> String {
 pub fn absent(interval: &Interval) -> String {
     let line = |table: &Table| {
         let why = table.absent.as_ref()?;
-        Some(format!("{}: {why}\n", table.probe.title))
+        Some(format!("{}: {}\n", table.probe.title, printable_short(why)))
     };
     interval.tables.iter().filter_map(line).collect()
 }
@@ -78,11 +79,12 @@ fn one_table(table: &Table, width: usize) -> String {
     text
 }
 
-/// The text in so many characters, its end cut.
+/// The text, which may be from outside, in so many characters, its end cut.
 #[must_use]
 pub fn short(text: &str, width: usize) -> String {
+    let text = printable(text);
     if text.chars().count() <= width {
-        return text.to_owned();
+        return text.into_owned();
     }
     let kept: String = text.chars().take(width.saturating_sub(1)).collect();
     kept + "…"

@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write};
 
 use gpuio_record::facts::{Fact, GdsCheck, GdsGpu, GdsLine};
+use gpuio_units::printable_short;
 
 use super::OfFile;
 
@@ -83,7 +84,8 @@ struct Page(String);
 impl Page {
     // Writing to a String can't fail.
     fn line(&mut self, line: impl Display) {
-        let _ = writeln!(self.0, " {line}");
+        // Names and values are the machine's, and of a configuration that anybody may have written.
+        let _ = writeln!(self.0, " {}", printable_short(&line.to_string()));
     }
 
     fn heading(&mut self, name: &str) {

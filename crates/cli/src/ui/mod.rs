@@ -53,7 +53,7 @@ impl Progress {
     /// A line that stays, above the live one.
     pub(crate) fn say(&self, line: &str) {
         if !self.silent {
-            self.bar.suspend(|| eprintln!("{line}"));
+            self.bar.suspend(|| crate::output::tell(line));
         }
     }
 
@@ -68,13 +68,13 @@ impl Progress {
                 reason = "between 0 and 1000"
             )]
             self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
-            self.bar.set_message(message);
+            self.bar.set_message(crate::output::fit(&message).into_owned());
             return;
         }
         let Ok(mut last) = self.last_line.lock() else { return };
         if last.elapsed() >= QUIET_LINES {
             *last = Instant::now();
-            eprintln!("{message}");
+            crate::output::tell(&message);
         }
     }
 

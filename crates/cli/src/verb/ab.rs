@@ -63,7 +63,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     for round in 0..rounds {
         for nth in turn(odd_seed, round) {
             if !bench.out.quiet {
-                eprintln!("round {} of {rounds}: {}", round + 1, jobs[nth].path.display());
+                tell!("round {} of {rounds}: {}", round + 1, jobs[nth].path.display());
             }
             match one(&mut jobs[nth], round, folder, bench, &stop)? {
                 Round::Whole => {}

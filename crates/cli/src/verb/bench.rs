@@ -68,7 +68,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         tell_left_out(&record.plan);
     }
     if let Some(error) = &record.error {
-        eprintln!("error: {error}");
+        tell!("error: {error}");
     }
     if quick && record.driver_version.is_none() && !bench.out.quiet {
         output::put(
@@ -84,7 +84,7 @@ fn tell_left_out(plan: &Plan) {
     for group in plan.left_out.chunk_by(|a, b| a.why == b.why) {
         let names: Vec<&str> = group.iter().map(|out| out.path.as_str()).collect();
         let why = group.first().map_or("", |out| out.why.as_str());
-        eprintln!("note: left out of all paths: {}: {why}", names.join(", "));
+        tell!("note: left out of all paths: {}: {why}", names.join(", "));
     }
 }
 

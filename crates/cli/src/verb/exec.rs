@@ -37,10 +37,10 @@ pub(crate) fn run(asked: &Exec) -> Result<ExitCode, Failure> {
         return Err(Failure::Unavailable(why));
     }
     if let Some(note) = program.note() {
-        eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     if asked.verbose {
-        eprintln!("gpuio exec: {} for {}", variables.told(&library), program.path.display());
+        tell!("gpuio exec: {} for {}", variables.told(&library), program.path.display());
     }
     let mut command = Command::new(&program.path);
     command
@@ -54,6 +54,6 @@ pub(crate) fn run(asked: &Exec) -> Result<ExitCode, Failure> {
 
 /// Ends as env(1) does for a program that can't be started.
 fn refused(missing: &Missing) -> ExitCode {
-    eprintln!("error: {missing}");
+    tell!("error: {missing}");
     ExitCode::from(missing.exit_code())
 }

@@ -186,7 +186,7 @@ fn print(record: &Record, ask: &GdsioAsk, out: &Out, verifies: bool) -> Result<(
     }
     // gdsio's XferType is what was asked for; which way the bytes took stands beside it.
     for verdict in line::verdicts(record) {
-        eprintln!("{verdict}");
+        tell!("{verdict}");
     }
     trouble(record);
     Ok(())
@@ -201,7 +201,7 @@ fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
 fn trouble(record: &Record) {
     for job in &record.jobs {
         for failure in &job.failures {
-            eprintln!(
+            tell!(
                 "error: {} offset {}: {} of {} bytes: {} ({} times)",
                 failure.path,
                 failure.offset,
@@ -212,16 +212,21 @@ fn trouble(record: &Record) {
             );
         }
         for bad in job.verify.iter().flat_map(|verify| &verify.mismatches) {
-            eprintln!(
+            tell!(
                 "error: {} offset {}: expected {} and found {} ({} words wrong, {} leg)",
-                bad.path, bad.offset, bad.expected, bad.found, bad.bad_words, bad.leg
+                bad.path,
+                bad.offset,
+                bad.expected,
+                bad.found,
+                bad.bad_words,
+                bad.leg
             );
         }
     }
     if let Some(error) = &record.error {
-        eprintln!("error: {error}");
+        tell!("error: {error}");
     }
     if record.plan.software_gpu {
-        eprintln!("note: software GPU: these numbers say nothing about hardware");
+        tell!("note: software GPU: these numbers say nothing about hardware");
     }
 }

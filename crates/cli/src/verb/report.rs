@@ -51,7 +51,7 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
 }
 
 fn tell(place: &Path, what: &str) {
-    eprintln!("Report: {} ({what})", place.display());
+    tell!("Report: {} ({what})", place.display());
 }
 
 /// By name, by the extension of the file, or HTML.
@@ -122,7 +122,7 @@ fn save(place: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(),
         )));
     }
     let draft = Draft::begin(directory, &name).map_err(failed)?;
-    draft.fill(text.as_bytes()).map_err(failed)?;
+    draft.fill(output::fit(text).as_bytes()).map_err(failed)?;
     let named = draft.replace(old.as_ref());
     named.map(drop).map_err(|unnamed| failed(unnamed.error))
 }

@@ -141,15 +141,15 @@ pub(crate) fn unreadable(found: &Found) -> Failure {
 /// Says what can't be shown, and what was taken away.
 pub(crate) fn tell(listing: &Listing) {
     for note in &listing.notes {
-        eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     for found in &listing.found {
         if let Err(why) = &found.page {
-            eprintln!("note: {}: the page {why}", found.path.display());
+            tell!("note: {}: the page {why}", found.path.display());
         }
         if found.removed {
             let pid = found.pid;
-            eprintln!(
+            tell!(
                 "note: process {pid} ended without taking its page away, so it was killed; \
                  these are its last counts, and the page is removed now"
             );

@@ -43,7 +43,7 @@ pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
     let stop = interrupt::flag();
     let mut folder = Folder::open(&asked)?;
     if !quiet {
-        eprintln!("{}", table::estimate(&asked));
+        tell!("{}", table::estimate(&asked));
     }
     let ended = drive(&asked, &mut folder, &stop, quiet)?;
     folder.clear();
@@ -104,7 +104,7 @@ fn drive(
         if !quiet {
             let left = left(asked, folder, began.elapsed() / made);
             let place = table::place(&folder.sweep.axes, &folder.sweep.points[at].at);
-            eprintln!("{place}: {told}{left}");
+            tell!("{place}: {told}{left}");
         }
     }
     Ok(Why::Done)

@@ -25,6 +25,7 @@ mod gdscheck;
 mod gdsio;
 mod guard;
 mod help;
+mod hostile_text;
 #[path = "../../../load/tests/run/in_time.rs"]
 mod in_time;
 mod job_files;

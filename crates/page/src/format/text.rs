@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::{human_bytes, human_count, human_ns, human_rate, in_columns};
+use gpuio_units::{human_bytes, human_count, human_ns, human_rate, in_columns, printable_short};
 
 use super::{Shown, class_name, per_second};
 use crate::bucket::SIZES;
@@ -22,14 +22,14 @@ pub fn page(shown: &Shown<'_>, level: u8) -> String {
         out,
         "process {} ({} {}) of {}, since {}: {}",
         snapshot.pid,
-        snapshot.program,
-        snapshot.release,
-        shown.user,
+        printable_short(&snapshot.program),
+        printable_short(&snapshot.release),
+        printable_short(shown.user),
         shown.since,
         shown.state()
     );
     if let Some(command) = shown.command {
-        let _ = writeln!(out, "command: {command}");
+        let _ = writeln!(out, "command: {}", printable_short(command));
     }
     let total = snapshot.total();
     let _ = writeln!(

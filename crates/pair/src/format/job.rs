@@ -1,6 +1,6 @@
 //! The job file.
 
-use gpuio_units::format_bytes;
+use gpuio_units::{format_bytes, is_hidden, printable_short};
 
 use super::short;
 use crate::{Direction, Given, Pair, Pairing};
@@ -8,8 +8,8 @@ use crate::{Direction, Given, Pair, Pairing};
 /// A job file in gpuio's dialect, all jobs at once: a section for each GPU, and one more for each
 /// further store of a GPU. `None` where nothing can be opened.
 ///
-/// A name that a job file can't hold (one with a line feed in it) leaves its section out; a comment
-/// says so.
+/// A name that a job file can't hold (one with a control character in it) leaves its section out; a
+/// comment says so.
 #[must_use]
 pub fn job_file(pairing: &Pairing) -> Option<String> {
     if pairing.pairs.iter().all(|pair| pair.stores.is_empty()) {
@@ -51,7 +51,7 @@ fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> Stri
     };
     let mut out = format!("\n[{name}]\n");
     for line in comments(pair, given) {
-        out.push_str(&format!("# {line}\n"));
+        out.push_str(&format!("# {}\n", printable_short(&line)));
     }
     let start = &pair.start;
     let stores = u32::try_from(pair.stores.len().max(1)).unwrap_or(1);
@@ -80,11 +80,11 @@ fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> Stri
     out
 }
 
-/// Whether a value can hold it: a blank and a comment's sign begin a comment, and blanks at the
-/// ends are lost.
+/// Whether a value can hold it: a blank and a comment's sign begin a comment, blanks at the ends are
+/// lost, and what nobody sees is shown as an escape.
 fn can_be_written(name: &str) -> bool {
     let comment = name.match_indices(['#', ';']).any(|(at, _)| name[..at].ends_with([' ', '\t']));
-    !comment && !name.contains(['\n', '\r']) && name.trim() == name
+    !comment && !name.contains(is_hidden) && name.trim() == name
 }
 
 /// `${NAME}` would be replaced from the environment.

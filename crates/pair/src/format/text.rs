@@ -1,7 +1,7 @@
 //! Text.
 
 use gpuio_topo::format::grid;
-use gpuio_units::format_cpu_list;
+use gpuio_units::{format_cpu_list, printable_short};
 
 use super::{expected, rate, regroup, short, together};
 use crate::{Given, NearNic, Pair, Pairing, SharedLink, When};
@@ -28,7 +28,9 @@ pub fn text(pairing: &Pairing) -> String {
     }
     if !pairing.notes.is_empty() {
         out.push_str("\nNOTES\n");
-        pairing.notes.iter().for_each(|note| out.push_str(&format!("  {note}\n")));
+        for note in &pairing.notes {
+            out.push_str(&format!("  {}\n", printable_short(note)));
+        }
     }
     out
 }

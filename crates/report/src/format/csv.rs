@@ -41,8 +41,9 @@ impl<'a> Line<'a> {
 /// The record as CSV: a header line, then a row for each job and each direction that it was to do,
 /// in plan order, reads first.
 ///
-/// Fields are quoted as RFC 4180 says; lines end in a line feed alone, so that awk and cut see no
-/// carriage return. An empty field means that there is no figure. Numbers are not rounded.
+/// Fields are quoted as RFC 4180 says, and no name is a formula or holds a control character
+/// ([`gpuio_units::csv_field`]); lines end in a line feed alone, so that awk and cut see no carriage
+/// return. An empty field means that there is no figure. Numbers are not rounded.
 #[must_use]
 pub fn render(record: &Record) -> String {
     let mut out = String::new();
@@ -71,13 +72,7 @@ pub(crate) fn push_line(out: &mut String, fields: impl Iterator<Item = String>) 
         if nth > 0 {
             out.push(',');
         }
-        if field.contains(['"', ',', '\n', '\r']) {
-            out.push('"');
-            out.push_str(&field.replace('"', "\"\""));
-            out.push('"');
-        } else {
-            out.push_str(&field);
-        }
+        out.push_str(&gpuio_units::csv_field(&field));
     }
     out.push('\n');
 }

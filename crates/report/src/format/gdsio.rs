@@ -1,6 +1,7 @@
 //! gdsio's result line, for the scripts that parse it.
 
 use gpuio_record::{EndedHow, JobPlan, JobResult, Record};
+use gpuio_units::printable_short;
 
 use crate::number::float;
 use crate::workload::{Direction, directions, fixed_block, is_random, jobs};
@@ -49,7 +50,7 @@ pub fn verdicts(record: &Record) -> Vec<String> {
         let proof = job.proof.as_ref()?;
         // A name can hold a line feed, and what follows it must not pass for a result.
         let text = format!("{}: {}", plan.name, proof.sentence);
-        Some(format!("# path: {}", text.replace(char::is_control, " ")))
+        Some(format!("# path: {}", printable_short(&text)))
     };
     jobs(record).filter_map(line).collect()
 }
@@ -59,7 +60,9 @@ pub fn verdicts(record: &Record) -> Vec<String> {
 /// line beginning with `IoType:` from counting jobs twice.
 #[must_use]
 pub fn per_job(record: &Record) -> Vec<String> {
-    jobs(record).map(|job| format!("Job: {} {}", job.0.name, line(&[job]))).collect()
+    jobs(record)
+        .map(|job| format!("Job: {} {}", printable_short(&job.0.name), line(&[job])))
+        .collect()
 }
 
 /// gdsio's line (as of CUDA 11.7 to 12.8) over these jobs, without a line feed.
@@ -90,7 +93,7 @@ pub fn line(jobs: &[Job<'_>]) -> String {
          Throughput: {throughput:.6} GiB/sec, Avg_Latency: {:.6} usecs ops: {ops} \
          total_time {seconds:.6} secs",
         io_type(jobs),
-        xfer_type(jobs),
+        printable_short(xfer_type(jobs)),
         io_depth(jobs),
         bytes / KIB,
         size / KIB,

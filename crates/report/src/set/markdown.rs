@@ -1,5 +1,7 @@
 //! Tables for an issue or a wiki.
 
+use gpuio_units::{markdown, printable_short};
+
 use super::Set;
 use super::rows::{Row, rows, software};
 use super::summary::{self, Summary};
@@ -13,7 +15,7 @@ const MOST: usize = 500;
 
 pub(super) fn render(set: &Set) -> String {
     let mut out = String::from("<!-- gpuio report -->\n");
-    out.push_str(&format!("# {}\n\n", escape(&set.title)));
+    out.push_str(&format!("# {}\n\n", markdown(&set.title)));
     if software(set) {
         out.push_str(
             "**Software GPU: no hardware GPU was in these runs. Never put these figures beside a \
@@ -21,7 +23,7 @@ pub(super) fn render(set: &Set) -> String {
         );
     }
     for (what, text) in told::where_and_how(set) {
-        out.push_str(&format!("- {what}: {}\n", escape(&text)));
+        out.push_str(&format!("- {what}: {}\n", markdown(&text)));
     }
     out.push('\n');
     out.push_str(&points(&summary::summary(set)));
@@ -35,24 +37,24 @@ pub(super) fn render(set: &Set) -> String {
         let about = match finding.about.as_slice() {
             [] => String::new(),
             names if names.len() > 4 => {
-                format!(" ({} and {} more)", escape(&names[0]), names.len() - 1)
+                format!(" ({} and {} more)", markdown(&names[0]), names.len() - 1)
             }
-            names => format!(" ({})", escape(&names.join(", "))),
+            names => format!(" ({})", markdown(&names.join(", "))),
         };
-        out.push_str(&format!("- {}: {}{about}\n", finding.weight.word(), escape(&finding.text)));
+        out.push_str(&format!("- {}: {}{about}\n", finding.weight.word(), markdown(&finding.text)));
     }
     out.push_str("\n## Environment\n\n");
     for (facts, names) in told::machines(set) {
         for (what, text) in facts {
-            out.push_str(&format!("- {what}: {}\n", escape(&text)));
+            out.push_str(&format!("- {what}: {}\n", markdown(&text)));
         }
         out.push_str(&format!("- records: {}\n", names.len()));
     }
     out.push_str("\n## Commands\n\n");
     for member in set.members.iter().take(MOST) {
         let command = told::command(&member.record.command);
-        let name = escape(&member.name);
-        out.push_str(&format!("- {name}, {}: {}\n", member.record.started_at, code(&command)));
+        let (name, when) = (markdown(&member.name), markdown(&member.record.started_at));
+        out.push_str(&format!("- {name}, {when}: {}\n", code(&command)));
     }
     out
 }
@@ -71,24 +73,24 @@ fn points(summary: &Summary) -> String {
     let mut said: Vec<&str> = Vec::new();
     for line in &summary.lines {
         let taken = match &line.taken {
-            Some((words, true)) => format!("**{}**, as asked", escape(words)),
-            Some((words, false)) => format!("**{}**, not as asked", escape(words)),
+            Some((words, true)) => format!("**{}**, as asked", markdown(words)),
+            Some((words, false)) => format!("**{}**, not as asked", markdown(words)),
             None => "not recorded".to_owned(),
         };
-        let about = escape(&line.about);
+        let about = markdown(&line.about);
         if summary.of_points {
             let interval = line.interval.clone().unwrap_or_else(|| NONE.to_owned());
-            let figures: Vec<String> = line.medians.iter().map(|cell| escape(cell)).collect();
-            let (path, figures) = (escape(&line.path), figures.join(" | "));
+            let figures: Vec<String> = line.medians.iter().map(|cell| markdown(cell)).collect();
+            let (path, figures) = (markdown(&line.path), figures.join(" | "));
             let n = line.runs;
             out.push_str(&format!(
                 "| {about} | {path} | {n} | {figures} | {interval} | {taken} |\n"
             ));
             if !line.notes.is_empty() {
-                below.push_str(&format!("- **{about}**: {}\n", escape(&line.notes)));
+                below.push_str(&format!("- **{about}**: {}\n", markdown(&line.notes)));
             }
         } else {
-            below.push_str(&format!("- **{about}**: {} {taken}.\n", escape(&line.notes)));
+            below.push_str(&format!("- **{about}**: {} {taken}.\n", markdown(&line.notes)));
         }
         if !said.contains(&line.evidence.as_str()) {
             said.push(&line.evidence);
@@ -98,7 +100,7 @@ fn points(summary: &Summary) -> String {
         out.push_str(&format!("\n{below}"));
     }
     for text in said.into_iter().chain(summary.below.iter().map(String::as_str)) {
-        out.push_str(&format!("\n{}\n", escape(text)));
+        out.push_str(&format!("\n{}\n", markdown(text)));
     }
     out
 }
@@ -124,9 +126,10 @@ fn table(set: &Set) -> String {
 /// What devices did, a table for each kind.
 fn device_tables(set: &Set) -> String {
     let Some(sampler) = devices::sampler(set) else { return String::new() };
-    let mut out = format!("\n## Devices\n\n{} {}\n", escape(&sampler), escape(devices::MEANING));
+    let mut out =
+        format!("\n## Devices\n\n{} {}\n", markdown(&sampler), markdown(devices::MEANING));
     let row = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+        let cells: Vec<String> = cells.iter().map(|cell| markdown(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
     for table in devices::tables(set) {
@@ -163,33 +166,14 @@ fn line(row: &Row<'_>) -> String {
         ceilings::cell(side.of_ceiling.as_ref()),
         expected::cell(row.expected()),
     ];
-    let cells = cells.map(|cell| escape(&cell));
+    let cells = cells.map(|cell| markdown(&cell));
     format!("| {} |\n", cells.join(" | "))
-}
-
-/// Text that Markdown shows as it is, in tables too: what it could take for markup or HTML is
-/// escaped, and a line end becomes a blank.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\r' => out.push(' '),
-            '<' => out.push_str("&lt;"),
-            '&' => out.push_str("&amp;"),
-            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '~' | '!' => {
-                out.push('\\');
-                out.push(c);
-            }
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 /// A code span that any text fits into: its fence is longer than every run of backquotes in it
 /// (CommonMark 0.31, section 6.1).
 fn code(text: &str) -> String {
-    let text = text.replace(['\n', '\r'], " ");
+    let text = printable_short(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     format!("{fence} {text} {fence}")

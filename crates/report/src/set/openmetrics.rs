@@ -178,9 +178,7 @@ fn label_name(key: &str) -> String {
 }
 
 fn written(labels: &[(&str, &str)]) -> String {
-    let one = |(name, value): &(&str, &str)| {
-        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        format!("{name}=\"{value}\"")
-    };
+    let one =
+        |(name, value): &(&str, &str)| format!("{name}=\"{}\"", gpuio_units::label_value(value));
     labels.iter().map(one).collect::<Vec<String>>().join(",")
 }

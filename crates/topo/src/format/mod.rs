@@ -17,6 +17,7 @@ pub use pair::pair;
 pub use svg::svg;
 pub use tree::tree;
 
+use gpuio_units::printable_short;
 use serde::Serialize;
 
 use crate::Topology;
@@ -34,7 +35,9 @@ pub fn text(topology: &Topology) -> String {
     }
     if !topology.notes.is_empty() {
         out.push_str("NOTES\n");
-        topology.notes.iter().for_each(|note| out.push_str(&format!("  {note}\n")));
+        for note in &topology.notes {
+            out.push_str(&format!("  {}\n", printable_short(note)));
+        }
     }
     out.truncate(out.trim_end().len());
     out.push('\n');

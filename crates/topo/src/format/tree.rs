@@ -1,6 +1,6 @@
 //! The tree.
 
-use gpuio_units::{format_cpu_list, human_bytes};
+use gpuio_units::{format_cpu_list, human_bytes, printable_short};
 
 use super::grid::grid;
 use super::short;
@@ -34,7 +34,7 @@ pub fn tree(topology: &Topology) -> String {
     let (long, _): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| row.len() == 1);
     let tabled: Vec<Vec<String>> =
         rows.iter().map(|row| if row.len() == 1 { Vec::new() } else { row.clone() }).collect();
-    let mut long = long.into_iter().map(|row| format!("  {}", row.concat()));
+    let mut long = long.into_iter().map(|row| format!("  {}", printable_short(&row.concat())));
     let mut out = String::new();
     for line in grid(&tabled).lines() {
         let line = if line.is_empty() { long.next().unwrap_or_default() } else { line.to_owned() };

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
+use gpuio_units::printable;
+
 /// A text as content or attribute (Extensible Markup Language 1.0, sections 2.2 and 2.4): control
-/// characters, which XML can't hold, become `?`.
+/// characters, which XML can't hold, and all that nobody sees are shown as escapes.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
-    let odd = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || control(c);
-    if !text.contains(odd) {
-        return Cow::Borrowed(text);
+    let text = printable(text);
+    if !text.contains(['&', '<', '>', '"', '\'']) {
+        return text;
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -17,15 +19,10 @@ pub(super) fn escape(text: &str) -> Cow<'_, str> {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            c if control(c) => out.push('?'),
             c => out.push(c),
         }
     }
     Cow::Owned(out)
-}
-
-fn control(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]
@@ -35,6 +32,9 @@ mod tests {
     #[test]
     fn marks_are_spelled_and_controls_go() {
         assert_eq!(escape("GPU0"), "GPU0");
-        assert_eq!(escape("<a b=\"c\">&'\u{0}\u{7f}ß"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;??ß");
+        assert_eq!(
+            escape("<a b=\"c\">&'\u{0}\u{7f}ß"),
+            "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\\x00\\u007fß"
+        );
     }
 }

@@ -176,6 +176,6 @@ fn remove(private: &Private) {
         lines.push(format!("{0} stays; look, and remove it: rm -r '{0}'", at.display()));
     }
     for line in lines {
-        eprintln!("note: {line}");
+        tell!("note: {line}");
     }
 }

@@ -209,7 +209,7 @@ impl Folder {
             return;
         }
         for line in leftover::remove_ours(&self.directory, OsStr::new(DATA), &Root::live()) {
-            eprintln!("note: {line}");
+            tell!("note: {line}");
         }
     }
 

@@ -4,8 +4,10 @@ mod ceilings;
 mod keys;
 mod placement;
 
+use std::borrow::Cow;
+
 use gpuio_record::{Choice, JobPlan, Plan};
-use gpuio_units::format_duration_ns;
+use gpuio_units::{format_duration_ns, printable};
 
 /// The plan as a job file in gpuio's dialect: run on the same machine with the same files, it
 /// resolves to the same plan.
@@ -83,6 +85,6 @@ fn comment(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+fn one_line(text: &str) -> Cow<'_, str> {
+    printable(text)
 }

@@ -16,6 +16,9 @@ mod warnings;
 mod watched;
 
 use gpuio_record::Record;
+use gpuio_units::printable_lines;
+
+use crate::printable;
 
 /// What marks a line of results that no hardware made.
 pub(crate) const SOFTWARE_GPU: &str = "software GPU";
@@ -47,6 +50,8 @@ pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
 }
 
 fn render(record: &Record, width: u16, evidence: bool) -> String {
+    // Names come from users, devices and other people's files.
+    let record = &printable::record(record);
     let mut out = header::render(record, width);
     out.push('\n');
     out.push_str(&table::render(record, width));
@@ -72,10 +77,5 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
             out.push_str(&part);
         }
     }
-    visible(&out)
-}
-
-/// Names come from users and devices: control characters in them must not reach a terminal.
-fn visible(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    printable_lines(&out).into_owned()
 }

@@ -3,14 +3,13 @@
 /// Text for the inside of an element or of an attribute in double quotes.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
+    for c in gpuio_units::printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\0' => out.push('\u{fffd}'),
             _ => out.push(c),
         }
     }

@@ -1,0 +1,66 @@
+//! A record whose texts can stand in a line for people.
+
+use std::borrow::Cow;
+use std::io::Write;
+
+use gpuio_record::Record;
+use gpuio_units::{is_hidden, printable_short};
+use serde_json::Value;
+
+/// The record with every text in it as [`printable_short`] shows it; itself where that changes
+/// nothing, which is the rule. All texts at once, so that none can be forgotten.
+pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
+    let mut look = Look { odd: false, run: 0 };
+    let looked = serde_json::to_writer(&mut look, record);
+    if looked.is_ok() && !look.odd {
+        return Cow::Borrowed(record);
+    }
+    let shown = serde_json::to_value(record).and_then(|mut value| {
+        show(&mut value);
+        serde_json::from_value(value)
+    });
+    // A record with a figure that is not finite has no JSON that reads back; its layout is kept, and
+    // control characters are still taken out of the finished text.
+    shown.map_or(Cow::Borrowed(record), Cow::Owned)
+}
+
+fn show(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = printable_short(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(show),
+        // Keys are our own names.
+        Value::Object(fields) => fields.values_mut().for_each(show),
+        _ => {}
+    }
+}
+
+/// Looks for texts that are not shown as they are, in JSON on its way through. It may see one where
+/// there is none.
+struct Look {
+    odd: bool,
+    /// Bytes since the last quote.
+    run: usize,
+}
+
+impl Write for Look {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.odd |= match std::str::from_utf8(bytes) {
+            Ok(text) => text.contains(|c| c == '\\' || is_hidden(c)),
+            Err(_) => true,
+        };
+        match bytes.iter().rposition(|byte| *byte == b'"') {
+            Some(quote) => self.run = bytes.len() - quote,
+            None => self.run += bytes.len(),
+        }
+        self.odd |= self.run.max(bytes.len()) > gpuio_units::MOST_SHOWN;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
