@@ -12,6 +12,7 @@ use anyhow::Context as _;
 
 mod task_attack;
 mod task_ci;
+mod task_fuzz;
 mod task_tidy;
 
 type Task = fn(root: &Path, arguments: &[String]) -> anyhow::Result<()>;
@@ -24,6 +25,7 @@ const TASKS: &[(&str, &str, Task)] = &[
         task_attack::run,
     ),
     ("ci", "all checks, then the count of tests (--no-install: no packages)", task_ci::run),
+    ("fuzz", "readers of foreign bytes (--time 60s, --only NAME, --build)", task_fuzz::run),
     ("packages", "installs what tests need, or names it (--no-install)", task_ci::packages),
     ("tidy", "rules no compiler checks", task_tidy::run),
 ];

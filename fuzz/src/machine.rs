@@ -1,0 +1,105 @@
+//! Texts and files of a machine: what tools printed, and captured trees.
+
+use std::path::Path;
+
+use gpuio_capture::{Captured, KINDS, Kind, add, kind_of, pack};
+use gpuio_host::{Entry, Root, Tree, machine};
+use gpuio_topo::Topology;
+
+use crate::{is_inside, is_shown};
+
+/// One text, by every reader and by the one that it looks like; what came of that is shown.
+pub(crate) fn capture(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for kind in &KINDS {
+        let mut captured = Captured::default();
+        one(kind, &text, &mut captured);
+    }
+    if let Some(kind) = kind_of(&text) {
+        let mut captured = Captured::default();
+        if one(kind, &text, &mut captured) {
+            shown(&captured);
+        }
+    }
+}
+
+/// Several texts in one machine, parted by NUL.
+pub(crate) fn captures(data: &[u8]) {
+    let mut captured = Captured::default();
+    for part in data.split(|byte| *byte == 0).take(8) {
+        let text = String::from_utf8_lossy(part);
+        if let Some(kind) = kind_of(&text) {
+            one(kind, &text, &mut captured);
+        }
+    }
+    shown(&captured);
+}
+
+fn one(kind: &Kind, text: &str, captured: &mut Captured) -> bool {
+    let before = captured.clone();
+    let added = add(kind, text, captured);
+    if let Err(error) = &added {
+        if text.len() <= kind.most_bytes {
+            is_inside(text, error.line, error.column);
+        }
+        assert_eq!(*captured, before, "of a text that is refused nothing is taken in");
+    }
+    added.is_ok()
+}
+
+fn shown(captured: &Captured) {
+    let topology = Topology::of(&captured.machine, &[]);
+    is_shown(&gpuio_topo::format::text(&topology));
+    assert!(gpuio_topo::format::svg(&topology).ends_with("</svg>\n"));
+    let xml = gpuio_topo::format::hwloc_xml(&captured.machine);
+    is_shown(&xml);
+    let rules: Vec<_> = gpuio_check::RULES.iter().collect();
+    let findings = gpuio_check::check(&captured.machine, &rules);
+    is_shown(&gpuio_check::text::render(&findings, 100));
+}
+
+/// A packed capture.
+pub(crate) fn tar(data: &[u8]) {
+    if let Ok(tree) = pack::read(data) {
+        let facts = machine::read(&Root::of(tree.clone()));
+        let _ = Topology::of(&facts, &[]);
+        let redacted = pack::redact(&tree, &["atlas".to_owned()], 3);
+        if let Ok(bytes) = pack::write(&redacted) {
+            assert!(pack::read(&bytes).is_ok(), "what is packed can be unpacked");
+        }
+    }
+}
+
+/// A capture of a small tree.
+pub(crate) fn a_tar() -> Vec<u8> {
+    let mut tree = Tree::default();
+    for (path, body) in [
+        ("proc/self/mountinfo", "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"),
+        ("proc/mounts", "/dev/sda1 / ext4 rw,relatime 0 0\n"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        ("sys/devices/pci0000:00/0000:00:01.0/class", "0x010802\n"),
+        ("proc/sys/kernel/hostname", "atlas\n"),
+    ] {
+        tree.put(Path::new(path), Entry::File(body.as_bytes().to_vec()));
+    }
+    pack::write(&pack::redact(&tree, &["atlas".to_owned()], 1)).unwrap_or_default()
+}
+
+/// Files of the kernel, each a line with its path and then its text, parted by NUL.
+pub(crate) fn tree(data: &[u8]) {
+    let mut tree = Tree::default();
+    for part in data.split(|byte| *byte == 0).take(64) {
+        let end = part.iter().position(|byte| *byte == b'\n').unwrap_or(part.len());
+        let (path, body) = part.split_at(end);
+        let Ok(path) = std::str::from_utf8(path) else { continue };
+        let body = body.get(1..).unwrap_or_default().to_vec();
+        tree.put(Path::new(path.trim_start_matches('/')), Entry::File(body));
+    }
+    // One file alone takes the places in which readers look for its kind.
+    for place in ["proc/self/mountinfo", "proc/self/mountstats", "proc/mdstat", "proc/net/route"] {
+        tree.put(Path::new(place), Entry::File(data.to_vec()));
+    }
+    let root = Root::of(tree);
+    let _ = gpuio_host::collect(&root);
+    let _ = machine::read(&root);
+}

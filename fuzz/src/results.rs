@@ -1,0 +1,106 @@
+//! Results: records, sweeps, other tools' files, live pages.
+
+use std::path::Path;
+
+use gpuio_compare::{Options, Side, compare, of_reading, of_record};
+use gpuio_page::format::{Shown, gds_stats, json as page_json, text as page_text};
+use gpuio_page::read::Owner;
+use gpuio_page::{Direction, Key, Page, Place};
+use gpuio_report::format::{FORMATS, json};
+use gpuio_report::set::{Member, SET_FORMATS, Set};
+
+use crate::is_shown;
+
+/// A record or a journal, in every format.
+pub(crate) fn record(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(record) = json::parse(text) else { return };
+    let back = json::parse(&json::render(&record));
+    assert!(back.is_ok_and(|back| back == record), "what is saved reads back");
+    for format in FORMATS {
+        let shown = (format.render)(&record);
+        if format.name != "json" {
+            is_shown(&shown);
+        }
+    }
+    let runs = of_record::runs(&record, "r", &[]);
+    let side = || Side { name: "r".to_owned(), runs: runs.clone(), notes: Vec::new() };
+    compared(&[side(), side()]);
+    let member = Member { name: "r".to_owned(), record, at: Vec::new() };
+    let set = Set { members: vec![member], ..Set::default() };
+    for format in SET_FORMATS {
+        let shown = (format.render)(&set);
+        if !matches!(format.name, "html" | "fio-json") {
+            is_shown(&shown);
+        }
+    }
+}
+
+/// `sweep.json`.
+pub(crate) fn sweep(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(sweep) = gpuio_compare::sweep::parse(text) {
+        let saved = serde_json::to_string(&sweep).unwrap_or_default();
+        assert!(gpuio_compare::sweep::parse(&saved).is_ok_and(|back| back == sweep));
+    }
+}
+
+/// Results of gdsio, fio and elbencho.
+pub(crate) fn foreign(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match gpuio_foreign::read(&text) {
+        Ok((_, output)) => {
+            let runs: Vec<_> =
+                output.readings.iter().map(|reading| of_reading::run(reading, "f")).collect();
+            let side = || Side { name: "f".to_owned(), runs: runs.clone(), notes: Vec::new() };
+            compared(&[side(), side()]);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+fn compared(sides: &[Side]) {
+    let options = Options { despite: vec!["all".to_owned()], ..Options::default() };
+    let comparison = compare(sides, &options);
+    is_shown(&gpuio_compare::text::render(&comparison, 100));
+    is_shown(&gpuio_compare::markdown::render(&comparison));
+}
+
+/// A live page's bytes.
+pub(crate) fn page(data: &[u8]) {
+    let Ok(snapshot) = gpuio_page::read::parse(data) else { return };
+    let owner = Owner::Elsewhere;
+    let shown = Shown {
+        snapshot: &snapshot,
+        owner: &owner,
+        user: "root",
+        command: None,
+        since: "now",
+        earlier: None,
+    };
+    is_shown(&page_text::page(&shown, 3));
+    is_shown(&page_text::list(&[shown]));
+    is_shown(&gds_stats::text(&snapshot, 3));
+    let _ = page_json::value(&shown, 3).to_string();
+}
+
+/// A page with something in it.
+pub(crate) fn a_page(folder: &Path) -> std::io::Result<Vec<u8>> {
+    let other = |error: gpuio_page::PageError| std::io::Error::other(error.to_string());
+    let place = folder.join("place");
+    std::fs::create_dir_all(&place)?;
+    let page = Page::create(&Place::at(&place), 1, "fuzz", 1_763_782_123_000_000_000);
+    let page = page.map_err(other)?;
+    let key = Key {
+        gpu: Some(0),
+        pci: "0000:01:00.0".to_owned(),
+        path: "staged".to_owned(),
+        engine: "io_uring".to_owned(),
+        counts_registrations: true,
+    };
+    if let Some(lane) = page.lane(&key) {
+        lane.add(Direction::Read, 4096, 1000, false);
+        lane.add(Direction::Write, 65_536, 9000, true);
+    }
+    std::fs::read(page.path())
+}

@@ -1,0 +1,111 @@
+//! Texts that people write: job files, flags, configurations, systems on paper.
+
+use gpuio_units::{format_bytes, format_cpu_list, format_duration_ns};
+
+use crate::is_inside;
+
+/// Job files of gpuio, fio and gdsio.
+pub(crate) fn job_file(data: &[u8]) {
+    let environment = |name: &str| (name.len() < 6).then(|| "a b;c".to_owned());
+    let read = || gpuio_spec::parse_job_file("f", data.to_vec(), &environment);
+    match read() {
+        Ok(spec) => assert_eq!(Ok(spec), read(), "the same text is the same jobs"),
+        Err(errors) => {
+            assert!(!errors.is_empty() && errors.len() <= gpuio_spec::MAX_ERRORS + 1);
+            let text = String::from_utf8_lossy(data);
+            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            for error in errors {
+                is_inside(text, error.line as usize, error.column as usize);
+                assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+}
+
+/// gdsio's command line, one word a line.
+pub(crate) fn gdsio_flags(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let words: Vec<String> = text.lines().map(str::to_owned).collect();
+    if let Err(error) = gpuio_spec::parse_gdsio(&words, &|word| word == "--output") {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// Sizes, times and lists: what is printed of a value reads back as it.
+pub(crate) fn quantity(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(bytes) = gpuio_units::parse_bytes(text) {
+        assert_eq!(gpuio_units::parse_bytes(&format_bytes(bytes)), Ok(bytes));
+    }
+    if let Ok(ns) = gpuio_units::parse_duration_ns(text) {
+        assert_eq!(gpuio_units::parse_duration_ns(&format_duration_ns(ns)), Ok(ns));
+    }
+    if let Ok(cpus) = gpuio_units::parse_cpu_list(text) {
+        assert_eq!(gpuio_units::parse_cpu_list(&format_cpu_list(&cpus)), Ok(cpus));
+    }
+    let _ = gpuio_units::parse_index_list(text);
+    let _ = gpuio_units::parse_percent(text);
+    let _ = gpuio_units::parse_count(text);
+    let _ = gpuio_units::parse_bytes_per_second(text);
+    for shown in [
+        gpuio_units::printable_short(text).into_owned(),
+        gpuio_units::markdown(text),
+        gpuio_units::csv_field(text),
+        gpuio_units::label_value(text),
+    ] {
+        crate::is_shown(&shown);
+        assert!(!shown.contains('\n'), "it is one line");
+    }
+}
+
+/// cuFile's configuration.
+pub(crate) fn cufile_json(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match gpuio_cufilejson::read(&text) {
+        Ok(config) => {
+            for entry in &config.entries {
+                is_inside(&text, entry.line, entry.column);
+            }
+            for problem in gpuio_cufilejson::problems(&config) {
+                assert!(!format!("{problem:?}").is_empty());
+            }
+            assert!(gpuio_cufilejson::keys(&text).is_ok(), "the lenient reader reads it too");
+        }
+        Err(error) => is_inside(&text, error.line, error.column),
+    }
+    let _ = gpuio_cufilejson::looks_like(&text);
+}
+
+/// `gpuio plan --system`.
+pub(crate) fn system(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let figures = gpuio_flow::Figures::built_in();
+    match gpuio_flow::paper::System::read("f", &text, figures) {
+        Ok(system) => {
+            let answer = system.answer();
+            let finite =
+                |rate: Option<f64>| rate.is_none_or(|rate| rate.is_finite() && rate >= 0.0);
+            assert!(finite(answer.total.bytes_per_s), "{:?}", answer.total);
+            assert!(!gpuio_flow::paper::text(&answer).is_empty());
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// `--spec`.
+pub(crate) fn figures(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut figures = gpuio_flow::Figures::built_in();
+    if let Err(error) = figures.add("f", &text) {
+        assert!(!error.to_string().is_empty());
+    }
+    let _ = figures.drive("nvme0n1", Some("Samsung SSD 980"));
+}
+
+/// `--server`.
+pub(crate) fn server(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Err(error) = gpuio_flow::ServerFigures::parse(&text) {
+        assert!(!error.to_string().is_empty());
+    }
+}
