@@ -1,26 +1,34 @@
-//! A page for Prometheus: HTTP/1.1, `GET /metrics` and nothing else.
+//! Pages over HTTP/1.1 for Prometheus and people: `/metrics`, and `/` with a link to it.
 //!
-//! One request is answered at a time, which bounds what a crowd can cost; a client has two seconds
-//! in all and 8 KiB for its head. Each answer reads the counters anew and closes the connection
+//! One thread waits for all connections at once (poll(2)), so that no client holds up another: a
+//! scrape is answered while hundreds of connections say nothing. Everything has a bound: connections,
+//! bytes of a head, time for a request and for taking the answer. Each answer closes its connection
 //! (RFC 9112, RFC 9110).
 
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+mod connection;
+mod request;
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd as _;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_watch::{Watcher, openmetrics};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::connection::Connection;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::{interrupt, output};
 
-/// Longest head of a request.
-const MOST_HEAD: usize = 8 << 10;
-/// How long a client may take for its request, and again for its answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it takes at most until Ctrl-C is seen.
-const NAP: Duration = Duration::from_millis(50);
+/// Most connections at a time: the one that has said nothing for longest goes when another comes.
+const MOST_CONNECTIONS: usize = 1024;
+/// Most connections that are taken before those that are there get their turn.
+const MOST_AT_ONCE: usize = 256;
+/// How long it takes at most until Ctrl-C is seen, and how old counters are at most.
+const TURN: Duration = Duration::from_millis(50);
 
 /// `9400` is this machine alone; an address of the network has to be written.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, Failure> {
@@ -42,147 +50,235 @@ pub(crate) fn run(mut watcher: Watcher, address: SocketAddr) -> Result<ExitCode,
     listener.set_nonblocking(true).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     tell!("serving http://{bound}/metrics; Ctrl-C ends it");
-    let stop = interrupt::flag();
-    while !stop.load(Ordering::Relaxed) {
-        match listener.accept() {
-            // A client that goes away or misbehaves is its own affair.
-            Ok((stream, _)) => drop(answer(&stream, || openmetrics::text(&watcher.sample()))),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(NAP),
-            // Aborted before it was taken, or out of descriptors for a moment.
-            Err(_) => std::thread::sleep(NAP),
-        }
-    }
+    let page = move || output::fit(&openmetrics::text(&watcher.sample())).into_owned();
+    Server::new(listener, page).run(&interrupt::flag()).map_err(failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn answer(stream: &TcpStream, page: impl FnOnce() -> String) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let head = read_head(stream)?;
-    let (status, media, body) = match asked(&head) {
-        Ok(()) => ("200 OK", openmetrics::MEDIA_TYPE, page()),
-        Err(status) => (status, "text/plain; charset=utf-8", format!("{status}\n")),
-    };
-    let allow = if status.starts_with("405") { "Allow: GET\r\n" } else { "" };
-    let length = body.len();
-    let text = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n{allow}\
-         Connection: close\r\n\r\n{body}"
-    );
-    let mut stream = stream;
-    stream.write_all(text.as_bytes())
+/// A listener, the connections that it took, and what makes the page.
+struct Server<P> {
+    listener: TcpListener,
+    /// Oldest first.
+    connections: Vec<Connection>,
+    page: P,
+    made: Option<(Instant, Rc<str>)>,
 }
 
-/// The head of a request, as much as came of it: to its empty line, its end, the limit or the end
-/// of patience.
-fn read_head(mut stream: &TcpStream) -> std::io::Result<Vec<u8>> {
-    let until = Instant::now() + PATIENCE;
-    let mut head = Vec::new();
-    let mut piece = [0u8; 1024];
-    while head.len() <= MOST_HEAD && !ended(&head) {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut piece) {
-            Ok(0) => break,
-            Ok(read) => head.extend_from_slice(&piece[..read]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                break;
+impl<P: FnMut() -> String> Server<P> {
+    fn new(listener: TcpListener, page: P) -> Server<P> {
+        Server { listener, connections: Vec::new(), page, made: None }
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> std::io::Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            let Some(ready) = self.wait()? else { continue };
+            let (listener, ready) = ready.split_first().map_or((false, &[][..]), |(l, r)| (*l, r));
+            self.serve(ready, Instant::now());
+            if listener {
+                self.accept();
             }
-            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Which descriptors are ready, the listener first; nothing where a signal came.
+    fn wait(&self) -> std::io::Result<Option<Vec<bool>>> {
+        let mut all = vec![PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)];
+        all.extend(self.connections.iter().map(Connection::waits_for));
+        let turn = Timespec { tv_sec: 0, tv_nsec: i64::from(TURN.subsec_nanos()) };
+        match poll(&mut all, Some(&turn)) {
+            Ok(_) => Ok(Some(all.iter().map(|one| !one.revents().is_empty()).collect())),
+            Err(rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
-    Ok(head)
-}
 
-fn ended(head: &[u8]) -> bool {
-    head.windows(4).any(|four| four == b"\r\n\r\n") || head.windows(2).any(|two| two == b"\n\n")
-}
+    /// Goes on with every connection that is ready, and lets go of those whose time is over.
+    fn serve(&mut self, ready: &[bool], now: Instant) {
+        let Server { connections, page, made, .. } = self;
+        let mut ready = ready.iter().copied();
+        let mut fresh = || match made {
+            Some((at, text)) if now.duration_since(*at) < TURN => Rc::clone(text),
+            _ => {
+                let text: Rc<str> = page().into();
+                *made = Some((now, Rc::clone(&text)));
+                text
+            }
+        };
+        connections.retain_mut(|one| {
+            let ready = ready.next().unwrap_or(false);
+            one.go_on(ready, now, &mut fresh)
+        });
+    }
 
-/// Whether this asks for the page; else the status that says why not.
-fn asked(head: &[u8]) -> Result<(), &'static str> {
-    if head.len() > MOST_HEAD {
-        return Err("431 Request Header Fields Too Large");
+    fn accept(&mut self) {
+        for _ in 0..MOST_AT_ONCE {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if self.connections.len() >= MOST_CONNECTIONS {
+                        self.make_room();
+                    }
+                    // A client that is gone already is its own affair.
+                    self.connections.extend(Connection::new(stream, Instant::now()).ok());
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // Out of descriptors, or aborted before it was taken.
+                Err(_) if self.make_room() => {}
+                Err(_) => return std::thread::sleep(TURN),
+            }
+        }
     }
-    if !ended(head) {
-        return Err("408 Request Timeout");
-    }
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = std::str::from_utf8(line).map_err(|_| "400 Bad Request")?;
-    let words: Vec<&str> = line.trim_end().split(' ').collect();
-    let [method, target, version] = words.as_slice() else { return Err("400 Bad Request") };
-    if !version.starts_with("HTTP/1.") {
-        return Err("505 HTTP Version Not Supported");
-    }
-    if *method != "GET" {
-        return Err("405 Method Not Allowed");
-    }
-    match target.split('?').next() {
-        Some("/metrics") => Ok(()),
-        _ => Err("404 Not Found"),
+
+    /// Lets go of the oldest connection that has not asked yet, else of the oldest.
+    fn make_room(&mut self) -> bool {
+        let silent = self.connections.iter().position(Connection::is_asking);
+        let at = silent.unwrap_or(0);
+        let there = at < self.connections.len();
+        if there {
+            self.connections.remove(at);
+        }
+        there
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{Shutdown, TcpStream};
+    use std::sync::Arc;
+
     use super::*;
 
-    /// What a client gets that sends these bytes and, perhaps, nothing more.
-    fn sent(bytes: &[u8], close: bool) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = listener.local_addr().unwrap();
-        let server = std::thread::spawn(move || {
-            let (stream, _) = listener.accept().unwrap();
-            drop(answer(&stream, || "page\n".to_owned()));
-        });
-        let mut client = TcpStream::connect(at).unwrap();
-        // The server may have answered and gone before all is written.
-        let _ = client.write_all(bytes);
-        if close {
-            let _ = client.shutdown(std::net::Shutdown::Write);
+    /// A server on a port of its own, which ends with the test.
+    struct Served {
+        at: SocketAddr,
+        stop: Arc<AtomicBool>,
+        thread: Option<std::thread::JoinHandle<()>>,
+    }
+
+    impl Served {
+        fn new(page: impl FnMut() -> String + Send + 'static) -> Served {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let at = listener.local_addr().unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            let seen = Arc::clone(&stop);
+            let run = move || Server::new(listener, page).run(&seen).unwrap();
+            Served { at, stop, thread: Some(std::thread::spawn(run)) }
         }
-        let mut got = Vec::new();
-        let _ = client.read_to_end(&mut got);
-        server.join().unwrap();
-        String::from_utf8_lossy(&got).into_owned()
+
+        fn connect(&self) -> TcpStream {
+            TcpStream::connect(self.at).unwrap()
+        }
+
+        /// What a client gets that sends these bytes and, perhaps, ends its side.
+        fn got(&self, bytes: &[u8], close: bool) -> String {
+            let mut client = self.connect();
+            // The server may have answered before all is written.
+            let _ = client.write_all(bytes);
+            if close {
+                let _ = client.shutdown(Shutdown::Write);
+            }
+            let mut got = Vec::new();
+            let _ = client.read_to_end(&mut got);
+            String::from_utf8_lossy(&got).into_owned()
+        }
+    }
+
+    impl Drop for Served {
+        fn drop(&mut self) {
+            self.stop.store(true, Ordering::Relaxed);
+            let ended = self.thread.take().map(std::thread::JoinHandle::join);
+            assert!(std::thread::panicking() || matches!(ended, Some(Ok(()))));
+        }
     }
 
     #[test]
-    fn only_the_page_is_served() {
-        let got = sent(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false);
+    fn pages_and_statuses() {
+        let served = Served::new(|| "page\n".to_owned());
+        let got = served.got(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false);
         assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("\r\n\r\npage\n"), "{got}");
-        assert!(got.contains("Content-Length: 5\r\n"));
+        assert!(got.contains("Content-Length: 5\r\n") && got.contains("openmetrics-text"), "{got}");
+        let head = served.got(b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false);
+        assert!(head.contains("Content-Length: 5\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+        let landing = served.got(b"GET / HTTP/1.0\r\n\r\n", false);
+        assert!(landing.starts_with("HTTP/1.1 200") && landing.contains("href=\"/metrics\""));
         for (request, status) in [
-            ("GET / HTTP/1.1\r\n\r\n", "404"),
+            ("GET /metrics?x=1 HTTP/1.1\r\n\r\n", "200"),
             ("GET /metrics/../etc/passwd HTTP/1.1\r\n\r\n", "404"),
-            ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
-            ("GET /metrics HTTP/2\r\n\r\n", "505"),
+            ("POST /nothing HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "404"),
+            ("POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "405"),
+            ("GET /metrics HTTP/2.0\r\n\r\n", "505"),
             ("nonsense\r\n\r\n", "400"),
-            ("\r\n\r\n", "400"),
+            ("GET  /metrics  HTTP/1.1\r\n\r\n", "400"),
         ] {
-            let got = sent(request.as_bytes(), false);
+            let got = served.got(request.as_bytes(), false);
             assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{request}: {got}");
+            assert_eq!(got.contains("Allow: GET, HEAD\r\n"), status == "405", "{got}");
         }
     }
 
     #[test]
     fn hostile_clients_get_a_status_and_no_more() {
-        let got = sent(b"\xff\xfe \x00 HTTP/1.1\r\n\r\n", false);
+        let served = Served::new(|| "page\n".to_owned());
+        let got = served.got(b"\xff\xfe \x00 HTTP/1.1\r\n\r\n", false);
         assert!(got.starts_with("HTTP/1.1 400"), "{got}");
-        let got = sent(b"GET /metrics HTTP/1.1\r\nX: y", true);
-        assert!(got.starts_with("HTTP/1.1 408"), "{got}");
-        assert_eq!(asked(&vec![b'a'; MOST_HEAD + 1]), Err("431 Request Header Fields Too Large"));
+        let got = served.got(b"GET /metrics HTTP/1.1\r\nX: y", true);
+        assert!(got.starts_with("HTTP/1.1 400"), "{got}");
+        let mut long = b"GET /metrics HTTP/1.1\r\nX: ".to_vec();
+        long.resize(20 << 10, b'a');
+        let got = served.got(&long, false);
+        assert!(got.starts_with("HTTP/1.1 431"), "{got}");
+        assert_eq!(served.got(b"", true), "");
+        // Requests behind the first are not answered, and do not spoil its answer.
+        let line = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+        let got = served.got(line.repeat(500).as_bytes(), false);
+        assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("\r\n\r\npage\n"), "{got}");
+        assert_eq!(got.matches("HTTP/1.1").count(), 1, "{got}");
     }
 
     #[test]
-    fn a_client_that_dawdles_is_left() {
+    fn a_head_may_come_byte_by_byte_and_not_for_ever() {
+        let served = Served::new(|| "page\n".to_owned());
+        let mut client = served.connect();
+        for byte in b"GET /metrics HTTP/1.1\r\n\r\n" {
+            client.write_all(&[*byte]).unwrap();
+        }
+        let mut got = String::new();
+        client.read_to_string(&mut got).unwrap();
+        assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+        // It is told so, and soon; a minute is a hang.
         let began = Instant::now();
-        let got = sent(b"GET /met", false);
+        let got = served.got(b"GET /met", false);
         assert!(got.starts_with("HTTP/1.1 408"), "{got}");
-        assert!(began.elapsed() < PATIENCE * 3);
+        assert!(began.elapsed() < Duration::from_mins(1));
+    }
+
+    #[test]
+    fn a_reader_that_stops_holds_nobody_up() {
+        let served = Served::new(|| "x".repeat(32 << 20));
+        let mut stuck = served.connect();
+        stuck.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        stuck.read_exact(&mut [0; 1]).unwrap();
+        let got = served.got(b"GET / HTTP/1.1\r\n\r\n", false);
+        assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+        drop(stuck);
+    }
+
+    #[test]
+    fn more_connections_than_there_is_room_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let at = listener.local_addr().unwrap();
+        let mut server = Server::new(listener, String::new);
+        assert!(!server.make_room(), "there is none to let go of");
+        let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).unwrap()).collect();
+        while server.connections.len() < clients.len() {
+            server.accept();
+        }
+        let second = server.connections[1].peer().unwrap();
+        assert!(server.make_room());
+        assert_eq!(server.connections[0].peer().unwrap(), second, "the oldest went");
     }
 
     #[test]

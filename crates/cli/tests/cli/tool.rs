@@ -181,19 +181,44 @@ pub(crate) fn skip(why: &str) {
     println!("SKIPPED: {why}");
 }
 
-/// `gpuio top --serve 0` in `dir`: where it says that it listens, and what it answers there to one
-/// request. It is ended before anything is asserted of either, so that none is left behind.
+/// `gpuio top --serve 0`, which ends with this.
+pub(crate) struct Serving {
+    child: Child,
+    /// Where it says that it listens.
+    pub(crate) at: String,
+}
+
+impl Serving {
+    pub(crate) fn start(dir: &Path) -> Serving {
+        let mut command = command(dir);
+        let command = command.args(words("top --serve 0")).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        Serving { at: at.unwrap_or_default().to_owned(), child }
+    }
+
+    /// What it answers to one request.
+    pub(crate) fn asked(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(&self.at).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut got = String::new();
+        stream.read_to_string(&mut got).unwrap();
+        got
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Where `gpuio top --serve 0` says that it listens, and what it answers there to one request.
 pub(crate) fn served(dir: &Path) -> (String, String) {
-    let mut command = command(dir);
-    let mut child = command.args(words("top --serve 0")).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
-    let mut got = String::new();
-    stream.read_to_string(&mut got).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    (at.to_owned(), got)
+    let serving = Serving::start(dir);
+    let got = serving.asked("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+    (serving.at.clone(), got)
 }

@@ -1,8 +1,12 @@
 //! `gpuio top` as programs see it. The screen is drawn in the program's own tests.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
-use crate::tool::{command, finish, scratch, served, words};
+use crate::tool::{Serving, command, finish, scratch, served, words};
 
 #[test]
 fn lines_of_json_are_one_object_each() {
@@ -53,4 +57,54 @@ fn the_page_for_prometheus_is_served_on_this_machine() {
     assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got}");
     assert!(got.contains("gpuio_page_cache_free_bytes{device=\"memory\"} "), "{got}");
     assert!(got.ends_with("# EOF\n"), "{got}");
+}
+
+/// Each of them held a server up for two seconds that asks one client after the other.
+#[test]
+fn a_scrape_is_answered_while_500_connections_say_nothing() {
+    let dir = scratch();
+    let serving = Serving::start(dir.path());
+    let connect = |nth: u32| {
+        let mut idle = TcpStream::connect(&serving.at).unwrap();
+        match nth % 3 {
+            0 => {}
+            1 => idle.write_all(b"GET /metrics HTTP/1.1\r\nX-Slow: ").unwrap(),
+            _ => idle.write_all(b"G").unwrap(),
+        }
+        idle
+    };
+    let mut soonest = Duration::MAX;
+    // One of a few: this machine may be busy with something else.
+    for _ in 0..5 {
+        let idle: Vec<TcpStream> = (0..500).map(connect).collect();
+        let began = Instant::now();
+        let mut scrape = TcpStream::connect(&serving.at).unwrap();
+        scrape.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+        let mut got = String::new();
+        scrape.read_to_string(&mut got).unwrap();
+        soonest = soonest.min(began.elapsed());
+        assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("# EOF\n"), "{got}");
+        assert_eq!(idle.len(), 500, "all of them were open until now");
+        if soonest < Duration::from_secs(1) {
+            return;
+        }
+    }
+    panic!("the soonest answer came after {soonest:?}");
+}
+
+/// More than it has room for: it lets go of those that have been silent for longest.
+#[test]
+fn a_crowd_that_grows_does_not_end_it() {
+    let dir = scratch();
+    let serving = Serving::start(dir.path());
+    let mut idle = std::collections::VecDeque::new();
+    for _ in 0..3000 {
+        idle.push_back(TcpStream::connect(&serving.at).unwrap());
+        // So many descriptors this test may have.
+        if idle.len() > 600 {
+            idle.pop_front();
+        }
+    }
+    let got = serving.asked("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+    assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.contains("/metrics"), "{got}");
 }

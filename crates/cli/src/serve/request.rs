@@ -1,0 +1,98 @@
+//! What a client asks for, and the answer's head.
+
+use gpuio_watch::openmetrics;
+
+/// Longest head of a request, in bytes.
+pub(super) const MOST_HEAD: usize = 8 << 10;
+/// Most header fields of a request; Prometheus sends six.
+const MOST_FIELDS: usize = 64;
+
+/// What is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Page {
+    /// The counters.
+    Metrics,
+    /// A page for people, with a link to the other.
+    Landing,
+    /// Neither: the status line.
+    Status(&'static str),
+}
+
+/// A request that is whole, or can't become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) page: Page,
+    /// Whether the answer has a body: one to HEAD has none.
+    pub(super) body: bool,
+}
+
+impl Asked {
+    pub(super) fn status(status: &'static str) -> Asked {
+        Asked { page: Page::Status(status), body: true }
+    }
+}
+
+/// What the bytes so far ask for; `None` where more have to come.
+pub(super) fn read(head: &[u8]) -> Option<Asked> {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    let long = Asked::status("431 Request Header Fields Too Large");
+    match request.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return (head.len() > MOST_HEAD).then_some(long),
+        Err(httparse::Error::TooManyHeaders) => return Some(long),
+        Err(httparse::Error::Version) => {
+            return Some(Asked::status("505 HTTP Version Not Supported"));
+        }
+        Err(_) => return Some(Asked::status("400 Bad Request")),
+    }
+    let page = match request.path.and_then(|target| target.split('?').next()) {
+        Some("/metrics") => Page::Metrics,
+        Some("/") => Page::Landing,
+        _ => return Some(Asked::status("404 Not Found")),
+    };
+    Some(match request.method {
+        Some("GET") => Asked { page, body: true },
+        Some("HEAD") => Asked { page, body: false },
+        _ => Asked::status("405 Method Not Allowed"),
+    })
+}
+
+/// The head of an answer whose body has so many bytes.
+pub(super) fn head(page: Page, length: usize) -> String {
+    let (status, media) = match page {
+        Page::Metrics => ("200 OK", openmetrics::MEDIA_TYPE),
+        Page::Landing => ("200 OK", "text/html; charset=utf-8"),
+        Page::Status(status) => (status, "text/plain; charset=utf-8"),
+    };
+    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n{allow}\
+         X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
+    )
+}
+
+/// The page for people.
+pub(super) const LANDING: &str = concat!(
+    "<!doctype html>\n<html lang=\"en\">\n<title>gpuio top</title>\n<h1>gpuio top</h1>\n",
+    "<p>gpuio ",
+    env!("CARGO_PKG_VERSION"),
+    " serves raw counters of this machine's devices to Prometheus.</p>\n",
+    "<p><a href=\"/metrics\">/metrics</a>: OpenMetrics text, read when it is asked for.</p>\n",
+    "</html>\n"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_whole_or_wrong_or_goes_on() {
+        let whole = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+        assert_eq!(read(whole), Some(Asked { page: Page::Metrics, body: true }));
+        (0..whole.len()).for_each(|end| assert_eq!(read(&whole[..end]), None, "{end}"));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MOST_FIELDS + 1));
+        assert_eq!(read(many.as_bytes()), read(&[b'A'; MOST_HEAD + 1]));
+        assert_eq!(read(b"HEAD / HTTP/1.1\n\n"), Some(Asked { page: Page::Landing, body: false }));
+    }
+}
