@@ -153,6 +153,9 @@ impl Line<'_> {
         while let Some((below, next)) = self.one(tree, bus.as_ref(), column)? {
             bus = Some(below);
             column = next;
+            if tree.found.len() > MOST_FUNCTIONS {
+                return Err(self.wanted("fewer devices"));
+            }
         }
         Ok(())
     }
@@ -200,7 +203,9 @@ impl Line<'_> {
         let address = address.filter(|_| known.is_some_and(|bus| first > bus.first));
         let bus = Bus::Known(KnownBus { domain, first, last, bridge: address, root });
         let rest = self.rest();
-        if rest.trim_end_matches('-').is_empty() || rest.starts_with("  ") {
+        // Stops at the first other character: trimming from the end would walk a tail of dashes
+        // once for each device before it.
+        if rest.bytes().all(|byte| byte == b'-') || rest.starts_with("  ") {
             return Ok(None);
         }
         let column = self.branch(tree, Some(&bus));
@@ -230,16 +235,19 @@ impl Line<'_> {
         }
         while self.eat("-") {}
         // A cut tree may open the same column anew.
-        tree.open.retain(|open, _| *open < column);
+        while tree.open.last_key_value().is_some_and(|(open, _)| *open >= column) {
+            tree.open.pop_last();
+        }
         tree.open.extend(bus.cloned().map(|bus| (column, Open { bus, last: None })));
         Some(column)
     }
 
     /// `[da]`, `[d8-e7]`, `[0000:d7]`, and `[0000:d8-0000:e7]` of old versions.
     fn range(&mut self) -> Result<(Option<u32>, u8, u8), CaptureError> {
-        let wrong = self.wanted("buses in brackets, like [d8-e7]");
+        // Counts the characters before it: not for each range of a long line.
+        let wrong = || self.wanted("buses in brackets, like [d8-e7]");
         let inside = self.rest().strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        let Some((inside, _)) = inside else { return Err(wrong) };
+        let Some((inside, _)) = inside else { return Err(wrong()) };
         let length = inside.len() + 2;
         let (first, last) = inside.split_once('-').unwrap_or((inside, inside));
         let bus = |text: &str| -> Option<(Option<u32>, u8)> {
@@ -250,10 +258,10 @@ impl Line<'_> {
             Some((domain, u8::from_str_radix(bus, 16).ok()?))
         };
         let (Some((domain, first)), Some((_, last))) = (bus(first), bus(last)) else {
-            return Err(wrong);
+            return Err(wrong());
         };
         if first > last {
-            return Err(wrong);
+            return Err(wrong());
         }
         self.at += length;
         Ok((domain, first, last))
@@ -261,15 +269,15 @@ impl Line<'_> {
 
     /// `0c.0`.
     fn device(&mut self) -> Result<(u8, u8), CaptureError> {
-        let wrong = self.wanted("a device and function, like 0c.0");
-        let text = self.rest().get(..4).ok_or_else(|| wrong.clone())?;
+        let wrong = || self.wanted("a device and function, like 0c.0");
+        let text = self.rest().get(..4).ok_or_else(wrong)?;
         let parts = text.split_once('.').and_then(|(device, function)| {
             let device = u8::from_str_radix(device, 16).ok().filter(|device| *device < 32)?;
             let function =
                 u8::from_str_radix(function, 16).ok().filter(|function| *function < 8)?;
             Some((device, function))
         });
-        let parts = parts.filter(|_| text.as_bytes()[2] == b'.').ok_or(wrong)?;
+        let parts = parts.filter(|_| text.as_bytes()[2] == b'.').ok_or_else(wrong)?;
         self.at += 4;
         Ok(parts)
     }

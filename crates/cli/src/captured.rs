@@ -1,27 +1,19 @@
 //! Where facts are read from: this machine, or what was captured of another.
 
-use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::Read as _;
 use std::path::Path;
 
 use gpuio_capture::pack;
-use gpuio_host::Root;
+use gpuio_host::{Root, input};
 
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Longest capture that is read: what it holds is bounded besides.
-const MOST_BYTES: u64 = 512 << 20;
-
-/// The running system, a directory with a captured tree, or a capture's tar.
+/// The running system, or a directory with a captured tree.
 pub(crate) fn root(from: Option<&Path>) -> Result<Root, Failure> {
     let Some(from) = from else {
         return Ok(Root::live());
     };
-    if is_tar(from) {
-        return tar(from);
-    }
     if from.join("sys").is_dir() || from.join("proc").is_dir() {
         return Ok(Root::at(from));
     }
@@ -32,23 +24,21 @@ pub(crate) fn root(from: Option<&Path>) -> Result<Root, Failure> {
     )))
 }
 
-/// Whether a file begins as a tar does (`ustar` at byte 257).
-pub(crate) fn is_tar(path: &Path) -> bool {
-    let mut start = [0u8; 262];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && &start[257..] == b"ustar"
+/// A capture: read once, as it may be a pipe.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    input::read(path, input::MOST_CAPTURE)
+        .map_err(|error| Failure::Usage(format!("--from {}: {error}", path.display())))
 }
 
-fn tar(path: &Path) -> Result<Root, Failure> {
-    let refused = |why: String| Failure::Usage(format!("--from {}: {why}", path.display()));
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
-    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| refused(error.to_string()))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(refused("it is longer than 512 MiB, as no capture is".to_owned()));
-    }
-    let tree = pack::read(&bytes).map_err(|error| refused(error.to_string()))?;
+/// Whether it begins as a tar does (`ustar` at byte 257).
+pub(crate) fn is_tar(bytes: &[u8]) -> bool {
+    bytes.get(257..262) == Some(b"ustar")
+}
+
+/// The machine in a capture's tar.
+pub(crate) fn tar(path: &Path, bytes: &[u8]) -> Result<Root, Failure> {
+    let tree = pack::read(bytes)
+        .map_err(|error| Failure::Usage(format!("--from {}: {error}", path.display())))?;
     Ok(Root::of(tree))
 }
 

@@ -1,6 +1,7 @@
 //! Figures of hardware from files and flags.
 
 use gpuio_flow::{Figures, ServerFigures};
+use gpuio_host::input;
 
 use crate::args::FigureFlags;
 use crate::failure::Failure;
@@ -10,7 +11,7 @@ pub(crate) fn read(flags: &FigureFlags) -> Result<Figures, Failure> {
     let mut figures = Figures::built_in();
     for path in &flags.spec {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
+        let text = input::read_text(path, input::MOST_WRITTEN)
             .map_err(|error| Failure::Usage(format!("--spec {name}: it can't be read: {error}")))?;
         let added = figures.add(&name, &text);
         added.map_err(|error| Failure::Usage(format!("--spec: {error}")))?;

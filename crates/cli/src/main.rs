@@ -73,7 +73,16 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     if let Some(face) = face(words.get(1)) {
         return speak(face, words.get(2..).unwrap_or_default());
     }
-    match Cli::parse_from(words).verb {
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        // It quotes words of the command line, which a shell may have made of anybody's file names.
+        Err(error) if error.use_stderr() => {
+            output::tell(error.render().to_string().trim_end());
+            return Ok(ExitCode::from(2));
+        }
+        Err(help) => help.exit(),
+    };
+    match cli.verb {
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
         Verb::Compare(asked) => verb::compare::run(&asked),

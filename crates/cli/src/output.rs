@@ -79,7 +79,7 @@ impl Sink {
         }
         if let Some((output, row)) = self.file {
             let text = rendered(row, record, format::TEXT_WIDTH, self.evidence);
-            let path = output.save("the record", &text)?;
+            let path = output.save_text("the record", &text)?;
             if self.stdout.is_some() {
                 put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
             }
@@ -171,14 +171,19 @@ impl Output {
         Ok(Output { flag, path: path.to_owned(), draft })
     }
 
-    /// Writes all of it, [`fit`], and gives it its name. Where somebody has put a file there meanwhile, that
+    /// Writes a text, [`fit`], as [`Output::save`] does.
+    pub(crate) fn save_text(self, what: &str, text: &str) -> Result<PathBuf, Failure> {
+        self.save(what, fit(text).as_bytes())
+    }
+
+    /// Writes all of it and gives it its name. Where somebody has put a file there meanwhile, that
     /// one stays and ours gets a name beside it. Where it is in the end.
-    pub(crate) fn save(self, what: &str, text: &str) -> Result<PathBuf, Failure> {
+    pub(crate) fn save(self, what: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let Output { flag, path, mut draft } = self;
         let failed = |error: std::io::Error| {
             Failure::Ran(format!("{}: {what} could not be saved: {error}", path.display()))
         };
-        draft.fill(fit(text).as_bytes()).map_err(failed)?;
+        draft.fill(bytes).map_err(failed)?;
         let mut name = path.file_name().unwrap_or_default().to_owned();
         for number in 2.. {
             let taken = match draft.give_name_as(&name) {

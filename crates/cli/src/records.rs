@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gpuio_host::input;
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
 use gpuio_report::format::json;
 use gpuio_report::set::{Member, Set};
@@ -33,7 +34,7 @@ pub(crate) fn read(places: &[PathBuf]) -> Result<Set, Failure> {
 /// Reads a record or a journal.
 pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
     let name = path.display();
-    let text = std::fs::read_to_string(path)
+    let text = input::read_text(path, input::MOST_RESULT)
         .map_err(|error| Failure::Usage(format!("{name}: the record can't be read: {error}")))?;
     json::parse(&text).map_err(|error| {
         let hint = match error {
@@ -48,7 +49,8 @@ fn sweep(folder: &Path, set: &mut Set) -> Result<(), Failure> {
     let file = folder.join(SWEEP_FILE);
     let name = file.display().to_string();
     let wrong = |what: String| Failure::Usage(format!("{name}: {what}"));
-    let text = std::fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    let text = input::read_text(&file, input::MOST_RESULT);
+    let text = text.map_err(|error| wrong(error.to_string()))?;
     let sweep: Sweep = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("this is no sweep of gpuio's: {error}")))?;
     if sweep.gpuio_sweep != SWEEP_VERSION {

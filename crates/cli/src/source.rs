@@ -15,24 +15,29 @@ pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
     let whole = |root: &Root| Captured { machine: gpuio_load::machine::read(root), matrix: None };
     match from {
         [] => Ok(whole(&Root::live())),
-        [one] if one.is_dir() || captured::is_tar(one) => Ok(whole(&captured::root(Some(one))?)),
+        [one] if one.is_dir() => Ok(whole(&captured::root(Some(one))?)),
+        [one] => {
+            let bytes = captured::bytes(one)?;
+            if captured::is_tar(&bytes) {
+                return Ok(whole(&captured::tar(one, &bytes)?));
+            }
+            let mut captured = Captured::default();
+            add(one, &bytes, &mut captured)?;
+            Ok(captured)
+        }
         files => {
             let mut captured = Captured::default();
-            files.iter().try_for_each(|file| add(file, &mut captured))?;
+            for file in files {
+                add(file, &captured::bytes(file)?, &mut captured)?;
+            }
             Ok(captured)
         }
     }
 }
 
-fn add(file: &Path, captured: &mut Captured) -> Result<(), Failure> {
+fn add(file: &Path, bytes: &[u8], captured: &mut Captured) -> Result<(), Failure> {
     let name = file.display();
-    if file.is_dir() {
-        let words = "give one directory alone, or files";
-        return Err(Failure::Usage(format!("--from {name}: it is a directory; {words}")));
-    }
-    let bytes =
-        std::fs::read(file).map_err(|error| Failure::Usage(format!("--from {name}: {error}")))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = String::from_utf8_lossy(bytes);
     let kind = gpuio_capture::kind_of(&text).ok_or_else(|| {
         let known: Vec<&str> = KINDS.iter().map(|kind| kind.command).collect();
         let known = known.join(", ");

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use gpuio_cufilejson::{DEFAULT_PATH, VARIABLE};
+use gpuio_host::input;
 use gpuio_outfile::Private;
 use serde_json::{Map, Value};
 
@@ -103,7 +104,8 @@ impl Base {
     /// It can't be read, or is no JSON object, comments and trailing commas aside.
     pub fn read(path: &Path) -> Result<Base, ConfigError> {
         let wrong = |why: String| ConfigError::Read { path: path.to_owned(), why };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let text = input::read_text(path, input::MOST_WRITTEN);
+        let text = text.map_err(|error| wrong(error.to_string()))?;
         let keys = gpuio_cufilejson::keys(&text).map_err(wrong)?;
         Ok(Base { path: Some(path.to_owned()), keys })
     }

@@ -99,8 +99,10 @@ fn unknown(entry: &Entry) -> Option<Problem> {
 pub(crate) fn nearest(path: &str) -> Option<&'static str> {
     let last = |path: &str| path.rsplit('.').next().map(str::to_owned);
     let by_name = || KEYS.iter().find(|key| last(key.path) == last(path));
+    // No nearer than their lengths: a long name costs nothing.
+    let alike = KEYS.iter().filter(|key| key.path.len().abs_diff(path.len()) <= 12);
     let distance = |key: &&crate::Key| strsim::damerau_levenshtein(path, key.path);
-    let near = KEYS.iter().min_by_key(distance).filter(|key| distance(key) <= 3);
+    let near = alike.min_by_key(distance).filter(|key| distance(key) <= 3);
     near.or_else(by_name).map(|key| key.path)
 }
 

@@ -101,8 +101,8 @@ pub fn read(text: &str) -> Result<Config, SyntaxError> {
         return Err(SyntaxError { words, line: 1, column: 1 });
     };
     let mut config = Config::default();
-    let mut places = Places { text, at: 0, line: 1, column: 1 };
-    flatten("", &top.properties, &mut places, &mut config);
+    let mut places = Places { text, at: 0, line: 1, column: 1, room: Room::default() };
+    flatten("", &top.properties, &mut places, &mut config)?;
     Ok(config)
 }
 
@@ -114,8 +114,46 @@ pub fn read(text: &str) -> Result<Config, SyntaxError> {
 pub fn keys(text: &str) -> Result<Map<String, Value>, String> {
     let value = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default());
     match value.map_err(|error| error.to_string())? {
-        Value::Object(keys) => Ok(keys),
+        Value::Object(keys) if Room::default().holds(&keys, 0) => Ok(keys),
+        Value::Object(_) => Err(TOO_MANY.to_owned()),
         _ => Err("it is no JSON object".to_owned()),
+    }
+}
+
+/// Keys and groups of a configuration, at most: cuFile's own file has a hundred.
+const MOST_KEYS: usize = 2000;
+/// Bytes of all keys with their groups before them, at most: a group's long name stands before each
+/// key in it, so that a text of 1 MiB could make gigabytes.
+const MOST_PATHS: usize = 4 << 20;
+const TOO_MANY: &str = "it has more keys, or longer ones, than a configuration of cuFile's";
+
+/// What keys may still take.
+#[derive(Debug)]
+struct Room {
+    keys: usize,
+    bytes: usize,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { keys: MOST_KEYS, bytes: MOST_PATHS }
+    }
+}
+
+impl Room {
+    /// Takes one key; `false` where there is no room for it.
+    fn take(&mut self, path_bytes: usize) -> bool {
+        let left = self.keys.checked_sub(1).zip(self.bytes.checked_sub(path_bytes));
+        (self.keys, self.bytes) = left.unwrap_or((0, 0));
+        left.is_some()
+    }
+
+    /// Whether the keys of all groups, each behind `before` bytes, have room.
+    fn holds(&mut self, keys: &Map<String, Value>, before: usize) -> bool {
+        keys.iter().all(|(key, value)| {
+            let path = before + key.len() + 1;
+            self.take(path) && value.as_object().is_none_or(|group| self.holds(group, path))
+        })
     }
 }
 
@@ -125,6 +163,7 @@ struct Places<'t> {
     at: usize,
     line: usize,
     column: usize,
+    room: Room,
 }
 
 impl Places<'_> {
@@ -142,20 +181,30 @@ impl Places<'_> {
     }
 }
 
-fn flatten(prefix: &str, props: &[ObjectProp<'_>], places: &mut Places<'_>, config: &mut Config) {
+fn flatten(
+    prefix: &str,
+    props: &[ObjectProp<'_>],
+    places: &mut Places<'_>,
+    config: &mut Config,
+) -> Result<(), SyntaxError> {
     for prop in props {
-        let path = format!("{prefix}{}", prop.name.as_str());
         let (line, column) = places.of(prop.start());
+        let length = prefix.len() + prop.name.as_str().len() + 1;
+        if !places.room.take(length) {
+            return Err(SyntaxError { words: TOO_MANY.to_owned(), line, column });
+        }
+        let path = format!("{prefix}{}", prop.name.as_str());
         match &prop.value {
             // The paths in a table of mounts are the user's.
             Ast::Object(group)
                 if !group.properties.is_empty() && !path.ends_with("mount_table") =>
             {
-                flatten(&format!("{path}."), &group.properties, places, config);
+                flatten(&format!("{path}."), &group.properties, places, config)?;
             }
             value => config.entries.push(Entry { path, value: plain(value), line, column }),
         }
     }
+    Ok(())
 }
 
 /// The value without its places.
@@ -209,6 +258,22 @@ mod tests {
         assert_eq!(read("[1]").unwrap_err().words, "it is no JSON object");
         assert!(read("{ 'a': 1 }").is_err());
         assert!(keys("[1]").unwrap_err().contains("no JSON object"));
+    }
+
+    #[test]
+    fn neither_many_keys_nor_long_groups_cost_time_and_memory() {
+        let group = |name: &str, count: u32| {
+            let keys: Vec<String> = (0..count).map(|number| format!("\"{number}\": 1")).collect();
+            format!("{{\"{name}\": {{{}}}}}", keys.join(","))
+        };
+        for text in [group(&"g".repeat(400_000), 50), group("g", 2001)] {
+            let error = read(&text).unwrap_err();
+            assert_eq!((error.words.as_str(), error.line), (TOO_MANY, 1));
+            assert_eq!(super::keys(&text).unwrap_err(), TOO_MANY);
+        }
+        let fits = group("group", 1999);
+        assert_eq!(read(&fits).unwrap().entries.len(), 1999);
+        assert!(super::keys(&fits).is_ok());
     }
 
     proptest::proptest! {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gpuio_gpu::{Absent, DeviceFacts, Driver};
+use gpuio_host::input;
 use gpuio_transfer::{Settings, Transfer};
 
 use crate::batches::Batch;
@@ -234,7 +235,7 @@ impl Library {
 fn read(staged: &Staged) -> Config {
     let sources = Sources {
         variable: &|name| std::env::var_os(name),
-        file: &|path| std::fs::read_to_string(path),
+        file: &|path| input::read_text(path, input::MOST_WRITTEN),
     };
     Config::read(&sources, staged)
 }

@@ -17,6 +17,7 @@ pub mod cufile;
 pub mod drive;
 mod error;
 mod facts;
+pub mod input;
 pub mod interface_io;
 pub mod kernel;
 pub mod machine;

@@ -1,5 +1,9 @@
 //! The guard: marks on images, relations in small trees, and the judgement.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests: what fails there fails the test"
+)]
 
 mod tree;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_host::Root;
+use gpuio_host::{Root, input};
 use gpuio_load::plan::{Places, QuickSize, quick_spec};
 use gpuio_load::run::Permit;
 use gpuio_record::Plan;
@@ -113,7 +113,7 @@ pub(crate) fn set(
 /// Reads a job file; `${NAME}` comes from the environment.
 pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read(path)
+    let text = input::read(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
     let env = |name: &str| std::env::var(name).ok();
     gpuio_spec::parse_job_file(&name, text, &env).map_err(|errors| {

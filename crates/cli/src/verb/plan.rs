@@ -123,5 +123,5 @@ fn unprintable(error: impl Display) -> Failure {
 
 /// Never over a file that is there. Where it is in the end.
 fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
-    Output::begin("--write", path)?.save("the job file", text)
+    Output::begin("--write", path)?.save_text("the job file", text)
 }

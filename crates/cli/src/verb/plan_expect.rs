@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gpuio_flow::{End, Figures, Pattern, Storage, Stream, of_machine, paper};
+use gpuio_host::input;
 use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind};
 use gpuio_record::Towards;
 use gpuio_record::facts::Machine;
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 /// The answer of `--system`.
 pub(super) fn on_paper(path: &Path, figures: Figures) -> Result<paper::Answer, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = input::read_text(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("--system {name}: {error}")))?;
     let system = paper::System::read(&name, &text, figures);
     Ok(system.map_err(|error| Failure::Usage(format!("--system: {error}")))?.answer())

@@ -218,3 +218,68 @@ fn faults_to_inject() {
     let dir = scratch();
     bench(dir.path(), "--inject boom=1% --size 1m --dry-run").exits(2).says(&["boom"]);
 }
+
+/// What has no end, or is no file, is refused before a byte of it is read; and what is too long.
+#[test]
+fn inputs_without_an_end() {
+    let dir = scratch();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        dir.path().join("fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("endless.json")).unwrap();
+    let huge = std::fs::File::create(dir.path().join("huge")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    for (name, words) in [
+        ("endless.json", "a character device"),
+        ("fifo", "a named pipe"),
+        ("huge", "MiB, the most that is read"),
+    ] {
+        for verb in [
+            "show NAME",
+            "report NAME",
+            "compare NAME NAME",
+            "bench NAME",
+            "bench NAME --dry-run",
+            "bench --ab NAME NAME",
+            "sweep NAME --vary bs=4k,8k",
+            "gdsio NAME",
+            "check --from NAME",
+            "topo --from NAME",
+            "plan --from NAME",
+            "plan --system NAME",
+            "plan --spec NAME",
+            "bench --spec NAME",
+        ] {
+            gpuio(dir.path(), &verb.replace("NAME", name)).exits(2).says(&[name, words]);
+        }
+        let mut command = command(dir.path());
+        command.env("CUFILE_ENV_PATH_JSON", dir.path().join(name));
+        let ran = finish(command.args(["gdscheck", "-p"]));
+        assert!(ran.out.contains(words), "{ran:#?}");
+    }
+    std::fs::create_dir(dir.path().join("sweep")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("sweep/sweep.json")).unwrap();
+    for verb in ["report sweep/sweep.json", "compare sweep/sweep.json sweep/sweep.json"] {
+        gpuio(dir.path(), verb).exits(2).says(&["sweep.json", "a character device"]);
+    }
+}
+
+/// A few bytes of a job file would otherwise make gigabytes of plan.
+#[test]
+fn threads_times_files() {
+    let dir = scratch();
+    let names: Vec<String> = (0..5000).map(|number| format!("f{number}")).collect();
+    let text = format!("[j]\nthreads=65536\nfilename={}\nsize=4k\nbs=4k\n", names.join(":"));
+    file(dir.path(), "many.ini", &text);
+    let words = ["many.ini:3", "65536 threads with 5000 files", "327680000", "1048576", "numjobs"];
+    bench(dir.path(), "many.ini --dry-run").exits(2).says(&words);
+    let text = "[global]\nthreads=65536\nsize=4k\nbs=4k\n".to_owned();
+    let jobs: String = (0..17).map(|number| format!("[j{number}]\n")).collect();
+    file(dir.path(), "jobs.ini", &(text + &jobs));
+    bench(dir.path(), "jobs.ini --dry-run").exits(2).says(&["j16", "1114112", "1048576"]);
+}

@@ -257,5 +257,8 @@ fn job_files_and_flags() {
     for verb in ["show", "report", "compare"] {
         let mut command = command(dir.path());
         is_clean(verb, &finish(command.arg(verb).arg(&odd)));
+        // As a shell's `*` gives them.
+        let mut command = self::command(dir.path());
+        is_clean(verb, &finish(command.args([verb, "-o"]).args([&odd, &odd, &odd])));
     }
 }

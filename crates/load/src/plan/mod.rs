@@ -87,6 +87,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// # Errors
 /// The first contradiction or impossibility, with the place that asked for it.
 pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
+    vet::opens(spec)?;
     let mut jobs = Vec::new();
     let mut left_out = Vec::new();
     let mut group = 0;

@@ -3,7 +3,7 @@
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::path;
 use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
-use gpuio_spec::JobSpec;
+use gpuio_spec::{JobSpec, Spec};
 
 use super::defaults::is_gdsio;
 use super::{NO_ENGINE, PlanError, blocks};
@@ -14,8 +14,32 @@ use crate::pattern::Pattern;
 const BLOCK_MOST: u64 = 0x7fff_f000;
 /// Threads that a plan may ask for: past this the scheduler is measured, not storage.
 const THREADS_MOST: u32 = 65_536;
+/// Files that all threads of a plan may open together: each is planned, opened and recorded.
+const OPENS_MOST: u64 = 1 << 20;
 /// 100 years: delay, ramp and time together stay far below the 584 years of the run's clock.
 const TIME_MOST_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
+
+/// Threads times files over all jobs and their paths, before anything is laid out for them.
+pub(super) fn opens(spec: &Spec) -> Result<(), PlanError> {
+    let mut all = 0_u64;
+    for asked in &spec.jobs {
+        let files = asked.filenames.as_ref().map_or(1, Vec::len) as u64;
+        let threads = u64::from(asked.threads.unwrap_or(1));
+        let count = |name: &String| if name == "all" { path::PATHS.len() as u64 } else { 1 };
+        let paths = asked.paths.as_ref().map_or(1, |paths| paths.iter().map(count).sum::<u64>());
+        all = all.saturating_add(threads.saturating_mul(files).saturating_mul(paths));
+        if all > OPENS_MOST {
+            let field = if files > 1 { "filenames" } else { "threads" };
+            let what = format!(
+                "{threads} threads with {files} files each, over {paths} paths, make {all} files \
+                 to open with the jobs before; {OPENS_MOST} is the most: name fewer in filename, \
+                 or lower threads (numjobs)"
+            );
+            return Err(PlanError::usage(asked, field, what));
+        }
+    }
+    Ok(())
+}
 
 /// Keys that name something which does not exist on any path built in, or too many threads.
 pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gpuio_compare::{Run, Side, of_reading, of_record, sweep};
+use gpuio_host::input;
 use gpuio_record::SWEEP_FILE;
 use gpuio_report::format::json;
 
@@ -108,7 +109,7 @@ fn file(side: &mut Side, path: &Path, at: &[(String, String)]) -> Result<(), Fai
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = input::read(path, input::MOST_RESULT).map_err(|error| {
         Failure::Usage(format!("{}: the result can't be read: {error}", path.display()))
     })?;
     // A log may hold anything between its results.

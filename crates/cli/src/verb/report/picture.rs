@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gpuio_capture::Captured;
+use gpuio_host::input;
 use gpuio_report::set::{Candidate, Origin, Picture, Set, origin};
 use gpuio_topo::{Topology, format};
 
@@ -72,7 +73,7 @@ fn given(path: &Path) -> Result<Picture, Failure> {
         return Ok(Picture::Absent("none was asked for (report --topo none)".to_owned()));
     }
     let name = path.display();
-    let svg = std::fs::read_to_string(path)
+    let svg = input::read_text(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("--topo {name}: {error}")))?;
     match svg.contains("<svg") {
         true => {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gpuio_host::input;
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
 use gpuio_sweep::{Axis, Bound, Condition, Figure, PRESETS, Preset, Rule, Way, grid};
 use gpuio_units::{parse_duration_ns, parse_percent};
@@ -342,7 +343,8 @@ fn base(work: &Work, job_file: bool, keys: &[(String, String)], folder: &Path) -
 }
 
 fn text(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    input::read(path, input::MOST_WRITTEN)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
 fn time(flag: &str, text: &str) -> Result<Duration, Failure> {

@@ -15,7 +15,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use gpuio_host::Root;
+use gpuio_host::{Root, input};
 use gpuio_load::dataset::leftover;
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{
@@ -363,7 +363,7 @@ pub(super) fn axes(asked: &Asked) -> Vec<SweepAxis> {
 /// Reads the sweep that is there, if it is the one that was asked for.
 fn read(path: &Path, found: &[u8], asked: &Asked) -> Result<Sweep, Failure> {
     let name = path.join(SWEEP_FILE).display().to_string();
-    let text = |file: &str| std::fs::read(path.join(file)).unwrap_or_default();
+    let text = |file: &str| input::read(&path.join(file), input::MOST_RESULT).unwrap_or_default();
     let sweep: Sweep = serde_json::from_slice(found)
         .map_err(|error| Failure::Usage(format!("{name}: this is no sweep of gpuio's: {error}")))?;
     let mut other: Vec<String> = Vec::new();
