@@ -1,8 +1,8 @@
 //! Every reader of foreign bytes under libFuzzer, in one program: `GPUIO_FUZZ` says which, and
 //! `list` prints them with the places of their seeds. `cargo xtask fuzz` builds and runs it.
 //!
-//! A target asserts more than that nothing panics: errors lie inside the input, what is printed reads
-//! back as the same, and no text that is shown holds what a terminal would obey. Time and memory of
+//! A target asserts more than that nothing panics: errors lie inside the input, what is printed
+//! reads back as the same, and no text that is shown holds what a terminal would obey. Time and memory of
 //! one input are bounded by libFuzzer's flags.
 #![no_main]
 
@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 
-/// A reader, and folders or files of the repository whose files are its seeds. Below `MADE` are those
-/// that this program makes itself, in the directory that `GPUIO_FUZZ_MADE` names.
+/// A reader, and folders or files of the repository whose files are its seeds. Below `MADE` are
+/// those that this program makes itself, in the directory that `GPUIO_FUZZ_MADE` names.
 struct Target {
     name: &'static str,
     seeds: &'static [&'static str],
@@ -86,8 +86,8 @@ fn is_shown(text: &str) {
     assert_eq!(odd.map(|at| &text[at..]), None, "a hidden character is shown");
 }
 
-/// A place from 1, at most one past the end of its line, which is one of the text's or the one after
-/// its last.
+/// A place from 1, at most one past the end of its line, which is one of the text's or the one
+/// after its last.
 fn is_inside(text: &str, line: usize, column: usize) {
     let lines: Vec<&str> = text.split('\n').collect();
     assert!((1..=lines.len().max(1)).contains(&line), "line {line} of {}", lines.len());

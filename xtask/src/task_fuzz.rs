@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: every reader of foreign bytes under libFuzzer, guided by coverage.
 //!
 //! `fuzz/` is a package of its own with one program; this builds it with the coverage passes of the
-//! compiler (which stable has) and no sanitizer, and runs its targets one after the other. What they
-//! learn stays in `target/fuzz/corpus`, what breaks them in `target/fuzz/finds`.
+//! compiler (which stable has) and no sanitizer, and runs its targets one after the other. What
+//! they learn stays in `target/fuzz/corpus`, what breaks them in `target/fuzz/finds`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 
-/// What makes the compiler count edges and compare operands for libFuzzer (LLVM, SanitizerCoverage).
+/// What makes the compiler count edges and compare operands for libFuzzer (LLVM,
+/// SanitizerCoverage).
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                      -Cllvm-args=-sanitizer-coverage-pc-table \

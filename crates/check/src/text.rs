@@ -56,7 +56,8 @@ fn one(out: &mut String, finding: &Finding, width: usize) {
     }
 }
 
-/// `text`, which may be from outside, behind `head`, with the lines after the first indented as far.
+/// `text`, which may be from outside, behind `head`, with the lines after the first indented as
+/// far.
 pub(crate) fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
     let text = printable_short(text);
     let indent = head.chars().count();

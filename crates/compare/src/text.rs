@@ -80,7 +80,8 @@ fn one(out: &mut String, comparison: &Comparison, pair: &Pair, width: usize) {
     }
 }
 
-/// `text`, which may be from outside, behind `head`, with the lines after the first indented two further.
+/// `text`, which may be from outside, behind `head`, with the lines after the first
+/// indented two further.
 fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
     let text = printable_short(text);
     let indent = " ".repeat(head.chars().count() + 2);

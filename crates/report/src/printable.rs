@@ -19,8 +19,8 @@ pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
         show(&mut value);
         serde_json::from_value(value)
     });
-    // A record with a figure that is not finite has no JSON that reads back; its layout is kept, and
-    // control characters are still taken out of the finished text.
+    // A record with a figure that is not finite has no JSON that reads back; its layout is kept,
+    // and control characters are still taken out of the finished text.
     shown.map_or(Cow::Borrowed(record), Cow::Owned)
 }
 

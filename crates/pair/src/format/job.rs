@@ -80,8 +80,8 @@ fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> Stri
     out
 }
 
-/// Whether a value can hold it: a blank and a comment's sign begin a comment, blanks at the ends are
-/// lost, and what nobody sees is shown as an escape.
+/// Whether a value can hold it: a blank and a comment's sign begin a comment, blanks at the ends
+/// are lost, and what nobody sees is shown as an escape.
 fn can_be_written(name: &str) -> bool {
     let comment = name.match_indices(['#', ';']).any(|(at, _)| name[..at].ends_with([' ', '\t']));
     !comment && !name.contains(is_hidden) && name.trim() == name

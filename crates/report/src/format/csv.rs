@@ -42,8 +42,8 @@ impl<'a> Line<'a> {
 /// in plan order, reads first.
 ///
 /// Fields are quoted as RFC 4180 says, and no name is a formula or holds a control character
-/// ([`gpuio_units::csv_field`]); lines end in a line feed alone, so that awk and cut see no carriage
-/// return. An empty field means that there is no figure. Numbers are not rounded.
+/// ([`gpuio_units::csv_field`]); lines end in a line feed alone, so that awk and cut see no
+/// carriage return. An empty field means that there is no figure. Numbers are not rounded.
 #[must_use]
 pub fn render(record: &Record) -> String {
     let mut out = String::new();
