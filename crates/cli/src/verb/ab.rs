@@ -116,11 +116,11 @@ fn plan(jobs: &[Job], bench: &Bench) -> Result<Option<ExitCode>, Failure> {
         let said = String::from_utf8_lossy(&ran.stderr);
         let code = ended(ran.status);
         if code != 0 {
-            eprint!("{said}");
+            output::tell(said.trim_end());
             return Ok(Some(ExitCode::from(code)));
         }
         if bench.out.dry_run {
-            eprint!("{said}");
+            output::tell(said.trim_end());
             let plan = String::from_utf8_lossy(&ran.stdout);
             output::put(&format!("# {}\n{plan}", job.path.display()))?;
         }
