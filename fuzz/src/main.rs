@@ -2,8 +2,8 @@
 //! `list` prints them with the places of their seeds. `cargo xtask fuzz` builds and runs it.
 //!
 //! A target asserts more than that nothing panics: errors lie inside the input, what is printed
-//! reads back as the same, and no text that is shown holds what a terminal would obey. Time and memory of
-//! one input are bounded by libFuzzer's flags.
+//! reads back as the same, and no text that is shown holds what a terminal would obey. Time and
+//! memory of one input are bounded by libFuzzer's flags.
 #![no_main]
 
 mod machine;

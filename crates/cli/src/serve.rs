@@ -2,8 +2,8 @@
 //!
 //! One thread waits for all connections at once (poll(2)), so that no client holds up another: a
 //! scrape is answered while hundreds of connections say nothing. Everything has a bound:
-//! connections, bytes of a head, time for a request and for taking the answer. Each answer closes its connection
-//! (RFC 9112, RFC 9110).
+//! connections, bytes of a head, time for a request and for taking the answer. Each answer closes
+//! its connection (RFC 9112, RFC 9110).
 
 mod connection;
 mod request;
