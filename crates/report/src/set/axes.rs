@@ -155,6 +155,7 @@ const AXES: &[Known] = &[
     ("memory", "memory", true, Role::CameAlong, |row| (memory(row.plan.memory).to_owned(), None)),
     ("gpu", "GPU", true, Role::CameAlong, |row| (gpus(row), None)),
     ("drive", "drive", true, Role::CameAlong, |row| (drives(row), None)),
+    ("cufile", "cuFile settings", true, Role::CameAlong, |row| (cufile(row), None)),
     ("bottleneck", "expected bottleneck", true, Role::Name, |row| {
         let name = row.expected().and_then(|one| expected::bottleneck(&one.expected));
         (name.unwrap_or("not known").to_owned(), None)
@@ -249,6 +250,18 @@ fn settings(row: &Row<'_>) -> String {
     }
     if let Some(batch) = plan.gather_batch.filter(|_| set("gather_batch")) {
         words.push(format!("batches of {batch}"));
+    }
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+}
+
+/// The settings of cuFile that were asked for, on paths that use it.
+fn cufile(row: &Row<'_>) -> String {
+    // Only these paths have buffers to register with it.
+    let Some(registered) = row.plan.register_buffer else { return "none".to_owned() };
+    let asked = row.record().plan.cufile.iter().map(|(key, value)| format!("{key}={value}"));
+    let mut words: Vec<String> = asked.collect();
+    if !registered {
+        words.push("buffers not registered".to_owned());
     }
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

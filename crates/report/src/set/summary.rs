@@ -111,7 +111,8 @@ fn half_width(values: &[f64]) -> Option<f64> {
 }
 
 /// What tells points of the same words apart.
-const APART: &[&str] = &["settings", "machine", "opened", "engine", "memory", "gpu", "drive"];
+const APART: &[&str] =
+    &["settings", "machine", "opened", "engine", "memory", "gpu", "drive", "cufile"];
 
 /// The loads of all points in words: what each is and what it ran with, and where another point of
 /// the path has the same words, in what it differs.

@@ -154,6 +154,14 @@ fn other_machines_rates_and_jobs_beside_each_other_are_no_repeats() {
         record.jobs[0].proof.as_mut().unwrap().verdict.words = "page cache".to_owned();
     });
     assert_eq!(held(&taken), (vec!["taken".to_owned()], 1));
+    let mut gds = two(|record| {
+        record.plan.cufile.insert("properties.use_pci_p2pdma".to_owned(), "true".to_owned());
+    });
+    assert_eq!(held(&gds), (vec![], 2), "no path of cuFile's");
+    for member in &mut gds.members {
+        member.record.plan.jobs[0].register_buffer = Some(true);
+    }
+    assert_eq!(held(&gds), (vec!["cufile".to_owned()], 1));
     let mut beside = run("gather", 4096, 32, false, 1.0);
     let mut again = beside.plan.jobs[0].clone();
     again.name = "beside".to_owned();
