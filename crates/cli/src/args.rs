@@ -272,7 +272,7 @@ pub(crate) struct Load {
     /// New data before every write (outside latencies, inside the wall clock)
     #[arg(long)]
     pub(crate) refill: bool,
-    /// Faults on purpose: eio=1%,short=5%,delay=2ms@10%,rate=100M,seed=7
+    /// Faults on purpose: eio=1%,short=5%,delay=2ms@10%,stall=1s@5s,rate=100M,seed=7
     #[arg(long, value_name = "FAULTS")]
     pub(crate) inject: Option<String>,
 }

@@ -37,10 +37,22 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             at: at.to_vec(),
             told: told(&job),
             figures: figures(&job),
-            notes: Vec::new(),
+            notes: notes(result),
         }
     })
     .collect()
+}
+
+/// What of a result can't be held against another.
+fn notes(result: &JobResult) -> Vec<String> {
+    let bound = result.cpu.us_per_mib.filter(|_| result.cpu.scope.is_at_least());
+    let note = bound.map(|us| {
+        format!(
+            "CPU per MiB is not compared: threads that gpuio can't tell apart may have worked for \
+             the job as well, so that it is ≥{us:.1} µs/MiB and not known"
+        )
+    });
+    note.into_iter().collect()
 }
 
 fn told(job: &Job<'_>) -> BTreeMap<&'static str, String> {
@@ -71,10 +83,15 @@ fn figures(job: &Job<'_>) -> BTreeMap<&'static str, Figure> {
         let own = |series: Vec<f64>| if job.is_mix() { None } else { spread(&series) };
         put("mean", *mean_ns, 0.0, None);
         put("p50", float(*p50_ns), BUCKET, own(each(&points, |p| p.p50_ns.map(float))));
-        put("p99", float(*p99_ns), BUCKET, own(each(&points, |p| p.p99_ns.map(float))));
-        put("p99.9", float(*p99_9_ns), BUCKET, None);
+        if let Some(p99) = p99_ns {
+            put("p99", float(*p99), BUCKET, own(each(&points, |p| p.p99_ns.map(float))));
+        }
+        if let Some(p99_9) = p99_9_ns {
+            put("p99.9", float(*p99_9), BUCKET, None);
+        }
     }
-    if let Some(us) = job.result.cpu.us_per_mib {
+    let cpu = &job.result.cpu;
+    if let Some(us) = cpu.us_per_mib.filter(|_| !cpu.scope.is_at_least()) {
         put("cpu", us, 0.0, None);
     }
     figures

@@ -31,7 +31,8 @@ fn nanoseconds_each(engine: &mut dyn Engine, ios: &[Io]) -> Result<f64, Box<dyn 
 
 fn main() -> Result<(), Box<dyn Error>> {
     let memory = Aligned::new(DEPTH as usize * 4096)?;
-    let config = Config { depth: DEPTH, files: Vec::new(), area: None, direct: false };
+    let (area, direct, direct_grain) = (None, false, 512);
+    let config = Config { depth: DEPTH, files: Vec::new(), area, direct, direct_grain };
     let row = find("null").ok_or("the null engine is gone")?;
     let mut bare = (row.open)(&config)?.engine;
     let mut stack = build(row, &config, None, Arc::new(LegCounters::default()))?.engine;

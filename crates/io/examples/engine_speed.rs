@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let memory = Aligned::new(depth as usize * BLOCK as usize)?;
     let files = vec![EngineFile { fd: file.as_raw_fd(), len, writable: false }];
     let area = Some(memory.area());
-    let config = Config { depth, files, area, direct };
+    let config = Config { depth, files, area, direct, direct_grain: 4096 };
     let row = find(name).ok_or("no such engine")?;
     let bare = rest.iter().any(|word| word == "bare");
     let opened = if bare {

@@ -422,7 +422,8 @@ fn delayed_ios_are_passed_by_others_and_come_back() {
     const DEPTH: u32 = 32;
     let row = find("null").unwrap();
     let slots = Slots::new(DEPTH, PAGE);
-    let config = Config { depth: DEPTH, files: Vec::new(), area: None, direct: false };
+    let (area, direct, direct_grain) = (None, false, 512);
+    let config = Config { depth: DEPTH, files: Vec::new(), area, direct, direct_grain };
     let inject: Inject = "delay=30ms@30%,seed=5".parse().unwrap();
     let (mut engine, _) = open(row, &config, Some(&inject)).unwrap();
     let start = Instant::now();

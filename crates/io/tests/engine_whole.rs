@@ -63,19 +63,19 @@ impl Engine for Scripted {
 fn whole(
     answers: &[Result<u32, IoFault>],
     synchronous: bool,
-    direct: bool,
+    grain: Option<u32>,
 ) -> (Whole, Arc<LegCounters>) {
     let counters = Arc::new(LegCounters::default());
     let answers = answers.iter().copied().collect();
     let inner = Box::new(Scripted { answers, out: Vec::new(), depth: 4, synchronous });
-    (Whole::new(inner, direct, Arc::clone(&counters)), counters)
+    (Whole::new(inner, grain, Arc::clone(&counters)), counters)
 }
 
-fn result(op: Op, answers: &[Result<u32, IoFault>], direct: bool) -> Result<u32, IoFault> {
+fn result(op: Op, answers: &[Result<u32, IoFault>], grain: Option<u32>) -> Result<u32, IoFault> {
     let slots = Slots::new(1, 2 * PAGE);
     let io = slots.io(op, 0, 0, 8192);
     let [here, later] = [true, false].map(|synchronous| {
-        let (mut engine, _) = whole(answers, synchronous, direct);
+        let (mut engine, _) = whole(answers, synchronous, grain);
         one(&mut engine, io).result
     });
     assert_eq!(here, later);
@@ -84,46 +84,59 @@ fn result(op: Op, answers: &[Result<u32, IoFault>], direct: bool) -> Result<u32,
 
 #[test]
 fn pieces_add_up() {
-    assert_eq!(result(Op::Read, &[Ok(8192)], false), Ok(8192));
-    assert_eq!(result(Op::Read, &[Ok(1), Ok(8191)], false), Ok(8192));
-    assert_eq!(result(Op::Write, &[Ok(100), Ok(7000), Ok(1092)], false), Ok(8192));
+    assert_eq!(result(Op::Read, &[Ok(8192)], None), Ok(8192));
+    assert_eq!(result(Op::Read, &[Ok(1), Ok(8191)], None), Ok(8192));
+    assert_eq!(result(Op::Write, &[Ok(100), Ok(7000), Ok(1092)], None), Ok(8192));
 }
 
 #[test]
 fn an_end_counts_all_pieces() {
     let end = |bytes| Err(IoFault::EndOfFile(bytes));
-    assert_eq!(result(Op::Read, &[Ok(0)], false), end(0));
-    assert_eq!(result(Op::Read, &[Ok(100), Ok(50), Ok(0)], false), end(150));
-    assert_eq!(result(Op::Read, &[Ok(100), Err(IoFault::EndOfFile(7))], false), end(107));
+    assert_eq!(result(Op::Read, &[Ok(0)], None), end(0));
+    assert_eq!(result(Op::Read, &[Ok(100), Ok(50), Ok(0)], None), end(150));
+    assert_eq!(result(Op::Read, &[Ok(100), Err(IoFault::EndOfFile(7))], None), end(107));
 }
 
 #[test]
 fn a_write_that_goes_nowhere_is_an_error() {
     let broken = Err(IoFault::Errno(libc::EIO));
-    assert_eq!(result(Op::Write, &[Ok(0)], false), broken);
-    assert_eq!(result(Op::Write, &[Ok(100), Ok(0)], false), broken);
+    assert_eq!(result(Op::Write, &[Ok(0)], None), broken);
+    assert_eq!(result(Op::Write, &[Ok(100), Ok(0)], None), broken);
 }
 
 #[test]
 fn a_fault_in_the_rest_is_the_fault_of_the_io() {
     let space = Err(IoFault::Errno(libc::ENOSPC));
-    assert_eq!(result(Op::Write, &[Ok(4096), space], false), space);
+    assert_eq!(result(Op::Write, &[Ok(4096), space], None), space);
+}
+
+const SECTORS: Option<u32> = Some(512);
+
+#[test]
+fn a_rest_is_asked_for_at_a_multiple_of_the_drives_own_blocks_only() {
+    // The 4 KiB drive ended after 512 bytes: at its end, since it would answer EINVAL to the rest.
+    let blocks = Some(4096);
+    let cut = [Ok(512), Err(IoFault::Errno(libc::EINVAL))];
+    assert_eq!(result(Op::Read, &cut, blocks), Err(IoFault::EndOfFile(512)));
+    assert_eq!(result(Op::Read, &[Ok(4096), Ok(512)], blocks), Err(IoFault::EndOfFile(4608)));
+    assert_eq!(result(Op::Write, &[Ok(512)], blocks), Err(IoFault::Errno(libc::EIO)));
+    assert_eq!(result(Op::Read, &[Ok(4096), Ok(4096)], blocks), Ok(8192));
 }
 
 #[test]
 fn direct_rests_stay_aligned() {
-    assert_eq!(result(Op::Read, &[Ok(512), Ok(7680)], true), Ok(8192));
-    assert_eq!(result(Op::Read, &[Ok(700)], true), Err(IoFault::EndOfFile(700)));
+    assert_eq!(result(Op::Read, &[Ok(512), Ok(7680)], SECTORS), Ok(8192));
+    assert_eq!(result(Op::Read, &[Ok(700)], SECTORS), Err(IoFault::EndOfFile(700)));
     let rest_cut = [Ok(512), Ok(100)];
-    assert_eq!(result(Op::Read, &rest_cut, true), Err(IoFault::EndOfFile(612)));
-    assert_eq!(result(Op::Write, &[Ok(700)], true), Err(IoFault::Errno(libc::EIO)));
+    assert_eq!(result(Op::Read, &rest_cut, SECTORS), Err(IoFault::EndOfFile(612)));
+    assert_eq!(result(Op::Write, &[Ok(700)], SECTORS), Err(IoFault::Errno(libc::EIO)));
 }
 
 #[test]
 fn short_ios_are_counted_once_each() {
     let slots = Slots::new(1, 2 * PAGE);
     let answers = [Ok(1), Ok(1), Ok(8190), Ok(8192), Ok(5), Ok(8187)];
-    let (mut engine, counters) = whole(&answers, true, false);
+    let (mut engine, counters) = whole(&answers, true, None);
     for _ in 0..3 {
         assert_eq!(one(&mut engine, slots.io(Op::Read, 0, 0, 8192)).result, Ok(8192));
     }
@@ -135,7 +148,7 @@ fn rests_of_many_do_not_mix_and_wait_for_room() {
     let slots = Slots::new(4, 2 * PAGE);
     // Four out, all cut once or twice, answered newest first.
     let answers = [Ok(10), Ok(20), Ok(30), Ok(40), Ok(50), Ok(60)];
-    let (mut engine, counters) = whole(&answers, false, false);
+    let (mut engine, counters) = whole(&answers, false, None);
     let mut done = Vec::new();
     for slot in 0..4 {
         push(&mut engine, slots.io(Op::Read, slot, u64::from(slot) * 8192, 8192), &mut done);
@@ -153,7 +166,7 @@ fn rests_of_many_do_not_mix_and_wait_for_room() {
 
 #[test]
 fn nothing_out_does_not_wait() {
-    let (mut engine, _) = whole(&[], false, false);
+    let (mut engine, _) = whole(&[], false, None);
     let mut done = Vec::new();
     engine.reap(&mut done, 3).unwrap();
     assert!(done.is_empty());

@@ -1,8 +1,9 @@
-//! What the harness itself costs: nanoseconds per I/O of one thread with an engine that moves no
-//! byte, histograms on. The host path never waits, so time over I/Os is its cost; the thread's own
-//! CPU time says the same on a machine that is busy with something else. Rows of the staged path
-//! run on the software GPU, whose copies dominate them. Each case runs twice, without and with the
-//! page that `gpuio stats` reads.
+//! What the harness itself costs: nanoseconds per I/O of a thread with an engine that moves no
+//! byte, histograms on. The host path never waits, so time over I/Os is its cost; the threads' own
+//! CPU time says the same on a machine that is busy with something else, or has fewer CPUs than
+//! threads. More threads must cost each I/O no more: they share nothing that they store to. Rows
+//! of the staged path run on the software GPU, whose copies dominate them. Each case runs twice,
+//! without and with the page that `gpuio stats` reads.
 //!
 //! `cargo run --release -p gpuio-load --example harness_cost [SECONDS]`
 
@@ -30,14 +31,22 @@ impl Watch for Silent {
     fn group_done(&self, _: &Plan, _: &Ran) {}
 }
 
-/// Path, order, depth.
-const CASES: &[(&str, &str, u32)] = &[
-    ("host", "read", 32),
-    ("host", "randread", 32),
-    ("host", "randrw", 32),
-    ("host", "randread", 1),
-    ("staged", "randread", 32),
-    ("staged", "randread", 1),
+/// Path, order, depth, threads.
+const CASES: &[(&str, &str, u32, u32)] = &[
+    ("host", "read", 32, 1),
+    ("host", "randread", 32, 1),
+    ("host", "randrw", 32, 1),
+    ("host", "randread", 1, 1),
+    ("host", "randread", 32, 2),
+    ("host", "randread", 32, 8),
+    ("host", "randread", 32, 16),
+    ("host", "randread", 32, 32),
+    ("host", "randread", 1, 2),
+    ("host", "randread", 1, 8),
+    ("host", "randread", 1, 16),
+    ("host", "randread", 1, 32),
+    ("staged", "randread", 32, 1),
+    ("staged", "randread", 1, 1),
 ];
 
 #[expect(clippy::print_stdout, reason = "a program whose product is this table")]
@@ -48,19 +57,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let driver = Driver::load(&Which::Software)?;
     let gpus = Gpus::Present(driver.devices()?.iter().map(gpu).collect());
     println!(
-        "{:<8} {:<9} {:>5} {:<4} {:>12} {:>9} {:>8} {:>9}",
-        "path", "rw", "depth", "page", "I/Os", "ns/I/O", "CPU ns", "p99 ns"
+        "{:<8} {:<9} {:>5} {:>7} {:<4} {:>12} {:>9} {:>8} {:>9}",
+        "path", "rw", "depth", "threads", "page", "I/Os", "ns/I/O", "CPU ns", "p99 ns"
     );
     let shared = Page::create(&Place::live(), 64, "harness_cost", 0)?;
     let twice = CASES.iter().flat_map(|case| [(case, None), (case, Some(&shared))]);
-    for (&(path, rw, depth), page) in twice {
+    for (&(path, rw, depth, threads), page) in twice {
         let mut job = JobSpec::new("cost");
         let target = directory.path().display().to_string();
-        let depth = depth.to_string();
+        let (depth, count) = (depth.to_string(), threads.to_string());
         let keys = [
             ("path", path),
             ("rw", rw),
             ("depth", &depth),
+            ("threads", &count),
             ("directory", &target),
             ("runtime", &seconds),
             ("engine", "null"),
@@ -73,13 +83,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let result = one(job, &host, &driver, &gpus, page)?;
         let ios = result.read.ios + result.write.ios;
-        let p99 = result.read.latency.map_or(0, |latency| latency.total.p99_ns);
+        let p99 = result.read.latency.map_or(0, |latency| latency.total.p99_ns.unwrap_or(0));
         #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
         let (elapsed, cpu, n) = (result.last_done_ns as f64, result.cpu, ios.max(1) as f64);
-        let (wall, busy) = (elapsed / n, (cpu.user_s + cpu.system_s) * 1e9 / n);
+        let wall = elapsed * f64::from(threads) / n;
+        let busy = (cpu.user_s + cpu.system_s) * 1e9 / n;
         let page = if page.is_some() { "page" } else { "-" };
         println!(
-            "{path:<8} {rw:<9} {depth:>5} {page:<4} {ios:>12} {wall:>9.1} {busy:>8.1} {p99:>9}"
+            "{path:<8} {rw:<9} {depth:>5} {threads:>7} {page:<4} {ios:>12} {wall:>9.1} {busy:>8.1} \
+             {p99:>9}"
         );
     }
     Ok(())

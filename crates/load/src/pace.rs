@@ -24,7 +24,7 @@ pub enum PaceError {
         what: &'static str,
     },
     /// A job without threads.
-    #[error("a rate shared by 0 threads; a job has at least 1")]
+    #[error("a rate kept by 0 threads; a job has at least 1")]
     NoThreads,
 }
 
@@ -46,12 +46,21 @@ pub struct Pacer {
     poisson: Option<Poisson>,
 }
 
-/// A rate as a fraction: `units * scale / rate` nanoseconds.
+/// Whose turn it is: the threads of a job keep its rate each, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Number of the thread within its job.
+    pub thread: u32,
+    /// Threads of the job.
+    pub threads: u32,
+    /// Bytes of an I/O on average, by which a gap at a rate in bytes is known before the first.
+    pub mean_bytes: u32,
+}
+
+/// A rate as a fraction: `units * NANOS_PER_S / rate` nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Meter {
     rate: u128,
-    /// Nanoseconds per second times threads that share the rate.
-    scale: u128,
     /// What division left over from gaps that were used.
     rest: u128,
 }
@@ -64,21 +73,20 @@ struct Poisson {
 }
 
 impl Pacer {
-    /// Due times from `start` on, at an equal share of the rate among `threads`; the first I/O is
-    /// due at `start`. Threads that should not beat in step get different starts.
+    /// Due times of one thread from `start` on, at the whole rate: it is each thread's own. Steady
+    /// arrivals of thread i of N begin i Nths of a gap later, so that those of the job are even;
+    /// begun together, all N would come at once, and wait for each other, at each beat. Random
+    /// arrivals begin with a gap of their own.
     ///
     /// # Errors
     /// [`PaceError`] when there is no rate or it is 0.
-    pub fn new(pacing: &Pacing, threads: u32, seed: u64, start: Nanos) -> Result<Pacer, PaceError> {
-        if threads == 0 {
+    pub fn new(pacing: &Pacing, turn: Turn, seed: u64, start: Nanos) -> Result<Pacer, PaceError> {
+        if turn.threads == 0 {
             return Err(PaceError::NoThreads);
         }
         let meter = |rate: Option<u64>, what| match rate {
             Some(0) => Err(PaceError::Zero { what }),
-            Some(rate) => {
-                let scale = NANOS_PER_S * u128::from(threads);
-                Ok(Some(Meter { rate: rate.into(), scale, rest: 0 }))
-            }
+            Some(rate) => Ok(Some(Meter { rate: rate.into(), rest: 0 })),
             None => Ok(None),
         };
         let (bytes, ios) = (meter(pacing.bytes_per_s, "bytes")?, meter(pacing.iops, "I/Os")?);
@@ -91,7 +99,16 @@ impl Pacer {
                 Some(Poisson { stream: Stream::new(seed, Use::Arrivals), rest: 0.0 })
             }
         };
-        Ok(Pacer { due: start, bytes, ios, poisson })
+        let mut pacer = Pacer { due: start, bytes, ios, poisson };
+        if pacer.poisson.is_some() {
+            pacer.took(turn.mean_bytes);
+        } else {
+            let by_bytes = pacer.bytes.map_or(0, |meter| meter.gap(turn.mean_bytes).0);
+            let gap = pacer.ios.map_or(0, |meter| meter.gap(1).0).max(by_bytes);
+            let later = gap * u128::from(turn.thread) / u128::from(turn.threads);
+            pacer.due = start.saturating_add(Nanos::try_from(later).unwrap_or(Nanos::MAX));
+        }
+        Ok(pacer)
     }
 
     /// When the next I/O is due. Never earlier than the one before.
@@ -118,14 +135,14 @@ impl Pacer {
 impl Meter {
     /// The gap after `units`, in nanoseconds, and the meter as it is if this gap is used.
     fn gap(self, units: u32) -> (u128, Meter) {
-        // Below 2^32 * 2^30 * 2^32 plus a remainder below 2^64: far from 2^128.
-        let parts = u128::from(units) * self.scale + self.rest;
+        // Below 2^32 * 2^30 plus a remainder below 2^64: far from 2^128.
+        let parts = u128::from(units) * NANOS_PER_S + self.rest;
         (parts / self.rate, Meter { rest: parts % self.rate, ..self })
     }
 
     /// The gap after `units` with its fraction.
     fn exact(self, units: u32) -> f64 {
-        f64::from(units) * self.scale as f64 / self.rate as f64
+        f64::from(units) * NANOS_PER_S as f64 / self.rate as f64
     }
 }
 

@@ -4,6 +4,7 @@
 //! from these types. Nothing here computes a result, prints, or looks at the system.
 
 mod ceiling;
+mod cost;
 mod cufile;
 mod expected;
 pub mod facts;
@@ -12,11 +13,13 @@ mod proof;
 mod result;
 mod steady;
 mod sweep;
+mod totals;
 mod warning;
 mod warning_words;
 mod watched;
 
 pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
+pub use cost::{CpuCost, CpuScope};
 pub use cufile::CufileUsed;
 pub use expected::{Expected, JobExpected};
 pub use plan::{
@@ -26,12 +29,13 @@ pub use plan::{
 };
 pub use proof::{Proof, Route, Says, Source, Verdict, Witness};
 pub use result::{
-    CacheReading, CpuCost, CpuScope, DirectionResult, EndedHow, EngineGot, FileLegCounters,
-    GpuResult, HopBytes, IoFailure, JobResult, Latency, Point, Record, RunTotals, SetupTimes,
-    StorageReading, Tool, VerifyMismatch, VerifyOutcome, ViaResult, WorkerResult,
+    CacheReading, DirectionResult, EndedHow, EngineGot, FileLegCounters, GpuResult, HopBytes,
+    IoFailure, JobResult, Latency, NeverStarted, Point, Record, SetupTimes, StorageReading,
+    TimeSpan, Tool, VerifyMismatch, VerifyOutcome, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
+pub use totals::{DirectionTotal, RunTotals};
 pub use warning::{Warning, WarningKind};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 

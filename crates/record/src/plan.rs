@@ -89,6 +89,10 @@ pub struct JobPlan {
     pub blocks: Vec<BlockShare>,
     /// Offsets are multiples of this, in bytes (plus `skew_bytes`).
     pub align_bytes: u64,
+    /// Bytes of which offsets and lengths of direct I/O must be multiples here, the logical block
+    /// size as a rule; 1 through the page cache, 0 in records of before it was kept.
+    #[serde(default)]
+    pub direct_grain_bytes: u64,
     /// Added to every offset to put it off the 4 KiB grid on purpose; 0 otherwise.
     pub skew_bytes: u64,
     /// When the job ends.

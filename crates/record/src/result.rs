@@ -5,12 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ceiling::{Ceiling, OfCeiling};
+use crate::cost::CpuCost;
 use crate::cufile::CufileUsed;
 use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
 use crate::steady::Steady;
+use crate::totals::RunTotals;
 use crate::warning::Warning;
 use crate::watched::Watched;
 
@@ -122,9 +124,17 @@ pub struct JobResult {
     pub first_done_ns: u64,
     /// Bytes that all workers of the job had moved by then, both directions.
     pub first_done_bytes: u64,
-    /// From the end of the ramp until the last I/O of the last worker landed, nanoseconds. All
-    /// rates of the job are over this time.
+    /// From the end of the ramp until the last I/O of the last worker was back, failed ones
+    /// included, nanoseconds. All rates of the job are over this time.
     pub last_done_ns: u64,
+    /// The same time with its place on the run's clock; absent where a worker was lost, and in
+    /// records of before it was kept.
+    #[serde(default)]
+    pub measured: Option<TimeSpan>,
+    /// I/Os that were due by the rate asked for and never started; absent without a rate, and in
+    /// records of before they were counted.
+    #[serde(default)]
+    pub never_started: Option<NeverStarted>,
     /// CPU cost over that time.
     pub cpu: CpuCost,
     /// What the engine really was, per distinct answer.
@@ -162,6 +172,44 @@ pub struct JobResult {
     pub via: Option<ViaResult>,
 }
 
+/// A time on the run's clock, which begins before the first group: jobs of one run may be compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TimeSpan {
+    /// Its begin, nanoseconds.
+    pub begin_ns: u64,
+    /// Its end, nanoseconds.
+    pub end_ns: u64,
+}
+
+impl TimeSpan {
+    /// Its length, nanoseconds.
+    #[must_use]
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+}
+
+/// I/Os that a load with a rate fell so far behind with that they were never started: they are in
+/// no latency, and would be the longest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NeverStarted {
+    /// How many were due before the end. Counted one by one up to a million per worker, and in
+    /// proportion beyond.
+    pub ios: u64,
+    /// How long the first of them had been due by then, nanoseconds: the largest latency would have
+    /// been more.
+    pub longest_wait_ns: u64,
+}
+
+impl NeverStarted {
+    /// Whether percentiles would be others with them. One for each thread may be due in the last
+    /// moment before the end, whatever the load.
+    #[must_use]
+    pub fn matters(&self, threads: u32) -> bool {
+        self.ios > u64::from(threads)
+    }
+}
+
 /// Reads or writes of a job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionResult {
@@ -193,37 +241,6 @@ pub struct Latency {
     pub gpu: Option<Summary>,
     /// Due until landed.
     pub total: Summary,
-}
-
-/// CPU cost of a job or of all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CpuCost {
-    /// Seconds in user mode.
-    pub user_s: f64,
-    /// Seconds in the kernel on behalf of the threads counted.
-    pub system_s: f64,
-    /// (user + system) over elapsed: CPUs kept busy.
-    pub cores_busy: f64,
-    /// Microseconds of CPU per MiB moved; absent when nothing moved.
-    pub us_per_mib: Option<f64>,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
-    /// Whose time it is: `threads` (the job's workers only: helper threads of the kernel, of a
-    /// pool engine or of a software GPU are not in it) or `process` (all threads of gpuio).
-    pub scope: CpuScope,
-}
-
-/// Whose CPU time was counted (getrusage(2)).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CpuScope {
-    /// RUSAGE_THREAD of the job's workers.
-    #[default]
-    Threads,
-    /// RUSAGE_SELF.
-    Process,
 }
 
 /// An engine as it came up.
@@ -374,11 +391,11 @@ pub struct Point {
     pub read_ios: u64,
     /// Writes that landed in it.
     pub write_ios: u64,
-    /// Median total latency, reads and writes together.
+    /// Median total latency of the I/Os that landed in it, reads and writes together.
     pub p50_ns: Option<u64>,
-    /// 99th percentile.
+    /// 99th percentile; absent with fewer than 1000 of them.
     pub p99_ns: Option<u64>,
-    /// Largest.
+    /// Largest, within 0.8 %.
     pub max_ns: Option<u64>,
 }
 
@@ -428,21 +445,4 @@ pub struct HopBytes {
     pub host_near_bytes: u64,
     /// Between the near GPU and the far one.
     pub near_far_bytes: u64,
-}
-
-/// All jobs of one group together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunTotals {
-    /// Group number.
-    pub group: u32,
-    /// Reads of all jobs.
-    pub read: DirectionResult,
-    /// Writes of all jobs.
-    pub write: DirectionResult,
-    /// Earliest first-done of its jobs, nanoseconds.
-    pub first_done_ns: u64,
-    /// Latest last-done of its jobs; rates are over this time.
-    pub last_done_ns: u64,
-    /// CPU of the whole process over the group's time.
-    pub cpu: CpuCost,
 }

@@ -101,6 +101,15 @@ pub enum WarningKind {
         /// Share of the asked rate that was reached, 0 to 1.
         reached: f64,
     },
+    /// I/Os were due before the end and never started.
+    NeverStarted {
+        /// How many.
+        ios: u64,
+        /// How many were started and landed.
+        landed: u64,
+        /// How long the first of them had been due, nanoseconds.
+        longest_wait_ns: u64,
+    },
     /// The job ended before it had settled by the criterion asked for.
     NotSteady {
         /// The criterion, as asked.

@@ -9,6 +9,9 @@ use crate::WarningKind;
 #[path = "warning_words_devices.rs"]
 mod devices;
 
+/// Below this time the start of a run weighs in its rate.
+const SHORT_NS: u64 = 1_000_000_000;
+
 /// Two or three short sentences on one line, with the figures that the warning rests on and a
 /// flag to try. For people: the wording may change at any time; programs read the fields.
 impl Display for WarningKind {
@@ -32,6 +35,7 @@ fn words(kind: &WarningKind) -> String {
         | WarningKind::EngineSteppedDown { .. } => engine_words(kind),
         WarningKind::RunTooShort { .. }
         | WarningKind::RateNotReached { .. }
+        | WarningKind::NeverStarted { .. }
         | WarningKind::NotSteady { .. }
         | WarningKind::UnevenFinish { .. }
         | WarningKind::WorkBetweenIos { .. } => clock_words(kind),
@@ -148,17 +152,24 @@ fn engine_words(kind: &WarningKind) -> String {
 fn clock_words(kind: &WarningKind) -> String {
     match kind {
         WarningKind::RunTooShort { elapsed_ns, ios } => format!(
-            "Only {} I/Os in {} were measured. p99.9 needs some ten thousand I/Os to be more \
-             than chance, and the start weighs heavily in a rate over so short a time. Use \
-             --runtime 30s or more, with --ramp 5s.",
+            "{} I/Os in {} were measured. {}Use --runtime 30s or more, with --ramp 5s.",
             human_count(float(*ios)),
             human_ns(float(*elapsed_ns)),
+            short_of(*elapsed_ns, *ios),
         ),
         WarningKind::RateNotReached { reached } => format!(
             "The load reached {:.1} % of the rate asked for. I/Os waited for their turn, and \
              total latency contains that wait: it grows for as long as the run lasts. Lower \
              --rate or --rate-iops, or raise --threads or --depth.",
             reached * 100.0,
+        ),
+        WarningKind::NeverStarted { ios, landed, longest_wait_ns } => format!(
+            "{} I/Os were due before the end and never started, beside {} that landed. They are in \
+             no latency and would be the longest: p99 and all above are at least what is shown, \
+             the largest at least {}. Lower --rate or --rate-iops to what the load can keep.",
+            human_count(float(*ios)),
+            human_count(float(*landed)),
+            human_ns(float(*longest_wait_ns)),
         ),
         WarningKind::NotSteady { asked, seen } => {
             let unit = if asked.ends_with('%') { " %" } else { "" };
@@ -189,6 +200,25 @@ fn clock_words(kind: &WarningKind) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// What so short a run lacks: I/Os for a percentile, by the rule of `stat`, or time for a rate.
+fn short_of(elapsed_ns: u64, ios: u64) -> String {
+    let mut lacks = String::new();
+    let percentiles = [("p99", 0.99), ("p99.9", 0.999)];
+    let unknown: Vec<&str> = percentiles
+        .iter()
+        .filter(|(_, quantile)| !gpuio_stat::enough_for(*quantile, ios))
+        .map(|(name, _)| *name)
+        .collect();
+    if !unknown.is_empty() {
+        let names = unknown.join(" and ");
+        lacks.push_str(&format!("That is too few for {names}: ten must be slower than it. "));
+    }
+    if elapsed_ns < SHORT_NS {
+        lacks.push_str("The start weighs heavily in a rate over so short a time. ");
+    }
+    lacks
 }
 
 /// What the settings and the machine make of the result.

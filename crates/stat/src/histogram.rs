@@ -1,7 +1,8 @@
 //! A log-linear histogram of nanoseconds with a bounded relative error.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+use crate::Summary;
 
 /// Sub-buckets per power of two: 2^SUB_BITS.
 const SUB_BITS: u32 = 7;
@@ -9,7 +10,7 @@ const SUB: u64 = 1 << SUB_BITS;
 /// Values from 2^MAX_BITS ns (about 4.9 hours) on share the last bucket; `max` stays exact.
 const MAX_BITS: u32 = 44;
 #[expect(clippy::cast_possible_truncation, reason = "SUB is 128")]
-const BUCKETS: usize = ((MAX_BITS - SUB_BITS + 1) as usize) * (SUB as usize);
+pub(crate) const BUCKETS: usize = ((MAX_BITS - SUB_BITS + 1) as usize) * (SUB as usize);
 
 /// Counts of durations in nanoseconds.
 ///
@@ -27,6 +28,21 @@ pub struct Histogram {
     sum_squares: f64,
     min: u64,
     max: u64,
+}
+
+/// Values that must lie beyond a percentile for it to be told.
+const BEYOND: f64 = 10.0;
+
+/// Whether a percentile of `count` values is told at all. Above the median at least ten values must
+/// lie beyond it (100 values for p90, 1000 for p99, 10,000 for p99.9, 100,000 for p99.99): with
+/// fewer it is one of the few slowest, whichever these were, and another run gives another. The
+/// median and what is below are told of any number, the largest value apart.
+#[must_use]
+pub fn enough_for(quantile: f64, count: u64) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "a count of values needs no 64 bits")]
+    let count = count as f64;
+    // 1 - 0.9 is a little less than a tenth: rounded, 100 values are enough for p90.
+    count > 0.0 && (quantile <= 0.5 || count >= (BEYOND / (1.0 - quantile)).round())
 }
 
 impl std::fmt::Debug for Histogram {
@@ -47,7 +63,7 @@ impl Default for Histogram {
 
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "an index below BUCKETS, which is a usize")]
-fn bucket(value: u64) -> usize {
+pub(crate) fn bucket(value: u64) -> usize {
     if value < SUB {
         return value as usize;
     }
@@ -164,10 +180,73 @@ impl Histogram {
         self.sum
     }
 
-    /// The value below or at which `quantile` (0 to 1) of the recorded values lie, or `None` when
-    /// nothing was recorded. The middle of the bucket, kept within the exact minimum and maximum.
+    /// The percentile `quantile` (0 to 1, below 1), or `None` where [`enough_for`] says that there
+    /// are too few values for it.
     #[must_use]
     pub fn percentile(&self, quantile: f64) -> Option<u64> {
+        enough_for(quantile, self.count).then(|| self.at(quantile)).flatten()
+    }
+
+    /// Largest value, exact; of an interval ([`Histogram::since`]) within 0.8 %.
+    #[must_use]
+    pub fn max(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// The values that came after `earlier`, an earlier reading of the same histogram. Their number
+    /// and sum are exact; the extremes lie within 0.8 % where they are not new to the whole.
+    #[must_use]
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        if earlier.count == 0 || self.count == 0 {
+            return self.clone();
+        }
+        let mut part = Histogram { counts: self.counts.clone(), ..Histogram::default() };
+        for (mine, before) in part.counts.iter_mut().zip(&earlier.counts) {
+            *mine = mine.saturating_sub(*before);
+        }
+        part.count = part.counts.iter().sum();
+        if part.count == 0 {
+            return Histogram::default();
+        }
+        part.sum = self.sum.wrapping_sub(earlier.sum);
+        part.sum_squares = (self.sum_squares - earlier.sum_squares).max(0.0);
+        let held = |count: &u64| *count > 0;
+        let first = part.counts.iter().position(held).map(|index| bounds(index).0);
+        let last = part.counts.iter().rposition(held).map(bounds);
+        part.min = if self.min < earlier.min { self.min } else { first.unwrap_or(self.min) };
+        part.min = part.min.max(self.min);
+        part.max = match last {
+            Some((low, width)) if self.max <= earlier.max => (low + width - 1).min(self.max),
+            _ => self.max,
+        };
+        part
+    }
+
+    /// Adds counts of the buckets `held`, with sum and sum of squares, minimum and maximum of what
+    /// was counted there.
+    pub(crate) fn add_counts(
+        &mut self,
+        held: Range<usize>,
+        counts: impl Iterator<Item = u64>,
+        (sum, squares): (u64, f64),
+        (min, max): (u64, u64),
+    ) {
+        if self.counts.is_empty() {
+            self.counts = vec![0; BUCKETS];
+        }
+        for (mine, count) in self.counts[held].iter_mut().zip(counts) {
+            *mine += count;
+            self.count += count;
+        }
+        self.sum = self.sum.wrapping_add(sum);
+        self.sum_squares += squares;
+        self.min = self.min.min(min);
+        self.max = self.max.max(max);
+    }
+
+    /// The value below or at which `quantile` (0 to 1) of the recorded values lie, or `None` when
+    /// nothing was recorded. The middle of the bucket, kept within the exact minimum and maximum.
+    fn at(&self, quantile: f64) -> Option<u64> {
         if self.count == 0 {
             return None;
         }
@@ -200,17 +279,16 @@ impl Histogram {
         let (n, sum) = (self.count as f64, self.sum as f64);
         let mean = sum / n;
         let variance = (self.sum_squares / n - mean * mean).max(0.0);
-        let at = |q| self.percentile(q).unwrap_or(self.max);
         Some(Summary {
             count: self.count,
             min_ns: self.min,
             mean_ns: mean,
             stddev_ns: variance.sqrt(),
-            p50_ns: at(0.50),
-            p90_ns: at(0.90),
-            p99_ns: at(0.99),
-            p99_9_ns: at(0.999),
-            p99_99_ns: at(0.9999),
+            p50_ns: self.at(0.50).unwrap_or(self.max),
+            p90_ns: self.percentile(0.90),
+            p99_ns: self.percentile(0.99),
+            p99_9_ns: self.percentile(0.999),
+            p99_99_ns: self.percentile(0.9999),
             max_ns: self.max,
             buckets: self.buckets(),
         })
@@ -221,34 +299,6 @@ impl Histogram {
         let held = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         held.map(|(index, count)| (bounds(index).0, *count)).collect()
     }
-}
-
-/// What a histogram says, in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
-    /// Number of values.
-    pub count: u64,
-    /// Smallest value, exact.
-    pub min_ns: u64,
-    /// Mean, exact.
-    pub mean_ns: f64,
-    /// Standard deviation of the values.
-    pub stddev_ns: f64,
-    /// Median, within 0.4 %, as are all percentiles here.
-    pub p50_ns: u64,
-    /// 90th percentile.
-    pub p90_ns: u64,
-    /// 99th percentile.
-    pub p99_ns: u64,
-    /// 99.9th percentile.
-    pub p99_9_ns: u64,
-    /// 99.99th percentile.
-    pub p99_99_ns: u64,
-    /// Largest value, exact.
-    pub max_ns: u64,
-    /// Buckets that hold something: `[lowest value in ns, count]`. Buckets of records made by the
-    /// same schema version may be added to merge runs.
-    pub buckets: Vec<(u64, u64)>,
 }
 
 #[cfg(test)]

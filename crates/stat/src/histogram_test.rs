@@ -21,6 +21,53 @@ fn an_empty_histogram_has_no_summary() {
 }
 
 #[test]
+fn a_percentile_needs_ten_values_beyond_it() {
+    let of = |count: u64| {
+        let mut h = Histogram::default();
+        (1..=count).for_each(|v| h.record(v));
+        h.summary().unwrap()
+    };
+    // 18 I/Os have a median and a largest, and nothing between that another run would repeat.
+    let few = of(18);
+    assert_eq!((few.p50_ns, few.max_ns), (9, 18));
+    assert_eq!([few.p90_ns, few.p99_ns, few.p99_9_ns, few.p99_99_ns], [None; 4]);
+    for (needs, quantile) in [(100, 0.9), (1000, 0.99), (10_000, 0.999), (100_000, 0.9999)] {
+        assert!(enough_for(quantile, needs) && !enough_for(quantile, needs - 1), "{quantile}");
+    }
+    assert_eq!((of(999).p99_ns, of(1000).p99_ns.is_some()), (None, true));
+    assert!(!enough_for(0.5, 0) && !enough_for(1.0, u64::MAX));
+}
+
+#[test]
+fn a_stored_percentile_of_too_few_values_is_dropped_when_it_is_read() {
+    let mut h = Histogram::default();
+    (0..18).for_each(|_| h.record(100));
+    let mut json = serde_json::to_value(h.summary().unwrap()).unwrap();
+    assert_eq!((&json["p50_ns"], &json["p99_9_ns"]), (&100.into(), &serde_json::Value::Null));
+    // As records of before have it.
+    json["p99_9_ns"] = 100.into();
+    let read: crate::Summary = serde_json::from_value(json).unwrap();
+    assert_eq!((read.p99_9_ns, read), (None, h.summary().unwrap()));
+}
+
+#[test]
+fn what_came_since_a_reading_is_apart_from_what_was_before() {
+    let mut h = Histogram::default();
+    (0..500).for_each(|_| h.record(1_000_000));
+    let before = h.clone();
+    assert_eq!(h.since(&before).count(), 0);
+    (0..20).for_each(|_| h.record(2000));
+    let part = h.since(&before);
+    assert_eq!((part.count(), part.sum()), (20, 40_000));
+    assert_eq!(part.min, 2000);
+    assert!((2000..2016).contains(&part.percentile(0.5).unwrap()), "{part:?}");
+    assert!((2000..2016).contains(&part.max().unwrap()), "{part:?}");
+    h.record(3_000_000);
+    assert_eq!(h.since(&before).max(), Some(3_000_000), "new to the whole, so exact");
+    assert_eq!(before.since(&Histogram::default()), before);
+}
+
+#[test]
 fn values_past_the_last_bucket_keep_an_exact_maximum() {
     let mut h = Histogram::default();
     h.record(u64::MAX);
@@ -62,7 +109,7 @@ proptest! {
         let mut h = Histogram::default();
         values.iter().for_each(|v| h.record(*v));
         let truth = exact(&mut values, q) as f64;
-        let got = h.percentile(q).unwrap() as f64;
+        let got = h.at(q).unwrap() as f64;
         prop_assert!((got - truth).abs() <= truth * 0.005 + 0.5, "{got} against {truth}");
     }
 

@@ -6,10 +6,14 @@
 mod histogram;
 pub mod infer;
 mod live;
+mod shared;
 mod steady;
+mod summary;
 mod tally;
 
-pub use histogram::{Histogram, Summary};
-pub use live::{Live, LiveTotals, Window};
+pub use histogram::{Histogram, enough_for};
+pub use live::{Counted, Live, LiveTotals};
+pub use shared::SharedHistogram;
 pub use steady::{SteadyRule, SteadySeen};
+pub use summary::Summary;
 pub use tally::{Legs, Tally};

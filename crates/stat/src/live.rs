@@ -1,9 +1,8 @@
 //! Counters that a running worker lets others see.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Histogram;
+use crate::{Histogram, SharedHistogram};
 
 /// Totals of a worker at one moment. Taken field by field: a reader may see the bytes of an I/O
 /// and not yet its count.
@@ -19,7 +18,7 @@ pub struct LiveTotals {
     pub write_ios: u64,
     /// I/Os that failed.
     pub failed: u64,
-    /// Bytes, both directions, of I/Os started after the ramp.
+    /// Bytes, both directions, of I/Os that landed after the ramp.
     pub counted_bytes: u64,
 }
 
@@ -34,64 +33,148 @@ impl std::ops::AddAssign for LiveTotals {
     }
 }
 
-/// Latencies since the reader last took them.
-#[derive(Debug, Clone, Default)]
-pub struct Window {
-    /// Due until landed, reads and writes together.
-    pub total: Histogram,
+impl LiveTotals {
+    /// What was added since `earlier`; nothing where that is the later one.
+    #[must_use]
+    pub fn since(&self, earlier: &LiveTotals) -> LiveTotals {
+        LiveTotals {
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
+            read_ios: self.read_ios.saturating_sub(earlier.read_ios),
+            write_ios: self.write_ios.saturating_sub(earlier.write_ios),
+            failed: self.failed.saturating_sub(earlier.failed),
+            counted_bytes: self.counted_bytes.saturating_sub(earlier.counted_bytes),
+        }
+    }
 }
 
-/// One worker's live page. The worker alone stores; any thread may load. Relaxed order: each
-/// figure is right, their mutual order is not promised.
+/// What one worker counts of one direction, before its ramp is over or after it.
 #[derive(Debug, Default)]
-pub struct Live {
-    read_bytes: AtomicU64,
-    write_bytes: AtomicU64,
-    read_ios: AtomicU64,
-    write_ios: AtomicU64,
+struct Side {
+    bytes: AtomicU64,
+    ios: AtomicU64,
     failed: AtomicU64,
-    counted_bytes: AtomicU64,
-    window: Mutex<Window>,
+    /// Due until landed.
+    latency: SharedHistogram,
+}
+
+/// Where an I/O of a worker is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// A write, and no read.
+    pub write: bool,
+    /// It landed before the ramp was over: it is in the series and not in the result.
+    pub ramp: bool,
+}
+
+impl Counted {
+    #[inline]
+    fn index(self) -> usize {
+        usize::from(self.ramp) * 2 + usize::from(self.write)
+    }
+}
+
+/// One worker's live page. The worker alone stores, with plain loads and stores; any thread may
+/// load at any time, and the worker never waits for one. Relaxed order: each figure is right, their
+/// mutual order is not promised. Two cache lines apart from the next page: processors fetch lines
+/// in pairs, and a line that two workers store to goes to and fro between their cores.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Live {
+    sides: [Side; 4],
+}
+
+/// Adds to a counter that this thread alone stores to.
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
 impl Live {
-    /// Publishes the worker's totals so far.
+    /// Counts an I/O that landed whole.
     #[inline]
-    pub fn publish(&self, totals: &LiveTotals) {
-        self.read_bytes.store(totals.read_bytes, Ordering::Relaxed);
-        self.write_bytes.store(totals.write_bytes, Ordering::Relaxed);
-        self.read_ios.store(totals.read_ios, Ordering::Relaxed);
-        self.write_ios.store(totals.write_ios, Ordering::Relaxed);
-        self.failed.store(totals.failed, Ordering::Relaxed);
-        self.counted_bytes.store(totals.counted_bytes, Ordering::Relaxed);
+    pub fn land(&self, at: Counted, bytes: u64, latency_ns: u64) {
+        let side = &self.sides[at.index()];
+        add(&side.bytes, bytes);
+        add(&side.ios, 1);
+        side.latency.record(latency_ns);
     }
 
-    /// The totals as last published.
+    /// Counts an I/O that failed.
+    pub fn fail(&self, at: Counted) {
+        add(&self.sides[at.index()].failed, 1);
+    }
+
+    /// The totals as they are now, ramp included.
     #[must_use]
     pub fn totals(&self) -> LiveTotals {
-        LiveTotals {
-            read_bytes: self.read_bytes.load(Ordering::Relaxed),
-            write_bytes: self.write_bytes.load(Ordering::Relaxed),
-            read_ios: self.read_ios.load(Ordering::Relaxed),
-            write_ios: self.write_ios.load(Ordering::Relaxed),
-            failed: self.failed.load(Ordering::Relaxed),
-            counted_bytes: self.counted_bytes.load(Ordering::Relaxed),
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut all = LiveTotals::default();
+        for (index, side) in self.sides.iter().enumerate() {
+            let (bytes, ios) = (load(&side.bytes), load(&side.ios));
+            match index % 2 {
+                0 => (all.read_bytes, all.read_ios) = (all.read_bytes + bytes, all.read_ios + ios),
+                _ => {
+                    (all.write_bytes, all.write_ios) =
+                        (all.write_bytes + bytes, all.write_ios + ios);
+                }
+            }
+            all.failed += load(&side.failed);
+            if index < 2 {
+                all.counted_bytes += bytes;
+            }
+        }
+        all
+    }
+
+    /// Bytes, I/Os and failures of one side so far.
+    #[must_use]
+    pub fn of(&self, at: Counted) -> (u64, u64, u64) {
+        let side = &self.sides[at.index()];
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(&side.bytes), load(&side.ios), load(&side.failed))
+    }
+
+    /// Adds the latencies of one side so far.
+    pub fn latencies(&self, at: Counted, into: &mut Histogram) {
+        self.sides[at.index()].latency.add_to(into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_workers_share_no_cache_line_and_no_pair_of_lines() {
+        assert_eq!((align_of::<Live>(), size_of::<Live>() % 128), (128, 0));
+        let pages: Vec<Live> = (0..3).map(|_| Live::default()).collect();
+        for pair in pages.windows(2) {
+            let [a, b] = [&raw const pair[0], &raw const pair[1]].map(|page| page as usize / 128);
+            let last = (&raw const pair[0] as usize + size_of::<Live>() - 1) / 128;
+            assert!(a <= last && last < b, "{a} {last} {b}");
         }
     }
 
-    /// Adds `recent` to the window and empties it. The worker calls it once per interval, so the
-    /// lock is all but never contended.
-    pub fn add_window(&self, recent: &mut Histogram) {
-        let mut window = self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        window.total.merge(recent);
-        drop(window);
-        recent.clear();
-    }
-
-    /// Moves the window's latencies into `into`.
-    pub fn take_window(&self, into: &mut Histogram) {
-        let mut window = self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        into.merge(&window.total);
-        window.total.clear();
+    #[test]
+    fn sides_are_kept_apart_and_totals_are_of_all() {
+        let live = Live::default();
+        let (read, write) =
+            (Counted { write: false, ramp: false }, Counted { write: true, ramp: false });
+        live.land(Counted { ramp: true, ..read }, 10, 5);
+        live.land(read, 100, 6);
+        live.land(write, 1000, 7);
+        live.fail(write);
+        let totals = live.totals();
+        assert_eq!((totals.read_bytes, totals.write_bytes), (110, 1000));
+        assert_eq!((totals.read_ios, totals.write_ios, totals.failed), (2, 1, 1));
+        assert_eq!(totals.counted_bytes, 1100);
+        assert_eq!((live.of(read), live.of(write)), ((100, 1, 0), (1000, 1, 1)));
+        let mut latencies = Histogram::default();
+        live.latencies(read, &mut latencies);
+        assert_eq!((latencies.count(), latencies.sum()), (1, 6));
+        let earlier = LiveTotals { read_bytes: 10, write_ios: 5, ..LiveTotals::default() };
+        let since = totals.since(&earlier);
+        assert_eq!((since.read_bytes, since.write_ios, since.read_ios), (100, 0, 2));
     }
 }

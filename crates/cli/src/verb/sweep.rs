@@ -90,7 +90,12 @@ fn drive(
             Ended::Finished(record, error) => {
                 folder.keep(at, draft, &record, error, asked)?;
                 folder.runs[at].last().map_or_else(String::new, |run| {
-                    format!("{}, p99 {}", human_rate(run.bytes_per_s), human_ns(run.p99_ns))
+                    let p99 = if run.p99_ns.is_nan() {
+                        "not known".to_owned()
+                    } else {
+                        human_ns(run.p99_ns)
+                    };
+                    format!("{}, p99 {p99}", human_rate(run.bytes_per_s))
                 })
             }
             Ended::Without(why) => {

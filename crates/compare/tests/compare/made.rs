@@ -48,7 +48,9 @@ pub(crate) fn scale(record: &mut Value, factor: f64) {
         total[key] = ((ns / factor) as u64).into();
     }
     total["mean_ns"] = (262_144.0 / factor).into();
+    total["count"] = 100_000.into();
     record["jobs"][0]["cpu"]["us_per_mib"] = (100.0 / factor).into();
+    record["jobs"][0]["cpu"]["scope"] = "all_threads".into();
     let points = record["jobs"][0]["series"].as_array_mut().unwrap();
     for (nth, point) in points.iter_mut().enumerate() {
         // One high, one low: 5 % to either side.

@@ -46,6 +46,8 @@ pub struct Fault {
     direct: bool,
     depth: usize,
     clock: Clock,
+    /// When the first I/O came: a stall is that far away from it.
+    began: Option<Nanos>,
     /// Drawn for an I/O that the engine had no room for; the next push gets it.
     drawn: Option<Fate>,
     marked: Vec<Marked>,
@@ -72,6 +74,7 @@ impl Fault {
             direct: config.direct,
             depth: config.depth.max(1) as usize,
             clock: Clock::start(),
+            began: None,
             drawn: None,
             marked: Vec::new(),
             held: Vec::new(),
@@ -92,6 +95,15 @@ impl Fault {
         let place = self.rng.next_u64();
         let delay = late.then_some(self.inject.delay.1);
         Fate { eio, enospc, cut: short.then_some(place), delay }
+    }
+
+    /// The end of the stall in which the device is now.
+    fn stalled_until(&mut self) -> Option<Nanos> {
+        let (after, length) = self.inject.stall?;
+        let now = self.clock.now();
+        let from = self.began.get_or_insert(now).saturating_add(after);
+        let until = from.saturating_add(length);
+        (from..until).contains(&now).then_some(until)
     }
 
     /// The bytes left by a cut: at least 1 and fewer than all, whole blocks on a direct file;
@@ -158,6 +170,9 @@ impl Fault {
     }
 
     fn push_synchronous(&mut self, io: Io, fate: Fate) -> Push {
+        if let Some(until) = self.stalled_until() {
+            self.clock.wait_until(until);
+        }
         if let Some(delay) = fate.delay {
             std::thread::sleep(Duration::from_nanos(delay));
         }
@@ -180,6 +195,7 @@ impl Fault {
 
     fn push_asynchronous(&mut self, io: Io, fate: Fate) -> Push {
         let due = fate.delay.map_or(0, |delay| self.clock.now() + delay);
+        let due = due.max(self.stalled_until().unwrap_or(0));
         if let Some(errno) = errno(&io, fate) {
             self.held.push((due, Done { io, result: Err(IoFault::Errno(errno)) }));
             return Push::Taken;

@@ -57,7 +57,12 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
         Context::new(depth).map_err(|err| EngineError::new(NAME, "io_setup", &err, hint(&err)))?;
     let ring = if context.ring_is_readable() { "completions read in user space" } else { "" };
     let got = if ring.is_empty() { NAME.to_owned() } else { format!("{NAME} ({ring})") };
-    Ok(Opened { engine: Box::new(Libaio::new(context, config, depth)), got, steps_down })
+    Ok(Opened {
+        engine: Box::new(Libaio::new(context, config, depth)),
+        got,
+        steps_down,
+        helpers: Vec::new(),
+    })
 }
 
 struct Libaio {

@@ -32,7 +32,7 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
         Vec::new()
     };
     let got = "mmap (memcpy, page cache)".to_owned();
-    Ok(Opened { engine: Box::new(Mmap { maps }), got, steps_down })
+    Ok(Opened { engine: Box::new(Mmap { maps }), got, steps_down, helpers: Vec::new() })
 }
 
 #[derive(Debug)]

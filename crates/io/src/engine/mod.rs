@@ -217,6 +217,9 @@ pub struct Config {
     pub area: Option<Area>,
     /// Whether the files are open with O_DIRECT.
     pub direct: bool,
+    /// Bytes of which offsets and lengths of direct I/O are multiples: the logical block size of
+    /// what is behind the files, 512 or 4096 as a rule. Means nothing without `direct`.
+    pub direct_grain: u32,
 }
 
 /// A piece of host memory: address and bytes. Whoever puts one in a [`Config`] keeps the memory
@@ -252,6 +255,9 @@ pub struct Opened {
     pub got: String,
     /// One line for each step down from what was asked, with the reason.
     pub steps_down: Vec<String>,
+    /// Kernel's numbers (gettid(2)) of the threads that the engine has of its own. They live as
+    /// long as the engine, so that their CPU time can be read until then.
+    pub helpers: Vec<i32>,
 }
 
 impl std::fmt::Debug for Opened {
@@ -269,6 +275,10 @@ pub struct Row {
     pub summary: &'static str,
     /// Whether more than one I/O can be out: false means that `push` does the I/O.
     pub asynchronous: bool,
+    /// Whether threads may work for it that nobody can tell from others, such as those in which
+    /// io_uring does what would block (io_uring(7), "io-wq"): the CPU time of the thread that
+    /// drives the engine, and of [`Opened::helpers`], is then not all that it takes.
+    pub unseen_threads: bool,
     /// Whether it can run on this machine now; the text says why not.
     pub available: fn() -> Result<(), String>,
     /// Opens it. To be called on the thread that will drive it: io_uring's ring belongs to its
@@ -282,6 +292,7 @@ pub const ENGINES: &[Row] = &[
         name: "psync",
         summary: "pread(2)/pwrite(2) on the worker's thread, one I/O at a time",
         asynchronous: false,
+        unseen_threads: false,
         available: || Ok(()),
         open: psync::open,
     },
@@ -289,6 +300,7 @@ pub const ENGINES: &[Row] = &[
         name: "io_uring",
         summary: "io_uring(7) with registered files and memory (kernel 5.1, best from 6.1)",
         asynchronous: true,
+        unseen_threads: true,
         available: uring::available,
         open: uring::open,
     },
@@ -296,6 +308,7 @@ pub const ENGINES: &[Row] = &[
         name: "libaio",
         summary: "io_submit(2); truly asynchronous only on O_DIRECT files",
         asynchronous: true,
+        unseen_threads: false,
         available: libaio::available,
         open: libaio::open,
     },
@@ -303,6 +316,7 @@ pub const ENGINES: &[Row] = &[
         name: "mmap",
         summary: "memcpy from and to a mapping of the file, always through the page cache",
         asynchronous: false,
+        unseen_threads: false,
         available: || Ok(()),
         open: mmap::open,
     },
@@ -310,6 +324,7 @@ pub const ENGINES: &[Row] = &[
         name: "null",
         summary: "moves no byte: the cost of gpuio itself",
         asynchronous: true,
+        unseen_threads: false,
         available: || Ok(()),
         open: null::open,
     },
@@ -317,6 +332,7 @@ pub const ENGINES: &[Row] = &[
         name: "pool",
         summary: "pread(2)/pwrite(2) on up to 64 threads behind the worker's",
         asynchronous: true,
+        unseen_threads: false,
         available: || Ok(()),
         open: pool::open,
     },
@@ -339,7 +355,7 @@ pub fn build(
     inject: Option<&Inject>,
     counters: Arc<LegCounters>,
 ) -> Result<Opened, EngineError> {
-    let Opened { mut engine, mut got, steps_down } = (row.open)(config)?;
+    let Opened { mut engine, mut got, steps_down, helpers } = (row.open)(config)?;
     if let Some(inject) = inject {
         if inject.throttles() {
             engine = Box::new(throttle::Throttle::new(engine, inject.rate, inject.iops));
@@ -347,7 +363,8 @@ pub fn build(
         engine = Box::new(fault::Fault::new(engine, inject, config));
         got.push_str(" with injected faults");
     }
-    let engine = Box::new(whole::Whole::new(engine, config.direct, Arc::clone(&counters)));
+    let grain = config.direct.then_some(config.direct_grain);
+    let engine = Box::new(whole::Whole::new(engine, grain, Arc::clone(&counters)));
     let engine = Box::new(monitor::Monitor::new(engine, counters));
-    Ok(Opened { engine, got, steps_down })
+    Ok(Opened { engine, got, steps_down, helpers })
 }

@@ -5,7 +5,12 @@ use super::{Config, Done, Engine, EngineError, Io, Opened, Push};
 pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     let depth = config.depth.max(1) as usize;
     let engine = Box::new(Null { out: Vec::with_capacity(depth), depth });
-    Ok(Opened { engine, got: "null (moves no byte)".to_owned(), steps_down: Vec::new() })
+    Ok(Opened {
+        engine,
+        got: "null (moves no byte)".to_owned(),
+        steps_down: Vec::new(),
+        helpers: Vec::new(),
+    })
 }
 
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use super::psync::{fds, transfer};
 use super::{Config, Done, Engine, EngineError, Io, Opened, Push};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,10 +26,17 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     let files: Arc<[RawFd]> = fds(&config.files).into();
     let mut pool = Pool { shared, threads: Vec::new(), batch: Vec::new(), out: 0, depth };
     let mut steps_down = Vec::new();
+    let (say, hear) = channel();
     for number in 0..wanted {
-        let (shared, files) = (Arc::clone(&pool.shared), Arc::clone(&files));
+        let (shared, files, say) = (Arc::clone(&pool.shared), Arc::clone(&files), say.clone());
         let builder = std::thread::Builder::new().name(format!("pool-{number}"));
-        match builder.spawn(move || work(&shared, &files)) {
+        let body = move || {
+            // The opener hears every thread out before it goes on.
+            let _ = say.send(rustix::thread::gettid().as_raw_nonzero().get());
+            drop(say);
+            work(&shared, &files);
+        };
+        match builder.spawn(body) {
             Ok(thread) => pool.threads.push(thread),
             Err(err) if number == 0 => {
                 let hint = "free some threads or raise the limit (ulimit -u, pids.max)";
@@ -47,7 +55,9 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
         ));
     }
     let got = format!("pool ({count} threads)");
-    Ok(Opened { engine: Box::new(pool), got, steps_down })
+    drop(say);
+    let helpers = hear.iter().collect();
+    Ok(Opened { engine: Box::new(pool), got, steps_down, helpers })
 }
 
 #[derive(Debug, Default)]

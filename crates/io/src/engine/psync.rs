@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 
 pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     let engine = Box::new(Psync { fds: fds(&config.files) });
-    Ok(Opened { engine, got: "psync".to_owned(), steps_down: Vec::new() })
+    Ok(Opened { engine, got: "psync".to_owned(), steps_down: Vec::new(), helpers: Vec::new() })
 }
 
 #[derive(Debug)]

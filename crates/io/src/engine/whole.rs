@@ -5,19 +5,16 @@
 //! * all is moved: `Ok(length of the I/O)`;
 //! * a read moves 0 bytes: the file ended, [`IoFault::EndOfFile`] with the bytes so far;
 //! * a write moves 0 bytes: `EIO`, since it would go on like that for ever;
-//! * the file is open with O_DIRECT and the bytes so far are no multiple of 512: the rest could
-//!   not be asked for (open(2): offsets and addresses are multiples of the logical block size).
-//!   A direct read stops there only at the end of the file, so that is `EndOfFile`; a write is
-//!   `EIO`.
+//! * the file is open with O_DIRECT and the bytes so far are no multiple of the logical block size
+//!   behind it: the rest could not be asked for (open(2): offsets and addresses are multiples of
+//!   it, and EINVAL would be the answer). A direct read stops there only at the end of the file, so
+//!   that is `EndOfFile`; a write is `EIO`. Drives of 4 KiB blocks stop at multiples of 512 too.
 
 use super::monitor::{LegCounters, add};
 use super::{Done, Engine, EngineError, Io, IoFault, Op, Push};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The smallest logical block size of a Linux block device, bytes.
-const SECTOR: u32 = 512;
 
 /// An I/O whose rest is out.
 #[derive(Debug)]
@@ -48,7 +45,8 @@ enum Verdict {
 /// The decorator.
 pub struct Whole {
     inner: Box<dyn Engine>,
-    direct: bool,
+    /// What direct I/O goes on at multiples of; absent on files in the page cache.
+    grain: Option<u32>,
     counters: Arc<LegCounters>,
     parts: Vec<Part>,
     /// Rests that the inner engine had no room for.
@@ -64,11 +62,12 @@ impl std::fmt::Debug for Whole {
 }
 
 impl Whole {
-    /// `direct`: the files are open with O_DIRECT. Counts into `counters.short_ios` only.
+    /// `grain`: the files are open with O_DIRECT, and offsets and lengths are multiples of this
+    /// many bytes. Counts into `counters.short_ios` only.
     #[must_use]
-    pub fn new(inner: Box<dyn Engine>, direct: bool, counters: Arc<LegCounters>) -> Whole {
+    pub fn new(inner: Box<dyn Engine>, grain: Option<u32>, counters: Arc<LegCounters>) -> Whole {
         let (parts, waiting, batch) = (Vec::new(), VecDeque::new(), Vec::new());
-        Whole { inner, direct, counters, parts, waiting, batch }
+        Whole { inner, grain, counters, parts, waiting, batch }
     }
 
     #[inline]
@@ -95,7 +94,8 @@ impl Whole {
             Err(fault) => return finished(Err(fault)),
         };
         let so_far = before + moved;
-        if moved == 0 || (self.direct && !so_far.is_multiple_of(SECTOR)) {
+        let cut = self.grain.is_some_and(|grain| !so_far.is_multiple_of(grain.max(1)));
+        if moved == 0 || cut {
             return finished(Err(match io.op {
                 Op::Read => IoFault::EndOfFile(so_far),
                 Op::Write => IoFault::Errno(libc::EIO),

@@ -60,6 +60,7 @@ fn open(config: Config) -> Result<Opened, PathError> {
         steps_down: engine.steps_down,
         host_bytes,
         device_bytes: 0,
+        helpers: engine.helpers,
     })
 }
 

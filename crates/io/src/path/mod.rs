@@ -281,6 +281,8 @@ pub struct Config {
     pub files: Vec<EngineFile>,
     /// Whether they are open with O_DIRECT.
     pub direct: bool,
+    /// Bytes of which offsets and lengths are multiples then ([`engine::Config::direct_grain`]).
+    pub direct_grain: u32,
     /// Memory kind where the bytes end on a path without a GPU.
     pub memory: MemKind,
     /// The GPU, on paths that need one (and for pinned host memory).
@@ -305,6 +307,8 @@ pub struct Opened {
     pub host_bytes: u64,
     /// Bytes of GPU memory that the slots take.
     pub device_bytes: u64,
+    /// Threads of its engine ([`engine::Opened::helpers`]).
+    pub helpers: Vec<i32>,
 }
 
 impl std::fmt::Debug for Opened {
@@ -397,6 +401,7 @@ fn open_engine(config: &Config, area: Option<Area>) -> Result<engine::Opened, En
         files: config.files.clone(),
         area,
         direct: config.direct,
+        direct_grain: config.direct_grain,
     };
     let counters = Arc::clone(&config.counters);
     let row = config.engine.ok_or_else(|| EngineError {

@@ -145,6 +145,7 @@ pub(super) fn open<M: Mover<Slots: 'static> + 'static>(
         steps_down: engine.steps_down,
         host_bytes,
         device_bytes,
+        helpers: engine.helpers,
     })
 }
 

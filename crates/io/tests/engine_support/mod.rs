@@ -88,7 +88,8 @@ pub(crate) fn config(
 ) -> Config {
     let file = |file: &&File| EngineFile { fd: file.as_raw_fd(), len: len as u64, writable: true };
     let files = files.iter().map(file).collect();
-    Config { depth, files, area: Some(slots.memory.area()), direct }
+    // As the largest blocks of drives are: what holds at multiples of these holds at all.
+    Config { depth, files, area: Some(slots.memory.area()), direct, direct_grain: 4096 }
 }
 
 /// The whole stack, or nothing, with the reason printed, where the engine can't run.

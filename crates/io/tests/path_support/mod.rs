@@ -210,6 +210,7 @@ impl Setup {
             engine: self.path.uses_engine().then_some(self.engine),
             files: rig.files.iter().map(file).collect(),
             direct: rig.direct,
+            direct_grain: 4096,
             memory: self.memory,
             gpu: Some(GpuSide {
                 context: context.clone(),

@@ -8,21 +8,53 @@ fn rate(bytes_per_s: Option<u64>, iops: Option<u64>, arrivals: Arrivals) -> Paci
     Pacing { bytes_per_s, iops, arrivals }
 }
 
-fn pacer(pacing: &Pacing, threads: u32) -> Pacer {
-    Pacer::new(pacing, threads, 7, 1000).expect("the rate is good")
+const ALONE: Turn = Turn { thread: 0, threads: 1, mean_bytes: 4096 };
+
+fn pacer(pacing: &Pacing) -> Pacer {
+    Pacer::new(pacing, ALONE, 7, 1000).expect("the rate is good")
 }
 
 #[test]
 fn the_first_is_due_at_the_start() {
-    for arrivals in [Arrivals::Steady, Arrivals::Poisson] {
-        assert_eq!(pacer(&rate(None, Some(10), arrivals), 1).due(), 1000);
+    assert_eq!(pacer(&rate(None, Some(10), Arrivals::Steady)).due(), 1000);
+}
+
+/// Due times of all threads of a job over a second, counted by the millisecond.
+fn arrivals_by_millisecond(pacing: &Pacing, threads: u32, mean_bytes: u32) -> Vec<u32> {
+    let mut arrivals = vec![0; 1000];
+    for thread in 0..threads {
+        let turn = Turn { thread, threads, mean_bytes };
+        let mut pacer = Pacer::new(pacing, turn, u64::from(thread), 0).expect("the rate is good");
+        while pacer.due() < SECOND {
+            arrivals[usize::try_from(pacer.due() / 1_000_000).unwrap()] += 1;
+            pacer.took(mean_bytes);
+        }
     }
+    arrivals
+}
+
+#[test]
+fn threads_take_turns() {
+    // 8 threads at 200 I/Os a second each are 1.6 arrivals a millisecond: never more than 2.
+    for pacing in [
+        rate(None, Some(200), Arrivals::Steady),
+        rate(Some(200 * 4096), None, Arrivals::Steady),
+        rate(Some(200 * 4096), Some(100_000), Arrivals::Steady),
+    ] {
+        let arrivals = arrivals_by_millisecond(&pacing, 8, 4096);
+        assert_eq!(arrivals.iter().sum::<u32>(), 1600);
+        assert!(arrivals.iter().all(|count| (1..=2).contains(count)), "{arrivals:?}");
+    }
+    // At random, each thread by itself: no burst at the start, and as many on average.
+    let poisson = arrivals_by_millisecond(&rate(None, Some(200), Arrivals::Poisson), 64, 4096);
+    assert!((12_000..13_600).contains(&poisson.iter().sum::<u32>()));
+    assert!(poisson[0] < 40, "{} of 64 threads began at once", poisson[0]);
 }
 
 #[test]
 fn steady_iops_do_not_drift() {
     // A third of a second is no whole number of nanoseconds.
-    let mut pacer = pacer(&rate(None, Some(3), Arrivals::Steady), 1);
+    let mut pacer = pacer(&rate(None, Some(3), Arrivals::Steady));
     for _ in 0..3_000_000 {
         pacer.took(4096);
     }
@@ -31,7 +63,7 @@ fn steady_iops_do_not_drift() {
 
 #[test]
 fn steady_bytes_count_the_bytes() {
-    let mut pacer = pacer(&rate(Some(7_000_000), None, Arrivals::Steady), 1);
+    let mut pacer = pacer(&rate(Some(7_000_000), None, Arrivals::Steady));
     for _ in 0..7000 {
         pacer.took(250);
         pacer.took(750);
@@ -40,16 +72,9 @@ fn steady_bytes_count_the_bytes() {
 }
 
 #[test]
-fn threads_share_the_rate() {
-    let mut pacer = pacer(&rate(Some(1 << 30), None, Arrivals::Steady), 8);
-    pacer.took(1 << 27);
-    assert_eq!(pacer.due(), 1000 + SECOND);
-}
-
-#[test]
 fn with_two_limits_neither_is_exceeded() {
     // 1 MB/s and 1000 I/Os/s: 100-byte I/Os are held by their number, 10 kB ones by their bytes.
-    let mut pacer = pacer(&rate(Some(1_000_000), Some(1000), Arrivals::Steady), 1);
+    let mut pacer = pacer(&rate(Some(1_000_000), Some(1000), Arrivals::Steady));
     for _ in 0..1000 {
         pacer.took(100);
     }
@@ -62,7 +87,7 @@ fn with_two_limits_neither_is_exceeded() {
 
 #[test]
 fn poisson_gaps_are_exponential() {
-    let mut pacer = pacer(&rate(None, Some(1000), Arrivals::Poisson), 1);
+    let mut pacer = pacer(&rate(None, Some(1000), Arrivals::Poisson));
     let count = 200_000u32;
     let mut gaps = Vec::new();
     for _ in 0..count {
@@ -84,11 +109,12 @@ fn poisson_gaps_are_exponential() {
 #[test]
 fn poisson_at_a_high_rate_keeps_its_mean() {
     // Gaps of 2.5 ns on average: rounding each one would lose a fifth.
-    let mut pacer = pacer(&rate(None, Some(400_000_000), Arrivals::Poisson), 1);
+    let mut pacer = pacer(&rate(None, Some(400_000_000), Arrivals::Poisson));
+    let first = pacer.due();
     for _ in 0..1_000_000 {
         pacer.took(1);
     }
-    let mean = (pacer.due() - 1000) as f64 / 1e6;
+    let mean = (pacer.due() - first) as f64 / 1e6;
     assert!((mean / 2.5 - 1.0).abs() < 0.01, "{mean}");
 }
 
@@ -96,7 +122,7 @@ fn poisson_at_a_high_rate_keeps_its_mean() {
 fn seeds_differ() {
     let pacing = rate(None, Some(1000), Arrivals::Poisson);
     let after = |seed| {
-        let mut pacer = Pacer::new(&pacing, 1, seed, 0).expect("the rate is good");
+        let mut pacer = Pacer::new(&pacing, ALONE, seed, 0).expect("the rate is good");
         pacer.took(1);
         pacer.due()
     };
@@ -108,7 +134,7 @@ fn seeds_differ() {
 fn rates_that_make_no_sense_are_refused() {
     let refuse = |bytes, iops, threads| {
         let pacing = rate(bytes, iops, Arrivals::Steady);
-        Pacer::new(&pacing, threads, 0, 0).expect_err("no such rate")
+        Pacer::new(&pacing, Turn { threads, ..ALONE }, 0, 0).expect_err("no such rate")
     };
     assert_eq!(refuse(None, None, 1), PaceError::Nothing);
     assert_eq!(refuse(Some(0), None, 1), PaceError::Zero { what: "bytes" });
@@ -120,15 +146,14 @@ proptest! {
     #[test]
     fn steady_sums_are_exact(
         bytes_per_s in 1u64..=u64::MAX,
-        threads in 1u32..10_000,
         lens in prop::collection::vec(1u32..=u32::MAX, 1..50),
     ) {
-        let mut pacer = pacer(&rate(Some(bytes_per_s), None, Arrivals::Steady), threads);
+        let mut pacer = pacer(&rate(Some(bytes_per_s), None, Arrivals::Steady));
         let mut total = 0u128;
         for len in lens {
             pacer.took(len);
             total += u128::from(len);
-            let exact = total * NANOS_PER_S * u128::from(threads) / u128::from(bytes_per_s);
+            let exact = total * NANOS_PER_S / u128::from(bytes_per_s);
             let wanted = u64::try_from(exact).unwrap_or(u64::MAX).saturating_add(1000);
             prop_assert_eq!(pacer.due(), wanted);
         }
@@ -142,7 +167,7 @@ proptest! {
         lens in prop::collection::vec(1u32..=u32::MAX, 1..50),
     ) {
         let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Steady };
-        let mut pacer = pacer(&rate(bytes_per_s, Some(iops), arrivals), 1);
+        let mut pacer = pacer(&rate(bytes_per_s, Some(iops), arrivals));
         for len in lens {
             let before = pacer.due();
             pacer.took(len);

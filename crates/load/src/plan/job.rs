@@ -10,7 +10,8 @@ use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
 
 use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
-use super::{Picked, PlanError, memory, place, regions, steady, vet, via};
+use super::place::workers;
+use super::{Picked, PlanError, memory, regions, steady, vet, via};
 
 /// Streams per thread on a GPU path when nobody said. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -37,8 +38,7 @@ pub(super) fn resolve(
     let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
     let slots = slots(asked, path, asynchronous, &order, block_max);
     let via = via::resolve(asked, path, &gpus, &ground, machine)?;
-    let on = (&gpus[..], via.as_ref());
-    let workers = place::workers(asked, (threads, seed), on, laid.regions, machine)?;
+    let workers = workers(asked, (threads, seed), (&gpus, via.as_ref()), laid.regions, machine)?;
     let plan = JobPlan {
         name: name(asked, path, many),
         group,
@@ -51,6 +51,7 @@ pub(super) fn resolve(
         order,
         blocks,
         align_bytes,
+        direct_grain_bytes: grain,
         skew_bytes,
         stop: defaults::stop(asked, laid.size_bytes),
         steady: None,

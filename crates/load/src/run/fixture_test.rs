@@ -80,6 +80,8 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         first_done_ns: 9_900_000_000,
         first_done_bytes: bytes,
         last_done_ns: 10_000_000_000,
+        measured: None,
+        never_started: None,
         cpu: CpuCost::default(),
         engine: Vec::new(),
         file_leg: FileLegCounters {

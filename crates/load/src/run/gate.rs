@@ -1,11 +1,13 @@
 //! Where workers wait for each other and for the run.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_stat::Live;
+use gpuio_stat::{Live, LiveTotals};
+
+use super::rusage::Usage;
 
 /// How far a group has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,20 +22,20 @@ pub(crate) enum Stage {
     Abandoned,
 }
 
-/// What the threads of a group share. Workers only load `stop` and `epoch` while the clock runs.
+/// What the threads of a group share. Workers only load `stop` while the clock runs.
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) clock: Clock,
     /// Set by an interrupt, also while data is verified: workers start nothing more.
     pub(crate) stop: Arc<AtomicBool>,
-    /// Raised by the sampler each interval: workers then hand their recent latencies over.
-    pub(super) epoch: AtomicU32,
     /// One page per worker of the group, in order.
     pub(super) live: Vec<Live>,
     stage: Mutex<Stage>,
     turn: Condvar,
     running: Mutex<u32>,
     finished: Condvar,
+    /// When the first job of the group was done, and what all workers had moved by then.
+    first_end: OnceLock<(Nanos, LiveTotals)>,
 }
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -46,12 +48,12 @@ impl Gate {
         Gate {
             clock,
             stop,
-            epoch: AtomicU32::new(0),
             live: (0..workers).map(|_| Live::default()).collect(),
             stage: Mutex::new(Stage::Opening),
             turn: Condvar::new(),
             running: Mutex::new(workers),
             finished: Condvar::new(),
+            first_end: OnceLock::new(),
         }
     }
 
@@ -75,6 +77,20 @@ impl Gate {
         while !matches!(*stage, Stage::After | Stage::Abandoned) {
             stage = self.turn.wait(stage).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Called by the last worker of a job: the first call of a group counts.
+    pub(super) fn job_done(&self) {
+        self.first_end.get_or_init(|| {
+            let mut all = LiveTotals::default();
+            self.live.iter().for_each(|page| all += page.totals());
+            (self.clock.now(), all)
+        });
+    }
+
+    /// The end of the first job that was done; `None` where no job got that far.
+    pub(super) fn first_end(&self) -> Option<(Nanos, LiveTotals)> {
+        self.first_end.get().copied()
     }
 
     /// What a worker holds while it runs; dropping it says that it has stopped the clock. A guard,
@@ -105,17 +121,50 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The end of a job: when its first worker was done, what all of them had moved by then, and
-/// whether the run's thread has seen enough of it.
-#[derive(Debug, Default)]
+/// The ends of a job: when its first worker was done and what all of them had moved by then, how
+/// many are still at work, what the process used from the first that counted to the last that did,
+/// and whether the run's thread has seen enough of it.
+#[derive(Debug)]
 pub(super) struct FirstDone {
     at: AtomicU64,
     bytes: AtomicU64,
+    left: AtomicU32,
+    process: [OnceLock<Usage>; 2],
     /// The job has settled: its workers start nothing more.
     pub(super) settled: AtomicBool,
 }
 
 impl FirstDone {
+    pub(super) fn new(workers: u32) -> FirstDone {
+        FirstDone {
+            at: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            left: AtomicU32::new(workers),
+            process: Default::default(),
+            settled: AtomicBool::new(false),
+        }
+    }
+
+    /// Called by each worker as its ramp ends; only the first call counts.
+    pub(super) fn process_begins(&self) {
+        self.process[0].get_or_init(Usage::of_process);
+    }
+
+    /// Called by each worker when it is done; true for the last of the job.
+    pub(super) fn is_last(&self) -> bool {
+        let last = self.left.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last {
+            self.process[1].get_or_init(Usage::of_process);
+        }
+        last
+    }
+
+    /// What the process used while the job counted, where all its workers were done.
+    pub(super) fn process_used(&self) -> Option<Usage> {
+        let [from, until] = &self.process;
+        Some(from.get()?.until(until.get()?))
+    }
+
     /// Called by each worker when it is done; only the first call counts.
     pub(super) fn note(&self, at: Nanos, counted: impl FnOnce() -> u64) {
         let at = at.max(1);

@@ -10,6 +10,7 @@ use gpuio_gpu::Context;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
 use gpuio_record::{Gpu, JobPlan, Point, Steady};
+use gpuio_stat::LiveTotals;
 
 use super::around::{self, Before};
 use super::beside::{Beside, Ending, Taken, Watching};
@@ -18,6 +19,7 @@ use super::gate::{FirstDone, Gate, Stage};
 use super::results::{self, JobParts};
 use super::rusage::Usage;
 use super::sample::Sampler;
+use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
 use super::{Means, Ran, RunError, Watch, warn};
 use crate::proof::Evidence;
@@ -44,6 +46,8 @@ pub(super) struct Group<'a> {
 
 /// What the run's own thread read while the workers worked.
 struct Measured {
+    /// The common start on the run's clock.
+    start: Nanos,
     usage: Usage,
     series: Vec<(Vec<Point>, Option<Steady>)>,
     caches: Vec<gpuio_record::CacheReading>,
@@ -60,7 +64,9 @@ impl Group<'_> {
     pub(super) fn run(&self, watch: &dyn Watch, ran: &mut Ran) -> Result<(), RunError> {
         let workers: u32 = self.jobs.iter().map(|job| job.threads).sum();
         let gate = Gate::new(self.clock, workers, Arc::clone(&self.means.stop));
-        let firsts: Vec<FirstDone> = self.jobs.iter().map(|_| FirstDone::default()).collect();
+        let firsts: Vec<FirstDone> =
+            self.jobs.iter().map(|job| FirstDone::new(job.threads)).collect();
+        let all_from = self.jobs.iter().map(|job| job.start_delay_ns + job.ramp_ns).max();
         let pages = self.pages();
         let shared = self.shared_files()?;
         let opening = self.clock.now();
@@ -76,6 +82,7 @@ impl Group<'_> {
                         page: pages[at].start + nth,
                         stats: self.page,
                         gate: &gate,
+                        all_from_ns: all_from.unwrap_or(0),
                         first_done: &firsts[at],
                         job_pages: pages[at].clone(),
                         context: gpu.and_then(|gpu| self.context(gpu)),
@@ -101,7 +108,7 @@ impl Group<'_> {
             let measured = self.measure(&gate, &firsts, opening, &pages, watch);
             Ok((join(self.jobs, handles)?, readies, measured))
         })?;
-        self.conclude(homes, readies, measured, &firsts, watch, ran)
+        self.conclude(homes, readies, measured, (&gate, &firsts), watch, ran)
     }
 
     fn context(&self, gpu: &Gpu) -> Option<Context> {
@@ -191,7 +198,7 @@ impl Group<'_> {
             let done = gate.await_done(sampler.patience(self.clock.now(), self.interval_ns));
             let now = self.clock.now();
             if done || sampler.due(now) {
-                let tick = sampler.sample(gate, firsts, now, done);
+                let tick = sampler.sample(&gate.live, firsts, now, done);
                 watch.tick(&tick);
             }
             if done {
@@ -209,6 +216,7 @@ impl Group<'_> {
         }
         gate.open(Stage::After);
         Measured {
+            start,
             usage,
             series: sampler.series(),
             caches,
@@ -224,7 +232,7 @@ impl Group<'_> {
         homes: Vec<Vec<Home>>,
         readies: Vec<Ready>,
         measured: Measured,
-        firsts: &[FirstDone],
+        (gate, firsts): (&Gate, &[FirstDone]),
         watch: &dyn Watch,
         ran: &mut Ran,
     ) -> Result<(), RunError> {
@@ -233,6 +241,7 @@ impl Group<'_> {
         let mut readies = readies.into_iter();
         let mut broken = None;
         let begun = ran.jobs.len();
+        let (alone, mut before_all) = (self.jobs.len() == 1, LiveTotals::default());
         let each = self.jobs.iter().zip(homes).zip(measured.series).zip(measured.caches);
         for ((((job, homes), (series, steady)), cache), first) in each.zip(firsts) {
             let ready: Vec<Ready> = readies.by_ref().take(homes.len()).collect();
@@ -245,14 +254,23 @@ impl Group<'_> {
                 }
             }
             let lost = outcomes.len() < job.workers.len();
-            let parts = JobParts { job, ready, outcomes, series, steady, cache, first, lost };
+            outcomes.iter().for_each(|outcome| before_all += outcome.before_all);
+            let parts =
+                JobParts { job, ready, outcomes, series, steady, cache, first, lost, alone };
             let result = results::job(parts);
             watch.job_done(job, &result);
             ran.jobs.push(result);
         }
         measured.evidence.prove(self.jobs, &mut ran.jobs[begun..]);
         let done = &ran.jobs[begun..];
-        let total = results::total(self.jobs, done, &measured.usage);
+        let parts = GroupParts {
+            jobs: self.jobs,
+            start: measured.start,
+            usage: &measured.usage,
+            before_all,
+            first_end: gate.first_end(),
+        };
+        let total = total::total(&parts, done);
         let counted = match (self.beside, &measured.taken) {
             (Some(beside), Some(taken)) => beside.keep(self.jobs, taken, &mut ran.watched),
             _ => Counted::default(),

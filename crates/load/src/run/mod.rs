@@ -20,6 +20,7 @@ mod rusage;
 mod sample;
 mod steady;
 mod timed;
+mod total;
 mod verify;
 mod warn;
 mod worker;

@@ -1,10 +1,12 @@
 //! From what workers brought home to a job's result.
 
+use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
     CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, EngineGot, FileLegCounters,
-    GpuResult, JobPlan, JobResult, Latency, Point, RunTotals, Steady, ViaResult, WorkerResult,
+    GpuResult, JobPlan, JobResult, Latency, NeverStarted, Point, Steady, TimeSpan, ViaResult,
+    WorkerResult,
 };
-use gpuio_stat::{Histogram, Tally};
+use gpuio_stat::Tally;
 
 use super::failures::Failures;
 use super::gate::FirstDone;
@@ -23,13 +25,20 @@ pub(super) struct JobParts<'a> {
     pub(super) first: &'a FirstDone,
     /// Whether a worker came home without an outcome.
     pub(super) lost: bool,
+    /// Whether no other job ran beside it, so that what the process used was used for it.
+    pub(super) alone: bool,
 }
 
 pub(super) fn job(parts: JobParts<'_>) -> JobResult {
-    let JobParts { job, ready, outcomes, series, steady, cache, first, lost } = parts;
-    let last_done_ns = outcomes.iter().map(|outcome| outcome.done_ns).max().unwrap_or(0);
-    let first_done_ns = outcomes.iter().map(|outcome| outcome.done_ns).min().unwrap_or(0);
+    let JobParts { job, ready, outcomes, series, steady, cache, first, lost, alone } = parts;
+    let measured = measured(&outcomes).filter(|_| !lost);
+    let done = |outcome: &Outcome| outcome.counted.1.saturating_sub(outcome.counted.0);
+    let last_done_ns = outcomes.iter().map(done).max().unwrap_or(0);
+    let first_done_ns = outcomes.iter().map(done).min().unwrap_or(0);
     let ended = ended(&outcomes, lost);
+    let never_started = never_started(&outcomes);
+    let whole = outcomes.iter().all(|outcome| outcome.usage_whole) && !has_unseen_threads(job);
+    let process = first.process_used().filter(|_| alone && !lost);
     let mut reads = Tally::default();
     let mut writes = Tally::default();
     let mut usage = Usage::default();
@@ -45,7 +54,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
             thread: outcome.thread,
             bytes: outcome.reads.bytes + outcome.writes.bytes,
             ios: outcome.reads.ios + outcome.writes.ios,
-            done_ns: outcome.done_ns,
+            done_ns: done(&outcome),
         });
         reads.merge(&outcome.reads);
         writes.merge(&outcome.writes);
@@ -58,6 +67,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
             (none, more) => *none = none.take().or(more),
         }
     }
+    let cpu = whose(usage, whole, process);
     let bytes = reads.bytes + writes.bytes;
     let failed = failures.total;
     JobResult {
@@ -69,7 +79,9 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         first_done_ns,
         first_done_bytes: first.get().map_or(bytes, |(_, bytes)| bytes),
         last_done_ns,
-        cpu: usage.cost(CpuScope::Threads, last_done_ns, bytes),
+        measured,
+        never_started,
+        cpu: cpu.0.cost(cpu.1, last_done_ns, bytes),
         engine: engines(&ready),
         file_leg,
         direct_got: direct(&ready),
@@ -85,6 +97,39 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         workers,
         via,
     }
+}
+
+/// From the end of the ramp until the last I/O was back. Workers of a job share its ramp.
+fn measured(outcomes: &[Outcome]) -> Option<TimeSpan> {
+    let begin_ns = outcomes.iter().map(|outcome| outcome.counted.0).min()?;
+    let end_ns = outcomes.iter().map(|outcome| outcome.counted.1).max()?;
+    Some(TimeSpan { begin_ns, end_ns })
+}
+
+fn never_started(outcomes: &[Outcome]) -> Option<NeverStarted> {
+    let all = outcomes.iter().filter_map(|outcome| outcome.never_started);
+    all.reduce(|sum, one| NeverStarted {
+        ios: sum.ios.saturating_add(one.ios),
+        longest_wait_ns: sum.longest_wait_ns.max(one.longest_wait_ns),
+    })
+}
+
+/// What is told of the CPU time: all of it from its own threads, or the process', or a part.
+fn whose(own: Usage, whole: bool, process: Option<Usage>) -> (Usage, CpuScope) {
+    match (whole, process) {
+        (true, _) => (own, CpuScope::AllThreads),
+        (false, Some(process)) => (process, CpuScope::Process),
+        (false, None) => (own, CpuScope::Threads),
+    }
+}
+
+/// Whether threads may work for the job that are neither its workers nor its engine's: those of the
+/// kernel's io_uring, of the CUDA driver, of the software GPU, of cuFile.
+fn has_unseen_threads(job: &JobPlan) -> bool {
+    let path = io_path::find(&job.path.choice.got);
+    let engine = io_engine::find(&job.engine.got);
+    path.is_none_or(|path| path.needs_gpu || !path.uses_engine())
+        || engine.is_none_or(|engine| engine.unseen_threads)
 }
 
 fn ended(outcomes: &[Outcome], lost: bool) -> EndedHow {
@@ -140,7 +185,7 @@ fn count_leg(sum: &mut FileLegCounters, from: &FileLegCounters) {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
-fn per_second(count: u64, elapsed_ns: u64) -> f64 {
+pub(super) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 }
 }
 
@@ -181,59 +226,4 @@ fn engines(ready: &[Ready]) -> Vec<EngineGot> {
 fn direct(ready: &[Ready]) -> DirectMode {
     let all = !ready.is_empty() && ready.iter().all(|one| one.direct == DirectMode::Direct);
     if all { DirectMode::Direct } else { DirectMode::Buffered }
-}
-
-/// All jobs of a group. Rates are over the time of its slowest job; latencies are those of all
-/// I/Os together.
-pub(super) fn total(jobs: &[JobPlan], results: &[JobResult], usage: &Usage) -> RunTotals {
-    let last_done_ns = results.iter().map(|job| job.last_done_ns).max().unwrap_or(0);
-    let first_done_ns = results.iter().map(|job| job.first_done_ns).min().unwrap_or(0);
-    let read = sum(results.iter().map(|job| &job.read), last_done_ns);
-    let write = sum(results.iter().map(|job| &job.write), last_done_ns);
-    // The process was also busy during ramps and start delays, whose bytes do not count.
-    let before = jobs.iter().map(|job| job.ramp_ns + job.start_delay_ns).max().unwrap_or(0);
-    let mut cpu = usage.cost(CpuScope::Process, last_done_ns + before, read.bytes + write.bytes);
-    if before > 0 {
-        cpu.us_per_mib = None;
-    }
-    RunTotals {
-        group: jobs.first().map_or(0, |job| job.group),
-        read,
-        write,
-        first_done_ns,
-        last_done_ns,
-        cpu,
-    }
-}
-
-fn sum<'a>(
-    parts: impl Iterator<Item = &'a DirectionResult> + Clone,
-    elapsed_ns: u64,
-) -> DirectionResult {
-    let add = |of: fn(&DirectionResult) -> u64| parts.clone().map(of).sum::<u64>();
-    let (ios, bytes, failed) = (add(|d| d.ios), add(|d| d.bytes), add(|d| d.failed));
-    let mut legs: [Histogram; 4] = Default::default();
-    for latency in parts.clone().filter_map(|part| part.latency.as_ref()) {
-        let all = [&latency.queue, &latency.file, &latency.gpu, &Some(latency.total.clone())];
-        for (leg, summary) in legs.iter_mut().zip(all) {
-            if let Some(summary) = summary {
-                leg.merge(&Histogram::from_summary(summary));
-            }
-        }
-    }
-    let [queue, file, gpu, total] = legs;
-    DirectionResult {
-        ios,
-        bytes,
-        failed,
-        bytes_per_s: per_second(bytes, elapsed_ns),
-        iops: per_second(ios, elapsed_ns),
-        latency: total.summary().map(|total| Latency {
-            queue: queue.summary(),
-            file: file.summary(),
-            gpu: gpu.summary(),
-            total,
-        }),
-        of_ceiling: None,
-    }
 }

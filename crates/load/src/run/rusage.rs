@@ -1,4 +1,4 @@
-//! CPU time and context switches, from getrusage(2).
+//! CPU time and context switches, from getrusage(2); of helper threads, CPU time from their clocks.
 #![allow(unsafe_code)]
 
 use gpuio_record::{CpuCost, CpuScope};
@@ -21,6 +21,21 @@ impl Usage {
     /// Of the whole process.
     pub(super) fn of_process() -> Usage {
         read(libc::RUSAGE_SELF)
+    }
+
+    /// Of other threads of the process, by the kernel's numbers: CPU time only. `None` where the
+    /// kernel has no clock for one of them, or it is gone.
+    pub(super) fn of_threads(threads: &[i32]) -> Option<Usage> {
+        let mut all = Usage::default();
+        for &thread in threads {
+            let busy = thread_clock(thread, SCHEDULED)?;
+            let (ticks, user) = (thread_clock(thread, TICKED)?, thread_clock(thread, TICKED_USER)?);
+            // Scheduled time is exact; ticks say how it was split (proc_pid_stat(5), utime).
+            let share = if ticks > 0.0 { (user / ticks).clamp(0.0, 1.0) } else { 0.0 };
+            all.user_s += busy * share;
+            all.system_s += busy * (1.0 - share);
+        }
+        Some(all)
     }
 
     /// What was used from `self` to `later`.
@@ -64,6 +79,27 @@ impl Usage {
     }
 }
 
+/// Which of a thread's CPU clocks: utime + stime, utime, time on a CPU (the kernel's
+/// `CPUCLOCK_PROF`, `CPUCLOCK_VIRT` and `CPUCLOCK_SCHED` of include/linux/posix-timers.h, part of
+/// its interface since 2.6.12: pthread_getcpuclockid(3) makes the last of them).
+const TICKED: i32 = 0;
+const TICKED_USER: i32 = 1;
+const SCHEDULED: i32 = 2;
+/// The clock is a thread's and not a process'.
+const PER_THREAD: i32 = 4;
+
+/// Seconds of CPU time of a thread of this process.
+fn thread_clock(thread: i32, kind: i32) -> Option<f64> {
+    let clock = (!thread << 3) | PER_THREAD | kind;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the kernel to write one timespec; a clock that does not
+    // exist is an error and nothing else.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    #[expect(clippy::cast_precision_loss, reason = "seconds and nanoseconds are small")]
+    let seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+    (answer == 0).then_some(seconds)
+}
+
 fn read(who: libc::c_int) -> Usage {
     // SAFETY: rusage is plain integers, for which all zeroes is a value.
     let mut raw: libc::rusage = unsafe { std::mem::zeroed() };
@@ -80,5 +116,42 @@ fn read(who: libc::c_int) -> Usage {
         system_s: seconds(raw.ru_stime),
         voluntary: u64::try_from(raw.ru_nvcsw).unwrap_or(0),
         involuntary: u64::try_from(raw.ru_nivcsw).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_busy_helper_threads_cpu_time_is_what_the_kernel_tells_the_thread_itself() {
+        let ((say_id, hear_id), (say_end, hear_end)) = (channel(), channel::<()>());
+        std::thread::scope(|scope| {
+            let helper = scope.spawn(move || {
+                let from = Usage::of_thread();
+                say_id.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+                while from.until(&Usage::of_thread()).busy_ns() < 300_000_000 {
+                    for n in 0..10_000 {
+                        let _ = black_box(n);
+                    }
+                }
+                say_id.send(0).unwrap();
+                let _ = hear_end.recv();
+                Usage::of_thread()
+            });
+            let id = hear_id.recv().unwrap();
+            let before = Usage::of_threads(&[id]).unwrap();
+            assert_eq!(hear_id.recv(), Ok(0));
+            let after = Usage::of_threads(&[id]).unwrap();
+            say_end.send(()).unwrap();
+            let own = helper.join().unwrap();
+            let [seen, own] = [before.until(&after), own].map(|usage| usage.busy_ns() as f64);
+            assert!((seen / own - 1.0).abs() < 0.05, "{seen} of {own}");
+        });
+        assert!(Usage::of_threads(&[]).is_some());
+        assert!(Usage::of_threads(&[i32::MAX - 1]).is_none(), "there is no such thread");
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
 use gpuio_record::{JobPlan, Point, Steady};
-use gpuio_stat::{Histogram, LiveTotals};
+use gpuio_stat::{Counted, Histogram, Live, LiveTotals};
 
-use super::gate::{FirstDone, Gate};
+use super::gate::FirstDone;
 use super::steady::Settling;
 
 /// How a group goes, for a progress line.
@@ -35,8 +35,30 @@ struct JobSeries {
     /// The end of the ramp on the run's clock.
     from: Nanos,
     last: LiveTotals,
+    /// Latencies of reads and of writes until the last point.
+    seen: [Histogram; 2],
     points: Vec<Point>,
     settling: Option<Settling>,
+}
+
+impl JobSeries {
+    /// What landed so far, and the latencies of what landed since the last reading.
+    fn read(&mut self, live: &[Live]) -> (LiveTotals, Histogram) {
+        let mut totals = LiveTotals::default();
+        let mut seen = <[Histogram; 2]>::default();
+        for page in &live[self.pages.clone()] {
+            totals += page.totals();
+            for (write, all) in [false, true].into_iter().zip(&mut seen) {
+                page.latencies(Counted { write, ramp: true }, all);
+                page.latencies(Counted { write, ramp: false }, all);
+            }
+        }
+        (totals.read_ios, totals.write_ios) = (seen[0].count(), seen[1].count());
+        let mut window = seen[0].since(&self.seen[0]);
+        window.merge(&seen[1].since(&self.seen[1]));
+        self.seen = seen;
+        (totals, window)
+    }
 }
 
 /// Takes the samples of one group.
@@ -66,6 +88,7 @@ impl Sampler {
                 pages: pages.clone(),
                 from,
                 last: LiveTotals::default(),
+                seen: Default::default(),
                 points: Vec::new(),
                 settling: job.steady.as_ref().map(|plan| Settling::new(plan, from)),
             }
@@ -93,11 +116,13 @@ impl Sampler {
         now >= self.next_at
     }
 
-    /// Reads all pages and adds a point to each job's series. The last point may be shorter. A job
-    /// that has settled is told to end.
+    /// Reads all pages and adds a point to each job's series: bytes, I/Os and latencies of what
+    /// landed since the last one, and of nothing else, whatever workers do meanwhile. I/Os are
+    /// counted by their latencies, so that a point's rate and percentiles are of the same I/Os. The
+    /// last point may be shorter. A job that has settled is told to end.
     pub(super) fn sample(
         &mut self,
-        gate: &Gate,
+        live: &[Live],
         firsts: &[FirstDone],
         now: Nanos,
         last: bool,
@@ -107,12 +132,7 @@ impl Sampler {
         let mut moved = LiveTotals::default();
         let mut latencies = Histogram::default();
         for (job, first) in self.jobs.iter_mut().zip(firsts) {
-            let mut totals = LiveTotals::default();
-            let mut window = Histogram::default();
-            for page in &gate.live[job.pages.clone()] {
-                totals += page.totals();
-                page.take_window(&mut window);
-            }
+            let (totals, window) = job.read(live);
             let point = point(job, &totals, &window, now, span_ns);
             moved.read_bytes += point.read_bytes;
             moved.write_bytes += point.write_bytes;
@@ -129,8 +149,6 @@ impl Sampler {
                 job.points.push(point);
             }
         }
-        // Windows handed over now are read at the next sample: an interval late at most.
-        gate.epoch.fetch_add(1, Ordering::Relaxed);
         self.last_at = now;
         self.next_at = now + self.interval_ns;
         self.tick(now, span_ns, &moved, &sum, &latencies)
@@ -182,6 +200,70 @@ fn point(
         write_ios: totals.write_ios.saturating_sub(job.last.write_ios),
         p50_ns: window.percentile(0.5),
         p99_ns: window.percentile(0.99),
-        max_ns: window.percentile(1.0),
+        max_ns: window.max(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture_test;
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const READS: Counted = Counted { write: false, ramp: false };
+
+    /// Time goes by in steps of a second; workers that never look at anything do nothing but count.
+    #[test]
+    fn a_point_has_rate_and_latencies_of_the_same_interval_whatever_workers_do() {
+        let job = fixture_test::job("filename=/dev/null\nthreads=2\nruntime=10");
+        let pages = [Live::default(), Live::default()];
+        let firsts = [FirstDone::new(2)];
+        let both = 0..2;
+        let mut sampler = Sampler::new(&[job], &[both], 0, SECOND);
+        let mut second = |nth: u64, fast: u32, slow_ns: Option<u64>| {
+            // The second worker hangs all the time.
+            (0..fast).for_each(|_| pages[0].land(READS, 4096, 1_000_000));
+            slow_ns.into_iter().for_each(|ns| pages[0].land(READS, 4096, ns));
+            sampler.sample(&pages, &firsts, nth * SECOND, nth == 5)
+        };
+        let ticks = [
+            second(1, 2000, None),
+            // One I/O is under way for 900 ms of the third second and back within it.
+            second(2, 2000, None),
+            second(3, 100, Some(900_000_000)),
+            second(4, 2000, None),
+            second(5, 500, None),
+        ];
+        let series = sampler.series().remove(0).0;
+        let of = |of: fn(&Point) -> u64| series.iter().map(of).collect::<Vec<_>>();
+        assert_eq!(of(|point| point.read_ios), [2000, 2000, 101, 2000, 500]);
+        assert_eq!(of(|point| point.read_bytes / 4096), [2000, 2000, 101, 2000, 500]);
+        let millis = |ns: u64| (ns + 10_000) / 1_000_000;
+        let max = series.iter().map(|point| millis(point.max_ns.unwrap()));
+        assert_eq!(max.collect::<Vec<_>>(), [1, 1, 900, 1, 1]);
+        let p50 = series.iter().map(|point| millis(point.p50_ns.unwrap()));
+        assert_eq!(p50.collect::<Vec<_>>(), [1, 1, 1, 1, 1], "the first and the last have it too");
+        // Of 101 and of 500 no 99th percentile is told.
+        let p99 = series.iter().map(|point| point.p99_ns.is_some());
+        assert_eq!(p99.collect::<Vec<_>>(), [true, true, false, true, false]);
+        assert_eq!(ticks.map(|tick| tick.p99_ns.is_some()), [true, true, false, true, false]);
+    }
+
+    #[test]
+    fn the_ramp_has_points_with_latencies_of_its_own() {
+        let job = fixture_test::job("filename=/dev/null\nruntime=10\nramp=1");
+        let (pages, firsts) = ([Live::default()], [FirstDone::new(1)]);
+        let one = 0..1;
+        let mut sampler = Sampler::new(&[job], &[one], 0, SECOND);
+        pages[0].land(Counted { ramp: true, ..READS }, 4096, 7000);
+        sampler.sample(&pages, &firsts, SECOND / 2, false);
+        pages[0].land(READS, 8192, 9000);
+        sampler.sample(&pages, &firsts, 2 * SECOND, true);
+        let series = sampler.series().remove(0).0;
+        let seen = series.iter().map(|p| (p.at_ns < 0, p.read_ios, p.read_bytes, p.max_ns));
+        let near = |max: Option<u64>, ns: u64| max.is_some_and(|max| max.abs_diff(ns) < 80);
+        let seen: Vec<_> = seen.collect();
+        assert!(matches!(seen[..], [(true, 1, 4096, _), (false, 1, 8192, _)]), "{seen:?}");
+        assert!(near(seen[0].3, 7000) && near(seen[1].3, 9000), "{seen:?}");
     }
 }

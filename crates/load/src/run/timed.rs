@@ -1,21 +1,23 @@
 //! The measured loop: the only code that runs while the clock does.
 
+mod leave;
+
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Landed, Request, Start};
-use gpuio_record::{JobPlan, VerifyMode};
-use gpuio_stat::{Histogram, LiveTotals, Tally};
+use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
+use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
 use super::RunError;
 use super::failures::Failures;
 use super::lane;
 use super::rusage::Usage;
 use super::verify::{self, Findings};
-use super::worker::{self, Task, Tools, side};
-use crate::pace::Pacer;
+use super::worker::{Task, Tools, side};
+use crate::pace::{Pacer, Turn};
 use crate::pattern::{Block, Pattern};
 use crate::plan::blocks;
 
@@ -27,13 +29,19 @@ const FAILURES_MOST: u64 = 1000;
 const LOOK: Nanos = 50_000_000;
 
 /// What the loop leaves behind.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Timed {
     pub(super) reads: Tally,
     pub(super) writes: Tally,
-    pub(super) done_ns: Nanos,
-    /// What the thread used from the end of the ramp on.
+    /// When it counted, on the run's clock: the end of the ramp, and the last I/O that was back.
+    pub(super) counted: (Nanos, Nanos),
+    /// What it had moved when the last job of the group began to count; none if it was done before.
+    pub(super) before_all: LiveTotals,
+    /// What the thread and those of its engine used from the end of the ramp on.
     pub(super) usage: Usage,
+    /// Whether the threads of the engine could be read.
+    pub(super) usage_whole: bool,
+    pub(super) never_started: Option<NeverStarted>,
     pub(super) failures: Failures,
     /// What each slot was left with by its last read, for verification.
     pub(super) left: Vec<Option<Block>>,
@@ -45,8 +53,10 @@ pub(super) struct Timed {
 
 /// The bounds of the loop on the run's clock.
 struct Bounds {
-    /// I/Os started from here on count.
+    /// What lands from here on counts: the end of the ramp.
     from: Nanos,
+    /// From here on all jobs of the group count.
+    all_from: Nanos,
     deadline: Option<Nanos>,
     bytes: Option<u64>,
 }
@@ -61,21 +71,24 @@ struct Loop<'a> {
     /// A block that the path had no room for.
     pending: Option<Block>,
     landed: Vec<Landed>,
+    /// Bytes of I/Os that were started, and of those of them that were back before the ramp ended.
     issued_bytes: u64,
+    early_bytes: u64,
     stopping: bool,
-    /// Tallies of reads and of writes; their `total` histograms are merged from `recent`.
-    tallies: [Tally; 2],
-    recent: [Histogram; 2],
-    epoch: u32,
-    /// Bytes and I/Os that landed, ramp included; by direction, since a branch on a random
-    /// direction costs more than all the counting.
-    landed_bytes: [u64; 2],
-    landed_ios: [u64; 2],
-    failed: u64,
-    counted_bytes: u64,
-    last_landed: Nanos,
-    /// This thread's CPU time when the ramp was over.
-    counted_from: Option<Usage>,
+    /// It stops since all bytes that were asked for are under way.
+    enough: bool,
+    /// When it was seen that nothing more is to be started.
+    stopped_at: Option<Nanos>,
+    /// Legs of reads and of writes; the total is on the live page.
+    legs: [Legs; 2],
+    /// The last I/O that counts was back then.
+    last_back: Nanos,
+    /// The next of two moments to be taken down: the end of the ramp, and that of all ramps.
+    next_mark: Nanos,
+    /// This thread's CPU time and that of its engine's threads when the ramp was over.
+    used_before: Option<(Usage, Option<Usage>)>,
+    /// What had landed when all jobs of the group counted.
+    before_all: Option<LiveTotals>,
     /// Landing of the last I/O for the live page, ramp included.
     last_ended: Nanos,
     /// The run's clock to `CLOCK_MONOTONIC`.
@@ -96,6 +109,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
     let from = start + job.start_delay_ns + job.ramp_ns;
     let bounds = Bounds {
         from,
+        all_from: start + task.all_from_ns,
         deadline: job.stop.runtime_ns.map(|time| from + time),
         bytes: job.stop.bytes_per_thread,
     };
@@ -104,7 +118,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
     let pacer = match &job.pacing {
         None => None,
         Some(pacing) => {
-            let pacer = Pacer::new(pacing, 1, task.plan.seed, began);
+            let pacer = Pacer::new(pacing, turn(task), task.plan.seed, began);
             Some(pacer.map_err(|error| wrong(job, &error))?)
         }
     };
@@ -124,34 +138,22 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         pending: None,
         landed: Vec::with_capacity(slots),
         issued_bytes: 0,
+        early_bytes: 0,
         stopping: false,
-        tallies: [Tally::default(), Tally::default()],
-        recent: [Histogram::default(), Histogram::default()],
-        epoch: 0,
-        landed_bytes: [0; 2],
-        landed_ios: [0; 2],
-        failed: 0,
-        counted_bytes: 0,
-        last_landed: from,
-        counted_from: None,
+        enough: false,
+        stopped_at: None,
+        legs: [Legs::default(), Legs::default()],
+        last_back: from,
+        next_mark: from,
+        used_before: None,
+        before_all: None,
         last_ended: began,
         monotonic,
         keys,
         prepares: job.refill || job.verify == VerifyMode::Inline,
         judges: job.verify != VerifyMode::Off,
         has_gpu: path::find(&job.path.choice.got).is_some_and(path::Row::has_gpu_leg),
-        out: Timed {
-            reads: Tally::default(),
-            writes: Tally::default(),
-            done_ns: 0,
-            usage: Usage::default(),
-            failures: Failures::default(),
-            left: vec![None; slots],
-            inline: Findings::default(),
-            between_ns: 0,
-            gave_up: false,
-            interrupted: false,
-        },
+        out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);
     looped.go()?;
@@ -160,6 +162,19 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
 
 fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {
     RunError::Pattern { job: job.name.clone(), what: error.to_string() }
+}
+
+/// Its turn among the threads of the job, which keep the rate each.
+fn turn(task: &Task<'_>) -> Turn {
+    let mean = |share: &gpuio_record::BlockShare| {
+        (share.min_bytes + share.max_bytes) / 2 * u64::from(share.percent)
+    };
+    let mean_bytes = task.job.blocks.iter().map(mean).sum::<u64>() / 100;
+    Turn {
+        thread: task.plan.thread,
+        threads: task.job.threads,
+        mean_bytes: u32::try_from(mean_bytes).unwrap_or(u32::MAX),
+    }
 }
 
 fn pattern_of(task: &Task<'_>, tools: &Tools) -> Result<Pattern, RunError> {
@@ -186,11 +201,14 @@ impl Loop<'_> {
     fn go(&mut self) -> Result<(), RunError> {
         loop {
             let now = self.task.gate.clock.now();
-            if self.counted_from.is_none() && now >= self.bounds.from {
-                self.counted_from = Some(Usage::of_thread());
+            if now >= self.next_mark {
+                self.mark(now);
             }
             self.look_around(now);
             let waiting_until = if self.stopping { None } else { self.fill(now)? };
+            if self.stopping && self.stopped_at.is_none() {
+                self.stopped_at = Some(now);
+            }
             let out = self.tools.path.in_flight();
             if out == 0 && self.stopping {
                 return Ok(());
@@ -220,23 +238,38 @@ impl Loop<'_> {
         }
     }
 
+    /// Takes down what was used and moved before the clock of the job, and of all jobs.
+    #[cold]
+    fn mark(&mut self, now: Nanos) {
+        if self.used_before.is_none() && now >= self.bounds.from {
+            let helpers = Usage::of_threads(&self.tools.helpers);
+            self.used_before = Some((Usage::of_thread(), helpers));
+            self.task.first_done.process_begins();
+        }
+        if self.before_all.is_none() && now >= self.bounds.all_from {
+            self.before_all = Some(self.live().totals());
+        }
+        let marks = [
+            (self.used_before.is_none(), self.bounds.from),
+            (self.before_all.is_none(), self.bounds.all_from),
+        ];
+        let ahead = marks.iter().filter(|(ahead, _)| *ahead).map(|(_, at)| *at);
+        self.next_mark = ahead.min().unwrap_or(Nanos::MAX);
+    }
+
+    #[inline]
+    fn live(&self) -> &Live {
+        &self.task.gate.live[self.task.page]
+    }
+
     #[inline]
     fn publish(&self) {
-        let (read, write) = (side(Op::Read), side(Op::Write));
-        self.task.gate.live[self.task.page].publish(&LiveTotals {
-            read_bytes: self.landed_bytes[read],
-            write_bytes: self.landed_bytes[write],
-            read_ios: self.landed_ios[read],
-            write_ios: self.landed_ios[write],
-            failed: self.failed,
-            counted_bytes: self.counted_bytes,
-        });
         if let Some(lane) = &self.tools.lane {
             lane.now(self.last_ended + self.monotonic, self.tools.path.in_flight() as u64);
         }
     }
 
-    /// Bounds, interrupts, and the sampler's call for recent latencies.
+    /// Bounds and interrupts.
     #[inline]
     fn look_around(&mut self, now: Nanos) {
         if self.bounds.deadline.is_some_and(|deadline| now >= deadline) {
@@ -248,19 +281,6 @@ impl Loop<'_> {
         if self.task.gate.stop.load(Ordering::Relaxed) && !self.stopping {
             self.stopping = true;
             self.out.interrupted = true;
-        }
-        let epoch = self.task.gate.epoch.load(Ordering::Relaxed);
-        if epoch != self.epoch {
-            self.epoch = epoch;
-            self.hand_over();
-        }
-    }
-
-    /// Moves recent latencies to the tallies and to the live page.
-    fn hand_over(&mut self) {
-        for (tally, recent) in self.tallies.iter_mut().zip(&mut self.recent) {
-            tally.legs.total.merge(recent);
-            self.task.gate.live[self.task.page].add_window(recent);
         }
     }
 
@@ -311,16 +331,19 @@ impl Loop<'_> {
             if let Some(pacer) = &mut self.pacer {
                 pacer.took(block.len);
             }
-            if stamp >= self.bounds.from {
-                self.issued_bytes += u64::from(block.len);
-            }
+            self.issued_bytes += u64::from(block.len);
         }
         Ok(None)
     }
 
     #[inline]
     fn next_block(&mut self) -> Option<Block> {
-        if self.bounds.bytes.is_some_and(|most| self.issued_bytes >= most) {
+        // In the ramp there is no bound; what it left under way lands after it and counts.
+        if let Some(most) = self.bounds.bytes
+            && self.used_before.is_some()
+            && self.issued_bytes - self.early_bytes >= most
+        {
+            self.enough = true;
             return None;
         }
         self.pattern.next()
@@ -369,46 +392,52 @@ impl Loop<'_> {
         }
         self.free.push(request.slot);
         let (at, bytes) = (side(request.op), u64::from(request.len));
-        let counts = request.started >= self.bounds.from;
+        let counts = landed.ended >= self.bounds.from;
+        if counts {
+            self.last_back = self.last_back.max(landed.ended);
+        } else {
+            self.back_early(bytes);
+        }
+        let counted = Counted { write: request.op == Op::Write, ramp: !counts };
         if let Err(fault) = landed.result {
             let target = self.tools.files.targets[request.file as usize];
             self.out.failures.add(target, request, fault);
             self.out.left[request.slot as usize] = None;
-            self.failed += 1;
-            self.tallies[at].failed += u64::from(counts);
+            self.live().fail(counted);
             if self.out.failures.total >= FAILURES_MOST {
                 self.stopping = true;
                 self.out.gave_up = true;
             }
             return Ok(());
         }
-        self.landed_bytes[at] += bytes;
-        self.landed_ios[at] += 1;
-        if counts {
-            self.counted_bytes += bytes;
-            self.count(landed, at, bytes);
+        let latency_ns = landed.ended.saturating_sub(request.due);
+        self.live().land(counted, bytes, latency_ns);
+        if counts && (self.has_gpu || self.pacer.is_some()) {
+            self.count_legs(landed, at);
         }
         if self.judges { self.judge(request) } else { Ok(()) }
     }
 
+    /// An I/O that was back before the ramp ended is none of the bytes that were asked for, even
+    /// where that was seen too late and they seemed to be under way.
+    fn back_early(&mut self, bytes: u64) {
+        self.early_bytes += bytes;
+        if self.enough && !self.out.gave_up {
+            (self.enough, self.stopping, self.stopped_at) = (false, false, None);
+        }
+    }
+
+    /// Without a GPU leg or a rate, queue and GPU leg are nothing and the file leg is the whole.
     #[inline]
-    fn count(&mut self, landed: &Landed, at: usize, bytes: u64) {
-        let request = &landed.request;
-        let tally = &mut self.tallies[at];
-        tally.ios += 1;
-        tally.bytes += bytes;
-        self.last_landed = self.last_landed.max(landed.ended);
-        self.recent[at].record(landed.ended.saturating_sub(request.due));
-        // Without a GPU leg or a rate, queue and GPU leg are nothing and the file leg is the whole.
+    fn count_legs(&mut self, landed: &Landed, at: usize) {
+        let legs = &mut self.legs[at];
+        legs.file.record(landed.file_ns);
         if self.has_gpu {
-            tally.legs.file.record(landed.file_ns);
-            tally.legs.gpu.record(landed.gpu_ns);
+            legs.gpu.record(landed.gpu_ns);
         }
         if self.pacer.is_some() {
-            tally.legs.queue.record(request.started.saturating_sub(request.due));
-            if !self.has_gpu {
-                tally.legs.file.record(landed.file_ns);
-            }
+            let request = &landed.request;
+            legs.queue.record(request.started.saturating_sub(request.due));
         }
     }
 
@@ -429,28 +458,5 @@ impl Loop<'_> {
     fn path_error(&self, source: gpuio_io::path::PathError) -> RunError {
         let (job, thread) = (self.task.job.name.clone(), self.task.plan.thread);
         RunError::Path { job, thread, source: Box::new(source) }
-    }
-
-    fn leave(mut self) -> Timed {
-        self.hand_over();
-        self.publish();
-        self.task.first_done.note(self.last_landed, || worker::counted(self.task));
-        let [mut reads, mut writes] = self.tallies;
-        if !self.has_gpu && self.pacer.is_none() {
-            for tally in [&mut reads, &mut writes] {
-                tally.legs.file = tally.legs.total.clone();
-            }
-        }
-        self.out.inline.complete = !self.out.interrupted;
-        Timed {
-            reads,
-            writes,
-            done_ns: self.last_landed.saturating_sub(self.bounds.from),
-            usage: self
-                .counted_from
-                .map(|from| from.until(&Usage::of_thread()))
-                .unwrap_or_default(),
-            ..self.out
-        }
     }
 }

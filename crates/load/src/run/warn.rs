@@ -2,14 +2,13 @@
 
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{DirectMode, JobPlan, JobResult, VerifyMode, Warning, WarningKind};
+use gpuio_stat::enough_for;
 
 use crate::plan::defaults::REFUSES_DIRECT;
 use crate::reconcile::{self, Counted, Seen};
 
 /// Below this time a run says little: caches, clocks and governors have not settled.
 const SHORT_NS: u64 = 1_000_000_000;
-/// Below this many I/Os a 99th percentile rests on fewer than ten of them.
-const FEW_IOS: u64 = 1000;
 
 /// The warnings of a group's jobs; what devices counted is held against what they did.
 pub(super) fn group(
@@ -137,7 +136,7 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
 fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     let ios = result.read.ios + result.write.ios;
     let elapsed_ns = result.last_done_ns;
-    if ios > 0 && (elapsed_ns < SHORT_NS || ios < FEW_IOS) {
+    if ios > 0 && (elapsed_ns < SHORT_NS || !enough_for(0.99, ios)) {
         kinds.push(WarningKind::RunTooShort { elapsed_ns, ios });
     }
     if elapsed_ns > SHORT_NS && result.first_done_ns < elapsed_ns / 10 * 9 {
@@ -161,6 +160,11 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         if reached < 0.95 {
             kinds.push(WarningKind::RateNotReached { reached });
         }
+    }
+    if let Some(never) = result.never_started.filter(|never| never.matters(job.threads)) {
+        let (ios, longest_wait_ns) = (never.ios, never.longest_wait_ns);
+        let landed = result.read.ios + result.write.ios;
+        kinds.push(WarningKind::NeverStarted { ios, landed, longest_wait_ns });
     }
     if result.between_ios_ns > 0 {
         let time = elapsed_ns as f64 * f64::from(job.threads);

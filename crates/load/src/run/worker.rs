@@ -12,9 +12,10 @@ use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, HopCounters, Via};
 use gpuio_page::{Lane, Page};
 use gpuio_record::{
-    DirectMode, FileLegCounters, HopBytes, JobPlan, MemoryKind, VerifyMode, ViaResult, WorkerPlan,
+    DirectMode, FileLegCounters, HopBytes, JobPlan, MemoryKind, NeverStarted, VerifyMode,
+    ViaResult, WorkerPlan,
 };
-use gpuio_stat::Tally;
+use gpuio_stat::{LiveTotals, Tally};
 
 use super::RunError;
 use super::affinity;
@@ -35,6 +36,8 @@ pub(super) struct Task<'a> {
     /// The page that other processes read, where the run has one.
     pub(super) stats: Option<&'a Page>,
     pub(super) gate: &'a Gate,
+    /// From the common start until all jobs of the group count.
+    pub(super) all_from_ns: Nanos,
     pub(super) first_done: &'a FirstDone,
     /// Pages of all workers of the job.
     pub(super) job_pages: std::ops::Range<usize>,
@@ -63,9 +66,14 @@ pub(super) struct Ready {
 pub(super) struct Outcome {
     pub(super) reads: Tally,
     pub(super) writes: Tally,
-    /// From the count's start to the last landing.
-    pub(super) done_ns: Nanos,
+    /// When it counted, on the run's clock: the end of the ramp, and the last I/O that was back.
+    pub(super) counted: (Nanos, Nanos),
+    /// What it had moved when the last job of the group began to count.
+    pub(super) before_all: LiveTotals,
     pub(super) usage: Usage,
+    /// Whether the usage has all threads of its engine.
+    pub(super) usage_whole: bool,
+    pub(super) never_started: Option<NeverStarted>,
     /// The file leg as counted when the clock stopped.
     pub(super) file_leg: FileLegCounters,
     /// The legs by way of another GPU, at the same moment.
@@ -88,6 +96,8 @@ pub(super) struct Tools {
     pub(super) counters: Arc<LegCounters>,
     /// What `gpuio stats` sees of this worker.
     pub(super) lane: Option<Lane>,
+    /// Threads of its engine, by the kernel's numbers.
+    pub(super) helpers: Vec<i32>,
     hops: Arc<HopCounters>,
     ready: Ready,
 }
@@ -160,8 +170,11 @@ fn finish(
     Ok(Outcome {
         reads: timed.reads,
         writes: timed.writes,
-        done_ns: timed.done_ns,
+        counted: timed.counted,
+        before_all: timed.before_all,
         usage: timed.usage,
+        usage_whole: timed.usage_whole,
+        never_started: timed.never_started,
         file_leg,
         via,
         thread: task.plan.thread,
@@ -199,7 +212,8 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
         steps_down: opened.steps_down,
         direct: files.mode(),
     };
-    Ok(Tools { path: opened.path, files, counters, lane, hops, ready })
+    let helpers = opened.helpers;
+    Ok(Tools { path: opened.path, files, counters, lane, helpers, hops, ready })
 }
 
 /// Targets of a worker, each once, in order.
@@ -243,6 +257,7 @@ fn path_config(
         engine,
         files: files.for_engine(),
         direct: job.direct == DirectMode::Direct,
+        direct_grain: grain(job),
         memory,
         gpu: task.context.clone().map(|context| GpuSide {
             context,
@@ -264,6 +279,13 @@ fn path_config(
         inject,
         counters: Arc::clone(counters),
     })
+}
+
+/// What direct I/O goes on at multiples of. Plans of before it was kept have 4 KiB, which every
+/// logical block size divides.
+fn grain(job: &JobPlan) -> u32 {
+    let grain = if job.direct_grain_bytes > 0 { job.direct_grain_bytes } else { 4096 };
+    u32::try_from(grain).unwrap_or(4096)
 }
 
 fn mem_kind(kind: MemoryKind) -> MemKind {

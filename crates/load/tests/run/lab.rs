@@ -179,13 +179,22 @@ impl Lab {
     }
 
     pub(crate) fn carry_out(&self, plan: &mut Plan) -> Result<Ran, RunError> {
+        self.carry_out_told(plan, &self.diary)
+    }
+
+    /// The same, told to somebody else.
+    pub(crate) fn carry_out_told(
+        &self,
+        plan: &mut Plan,
+        watch: &dyn Watch,
+    ) -> Result<Ran, RunError> {
         let permit = Permit { make_missing: true, ..Permit::default() };
         let stop = Arc::clone(&self.diary.flag);
         let cufile = self.cufile.clone();
         let (driver, host) = (self.driver.as_ref(), &self.host);
         let page = self.page.clone();
         let means = Means { driver, host, stop, cufile, permit, page, watched: true };
-        run(plan, &means, &self.diary)
+        run(plan, &means, watch)
     }
 
     pub(crate) fn run(&self, text: &str) -> Ran {

@@ -2,7 +2,6 @@
 
 use gpuio_record::{Latency, WarningKind};
 
-use crate::in_time::{holds, in_time};
 use crate::lab::{Lab, MS, child_passes};
 
 fn p50(summary: &Option<gpuio_stat::Summary>) -> u64 {
@@ -81,10 +80,6 @@ fn at_a_rate_that_can_be_kept_nothing_queues() {
 
 #[test]
 fn behind_the_asked_rate_the_wait_is_counted() {
-    in_time(behind_the_rate);
-}
-
-fn behind_the_rate() -> Result<(), String> {
     let lab = Lab::new();
     let ran = lab.run(
         "[a]\ndirectory=${DIR}\nengine=psync\ndirect=0\nbs=4k\nsize=1m\nrate_iops=2000\n\
@@ -92,19 +87,19 @@ fn behind_the_rate() -> Result<(), String> {
     );
     let job = &ran.jobs[0];
     let latency = job.read.latency.as_ref().unwrap();
-    // A quarter of the rate for 1 s: the last I/O was due about 750 ms before it started.
+    // I/O n is due after n half milliseconds and gets its turn after 2 ms for each before it; 1 ms
+    // of the device's rate may be saved up. That holds the better the busier the machine is.
     let queue = latency.queue.as_ref().unwrap();
-    holds((500 * MS..1000 * MS).contains(&queue.max_ns), queue)?;
-    assert!(queue.p50_ns > 200 * MS, "{queue:?}");
-    // The device itself is not that slow.
-    holds(p50(&latency.file) < 50 * MS, &latency.file)?;
+    let last = (job.read.ios - 2) * 3 * MS / 2;
+    assert!(queue.max_ns + 3 * MS >= last, "{queue:?}, {last}");
+    assert!(queue.p50_ns + 3 * MS >= last / 2, "{queue:?}, {last}");
     assert!(latency.total.max_ns >= queue.max_ns);
     legs_sum_up(latency);
     let reached = ran.warnings.iter().find_map(|warning| match warning.kind {
         WarningKind::RateNotReached { reached } => Some(reached),
         _ => None,
     });
-    holds(reached.is_some_and(|reached| (0.15..0.35).contains(&reached)), reached)
+    assert!(reached.is_some_and(|reached| reached < 0.27), "{reached:?}");
 }
 
 /// One thread, one I/O at a time: latencies and the work between them are disjoint parts of the

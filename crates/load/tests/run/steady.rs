@@ -14,7 +14,7 @@ fn a_job_that_settles_ends_then_and_its_neighbour_goes_on() {
          runtime=60\nthreads=2\n[b]\nfile_prefix=b\nruntime=3\n",
     );
     let [a, b] = &ran.jobs[..] else { panic!("{ran:?}") };
-    assert_eq!((ran.ended, a.ended, b.ended), (EndedHow::Complete, EndedHow::Complete, b.ended));
+    assert_eq!([ran.ended, a.ended, b.ended], [EndedHow::Complete; 3]);
     let steady = a.steady.unwrap();
     let at = steady.attained_at_ns.unwrap();
     assert!(at >= 400 * MS && steady.checks >= 1, "{steady:?}");

@@ -97,9 +97,9 @@ fn total(line: &Line<'_>, figure: fn(&Summary) -> String) -> String {
 fn leg(
     line: &Line<'_>,
     leg: fn(&gpuio_record::Latency) -> Option<&Summary>,
-    figure: fn(&Summary) -> u64,
+    figure: fn(&Summary) -> Option<u64>,
 ) -> String {
-    maybe(line.result().latency.as_ref().and_then(leg).map(figure))
+    maybe(line.result().latency.as_ref().and_then(leg).and_then(figure))
 }
 
 fn gpus(line: &Line<'_>) -> String {
@@ -127,6 +127,7 @@ fn direct(line: &Line<'_>) -> String {
 fn cpu_scope(line: &Line<'_>) -> String {
     let word = match line.job.cpu.scope {
         CpuScope::Threads => "threads",
+        CpuScope::AllThreads => "all_threads",
         CpuScope::Process => "process",
     };
     word.to_owned()
@@ -203,25 +204,33 @@ pub const COLUMNS: &[Column] = &[
     column("latency_mean_ns", "mean", |l| total(l, |s| s.mean_ns.to_string())),
     column("latency_stddev_ns", "standard deviation", |l| total(l, |s| s.stddev_ns.to_string())),
     column("latency_p50_ns", "median", |l| total(l, |s| s.p50_ns.to_string())),
-    column("latency_p90_ns", "90th percentile", |l| total(l, |s| s.p90_ns.to_string())),
-    column("latency_p99_ns", "99th percentile", |l| total(l, |s| s.p99_ns.to_string())),
-    column("latency_p99_9_ns", "99.9th percentile", |l| total(l, |s| s.p99_9_ns.to_string())),
-    column("latency_p99_99_ns", "99.99th percentile", |l| total(l, |s| s.p99_99_ns.to_string())),
+    column("latency_p90_ns", "90th percentile; empty with fewer than 100 I/Os", |l| {
+        total(l, |s| maybe(s.p90_ns))
+    }),
+    column("latency_p99_ns", "99th percentile; empty with fewer than 1000", |l| {
+        total(l, |s| maybe(s.p99_ns))
+    }),
+    column("latency_p99_9_ns", "99.9th percentile; empty with fewer than 10000", |l| {
+        total(l, |s| maybe(s.p99_9_ns))
+    }),
+    column("latency_p99_99_ns", "99.99th percentile; empty with fewer than 100000", |l| {
+        total(l, |s| maybe(s.p99_99_ns))
+    }),
     column("latency_max_ns", "largest", |l| total(l, |s| s.max_ns.to_string())),
     column("queue_p50_ns", "due until started, median; empty without a rate", |l| {
-        leg(l, |legs| legs.queue.as_ref(), |s| s.p50_ns)
+        leg(l, |legs| legs.queue.as_ref(), |s| Some(s.p50_ns))
     }),
     column("queue_p99_ns", "the same, 99th percentile", |l| {
         leg(l, |legs| legs.queue.as_ref(), |s| s.p99_ns)
     }),
     column("file_p50_ns", "between file and host memory, median", |l| {
-        leg(l, |legs| legs.file.as_ref(), |s| s.p50_ns)
+        leg(l, |legs| legs.file.as_ref(), |s| Some(s.p50_ns))
     }),
     column("file_p99_ns", "the same, 99th percentile", |l| {
         leg(l, |legs| legs.file.as_ref(), |s| s.p99_ns)
     }),
     column("gpu_p50_ns", "between host and GPU memory, median; empty without a GPU leg", |l| {
-        leg(l, |legs| legs.gpu.as_ref(), |s| s.p50_ns)
+        leg(l, |legs| legs.gpu.as_ref(), |s| Some(s.p50_ns))
     }),
     column("gpu_p99_ns", "the same, 99th percentile", |l| {
         leg(l, |legs| legs.gpu.as_ref(), |s| s.p99_ns)
@@ -242,7 +251,12 @@ pub const COLUMNS: &[Column] = &[
     column("cpu_us_per_mib", "microseconds of CPU per MiB moved, both directions", |l| {
         maybe(l.job.cpu.us_per_mib)
     }),
-    column("cpu_scope", "whose time: `threads` of the job or the `process`", cpu_scope),
+    column(
+        "cpu_scope",
+        "whose time: `all_threads` of the job, the `process` while it alone ran, or the `threads` \
+         that are known, to which others add: at least that much",
+        cpu_scope,
+    ),
     column("verify", "`off`, `pass` or `inline`", verify),
     column("verified_bytes", "bytes checked, timed load and pass together", verified_bytes),
     column("verify_bad_blocks", "blocks with a wrong word; empty when not verified", |l| {
@@ -298,4 +312,16 @@ pub const COLUMNS: &[Column] = &[
     column("expected_unknown", "why nothing is known to be expected", |l| {
         maybe(l.expected().and_then(|one| one.expected.unknown.as_ref()))
     }),
+    column("measured_begin_ns", "end of the job's ramp on the run's clock", |l| {
+        maybe(l.job.measured.map(|span| span.begin_ns))
+    }),
+    column("measured_end_ns", "when its last I/O was back, on the same clock", |l| {
+        maybe(l.job.measured.map(|span| span.end_ns))
+    }),
+    column(
+        "never_started_ios",
+        "I/Os of the job that were due and never started, and are in no latency; empty without a \
+         rate",
+        |l| maybe(l.job.never_started.map(|never| never.ios)),
+    ),
 ];

@@ -1,6 +1,6 @@
 //! gdsio's result line, for the scripts that parse it.
 
-use gpuio_record::{EndedHow, JobPlan, JobResult, Record};
+use gpuio_record::{EndedHow, JobPlan, JobResult, Record, TimeSpan};
 use gpuio_units::printable_short;
 
 use crate::number::float;
@@ -76,8 +76,9 @@ pub fn per_job(record: &Record) -> Vec<String> {
 /// * `IOSize` is the block size in KiB, rounded down; where block sizes vary, within a job or
 ///   between jobs, the mean I/O rounded to the nearest KiB.
 /// * `Avg_Latency` is the mean of total latency (due until landed) over all I/Os.
-/// * `total_time` is the longest job's; groups of jobs run one after another and their times add
-///   up. `Throughput` is bytes moved over it.
+/// * `total_time` is from the first begin of a group's jobs to their last end (the longest job's,
+///   where they began together); groups run one after another and their times add up.
+///   `Throughput` is bytes moved over it.
 ///
 /// Fractions have six decimals and are made from unrounded values.
 #[must_use]
@@ -158,14 +159,20 @@ fn mean_latency_us(jobs: &[Job<'_>]) -> f64 {
     if ios > 0.0 { ns / ios / 1e3 } else { 0.0 }
 }
 
-/// The longest job of each group, groups summed.
+/// From the first begin to the last end of each group's jobs, groups summed. Records of before
+/// begin and end were kept have the longest job's time.
 fn total_time_ns(jobs: &[Job<'_>]) -> u64 {
-    let mut groups: Vec<(u32, u64)> = Vec::new();
+    let mut groups: Vec<(u32, TimeSpan)> = Vec::new();
     for (plan, job) in jobs {
+        let span = TimeSpan { begin_ns: 0, end_ns: job.last_done_ns };
+        let span = job.measured.unwrap_or(span);
         match groups.iter_mut().find(|(group, _)| *group == plan.group) {
-            Some((_, longest)) => *longest = (*longest).max(job.last_done_ns),
-            None => groups.push((plan.group, job.last_done_ns)),
+            Some((_, all)) => {
+                all.begin_ns = all.begin_ns.min(span.begin_ns);
+                all.end_ns = all.end_ns.max(span.end_ns);
+            }
+            None => groups.push((plan.group, span)),
         }
     }
-    groups.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns))
+    groups.iter().fold(0, |sum: u64, (_, all)| sum.saturating_add(all.length_ns()))
 }

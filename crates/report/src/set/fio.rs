@@ -186,14 +186,21 @@ fn latency(total: Option<&Summary>) -> Value {
         "mean": summary.mean_ns,
         "stddev": summary.stddev_ns,
         "N": summary.count,
-        "percentile": {
-            "50.000000": summary.p50_ns,
-            "90.000000": summary.p90_ns,
-            "99.000000": summary.p99_ns,
-            "99.900000": summary.p99_9_ns,
-            "99.990000": summary.p99_99_ns,
-        },
+        "percentile": percentiles(summary),
     })
+}
+
+/// fio's keys of the percentiles for which there were I/Os enough.
+fn percentiles(summary: &Summary) -> Value {
+    let all = [
+        ("50.000000", Some(summary.p50_ns)),
+        ("90.000000", summary.p90_ns),
+        ("99.000000", summary.p99_ns),
+        ("99.900000", summary.p99_9_ns),
+        ("99.990000", summary.p99_99_ns),
+    ];
+    let known = all.into_iter().filter_map(|(key, ns)| Some((key.to_owned(), Value::from(ns?))));
+    Value::Object(known.collect())
 }
 
 /// Mean, population deviation and bounds of samples; zeros without any, as with fio.

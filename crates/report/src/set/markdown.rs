@@ -1,5 +1,6 @@
 //! Tables for an issue or a wiki.
 
+use gpuio_record::CpuCost;
 use gpuio_units::{markdown, printable_short};
 
 use super::Set;
@@ -147,6 +148,11 @@ fn device_tables(set: &Set) -> String {
     out
 }
 
+fn cost(cpu: &CpuCost) -> String {
+    let sign = cpu.scope.sign();
+    cpu.us_per_mib.map_or_else(|| "-".to_owned(), |cost| format!("{sign}{cost:.1}"))
+}
+
 fn line(row: &Row<'_>) -> String {
     let side = row.side();
     let total = side.latency.as_ref().map(|legs| &legs.total);
@@ -160,9 +166,9 @@ fn line(row: &Row<'_>) -> String {
         row.rate(),
         iops(side.iops),
         maybe_time(total.map(|summary| summary.p50_ns)),
-        maybe_time(total.map(|summary| summary.p99_ns)),
-        maybe_time(total.map(|summary| summary.p99_9_ns)),
-        row.result.cpu.us_per_mib.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.1}")),
+        maybe_time(total.and_then(|summary| summary.p99_ns)),
+        maybe_time(total.and_then(|summary| summary.p99_9_ns)),
+        cost(&row.result.cpu),
         ceilings::cell(side.of_ceiling.as_ref()),
         expected::cell(row.expected()),
     ];

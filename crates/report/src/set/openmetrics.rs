@@ -65,7 +65,10 @@ const GAUGES: &[Gauge] = &[
         name: "gpuio_cpu_seconds_per_mebibyte",
         unit: "seconds_per_mebibyte",
         help: "CPU time of the job per MiB moved, both directions together.",
-        value: |row| row.result.cpu.us_per_mib.map(|cost| cost / 1e6),
+        value: |row| {
+            let cpu = &row.result.cpu;
+            cpu.us_per_mib.filter(|_| !cpu.scope.is_at_least()).map(|cost| cost / 1e6)
+        },
     },
     Gauge {
         name: "gpuio_path_as_asked",
@@ -76,11 +79,11 @@ const GAUGES: &[Gauge] = &[
 ];
 
 /// Its label, and where its value is.
-type Quantile = (&'static str, fn(&Summary) -> u64);
+type Quantile = (&'static str, fn(&Summary) -> Option<u64>);
 
 /// The quantiles of the latency summaries.
 const QUANTILES: &[Quantile] = &[
-    ("0.5", |s| s.p50_ns),
+    ("0.5", |s| Some(s.p50_ns)),
     ("0.9", |s| s.p90_ns),
     ("0.99", |s| s.p99_ns),
     ("0.999", |s| s.p99_9_ns),
@@ -105,7 +108,8 @@ pub(super) fn render(set: &Set) -> String {
         let Some(legs) = &row.side().latency else { continue };
         let total = &legs.total;
         for (quantile, value) in QUANTILES {
-            let value = crate::number::float(value(total)) / 1e9;
+            let Some(value) = value(total) else { continue };
+            let value = crate::number::float(value) / 1e9;
             out.push_str(&format!("{NAME}{{{labels},quantile=\"{quantile}\"}} {value}\n"));
         }
         let sum = total.mean_ns * crate::number::float(total.count) / 1e9;

@@ -201,7 +201,7 @@ fn figures(set: &Set) -> (Vec<f64>, Vec<Option<f64>>) {
             for side in [reads, writes].into_iter().flatten() {
                 rates.push(side.bytes_per_s);
                 #[expect(clippy::cast_precision_loss, reason = "far below 2^53 ns")]
-                p99.push(side.latency.as_ref().map(|legs| legs.total.p99_ns as f64));
+                p99.push(side.latency.as_ref().map(|legs| legs.total.p99_ns.unwrap() as f64));
             }
         }
     }

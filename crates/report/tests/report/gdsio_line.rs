@@ -81,6 +81,7 @@ fn job_of(fields: &Fields<'_>) -> (JobPlan, JobResult) {
     total.count = done.read.ios;
     total.mean_ns = fraction(fields.latency_us) * 1e3;
     done.last_done_ns = (fraction(fields.seconds) * 1e9).round() as u64;
+    done.measured = None;
     if fields.io_type.ends_with("WRITE") {
         plan.read_percent = 0;
         done.write = std::mem::take(&mut done.read);
@@ -150,11 +151,18 @@ fn jobs_are_summed_and_latency_is_weighted_by_ios() {
         (total.count, total.mean_ns) = (ios, mean);
     }
     (one.last_done_ns, two.last_done_ns) = (2_000_000_000, 1_000_000_000);
+    (one.measured, two.measured) = (None, None);
     let text = line(&[(&first, &one), (&second, &two)]);
     let sum = parse(&text).unwrap();
     assert_eq!((sum.threads, sum.ops, sum.xfer_type), ("8", "400", "MIXED"));
     assert_eq!((sum.latency_us, sum.seconds), ("40.000000", "2.000000"));
     assert_eq!(whole(sum.size_kib), 8 << 20);
+    // Of one group and yet one after the other: the second began half a second after the end.
+    let span = |begin_ns, end_ns| Some(gpuio_record::TimeSpan { begin_ns, end_ns });
+    one.measured = span(1_000_000_000, 3_000_000_000);
+    two.measured = span(3_500_000_000, 4_500_000_000);
+    let text = line(&[(&first, &one), (&second, &two)]);
+    assert_eq!(parse(&text).unwrap().seconds, "3.500000");
     // A stonewall between them: one after the other.
     second.group = 1;
     let text = line(&[(&first, &one), (&second, &two)]);
@@ -166,7 +174,7 @@ fn a_job_in_which_nothing_landed_is_zeros_and_no_panic() {
     let plan = job("idle");
     let mut done = result(&plan);
     done.read = Default::default();
-    done.last_done_ns = 0;
+    (done.last_done_ns, done.measured) = (0, None);
     let text = line(&[(&plan, &done)]);
     let idle = parse(&text).unwrap();
     assert_eq!((idle.throughput, idle.latency_us, idle.ops), ("0.000000", "0.000000", "0"));

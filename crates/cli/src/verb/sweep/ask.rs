@@ -56,12 +56,17 @@ pub(super) struct Search {
 }
 
 impl Search {
+    /// The latency that is bound. Where too few I/Os landed for it, the largest stands for it if
+    /// that keeps the bound, since no percentile is above it; else it is not a number, and keeps
+    /// none.
     pub(super) fn latency(&self, run: &Run) -> f64 {
-        match self.bound.figure {
+        let latency = match self.bound.figure {
             Figure::P50 => run.p50_ns,
             Figure::P99 => run.p99_ns,
             Figure::P999 => run.p99_9_ns,
-        }
+        };
+        let largest = if run.max_ns <= self.bound_ns() { run.max_ns } else { f64::NAN };
+        if latency.is_nan() { largest } else { latency }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "nobody bounds a latency at 2^53 ns")]

@@ -18,9 +18,7 @@ use std::path::{Path, PathBuf};
 use gpuio_host::{Root, input};
 use gpuio_load::dataset::leftover;
 use gpuio_outfile::{Directory, Draft};
-use gpuio_record::{
-    DirectionResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool,
-};
+use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool};
 
 use super::ask::Asked;
 use crate::failure::Failure;
@@ -39,8 +37,8 @@ const DATA: &str = "data";
 /// Longest `sweep.json` that is read.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The figures of a finished run, reads and writes together; no latency is a number where nothing
-/// landed.
+/// The figures of a finished run, reads and writes together; a latency is not a number where too
+/// few I/Os landed for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) bytes_per_s: f64,
@@ -48,6 +46,7 @@ pub(super) struct Run {
     pub(super) p50_ns: f64,
     pub(super) p99_ns: f64,
     pub(super) p99_9_ns: f64,
+    pub(super) max_ns: f64,
     pub(super) cores: f64,
     pub(super) of_ceiling: Option<f64>,
     pub(super) software_gpu: bool,
@@ -414,23 +413,47 @@ pub(super) fn errors_of(record: &Record) -> Option<String> {
     if fine { None } else { Some(error()) }
 }
 
+/// Bytes and I/Os per second of all jobs: over the time in which all of a group ran; without such a
+/// time, or with several groups, over the time from their first begin to their last end.
+#[expect(clippy::cast_precision_loss, reason = "rates need no 64 bits")]
+fn rates(record: &Record) -> (f64, f64) {
+    let or_none = |rate: Option<f64>| rate.unwrap_or(0.0);
+    if let [total] = &record.totals[..]
+        && (total.read.bytes_per_s.is_some() || total.write.bytes_per_s.is_some())
+    {
+        let (read, write) = (&total.read, &total.write);
+        return (
+            or_none(read.bytes_per_s) + or_none(write.bytes_per_s),
+            or_none(read.iops) + or_none(write.iops),
+        );
+    }
+    let sides = || record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
+    let ns: u64 = record.totals.iter().map(|total| total.last_done_ns).sum();
+    let per_second = |count: u64| if ns > 0 { count as f64 * 1e9 / ns as f64 } else { 0.0 };
+    (
+        per_second(sides().map(|side| side.bytes).sum()),
+        per_second(sides().map(|side| side.ios).sum()),
+    )
+}
+
 fn figures(record: &Record) -> Run {
-    let both = |of: fn(&DirectionResult) -> f64| -> f64 {
-        record.jobs.iter().map(|job| of(&job.read) + of(&job.write)).sum()
-    };
+    let (bytes_per_s, iops) = rates(record);
     #[expect(clippy::cast_precision_loss, reason = "no latency reaches 2^53 ns")]
-    let slower = |of: fn(&gpuio_record::Latency) -> u64| -> f64 {
+    let slower = |of: fn(&gpuio_record::Latency) -> Option<u64>| -> f64 {
         let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
-        let all = ways.filter_map(|way| way.latency.as_ref()).map(|latency| of(latency) as f64);
-        all.reduce(f64::max).unwrap_or(f64::NAN)
+        let all = ways.filter_map(|way| way.latency.as_ref());
+        // Of what is not known the slower is not known either.
+        let known: Option<Vec<f64>> = all.map(|latency| Some(of(latency)? as f64)).collect();
+        known.and_then(|known| known.into_iter().reduce(f64::max)).unwrap_or(f64::NAN)
     };
     let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
     Run {
-        bytes_per_s: both(|way| way.bytes_per_s),
-        iops: both(|way| way.iops),
-        p50_ns: slower(|latency| latency.total.p50_ns),
+        bytes_per_s,
+        iops,
+        p50_ns: slower(|latency| Some(latency.total.p50_ns)),
         p99_ns: slower(|latency| latency.total.p99_ns),
         p99_9_ns: slower(|latency| latency.total.p99_9_ns),
+        max_ns: slower(|latency| Some(latency.total.max_ns)),
         software_gpu: record.plan.software_gpu,
         warned: !record.warnings.is_empty(),
         unsteady: record

@@ -155,6 +155,11 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     text
 }
 
+/// A percentile, or `-` where too few I/Os landed for it.
+fn latency(ns: f64) -> String {
+    if ns.is_nan() { "-".to_owned() } else { human_ns(ns) }
+}
+
 fn row(at: &[String], runs: &[Run], best: f64, ceilings: bool) -> Option<Vec<String>> {
     let rate = median_of(runs, |run| run.bytes_per_s)?;
     let middle = |of: fn(&Run) -> f64| median_of(runs, of).unwrap_or(f64::NAN);
@@ -164,7 +169,7 @@ fn row(at: &[String], runs: &[Run], best: f64, ceilings: bool) -> Option<Vec<Str
     row.extend([
         human_rate(rate),
         human_count(middle(|run| run.iops)),
-        human_ns(middle(|run| run.p99_ns)),
+        latency(middle(|run| run.p99_ns)),
         format!("{:.2}", middle(|run| run.cores)),
         spread.map_or("-".to_owned(), |spread| format!("±{:.1} %", spread.share() * 100.0)),
         runs.len().to_string(),
@@ -198,7 +203,13 @@ fn answer(asked: &Asked, folder: &Folder, why: Why) -> Option<String> {
     let under = found.iter().take_while(|(_, latency)| held(latency)).last();
     let over = found.iter().find(|(_, latency)| !held(latency));
     let say = |(load, latency): &(&str, Option<f64>)| {
-        let latency = latency.map_or("without a result".to_owned(), human_ns);
+        let latency = match latency {
+            None => "without a result".to_owned(),
+            Some(ns) if ns.is_nan() => {
+                "not known: too few I/Os for it, a longer --runtime has more".to_owned()
+            }
+            Some(ns) => human_ns(*ns),
+        };
         format!("{key}={load} ({latency})")
     };
     Some(match (under, over) {
@@ -234,6 +245,7 @@ mod tests {
             p50_ns: 0.0,
             p99_ns: 0.0,
             p99_9_ns: 0.0,
+            max_ns: 0.0,
             cores: 0.0,
             of_ceiling: None,
             software_gpu: false,

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 /// Faults to inject. Probabilities are from 0 to 1, for each I/O on its own.
 ///
-/// Written as `eio=1%,short=5%,delay=2ms@10%,enospc=0.1%,rate=100M,iops=5000,seed=7`, any of
-/// them in any order. `rate` is in bytes a second (powers of 1024); a delay without `@` hits
-/// every I/O.
+/// Written as `eio=1%,short=5%,delay=2ms@10%,stall=300ms@5s,enospc=0.1%,rate=100M,iops=5000,
+/// seed=7`, any of them in any order. `rate` is in bytes a second (powers of 1024); a delay without
+/// `@` hits every I/O.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inject {
     /// The I/O does not happen and fails with `EIO`.
@@ -18,6 +18,9 @@ pub struct Inject {
     pub short: f64,
     /// Probability, and nanoseconds by which the I/O comes back late.
     pub delay: (f64, u64),
+    /// One time in which the device does nothing: how long after the engine's first I/O it begins,
+    /// and how long it lasts, nanoseconds. What is asked for then comes back at its end.
+    pub stall: Option<(u64, u64)>,
     /// Bytes a second at the door.
     pub rate: Option<u64>,
     /// I/Os a second at the door.
@@ -41,7 +44,10 @@ pub enum InjectError {
     #[error("{0:?} is not a fault: write name=value, such as eio=1% or delay=2ms@10%")]
     Shape(String),
     /// A name that is none.
-    #[error("there is no fault {0:?} to inject: use eio, enospc, short, delay, rate, iops or seed")]
+    #[error(
+        "there is no fault {0:?} to inject: use eio, enospc, short, delay, stall, rate, \
+             iops or seed"
+    )]
     Name(String),
     /// A value that can't be read.
     #[error("fault {name}: {source}")]
@@ -90,6 +96,12 @@ impl Inject {
             "delay" => {
                 let (time, chance) = value.split_once('@').unwrap_or((value, "100%"));
                 self.delay = (probability(chance)?, parse_duration_ns(time).map_err(unit)?);
+            }
+            "stall" => {
+                let shape = || InjectError::Shape(format!("{name}={value}"));
+                let (length, after) = value.split_once('@').ok_or_else(shape)?;
+                let time = |text: &str| parse_duration_ns(text).map_err(unit);
+                self.stall = Some((time(after)?, time(length)?));
             }
             "rate" => {
                 let rate = parse_bytes(value).map_err(unit)?;

@@ -149,7 +149,7 @@ fn finish(config: &Config, ring: IoUring, depth: u32, mut steps_down: Vec<String
     };
     let slots = Slots::new(depth);
     let engine = Uring { ring, slots, fds, fixed_files, fixed_area, queued: 0, retries: 0 };
-    Opened { engine: Box::new(engine), got: got.to_owned(), steps_down }
+    Opened { engine: Box::new(engine), got: got.to_owned(), steps_down, helpers: Vec::new() }
 }
 
 /// Registers the area in pieces of 1 GiB.

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 fn config(file: &std::fs::File) -> Config {
     let files = vec![EngineFile { fd: file.as_raw_fd(), len: 4096, writable: true }];
-    Config { depth: 4, files, area: None, direct: false }
+    Config { depth: 4, files, area: None, direct: false, direct_grain: 512 }
 }
 
 fn file() -> std::fs::File {

@@ -100,7 +100,8 @@ pub(in crate::path) struct Told {
 impl Told {
     pub(in crate::path) fn of(self, path: Box<dyn Path>) -> Opened {
         let Told { engine_got, host_bytes, device_bytes } = self;
-        Opened { path, engine_got, steps_down: Vec::new(), host_bytes, device_bytes }
+        let (steps_down, helpers) = (Vec::new(), Vec::new());
+        Opened { path, engine_got, steps_down, host_bytes, device_bytes, helpers }
     }
 }
 

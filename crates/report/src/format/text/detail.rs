@@ -6,7 +6,7 @@ use gpuio_stat::Summary;
 use super::SOFTWARE_GPU;
 use super::grid::{Grid, figures, words};
 use super::table::{Words, path_cell};
-use crate::number::{NONE, bytes, time};
+use crate::number::{NONE, bytes, maybe_time, time};
 use crate::workload::{directions, jobs, rw_of};
 use crate::wrap::paragraph;
 
@@ -77,7 +77,7 @@ fn legs_grid(record: &Record, form: Words) -> Grid {
 
 fn pair(summary: Option<&Summary>) -> String {
     match summary {
-        Some(summary) => format!("{} / {}", time(summary.p50_ns), time(summary.p99_ns)),
+        Some(summary) => format!("{} / {}", time(summary.p50_ns), maybe_time(summary.p99_ns)),
         None => NONE.to_owned(),
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn line(first: &str, rest: &str, width: u16) -> String {
 }
 
 /// Jobs whose first worker was done sooner than this share of the last one's time have a line.
-const TOGETHER_PERCENT: u64 = 99;
+pub(super) const TOGETHER_PERCENT: u64 = 99;
 
 /// When workers were done: a line per job whose workers were done far apart, one for the others.
 pub(super) fn workers(record: &Record, width: u16) -> String {

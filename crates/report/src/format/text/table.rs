@@ -1,11 +1,12 @@
 //! The table of results, and the lines that belong to it.
 
-use gpuio_record::{CpuCost, DirectionResult, EndedHow, JobPlan, JobResult, Record, RunTotals};
+use gpuio_record::{CpuCost, EndedHow, JobPlan, JobResult, Latency, Record, RunTotals, TimeSpan};
 
+use super::detail::TOGETHER_PERCENT;
 use super::grid::{Column, Grid, figures, words};
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
 use crate::ceilings;
-use crate::number::{NONE, iops, maybe_time, throughput};
+use crate::number::{NONE, iops, maybe_time, throughput, time};
 use crate::workload::{Direction, blocks_short, directions, jobs, rw_of, verified};
 use crate::wrap::paragraph;
 
@@ -108,6 +109,7 @@ fn grid(form: Words, rows: &[Cells], columns: &[usize]) -> Grid {
 pub(super) fn legend(record: &Record, width: u16) -> String {
     let wide = width.min(PARAGRAPH_WIDTH);
     let mut out = engines(record, wide);
+    out.push_str(&totals(record, wide));
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for absent in &record.plan.left_out {
         match reasons.iter_mut().find(|(why, _)| *why == absent.why) {
@@ -118,6 +120,30 @@ pub(super) fn legend(record: &Record, width: u16) -> String {
     for (why, paths) in reasons {
         let text = format!("{}: {why}", paths.join(", "));
         out.push_str(&paragraph("not here: ", &text, wide));
+    }
+    out
+}
+
+/// What the rates of totals are over, where that is not simply the time of all jobs.
+fn totals(record: &Record, width: u16) -> String {
+    let mut out = String::new();
+    for total in &record.totals {
+        if jobs(record).filter(|(plan, _)| plan.group == total.group).count() < 2 {
+            continue;
+        }
+        let group = total.group;
+        if let Some(why) = &total.why_no_rate {
+            let text = format!("group {group} has no rate: {why}");
+            out.push_str(&paragraph("totals:  ", &text, width));
+        }
+        let part = |span: &TimeSpan| span.length_ns() < total.last_done_ns / 100 * TOGETHER_PERCENT;
+        if let Some(span) = total.common.filter(part) {
+            let (part, all) = (time(span.length_ns()), time(total.last_done_ns));
+            let text = format!(
+                "rates of group {group} are over the {part} in which all its jobs ran, of {all}"
+            );
+            out.push_str(&paragraph("totals:  ", &text, width));
+        }
     }
     out
 }
@@ -236,7 +262,8 @@ fn job_row(
     let result = direction.of(job);
     let partial = if job.ended == EndedHow::Complete { "" } else { " (partial)" };
     let [cpus, cost] = if first { cpu_cells(&job.cpu) } else { [String::new(), String::new()] };
-    let [p50, p99, p99_9, max] = latency_cells(result);
+    let never = job.never_started.is_some_and(|never| never.matters(plan.threads));
+    let [p50, p99, p99_9, max] = latency_cells(result.latency.as_ref(), never);
     [
         format!("{}{partial}", plan.name),
         path_cell(&plan.path.choice.got, software),
@@ -265,17 +292,23 @@ fn cost(us_per_mib: f64) -> String {
 }
 
 fn cpu_cells(cpu: &CpuCost) -> [String; 2] {
-    let cost = cpu.us_per_mib.map_or_else(|| NONE.to_owned(), cost);
-    [format!("{:.2}", cpu.cores_busy), cost]
+    let sign = cpu.scope.sign();
+    let cost = cpu.us_per_mib.map_or_else(|| NONE.to_owned(), |us| format!("{sign}{}", cost(us)));
+    [format!("{sign}{:.2}", cpu.cores_busy), cost]
 }
 
-fn latency_cells(result: &DirectionResult) -> [String; 4] {
-    let total = result.latency.as_ref().map(|latency| &latency.total);
+/// With I/Os that were due and never started, those that were make a lower bound.
+fn latency_cells(latency: Option<&Latency>, never_started: bool) -> [String; 4] {
+    let total = latency.map(|latency| &latency.total);
+    let slow = |ns: Option<u64>| match ns {
+        Some(ns) if never_started => format!("≥{}", time(ns)),
+        ns => maybe_time(ns),
+    };
     [
         maybe_time(total.map(|summary| summary.p50_ns)),
-        maybe_time(total.map(|summary| summary.p99_ns)),
-        maybe_time(total.map(|summary| summary.p99_9_ns)),
-        maybe_time(total.map(|summary| summary.max_ns)),
+        slow(total.and_then(|summary| summary.p99_ns)),
+        slow(total.and_then(|summary| summary.p99_9_ns)),
+        slow(total.map(|summary| summary.max_ns)),
     ]
 }
 
@@ -295,7 +328,12 @@ fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> V
         let first = rows.is_empty();
         let [cpus, cost] =
             if first { cpu_cells(&totals.cpu) } else { [String::new(), String::new()] };
-        let [p50, p99, p99_9, max] = latency_cells(result);
+        let never = group()
+            .any(|(plan, job)| job.never_started.is_some_and(|never| never.matters(plan.threads)));
+        let [p50, p99, p99_9, max] = latency_cells(result.latency.as_ref(), never);
+        let rate = |rate: Option<f64>, print: fn(f64) -> String| {
+            rate.map_or_else(|| NONE.to_owned(), print)
+        };
         rows.push([
             format!("total, group {}", totals.group),
             path_cell("", software),
@@ -304,8 +342,8 @@ fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> V
             String::new(),
             direction.name().to_owned(),
             threads.to_string(),
-            throughput(result.bytes_per_s),
-            iops(result.iops),
+            rate(result.bytes_per_s, throughput),
+            rate(result.iops, iops),
             String::new(),
             p50,
             p99,

@@ -53,6 +53,7 @@ fn rank(kind: &WarningKind) -> u8 {
         | WarningKind::EngineSteppedDown { .. }
         | WarningKind::OtherGpu { .. }
         | WarningKind::RateNotReached { .. }
+        | WarningKind::NeverStarted { .. }
         | WarningKind::NotSteady { .. } => 1,
         WarningKind::BufferedWrites { .. }
         | WarningKind::RunTooShort { .. }

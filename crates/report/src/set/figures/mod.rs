@@ -73,16 +73,16 @@ fn latency<'a>(row: &Row<'a>) -> Option<&'a Latency> {
     row.side().latency.as_ref()
 }
 
-fn total(row: &Row<'_>, figure: fn(&Summary) -> u64) -> Option<f64> {
-    latency(row).map(|legs| float(figure(&legs.total)))
+fn total(row: &Row<'_>, figure: fn(&Summary) -> Option<u64>) -> Option<f64> {
+    latency(row).and_then(|legs| figure(&legs.total)).map(float)
 }
 
 fn leg(
     row: &Row<'_>,
     leg: fn(&Latency) -> Option<&Summary>,
-    figure: fn(&Summary) -> u64,
+    figure: fn(&Summary) -> Option<u64>,
 ) -> Option<f64> {
-    latency(row).and_then(leg).map(|summary| float(figure(summary)))
+    latency(row).and_then(leg).and_then(figure).map(float)
 }
 
 const fn time(
@@ -103,28 +103,29 @@ const fn figure(
     Figure { key, label, unit, more_is_better, value }
 }
 
-/// Every figure, in the order in which a page offers them.
+/// Every figure, in the order in which a page offers them. A lower bound is no figure: it would
+/// pass for one in a plot.
 pub(super) const FIGURES: &[Figure] = &[
     figure("rate", "throughput", Unit::BytesPerSecond, Some(true), |r| Some(r.side().bytes_per_s)),
     figure("iops", "I/Os per second", Unit::PerSecond, Some(true), |r| Some(r.side().iops)),
-    time("p50", "latency, median", |r| total(r, |s| s.p50_ns)),
+    time("p50", "latency, median", |r| total(r, |s| Some(s.p50_ns))),
     time("p90", "latency, 90th percentile", |r| total(r, |s| s.p90_ns)),
     time("p99", "latency, 99th percentile", |r| total(r, |s| s.p99_ns)),
     time("p99_9", "latency, 99.9th percentile", |r| total(r, |s| s.p99_9_ns)),
     time("p99_99", "latency, 99.99th percentile", |r| total(r, |s| s.p99_99_ns)),
-    time("max", "latency, largest", |r| total(r, |s| s.max_ns)),
-    time("min", "latency, smallest", |r| total(r, |s| s.min_ns)),
+    time("max", "latency, largest", |r| total(r, |s| Some(s.max_ns))),
+    time("min", "latency, smallest", |r| total(r, |s| Some(s.min_ns))),
     time("mean", "latency, mean", |r| latency(r).map(|legs| legs.total.mean_ns)),
-    time("file_p50", "file leg, median", |r| leg(r, |l| l.file.as_ref(), |s| s.p50_ns)),
+    time("file_p50", "file leg, median", |r| leg(r, |l| l.file.as_ref(), |s| Some(s.p50_ns))),
     time("file_p99", "file leg, 99th percentile", |r| leg(r, |l| l.file.as_ref(), |s| s.p99_ns)),
-    time("gpu_p50", "GPU leg, median", |r| leg(r, |l| l.gpu.as_ref(), |s| s.p50_ns)),
+    time("gpu_p50", "GPU leg, median", |r| leg(r, |l| l.gpu.as_ref(), |s| Some(s.p50_ns))),
     time("gpu_p99", "GPU leg, 99th percentile", |r| leg(r, |l| l.gpu.as_ref(), |s| s.p99_ns)),
     time("queue_p99", "queue, 99th percentile", |r| leg(r, |l| l.queue.as_ref(), |s| s.p99_ns)),
     figure("cpu", "CPU time of the job per MiB", Unit::MicrosecondsPerMib, Some(false), |r| {
-        r.result.cpu.us_per_mib
+        r.result.cpu.us_per_mib.filter(|_| !r.result.cpu.scope.is_at_least())
     }),
     figure("cores", "CPUs kept busy by the job", Unit::Cores, Some(false), |r| {
-        Some(r.result.cpu.cores_busy)
+        Some(r.result.cpu.cores_busy).filter(|_| !r.result.cpu.scope.is_at_least())
     }),
     figure("of_ceiling", "of the lowest ceiling", Unit::Percent, Some(true), |r| {
         r.side().of_ceiling.as_ref().map(|of| of.percent)

@@ -5,10 +5,10 @@ use gpuio_record::facts::{
     NumaFacts, NumaNode, TargetStorage,
 };
 use gpuio_record::{
-    BlockShare, CacheReading, Choice, CpuCost, DirectMode, DirectionResult, EndedHow, EngineGot,
-    FileLegCounters, Fill, Gpu, GuardNote, JobPlan, JobResult, Latency, MemoryKind, Order,
-    PathChoice, Plan, Point, Proof, Record, Region, Route, SCHEMA_VERSION, Says, SetupTimes,
-    Source, Stop, TargetKind, TargetPlan, Tool, Verdict, VerifyMode, Witness, WorkerPlan,
+    BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode, DirectionResult, EndedHow,
+    EngineGot, FileLegCounters, Fill, Gpu, GuardNote, JobPlan, JobResult, Latency, MemoryKind,
+    Order, PathChoice, Plan, Point, Proof, Record, Region, Route, SCHEMA_VERSION, Says, SetupTimes,
+    Source, Stop, TargetKind, TargetPlan, TimeSpan, Tool, Verdict, VerifyMode, Witness, WorkerPlan,
     WorkerResult,
 };
 use gpuio_stat::{Histogram, Summary};
@@ -82,6 +82,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         order: Order::Sequential,
         blocks: vec![block(1 << 20)],
         align_bytes: 4096,
+        direct_grain_bytes: 512,
         skew_bytes: 0,
         stop: Stop { runtime_ns: Some(10 * SECOND), bytes_per_thread: None },
         steady: None,
@@ -120,6 +121,17 @@ pub(crate) fn job(name: &str) -> JobPlan {
     }
 }
 
+/// The summary of `ios` latencies, in the buckets of at most a thousand of them.
+fn total(ios: u64, low_ns: u64) -> Summary {
+    let few = summary(ios.min(1000), low_ns);
+    Summary {
+        count: ios,
+        p99_9_ns: (ios >= 10_000).then_some(2 * low_ns - low_ns / 500),
+        p99_99_ns: (ios >= 100_000).then_some(few.max_ns),
+        ..few
+    }
+}
+
 /// `ios` I/Os of `block` bytes in ten seconds with latencies from `low_ns`.
 pub(crate) fn side(ios: u64, block: u64, low_ns: u64) -> DirectionResult {
     let bytes = ios * block;
@@ -133,7 +145,7 @@ pub(crate) fn side(ios: u64, block: u64, low_ns: u64) -> DirectionResult {
             queue: None,
             file: Some(summary(ios.min(1000), low_ns)),
             gpu: None,
-            total: Summary { count: ios, ..summary(ios.min(1000), low_ns) },
+            total: total(ios, low_ns),
         }),
         of_ceiling: None,
     }
@@ -194,14 +206,16 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         first_done_ns: 9_950_000_000,
         first_done_bytes: read.bytes / 1000 * 995,
         last_done_ns: 10 * SECOND,
+        measured: Some(TimeSpan { begin_ns: SECOND, end_ns: 11 * SECOND }),
+        never_started: None,
         cpu: CpuCost {
             user_s: 0.5,
             system_s: 3.0,
             cores_busy: 0.35,
             us_per_mib: Some(170.9),
+            scope: CpuScope::AllThreads,
             voluntary_switches: 20_000,
             involuntary_switches: 12,
-            ..CpuCost::default()
         },
         engine: vec![EngineGot {
             got: plan.engine.got.clone(),

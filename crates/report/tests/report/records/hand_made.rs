@@ -1,16 +1,27 @@
 //! The records themselves.
 
 use gpuio_record::{
-    Arrivals, BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode, Distribution,
-    EndedHow, GuardNote, IoFailure, JobPlan, Latency, LeftOut, MemoryKind, Order, Pacing, Record,
-    RunTotals, Stop, StorageReading, VerifyMismatch, VerifyMode, VerifyOutcome, Warning,
-    WarningKind,
+    Arrivals, BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode, DirectionResult,
+    DirectionTotal, Distribution, EndedHow, GuardNote, IoFailure, JobPlan, Latency, LeftOut,
+    MemoryKind, Order, Pacing, Record, RunTotals, Stop, StorageReading, TimeSpan, VerifyMismatch,
+    VerifyMode, VerifyOutcome, Warning, WarningKind,
 };
 
 use super::build::{self, SECOND, block, gpu, job, path, record, side, summary};
 
 fn warn(job: Option<&str>, kind: WarningKind) -> Warning {
     Warning { job: job.map(str::to_owned), text: kind.to_string(), kind }
+}
+
+fn together(side: DirectionResult) -> DirectionTotal {
+    DirectionTotal {
+        ios: side.ios,
+        bytes: side.bytes,
+        failed: side.failed,
+        bytes_per_s: Some(side.bytes_per_s),
+        iops: Some(side.iops),
+        latency: side.latency,
+    }
 }
 
 /// Sums the jobs of group 0 as the run does for its total.
@@ -20,10 +31,12 @@ fn total(record: &mut Record, group: u32) {
     let written: u64 = of_group().map(|job| job.write.ios).sum();
     let mut totals = RunTotals {
         group,
-        read: side(read, 4096, 260_000),
+        read: together(side(read, 4096, 260_000)),
         write: Default::default(),
         first_done_ns: of_group().map(|job| job.first_done_ns).min().unwrap_or(0),
         last_done_ns: of_group().map(|job| job.last_done_ns).max().unwrap_or(0),
+        common: Some(TimeSpan { begin_ns: SECOND, end_ns: 11 * SECOND }),
+        why_no_rate: None,
         cpu: CpuCost {
             user_s: 4.0,
             system_s: 12.5,
@@ -34,9 +47,9 @@ fn total(record: &mut Record, group: u32) {
         },
     };
     totals.read.bytes = of_group().map(|job| job.read.bytes).sum();
-    totals.read.bytes_per_s = totals.read.bytes as f64 / 10.0;
+    totals.read.bytes_per_s = Some(totals.read.bytes as f64 / 10.0);
     if written > 0 {
-        totals.write = side(written, 4096, 90_000);
+        totals.write = together(side(written, 4096, 90_000));
     }
     record.totals.push(totals);
 }

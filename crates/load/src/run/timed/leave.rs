@@ -1,0 +1,83 @@
+//! What a worker's loop leaves behind, once its last I/O is back.
+
+use gpuio_io::engine::Op;
+use gpuio_record::NeverStarted;
+use gpuio_stat::{Counted, Tally};
+
+use super::super::rusage::Usage;
+use super::super::worker::{self, side};
+use super::{Loop, Timed};
+
+/// I/Os that were never started are counted one by one up to here.
+const COUNTED_MOST: u64 = 1_000_000;
+
+impl Loop<'_> {
+    /// I/Os that were due by the end and were never started. Blocks are drawn as if they had been,
+    /// so that sizes and bounds are theirs.
+    fn never_started(&mut self) -> Option<NeverStarted> {
+        let mut pacer = self.pacer.take()?;
+        let stopped = self.stopped_at.unwrap_or(0);
+        let until = self.bounds.deadline.map_or(stopped, |deadline| deadline.min(stopped));
+        let (first, mut ios) = (pacer.due(), 0_u64);
+        while pacer.due() < until {
+            let held = self.pending.take();
+            let Some(block) = held.or_else(|| self.next_block()) else { break };
+            self.issued_bytes += u64::from(block.len);
+            pacer.took(block.len);
+            ios += 1;
+            if ios == COUNTED_MOST {
+                let passed = u128::from((pacer.due() - first).max(1));
+                let left = u128::from(until.saturating_sub(pacer.due()));
+                ios += u64::try_from(left * u128::from(ios) / passed).unwrap_or(u64::MAX - ios);
+                break;
+            }
+        }
+        let longest_wait_ns = if ios > 0 { until - first } else { 0 };
+        Some(NeverStarted { ios, longest_wait_ns })
+    }
+
+    /// What was counted of one direction.
+    fn tally(&mut self, op: Op) -> Tally {
+        let at = Counted { write: op == Op::Write, ramp: false };
+        let mut legs = std::mem::take(&mut self.legs[side(op)]);
+        self.live().latencies(at, &mut legs.total);
+        if !self.has_gpu && self.pacer.is_none() {
+            legs.file = legs.total.clone();
+        }
+        let (bytes, ios, failed) = self.live().of(at);
+        Tally { ios, bytes, failed, legs }
+    }
+
+    pub(super) fn leave(mut self) -> Timed {
+        let used = Usage::of_thread();
+        let helpers = Usage::of_threads(&self.tools.helpers);
+        self.publish();
+        self.task.first_done.note(self.last_back, || worker::counted(self.task));
+        if self.task.first_done.is_last() {
+            self.task.gate.job_done();
+        }
+        let (reads, writes) = (self.tally(Op::Read), self.tally(Op::Write));
+        let before_all = self.before_all.unwrap_or_else(|| self.live().totals());
+        let never_started = self.never_started();
+        self.out.inline.complete = !self.out.interrupted;
+        let mut usage = Usage::default();
+        let mut usage_whole = true;
+        if let Some((thread, theirs)) = &self.used_before {
+            usage = thread.until(&used);
+            match (theirs, helpers) {
+                (Some(before), Some(after)) => usage.add(&before.until(&after)),
+                _ => usage_whole = false,
+            }
+        }
+        Timed {
+            reads,
+            writes,
+            counted: (self.bounds.from, self.last_back),
+            before_all,
+            usage,
+            usage_whole,
+            never_started,
+            ..self.out
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Rates of devices that are known, of jobs that ran together and one after the other, and of jobs
+//! that ended in a failure.
+
+use gpuio_record::EndedHow;
+
+use crate::lab::{Lab, MS};
+
+#[test]
+fn jobs_that_ran_one_after_the_other_have_no_total_rate() {
+    let lab = Lab::new();
+    let ran = lab.run(
+        "[global]\nengine=null\nsize=1m\nbs=4k\ndirectory=${DIR}\nrate_iops=1000\n\
+         [a]\nruntime=500ms\nfile_prefix=a\n\
+         [b]\nstart_delay=900ms\nruntime=500ms\nfile_prefix=b\n",
+    );
+    let [a, b] = &ran.jobs[..] else { panic!("{ran:?}") };
+    // On one clock the second began 900 ms after the first, to the nanosecond.
+    let [first, second] = [a.measured.unwrap(), b.measured.unwrap()];
+    assert_eq!(second.begin_ns - first.begin_ns, 900 * MS);
+    assert_eq!([first, second].map(|s| s.length_ns()), [a.last_done_ns, b.last_done_ns]);
+    let total = &ran.totals[0];
+    assert_eq!((total.read.bytes_per_s, total.read.iops, total.common), (None, None, None));
+    let why = total.why_no_rate.as_ref().unwrap();
+    assert!(why.contains("'b' began to count") && why.contains("after 'a' had ended"), "{why}");
+    // Counts and latencies are of both all the same, and the time is that of both.
+    assert_eq!(total.read.ios, a.read.ios + b.read.ios);
+    assert_eq!(total.last_done_ns, second.end_ns - first.begin_ns);
+}
+
+#[test]
+fn a_total_is_over_the_time_in_which_all_jobs_ran() {
+    let lab = Lab::new();
+    let ran = lab.run(
+        "[global]\nengine=null\nsize=1m\nbs=4k\ndirectory=${DIR}\n\
+         [a]\nruntime=3\nrate_iops=500\nfile_prefix=a\n\
+         [b]\nstart_delay=1\nruntime=600ms\nrate_iops=1500\nrw=write\nfile_prefix=b\n",
+    );
+    let [a, b] = &ran.jobs[..] else { panic!("{ran:?}") };
+    let total = &ran.totals[0];
+    let common = total.common.unwrap();
+    assert_eq!(common.begin_ns, b.measured.unwrap().begin_ns);
+    assert!(common.end_ns >= b.measured.unwrap().end_ns);
+    // Rates are kept whatever else the machine does: 500 and 1500 a second, together 2000. All
+    // bytes over the time of the longest job would be 500 and 300.
+    let (reads, writes) = (total.read.iops.unwrap(), total.write.iops.unwrap());
+    assert!((350.0..650.0).contains(&reads), "{reads}");
+    assert!((1050.0..1650.0).contains(&writes), "{writes}");
+    let together = reads * common.length_ns() as f64 / 1e9;
+    assert!(together < a.read.ios as f64 * 0.8, "{together} of {}", a.read.ios);
+}
+
+#[test]
+fn a_job_by_itself_is_its_own_total() {
+    let ran = Lab::new().run("[a]\ndirectory=${DIR}\nengine=null\nsize=1m\nbs=4k\nio_size=4m\n");
+    let (job, total) = (&ran.jobs[0], &ran.totals[0]);
+    assert_eq!(total.common, job.measured);
+    assert_eq!(total.read.bytes_per_s, Some(job.read.bytes_per_s));
+    assert_eq!(total.read.iops, Some(job.read.iops));
+}
+
+#[test]
+fn failed_i_os_take_time_too() {
+    let delay = "engine=psync\nsize=1m\nbs=4k\nio_size=8k\ndirect=0\n";
+    // Both fail after 150 ms each: that is what the job did all the time.
+    let job = Lab::new().job(&format!("{delay}inject=eio=100%,delay=150ms"));
+    assert_eq!((job.ended, job.failed, job.read.ios), (EndedHow::Complete, 2, 0));
+    assert!(job.last_done_ns >= 300 * MS, "{}", job.last_done_ns);
+    assert_eq!(job.measured.unwrap().length_ns(), job.last_done_ns);
+}
+
+/// 500 I/Os in a second, each half a second after it was asked for: 250 are always under way.
+const DEVICE: &str = "engine=null\nbs=4k\nsize=1m\ndepth=300\ninject=iops=500,delay=500ms";
+
+#[test]
+fn a_short_window_after_a_ramp_has_the_rate_of_the_device() {
+    // As long as the queue takes to drain. What is counted by when it began would be half of it:
+    // 250 begin in the half second, and the last of them are back after a whole one.
+    let job = Lab::new().job(&format!("{DEVICE}\nramp=1\nruntime=500ms"));
+    let rate = job.read.iops;
+    assert!(rate <= 505.0, "the device gives no more than 500: {rate}");
+    assert!(rate > 400.0, "the device gives 500: {rate}");
+}
+
+#[test]
+fn a_short_ceiling_is_no_lower_than_a_long_job_on_the_same_device() {
+    let lab = Lab::with_gpu();
+    let text = "[a]\ndirectory=${DIR}\npath=staged\ngpu=software\nengine=pool\ndirect=0\n\
+         bs=4k\nsize=1m\ndepth=300\nramp=1\nruntime=3\nceilings=600ms\n\
+         inject=iops=500,delay=500ms\n";
+    let ran = lab.run(text);
+    let storage = ran.ceilings.iter().find(|one| one.plan.name.starts_with("storage")).unwrap();
+    let rate = storage.iops.unwrap();
+    // By when they began, 300 in 1.1 s would be counted, and 157 % of that for the job.
+    assert!((400.0..=505.0).contains(&rate), "500 a second: {rate}");
+    let percent = ran.jobs[0].read.iops / rate * 100.0;
+    assert!((80.0..=120.0).contains(&percent), "{percent} % of the same device");
+}
