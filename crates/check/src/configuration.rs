@@ -4,6 +4,7 @@ use gpuio_cufilejson::{Config, SyntaxError};
 use gpuio_record::facts::{Fact, Machine};
 
 use crate::finding::Found;
+use crate::machine::gpu_is_absent;
 
 /// cuFile's file.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,9 +32,7 @@ pub(crate) fn file(machine: &Machine) -> File {
 
 /// What rules about the library itself say where nothing is configured and no GPU could use it.
 pub(crate) fn unused(machine: &Machine) -> Option<Found> {
-    let unused =
-        machine.gpus.is_empty() && !machine.pci.is_empty() && file(machine) == File::Absent;
-    unused.then(|| Found::pass("no GPU and no configuration of cuFile here"))
+    gpu_is_absent(machine).filter(|_| file(machine) == File::Absent)
 }
 
 /// The keys; of a file that is absent or broken, none.

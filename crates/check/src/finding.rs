@@ -17,14 +17,23 @@ pub enum Severity {
     Unknown,
     /// Worth knowing; nothing to mend.
     Info,
-    /// As it should be, or nothing here that the rule is about.
+    /// As it should be, by facts that were read.
     Pass,
+    /// Nothing here that the rule is about, by facts that were read.
+    #[serde(rename = "n/a")]
+    NotApplicable,
 }
 
 impl Severity {
     /// All of them, gravest first.
-    pub const ALL: [Severity; 5] =
-        [Severity::Fail, Severity::Warn, Severity::Unknown, Severity::Info, Severity::Pass];
+    pub const ALL: [Severity; 6] = [
+        Severity::Fail,
+        Severity::Warn,
+        Severity::Unknown,
+        Severity::Info,
+        Severity::Pass,
+        Severity::NotApplicable,
+    ];
 
     /// The word for it.
     #[must_use]
@@ -35,6 +44,7 @@ impl Severity {
             Severity::Unknown => "unknown",
             Severity::Info => "info",
             Severity::Pass => "pass",
+            Severity::NotApplicable => "n/a",
         }
     }
 }
@@ -44,7 +54,7 @@ impl Severity {
 pub struct Found {
     /// How much it matters.
     pub severity: Severity,
-    /// What was seen; of an unknown, why it is not known.
+    /// What was seen; of an unknown, why it is not known; of a rule that does not apply, why.
     pub seen: String,
     /// Where: PCI addresses, kernel names, mount points, settings. Empty for the whole machine.
     pub places: Vec<String>,
@@ -75,6 +85,12 @@ impl Found {
 
     pub(crate) fn pass(seen: impl Into<String>) -> Self {
         Found::new(Severity::Pass, seen)
+    }
+
+    /// Nothing here that the rule is about. Rules give the same reason in the same words, since
+    /// they are printed together by it.
+    pub(crate) fn not_applicable(why: impl Into<String>) -> Self {
+        Found::new(Severity::NotApplicable, why)
     }
 
     pub(crate) fn at(mut self, places: impl IntoIterator<Item = impl Into<String>>) -> Self {

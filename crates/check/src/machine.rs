@@ -57,11 +57,12 @@ pub(crate) fn data_drives(machine: &Machine) -> Vec<&BlockDevice> {
     on_pci.filter(|disk| !system.contains(&disk.facts.name.as_str())).collect()
 }
 
-/// Cards with RDMA or an interface that is up.
+/// Cards with RDMA or an interface that is up, or of which nobody told whether it is.
 pub(crate) fn data_nics(machine: &Machine) -> Vec<&NicFacts> {
     let up = |nic: &&NicFacts| {
         let mut interfaces = nic.interfaces.iter();
-        !nic.rdma.is_empty() || interfaces.any(|port| port.state.as_deref() == Some("up"))
+        let may_be_up = |state: Option<&str>| state.is_none_or(|state| state == "up");
+        !nic.rdma.is_empty() || interfaces.any(|port| may_be_up(port.state.as_deref()))
     };
     machine.nics.iter().filter(|nic| nic.pci.is_some()).filter(up).collect()
 }
@@ -98,6 +99,16 @@ pub(crate) const MODULES_NOT_READ: &str =
 pub(crate) const KERNEL_NOT_READ: &str =
     "the kernel's own files are not among what was read; run it on the machine itself";
 
+/// `CAP_IPC_LOCK` of capabilities(7): RLIMIT_MEMLOCK does not count.
+pub(crate) const CAP_IPC_LOCK: u32 = 14;
+/// `CAP_SYS_ADMIN` of capabilities(7).
+pub(crate) const CAP_SYS_ADMIN: u32 = 21;
+
+/// Whether this process has a capability; `None` where that was not read.
+pub(crate) fn has_capability(machine: &Machine, capability: u32) -> Option<bool> {
+    machine.host.kernel.capabilities.map(|mask| mask >> capability & 1 == 1)
+}
+
 /// The kernel's release as two numbers.
 pub(crate) fn linux(machine: &Machine) -> Option<(u32, u32)> {
     let release = machine.host.kernel.release.as_deref()?;
@@ -105,15 +116,98 @@ pub(crate) fn linux(machine: &Machine) -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// What a rule about GPUs says where there is none; `None` where there are some.
+/// What a rule about GPUs says where there is none, or none is known; `None` where there are some.
 pub(crate) fn without_gpu(machine: &Machine) -> Option<Found> {
     if !machine.gpus.is_empty() {
-        None
-    } else if machine.pci.is_empty() {
-        Some(Found::unknown("no PCI function is known, so no GPU either"))
-    } else {
-        Some(Found::pass("no GPU here"))
+        return None;
     }
+    gpu_is_absent(machine).or_else(|| {
+        Some(Found::unknown(if machine.pci.is_empty() {
+            "no PCI function is known, so no GPU either"
+        } else {
+            "no NVIDIA GPU is among what was read"
+        }))
+    })
+}
+
+/// What a rule about GPUs or NVIDIA's library says where there is no GPU, by the kernel's own list.
+pub(crate) fn gpu_is_absent(machine: &Machine) -> Option<Found> {
+    let absent = machine.gpus.is_empty() && machine.listed.pci;
+    absent.then(|| Found::not_applicable("no NVIDIA GPU here"))
+}
+
+/// That there is none of what a rule is about: it does not apply where the list is whole.
+pub(crate) fn none_of(whole: bool, none: &str) -> Found {
+    if whole {
+        Found::not_applicable(format!("no {none} here"))
+    } else {
+        Found::unknown(format!("no {none} is among what was read"))
+    }
+}
+
+/// A drive or a card as rules about places see it: what to call it, its functions, its NUMA node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) name: String,
+    pub(crate) pci: Vec<String>,
+    pub(crate) node: Option<u32>,
+}
+
+/// Data drives; where the list of them is not whole, also controllers of NVMe that are known by
+/// their class alone, as `lspci` shows them.
+pub(crate) fn placed_drives(machine: &Machine) -> Vec<Placed> {
+    let named = data_drives(machine).into_iter().map(|drive| {
+        let node = drive.pci.first().and_then(|pci| machine.function(pci)?.node);
+        let name = drive.facts.name.clone();
+        Placed { name, pci: drive.pci.clone(), node: node.or(drive.facts.numa_node) }
+    });
+    let known: Vec<&str> =
+        machine.block.iter().flat_map(|device| &device.pci).map(String::as_str).collect();
+    let by_class = by_class(machine, !machine.listed.block, &known, |class| class >> 8 == 0x0108);
+    named.chain(by_class).collect()
+}
+
+/// Cards in use; where the list of them is not whole, also network controllers that are known by
+/// their class alone.
+pub(crate) fn placed_nics(machine: &Machine) -> Vec<Placed> {
+    let named = data_nics(machine).into_iter().map(|nic| Placed {
+        name: nic_name(nic).to_owned(),
+        pci: nic.pci.iter().cloned().collect(),
+        node: nic.node,
+    });
+    let known: Vec<&str> = machine.nics.iter().filter_map(|nic| nic.pci.as_deref()).collect();
+    let by_class = by_class(machine, !machine.listed.nics, &known, |class| class >> 16 == 2);
+    named.chain(by_class).collect()
+}
+
+fn by_class(
+    machine: &Machine,
+    wanted: bool,
+    known: &[&str],
+    is: impl Fn(u32) -> bool,
+) -> Vec<Placed> {
+    let functions = machine.pci.iter().filter(|function| {
+        wanted && function.class.is_some_and(&is) && !known.contains(&&*function.address)
+    });
+    let placed = functions.map(|function| Placed {
+        name: function.address.clone(),
+        pci: vec![function.address.clone()],
+        node: function.node,
+    });
+    placed.collect()
+}
+
+/// GPUs of which no PCI function is known.
+pub(crate) fn gpus_not_placed(machine: &Machine) -> Vec<&str> {
+    let placed =
+        |gpu: &&GpuFacts| gpu.pci.as_deref().and_then(|pci| machine.function(pci)).is_some();
+    machine.gpus.iter().filter(|gpu| !placed(gpu)).map(gpu_name).collect()
+}
+
+/// Those of `addresses` whose way up to the root complex is not known to its end.
+pub(crate) fn ways_not_known<'a>(machine: &Machine, addresses: &[&'a str]) -> Vec<&'a str> {
+    let open = |address: &&&str| root_port(machine, address).is_none();
+    addresses.iter().filter(open).copied().collect()
 }
 
 /// The module of this name; `None` where modules were not looked for.
@@ -131,10 +225,8 @@ pub(crate) fn nfs_mounts(machine: &Machine) -> Vec<(&str, &NfsFacts)> {
 pub(crate) fn without_nfs(machine: &Machine) -> Option<Found> {
     if !nfs_mounts(machine).is_empty() {
         None
-    } else if machine.mounts.is_empty() {
-        Some(Found::unknown("no mount is known"))
     } else {
-        Some(Found::pass("no NFS mount here"))
+        Some(none_of(machine.listed.mounts, "NFS mount"))
     }
 }
 

@@ -20,6 +20,8 @@ mod nfs_size;
 mod nfs_transport;
 mod numa_balancing;
 mod nvidia_fs;
+#[cfg(test)]
+mod outcomes;
 mod p2pdma;
 mod pcie_link;
 mod peermem;
@@ -144,8 +146,9 @@ mod tests {
         for rule in RULES {
             let found = (rule.judge)(&Machine::default());
             assert!(!found.is_empty(), "{} says nothing", rule.name);
-            let all_unknown = found.iter().all(|found| found.severity == Severity::Unknown);
-            assert!(all_unknown, "{}: {found:?}", rule.name);
+            let open = [Severity::Unknown, Severity::NotApplicable];
+            let all_open = found.iter().all(|found| open.contains(&found.severity));
+            assert!(all_open, "{}: {found:?}", rule.name);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Small machines for the tests of rules.
 
 use gpuio_record::facts::{
-    BlockDevice, BlockFacts, BlockKind, DeviceNumber, Fact, GpuFacts, Lanes, Machine, ModuleFacts,
-    MountFacts, MountKind, MountedStorage, NfsFacts, NumaNode, PciFacts, PciPort,
+    BlockDevice, BlockFacts, BlockKind, DeviceNumber, Fact, GpuFacts, Lanes, Listed, Machine,
+    ModuleFacts, MountFacts, MountKind, MountedStorage, NfsFacts, NumaNode, PciFacts, PciPort,
 };
 
 pub(crate) const ROOT: &str = "0000:00:01.0";
@@ -95,6 +95,7 @@ pub(crate) fn gpu_and_drive_below_a_switch() -> Machine {
         gpus: vec![gpu(GPU, 0)],
         block: vec![disk("nvme0n1", DRIVE)],
         modules: vec![module("nvidia", true)],
+        listed: Listed { pci: true, block: true, nics: true, mounts: true },
         ..Machine::default()
     };
     machine.host.kernel.release = Some("6.8.0".to_owned());

@@ -11,9 +11,10 @@ use crate::{Finding, Rule, Severity};
 const PLACES: usize = 8;
 
 /// The findings grouped by severity in lines of at most `width` characters, where words allow it.
-/// Passes and unknowns have one line each: there is nothing to mend.
+/// Passes and unknowns have one line each: there is nothing to mend. Rules that do not apply have
+/// one line together for each reason, or with `all` one each.
 #[must_use]
-pub fn render(findings: &[Finding], width: usize) -> String {
+pub fn render(findings: &[Finding], width: usize, all: bool) -> String {
     let mut out = String::new();
     for severity in Severity::ALL {
         let group: Vec<_> = findings.iter().filter(|found| found.severity == severity).collect();
@@ -21,8 +22,10 @@ pub fn render(findings: &[Finding], width: usize) -> String {
             continue;
         }
         let _ = writeln!(out, "{} ({})", severity.word().to_uppercase(), group.len());
-        for finding in group {
-            one(&mut out, finding, width);
+        if severity == Severity::NotApplicable && !all {
+            by_reason(&mut out, &group, width);
+        } else {
+            group.iter().for_each(|finding| one(&mut out, finding, width));
         }
         out.push('\n');
     }
@@ -32,6 +35,20 @@ pub fn render(findings: &[Finding], width: usize) -> String {
     });
     let _ = writeln!(out, "{}", counts.join(", "));
     out
+}
+
+/// Names of rules behind the reason that they share.
+fn by_reason(out: &mut String, findings: &[&Finding], width: usize) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for finding in findings {
+        match reasons.iter_mut().find(|(reason, _)| *reason == finding.seen) {
+            Some((_, rules)) => rules.push(finding.rule),
+            None => reasons.push((&finding.seen, vec![finding.rule])),
+        }
+    }
+    for (reason, rules) in reasons {
+        wrap(out, "  ", &format!("{reason}: {}", rules.join(", ")), width);
+    }
 }
 
 fn one(out: &mut String, finding: &Finding, width: usize) {
@@ -103,12 +120,26 @@ mod tests {
             Finding::of(rule, Found::pass("good")),
             Finding::of(rule, Found::fail("bad", "turn it off").at(places)),
         ];
-        let text = render(&findings, 80);
+        let text = render(&findings, 80, false);
         assert!(text.find("FAIL").unwrap() < text.find("PASS").unwrap(), "{text}");
         assert!(text.contains("p7 and 4 more"), "{text}");
         assert!(text.contains("do: turn it off"), "{text}");
-        assert!(text.ends_with("1 fail, 0 warn, 0 unknown, 0 info, 1 pass\n"), "{text}");
+        assert!(text.ends_with("1 fail, 0 warn, 0 unknown, 0 info, 1 pass, 0 n/a\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn rules_that_do_not_apply_share_a_line_by_their_reason() {
+        let found = |at: usize, why: &str| Finding::of(&RULES[at], Found::not_applicable(why));
+        let findings = [found(0, "no GPU"), found(1, "no NFS"), found(2, "no GPU")];
+        let names = [RULES[0].name, RULES[1].name, RULES[2].name];
+        let together =
+            format!("N/A (3)\n  no GPU: {}, {}\n  no NFS: {}\n", names[0], names[2], names[1]);
+        let text = render(&findings, 80, false);
+        assert!(text.starts_with(&together), "{text}");
+        assert!(text.ends_with("0 pass, 3 n/a\n"), "{text}");
+        let each = render(&findings, 80, true);
+        assert_eq!(each.lines().filter(|line| line.ends_with("no GPU")).count(), 2, "{each}");
     }
 
     #[test]

@@ -36,12 +36,12 @@ fn of<'f>(findings: &'f [Finding], rule: &str, severity: Severity) -> Vec<&'f Fi
 
 #[test]
 fn dgx_2() {
-    insta::assert_snapshot!("dgx-2", text::render(&all(&read(DGX_2)), 100));
+    insta::assert_snapshot!("dgx-2", text::render(&all(&read(DGX_2)), 100, false));
 }
 
 #[test]
 fn dgx_a100() {
-    insta::assert_snapshot!("dgx-a100", text::render(&all(&read(DGX_A100)), 100));
+    insta::assert_snapshot!("dgx-a100", text::render(&all(&read(DGX_A100)), 100, false));
 }
 
 #[test]
@@ -53,12 +53,12 @@ fn dgx_station() {
     let narrow = of(&findings, "pcie-link", Severity::Fail);
     assert_eq!(narrow.len(), 1);
     assert_eq!(narrow[0].places, ["0000:08:00.0"]);
-    insta::assert_snapshot!("dgx-station", text::render(&findings, 100));
+    insta::assert_snapshot!("dgx-station", text::render(&findings, 100, false));
 }
 
 #[test]
 fn virtual_machine() {
-    insta::assert_snapshot!("virtual", text::render(&all(&read(VIRTUAL)), 100));
+    insta::assert_snapshot!("virtual", text::render(&all(&read(VIRTUAL)), 100, false));
 }
 
 /// A mount and a GPU of a table.

@@ -29,6 +29,13 @@ pub const VARIABLE: &str = "CUFILE_ENV_PATH_JSON";
 /// Where the file lies otherwise.
 pub const DEFAULT_PATH: &str = "/etc/cufile.json";
 
+/// Why the key of this path does not take a value, as a clause; `None` where it does, and for keys
+/// that are not in the table.
+#[must_use]
+pub fn refused(path: &str, value: &serde_json::Value) -> Option<String> {
+    value::wrong(find(path)?, value).map(|(_, words)| words)
+}
+
 /// Whether a text looks like cuFile's configuration: an object with one of its groups.
 #[must_use]
 pub fn looks_like(text: &str) -> bool {

@@ -3,6 +3,7 @@
 use gpuio_record::Expected;
 use serde::Serialize;
 
+use crate::processors::{self, Processors};
 use crate::{Filled, Flow, Limit, Network, Use, fill};
 
 /// What every stream, and all together, should reach.
@@ -38,7 +39,11 @@ pub(crate) struct Laid {
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) fn expectation(network: &Network, mut laid: Vec<Laid>) -> Expectation {
+pub(crate) fn expectation(
+    network: &Network,
+    mut laid: Vec<Laid>,
+    processors: Processors,
+) -> Expectation {
     let floors: Vec<Option<f64>> = laid.iter().map(|one| floor(network, one)).collect();
     for (one, floor) in laid.iter_mut().zip(&floors) {
         one.bound_by_depth(*floor);
@@ -51,6 +56,7 @@ pub(crate) fn expectation(network: &Network, mut laid: Vec<Laid>) -> Expectation
         shares_with_unknown(&mut expected, place, &laid, &filled);
         streams.push(StreamExpected { name: one.name.clone(), expected });
     }
+    processors::bound(processors, &laid, &mut streams);
     let total = total(&laid, &streams);
     Expectation { streams, total }
 }

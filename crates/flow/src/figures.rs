@@ -13,6 +13,8 @@ pub struct DriveFigures {
     /// Model as the kernel prints it, or a device's kernel name; `*` stands for any characters,
     /// case does not matter, and `_` is a blank.
     pub matches: String,
+    /// The series as `lspci` names its controller, by the same rules; empty where that is not told.
+    pub pci_name: String,
     /// Bytes per second of large sequential reads.
     pub read: Option<f64>,
     /// Bytes per second of large sequential writes.
@@ -29,8 +31,16 @@ pub struct DriveFigures {
     pub source: String,
 }
 
-const DRIVE_KEYS: &[&str] =
-    &["read", "write", "read-iops", "write-iops", "read-latency", "write-latency", "source"];
+const DRIVE_KEYS: &[&str] = &[
+    "read",
+    "write",
+    "read-iops",
+    "write-iops",
+    "read-latency",
+    "write-latency",
+    "pci-name",
+    "source",
+];
 
 /// All figures that are known beside the machine's own facts. What was added later goes first.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,6 +49,8 @@ pub struct Figures {
     servers: Vec<ServerFigures>,
     memory: Option<(f64, String)>,
     interconnect: Option<(f64, String)>,
+    /// I/Os per second of one processor.
+    processor: Option<(f64, String)>,
 }
 
 impl Figures {
@@ -55,8 +67,8 @@ impl Figures {
         figures
     }
 
-    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[server NAME]`, `[memory]`
-    /// and `[interconnect]`. `file` is the name that errors and sources print.
+    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[server NAME]`, `[memory]`,
+    /// `[interconnect]` and `[processor]`. `file` is the name that errors and sources print.
     ///
     /// # Errors
     ///
@@ -69,9 +81,11 @@ impl Figures {
                 "server" => new.servers.push(ServerFigures::of(file, &section)?),
                 "memory" => new.memory = Some(one_rate(file, &section)?),
                 "interconnect" => new.interconnect = Some(one_rate(file, &section)?),
+                "processor" => new.processor = Some(processor(file, &section)?),
                 other => {
                     let what = format!(
-                        "no section {other:?} here; there are drive, server, memory, interconnect"
+                        "no section {other:?} here; there are drive, server, memory, \
+                         interconnect, processor"
                     );
                     return Err(error(file, section.line, 2, what));
                 }
@@ -81,6 +95,7 @@ impl Figures {
         self.servers.splice(0..0, new.servers);
         self.memory = new.memory.or(self.memory.take());
         self.interconnect = new.interconnect.or(self.interconnect.take());
+        self.processor = new.processor.or(self.processor.take());
         Ok(())
     }
 
@@ -101,6 +116,13 @@ impl Figures {
         find(device).or_else(|| find(model?))
     }
 
+    /// Figures of a drive of which only its controller's name on PCI is known: that of a series.
+    #[must_use]
+    pub fn drive_by_pci_name(&self, name: &str) -> Option<&DriveFigures> {
+        let named = self.drives.iter().filter(|one| !one.pci_name.is_empty());
+        named.into_iter().find(|one| fits(&one.pci_name, name))
+    }
+
     /// Figures of a server by any of its names, else of all servers together.
     #[must_use]
     pub fn server(&self, names: &[&str]) -> Option<&ServerFigures> {
@@ -114,6 +136,12 @@ impl Figures {
     #[must_use]
     pub fn memory(&self) -> Option<(f64, &str)> {
         self.memory.as_ref().map(|(rate, source)| (*rate, source.as_str()))
+    }
+
+    /// I/Os per second that one processor does, with its source.
+    #[must_use]
+    pub fn processor(&self) -> Option<(f64, &str)> {
+        self.processor.as_ref().map(|(ios, source)| (*ios, source.as_str()))
     }
 
     /// Bytes per second between two processors in one direction, with its source.
@@ -160,10 +188,25 @@ pub(crate) fn set_drive(
         "write-iops" => drive.write_iops = Some(entry.ios(file)?),
         "read-latency" => drive.read_latency_ns = Some(entry.ns(file)?),
         "write-latency" => drive.write_latency_ns = Some(entry.ns(file)?),
+        "pci-name" => entry.value.clone_into(&mut drive.pci_name),
         "source" => entry.value.clone_into(&mut drive.source),
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn processor(file: &str, section: &Section<'_>) -> Result<(f64, String), FileError> {
+    let mut found = None;
+    let mut source = file.to_owned();
+    for entry in &section.entries {
+        match entry.key {
+            "ios" => found = Some(entry.ios(file)?),
+            "source" => entry.value.clone_into(&mut source),
+            _ => return Err(entry.unknown_key(file, &["ios", "source"])),
+        }
+    }
+    let what = || error(file, section.line, 2, "[processor] lacks ios=".to_owned());
+    Ok((found.ok_or_else(what)?, source))
 }
 
 fn one_rate(file: &str, section: &Section<'_>) -> Result<(f64, String), FileError> {

@@ -20,6 +20,7 @@ pub mod link;
 mod machine;
 mod network;
 pub mod paper;
+mod processors;
 mod raid;
 mod server;
 mod stream;

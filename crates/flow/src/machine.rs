@@ -7,7 +7,8 @@ mod way;
 use gpuio_record::Towards;
 use gpuio_record::facts::{Machine, MountKind};
 
-use crate::expectation::{Laid, expectation};
+use crate::expectation::{IOS, Laid, expectation};
+use crate::processors::Processors;
 use crate::{End, Expectation, Figures, Io, Load, Network, Storage, Stream};
 
 /// What each stream should reach on this machine while all of them run, and all together.
@@ -24,7 +25,7 @@ use crate::{End, Expectation, Figures, Io, Load, Network, Storage, Stream};
 pub fn of_machine(machine: &Machine, figures: &Figures, streams: &[Stream]) -> Expectation {
     let mut layer = Layer { machine, figures, network: Network::default() };
     let laid = streams.iter().map(|stream| layer.lay(stream)).collect();
-    expectation(&layer.network, laid)
+    expectation(&layer.network, laid, layer.processors())
 }
 
 /// As [`of_machine`], of streams that may be mixed.
@@ -38,7 +39,7 @@ pub(crate) fn of_asked(machine: &Machine, figures: &Figures, asked: &[Asked]) ->
         }
     });
     let laid = laid.collect();
-    expectation(&layer.network, laid)
+    expectation(&layer.network, laid, layer.processors())
 }
 
 /// What a job asks.
@@ -71,6 +72,31 @@ struct Source {
 }
 
 impl Layer<'_> {
+    /// Those that this process may use, else all that are online.
+    fn processors(&self) -> Processors {
+        let cpu = &self.machine.host.cpu;
+        let count = cpu.allowed.as_ref().or(cpu.online.as_ref()).map(Vec::len);
+        let count = count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        match (count, self.figures.processor()) {
+            (Some(_), Some(_)) => Processors::Counted,
+            (Some(count), None) => Processors::Count(count),
+            (None, _) => Processors::Machines(1),
+        }
+    }
+
+    /// The processors' time that each I/O takes, where there is a figure of it.
+    fn processors_time(&mut self, stream: &Stream, laid: &mut Laid) {
+        let cpu = &self.machine.host.cpu;
+        let count = cpu.allowed.as_ref().or(cpu.online.as_ref()).map_or(0, Vec::len);
+        let Some((ios, source)) = self.figures.processor().filter(|_| count > 0) else { return };
+        #[expect(clippy::cast_precision_loss, reason = "processors are few, blocks below 2^53")]
+        let busy = 1.0 / (ios * count as f64 * stream.block_bytes.max(1) as f64);
+        let text = gpuio_units::human_count(ios);
+        let figure = format!("{count} × {text} I/Os per second ({source})");
+        let name = format!("processors{IOS}");
+        laid.uses(&mut self.network, ("processors", &name), busy, figure);
+    }
+
     fn lay(&mut self, stream: &Stream) -> Laid {
         let mut laid = Laid {
             name: stream.name.clone(),
@@ -164,6 +190,7 @@ impl Load {
 impl Layer<'_> {
     /// The leg between host memory and the end, and memory itself.
     fn end(&mut self, stream: &Stream, laid: &mut Laid) {
+        self.processors_time(stream, laid);
         let bounce = stream.by == crate::By::Host;
         let gpus = stream.end.gpus();
         for pci in gpus.iter().filter(|_| bounce) {

@@ -12,6 +12,7 @@ use gpuio_record::{Expected, Towards};
 use serde::Serialize;
 
 use crate::expectation::expectation;
+use crate::processors::Processors;
 use crate::{Figures, FileError, Network, Pattern};
 
 pub use lay::Port;
@@ -182,6 +183,16 @@ impl System {
         self.tiers.iter().find_map(count).unwrap_or(1)
     }
 
+    /// Machines that ask: the clients, or one where none are described.
+    fn clients(&self, nodes: u64) -> u64 {
+        let count = |tier: &Tier| match (&tier.kind, tier.count) {
+            (Kind::Clients(_), Count::Fixed(count)) => Some(count),
+            (Kind::Clients(_), Count::PerNode(each)) => Some(each.saturating_mul(nodes)),
+            _ => None,
+        };
+        self.tiers.iter().filter_map(count).fold(0, u64::saturating_add).max(1)
+    }
+
     fn at(&self, nodes: u64) -> (Vec<JobAnswer>, Expected) {
         let mut network = Network::default();
         let mut all = Vec::new();
@@ -191,7 +202,7 @@ impl System {
             tiers.push((laid.flow.uses.clone(), units));
             all.push(laid);
         }
-        let answer = expectation(&network, all);
+        let answer = expectation(&network, all, Processors::Machines(self.clients(nodes)));
         let mut jobs = Vec::new();
         for ((job, one), (uses, units)) in self.jobs.iter().zip(answer.streams).zip(tiers) {
             let rate = one.expected.bytes_per_s.or(one.expected.at_most).unwrap_or(0.0);

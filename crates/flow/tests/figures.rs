@@ -165,3 +165,21 @@ fn mistakes_in_a_description_have_line_and_column() {
     assert!(error("[drives d]\ndrive = x\ndrives = 2\nraid = raid6\n").what.contains("4 drives"));
     assert!(error("[nodes]\ncount = 1 per node\n").what.contains("others are counted"));
 }
+
+/// A connection has one transport and one size of packets from end to end.
+#[test]
+fn ports_of_nodes_are_as_the_clients_where_nothing_else_is_said() {
+    let of = |nodes: &str| {
+        let text = format!(
+            "[clients]\ncount = 8\nports = 1x100Gb\nmtu = 9000\ntransport = rdma\n\
+             [nodes]\ncount = 2\nports = 1x100Gb\nread = 50GB/s\n{nodes}"
+        );
+        let answer = System::read("x.ini", &text, Figures::built_in()).unwrap().answer();
+        let tiers = &answer.jobs[0].tiers;
+        tiers.iter().find(|tier| tier.name == "nodes: ports").unwrap().figure.clone()
+    };
+    assert!(of("").contains("RoCE at MTU 9000, as the clients"), "{}", of(""));
+    assert!(of("mtu = 4200\n").contains("RoCE at MTU 4200"), "{}", of("mtu = 4200\n"));
+    let own = of("transport = tcp\nmtu = 1500\n");
+    assert!(own.ends_with("TCP at MTU 1500)"), "{own}");
+}

@@ -4,9 +4,9 @@
 #[path = "../../host/tests/tree/mod.rs"]
 mod tree;
 
-use gpuio_flow::{By, End, Figures, Pattern, Storage, Stream, of_machine};
+use gpuio_flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
 use gpuio_record::Towards;
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Fact, Machine};
 use tree::table;
 
 const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
@@ -38,4 +38,89 @@ fn a_drive_of_the_dgx_2_is_bound_by_its_flash_on_the_way_to_the_gpu_beside_it() 
     let expected = &answer.streams[0].expected;
     assert!((expected.bytes_per_s.unwrap() - 3.5e9).abs() < 1e7, "{expected:#?}");
     assert!(expected.bottleneck.as_deref().unwrap().starts_with("nvme2n1"));
+}
+
+/// The DGX-2's ConnectX-5 at 86:00.0 and 86:00.1: two ports of 100 Gb/s behind one link of PCIe 3.0
+/// x16, which carries 14.4 GB/s of data and not 28.8.
+#[test]
+fn both_functions_of_a_card_share_its_one_link() {
+    let mut machine = read(DGX_2);
+    let mounts = machine.mounts.iter_mut().filter(|mount| mount.nfs.is_some());
+    let mut points = Vec::new();
+    for (mount, interface) in mounts.zip(["ib4", "ib5"]) {
+        mount.nfs.as_mut().unwrap().interface = Fact::Known(interface.to_owned());
+        points.push(mount.mount.mount_point.clone());
+    }
+    let streams: Vec<Stream> = points
+        .iter()
+        .map(|point| Stream {
+            name: point.clone(),
+            storage: vec![Storage::Mount(point.clone())],
+            ..stream("", End::Host, By::Host)
+        })
+        .collect();
+    let mut figures = Figures::built_in();
+    figures.add_server(ServerFigures::parse("read=100GB/s,ports=8x100Gb").unwrap());
+    let answer = of_machine(&machine, &figures, &streams);
+    let total = &answer.total;
+    assert!((total.bytes_per_s.unwrap() - 14.4e9).abs() < 1e8, "{total:#?}");
+    assert!(total.bottleneck.as_deref().unwrap().contains("link above 0000:86:00"), "{total:#?}");
+}
+
+/// Sixteen drives of 880 k I/Os a second are 14.1 million, which processors have to serve too.
+#[test]
+fn small_blocks_are_bounded_by_what_processors_may_do() {
+    let mut machine = read(DGX_2);
+    let drives: Vec<String> = (0..16).map(|number| format!("nvme{}n1", number % 8)).collect();
+    let streams: Vec<Stream> = drives
+        .iter()
+        .map(|drive| Stream {
+            block_bytes: 4 << 10,
+            pattern: Pattern::Random,
+            ..stream(drive, End::Host, By::Host)
+        })
+        .collect();
+    let mut figures = Figures::default();
+    figures.add("x.ini", "[drive nvme*]\nread = 100GB/s\nread-iops = 1.76M\n").unwrap();
+    let with = |machine: &Machine, figures: &Figures| of_machine(machine, figures, &streams).total;
+    machine.host.cpu.allowed = Some((0..8).collect());
+    let few = with(&machine, &figures);
+    assert_eq!((few.bytes_per_s, few.iops), (None, None), "{few:#?}");
+    assert!(few.unknown.as_deref().unwrap().contains("for each of 8 processors"), "{few:#?}");
+    assert!(few.at_most.is_some());
+    machine.host.cpu.allowed = Some((0..1024).collect());
+    let many = with(&machine, &figures);
+    assert!(many.iops.is_some_and(|ios| ios > 1e6), "{many:#?}");
+    machine.host.cpu.allowed = Some((0..8).collect());
+    figures.add("y.ini", "[processor]\nios = 500k\nsource = measured\n").unwrap();
+    let told = with(&machine, &figures);
+    assert!((told.iops.unwrap() - 4e6).abs() < 1e4, "{told:#?}");
+    assert!(told.bottleneck.as_deref().unwrap().starts_with("processors"), "{told:#?}");
+}
+
+/// The guide's `lspci -tv` of a DGX-2 names its drives by their series alone.
+#[test]
+fn a_drive_of_which_lspci_names_the_series_has_its_figures() {
+    let mut machine = read(DGX_2);
+    let drive = machine.block.iter_mut().find(|one| one.facts.name == "nvme2n1").unwrap();
+    drive.facts.model = None;
+    let pci = drive.pci[0].clone();
+    let of = |machine: &Machine| {
+        let streams = [stream("nvme2n1", End::Host, By::Host)];
+        of_machine(machine, &Figures::built_in(), &streams).streams.remove(0).expected
+    };
+    let nameless = of(&machine);
+    assert!(nameless.unknown.as_deref().unwrap().contains("model is not known"), "{nameless:#?}");
+    let function = machine.pci.iter_mut().find(|one| one.address == pci).unwrap();
+    function.name = Some("Micron Technology Inc 9200 PRO NVMe SSD".to_owned());
+    let named = of(&machine);
+    assert!((named.bytes_per_s.unwrap() - 3.5e9).abs() < 1e7, "{named:#?}");
+    assert!(
+        named.because.iter().any(|line| line.contains("any drive of its series")),
+        "{named:#?}"
+    );
+    let function = machine.pci.iter_mut().find(|one| one.address == pci).unwrap();
+    function.name = Some("Maker NVMe SSD Controller X9".to_owned());
+    let other = of(&machine);
+    assert!(other.unknown.as_deref().unwrap().contains("Maker NVMe SSD Controller X9"));
 }

@@ -23,6 +23,7 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> KernelFacts {
         aio_max_events: keep(root.number("proc/sys/fs/aio-max-nr"), problems),
         aio_used_events: keep(root.number("proc/sys/fs/aio-nr"), problems),
         memlock_bytes,
+        capabilities: capabilities(root, problems),
         open_files,
         transparent_huge_pages: thp.and_then(|text| chosen(&text.body)),
         containment: containment(root, problems),
@@ -50,6 +51,30 @@ pub fn parse_limit(limits: &str, name: &str) -> Result<Option<ResourceLimit>, Ma
         return Ok(Some(ResourceLimit { soft, hard }));
     }
     Ok(None)
+}
+
+/// `CapEff`, or none where this process is in a user namespace of its own.
+fn capabilities(root: &Root, problems: &mut Vec<HostError>) -> Option<u64> {
+    let status = keep(root.read("proc/self/status"), problems)?;
+    let effective = keep(status.parse(parse_capabilities), problems)?;
+    let map = keep(root.read("proc/self/uid_map"), problems)?;
+    Some(if is_initial_namespace(&map.body) { effective } else { 0 })
+}
+
+/// `CapEff` of `/proc/self/status` (proc_pid_status(5)): a mask of bits in hexadecimal.
+///
+/// # Errors
+/// [`Malformed`] when the line is there and holds no such number.
+pub fn parse_capabilities(status: &str) -> Result<Option<u64>, Malformed> {
+    let Some((index, mask)) = field(status, "CapEff") else { return Ok(None) };
+    let malformed = |_| Malformed::new(index, mask, "a mask in hexadecimal");
+    u64::from_str_radix(mask, 16).map(Some).map_err(malformed)
+}
+
+/// Whether `/proc/self/uid_map` is that of the first user namespace: all users as themselves
+/// (user_namespaces(7)).
+fn is_initial_namespace(uid_map: &str) -> bool {
+    uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 fn containment(root: &Root, problems: &mut Vec<HostError>) -> Containment {

@@ -1,7 +1,7 @@
 //! The whole machine for questions of topology: every reader once, in the order in which they
 //! need each other.
 
-use gpuio_record::facts::{Fact, Machine};
+use gpuio_record::facts::{Fact, Listed, Machine};
 
 use crate::parse::keep;
 use crate::{
@@ -40,6 +40,17 @@ pub fn read(root: &Root) -> Machine {
         settings,
         gdscheck: None,
         cufile: cufile::read(root, Fact::unknown("the process did not tell its variables")),
+        listed: Listed {
+            pci: is_listed(root, "sys/bus/pci/devices"),
+            block: is_listed(root, "sys/class/block"),
+            nics: is_listed(root, "sys/class/net"),
+            mounts: root.exists("proc/self/mountinfo"),
+        },
         problems,
     }
+}
+
+/// Whether the directory is there and could be read.
+fn is_listed(root: &Root, directory: &str) -> bool {
+    root.exists(directory) && root.list(directory).is_ok()
 }

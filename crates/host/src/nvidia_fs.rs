@@ -46,6 +46,46 @@ pub struct NvidiaFsSample {
     pub writes: Direction,
     /// PCI addresses of the GPUs that it lists, as printed.
     pub gpus: Vec<String>,
+    /// What it counts beside reads and writes.
+    pub further: Further,
+    /// What it tells of each of `gpus`, in that order.
+    pub of_gpus: Vec<OfGpu>,
+}
+
+/// Counts beside reads and writes; `None` where this version does not print them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Further {
+    /// Reads that met holes of files (`Sparse Reads`, `n`).
+    pub sparse_reads: Option<u64>,
+    /// Holes in them (`holes`), which the driver fills with zeros.
+    pub sparse_holes: Option<u64>,
+    /// Mappings of GPU memory into BAR1 (`Bar1-map`, `n`).
+    pub bar1_maps: Option<u64>,
+    /// Mappings that failed (`err`).
+    pub bar1_map_errors: Option<u64>,
+    /// Mappings that are there now (`active`).
+    pub bar1_active: Option<u64>,
+    /// Requests that mixed pages of processor and GPU (`Error`, `cpu-gpu-pages`).
+    pub mixed_page_errors: Option<u64>,
+    /// Scatter lists that could not be extended (`sg-ext`).
+    pub scatter_errors: Option<u64>,
+    /// Mappings for DMA that failed (`dma-map`).
+    pub dma_map_errors: Option<u64>,
+    /// References to such mappings that failed (`dma-ref`).
+    pub dma_reference_errors: Option<u64>,
+}
+
+/// What the driver tells of one GPU; `None` where this version does not print it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OfGpu {
+    /// Memory registered for I/O, in bytes.
+    pub registered_bytes: Option<u64>,
+    /// Memory of bounce buffers, in bytes.
+    pub cache_bytes: Option<u64>,
+    /// The most that was pinned at once, in bytes.
+    pub most_pinned_bytes: Option<u64>,
+    /// Share of the I/O that went between root ports of the processor, in percent.
+    pub cross_root_port_percent: Option<u64>,
 }
 
 impl NvidiaFsSample {
@@ -98,6 +138,7 @@ pub fn parse_drivers(text: &str) -> Vec<String> {
 /// [`Malformed`] when a count of reads or writes is not a number.
 pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
     let mut sample = NvidiaFsSample::default();
+    let mut part = "";
     for (index, line) in text.lines().enumerate() {
         let malformed = || Malformed::new(index, line, "name=number, as nvidia-fs prints counts");
         if let Some((_, version)) = line.split_once("statistics(ver:") {
@@ -106,7 +147,9 @@ pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
             sample.driver_version = inside(version);
         } else if let Some(gpu) = line.strip_prefix("GPU ") {
             sample.gpus.extend(gpu.split_whitespace().next().map(str::to_owned));
+            sample.of_gpus.resize(sample.gpus.len(), OfGpu::default());
         }
+        part = further(part, line, &mut sample);
         let Some((key, rest)) = line.split_once(':') else { continue };
         let (direction, size) = match key.trim() {
             "GDS Version" => {
@@ -132,6 +175,49 @@ pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
         }
     }
     Ok(sample)
+}
+
+/// Takes a line's counts beside reads and writes, and returns the part that the next line belongs
+/// to if it is indented: parts go over two lines. What is no number is passed over.
+fn further<'t>(part: &'t str, line: &'t str, sample: &mut NvidiaFsSample) -> &'t str {
+    let part = match line.split_once(':') {
+        _ if line.starts_with("GPU ") => "GPU",
+        Some((name, _)) if !line.starts_with([' ', '\t']) => name.trim(),
+        _ => part,
+    };
+    let words = line.split_whitespace().filter_map(|word| word.split_once('='));
+    let further = &mut sample.further;
+    for (name, value) in words {
+        let Ok(value) = value.parse::<u64>() else { continue };
+        let gpu = sample.of_gpus.last_mut().filter(|_| part == "GPU");
+        let field = match (part, name, gpu) {
+            ("Sparse Reads", "n", _) => &mut further.sparse_reads,
+            ("Sparse Reads", "holes", _) => &mut further.sparse_holes,
+            ("Bar1-map", "n", _) => &mut further.bar1_maps,
+            ("Bar1-map", "err", _) => &mut further.bar1_map_errors,
+            ("Bar1-map", "active", _) => &mut further.bar1_active,
+            ("Error", "cpu-gpu-pages", _) => &mut further.mixed_page_errors,
+            ("Error", "sg-ext", _) => &mut further.scatter_errors,
+            ("Error", "dma-map", _) => &mut further.dma_map_errors,
+            ("Error", "dma-ref", _) => &mut further.dma_reference_errors,
+            (_, "Registered_MiB", Some(gpu)) => {
+                gpu.registered_bytes = Some(value.saturating_mul(MIB));
+                continue;
+            }
+            (_, "Cache_MiB", Some(gpu)) => {
+                gpu.cache_bytes = Some(value.saturating_mul(MIB));
+                continue;
+            }
+            (_, "max_pinned_MiB", Some(gpu)) => {
+                gpu.most_pinned_bytes = Some(value.saturating_mul(MIB));
+                continue;
+            }
+            (_, "cross_root_port(%)", Some(gpu)) => &mut gpu.cross_root_port_percent,
+            _ => continue,
+        };
+        *field = Some(value);
+    }
+    part
 }
 
 /// ` 4.0)` without the bracket and blanks.

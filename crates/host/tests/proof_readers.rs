@@ -43,6 +43,16 @@ fn both_layouts_of_nvidia_fs_are_read_by_name() {
     assert_eq!(new.driver_version.as_deref(), Some("2:7:47"));
     assert_eq!((new.reads.begun, new.writes.bytes, new.counts), (0, 0, None));
     assert_eq!(new.gpus.len(), 2);
+    let further = new.further;
+    assert_eq!((further.sparse_reads, further.sparse_holes), (Some(6), Some(0)));
+    assert_eq!((further.bar1_maps, further.bar1_map_errors), (Some(183), Some(0)));
+    assert_eq!((further.bar1_active, further.dma_map_errors), (Some(0), Some(0)));
+    let pinned: Vec<_> = new.of_gpus.iter().map(|gpu| gpu.most_pinned_bytes).collect();
+    assert_eq!(pinned, [Some(1 << 20); 2]);
+    let far = NEW.replacen("cross_root_port(%)=0", "cross_root_port(%)=37", 1);
+    let far = nvidia_fs::parse_stats(&far).unwrap().of_gpus;
+    assert_eq!(far[0].cross_root_port_percent, Some(37));
+    assert_eq!(far[1].cross_root_port_percent, Some(0));
     let error = nvidia_fs::parse_stats("x\nReads : n=many ok=0\n").unwrap_err();
     assert_eq!(error.line, 2);
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use nvml_wrapper::Device;
-use nvml_wrapper::enum_wrappers::device::PcieUtilCounter;
+use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 
@@ -65,6 +65,16 @@ pub struct Activity {
     pub memory_used: Result<u64, Unread>,
     /// Its BAR1.
     pub bar1: Result<Bar1, Unread>,
+    /// Power that it draws, in milliwatts (`nvmlDeviceGetPowerUsage`; some generations average over
+    /// a second).
+    pub power_milliwatts: Result<u32, Unread>,
+    /// Temperature of the chip, in degrees Celsius.
+    pub celsius: Result<u32, Unread>,
+    /// Clock of the multiprocessors and of memory, in Hz.
+    pub clocks_hz: Result<[u64; 2], Unread>,
+    /// Share of the last sampling period in which the video encoder and the decoder were busy, in
+    /// percent.
+    pub video_percent: Result<[u32; 2], Unread>,
 }
 
 /// Everything of a GPU that does not move while a load runs, each reading on its own.
@@ -119,7 +129,24 @@ impl Gpu<'_> {
             memory_used: read("memory in use", device.memory_info()).map(|memory| memory.used),
             bar1: read("BAR1", device.bar1_memory_info())
                 .map(|bar1| Bar1 { total: bar1.total, used: bar1.used }),
+            power_milliwatts: read("power", device.power_usage()),
+            celsius: read("temperature", device.temperature(TemperatureSensor::Gpu)),
+            clocks_hz: self.clocks(),
+            video_percent: self.video(),
         }
+    }
+
+    /// NVML tells MHz.
+    fn clocks(&self) -> Result<[u64; 2], Unread> {
+        let of = |what, clock| read(what, self.0.clock_info(clock));
+        let clocks = [of("clock", Clock::SM)?, of("memory clock", Clock::Memory)?];
+        Ok(clocks.map(|megahertz| u64::from(megahertz) * 1_000_000))
+    }
+
+    fn video(&self) -> Result<[u32; 2], Unread> {
+        let encoder = read("video encoder", self.0.encoder_utilization())?;
+        let decoder = read("video decoder", self.0.decoder_utilization())?;
+        Ok([encoder.utilization, decoder.utilization])
     }
 
     /// Bytes that it sent and received over PCIe since the driver was loaded, headers of packets

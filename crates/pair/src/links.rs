@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_record::facts::Machine;
-use gpuio_topo::{Knot, KnotKind, Link, Topology};
+use gpuio_topo::{Knot, KnotKind, Link, Topology, slot};
 use serde::Serialize;
 
 use crate::{Given, Pair, nics};
@@ -41,6 +41,8 @@ pub enum When {
 #[derive(Debug, Clone, Copy)]
 struct Step<'t> {
     address: &'t str,
+    /// The link above it: of a device its bus and slot, since its functions share one link.
+    key: &'t str,
     link: Option<&'t Link>,
     /// Whether its link can be shared by what is not the same device: of switches and cards.
     counts: bool,
@@ -60,6 +62,8 @@ struct Use {
 /// Who uses a link.
 #[derive(Debug, Default)]
 struct Users<'t> {
+    /// The function that was met first at its lower end.
+    above: &'t str,
     link: Option<&'t Link>,
     counts: bool,
     always: Use,
@@ -91,12 +95,15 @@ pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> 
         };
         for part in pair.stores.iter().flat_map(parts) {
             let Some(from) = ways.get(part).and_then(|all| nearest(gpu, all)) else { continue };
-            let common = gpu.iter().zip(from).take_while(|(a, b)| a.address == b.address).count();
+            let common = gpu.iter().zip(from).take_while(|(a, b)| a.key == b.key).count();
             let rate = own_rate(machine, topology, &ways, part).map(|rate| rate / sharers(part));
             let down = gpu.iter().enumerate().map(|(depth, step)| (depth, step, false));
             let up = from.iter().enumerate().map(|(depth, step)| (depth, step, true));
             for (depth, step, up) in down.chain(up) {
-                let user = users.entry(step.address).or_default();
+                let user = users.entry(step.key).or_default();
+                if user.above.is_empty() {
+                    user.above = step.address;
+                }
                 (user.link, user.counts) = (step.link, step.counts);
                 user.by_host.add(place, up, rate);
                 if depth >= common {
@@ -106,7 +113,8 @@ pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> 
         }
     }
     let mut found = Vec::new();
-    for (above, user) in users.into_iter().filter(|(_, user)| user.counts) {
+    for user in users.into_values().filter(|user| user.counts) {
+        let above = user.above;
         let mut add = |when, used: &Use| {
             let gpus = used.pairs.iter().filter_map(|place| pairs[*place].gpu.clone()).collect();
             // Both directions of a link carry its full rate.
@@ -149,7 +157,9 @@ fn walk<'t>(knot: &'t Knot, above: &mut Vec<Step<'t>>, topology: &Topology, ways
         place.is_some_and(|place| topology.devices[place].kind == gpuio_topo::DeviceKind::Nic)
     };
     let counts = knot.kind != KnotKind::Device || knot.names.iter().any(card);
-    above.push(Step { address: &knot.address, link: knot.link.as_ref(), counts });
+    let address = knot.address.as_str();
+    let key = if knot.kind == KnotKind::Device { slot(address) } else { address };
+    above.push(Step { address, key, link: knot.link.as_ref(), counts });
     for name in &knot.names {
         ways.entry(name).or_default().push(above.clone());
     }
@@ -159,21 +169,14 @@ fn walk<'t>(knot: &'t Knot, above: &mut Vec<Step<'t>>, topology: &Topology, ways
 
 /// Of several ways to a device the one that goes longest with another.
 fn nearest<'w, 't>(up: &[Step<'t>], ways: &'w [Vec<Step<'t>>]) -> Option<&'w Vec<Step<'t>>> {
-    ways.iter()
-        .max_by_key(|way| up.iter().zip(*way).take_while(|(a, b)| a.address == b.address).count())
+    ways.iter().max_by_key(|way| up.iter().zip(*way).take_while(|(a, b)| a.key == b.key).count())
 }
 
 /// What a drive or card can send at most: its own links, and the wire of a card.
 fn own_rate(machine: &Machine, topology: &Topology, ways: &Ways<'_>, name: &str) -> Option<u64> {
     let ways = ways.get(name)?;
     let link = ways.iter().map(|way| way.last()?.link?.bytes_per_second).sum::<Option<u64>>();
-    let wire = nics::facts(machine, &topology.devices[topology.find(name)?]).and_then(wire);
+    let card = nics::facts(machine, &topology.devices[topology.find(name)?]);
+    let wire = card.and_then(nics::megabits).map(|megabits| megabits * 125_000);
     link.into_iter().chain(wire).min()
-}
-
-/// The rate of a card's fastest port, in bytes per second.
-fn wire(nic: &gpuio_record::facts::NicFacts) -> Option<u64> {
-    let ports = nic.rdma.iter().flat_map(|rdma| &rdma.ports).filter_map(|port| port.megabits);
-    let interfaces = nic.interfaces.iter().filter_map(|one| one.megabits);
-    ports.chain(interfaces).max().map(|megabits| megabits * 125_000)
 }

@@ -57,6 +57,13 @@ pub(crate) fn facts<'m>(machine: &'m Machine, device: &Device) -> Option<&'m Nic
     })
 }
 
+/// The rate of a card's fastest port, in Mbit/s.
+pub(crate) fn megabits(nic: &NicFacts) -> Option<u64> {
+    let ports = nic.rdma.iter().flat_map(|rdma| &rdma.ports).filter_map(|port| port.megabits);
+    let interfaces = nic.interfaces.iter().filter_map(|one| one.megabits);
+    ports.chain(interfaces).max()
+}
+
 /// By the states of its ports, else of its interfaces; one that is up is enough.
 fn is_up(nic: &NicFacts) -> Option<bool> {
     let ports = nic.rdma.iter().flat_map(|rdma| &rdma.ports);

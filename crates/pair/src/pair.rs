@@ -101,6 +101,8 @@ pub struct Given {
     pub drives: Vec<String>,
     /// The card that leads to it.
     pub nic: Option<String>,
+    /// Rate of that card's fastest port, in Mbit/s; `null` where it is not told.
+    pub nic_megabits: Option<u64>,
     /// Class of the nearest drive, or of the card; `null` where it is not known.
     pub class: Option<Class>,
     /// Class of the farthest drive.
@@ -177,10 +179,10 @@ pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<P
     } else {
         let mut pairs: Vec<Pair> =
             gpus.iter().map(|gpu| empty_pair(machine, topology, *gpu)).collect();
-        give(topology, &gpus, &first, &mut pairs, |pair| &mut pair.stores);
+        give(machine, topology, &gpus, &first, &mut pairs, |pair| &mut pair.stores);
         let network: Vec<&Store> =
             rest.iter().copied().filter(|store| store.tier == Tier::Network).collect();
-        give(topology, &gpus, &network, &mut pairs, |pair| &mut pair.network);
+        give(machine, topology, &gpus, &network, &mut pairs, |pair| &mut pair.network);
         pairs
     };
     for pair in &mut pairing.pairs {
@@ -249,7 +251,7 @@ fn to_host_memory(machine: &Machine, topology: &Topology, store: &Store) -> Pair
         pci: None,
         node,
         cpus: facts.and_then(|facts| facts.cpus.clone()),
-        stores: vec![given(topology, None, store)],
+        stores: vec![given(machine, topology, None, store)],
         network: Vec::new(),
         nics: Vec::new(),
         why: String::new(),
@@ -260,6 +262,7 @@ fn to_host_memory(machine: &Machine, topology: &Topology, store: &Store) -> Pair
 
 /// Assigns stores to GPUs and writes them into one list of each pair.
 fn give(
+    machine: &Machine,
     topology: &Topology,
     gpus: &[usize],
     stores: &[&Store],
@@ -271,7 +274,7 @@ fn give(
     };
     let assigned = assign(&gpus.iter().map(row).collect::<Vec<_>>());
     for (gpu, store) in &assigned {
-        let mut given = given(topology, Some(gpus[*gpu]), stores[*store]);
+        let mut given = given(machine, topology, Some(gpus[*gpu]), stores[*store]);
         let others = assigned.iter().filter(|(other, same)| same == store && other != gpu);
         let names = others.map(|(other, _)| topology.devices[gpus[*other]].name.clone());
         given.shared_with = names.collect();
@@ -279,7 +282,7 @@ fn give(
     }
 }
 
-fn given(topology: &Topology, gpu: Option<usize>, store: &Store) -> Given {
+fn given(machine: &Machine, topology: &Topology, gpu: Option<usize>, store: &Store) -> Given {
     let classes: Option<Vec<Class>> = gpu.and_then(|gpu| {
         store.parts.iter().map(|part| distance::class(topology, gpu, *part)).collect()
     });
@@ -293,6 +296,11 @@ fn given(topology: &Topology, gpu: Option<usize>, store: &Store) -> Given {
         on: store.on.clone(),
         drives: if store.card { Vec::new() } else { store.parts.iter().map(name).collect() },
         nic: store.parts.first().filter(|_| store.card).map(name),
+        nic_megabits: store
+            .parts
+            .first()
+            .filter(|_| store.card)
+            .and_then(|card| nics::megabits(nics::facts(machine, &topology.devices[*card])?)),
         class,
         farthest: classes.iter().max().copied(),
         near: classes.iter().filter(|one| Some(**one) == class).count(),

@@ -13,8 +13,20 @@ const DRIVE_BYTES: u64 = 4 << 20;
 /// Small blocks in flight for one drive: in that guide two drives gave 485 thousand I/Os a second
 /// with 64 threads of one block each, and 850 thousand with 128.
 const DRIVE_BLOCKS: u64 = 64;
-/// Blocks in flight for one network card: the guide's runs over one port of 100 Gb/s have 32.
+/// Blocks in flight for a network card: the guide's runs over one port of 100 Gb/s have 32.
 const CARD_BLOCKS: u64 = 32;
+/// What that card has, in Mbit/s.
+const CARD_MEGABITS: u64 = 100_000;
+/// For a card of 200 Gb/s NVIDIA's slides on GPUDirect Storage ("Learnings / best practices") name
+/// some 96 threads of one block each: bandwidth times delay, and delay grows with the load.
+const FAST_CARD_BLOCKS: u64 = 96;
+/// What that card has, in Mbit/s.
+const FAST_CARD_MEGABITS: u64 = 200_000;
+/// Small blocks in flight for a card, at least: the guide's random reads of 4 KiB over NFS made 234
+/// thousand I/Os a second with 32 threads of one block each, and 580 thousand with 64.
+const CARD_SMALL_BLOCKS: u64 = 64;
+/// Blocks smaller than this end at a rate of I/Os, not of bytes.
+const SMALL: u64 = 64 << 10;
 /// Fewer threads leave a GPU path idle between file and copy (BENCHMARKS.md).
 const THREADS_LEAST: u64 = 4;
 /// More gained nothing on any path (BENCHMARKS.md: 12 threads fill a link of PCIe 5.0 x16).
@@ -26,6 +38,8 @@ const DEPTH_LEAST: u64 = 4;
 const DEPTH_HOST: u64 = 8;
 /// More in one queue only waits.
 const DEPTH_MOST: u64 = 128;
+/// Threads of one I/O each: the most that the guide's table has.
+const SYNC_THREADS_MOST: u64 = 128;
 
 /// What to start with.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -35,6 +49,10 @@ pub struct Start {
     /// I/Os in flight per thread, on paths that take a depth (`host`, `staged`). Path `gather`
     /// keeps batches of its own in flight, `gds` one I/O per thread.
     pub depth: u32,
+    /// Threads where each has one I/O in flight and no more, as in `gdsio` (`num_threads`) and on
+    /// path `gds`: so many that all of `in_flight` is under way, up to the 128 of NVIDIA's guide.
+    /// Such threads wait in their call, so that there may be more of them than processors.
+    pub sync_threads: u32,
     /// I/Os in flight that the storage wants of this pair.
     pub in_flight: u64,
     /// Where these are from.
@@ -106,9 +124,23 @@ fn wants(given: &Given, load: Load) -> u64 {
 
 fn each(given: &Given, load: Load) -> u64 {
     match given.kind {
-        StoreKind::NetworkMount => CARD_BLOCKS,
+        StoreKind::NetworkMount => card(given.nic_megabits, load.block_bytes),
         _ => (DRIVE_BYTES / load.block_bytes.max(1)).clamp(2, DRIVE_BLOCKS),
     }
+}
+
+/// Blocks in flight for a card: in step with its rate between the two that are known, and above
+/// them; not fewer for a slower one, as its delay is no less.
+fn card(megabits: Option<u64>, block_bytes: u64) -> u64 {
+    let large = match megabits {
+        Some(fast) if fast > CARD_MEGABITS => {
+            let more = fast - CARD_MEGABITS;
+            let slope = FAST_CARD_BLOCKS - CARD_BLOCKS;
+            CARD_BLOCKS + (more * slope).div_ceil(FAST_CARD_MEGABITS - CARD_MEGABITS)
+        }
+        _ => CARD_BLOCKS,
+    };
+    if block_bytes < SMALL { large.max(CARD_SMALL_BLOCKS) } else { large }
 }
 
 /// A thread for each I/O in flight where a GPU is served, since path `gds` has one per thread; else
@@ -128,7 +160,8 @@ fn values(in_flight: u64, wants: String, cpus: Option<(usize, usize)>, to_gpu: b
         _ => String::new(),
     };
     let why = format!("{wants}: {in_flight} in flight{limit}");
-    Start { threads: small(threads), depth: small(depth), in_flight, why }
+    let sync_threads = small(in_flight.clamp(THREADS_LEAST, SYNC_THREADS_MOST));
+    Start { threads: small(threads), depth: small(depth), sync_threads, in_flight, why }
 }
 
 fn words(pair: &Pair, load: Load) -> String {
@@ -139,14 +172,24 @@ fn words(pair: &Pair, load: Load) -> String {
             others => format!(", shared by {} GPUs", others + 1),
         };
         let network = given.kind == StoreKind::NetworkMount;
-        let part = if network { "card" } else { "drive" };
+        let part = match (network, given.nic_megabits) {
+            (true, Some(megabits)) => format!("card of {} Gb/s", megabits / 1000),
+            (true, None) => "card of a rate that is not known".to_owned(),
+            (false, _) => "drive".to_owned(),
+        };
         let count = given.of.max(1);
         let each = each(given, load);
-        format!("{count} {} of {each} x {block} each{shared}", plural(count, part))
+        format!("{} of {each} x {block} each{shared}", count_of(count, &part, network))
     });
     let mut all: Vec<String> = all.collect();
     all.dedup();
     if all.is_empty() { "nothing to open".to_owned() } else { all.join(" and ") }
+}
+
+/// `4 drives`, `1 card of 100 Gb/s`: cards are told one by one.
+fn count_of(count: usize, part: &str, network: bool) -> String {
+    let part = if network { part.to_owned() } else { plural(count, part) };
+    format!("{count} {part}")
 }
 
 fn plural(count: usize, word: &str) -> String {
@@ -176,6 +219,25 @@ mod tests {
         assert_eq!(threads(8, None, true), 8);
         assert_eq!(threads(1, None, true), 4);
         assert_eq!(threads(128, None, true), 16);
+    }
+
+    /// The guide's table, threads of one block of 4 KiB each on two drives: 16 make 100 928 I/Os a
+    /// second, 64 make 484 612, 128 make 850 240.
+    #[test]
+    fn threads_of_one_io_each_are_as_many_as_wanted_in_flight() {
+        let start = values(128, String::new(), Some((8, 1)), true);
+        assert_eq!((start.threads, start.sync_threads), (8, 128));
+        assert_eq!(values(4096, String::new(), None, true).sync_threads, 128);
+        assert_eq!(values(1, String::new(), None, true).sync_threads, 4);
+    }
+
+    #[test]
+    fn cards_get_blocks_by_their_rate() {
+        let large = |megabits| card(megabits, 1 << 20);
+        let rates = [None, Some(25_000), Some(100_000), Some(200_000), Some(400_000)];
+        assert_eq!(rates.map(large), [32, 32, 32, 96, 224]);
+        assert_eq!(card(Some(100_000), 4096), 64);
+        assert_eq!(card(Some(200_000), 4096), 96);
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub struct Crossed {
     pub address: String,
     /// The port at its upper end.
     pub port: String,
+    /// Names the link itself: the same for all functions of a device, whose one link they share.
+    /// The port at the upper end, since below one stands one device; where ports in between were
+    /// not told, the device by bus and slot.
+    pub key: String,
     /// The link; `None` when nothing is told of it.
     pub link: Option<Link>,
 }
@@ -43,6 +47,10 @@ pub fn climb(machine: &Machine, address: &str) -> Option<Climb> {
             links.push(Crossed {
                 address: step.facts.address.clone(),
                 port: upper.facts.address.clone(),
+                key: match step.gap {
+                    true => slot(&step.facts.address).to_owned(),
+                    false => upper.facts.address.clone(),
+                },
                 link: way.link(index),
             });
         }
@@ -53,4 +61,10 @@ pub fn climb(machine: &Machine, address: &str) -> Option<Climb> {
         node: graph.node(address),
         complete: way.host_bridge.is_some() && !way.steps.iter().any(|step| step.gap),
     })
+}
+
+/// A function's address without its number: the device (`0000:3b:00` of `0000:3b:00.1`).
+#[must_use]
+pub fn slot(address: &str) -> &str {
+    address.rsplit_once('.').map_or(address, |(slot, _)| slot)
 }

@@ -20,7 +20,7 @@ mod topology;
 pub use affinity::{Affinity, Near, NearStorage};
 pub use branch::{Branch, HostBridge, Knot, KnotKind};
 pub use class::Class;
-pub use climb::{Climb, Crossed, climb};
+pub use climb::{Climb, Crossed, climb, slot};
 pub use device::{Device, DeviceKind};
 pub use explain::{Explanation, Hop, explain};
 pub use link::Link;

@@ -362,6 +362,24 @@ fn pairs_print_hop_by_hop() {
 }
 
 #[test]
+fn without_ways_up_nobody_says_that_no_link_is_shared() {
+    let mut machine = read(DGX_2);
+    for function in &mut machine.pci {
+        (function.parent, function.host_bridge, function.node) = (None, None, None);
+    }
+    let topology = Topology::of(&machine, &[]);
+    let pair = |a: &str, b: &str| {
+        let (a, b) = (topology.find(a).unwrap(), topology.find(b).unwrap());
+        format::pair(&explain(&machine, &topology, a, b).unwrap())
+    };
+    let card = pair("mlx5_4", "mlx5_5");
+    assert!(card.contains("functions of one device, and share its link"), "{card}");
+    let drives = pair("nvme2n1", "nvme3n1");
+    assert!(drives.contains("Whether they share a link is unknown"), "{drives}");
+    assert!(!drives.contains("share no link"), "{drives}");
+}
+
+#[test]
 fn the_newer_guides_fragment_gives_its_advice() {
     let machine = captured(&[text!("dgx-a100.lstopo.xml")]).machine;
     let topology = Topology::of(&machine, &[]);

@@ -119,6 +119,8 @@ pub enum Form {
     Milliseconds,
     /// Percent.
     Percent,
+    /// Hz in MHz.
+    Megahertz,
 }
 
 impl Form {
@@ -131,6 +133,7 @@ impl Form {
             Form::Kibibytes => value / 1024.0,
             Form::Gibibytes => value / f64::from(1 << 30),
             Form::Milliseconds => value * 1000.0,
+            Form::Megahertz => value / 1e6,
         }
     }
 }

@@ -26,13 +26,23 @@ pub fn cell(form: Form, value: Option<f64>) -> String {
     }
 }
 
-/// Figures of a table that fit: all of them, or those of a narrow screen.
+/// Narrower screens have the figures that are `narrow`, and no others.
+const NARROW: usize = 96;
+
+/// Figures of a table that fit: those of a narrow screen, and of the others, in their order, as
+/// many as there is room for.
 #[must_use]
 pub fn columns(table: &Table, width: usize) -> Vec<(usize, &'static Figure)> {
-    let all = table.probe.figures.iter().enumerate();
-    let needed: usize = table.probe.figures.iter().map(|one| one.heading.len().max(8) + 1).sum();
-    let fits = needed + WIDEST_NAME <= width;
-    all.filter(|(_, figure)| fits || figure.narrow).collect()
+    let needs = |figure: &Figure| figure.heading.chars().count().max(8) + 1;
+    let figures = table.probe.figures;
+    let narrow: usize = figures.iter().filter(|one| one.narrow).map(needs).sum();
+    let mut room = if width < NARROW { 0 } else { width.saturating_sub(narrow + WIDEST_NAME) };
+    let mut fits = |figure: &Figure| {
+        let left = room.checked_sub(needs(figure));
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    figures.iter().enumerate().filter(|(_, one)| one.narrow || fits(one)).collect()
 }
 
 /// A table per kind of device that there is.

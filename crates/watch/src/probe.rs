@@ -38,13 +38,14 @@ pub struct Probe {
 }
 
 /// The table of probes, in the order of the screen.
-pub const PROBES: [Probe; 9] = [
+pub const PROBES: [Probe; 10] = [
     block::PROBE,
     gpu::PROBE,
     interface::PROBE,
     rdma::PROBE,
     nfs::PROBE,
     nvidia_fs::PROBE,
+    nvidia_fs::GPUS,
     page_cache::PROBE,
     cpu::PROBE,
     process::PROBE,

@@ -108,6 +108,33 @@ fn every_kind_of_device_has_its_figures() {
     assert!(interval.table("nvidia_fs").unwrap().absent.as_ref().unwrap().contains("not loaded"));
 }
 
+/// `/proc/driver/nvidia-fs/stats` as NVIDIA's troubleshooting guide prints it (version 4.0).
+#[test]
+fn nvidia_fs_shows_mappings_and_holes_and_each_gpu() {
+    const STATS: &str = include_str!("../../host/tests/fixtures/nvidia_fs_stats_4.0.txt");
+    let far = STATS.replacen("cross_root_port(%)=0", "cross_root_port(%)=37", 1);
+    let later = far.replace(
+        "Bar1-map                        : n=183 ok=183 err=0",
+        "Bar1-map : n=193 ok=190 err=3",
+    );
+    assert_ne!(far, later);
+    let dir = tempfile::tempdir().unwrap();
+    let mut watcher = watcher(&dir, Selection::default());
+    let mut sample = |stats: &str, at_ns| {
+        put(dir.path(), "proc/driver/nvidia-fs/stats", stats);
+        watcher.sample_at(at_ns)
+    };
+    let before = sample(&far, SECOND);
+    let interval = Interval::between(&before, &sample(&later, 3 * SECOND));
+    let of = |probe, device, key| figure(&interval, probe, device, key);
+    assert_eq!(of("nvidia_fs", "nvidia-fs", "bar1_maps_per_second"), Some(5.0));
+    assert_eq!(of("nvidia_fs", "nvidia-fs", "mapping_errors"), Some(3.0));
+    assert_eq!(of("nvidia_fs", "nvidia-fs", "reads_per_second"), None, "nobody counts them");
+    let gpu = "0000:be:00.0";
+    assert_eq!(of("nvidia_fs_gpu", gpu, "cross_root_port_percent"), Some(37.0));
+    assert_eq!(of("nvidia_fs_gpu", gpu, "most_pinned_bytes"), Some(1_048_576.0));
+}
+
 fn rustix_ticks() -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "100 on nearly every machine")]
     let ticks = rustix::param::clock_ticks_per_second() as f64;

@@ -35,7 +35,7 @@ pub struct Taken {
 
 /// Files of which the program reads a few lines only: the others are left out.
 const LINES: [(&str, &[&str]); 2] = [
-    ("proc/self/status", &["Cpus_allowed_list"]),
+    ("proc/self/status", &["Cpus_allowed_list", "CapEff"]),
     ("proc/cpuinfo", &["processor", "vendor_id", "model name", "stepping", "flags", "Features"]),
 ];
 

@@ -6,6 +6,7 @@
 
 use gpuio_record::facts::{Fact, GdsLine, Machine};
 
+use super::settings::valid;
 use super::{LibrarySays, Software};
 use crate::machine::{MODULES_NOT_READ, module, modules_were_read};
 
@@ -82,10 +83,13 @@ fn one(
         Fact::Known(word) => word == "true",
         Fact::Unknown(why) => return Fact::unknown(why.clone()),
     };
-    match (forced(settings), peer_to_peer(settings, software, p2p)) {
-        (true, _) => return Fact::Known("compat".to_owned()),
-        (false, Some(why)) => return Fact::unknown(why),
-        (false, None) => {}
+    match setting(settings, "properties.force_compat_mode") {
+        Fact::Known(word) if word == "true" => return Fact::Known("compat".to_owned()),
+        Fact::Known(_) => {}
+        Fact::Unknown(why) => return Fact::unknown(why.clone()),
+    }
+    if let Some(why) = peer_to_peer(settings, software, p2p) {
+        return Fact::unknown(why);
     }
     let nvfs = match through_nvidia_fs(machine, software, module) {
         Ok(nvfs) => nvfs,
@@ -97,9 +101,11 @@ fn one(
 /// Where there is no GPU, or no driver of NVIDIA's, no library helps.
 fn without_hardware(machine: &Machine) -> Option<Fact<String>> {
     if machine.gpus.is_empty() {
-        let unread = machine.pci.is_empty();
-        let why = "no PCI function is known, so no GPU either";
-        return Some(if unread { Fact::unknown(why) } else { Fact::Known(NOTHING.to_owned()) });
+        let why = "no GPU is among what was read, and the kernel's list of PCI was not";
+        return Some(match machine.listed.pci {
+            true => Fact::Known(NOTHING.to_owned()),
+            false => Fact::unknown(why),
+        });
     }
     if !modules_were_read(machine) {
         return Some(Fact::unknown(MODULES_NOT_READ));
@@ -113,17 +119,19 @@ fn setting<'s>(settings: &'s [GdsLine], name: &str) -> &'s Fact<String> {
     settings.iter().find(|line| line.name == name).map_or(&ABSENT, |line| &line.value)
 }
 
-fn forced(settings: &[GdsLine]) -> bool {
-    setting(settings, "properties.force_compat_mode").known().is_some_and(|word| word == "true")
-}
-
-/// Why peer-to-peer DMA makes the line unknown, where it is asked for.
+/// Why peer-to-peer DMA makes the line unknown, where it is asked for, or that is not known.
 fn peer_to_peer(settings: &[GdsLine], software: &Software, key: &str) -> Option<String> {
-    let all = setting(settings, "properties.use_pci_p2pdma");
-    let all = all.known().is_some_and(|word| word == "true");
     let config = software.config.known();
-    let own = config.and_then(|config| config.keys.get(key)).is_some_and(|word| word == "true");
-    (all || own).then(|| {
+    let own = config.and_then(|config| Some(valid(key, config.keys.get(key)?, config)));
+    let mut on = false;
+    for said in [Some(setting(settings, "properties.use_pci_p2pdma")), own.as_ref()] {
+        match said {
+            Some(Fact::Unknown(why)) => return Some(why.clone()),
+            Some(Fact::Known(word)) => on |= word == "true",
+            None => {}
+        }
+    }
+    on.then(|| {
         "peer-to-peer DMA is switched on; whether it works here only NVIDIA's library tells"
             .to_owned()
     })

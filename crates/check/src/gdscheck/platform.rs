@@ -44,7 +44,7 @@ pub(super) fn iommu(machine: &Machine) -> Fact<String> {
     let grouped = machine.pci.iter().any(|function| function.iommu_group.is_some());
     if grouped || !machine.settings.iommu_units.is_empty() {
         Fact::Known("Pass-through or enabled".to_owned())
-    } else if kernel_was_read(machine) && !machine.pci.is_empty() {
+    } else if kernel_was_read(machine) && machine.listed.pci {
         Fact::Known("disabled".to_owned())
     } else {
         Fact::unknown(KERNEL_NOT_READ)
@@ -89,14 +89,15 @@ pub(super) fn product(machine: &Machine, software: &Software) -> Fact<String> {
     Fact::Known(format!("{product}, Arch: {arch}(Linux {release})"))
 }
 
-/// Whether the platform is fit, which gdscheck says of nearly all: it failed where there is no GPU
-/// or no driver, or where a kind of storage can't be opened; it succeeded where the driver shows
-/// the GPUs and at least one kind of storage has a way to them; else nobody knows.
+/// Whether the platform is fit, which gdscheck says of nearly all. It does not apply where there is
+/// no GPU. It failed where there is no driver, or where no kind of storage can be opened; it
+/// succeeded where the driver shows the GPUs and at least one kind of storage has a way to them;
+/// else nobody knows.
 pub(super) fn verification(machine: &Machine, check: &GdsCheck) -> Fact<String> {
     let failed = || Fact::Known("failed".to_owned());
     let storage = || check.drivers.iter().take(super::drivers::STORAGE.len());
-    if machine.gpus.is_empty() && !machine.pci.is_empty() {
-        return failed();
+    if machine.gpus.is_empty() && machine.listed.pci {
+        return Fact::unknown("not applicable, as no NVIDIA GPU is here");
     }
     let values: Vec<&Fact<String>> = storage().map(|line| &line.value).collect();
     if values.iter().all(|value| value.known().is_some_and(|word| word == "Unsupported")) {

@@ -2,6 +2,8 @@
 
 use gpuio_record::facts::{GdsCheck, GdsLine, Machine};
 
+use super::drivers::STORAGE;
+
 /// The output and how to call it in a finding.
 pub(crate) fn printed(machine: &Machine) -> Option<(&GdsCheck, &'static str)> {
     let check = machine.gdscheck.as_ref()?;
@@ -52,6 +54,18 @@ fn is_rdma(line: &GdsLine) -> bool {
 /// Lines about kinds of storage, without those about parts of RDMA.
 pub(crate) fn storage(check: &GdsCheck) -> impl Iterator<Item = &GdsLine> {
     check.drivers.iter().filter(|line| !line.name.starts_with("--") && !is_rdma(line))
+}
+
+/// Lines on which a row of the table was torn apart, as copying out of a PDF does: a value without
+/// its name, or a name without its value. Which belong together nobody can tell.
+pub(crate) fn torn(check: &GdsCheck) -> Vec<u64> {
+    let value = |text: &str| text.strip_prefix(':').is_some_and(|rest| !rest.trim().is_empty());
+    let name = |text: &str| {
+        let names = STORAGE.iter().map(|(name, ..)| *name).chain(["Userspace RDMA"]);
+        names.into_iter().any(|name| name.eq_ignore_ascii_case(text))
+    };
+    let notes = check.notes.iter().filter(|note| value(&note.text) || name(&note.text));
+    notes.map(|note| note.line).collect()
 }
 
 /// A setting's value.

@@ -121,17 +121,29 @@ fn over(row: &Row, software: &Software) -> Option<Fact<String>> {
 fn told(row: &Row, config: &Config) -> Fact<String> {
     let key = row.1.unwrap_or(row.0);
     if let Some(json) = config.keys.get(key) {
-        return Fact::Known(plain(json));
+        return valid(key, json, config);
     }
     // Documented in both groups.
     let profile = (row.0 == "properties.max_batch_io_size").then_some("profile.io_batchsize");
-    if let Some(json) = profile.and_then(|key| config.keys.get(key)) {
-        return Fact::Known(plain(json));
+    if let Some((key, json)) = profile.and_then(|key| Some((key, config.keys.get(key)?))) {
+        return valid(key, json, config);
     }
     let file = config.file.as_deref().unwrap_or("/etc/cufile.json, which is absent");
     match row.2 {
         Same(value) => Fact::Known(value.to_owned()),
         Differs(words) => Fact::unknown(format!("not in {file}; built in is {words}")),
+    }
+}
+
+/// A value that the key takes; of another nobody tells what holds in its place.
+pub(super) fn valid(key: &str, json: &str, config: &Config) -> Fact<String> {
+    let value = serde_json::from_str::<serde_json::Value>(json).unwrap_or_default();
+    match gpuio_cufilejson::refused(key, &value) {
+        None => Fact::Known(plain(json)),
+        Some(words) => {
+            let file = config.file.as_deref().unwrap_or("the configuration");
+            Fact::unknown(format!("invalid in {file}, {words}"))
+        }
     }
 }
 
@@ -172,13 +184,13 @@ mod tests {
         let keys = [
             ("properties.allow_compat_mode", "false"),
             ("properties.posix_pool_slab_count", "[1,2]"),
-            ("properties.rdma_peer_affinity_policy", "\"MaxBandwidth\""),
+            ("properties.rdma_peer_affinity_policy", "\"Randomized\""),
             ("profile.io_batchsize", "64"),
         ];
         let plain = software(&keys, &[]);
         assert_eq!(value(&plain, "properties.use_compat_mode"), known("false"));
         assert_eq!(value(&plain, "properties.posix_pool_slab_count"), known("1 2"));
-        assert_eq!(value(&plain, "properties.rdma_peer_affinity_policy"), known("MaxBandwidth"));
+        assert_eq!(value(&plain, "properties.rdma_peer_affinity_policy"), known("Randomized"));
         assert_eq!(value(&plain, "properties.max_batch_io_size"), known("64"));
         assert_eq!(value(&plain, "properties.use_poll_mode"), known("false"));
         let set = [("CUFILE_FORCE_COMPAT_MODE", "TRUE"), ("CUFILE_STATS_LEVEL", "3")];
@@ -187,6 +199,25 @@ mod tests {
         assert_eq!(value(&set, "profile.cufile_stats"), known("3"));
         let odd = software(&keys, &[("CUFILE_ALLOW_COMPAT_MODE", "1")]);
         assert!(value(&odd, "properties.use_compat_mode").known().is_none());
+    }
+
+    #[test]
+    fn a_value_that_its_key_does_not_take_is_no_setting_in_force() {
+        let keys = [
+            ("properties.io_batchsize", "100000"),
+            ("properties.use_poll_mode", "\"yes\""),
+            ("profile.cufile_stats", "9"),
+            ("execution.max_io_queue_depth", "64"),
+        ];
+        let odd = software(&keys, &[]);
+        for name in
+            ["properties.max_batch_io_size", "properties.use_poll_mode", "profile.cufile_stats"]
+        {
+            let value = value(&odd, name);
+            let why = value.why().unwrap_or_else(|| panic!("{name}: {value:?}"));
+            assert!(why.starts_with("invalid in /etc/cufile.json, "), "{why}");
+        }
+        assert_eq!(value(&odd, "execution.max_io_queue_depth"), known("64"));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use gpuio_record::facts::{Acs, AcsControl, Machine, PciFacts, PciPort};
 use super::Rule;
 use crate::finding::Found;
 use crate::gdscheck::says::printed;
-use crate::machine::{count, data_drives, data_nics};
+use crate::machine::{
+    count, gpus_not_placed, placed_drives, placed_nics, ways_not_known, without_gpu,
+};
 
 pub(super) const RULE: Rule = Rule {
     name: "acs",
@@ -24,11 +26,11 @@ pub(super) const RULE: Rule = Rule {
 const REDIRECTS: [AcsControl; 2] = [AcsControl::RequestRedirect, AcsControl::CompletionRedirect];
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.pci.is_empty() {
+    if machine.pci.is_empty() && !machine.listed.pci {
         return vec![from_gdscheck(machine)];
     }
-    if machine.gpus.is_empty() {
-        return vec![Found::pass("no GPU here, so no traffic between peers")];
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
     }
     let bridges = bridges(machine);
     let redirects = |bridge: &&&PciFacts| bridge.acs.known().is_some_and(redirects);
@@ -56,8 +58,20 @@ fn judge(machine: &Machine) -> Vec<Found> {
         let mend = "run it as root, or read `lspci -vvv`, ACSCtl";
         found.push(found_hidden.mend(mend).at(hidden.iter().map(|bridge| &bridge.address)));
     }
+    let ends = ends(machine);
+    let ends: Vec<&str> = ends.iter().map(String::as_str).collect();
+    let mut open = ways_not_known(machine, &ends);
+    open.extend(gpus_not_placed(machine));
+    if ends.is_empty() || !open.is_empty() {
+        let why = "bridges above these devices are not all known";
+        found.push(Found::unknown(why).at(open));
+    }
     if found.is_empty() {
-        found.push(Found::pass(format!("{} without redirection", count(bridges.len(), "bridge"))));
+        found.push(if bridges.is_empty() {
+            Found::not_applicable("no bridge above GPUs, drives and network cards")
+        } else {
+            Found::pass(format!("{} without redirection", count(bridges.len(), "bridge")))
+        });
     }
     found
 }
@@ -83,13 +97,9 @@ fn from_gdscheck(machine: &Machine) -> Found {
 
 /// Bridges above the devices that may talk to each other, each once.
 pub(crate) fn bridges(machine: &Machine) -> Vec<&PciFacts> {
-    let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
-    let drives = data_drives(machine);
-    let drives = drives.iter().flat_map(|drive| &drive.pci).map(String::as_str);
-    let nics = data_nics(machine).into_iter().filter_map(|nic| nic.pci.as_deref());
     let mut bridges: Vec<&PciFacts> = Vec::new();
-    for address in gpus.chain(drives).chain(nics) {
-        for bridge in machine.way_up(address).into_iter().skip(1) {
+    for address in ends(machine) {
+        for bridge in machine.way_up(&address).into_iter().skip(1) {
             if !bridges.iter().any(|seen| seen.address == bridge.address) {
                 bridges.push(bridge);
             }
@@ -97,6 +107,13 @@ pub(crate) fn bridges(machine: &Machine) -> Vec<&PciFacts> {
     }
     bridges.sort_by(|a, b| a.address.cmp(&b.address));
     bridges
+}
+
+/// GPUs, drives and network cards.
+fn ends(machine: &Machine) -> Vec<String> {
+    let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.clone());
+    let others = placed_drives(machine).into_iter().chain(placed_nics(machine));
+    gpus.chain(others.flat_map(|other| other.pci)).collect()
 }
 
 /// Whether it sends traffic between peers up.
@@ -142,6 +159,17 @@ mod tests {
         assert_eq!(found[0].severity, Severity::Info);
         let found = with("0000:02:01.0", on(AcsControl::SourceValidation));
         assert_eq!(found, [Found::pass("4 bridges without redirection")]);
+    }
+
+    #[test]
+    fn a_way_up_that_is_not_known_is_no_pass() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.pci.retain(|function| function.address != sample::ROOT);
+        let found = judge(&machine);
+        assert_eq!(found[0].severity, Severity::Unknown, "{found:?}");
+        machine.gpus[0].pci = None;
+        machine.block.clear();
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
     }
 
     #[test]

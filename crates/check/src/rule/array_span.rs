@@ -4,7 +4,7 @@ use gpuio_record::facts::{BlockDevice, BlockKind, Machine};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{disks_below, root_port, system_disks};
+use crate::machine::{disks_below, gpu_is_absent, none_of, root_port, system_disks};
 
 pub(super) const RULE: Rule = Rule {
     name: "array-span",
@@ -20,8 +20,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.block.is_empty() {
-        return vec![Found::unknown("no block device is known")];
+    if let Some(found) = gpu_is_absent(machine) {
+        return vec![found];
     }
     let system = system_disks(machine);
     let arrays = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Md);
@@ -29,14 +29,15 @@ fn judge(machine: &Machine) -> Vec<Found> {
     for array in arrays {
         let disks = disks_below(machine, &array.facts.name);
         if disks.iter().any(|disk| system.contains(&disk.facts.name.as_str())) {
-            let seen = "the system lies on it, so it is not judged as a place for data";
-            found.push(Found::pass(seen).at([&array.facts.name]));
+            let name = &array.facts.name;
+            let seen = format!("the system lies on {name}, which is no place for data");
+            found.push(Found::not_applicable(seen).at([name]));
             continue;
         }
         found.push(one(machine, array, &disks));
     }
     if found.is_empty() {
-        found.push(Found::pass("no software array here"));
+        found.push(none_of(machine.listed.block, "software array"));
     }
     found
 }
@@ -65,7 +66,7 @@ fn one(machine: &Machine, array: &BlockDevice, disks: &[&BlockDevice]) -> Found 
         if nodes.len() > 1 { format!(" in {} NUMA nodes", nodes.len()) } else { String::new() };
     let seen = format!("its members are below {} root ports{across}", ports.len());
     if machine.gpus.is_empty() {
-        return Found::info(format!("{seen}; there is no GPU that it would matter to")).at([name]);
+        return Found::info(format!("{seen}; no GPU is known that it would matter to")).at([name]);
     }
     let level = array.array.as_ref().and_then(|array| array.level.as_deref()).unwrap_or("raid0");
     let mend = format!(
@@ -132,6 +133,6 @@ mod tests {
     fn the_arrays_of_the_system_are_left_alone() {
         let mut machine = array("0000:81:00.0");
         machine.mounts.push(sample::mount("/", "md0"));
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
     }
 }

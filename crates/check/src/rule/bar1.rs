@@ -41,7 +41,7 @@ fn from_gdscheck(machine: &Machine) -> Option<Vec<Found>> {
             Fact::Unknown(why) => Found::unknown(format!("its size is not known: {why}")),
             Fact::Known(bytes) => {
                 let seen = format!("{printed} a BAR1 of {}", format_bytes(*bytes));
-                if *bytes <= SMALL { Found::warn(seen, MEND_SMALL) } else { Found::pass(seen) }
+                if *bytes <= SMALL { Found::warn(seen, MEND_SMALL) } else { Found::info(seen) }
             }
         };
         found.at(place)
@@ -66,6 +66,8 @@ fn one(gpu: &GpuFacts) -> Found {
         Found::warn(seen, "end the programs that hold GPU memory mapped (`nvidia-smi`)")
     } else if bar1.total_bytes <= SMALL {
         Found::warn(seen, MEND_SMALL)
+    } else if bar1.used_bytes.is_none() {
+        Found::info(seen)
     } else {
         Found::pass(seen)
     }
@@ -85,7 +87,7 @@ mod tests {
             one(&GpuFacts { bar1, ..sample::gpu(sample::GPU, 0) }).severity
         };
         assert_eq!(of(128 << 30, Some(1 << 20)), Severity::Pass);
-        assert_eq!(of(32 << 30, None), Severity::Pass);
+        assert_eq!(of(32 << 30, None), Severity::Info, "room is not known");
         assert_eq!(of(256 << 20, None), Severity::Warn);
         assert_eq!(of(32 << 30, Some(31 << 30)), Severity::Warn);
         assert_eq!(one(&sample::gpu(sample::GPU, 0)).severity, Severity::Unknown);

@@ -5,7 +5,7 @@ use gpuio_record::facts::{Fact, Machine};
 use super::Rule;
 use crate::configuration::{compat_allowed, compat_forced, p2pdma, unused};
 use crate::finding::Found;
-use crate::machine::{module, modules_were_read};
+use crate::machine::{MODULES_NOT_READ, gpu_is_absent, module, modules_were_read};
 
 pub(super) const RULE: Rule = Rule {
     name: "compat-mode",
@@ -40,9 +40,31 @@ fn judge(machine: &Machine) -> Vec<Found> {
                     word (gpuio's proof of path tells)";
         return vec![Found::info(seen).at([allowed.from])];
     }
+    if let Some(found) = gpu_is_absent(machine) {
+        return vec![found];
+    }
     let nvidia_fs = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine));
-    let peer = p2pdma(machine).value == Fact::Known(true);
-    if nvidia_fs.is_some_and(|module| !module.loaded) && !peer && !machine.gpus.is_empty() {
+    let Some(nvidia_fs) = nvidia_fs else {
+        let why =
+            format!("it is forbidden, and what is direct here is not known: {MODULES_NOT_READ}");
+        return vec![Found::unknown(why).at([allowed.from])];
+    };
+    if let Fact::Unknown(why) = &machine.cufile.environment {
+        let why = format!(
+            "the file forbids it; what variables say, which go before, is not known: {why}"
+        );
+        return vec![Found::unknown(why).at([allowed.from])];
+    }
+    if !nvidia_fs.loaded {
+        match p2pdma(machine).value {
+            Fact::Known(false) => {}
+            Fact::Known(true) => {
+                let why = "it is forbidden and nvidia-fs is not loaded: whether peer-to-peer DMA \
+                           works, which is on, `gpuio check --mount DIR` tells";
+                return vec![Found::unknown(why).at([allowed.from])];
+            }
+            Fact::Unknown(why) => return vec![Found::unknown(why).at([allowed.from])],
+        }
         let seen = "it is forbidden, nvidia-fs is not loaded, and use_pci_p2pdma is off: each \
                     call of cuFile fails";
         let mend = "`modprobe nvidia-fs`, or set properties.allow_compat_mode to true";
@@ -66,8 +88,9 @@ mod tests {
             (Severity::Warn, "/etc/cufile.json:1:19")
         );
         let off = r#""properties": { "allow_compat_mode": false }"#;
-        assert_eq!(of(off).severity, Severity::Pass);
+        assert_eq!(of(off).severity, Severity::Unknown, "nobody looked for nvidia-fs");
         let mut machine = sample::configured(&format!("{{ {off} }}"));
+        machine.cufile.environment = Fact::Known(Default::default());
         machine.modules.push(sample::module("nvidia_fs", false));
         assert_eq!(judge(&machine)[0].severity, Severity::Fail);
         machine.modules.last_mut().unwrap().loaded = true;
@@ -80,6 +103,6 @@ mod tests {
         machine.cufile.text = Fact::Known(None);
         assert_eq!(judge(&machine)[0].severity, Severity::Info);
         machine.gpus.clear();
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
     }
 }

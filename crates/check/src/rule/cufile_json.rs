@@ -6,6 +6,7 @@ use gpuio_record::facts::Machine;
 use super::Rule;
 use crate::configuration::{File, file, place};
 use crate::finding::{Found, Severity};
+use crate::machine::gpu_is_absent;
 
 pub(super) const RULE: Rule = Rule {
     name: "cufile-json",
@@ -24,7 +25,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
         File::Unknown(why) => return vec![Found::unknown(why)],
         File::Absent => {
             let seen = format!("there is no {}: the library's defaults hold", machine.cufile.path);
-            return vec![Found::pass(seen)];
+            return vec![gpu_is_absent(machine).unwrap_or(Found::not_applicable(seen))];
         }
         File::Broken(error) => {
             let seen = format!("cuFile's configuration is no JSON: {}", error.words);
@@ -91,6 +92,6 @@ mod tests {
         assert_eq!(broken[0].severity, Severity::Fail);
         assert!(broken[0].places[0].starts_with("/etc/cufile.json:1:"), "{broken:?}");
         machine.cufile.text = Fact::Known(None);
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
     }
 }

@@ -43,9 +43,39 @@ fn judge(machine: &Machine) -> Vec<Found> {
         );
     }
     if found.is_empty() {
+        found.extend(not_told(machine, &config));
+    }
+    if found.is_empty() {
         found.push(Found::pass("log, statistics and checks cost nothing"));
     }
     found
+}
+
+/// What is left open: keys that hold no such value, the directory, and a process's own variables.
+fn not_told(machine: &Machine, config: &Config) -> Option<Found> {
+    let odd = |path: &&str| config.get(path).is_some();
+    let text = ["logging.level"].into_iter().filter(|path| config.text(path).is_none());
+    let number = ["profile.cufile_stats"].into_iter().filter(|path| config.number(path).is_none());
+    let switch = ["profile.nvtx", "miscellaneous.api_check_aggressive"];
+    let switch = switch.into_iter().filter(|path| config.switch(path).is_none());
+    let odd: Vec<&str> = text.chain(number).chain(switch).filter(odd).collect();
+    if !odd.is_empty() {
+        let seen = "these keys hold no value of their kind, and what holds instead is not known";
+        return Some(
+            Found::unknown(seen).at(odd.iter().filter_map(|path| at(machine, config, path))),
+        );
+    }
+    if let Fact::Unknown(why) = &machine.cufile.environment {
+        let seen = format!("what variables say, which go before the file, is not known: {why}");
+        return Some(Found::unknown(seen));
+    }
+    let named = config.text("logging.dir").is_some_and(|dir| !dir.is_empty());
+    match &machine.cufile.log_directory_writable {
+        Fact::Unknown(why) if named && variable(machine, "CUFILE_LOGFILE_PATH").is_none() => {
+            Some(Found::unknown(format!("whether logging.dir can be written is not known: {why}")))
+        }
+        _ => None,
+    }
 }
 
 fn at(machine: &Machine, config: &Config, path: &str) -> Option<String> {
@@ -115,13 +145,18 @@ mod tests {
         let text = r#"{ "logging": { "dir": "/var/log", "level": "TRACE" },
             "profile": { "nvtx": true, "cufile_stats": 3 } }"#;
         let found = judge(&sample::configured(text));
-        let places: Vec<&str> = found.iter().map(|found| found.places[0].as_str()).collect();
+        let places: Vec<&str> = found[..3].iter().map(|found| found.places[0].as_str()).collect();
         assert_eq!(
             places,
             ["/etc/cufile.json:1:35", "/etc/cufile.json:2:40", "/etc/cufile.json:2:26"]
         );
-        assert!(found.iter().all(|found| found.severity == Severity::Warn));
-        assert_eq!(judge(&sample::configured(QUIET))[0].severity, Severity::Pass);
+        assert!(found.iter().take(3).all(|found| found.severity == Severity::Warn));
+        let mut quiet = sample::configured(QUIET);
+        assert_eq!(judge(&quiet)[0].severity, Severity::Unknown, "variables are not known");
+        quiet.cufile.environment = Fact::Known(BTreeMap::new());
+        assert_eq!(judge(&quiet)[0].severity, Severity::Unknown, "nor is the directory");
+        quiet.cufile.log_directory_writable = Fact::Known(true);
+        assert_eq!(judge(&quiet)[0].severity, Severity::Pass);
     }
 
     #[test]
@@ -130,7 +165,7 @@ mod tests {
         machine.cufile.text = Fact::Known(None);
         assert_eq!(judge(&machine)[0].severity, Severity::Info);
         machine.gpus.clear();
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What direct I/O asks of sizes and offsets.
 
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Machine, MountKind};
 use gpuio_units::format_bytes;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::disks_below;
+use crate::machine::{disks_below, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "dio-align",
@@ -24,15 +24,13 @@ pub(super) const RULE: Rule = Rule {
 const PAGE: u64 = 4096;
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.mounts.is_empty() {
-        return vec![Found::unknown("no mount is known")];
-    }
-    let on_devices: Vec<_> =
-        machine.mounts.iter().filter(|mount| !mount.devices.is_empty()).collect();
+    let on_devices: Vec<_> = machine
+        .mounts
+        .iter()
+        .filter(|mount| !mount.devices.is_empty() || mount.kind == MountKind::Block)
+        .collect();
     if on_devices.is_empty() {
-        return vec![Found::pass(
-            "no mount on a block device; file systems of networks take any size",
-        )];
+        return vec![none_of(machine.listed.mounts, "mount on a block device")];
     }
     let judged = on_devices.into_iter().map(|mount| {
         let disks = mount.devices.iter().flat_map(|device| disks_below(machine, device));
@@ -74,5 +72,11 @@ mod tests {
         assert_eq!(of(Some(4096)), Severity::Pass);
         assert_eq!(of(Some(16_384)), Severity::Warn);
         assert_eq!(of(None), Severity::Unknown);
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        let mut mount = sample::mount("/d", "nvme0n1");
+        mount.devices.clear();
+        machine.mounts = vec![mount];
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown, "its device is not known");
     }
 }

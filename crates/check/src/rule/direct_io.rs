@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, MountKind, MountedStorage};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::has_option;
+use crate::machine::{has_option, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "direct-io",
@@ -20,10 +20,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.mounts.is_empty() {
-        return vec![Found::unknown("no mount is known")];
-    }
-    let data = machine.mounts.iter().filter(|mount| mount.kind != MountKind::Memory);
+    let is_image = |mount: &MountedStorage| IMAGES.contains(&&*mount.mount.fs_type);
+    let data = machine.mounts.iter().filter(|m| m.kind != MountKind::Memory && !is_image(m));
     let mut found: Vec<Found> = Vec::new();
     let mut good: Vec<&str> = Vec::new();
     for mount in data {
@@ -38,15 +36,27 @@ fn judge(machine: &Machine) -> Vec<Found> {
             good.push(at);
         }
     }
-    if !good.is_empty() || found.is_empty() {
+    if !good.is_empty() {
         found.push(Found::pass("nothing keeps O_DIRECT from storage").at(good));
+    } else if found.is_empty() {
+        found.push(none_of(machine.listed.mounts, "mount for data"));
     }
     found
 }
 
+/// Read-only images, which hold no data that a load would read.
+const IMAGES: [&str; 4] = ["squashfs", "erofs", "iso9660", "cramfs"];
+
+/// File systems whose O_DIRECT goes to storage or to the server.
+const DIRECT: [&str; 13] = [
+    "ext2", "ext3", "ext4", "xfs", "f2fs", "vfat", "exfat", "nfs", "nfs4", "lustre", "beegfs",
+    "gpfs", "wekafs",
+];
+
 /// What is to be said of a file system's type with its options; nothing when all is well.
 fn of_type(mount: &MountedStorage) -> Option<Found> {
     let at = mount.mount.mount_point.as_str();
+    let silent = mount.mount.options.is_empty() && mount.mount.super_options.is_empty();
     match mount.mount.fs_type.as_str() {
         "ext4" if has_option(mount, "data=journal") => {
             let seen = "ext4 with data=journal: O_DIRECT goes through the page cache";
@@ -72,7 +82,14 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
         kind if kind.starts_with("fuse") => {
             Some(Found::unknown("FUSE: whether O_DIRECT gets through is up to its server"))
         }
-        _ => None,
+        kind if DIRECT.contains(&kind) && !silent => None,
+        kind if DIRECT.contains(&kind) => Some(Found::unknown("its mount options are not told")),
+        "" => Some(Found::unknown("the type of its file system is not told")),
+        kind => {
+            let found =
+                Found::unknown(format!("whether {kind} lets O_DIRECT through is not known"));
+            Some(found.mend(format!("`gpuio check --mount {at} --prove` tries it")))
+        }
     }
 }
 
@@ -97,5 +114,13 @@ mod tests {
         assert_eq!(of("ext4", &["data=writeback"]), [Severity::Info]);
         assert_eq!(of("fuse.sshfs", &[]), [Severity::Unknown]);
         assert_eq!(of("overlay", &[]), [Severity::Info]);
+        assert_eq!(of("ext4", &[]), [Severity::Unknown], "data=journal may be among its options");
+        assert_eq!(of("9p", &["rw"]), [Severity::Unknown]);
+        assert_eq!(of("", &["rw"]), [Severity::Unknown]);
+        assert_eq!(of("squashfs", &["ro"]), [Severity::Unknown], "the list may not be whole");
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        machine.listed.mounts = false;
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
     }
 }

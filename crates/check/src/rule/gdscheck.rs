@@ -5,7 +5,6 @@ use gpuio_record::facts::{GdsCheck, GdsGpu, Machine};
 use super::Rule;
 use crate::finding::Found;
 use crate::gdscheck::says::{is_on, printed, setting};
-use crate::machine::kernel_was_read;
 
 pub(super) const RULE: Rule = Rule {
     name: "gdscheck",
@@ -22,8 +21,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(machine: &Machine) -> Vec<Found> {
     let Some((check, printed)) = printed(machine) else {
-        let found = if kernel_was_read(machine) { Found::pass } else { Found::unknown };
-        return vec![found("gdscheck's output is not among what was read".to_owned())];
+        return vec![Found::not_applicable("gdscheck's output is not among what was read")];
     };
     let mut found: Vec<Found> = Vec::new();
     let said = |gpu: &&GdsGpu| gpu.says.known().is_some_and(|words| words != "supports GDS");
@@ -31,11 +29,21 @@ fn judge(machine: &Machine) -> Vec<Found> {
         let words = gpu.says.known().map_or("", String::as_str);
         let place = gpu.index.known().map(|index| format!("GPU index {index}"));
         let mend = "use paths that do not need it: `gpuio bench --path auto`";
-        found.push(Found::warn(format!("{printed} `{words}`"), mend).at(place));
+        found.push(if words.to_ascii_lowercase().contains("not") {
+            Found::warn(format!("{printed} `{words}`"), mend).at(place)
+        } else {
+            let seen =
+                format!("{printed} `{words}`, which no known release prints; the line may be torn");
+            Found::unknown(seen).at(place)
+        });
     }
     found.extend(modes(check, printed));
     match check.verification.known().map(String::as_str) {
         Some("succeeded") => {}
+        Some(word) if !["fail", "err"].iter().any(|start| word.starts_with(start)) => {
+            let seen = format!("{printed} `Platform verification {word}`; the line may be torn");
+            found.push(Found::unknown(seen));
+        }
         Some(word) => {
             let seen = format!("{printed} `Platform verification {word}`");
             found.push(Found::fail(seen, "look at gdscheck's lines before that one"));
@@ -83,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn without_its_output_it_is_unknown_or_of_no_concern() {
-        assert_eq!(judge(&Machine::default())[0].severity, Severity::Unknown);
+    fn without_its_output_it_does_not_apply() {
+        assert_eq!(judge(&Machine::default())[0].severity, Severity::NotApplicable);
         let machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
     }
 
     #[test]

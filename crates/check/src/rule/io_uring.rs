@@ -4,6 +4,7 @@ use gpuio_record::facts::Machine;
 
 use super::Rule;
 use crate::finding::Found;
+use crate::machine::{CAP_SYS_ADMIN, has_capability};
 
 pub(super) const RULE: Rule = Rule {
     name: "io-uring",
@@ -12,7 +13,8 @@ pub(super) const RULE: Rule = Rule {
           more, and threads end at a lower rate.",
     mend: "`sysctl kernel.io_uring_disabled=0`; in a container, a seccomp profile that allows \
            io_uring_setup.",
-    source: "Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled (Linux 6.6)",
+    source: "Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled (Linux 6.6); \
+             capabilities(7)",
     judge,
 };
 
@@ -24,6 +26,10 @@ fn judge(machine: &Machine) -> Vec<Found> {
     }
     vec![match machine.host.kernel.io_uring_disabled {
         Some(0) => Found::pass("the kernel lets everybody make rings").at([place]),
+        Some(1) if has_capability(machine, CAP_SYS_ADMIN) == Some(true) => {
+            let seen = "only the privileged may make rings, and this process is (CAP_SYS_ADMIN)";
+            Found::pass(seen).at([place])
+        }
         Some(1) => {
             let seen = "only privileged processes and the group of kernel.io_uring_group may";
             Found::warn(seen, format!("`sysctl {place}=0`, or join that group")).at([place])
@@ -49,6 +55,9 @@ mod tests {
             judge(&machine)[0].severity
         });
         assert_eq!(answers, [Severity::Pass, Severity::Warn, Severity::Warn]);
+        machine.host.kernel.io_uring_disabled = Some(1);
+        machine.host.kernel.capabilities = Some(1 << CAP_SYS_ADMIN);
+        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
         machine.config.options.insert("CONFIG_IO_URING".to_owned(), "n".to_owned());
         assert!(judge(&machine)[0].seen.contains("built without"));
     }

@@ -5,7 +5,7 @@ use gpuio_record::facts::{Machine, PciFacts};
 use super::Rule;
 use crate::finding::Found;
 use crate::gdscheck::says::printed;
-use crate::machine::{KERNEL_NOT_READ, data_drives, kernel_was_read};
+use crate::machine::{KERNEL_NOT_READ, gpus_not_placed, kernel_was_read, placed_drives};
 
 pub(super) const RULE: Rule = Rule {
     name: "iommu",
@@ -26,12 +26,12 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.pci.is_empty() {
+    if machine.pci.is_empty() && !machine.listed.pci {
         return vec![from_gdscheck(machine).unwrap_or(Found::unknown("no PCI function is known"))];
     }
     let grouped = machine.pci.iter().any(|function| function.iommu_group.is_some());
     if !grouped && machine.settings.iommu_units.is_empty() {
-        if !kernel_was_read(machine) {
+        if !kernel_was_read(machine) || !machine.listed.pci {
             return vec![from_gdscheck(machine).unwrap_or(Found::unknown(KERNEL_NOT_READ))];
         }
         let guest = machine.host.kernel.containment.hypervisor == Some(true);
@@ -65,6 +65,9 @@ fn judge(machine: &Machine) -> Vec<Found> {
         let why = "an IOMMU is on, and whether it translates is not told (Linux 5.11 does)";
         let read = "read `dmesg | grep -i 'default domain type'`";
         found.push(Found::unknown(why).mend(read).at(silent));
+    }
+    if !gpus_not_placed(machine).is_empty() || devices.len() < addresses(machine).len() {
+        found.push(Found::unknown("an IOMMU is on, and not all GPUs and drives are known by PCI"));
     }
     if found.is_empty() {
         let seen = "an IOMMU is on and translates for no GPU or data drive; it need not be off";
@@ -108,13 +111,17 @@ fn mend(machine: &Machine) -> &'static str {
 
 /// GPUs and data drives, in the order of addresses.
 fn devices(machine: &Machine) -> Vec<&PciFacts> {
-    let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
-    let drives = data_drives(machine);
-    let drives = drives.iter().flat_map(|drive| &drive.pci).map(String::as_str);
-    let mut addresses: Vec<&str> = gpus.chain(drives).collect();
+    let addresses = addresses(machine);
+    addresses.iter().filter_map(|address| machine.function(address)).collect()
+}
+
+fn addresses(machine: &Machine) -> Vec<String> {
+    let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.clone());
+    let drives = placed_drives(machine).into_iter().flat_map(|drive| drive.pci);
+    let mut addresses: Vec<String> = gpus.chain(drives).collect();
     addresses.sort_unstable();
     addresses.dedup();
-    addresses.into_iter().filter_map(|address| machine.function(address)).collect()
+    addresses
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use gpuio_units::format_bytes;
 
 use super::Rule;
 use crate::finding::Found;
+use crate::machine::{CAP_IPC_LOCK, has_capability};
 
 pub(super) const RULE: Rule = Rule {
     name: "memlock",
@@ -14,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     mend: "`ulimit -l unlimited`; for good, `* - memlock unlimited` in /etc/security/limits.conf, \
            LimitMEMLOCK=infinity in a unit, or `--ulimit memlock=-1` of a container.",
     source: "getrlimit(2), RLIMIT_MEMLOCK; io_uring_register(2), IORING_REGISTER_BUFFERS; \
-             limits.conf(5)",
+             limits.conf(5); capabilities(7), CAP_IPC_LOCK",
     judge,
 };
 
@@ -25,13 +26,16 @@ fn judge(machine: &Machine) -> Vec<Found> {
     let Some(limit) = machine.host.kernel.memlock_bytes else {
         return vec![Found::unknown("the limit was not read")];
     };
+    let above = has_capability(machine, CAP_IPC_LOCK);
     vec![match limit.soft {
+        _ if above == Some(true) => {
+            Found::pass("this process has CAP_IPC_LOCK, so that no limit counts")
+        }
         None => Found::pass("without limit"),
         Some(soft) if soft >= ENOUGH => Found::pass(format!("up to {}", format_bytes(soft))),
         Some(soft) => {
             let seen = format!(
-                "this process may lock {}, unless it has CAP_IPC_LOCK; 16 threads with 16 blocks \
-                 of 1 MiB take {}",
+                "this process may lock {}; 16 threads with 16 blocks of 1 MiB take {}",
                 format_bytes(soft),
                 format_bytes(ENOUGH)
             );
@@ -42,7 +46,14 @@ fn judge(machine: &Machine) -> Vec<Found> {
                 "`* - memlock unlimited` in /etc/security/limits.conf and a new login, \
                  LimitMEMLOCK=infinity in a unit, or `--ulimit memlock=-1` of a container"
             };
-            Found::warn(seen, mend).at(["RLIMIT_MEMLOCK"])
+            let found = match above {
+                None => {
+                    let why = "unless it has CAP_IPC_LOCK, which is not known";
+                    Found::unknown(format!("{seen}, {why}")).mend(mend)
+                }
+                Some(_) => Found::warn(seen, mend),
+            };
+            found.at(["RLIMIT_MEMLOCK"])
         }
     }]
 }
@@ -57,6 +68,7 @@ mod tests {
     fn of(soft: Option<u64>, hard: Option<u64>) -> Found {
         let mut machine = Machine::default();
         machine.host.kernel.memlock_bytes = Some(ResourceLimit { soft, hard });
+        machine.host.kernel.capabilities = Some(0);
         judge(&machine).remove(0)
     }
 
@@ -67,6 +79,17 @@ mod tests {
         let low = of(Some(8 << 20), Some(8 << 20));
         assert_eq!(low.severity, Severity::Warn);
         assert!(low.mend.unwrap().contains("limits.conf"));
+        assert!(!low.seen.contains("CAP_IPC_LOCK"), "{}", low.seen);
         assert!(of(Some(8 << 20), None).mend.unwrap().starts_with("`ulimit"));
+    }
+    #[test]
+    fn who_has_the_capability_has_no_limit() {
+        let mut machine = Machine::default();
+        let soft = Some(8 << 20);
+        machine.host.kernel.memlock_bytes = Some(ResourceLimit { soft, hard: soft });
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        machine.host.kernel.capabilities = Some(1 << CAP_IPC_LOCK);
+        let found = judge(&machine).remove(0);
+        assert_eq!((found.severity, found.mend), (Severity::Pass, None));
     }
 }

@@ -20,12 +20,12 @@ fn judge(machine: &Machine) -> Vec<Found> {
     let nodes = machine.host.numa.nodes.len();
     vec![match machine.settings.numa_balancing {
         Some(0) => Found::pass("it is off"),
-        Some(_) if nodes == 1 => Found::pass("it is on, and there is one node only"),
+        _ if nodes == 1 => Found::not_applicable("one NUMA node only"),
+        Some(_) if nodes == 0 => Found::unknown("it is on, and the NUMA nodes were not read"),
         Some(_) => {
             let seen = format!("it is on, over {nodes} nodes");
             Found::warn(seen, "`sysctl kernel.numa_balancing=0`").at(["kernel.numa_balancing"])
         }
-        None if nodes == 1 => Found::pass("there is one NUMA node only"),
         None => Found::unknown("kernel.numa_balancing was not read"),
     }]
 }
@@ -44,6 +44,10 @@ mod tests {
         machine.host.numa.nodes = vec![NumaNode::default(); 2];
         assert_eq!(judge(&machine)[0].severity, Severity::Warn);
         machine.host.numa.nodes.truncate(1);
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        machine.host.numa.nodes.clear();
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        machine.settings.numa_balancing = Some(0);
         assert_eq!(judge(&machine)[0].severity, Severity::Pass);
         machine.settings.numa_balancing = None;
         machine.host.numa.nodes = vec![NumaNode::default(); 2];

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, ModuleFacts};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::gdscheck::says::{Way, printed, storage, way};
+use crate::gdscheck::says::{Way, printed, storage, torn, way};
 use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
@@ -60,6 +60,17 @@ fn from_gdscheck(machine: &Machine) -> Option<Found> {
     let (direct, other) = (by(Way::NvidiaFs), by(Way::Other));
     Some(if !direct.is_empty() {
         Found::pass(format!("{printed} {direct} as supported by nvidia-fs, version {version}"))
+    } else if !torn(check).is_empty() {
+        let lines: Vec<String> = torn(check).iter().map(u64::to_string).collect();
+        let seen = format!(
+            "{printed} no storage by nvidia-fs on the lines that are whole; names and values are \
+             torn apart on lines {}",
+            lines.join(", ")
+        );
+        Found::unknown(seen).mend("save `gdscheck -p` itself to a file, and read that")
+    } else if !is_whole(&ways) {
+        let seen = "and not all kinds of storage are among its lines";
+        Found::unknown(format!("{printed} no storage by nvidia-fs, {seen}"))
     } else if !by(Way::Unknown).is_empty() {
         Found::unknown(format!("{printed} no way that is known for {}", by(Way::Unknown)))
     } else if !other.is_empty() {
@@ -69,6 +80,13 @@ fn from_gdscheck(machine: &Machine) -> Option<Found> {
                     or not at all";
         Found::warn(format!("{printed} {seen}"), "`modprobe nvidia-fs`, then gdscheck -p again")
     })
+}
+
+/// Whether the table has the kinds that every release prints first and last of the common ones:
+/// people filter it.
+fn is_whole(ways: &[(Way, &str)]) -> bool {
+    let has = |asked: &str| ways.iter().any(|(_, name)| name.eq_ignore_ascii_case(asked));
+    has("NVMe") && has("NFS") && has("WekaFS")
 }
 
 fn statistics(module: &ModuleFacts) -> Found {

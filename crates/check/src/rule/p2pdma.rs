@@ -4,7 +4,7 @@ use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{linux, module, without_gpu};
+use crate::machine::{linux, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "p2pdma",
@@ -28,12 +28,24 @@ fn judge(machine: &Machine) -> Vec<Found> {
     }
     let mut found = vec![configuration(machine)];
     found.extend(release(machine));
-    if machine.settings.open_driver == Fact::Known(false) {
-        let seen =
-            "NVIDIA's driver is the closed one: only the open one offers GPU memory to peers";
-        found.push(Found::info(seen).mend("install the open driver (nvidia-open), 565 or later"));
+    match &machine.settings.open_driver {
+        Fact::Known(true) => {}
+        Fact::Known(false) => {
+            let seen =
+                "NVIDIA's driver is the closed one: only the open one offers GPU memory to peers";
+            let mend = "install the open driver (nvidia-open), 565 or later";
+            found.push(Found::info(seen).mend(mend));
+        }
+        Fact::Unknown(why) => {
+            let seen = format!("whether NVIDIA's driver is the open one is not known: {why}");
+            found.push(Found::unknown(seen));
+        }
     }
-    let multipath = module(machine, "nvme_core").and_then(|nvme| nvme.parameters.get("multipath"));
+    let nvme = module(machine, "nvme_core").filter(|_| modules_were_read(machine));
+    let multipath = nvme.and_then(|nvme| nvme.parameters.get("multipath"));
+    if multipath.is_none() && nvme.is_none_or(|nvme| nvme.loaded) {
+        found.push(Found::unknown("whether NVMe's own multipath is on is not told"));
+    }
     if multipath.is_some_and(|value| value == "Y") {
         let seen = "NVMe's own multipath is on, which NVIDIA's guide switches off for this mode";
         let mend = "boot with nvme_core.multipath=N, if no drive has two ways";
@@ -44,7 +56,9 @@ fn judge(machine: &Machine) -> Vec<Found> {
 
 /// Of a kernel before 6.2, that it is too old.
 fn release(machine: &Machine) -> Option<Found> {
-    let release = machine.host.kernel.release.as_deref()?;
+    let Some(release) = machine.host.kernel.release.as_deref() else {
+        return Some(Found::unknown("the kernel's release was not read"));
+    };
     (linux(machine)? < (6, 2)).then(|| {
         let seen = format!("Linux {release} has no O_DIRECT to memory of peers; 6.2 was the first");
         Found::info(seen).mend("use Linux 6.2 or newer; nvidia-fs does not need it")
@@ -104,6 +118,12 @@ mod tests {
         let found = judge(&machine);
         assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Info, NEEDED[1]));
         machine.config.options.insert(NEEDED[1].to_owned(), "y".to_owned());
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        let found: Vec<Severity> = judge(&machine).iter().map(|found| found.severity).collect();
+        assert_eq!(found, [Severity::Pass, Severity::Unknown, Severity::Unknown]);
+        machine.settings.open_driver = Fact::Known(true);
+        let mut nvme = sample::module("nvme_core", true);
+        nvme.parameters.insert("multipath".to_owned(), "N".to_owned());
+        machine.modules.push(nvme);
+        assert_eq!(judge(&machine).len(), 1);
     }
 }

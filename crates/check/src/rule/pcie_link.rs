@@ -5,7 +5,7 @@ use gpuio_units::human_transfers;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{count, data_nics};
+use crate::machine::{count, gpus_not_placed, none_of, placed_drives, placed_nics};
 
 pub(super) const RULE: Rule = Rule {
     name: "pcie-link",
@@ -21,14 +21,18 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(machine: &Machine) -> Vec<Found> {
     let ends = ends(machine);
-    if ends.is_empty() {
-        return vec![Found::unknown("no PCI function of a GPU, drive or network card is known")];
+    if ends.is_empty() && machine.gpus.is_empty() {
+        let listed = machine.listed;
+        let whole = listed.pci && listed.block && listed.nics;
+        return vec![none_of(whole, "GPU, drive or network card on PCI")];
     }
     let mut found = Vec::new();
-    let (mut silent, mut full) = (Vec::new(), 0);
+    let unplaced = gpus_not_placed(machine).into_iter().map(str::to_owned);
+    let (mut silent, mut inside, mut full): (Vec<String>, _, _) =
+        (unplaced.collect(), Vec::new(), 0);
     for end in ends {
         match link(machine, end) {
-            Link::None => {}
+            Link::None => inside.push(end.address.clone()),
             Link::Silent => silent.push(end.address.clone()),
             Link::Full => full += 1,
             Link::Bad(bad) => found.push(bad),
@@ -39,7 +43,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
         found.push(Found::unknown(why).at(silent));
     }
     if full == 0 && found.is_empty() {
-        found.push(Found::pass("no GPU, drive or network card here has a PCIe link"));
+        let why = "no GPU, drive or network card here has a PCIe link of its own";
+        found.push(Found::not_applicable(why).at(inside));
     } else if full > 0 {
         found.push(Found::pass(format!("{} at full speed and width", count(full, "link"))));
     }
@@ -50,10 +55,11 @@ fn judge(machine: &Machine) -> Vec<Found> {
 /// of all links on the way, each once.
 fn ends(machine: &Machine) -> Vec<&PciFacts> {
     let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
-    let drives = machine.block.iter().flat_map(|device| &device.pci).map(String::as_str);
-    let nics = data_nics(machine).into_iter().filter_map(|nic| nic.pci.as_deref());
+    let gpus = gpus.chain(machine.block.iter().flat_map(|device| &device.pci).map(String::as_str));
+    let placed = placed_drives(machine).into_iter().chain(placed_nics(machine));
+    let others: Vec<String> = placed.flat_map(|other| other.pci).collect();
     let mut ends: Vec<&PciFacts> = Vec::new();
-    for address in gpus.chain(drives).chain(nics) {
+    for address in gpus.chain(others.iter().map(String::as_str)) {
         for (step, end) in machine.way_up(address).into_iter().enumerate() {
             let lower = step == 0 || end.port.known() == Some(&PciPort::SwitchUpstream);
             if lower && !ends.iter().any(|seen| seen.address == end.address) {
@@ -77,7 +83,7 @@ enum Link {
 
 fn link(machine: &Machine, end: &PciFacts) -> Link {
     let without = [PciPort::Integrated, PciPort::Conventional, PciPort::EventCollector];
-    if end.port.known().is_some_and(|port| without.contains(port)) {
+    if end.port.known().is_some_and(|port| without.contains(port)) || is_in_chipset(end) {
         return Link::None;
     }
     let above = end.parent.as_deref().and_then(|parent| machine.function(parent));
@@ -107,6 +113,17 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
     } else {
         Found::fail(seen, mend(end)).at([&end.address])
     })
+}
+
+/// Intel's X722 is a part of the chipset: it has no slot, and tells 2.5 GT/s x1 of a link that is
+/// not there (drivers/net/ethernet/intel/i40e/i40e_main.c, i40e_probe: its NO_PCI_LINK_CHECK; the
+/// numbers are those of i40e_devids.h and of its virtual function).
+fn is_in_chipset(end: &PciFacts) -> bool {
+    let x722 = |device: u16| (0x37cd..=0x37d3).contains(&device) || device == 0x0dda;
+    match (end.vendor, end.device) {
+        (Some(vendor), Some(device)) => vendor == 0x8086 && x722(device),
+        _ => end.name.as_deref().is_some_and(|name| name.contains("Ethernet Connection X722")),
+    }
 }
 
 /// The most that both ends of a link can do; what one does not tell, the other decides.
@@ -163,6 +180,36 @@ mod tests {
         let gpu = worst(slow, sample::GPU);
         assert_eq!(gpu.severity, Severity::Unknown);
         assert!(gpu.mend.unwrap().contains("nvidia-smi"));
+    }
+
+    /// `lspci -nn` of a server with Intel's C620 chipset: 8086:37d2, behind a bridge of 16 lanes.
+    #[test]
+    fn a_card_inside_the_chipset_has_no_link_to_mend() {
+        for by_number in [true, false] {
+            let mut machine = sample::gpu_and_drive_below_a_switch();
+            let card = machine.pci.iter_mut().find(|f| f.address == sample::DRIVE).unwrap();
+            card.link_now = Lanes { mega_transfers: Some(2500), width: Some(1) };
+            if by_number {
+                (card.vendor, card.device) = (Some(0x8086), Some(0x37d2));
+            } else {
+                let name = "Intel Corporation Ethernet Connection X722 for 10GBASE-T";
+                card.name = Some(name.to_owned());
+            }
+            let found = judge(&machine);
+            assert_eq!(found, [Found::pass("2 links at full speed and width")]);
+        }
+    }
+
+    #[test]
+    fn drives_and_cards_that_are_known_by_class_alone_are_judged() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.block.clear();
+        machine.listed = gpuio_record::facts::Listed::default();
+        let drive = machine.pci.iter_mut().find(|f| f.address == sample::DRIVE).unwrap();
+        drive.class = Some(0x01_0802);
+        drive.link_now.width = Some(2);
+        let found = judge(&machine);
+        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Fail, sample::DRIVE));
     }
 
     #[test]

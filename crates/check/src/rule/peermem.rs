@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, MountKind};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{MODULES_NOT_READ, kernel_was_read, module, modules_were_read, without_gpu};
+use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "peermem",
@@ -24,8 +24,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
     }
     let cards: Vec<&str> =
         machine.nics.iter().flat_map(|nic| &nic.rdma).map(|device| device.name.as_str()).collect();
-    if cards.is_empty() && kernel_was_read(machine) {
-        return vec![Found::pass("no RDMA device here")];
+    if cards.is_empty() && machine.listed.nics {
+        return vec![Found::not_applicable("no RDMA device here")];
     }
     let modules = ["nvidia_peermem", "nv_peer_mem"].map(|name| module(machine, name));
     if let Some(loaded) = modules.into_iter().flatten().find(|module| module.loaded) {
@@ -80,6 +80,7 @@ mod tests {
 
     #[test]
     fn without_cards_it_is_not_needed() {
-        assert_eq!(judge(&sample::gpu_and_drive_below_a_switch())[0].severity, Severity::Pass);
+        let found = judge(&sample::gpu_and_drive_below_a_switch());
+        assert_eq!(found[0].severity, Severity::NotApplicable);
     }
 }

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Fact, Machine, PciPort};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{count, data_nics};
+use crate::machine::{count, gpu_name, none_of, placed_nics};
 
 pub(super) const RULE: Rule = Rule {
     name: "relaxed-ordering",
@@ -22,17 +22,18 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    let nics: Vec<&str> = data_nics(machine).iter().filter_map(|nic| nic.pci.as_deref()).collect();
+    let cards = placed_nics(machine);
+    let nics: Vec<&str> = cards.iter().flat_map(|card| &card.pci).map(String::as_str).collect();
     let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
     let all: Vec<&str> = nics.iter().copied().chain(gpus).collect();
-    if all.is_empty() {
-        return vec![if machine.pci.is_empty() {
-            Found::unknown("no PCI function is known")
-        } else {
-            Found::pass("no GPU and no network card in use here")
-        }];
+    if all.is_empty() && machine.gpus.is_empty() {
+        let whole = machine.listed.pci && machine.listed.nics;
+        return vec![none_of(whole, "GPU and no network card in use")];
     }
     let (mut off, mut on, mut hidden) = (Vec::new(), 0, Vec::new());
+    for gpu in machine.gpus.iter().filter(|gpu| gpu.pci.is_none()) {
+        hidden.push((gpu_name(gpu), "its PCI function is not known"));
+    }
     for address in all {
         let Some(function) = machine.function(address) else {
             hidden.push((address, "nothing is known of the function"));
@@ -51,10 +52,10 @@ fn judge(machine: &Machine) -> Vec<Found> {
         found.push(Found::unknown(format!("it can't be seen: {why}")).mend(mend).at([address]));
     }
     if found.is_empty() {
-        found.push(Found::pass(match on {
-            0 => "no GPU or network card in use here is on PCI Express".to_owned(),
-            on => format!("{} may", count(on, "device")),
-        }));
+        found.push(match on {
+            0 => Found::not_applicable("no GPU or network card in use here is on PCI Express"),
+            on => Found::pass(format!("{} may", count(on, "device"))),
+        });
     }
     found
 }

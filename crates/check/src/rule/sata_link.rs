@@ -4,7 +4,7 @@ use gpuio_record::facts::Machine;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::count;
+use crate::machine::{count, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "sata-link",
@@ -22,9 +22,6 @@ pub(super) const RULE: Rule = Rule {
 const SATA_3: u64 = 6000;
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.block.is_empty() {
-        return vec![Found::unknown("no block device is known")];
-    }
     let (mut found, mut silent, mut full) = (Vec::new(), Vec::new(), 0);
     let linked = machine.block.iter().filter_map(|device| Some((device, device.link.as_ref()?)));
     for (device, link) in linked {
@@ -44,7 +41,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
         found.push(Found::pass(format!("{} at full rate", count(full, "link"))));
     }
     if found.is_empty() {
-        found.push(Found::pass("no SATA or SAS link here"));
+        found.push(none_of(machine.listed.block, "SATA or SAS link"));
     }
     found
 }

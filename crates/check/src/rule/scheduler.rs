@@ -4,7 +4,7 @@ use gpuio_record::facts::{BlockDevice, Machine};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::data_drives;
+use crate::machine::{data_drives, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "scheduler",
@@ -22,9 +22,6 @@ pub(super) const RULE: Rule = Rule {
 const ENOUGH: u64 = 128;
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.block.is_empty() {
-        return vec![Found::unknown("no block device is known")];
-    }
     let fast: Vec<&BlockDevice> = data_drives(machine)
         .into_iter()
         .filter(|drive| drive.facts.rotational != Some(true))
@@ -62,12 +59,11 @@ fn judge(machine: &Machine) -> Vec<Found> {
         found.push(Found::unknown("their scheduler or nr_requests is not told").at(silent));
     }
     if found.is_empty() {
-        let seen = if fast.is_empty() {
-            "no data drive on PCI that does not spin"
+        found.push(if fast.is_empty() {
+            none_of(machine.listed.block, "data drive on PCI that does not spin")
         } else {
-            "all data drives have the scheduler none and deep queues"
-        };
-        found.push(Found::pass(seen));
+            Found::pass("all data drives have the scheduler none and deep queues")
+        });
     }
     found
 }

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Lanes, Machine, NicFacts, PciFacts, PciPort};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{data_nics, without_gpu};
+use crate::machine::{data_nics, gpu_name, none_of, placed_nics, root_port, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "shared-uplink",
@@ -25,20 +25,25 @@ pub(super) const RULE: Rule = Rule {
 struct Uplink<'m> {
     port: &'m PciFacts,
     gpus: usize,
-    nics: Vec<&'m NicFacts>,
+    /// `None` of a card that is known by its class alone.
+    nics: Vec<Option<&'m NicFacts>>,
 }
 
 fn judge(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
+    let cards = placed_nics(machine);
+    if cards.is_empty() {
+        return vec![none_of(machine.listed.nics, "network card in use")];
+    }
     let mut found = Vec::new();
     let mut uplinks: Vec<Uplink<'_>> = Vec::new();
     for gpu in &machine.gpus {
-        let Some(address) = gpu.pci.as_deref() else { continue };
+        let address = gpu.pci.as_deref().unwrap_or_default();
         let way = machine.way_up(address);
-        if way.is_empty() || way.iter().skip(1).any(|bridge| bridge.port.known().is_none()) {
-            found.push(Found::unknown("the way up of a GPU is not told").at([address]));
+        if !is_whole(machine, &way) {
+            found.push(Found::unknown("the way up of a GPU is not told").at([gpu_name(gpu)]));
             continue;
         }
         let Some(port) = top(&way) else { continue };
@@ -47,11 +52,19 @@ fn judge(machine: &Machine) -> Vec<Found> {
             None => uplinks.push(Uplink { port, gpus: 1, nics: Vec::new() }),
         }
     }
-    for nic in data_nics(machine) {
-        let way = nic.pci.as_deref().map(|address| machine.way_up(address)).unwrap_or_default();
+    for card in &cards {
+        let address = card.pci.first().map(String::as_str).unwrap_or_default();
+        let way = machine.way_up(address);
+        if !is_whole(machine, &way) {
+            let why = "the way up of a network card is not told";
+            found.push(Found::unknown(why).at([&card.name]));
+            continue;
+        }
         let Some(port) = top(&way) else { continue };
         let uplink = uplinks.iter_mut().find(|uplink| uplink.port.address == port.address);
         if let Some(uplink) = uplink {
+            let nic =
+                data_nics(machine).into_iter().find(|nic| nic.pci.as_deref() == Some(address));
             uplink.nics.push(nic);
         }
     }
@@ -63,6 +76,13 @@ fn judge(machine: &Machine) -> Vec<Found> {
     found
 }
 
+/// Whether the way leads up to the root complex, with what each bridge on it is.
+fn is_whole(machine: &Machine, way: &[&PciFacts]) -> bool {
+    let Some(end) = way.first() else { return false };
+    let known = way.iter().skip(1).all(|bridge| bridge.port.known().is_some());
+    known && root_port(machine, &end.address).is_some()
+}
+
 /// The port towards the root of the topmost switch.
 fn top<'m>(way: &[&'m PciFacts]) -> Option<&'m PciFacts> {
     way.iter().rev().find(|f| f.port.known() == Some(&PciPort::SwitchUpstream)).copied()
@@ -71,7 +91,7 @@ fn top<'m>(way: &[&'m PciFacts]) -> Option<&'m PciFacts> {
 fn one(uplink: &Uplink<'_>) -> Found {
     // The switch names its devices; those of several switches would not be told apart.
     let places = [uplink.port.address.as_str()];
-    let rates: Option<Vec<u64>> = uplink.nics.iter().map(|nic| megabits(nic)).collect();
+    let rates: Option<Vec<u64>> = uplink.nics.iter().map(|nic| megabits((*nic)?)).collect();
     let (Some(rates), Some(link)) = (rates, link_megabits(uplink.port.link_now)) else {
         let seen = "network cards and GPUs share this link up; its rate or that of a card is not \
                     told";
@@ -144,7 +164,19 @@ mod tests {
 
     #[test]
     fn without_a_card_there_is_nothing_to_share() {
-        let machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        machine.listed.nics = false;
+        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+    }
+
+    #[test]
+    fn a_card_that_is_known_by_class_alone_is_no_pass() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.listed.nics = false;
+        machine.pci.iter_mut().find(|f| f.address == sample::DRIVE).unwrap().class =
+            Some(0x02_0700);
+        let found = judge(&machine);
+        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Unknown, sample::UP));
     }
 }

@@ -4,7 +4,7 @@ use gpuio_record::facts::Machine;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{data_drives, data_nics, gpu_name, nic_name};
+use crate::machine::{Placed, gpu_name, none_of, placed_drives, placed_nics, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "socket",
@@ -25,40 +25,28 @@ pub(super) const RULE: Rule = Rule {
 const REMOTE: u32 = 20;
 
 fn judge(machine: &Machine) -> Vec<Found> {
-    if machine.gpus.is_empty() {
-        return vec![if machine.pci.is_empty() {
-            Found::unknown("no PCI function is known")
-        } else {
-            Found::pass("no GPU here")
-        }];
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
     }
     if machine.host.numa.nodes.len() == 1 {
-        return vec![Found::pass("one NUMA node: no pair crosses sockets")];
+        return vec![Found::not_applicable("one NUMA node only")];
     }
-    let node_of = |address: &str| machine.function(address).and_then(|function| function.node);
-    let drives: Vec<(String, Option<u32>)> = data_drives(machine)
-        .into_iter()
-        .map(|drive| {
-            let at = drive.pci.first().and_then(|address| node_of(address));
-            (drive.facts.name.clone(), at.or(drive.facts.numa_node))
-        })
-        .collect();
-    let nics: Vec<(String, Option<u32>)> =
-        data_nics(machine).into_iter().map(|nic| (nic_name(nic).to_owned(), nic.node)).collect();
-    let mut found: Vec<Found> = near(machine, "data drive", &drives).into_iter().collect();
-    found.extend(near(machine, "network card", &nics));
+    let mut found: Vec<Found> =
+        near(machine, "data drive", &placed_drives(machine)).into_iter().collect();
+    found.extend(near(machine, "network card", &placed_nics(machine)));
     if found.is_empty() {
-        found.push(Found::pass("no data drive and no network card on PCI here"));
+        let whole = machine.listed.block && machine.listed.nics;
+        found.push(none_of(whole, "data drive and no network card on PCI"));
     }
     found
 }
 
 /// What `others` of one kind are to the GPUs; nothing where there are none.
-fn near(machine: &Machine, kind: &str, others: &[(String, Option<u32>)]) -> Option<Found> {
+fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
     if others.is_empty() {
         return None;
     }
-    let placed: Vec<u32> = others.iter().filter_map(|(_, node)| *node).collect();
+    let placed: Vec<u32> = others.iter().filter_map(|other| other.node).collect();
     let (mut alone, mut unplaced) = (Vec::new(), Vec::new());
     for gpu in &machine.gpus {
         let name = gpu_name(gpu);

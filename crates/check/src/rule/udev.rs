@@ -4,7 +4,10 @@ use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{KERNEL_NOT_READ, MODULES_NOT_READ, kernel_was_read, modules_were_read};
+use crate::machine::{
+    KERNEL_NOT_READ, MODULES_NOT_READ, gpu_is_absent, kernel_was_read, modules_were_read,
+    without_gpu,
+};
 
 pub(super) const RULE: Rule = Rule {
     name: "udev",
@@ -21,6 +24,9 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = gpu_is_absent(machine) {
+        return vec![found];
+    }
     match &machine.settings.udev_runtime {
         Fact::Known(true) => return vec![Found::pass("/run/udev is there")],
         Fact::Unknown(why) => {
@@ -32,8 +38,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
         return vec![Found::unknown(KERNEL_NOT_READ)];
     }
     let seen = "/run/udev is missing";
-    if machine.gpus.is_empty() {
-        return vec![Found::info(format!("{seen}; without a GPU nothing here asks for it"))];
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
     }
     if !modules_were_read(machine) {
         return vec![Found::unknown(format!("{seen}; {MODULES_NOT_READ}"))];
@@ -65,9 +71,9 @@ mod tests {
         let found = judge(&machine);
         assert_eq!(found[0].severity, Severity::Fail);
         assert!(found[0].mend.as_ref().unwrap().contains("(docker)"));
-        machine.gpus.clear();
-        assert_eq!(judge(&machine)[0].severity, Severity::Info);
         machine.settings.udev_runtime = Fact::Known(true);
         assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        machine.gpus.clear();
+        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
     }
 }

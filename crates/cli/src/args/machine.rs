@@ -38,6 +38,9 @@ pub(crate) struct Check {
     /// Say what this rule asks, why, what mends it, and where it is from
     #[arg(long, value_name = "RULE")]
     pub(crate) explain: Option<String>,
+    /// Each rule that does not apply on a line of its own, and not all together by their reasons
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Only what lies between this file or directory and a GPU, and which ways will work there:
     /// nvidia-fs, p2pdma, rdma, compat, gpuio, host
     #[arg(long, value_name = "PATH")]

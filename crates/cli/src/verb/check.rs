@@ -50,7 +50,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     output::put(&if json {
         json::render(findings, verdict.as_ref(), proof.as_ref())
     } else {
-        page.text(width)
+        page.text(width, check.all)
     })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
@@ -74,8 +74,8 @@ struct Page {
 
 impl Page {
     /// Findings first, so that the verdict stands at the end of the screen.
-    fn text(&self, width: usize) -> String {
-        let mut out = text::render(&self.findings, width);
+    fn text(&self, width: usize, all: bool) -> String {
+        let mut out = text::render(&self.findings, width, all);
         if let Some(verdict) = &self.verdict {
             out.push('\n');
             out.push_str(&text::verdict(verdict, width));

@@ -86,8 +86,18 @@ impl Layer<'_> {
     ) -> Option<Source> {
         let name = &device.facts.name;
         let model = device.facts.model.as_deref().map(str::trim);
-        match self.figures.drive(name, model) {
-            Some(figures) => {
+        // A text of lspci has no model, and names the controller's series.
+        let pci_name = device.pci.first().filter(|_| model.is_none() && device.pci.len() == 1);
+        let pci_name = pci_name.and_then(|pci| self.machine.function(pci)?.name.as_deref());
+        let by_series = || self.figures.drive_by_pci_name(pci_name?);
+        let figures = self.figures.drive(name, model);
+        match figures.or_else(by_series) {
+            Some(found) => {
+                if figures.is_none() {
+                    let series = pci_name.unwrap_or_default();
+                    laid.note(&format!("{name} counts as any drive of its series ({series})."));
+                }
+                let figures = found;
                 let asked = Asked {
                     towards: stream.towards,
                     pattern: stream.pattern,
@@ -96,7 +106,7 @@ impl Layer<'_> {
                 lay_drive(&mut self.network, name, figures, (load, asked), laid);
             }
             None => {
-                let model = model.unwrap_or("a drive whose model is not known");
+                let model = model.or(pci_name).unwrap_or("a drive whose model is not known");
                 laid.missing.push(format!(
                     "no figures for {model} ({name}): give them with --spec FILE, or measure"
                 ));

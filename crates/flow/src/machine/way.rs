@@ -53,7 +53,7 @@ impl Layer<'_> {
             return;
         };
         for (bytes, way) in [(up, "up"), (down, "down")] {
-            let key = format!("pcie:{}:{way}", crossed.address);
+            let key = format!("pcie:{}:{way}", crossed.key);
             laid.uses(&mut self.network, (&key, &name), bytes / rate, figure.clone());
         }
     }
@@ -97,9 +97,8 @@ impl Layer<'_> {
             laid.missing.push(format!("the way between {pci} and {gpu} is not known"));
             return;
         };
-        let is_shared = |way: &Climb, crossed: &Crossed| {
-            way.links.iter().any(|other| other.address == crossed.address)
-        };
+        let is_shared =
+            |way: &Climb, crossed: &Crossed| way.links.iter().any(|other| other.key == crossed.key);
         let meet = from.links.iter().any(|crossed| is_shared(&to, crossed));
         let below = |way: &Climb, other: &Climb| -> Vec<Crossed> {
             way.links.iter().filter(|crossed| !is_shared(other, crossed)).cloned().collect()

@@ -13,8 +13,11 @@ const SECTIONS: &str = "clients, switch, nodes, drives, link, drive, job";
 pub(super) fn system(file: &str, text: &str, figures: Figures) -> Result<System, FileError> {
     let mut system = System { tiers: Vec::new(), jobs: Vec::new(), counts: Vec::new(), figures };
     let mut through: Vec<(String, u32, u32)> = Vec::new();
-    for section in sections(file, text)? {
-        let from = From { file, section: &section };
+    let all = sections(file, text)?;
+    let clients = all.iter().find(|section| section.kind == "clients");
+    for section in &all {
+        let same = matches!(section.kind, "nodes" | "switch");
+        let from = From { file, section, peer: clients.filter(|_| same) };
         let kind = match section.kind {
             "clients" => Kind::Clients(from.clients()?),
             "switch" => Kind::Switch(from.switch()?),
@@ -22,7 +25,7 @@ pub(super) fn system(file: &str, text: &str, figures: Figures) -> Result<System,
             "drives" => Kind::Drives(from.drives()?),
             "link" => Kind::Link(from.link()?),
             "drive" => {
-                system.figures.add_drive(drive(file, &section)?);
+                system.figures.add_drive(drive(file, section)?);
                 continue;
             }
             "job" => {
@@ -79,6 +82,8 @@ impl Job {
 struct From<'f> {
     file: &'f str,
     section: &'f Section<'f>,
+    /// The clients, whose connections end at the ports here: what is not told of these is as there.
+    peer: Option<&'f Section<'f>>,
 }
 
 impl From<'_> {
@@ -227,8 +232,20 @@ impl From<'_> {
         Ok(Some((count, self.network(raw)?)))
     }
 
+    /// A key of this section, else of the clients': a connection has one transport, and packets of
+    /// one size, from end to end. Also whether it is theirs.
+    fn shared(&self, key: &str) -> (Option<&Entry<'_>>, bool) {
+        let theirs = || self.peer?.entries.iter().find(|entry| entry.key == key);
+        match self.get(key) {
+            Some(own) => (Some(own), false),
+            None => (theirs(), theirs().is_some()),
+        }
+    }
+
     fn network(&self, raw_bytes_per_s: f64) -> Result<Port, FileError> {
-        let mtu = match self.get("mtu") {
+        let (mtu, their_mtu) = self.shared("mtu");
+        let (transport, their_transport) = self.shared("transport");
+        let mtu = match mtu {
             None => 1500,
             Some(entry) => match entry.count(self.file)? {
                 mtu @ 256..=65_536 => mtu,
@@ -242,7 +259,6 @@ impl From<'_> {
         )]
         let megabits = (raw_bytes_per_s / 125_000.0).round() as u64;
         let gigabits = raw_bytes_per_s / 125e6;
-        let transport = self.get("transport");
         let (bytes_per_s, by) = match transport.map(|entry| entry.value) {
             None | Some("tcp") => {
                 let rate = link::ethernet(megabits, mtu, Transport::Tcp);
@@ -259,7 +275,8 @@ impl From<'_> {
                 return Err(entry.unwrap_or_else(|| self.fail(wanted)));
             }
         };
-        Ok(Port { bytes_per_s, what: format!("{gigabits} Gb/s, {by}"), half_duplex: false })
+        let same = if their_mtu || their_transport { ", as the clients" } else { "" };
+        Ok(Port { bytes_per_s, what: format!("{gigabits} Gb/s, {by}{same}"), half_duplex: false })
     }
 
     fn link(&self) -> Result<Port, FileError> {

@@ -103,7 +103,7 @@ impl Beside {
             words.extend(uuids);
         }
         let without: &[&'static str] =
-            if library { &["process"] } else { &["process", "nvidia_fs"] };
+            if library { &["process"] } else { &["process", "nvidia_fs", "nvidia_fs_gpu"] };
         gpuio_watch::behind(&self.machine, &words).without(without)
     }
 }

@@ -34,7 +34,9 @@ pub fn gdsio(pairing: &Pairing) -> Option<String> {
             if let Some(node) = pair.node {
                 out.push_str(&format!("numa_node={node}\n"));
             }
-            let threads = pair.start.threads.div_ceil(stores);
+            // gdsio has one I/O in flight per thread.
+            let threads = pair.start.sync_threads.div_ceil(stores);
+            out.push_str(&format!("# threads of one I/O each: {}\n", pair.start.why));
             out.push_str(&format!(
                 "gpu_dev_id={number}\nnum_threads={threads}\n{}\n",
                 target(given, number)

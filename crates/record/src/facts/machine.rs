@@ -135,6 +135,11 @@ pub struct KernelFacts {
     pub aio_used_events: Option<u64>,
     /// `RLIMIT_MEMLOCK`, in bytes: memory this process may lock.
     pub memlock_bytes: Option<ResourceLimit>,
+    /// Capabilities in force (`CapEff` of `/proc/self/status`, bits by capabilities(7)) that count
+    /// against the machine itself: 0 in a user namespace of its own, whose capabilities do not lift
+    /// the machine's limits (user_namespaces(7)). `null` when not read.
+    #[serde(default)]
+    pub capabilities: Option<u64>,
     /// `RLIMIT_NOFILE`: descriptors this process may hold.
     pub open_files: Option<ResourceLimit>,
     /// Mode of transparent huge pages: `always`, `madvise` or `never`.

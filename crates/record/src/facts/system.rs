@@ -41,8 +41,26 @@ pub struct Machine {
     pub gdscheck: Option<GdsCheck>,
     /// How NVIDIA's cuFile library is configured.
     pub cufile: CufileFacts,
+    /// Which of the lists above are whole.
+    #[serde(default)]
+    pub listed: Listed,
     /// What could not be read or understood, beside [`HostFacts::problems`].
     pub problems: Vec<ReadProblem>,
+}
+
+/// Which lists of a [`Machine`] are whole, because the kernel's own list was read to its end. What
+/// is not in such a list is not there. Texts of tools show a part: what is not in a list made from
+/// them is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Listed {
+    /// PCI functions, and so GPUs (`/sys/bus/pci/devices`).
+    pub pci: bool,
+    /// Block devices (`/sys/class/block`).
+    pub block: bool,
+    /// Network cards (`/sys/class/net`).
+    pub nics: bool,
+    /// Mounts (`/proc/self/mountinfo`).
+    pub mounts: bool,
 }
 
 /// A kernel module.

@@ -3,7 +3,7 @@
 use super::grid::grid;
 use super::short;
 use crate::link::rate_text;
-use crate::{Evidence, Explanation, Link, Route};
+use crate::{Class, Evidence, Explanation, Link, Route, slot};
 
 /// The pair's class, its stations with the links between them, and what it shares.
 #[must_use]
@@ -48,9 +48,31 @@ pub fn pair(explanation: &Explanation) -> String {
             short(address),
             route.shared_link.as_ref().map(|link| format!(": {}", link.text())).unwrap_or_default()
         )),
-        None => out.push_str("They share no link on their way to processor and memory.\n"),
+        None => out.push_str(&apart(explanation)),
     }
     out
+}
+
+/// What is known where no shared link is: the class tells whether there is one.
+fn apart(explanation: &Explanation) -> String {
+    let route = &explanation.route;
+    let ends = [explanation.hops.first(), explanation.hops.last()];
+    let [one, other] = ends.map(|hop| hop.and_then(|hop| hop.address.as_deref()).map(slot));
+    match route.class.known() {
+        Some(class) if *class >= Class::Phb => {
+            "They share no link on their way to processor and memory.\n".to_owned()
+        }
+        Some(_) => "They share a link on their way to processor and memory; which one is not \
+                    told.\n"
+            .to_owned(),
+        None if one.is_some() && one == other => {
+            "They are functions of one device, and share its link.\n".to_owned()
+        }
+        None => {
+            let why = route.class.why().unwrap_or("no reason is told");
+            format!("Whether they share a link is unknown: {why}.\n")
+        }
+    }
 }
 
 fn class(route: &Route) -> String {

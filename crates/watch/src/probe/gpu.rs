@@ -11,7 +11,7 @@ const fn metric(key: &'static str, unit: &'static str, kind: Kind, help: &'stati
     Metric { key, unit, scale: (1, 1), kind, help }
 }
 
-const METRICS: [Metric; 9] = [
+const METRICS: [Metric; 15] = [
     metric("pcie_received_bytes", "bytes", Kind::Counter64, "Bytes received over PCIe"),
     metric("pcie_sent_bytes", "bytes", Kind::Counter64, "Bytes sent over PCIe"),
     metric("pcie_receive_rate", "", Kind::Gauge, "Bytes per second received, over the last 20 ms"),
@@ -21,9 +21,15 @@ const METRICS: [Metric; 9] = [
     metric("memory_used_bytes", "bytes", Kind::Gauge, "GPU memory in use"),
     metric("bar1_used_bytes", "bytes", Kind::Gauge, "BAR1 in use"),
     metric("bar1_size_bytes", "bytes", Kind::Gauge, "All of BAR1"),
+    Metric { scale: (1, 1000), ..metric("power_watts", "watts", Kind::Gauge, "Power drawn") },
+    metric("temperature_celsius", "celsius", Kind::Gauge, "Temperature of the chip"),
+    metric("clock_hertz", "hertz", Kind::Gauge, "Clock of the multiprocessors"),
+    metric("memory_clock_hertz", "hertz", Kind::Gauge, "Clock of memory"),
+    metric("encoder_percent", "percent", Kind::Gauge, "Share of time of the video encoder"),
+    metric("decoder_percent", "percent", Kind::Gauge, "Share of time of the video decoder"),
 ];
 
-const FIGURES: [Figure; 8] = [
+const FIGURES: [Figure; 14] = [
     figure("pcie_received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
         c.rate("pcie_received_bytes").or_else(|| c.of("pcie_receive_rate"))
     }),
@@ -43,6 +49,12 @@ const FIGURES: [Figure; 8] = [
     figure("memory_used_bytes", "used GiB", Form::Gibibytes, true, |c| c.of("memory_used_bytes")),
     figure("bar1_used_bytes", "BAR1 MiB", Form::Mebibytes, true, |c| c.of("bar1_used_bytes")),
     figure("bar1_size_bytes", "of MiB", Form::Mebibytes, false, |c| c.of("bar1_size_bytes")),
+    figure("power_watts", "W", Form::Number, false, |c| c.of("power_watts")),
+    figure("temperature_celsius", "°C", Form::Number, false, |c| c.of("temperature_celsius")),
+    figure("clock_hertz", "MHz", Form::Megahertz, false, |c| c.of("clock_hertz")),
+    figure("memory_clock_hertz", "mem MHz", Form::Megahertz, false, |c| c.of("memory_clock_hertz")),
+    figure("encoder_percent", "%enc", Form::Percent, false, |c| c.of("encoder_percent")),
+    figure("decoder_percent", "%dec", Form::Percent, false, |c| c.of("decoder_percent")),
 ];
 
 pub(super) const PROBE: Probe = Probe {
@@ -72,6 +84,7 @@ fn values(gpu: &Gpu<'_>) -> Vec<Option<u64>> {
     let activity = gpu.activity();
     let busy = activity.busy_percent.ok();
     let bar1 = activity.bar1.ok();
+    let (clocks, video) = (activity.clocks_hz.ok(), activity.video_percent.ok());
     vec![
         wide.map(|[_, received]| received.value),
         wide.map(|[sent, _]| sent.value),
@@ -82,5 +95,11 @@ fn values(gpu: &Gpu<'_>) -> Vec<Option<u64>> {
         activity.memory_used.ok(),
         bar1.map(|bar1| bar1.used),
         bar1.map(|bar1| bar1.total),
+        activity.power_milliwatts.ok().map(u64::from),
+        activity.celsius.ok().map(u64::from),
+        clocks.map(|[chip, _]| chip),
+        clocks.map(|[_, memory]| memory),
+        video.map(|[encoder, _]| u64::from(encoder)),
+        video.map(|[_, decoder]| u64::from(decoder)),
     ]
 }
