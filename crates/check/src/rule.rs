@@ -14,6 +14,7 @@ mod governor;
 mod huge_pages;
 mod io_uring;
 mod iommu;
+mod lnet;
 mod memlock;
 mod mtu;
 mod nfs_size;
@@ -84,6 +85,7 @@ pub static RULES: &[Rule] = &[
     nfs_size::RULE,
     mtu::RULE,
     shared_nic::RULE,
+    lnet::RULE,
     bar1::RULE,
     persistence::RULE,
     p2pdma::RULE,

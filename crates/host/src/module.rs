@@ -9,7 +9,7 @@ use crate::parse::keep;
 use crate::{HostError, Root};
 
 /// The modules that I/O between storage and GPUs depends on.
-const MODULES: [&str; 20] = [
+const MODULES: [&str; 22] = [
     "nvidia",
     "nvidia_uvm",
     "nvidia_fs",
@@ -27,6 +27,8 @@ const MODULES: [&str; 20] = [
     "nfs",
     "rpcrdma",
     "lustre",
+    "lnet",
+    "ko2iblnd",
     "beegfs",
     "wekafsio",
     "mmfslinux",

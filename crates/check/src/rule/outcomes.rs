@@ -202,7 +202,6 @@ const CASES: &[Case] = &[
         nodes(m, 0);
         array(m, true);
         function(m, "0000:81:00.0").node = Some(1);
-        ;
     }),
     ("socket", Unknown, |m| { nodes(m, 0); m.gpus[0].node = None; }),
     ("socket", NotApplicable, nothing),
@@ -212,7 +211,6 @@ const CASES: &[Case] = &[
     ("array-span", Unknown, |m| {
         array(m, true);
         function(m, "0000:80:01.0").host_bridge = None;
-        ;
     }),
     ("array-span", NotApplicable, nothing),
     ("shared-uplink", Warn, |m| card(m, 400_000)),
@@ -222,7 +220,6 @@ const CASES: &[Case] = &[
         card(m, 100_000);
         array(m, true);
         m.nics[0].pci = Some("0000:81:00.0".to_owned());
-        ;
     }),
     ("shared-uplink", NotApplicable, nothing),
     ("relaxed-ordering", Pass, |m| ordering(m, Some(true), GPU)),
@@ -267,7 +264,6 @@ const CASES: &[Case] = &[
     ("cufile-logs", Pass, |m| {
         configured(m, QUIET);
         m.cufile.log_directory_writable = Fact::Known(true);
-        ;
     }),
     ("cufile-logs", NotApplicable, no_gpu),
     ("direct-io", Pass, |m| mount(m, "xfs", &["rw"])),
@@ -278,12 +274,10 @@ const CASES: &[Case] = &[
     ("dio-align", Pass, |m| {
         mount(m, "xfs", &["rw"]);
         m.block[0].facts.logical_block_bytes = Some(512);
-        ;
     }),
     ("dio-align", Warn, |m| {
         mount(m, "xfs", &["rw"]);
         m.block[0].facts.logical_block_bytes = Some(16_384);
-        ;
     }),
     ("dio-align", Unknown, |m| mount(m, "xfs", &["rw"])),
     ("dio-align", NotApplicable, nothing),
@@ -330,13 +324,11 @@ const CASES: &[Case] = &[
         card(m, 1);
         m.nics[0].interfaces[0].mtu_bytes = Some(9000);
         nfs(m, |_| {});
-        ;
     }),
     ("mtu", Info, |m| {
         card(m, 1);
         m.nics[0].interfaces[0].carries = Some(LinkLayer::Infiniband);
         nfs(m, |_| {});
-        ;
     }),
     ("mtu", Unknown, |m| nfs(m, |_| {})),
     ("mtu", NotApplicable, nothing),
@@ -347,12 +339,19 @@ const CASES: &[Case] = &[
         nfs(m, |n| n.mount.mount_point.push('2'));
         card(m, 1);
         card(m, 1);
-        ;
     }),
     ("shared-nic", Unknown, |m| {
         nfs(m, |n| n.nfs.as_mut().unwrap().interface = Fact::unknown("no route"));
     }),
     ("shared-nic", NotApplicable, nothing),
+    ("lnet", Pass, |m| module(m, "lnet", true, Some(("lnet_transaction_timeout", "100")))),
+    ("lnet", Warn, |m| module(m, "lnet", true, Some(("lnet_transaction_timeout", "50")))),
+    ("lnet", Info, |m| {
+        module(m, "lnet", true, None);
+        module(m, "ko2iblnd", true, Some(("peer_credits", "32")));
+    }),
+    ("lnet", Unknown, |m| module(m, "lnet", true, None)),
+    ("lnet", NotApplicable, nothing),
     ("bar1", Pass, |m| bar1(m, 32 << 30, Some(1 << 20))),
     ("bar1", Info, |m| bar1(m, 32 << 30, None)),
     ("bar1", Warn, |m| bar1(m, 256 << 20, Some(1 << 20))),
