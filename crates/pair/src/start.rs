@@ -173,8 +173,8 @@ fn words(pair: &Pair, load: Load) -> String {
         };
         let network = given.kind == StoreKind::NetworkMount;
         let part = match (network, given.nic_megabits) {
-            (true, Some(megabits)) => format!("card of {} Gb/s", megabits / 1000),
-            (true, None) => "card of a rate that is not known".to_owned(),
+            (true, Some(megabits)) => format!("card ({} Gb/s)", megabits / 1000),
+            (true, None) => "card (rate not known)".to_owned(),
             (false, _) => "drive".to_owned(),
         };
         let count = given.of.max(1);
@@ -186,7 +186,7 @@ fn words(pair: &Pair, load: Load) -> String {
     if all.is_empty() { "nothing to open".to_owned() } else { all.join(" and ") }
 }
 
-/// `4 drives`, `1 card of 100 Gb/s`: cards are told one by one.
+/// `4 drives`, `1 card (100 Gb/s)`: cards are told one by one.
 fn count_of(count: usize, part: &str, network: bool) -> String {
     let part = if network { part.to_owned() } else { plural(count, part) };
     format!("{count} {part}")
