@@ -22,7 +22,7 @@ mod nfs_transport;
 mod numa_balancing;
 mod nvidia_fs;
 #[cfg(test)]
-mod outcomes;
+mod outcomes_test;
 mod p2pdma;
 mod pcie_link;
 mod peermem;
