@@ -254,7 +254,9 @@ pub(crate) struct Load {
     /// Seed of every random choice [1]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<String>,
-    /// Verify: pass (after the clock) or inline (every timed I/O) [off; pass if no mode is given]
+    /// Verify: pass (after the clock: what timed writes left is read back, what was read is read
+    /// again), rewrite (writes all data anew and verifies that) or inline (every timed read) [off;
+    /// pass if no mode is given]
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "pass")]
     pub(crate) verify: Option<String>,

@@ -3,7 +3,7 @@
 use gpuio_foreign::Direction;
 use gpuio_record::{
     Arrivals, DirectMode, DirectionResult, Distribution, EndedHow, JobPlan, JobResult, MemoryKind,
-    Order, Pacing, Record, Route, Source, VerifyMode,
+    Order, Pacing, Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
 };
 use gpuio_units::{format_bytes, format_duration_ns};
 
@@ -180,7 +180,8 @@ impl Job<'_> {
                 Source::Storage => "storage",
                 Source::StorageThroughPageCache => "storage, through the page cache",
                 Source::PageCache => "page cache",
-                Source::Mixed => "part storage, part page cache",
+                Source::Mixed => "part storage, part page cache or holes",
+                Source::Holes => "holes, no device",
                 Source::Unknown => return None,
             }
             .to_owned(),
@@ -210,7 +211,11 @@ impl Job<'_> {
 
     pub(crate) fn verify(&self) -> String {
         let inline = self.plan.verify == VerifyMode::Inline;
-        let words: Vec<&str> = [(inline, "verified"), (self.plan.refill, "refilled")]
+        // Writes that are read back get their contents between I/Os; records of before that was so
+        // do not say what was verified.
+        let back = |found: &VerifyOutcome| found.subject == VerifySubject::TimedWrites;
+        let refilled = self.plan.refill || self.result.verify.as_ref().is_some_and(back);
+        let words: Vec<&str> = [(inline, "verified"), (refilled, "refilled")]
             .into_iter()
             .filter_map(|(is, word)| is.then_some(word))
             .collect();

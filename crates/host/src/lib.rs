@@ -16,6 +16,7 @@ pub mod cpu_time;
 pub mod cufile;
 pub mod drive;
 mod error;
+pub mod extents;
 mod facts;
 pub mod input;
 pub mod interface_io;

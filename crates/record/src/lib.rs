@@ -8,6 +8,7 @@ mod cost;
 mod cufile;
 mod expected;
 pub mod facts;
+mod holes;
 mod plan;
 mod proof;
 mod result;
@@ -22,6 +23,7 @@ pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, T
 pub use cost::{CpuCost, CpuScope};
 pub use cufile::CufileUsed;
 pub use expected::{Expected, JobExpected};
+pub use holes::HolesReading;
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,
     MemoryKind, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,
@@ -31,7 +33,7 @@ pub use proof::{Proof, Route, Says, Source, Verdict, Witness};
 pub use result::{
     CacheReading, DirectionResult, EndedHow, EngineGot, FileLegCounters, GpuResult, HopBytes,
     IoFailure, JobResult, Latency, NeverStarted, Point, Record, SetupTimes, StorageReading,
-    TimeSpan, Tool, VerifyMismatch, VerifyOutcome, ViaResult, WorkerResult,
+    TimeSpan, Tool, VerifyMismatch, VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};

@@ -175,6 +175,21 @@ pub struct JobPlan {
     pub notes: Vec<String>,
 }
 
+impl JobPlan {
+    /// Whether what its timed writes left is read back.
+    #[must_use]
+    pub fn reads_writes_back(&self) -> bool {
+        self.verify == VerifyMode::Pass && self.read_percent < 100
+    }
+
+    /// Whether data is generated or checked between its I/Os: outside their latencies, inside the
+    /// wall clock.
+    #[must_use]
+    pub fn works_between_ios(&self) -> bool {
+        self.refill || self.verify == VerifyMode::Inline || self.reads_writes_back()
+    }
+}
+
 /// Order in which offsets come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -272,9 +287,15 @@ pub enum DirectMode {
 pub enum VerifyMode {
     /// Not at all.
     Off,
-    /// The blocks that the timed load left in memory, then the whole data set once more over the
-    /// same path, after the clock stopped.
+    /// After the clock stopped, over the same path. Of a job that only reads: the blocks that its
+    /// timed reads left in memory, then the whole data set read once more. Of a job that writes:
+    /// what its timed writes left, read back; each carries the pattern of its own offset, generated
+    /// outside its latency and inside the wall clock. (In records of before the data set was
+    /// rewritten first, as `rewrite` does.)
     Pass,
+    /// As `pass`, but a job that writes first writes the whole data set anew after the clock: that
+    /// is what is verified, and timed writes are not.
+    Rewrite,
     /// Every timed I/O, between I/Os: outside their latencies, inside the wall clock.
     Inline,
 }

@@ -23,8 +23,9 @@ pub struct Proof {
 /// The way that a job's bytes took, as far as its witnesses support one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// As printed: `direct`, `bounce (host)`, `bounce (GPU 1)`, `page cache`, `mixed` or
-    /// `unknown`, where needed with what served the bytes: `bounce (host), from page cache`.
+    /// As printed: `direct`, `bounce (host)`, `bounce (GPU 1)`, `page cache`, `holes, no device`,
+    /// `mixed` or `unknown`, where needed with what served the bytes: `bounce (host), from page
+    /// cache`.
     pub words: String,
     /// Between where the bytes were kept and the memory that was asked for.
     pub route: Route,
@@ -63,8 +64,11 @@ pub enum Source {
     StorageThroughPageCache,
     /// The page cache: storage moved less than a twentieth of the bytes.
     PageCache,
-    /// Part storage, part page cache.
+    /// Part storage, part page cache or holes.
     Mixed,
+    /// Nothing: nearly all of what was read are holes or extents that were never written, whose
+    /// zeros the kernel makes.
+    Holes,
     /// The witnesses disagree, or none could tell.
     Unknown,
 }

@@ -9,6 +9,7 @@ use crate::cost::CpuCost;
 use crate::cufile::CufileUsed;
 use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
+use crate::holes::HolesReading;
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
 use crate::steady::Steady;
@@ -95,6 +96,9 @@ pub enum EndedHow {
 pub struct SetupTimes {
     /// Making and filling files, and reading them into the page cache where that was asked for.
     pub data_set_ns: u64,
+    /// Bytes that were written into files meanwhile; 0 in records of before that was counted.
+    #[serde(default)]
+    pub laid_out_bytes: u64,
     /// Opening files, paths, GPU memory, registration, pinning of threads; the slowest worker of
     /// each group, summed.
     pub open_ns: u64,
@@ -284,6 +288,10 @@ pub struct CacheReading {
     /// Bytes that it caused to be sent to storage (`write_bytes`; page-cache writes count when
     /// dirtied).
     pub process_write_bytes: Option<u64>,
+    /// Which of the bytes that the job uses no device holds; absent for jobs without regular files,
+    /// and in records of before that was looked at.
+    #[serde(default)]
+    pub holes: Option<HolesReading>,
     /// What the block layer under the files counted meanwhile, other processes included.
     pub storage: Vec<StorageReading>,
     /// Why a figure is absent.
@@ -327,6 +335,9 @@ pub struct IoFailure {
 /// What verification found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyOutcome {
+    /// What was checked.
+    #[serde(default)]
+    pub subject: VerifySubject,
     /// Blocks left in memory by the timed load itself that were checked.
     pub timed_blocks: u64,
     /// Bytes of those.
@@ -335,6 +346,10 @@ pub struct VerifyOutcome {
     pub pass_blocks: u64,
     /// Bytes of those.
     pub pass_bytes: u64,
+    /// Bytes that no timed write had reached, and that were given their pattern afterwards, so that
+    /// the file can be verified by later runs. They were not read back.
+    #[serde(default)]
+    pub filled_bytes: u64,
     /// Where blocks were checked: `GPU memory, by a kernel` or `host memory, by the CPU`.
     pub checked_in: String,
     /// Blocks with at least one wrong word.
@@ -347,6 +362,23 @@ pub struct VerifyOutcome {
     pub failed: u64,
     /// Whether it ran to its end (an interrupt cuts it short).
     pub complete: bool,
+}
+
+/// What a verification checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifySubject {
+    /// Not said: a record of before this was told apart.
+    #[default]
+    Unsaid,
+    /// What reads brought: those of the timed load and, after the clock, the data set read again.
+    Reads,
+    /// What timed reads brought; the job's writes were not read back.
+    TimedReads,
+    /// What timed writes left, read back after the clock.
+    TimedWrites,
+    /// Data that was written anew after the clock; the timed writes were not verified.
+    Rewritten,
 }
 
 impl VerifyOutcome {

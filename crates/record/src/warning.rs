@@ -33,6 +33,17 @@ pub enum WarningKind {
         /// Bytes that storage delivered to the process meanwhile.
         from_storage: u64,
     },
+    /// Bytes of the job's files lie in holes or extents that were never written.
+    Holes {
+        /// Bytes in holes.
+        hole_bytes: u64,
+        /// Bytes in extents that were allocated and never written.
+        unwritten_bytes: u64,
+        /// Bytes of its files that the job uses.
+        range_bytes: u64,
+        /// Whether the job reads.
+        reads: bool,
+    },
     /// The file system takes no O_DIRECT.
     DirectRefused {
         /// File system type.
@@ -63,7 +74,8 @@ pub enum WarningKind {
     BufferedWrites {
         /// Bytes written by the job.
         bytes: u64,
-        /// Bytes that reached the block layer meanwhile, where known.
+        /// Bytes that the device took meanwhile from all who write to it, where known: no more than
+        /// that can be the job's.
         to_storage: Option<u64>,
     },
     /// Synchronous writes: each waits for stable storage.

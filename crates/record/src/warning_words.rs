@@ -24,6 +24,7 @@ fn words(kind: &WarningKind) -> String {
     match kind {
         WarningKind::PageCacheServedReads { .. }
         | WarningKind::DirectButCached { .. }
+        | WarningKind::Holes { .. }
         | WarningKind::DirectRefused { .. }
         | WarningKind::DataSetFitsMemory { .. }
         | WarningKind::BufferedWrites { .. }
@@ -72,6 +73,9 @@ fn cache_words(kind: &WarningKind) -> String {
             size(*from_storage),
             size(*bytes),
         ),
+        WarningKind::Holes { hole_bytes, unwritten_bytes, range_bytes, reads } => {
+            holes_words((*hole_bytes, *unwritten_bytes, *range_bytes), *reads)
+        }
         WarningKind::DirectRefused { filesystem } => format!(
             "{filesystem} takes no O_DIRECT, so all I/O went through the page cache. Reads that \
              hit the cache run at memory speed. Use --directory on another file system (ext4, \
@@ -86,7 +90,15 @@ fn cache_words(kind: &WarningKind) -> String {
         ),
         WarningKind::BufferedWrites { bytes, to_storage } => {
             let reached = match to_storage {
-                Some(reached) => format!("{} of them reached storage meanwhile", size(*reached)),
+                // The device counts for everybody, pages of before among them.
+                Some(reached) if reached <= bytes => {
+                    format!("at most {} of them reached storage meanwhile", size(*reached))
+                }
+                Some(reached) => format!(
+                    "storage took {} meanwhile from all who write to it, so how many of them \
+                     reached it is not known",
+                    size(*reached)
+                ),
                 None => "how many reached storage meanwhile is not known".to_owned(),
             };
             format!(
@@ -108,6 +120,28 @@ fn cache_words(kind: &WarningKind) -> String {
              medium, or a --runtime long enough to fill the cache."
         ),
         _ => String::new(),
+    }
+}
+
+fn holes_words((holes, unwritten, range): (u64, u64, u64), reads: bool) -> String {
+    let absent = holes.saturating_add(unwritten);
+    let kind = match (holes, unwritten) {
+        (_, 0) => "are holes",
+        (0, _) => "were allocated and were never written",
+        _ => "are holes, or were allocated and never written",
+    };
+    let what = format!("{} of {} {kind}", size(absent), size(range));
+    if reads {
+        format!(
+            "{what}: reads of them come from no device, the kernel makes zeros. The rate is not \
+             storage's. Write the files in full first (cp --sparse=never), or let gpuio make its \
+             own with --directory."
+        )
+    } else {
+        format!(
+            "{what}: the first write to each also allocates it, which costs more than writing over \
+             data. Write the files in full first to measure that alone."
+        )
     }
 }
 

@@ -16,6 +16,12 @@ fn first_half() -> Vec<WarningKind> {
     vec![
         WarningKind::PageCacheServedReads { bytes: 10 << 30, from_storage: 1 << 20 },
         WarningKind::DirectButCached { bytes: 10 << 30, from_storage: 2 << 20 },
+        WarningKind::Holes {
+            hole_bytes: 12 << 20,
+            unwritten_bytes: 0,
+            range_bytes: 64 << 20,
+            reads: true,
+        },
         WarningKind::DirectRefused { filesystem: text("tmpfs") },
         WarningKind::DepthOnSynchronousEngine { depth: 32, engine: text("psync") },
         WarningKind::AsyncEngineOnBufferedFile { engine: text("libaio") },
@@ -119,11 +125,12 @@ fn figures_are_in_the_words() {
     let mut next = || kinds.next().unwrap();
     said(next(), &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]);
     said(next(), &["2.00 MiB of the 10.0 GiB", "gpuio bench"]);
+    said(next(), &["12.0 MiB of 64.0 MiB are holes", "no device", "--directory"]);
     said(next(), &["tmpfs", "--buffered"]);
     said(next(), &["--depth 32", "psync", "--threads"]);
     said(next(), &["libaio", "--direct"]);
     said(next(), &["1.00 MiB", "244 KiB", "nvme0n1", "cut", "--bs 128K"]);
-    said(next(), &["4.00 GiB", "1.00 GiB of them", "--sync"]);
+    said(next(), &["4.00 GiB", "at most 1.00 GiB of them", "--sync"]);
     said(next(), &["O_DSYNC"]);
     said(next(), &["nvme0n1", "--runtime"]);
     said(next(), &["480 I/Os in 120 ms", "--runtime 30s"]);
@@ -187,6 +194,14 @@ fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
     assert!(split(0, 0).to_string().contains("--bs 1"));
     let unknown = WarningKind::BufferedWrites { bytes: 1, to_storage: None };
     assert!(unknown.to_string().contains("not known"));
+    let (bytes, others) = (64 << 20, Some(478 << 20));
+    let more = WarningKind::BufferedWrites { bytes, to_storage: others }.to_string();
+    assert!(more.contains("took 478 MiB meanwhile from all who write to it"), "{more}");
+    let holes = |unwritten_bytes, reads| {
+        WarningKind::Holes { hole_bytes: 0, unwritten_bytes, range_bytes: 4096, reads }.to_string()
+    };
+    assert!(holes(4096, true).contains("were allocated and were never written"), "no hole");
+    assert!(holes(4096, false).contains("allocates"), "of writes");
     let silent = WarningKind::EngineSteppedDown {
         asked: "a".to_owned(),
         got: "b".to_owned(),

@@ -1,6 +1,8 @@
 //! What a job does, in the words that several formats share.
 
-use gpuio_record::{BlockShare, DirectionResult, JobPlan, JobResult, Order, Record, VerifyOutcome};
+use gpuio_record::{
+    BlockShare, DirectionResult, JobPlan, JobResult, Order, Record, VerifyOutcome, VerifySubject,
+};
 use gpuio_units::format_bytes;
 
 /// Reads or writes.
@@ -106,7 +108,8 @@ pub(crate) fn engine_got(plan: &JobPlan, job: &JobResult) -> String {
     names.join("+")
 }
 
-/// Verification in a word or two: `ok`, `3 bad`, `cut short`, or `-` when it was off.
+/// Verification in a word or two: `ok`, `rewritten, ok` where the timed writes were not what was
+/// verified, `reads ok` where only they were, `3 bad`, `cut short`, or `-` when it was off.
 pub(crate) fn verified(outcome: Option<&VerifyOutcome>) -> String {
     match outcome {
         None => crate::number::NONE.to_owned(),
@@ -114,6 +117,12 @@ pub(crate) fn verified(outcome: Option<&VerifyOutcome>) -> String {
         Some(outcome) if outcome.failed > 0 => format!("{} failed", outcome.failed),
         Some(outcome) if !outcome.complete => "cut short".to_owned(),
         Some(outcome) if outcome.timed_blocks + outcome.pass_blocks == 0 => "nothing".to_owned(),
-        Some(_) => "ok".to_owned(),
+        Some(outcome) => match outcome.subject {
+            VerifySubject::Rewritten => "rewritten, ok".to_owned(),
+            VerifySubject::TimedReads => "reads ok".to_owned(),
+            VerifySubject::Unsaid | VerifySubject::Reads | VerifySubject::TimedWrites => {
+                "ok".to_owned()
+            }
+        },
     }
 }

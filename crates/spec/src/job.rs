@@ -262,8 +262,11 @@ pub enum GpuWhich {
 pub enum Verify {
     /// Not at all.
     Off,
-    /// In a pass of its own, after a write job or instead of a plain read.
+    /// In a pass of its own, after the clock: what was written is read back, what was read is read
+    /// again.
     Pass,
+    /// As `Pass`, but a job that writes writes all of its data anew first.
+    Rewrite,
     /// Each block when it arrives, inside the measured run.
     Inline,
 }

@@ -15,6 +15,9 @@ pub struct Preset {
     pub summary: &'static str,
     /// What to know of its results; empty where that is nothing.
     pub note: &'static str,
+    /// Paths to take instead of that among `keys`, the first that can run here; empty where it is
+    /// not given up.
+    pub fallbacks: &'static [&'static str],
     /// Keys and values of the load that all points share.
     pub keys: &'static [(&'static str, &'static str)],
     /// Axes, as `--vary` takes them, slowest first.
@@ -47,6 +50,10 @@ mod tests {
                 crate::Axis::parse(axis).unwrap();
             }
         }
+        let guide = preset("guide").unwrap();
+        let threads = crate::Axis::parse(guide.axes[1]).unwrap().values;
+        assert_eq!(threads, ["4", "8", "16", "32", "64", "128"]);
+        assert_eq!(guide.keys[0], ("path", "gds"));
         assert_eq!(preset("paths").unwrap().name, "paths");
         assert!(preset("path").is_none());
     }

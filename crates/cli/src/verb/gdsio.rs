@@ -1,10 +1,11 @@
 //! `gpuio gdsio …`, and gpuio called as `gdsio`: gdsio's flags, config files and result line.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_load::run::Permit;
-use gpuio_record::{JobPlan, JobResult, Record};
+use gpuio_record::{IoFailure, JobPlan, JobResult, Record};
 use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_spec::{Dialect, GdsioAsk, GdsioRun, JobSpec, Rw, Spec, Verify};
 
@@ -49,12 +50,9 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     };
     for job in &mut spec.jobs {
         job.dialect = Some(Dialect::Gdsio);
-        // gdsio opens with O_DIRECT whatever the file system, except for -x 4 and -O 1; into the
-        // managed memory of -x 3 the kernel may refuse it, so that there it must be asked for.
-        let buffered = |path: &String| {
-            let row = gpuio_io::path::find(path);
-            row.is_some_and(|row| row.buffered_only || row.buffered_because.is_some())
-        };
+        // gdsio opens with O_DIRECT whatever the file system, except for -x 4 and -O 1.
+        let buffered =
+            |path: &String| gpuio_io::path::find(path).is_some_and(|row| row.buffered_only);
         if job.direct.is_none() && !job.paths.iter().flatten().any(buffered) {
             job.direct = Some(true);
         }
@@ -199,18 +197,10 @@ fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
 
 /// What the one line can't say goes to standard error: failures, mismatches, the software GPU.
 fn trouble(record: &Record) {
+    for line in failures(record.jobs.iter().flat_map(|job| &job.failures)) {
+        tell!("error: {line}");
+    }
     for job in &record.jobs {
-        for failure in &job.failures {
-            tell!(
-                "error: {} offset {}: {} of {} bytes: {} ({} times)",
-                failure.path,
-                failure.offset,
-                failure.op,
-                failure.length,
-                failure.what,
-                failure.times
-            );
-        }
         for bad in job.verify.iter().flat_map(|verify| &verify.mismatches) {
             tell!(
                 "error: {} offset {}: expected {} and found {} ({} words wrong, {} leg)",
@@ -229,4 +219,29 @@ fn trouble(record: &Record) {
     if record.plan.software_gpu {
         tell!("note: software GPU: these numbers say nothing about hardware");
     }
+}
+
+/// A line for each kind of failure, the first of it with how many there were: threads that fail
+/// alike on files of their own say it once.
+fn failures<'a>(all: impl Iterator<Item = &'a IoFailure>) -> Vec<String> {
+    let mut kinds: Vec<(&IoFailure, u64, BTreeSet<&str>)> = Vec::new();
+    for one in all {
+        let alike = |other: &IoFailure| (&other.op, &other.what) == (&one.op, &one.what);
+        match kinds.iter_mut().find(|(first, ..)| alike(first)) {
+            Some((_, times, files)) => {
+                *times += one.times;
+                files.insert(&one.path);
+            }
+            None => kinds.push((one, one.times, BTreeSet::from([one.path.as_str()]))),
+        }
+    }
+    let line = |(first, times, files): (&IoFailure, u64, BTreeSet<&str>)| {
+        let IoFailure { path, offset, op, length, what, .. } = first;
+        let others = match files.len() {
+            1 => String::new(),
+            files => format!(" on {files} files"),
+        };
+        format!("{path} offset {offset}: {op} of {length} bytes: {what} ({times} times{others})")
+    };
+    kinds.into_iter().map(line).collect()
 }

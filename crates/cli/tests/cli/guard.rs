@@ -54,7 +54,7 @@ fn a_part_of_a_foreign_file() {
         "--rw randrw",
         "--rw write --verify",
         "--rw write --verify --engine mmap",
-        "--rw randwrite --verify=inline --threads 2 --size 512k",
+        "--rw randwrite --verify=rewrite --threads 2 --size 512k",
         "--rw rw --verify --threads 2 --size 512k --bs 4k",
         "--rw randwrite --engine mmap",
     ] {

@@ -23,6 +23,7 @@ mod exec;
 mod expected;
 mod gdscheck;
 mod gdsio;
+mod gdsio_guide;
 mod guard;
 mod help;
 mod hostile_text;

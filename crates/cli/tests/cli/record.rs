@@ -67,7 +67,10 @@ fn check_verified(plan: &Value, job: &Value) {
         spans.sort_unstable();
         spans.dedup();
         let bytes: u64 = spans.iter().map(|(_, _, length)| length).sum();
-        assert_eq!(n(&verify["pass_bytes"]), bytes, "{name}: every byte once: {verify}");
+        let all = n(&verify["pass_bytes"]) + n(&verify["filled_bytes"]);
+        assert_eq!(all, bytes, "{name}: every byte once: {verify}");
+        let writes = n(&plan["read_percent"]) < 100;
+        assert_eq!(verify["subject"], if writes { "timed_writes" } else { "reads" }, "{name}");
     }
     if plan["verify"] == "inline" {
         assert_eq!(n(&verify["timed_bytes"]), n(&job["file_leg"]["read_bytes"]), "{name}");

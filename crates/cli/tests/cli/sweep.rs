@@ -95,6 +95,26 @@ fn what_makes_no_sense_is_told_before_anything_is_made() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
+/// 4 to 128 threads by cuFile, as in NVIDIA's guide; where that can't run, what can, and that is
+/// said.
+#[test]
+fn the_preset_guide_is_the_guides() {
+    let dir = scratch();
+    let line = "sweep --preset guide --dry-run";
+    let plan = gpuio(dir.path(), &format!("{line} --gpu software")).exits(0);
+    assert!(plan.out.starts_with("18 points, 3 runs each"), "{}", plan.out);
+    assert!(plan.out.contains("threads=128") && plan.out.contains("path=gds"), "{}", plan.out);
+    assert!(!plan.out.contains("can't run here"), "{}", plan.out);
+    let plan = gpuio(dir.path(), &format!("{line} --path staged --gpu software")).exits(0);
+    assert!(plan.out.contains("path=staged") && !plan.out.contains("can't run"), "{}", plan.out);
+    // No library, and none that is searched for.
+    let nothing = "--cufile-lib ./none --gpu software";
+    let plan = gpuio(dir.path(), &format!("{line} {nothing}")).exits(0);
+    assert!(plan.out.contains("path gds can't run here, so path staged does"), "{}", plan.out);
+    assert!(plan.out.contains("path=staged"), "{}", plan.out);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn a_point_that_can_not_run_here_is_a_row_with_its_reason() {
     let dir = scratch();

@@ -26,6 +26,7 @@ const NAP_NS: Nanos = 50_000;
 struct Fate {
     eio: bool,
     enospc: bool,
+    lost: bool,
     /// Where to cut, as a random number yet to be brought into range.
     cut: Option<u64>,
     delay: Option<Nanos>,
@@ -82,7 +83,8 @@ impl Fault {
         }
     }
 
-    /// Always five numbers, so that one probability does not shift the others' sequence.
+    /// Always five numbers, so that one probability does not shift the others' sequence; a sixth
+    /// where writes are to be lost.
     fn draw(&mut self) -> Fate {
         let mut hit = |probability: f64| {
             // 53 random bits make a float in [0, 1) that every one of them can reach.
@@ -92,9 +94,10 @@ impl Fault {
         };
         let (eio, enospc) = (hit(self.inject.eio), hit(self.inject.enospc));
         let (short, late) = (hit(self.inject.short), hit(self.inject.delay.0));
+        let lost = self.inject.lost > 0.0 && hit(self.inject.lost);
         let place = self.rng.next_u64();
         let delay = late.then_some(self.inject.delay.1);
-        Fate { eio, enospc, cut: short.then_some(place), delay }
+        Fate { eio, enospc, lost, cut: short.then_some(place), delay }
     }
 
     /// The end of the stall in which the device is now.
@@ -176,8 +179,8 @@ impl Fault {
         if let Some(delay) = fate.delay {
             std::thread::sleep(Duration::from_nanos(delay));
         }
-        if let Some(errno) = errno(&io, fate) {
-            return Push::Done(Done { io, result: Err(IoFault::Errno(errno)) });
+        if let Some(result) = ended(&io, fate) {
+            return Push::Done(Done { io, result });
         }
         match self.inner.push(self.shortened(io, fate)) {
             Push::Done(done) => Push::Done(Done { io, ..done }),
@@ -196,8 +199,8 @@ impl Fault {
     fn push_asynchronous(&mut self, io: Io, fate: Fate) -> Push {
         let due = fate.delay.map_or(0, |delay| self.clock.now() + delay);
         let due = due.max(self.stalled_until().unwrap_or(0));
-        if let Some(errno) = errno(&io, fate) {
-            self.held.push((due, Done { io, result: Err(IoFault::Errno(errno)) }));
+        if let Some(result) = ended(&io, fate) {
+            self.held.push((due, Done { io, result }));
             return Push::Taken;
         }
         let sent = self.shortened(io, fate);
@@ -220,12 +223,15 @@ impl Fault {
     }
 }
 
-/// The error that fate has for this I/O. Reads never run out of space.
-fn errno(io: &Io, fate: Fate) -> Option<i32> {
+/// How an I/O ends that never reaches the engine. Reads never run out of space, and none is lost.
+fn ended(io: &Io, fate: Fate) -> Option<Result<u32, IoFault>> {
+    let write = io.op == Op::Write;
     if fate.eio {
-        Some(libc::EIO)
-    } else if fate.enospc && io.op == Op::Write {
-        Some(libc::ENOSPC)
+        Some(Err(IoFault::Errno(libc::EIO)))
+    } else if fate.enospc && write {
+        Some(Err(IoFault::Errno(libc::ENOSPC)))
+    } else if fate.lost && write {
+        Some(Ok(io.span.len()))
     } else {
         None
     }

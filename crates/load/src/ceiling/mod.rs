@@ -179,7 +179,7 @@ fn restore(plans: &mut [CeilingPlan], jobs: &[JobPlan]) {
     let of = |plan: &CeilingPlan| jobs.iter().find(|job| plan.jobs.first() == Some(&job.name));
     let verified: BTreeSet<&str> = jobs
         .iter()
-        .filter(|job| job.verify == VerifyMode::Pass)
+        .filter(|job| matches!(job.verify, VerifyMode::Pass | VerifyMode::Rewrite))
         .flat_map(|job| job.targets.iter().map(|target| target.path.as_str()))
         .collect();
     let parts = |job: &JobPlan| {

@@ -54,7 +54,7 @@ fn direction_word(direction: gpuio_record::Towards) -> &'static str {
 /// Whether a job of the run does what the ceiling would, with nobody beside it.
 fn is_it(host: &JobPlan, ceiling: &CeilingPlan, load: &JobPlan, jobs: &[JobPlan]) -> bool {
     let alone = jobs.iter().filter(|other| other.group == host.group).count() == 1;
-    let free = host.pacing.is_none() && !host.refill && host.verify != VerifyMode::Inline;
+    let free = host.pacing.is_none() && !host.works_between_ios();
     host.path.choice.got == "host"
         && Some(&host.engine.got) == ceiling.engine.as_ref()
         && alone
@@ -66,7 +66,7 @@ fn load(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
     let mut load = unbound(ceiling, job);
     load.path = path_choice("host");
     load.engine = named(ceiling.engine.as_deref().unwrap_or(&job.engine.got));
-    load.verify = if ceiling.restores { VerifyMode::Pass } else { VerifyMode::Off };
+    load.verify = if ceiling.restores { VerifyMode::Rewrite } else { VerifyMode::Off };
     if load.direct == DirectMode::Buffered {
         load.ramp_ns = load.stop.runtime_ns.unwrap_or(0);
     }

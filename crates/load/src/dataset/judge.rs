@@ -4,6 +4,7 @@
 //! the system relies on right now are not overwritten at all.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use gpuio_host::Root;
@@ -31,6 +32,13 @@ pub struct Wanted {
     pub reads: bool,
     /// Whether what is read will be compared with the pattern.
     pub needs_pattern: bool,
+    /// Whether every byte must have been written before the load begins: no hole and no unwritten
+    /// extent is then met by it. Holds of every job but one that writes its files from start to
+    /// end, for certain and in full.
+    pub laid_out: bool,
+    /// The bytes that get other contents than the pattern before the load, where what its writes
+    /// left is read back: a write that never arrived is then found.
+    pub other: Option<Range<u64>>,
     /// Whether a file of ours must hold the pattern in the bytes that the job leaves out, so that
     /// all of it can be verified once the job's own bytes were. Says nothing about the files of
     /// others.
@@ -71,6 +79,9 @@ pub struct Verdict {
     pub identity: Option<Identity>,
     /// Whether the pattern must be written before the load.
     pub fill: bool,
+    /// Whether a file of ours is made anew, from its first byte to its last: no byte of it stays
+    /// but those of its pattern.
+    pub anew: bool,
     /// The first byte that it is written to; all of a file of ours is filled.
     pub fill_from: u64,
     /// Whether all of it is known to hold the wanted pattern now.
@@ -98,14 +109,16 @@ pub fn judge_with(
     root: &Root,
 ) -> Result<Verdict, Refusal> {
     let facts = examine(root, &wanted.path);
+    let ours = match &facts.kind {
+        Found::File { .. } => lists.find(&wanted.path),
+        Found::Absent { .. } => lists.check(&wanted.path).map(|()| None),
+        _ => Ok(None),
+    };
     let seen = Seen {
         dangers: danger(&facts),
         identity: fs::metadata(&wanted.path).ok().map(|found| Identity::of(&found)),
-        ours: match &facts.kind {
-            Found::File { .. } => lists.find(&wanted.path),
-            Found::Absent { .. } => lists.check(&wanted.path).map(|()| None),
-            _ => Ok(None),
-        },
+        has_holes: wanted.laid_out && matches!(ours, Ok(Some(_))) && has_holes(&wanted.path),
+        ours,
         parent_can_be_made: wanted.in_directory && parent_can_be_made(&wanted.path),
         facts,
     };
@@ -119,6 +132,8 @@ pub(super) struct Seen {
     pub(super) dangers: Vec<Danger>,
     pub(super) identity: Option<Identity>,
     pub(super) ours: Result<Option<Entry>, ManifestError>,
+    /// Whether part of the file was never written, where that matters and is known.
+    pub(super) has_holes: bool,
     /// Whether the file's directory is absent and can be made.
     pub(super) parent_can_be_made: bool,
 }
@@ -180,7 +195,8 @@ fn absent(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refus
         path,
         size_bytes: Some(0),
         identity: None,
-        fill: wanted.reads || wanted.rest,
+        fill: wanted.reads || wanted.rest || wanted.laid_out,
+        anew: true,
         fill_from: 0,
         holds_pattern: false,
         dangers: Vec::new(),
@@ -210,7 +226,10 @@ fn our_file(
     let too_short = size < wanted.length;
     let must_hold = (wanted.reads && wanted.needs_pattern) || wanted.rest;
     let other_data = must_hold && !holds_pattern;
-    let remake = too_short || other_data;
+    // Where nothing may be made, what is read is read as it is, and the result tells of holes.
+    let holes = seen.has_holes && (wanted.writes || permit.make_missing);
+    let anew = too_short || other_data || holes;
+    let remake = anew || wanted.other.is_some();
     let writes = wanted.writes || remake;
     if remake && !wanted.writes && !permit.make_missing {
         let (path, command) = (wanted.path.clone(), write_command(wanted, permit));
@@ -229,7 +248,9 @@ fn our_file(
         path: seen.path(),
         size_bytes: Some(size),
         identity: seen.identity,
-        fill: remake && (wanted.reads || wanted.rest),
+        fill: wanted.other.is_some()
+            || (remake && (wanted.reads || wanted.rest || wanted.laid_out)),
+        anew,
         fill_from: 0,
         holds_pattern: holds_pattern && !too_short,
         dangers: Vec::new(),
@@ -257,9 +278,16 @@ fn foreign_write(
         path: seen.path(),
         size_bytes: Some(size),
         identity: seen.identity,
-        fill: wanted.reads && (wanted.needs_pattern || size < wanted.length),
+        // Holes of a foreign file stay: bytes of it that no job writes are not ours.
+        fill: wanted.other.is_some()
+            || (wanted.reads && wanted.needs_pattern)
+            || ((wanted.reads || wanted.laid_out) && size < wanted.length),
         // What was there and need not be verified stays.
-        fill_from: if wanted.needs_pattern { wanted.first } else { wanted.first.max(size) },
+        anew: false,
+        fill_from: match wanted.needs_pattern || wanted.other.is_some() {
+            true => wanted.first,
+            false => wanted.first.max(size),
+        },
         holds_pattern: false,
         dangers: seen.dangers(),
     })
@@ -301,7 +329,7 @@ fn block_device(
     }
     Ok(Verdict {
         note: GuardNote::ForeignOverwrite,
-        fill: wanted.reads && wanted.needs_pattern,
+        fill: wanted.other.is_some() || (wanted.reads && wanted.needs_pattern),
         fill_from: wanted.first,
         dangers: seen.dangers(),
         ..read_only(TargetKind::BlockDevice, seen, size)
@@ -316,10 +344,18 @@ fn read_only(kind: TargetKind, seen: &Seen, size_bytes: Option<u64>) -> Verdict 
         size_bytes,
         identity: seen.identity,
         fill: false,
+        anew: false,
         fill_from: 0,
         holds_pattern: false,
         dangers: Vec::new(),
     }
+}
+
+/// Whether part of a regular file was never written. What can't be known is no hole: the result of
+/// a run tells of it.
+fn has_holes(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else { return false };
+    gpuio_host::extents::extents(&file, 0, u64::MAX).absent_bytes() > 0
 }
 
 /// Whether a flag named this very device, be it through a link such as `/dev/disk/by-id/…`.

@@ -88,6 +88,8 @@ pub(super) fn ours(lists: &mut Lists, path: &Path, root: &Root) -> Option<Identi
         writes: true,
         reads: false,
         needs_pattern: false,
+        laid_out: false,
+        other: None,
         rest: false,
         in_directory: true,
         salt: 0,

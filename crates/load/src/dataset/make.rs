@@ -15,6 +15,7 @@ use super::fill::Filling;
 use super::judge::{Verdict, Wanted};
 use super::manifest::{self, Holds, Lists, Take};
 use super::{Identity, Progress, clean, space};
+use crate::plan::read_back::other_salt;
 
 /// What a file is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct Task {
     pub file_number: u64,
     /// What it is made with.
     pub contents: Contents,
+    /// Whether nothing stays of a file of ours but the bytes of its pattern.
+    pub anew: bool,
     /// What was judged: `Make`, `Remake` or `ForeignOverwrite`.
     pub guard: GuardNote,
     /// The file that was judged; `None` where there was none.
@@ -47,6 +50,8 @@ pub struct Task {
     pub size_bytes: Option<u64>,
     /// The bytes of a `ForeignOverwrite` that are filled. All others of it stay as they are.
     pub parts: Vec<Range<u64>>,
+    /// Bytes that get [`other_salt`]'s contents and not the pattern, apart from each other.
+    pub other: Vec<Range<u64>>,
 }
 
 impl Task {
@@ -60,16 +65,19 @@ impl Task {
             salt: wanted.salt,
             file_number: wanted.file_number,
             contents: if verdict.fill { Contents::Pattern } else { Contents::Nothing },
+            anew: verdict.anew,
             guard: verdict.note,
             identity: verdict.identity,
             size_bytes: verdict.size_bytes,
             parts: foreign_part(wanted, verdict).into_iter().collect(),
+            other: wanted.other.clone().filter(|_| verdict.fill).into_iter().collect(),
         })
     }
 
     /// Makes the file suit another job of the same group too.
     pub fn join(&mut self, other: Task) {
         self.length = self.length.max(other.length);
+        self.anew |= other.anew;
         if other.contents == Contents::Pattern {
             self.contents = Contents::Pattern;
         }
@@ -78,6 +86,10 @@ impl Task {
         };
         let more: Vec<_> = other.parts.into_iter().filter(|part| !known(part)).collect();
         self.parts.extend(more);
+        for part in other.other {
+            let more = without(&part, &self.other);
+            self.other.extend(more);
+        }
     }
 
     /// Bytes of pattern that are written at most.
@@ -110,6 +122,22 @@ pub struct Made {
     pub identity: Identity,
     /// Whether this call created it; only such files are ever removed.
     pub created: bool,
+}
+
+/// What is left of `part` without `others`, in order.
+fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = vec![part.clone()];
+    for other in others {
+        let cut = |piece: Range<u64>| {
+            let before = piece.start..other.start.clamp(piece.start, piece.end);
+            let behind = other.end.clamp(piece.start, piece.end)..piece.end;
+            // What does not meet is kept once.
+            let meets = other.start < piece.end && piece.start < other.end;
+            if meets { vec![before, behind] } else { vec![piece] }
+        };
+        left = left.into_iter().flat_map(cut).filter(|piece| !piece.is_empty()).collect();
+    }
+    left
 }
 
 /// The bytes of somebody else's file that a job needs filled: its own, and no more.
@@ -202,7 +230,8 @@ fn chunk(
     }) {
         if task.ours() {
             // Nothing is known about bytes that the load has not written yet.
-            let holds = (task.contents == Contents::Pattern).then(|| task.holds());
+            let all = task.contents == Contents::Pattern && task.other.is_empty();
+            let holds = all.then(|| task.holds());
             settled.push((real, holds));
         }
     }
@@ -225,19 +254,27 @@ impl Listed<'_> {
             return Ok(());
         }
         let (file, found) = open(task, Some(self.identity))?;
-        if task.ours() && kept == 0 {
+        if task.ours() && task.anew && kept == 0 {
             let fail = |source| MakeError::call("ftruncate", &task.path, None, source, None);
             file.set_len(0).map_err(fail)?;
         }
-        let key = gpuio_gpu::pattern::file_key(task.salt, task.file_number);
+        let key = |salt| gpuio_gpu::pattern::file_key(salt, task.file_number);
         let path = &task.path;
+        let fill = |key, part: &Range<u64>| {
+            let (start, end) = (part.start, part.end);
+            Filling { path, file: &file, key, start, end, progress, stop }.run()
+        };
         let all = kept..task.length;
         for part in if task.ours() { std::slice::from_ref(&all) } else { &task.parts[..] } {
             if found.is_file() {
                 allocate(task, &file, part)?;
             }
-            let (start, end) = (part.start, part.end);
-            Filling { path, file: &file, key, start, end, progress, stop }.run()?;
+            for piece in without(part, &task.other) {
+                fill(key(task.salt), &piece)?;
+            }
+        }
+        for part in &task.other {
+            fill(key(other_salt(task.salt)), part)?;
         }
         let fail = |call, source| MakeError::call(call, path, None, source, None);
         file.sync_all().map_err(|source| fail("fsync", source))?;

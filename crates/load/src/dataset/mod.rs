@@ -20,7 +20,7 @@ pub mod judge;
 pub mod leftover;
 pub mod make;
 pub mod manifest;
-mod refusal;
+pub(crate) mod refusal;
 pub mod scratch;
 pub(crate) mod space;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Why a target is not used, and what would change that.
 
-use std::path::PathBuf;
+use std::mem::discriminant;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -115,6 +116,50 @@ pub enum Refusal {
     /// The list of our files is there and cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+}
+
+/// All refusals as lines. Files of one directory that are refused alike take one: that of the
+/// first, with how many there are.
+pub(crate) fn lines(all: &[Refusal]) -> String {
+    let mut kinds: Vec<(&Refusal, Vec<&Path>)> = Vec::new();
+    for one in all {
+        let place = |refusal: &Refusal| refusal.path().and_then(Path::parent).map(Path::to_owned);
+        let alike = |other: &Refusal| {
+            discriminant(other) == discriminant(one)
+                && place(one).is_some()
+                && place(other) == place(one)
+        };
+        match kinds.iter_mut().find(|(first, _)| alike(first)) {
+            Some((_, others)) => others.extend(one.path()),
+            None => kinds.push((one, Vec::new())),
+        }
+    }
+    let line = |(first, others): (&Refusal, Vec<&Path>)| match others.last() {
+        None => first.to_string(),
+        Some(last) => {
+            let (count, last) = (others.len(), last.display());
+            format!("{first} (so it is with {count} more files there, up to {last})")
+        }
+    };
+    kinds.into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+impl Refusal {
+    /// The target.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Refusal::Foreign { path, .. }
+            | Refusal::Device { path, .. }
+            | Refusal::InUse { path, .. }
+            | Refusal::NeverWritten { path, .. }
+            | Refusal::TooShort { path, .. }
+            | Refusal::OtherData { path, .. }
+            | Refusal::NotVerifiable { path }
+            | Refusal::Directory { path }
+            | Refusal::NotStorage { path, .. } => Some(path),
+            Refusal::Manifest(_) => None,
+        }
+    }
 }
 
 fn sentence(dangers: &[String]) -> String {

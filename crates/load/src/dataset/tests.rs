@@ -40,6 +40,8 @@ fn wanted(path: &Path, length: u64) -> Wanted {
         writes: false,
         reads: true,
         needs_pattern: false,
+        laid_out: true,
+        other: None,
         rest: false,
         in_directory: true,
         salt: 11,
@@ -48,7 +50,7 @@ fn wanted(path: &Path, length: u64) -> Wanted {
 }
 
 fn writing(path: &Path, length: u64) -> Wanted {
-    Wanted { writes: true, reads: false, ..wanted(path, length) }
+    Wanted { writes: true, reads: false, laid_out: false, ..wanted(path, length) }
 }
 
 fn permit() -> Permit {
@@ -87,9 +89,11 @@ fn task(path: PathBuf, length: u64) -> Task {
         salt: 11,
         file_number: 3,
         contents: Contents::Pattern,
+        anew: true,
         guard: GuardNote::Make,
         identity: None,
         size_bytes: Some(0),
         parts: Vec::new(),
+        other: Vec::new(),
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn resolve(
         pre_read: false,
         invalidate: false,
         sync: asked.sync.unwrap_or(false),
-        verify: verify(asked),
+        verify: verify(asked, read_percent),
         salt: defaults::SALT,
         fill: fill(asked),
         refill: asked.refill.unwrap_or(false),
@@ -249,10 +249,12 @@ fn pacing(asked: &JobSpec) -> Option<Pacing> {
     Some(Pacing { bytes_per_s: asked.rate_bytes, iops: asked.rate_iops, arrivals })
 }
 
-fn verify(asked: &JobSpec) -> VerifyMode {
+fn verify(asked: &JobSpec, read_percent: u8) -> VerifyMode {
     match asked.verify {
         None | Some(gpuio_spec::Verify::Off) => VerifyMode::Off,
-        Some(gpuio_spec::Verify::Pass) => VerifyMode::Pass,
+        // A job that only reads has nothing to rewrite.
+        Some(gpuio_spec::Verify::Rewrite) if read_percent < 100 => VerifyMode::Rewrite,
+        Some(gpuio_spec::Verify::Pass | gpuio_spec::Verify::Rewrite) => VerifyMode::Pass,
         Some(gpuio_spec::Verify::Inline) => VerifyMode::Inline,
     }
 }
@@ -276,13 +278,15 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
         asked.skip_bufregister == Some(true) && path.uses_engine(),
         "skip_bufregister: this path registers no buffer with cuFile, so there is none to skip",
     );
-    let nvlinks = if path.via_gpu {
+    note(
+        asked.nvlinks == Some(true),
         "enable_nvlinks: the driver takes NVLink between GPUs that have it; via_peer says whether \
-         it may take host memory instead"
-    } else {
-        "enable_nvlinks: concerns cuFile's copies between GPUs; this path makes none"
-    };
-    note(asked.nvlinks == Some(true), nvlinks);
+         it may take host memory instead",
+    );
+    note(
+        asked.direct == Some(true) && path.buffered_only,
+        "direct: this path is the one through the page cache, and opens its files without O_DIRECT",
+    );
     note(
         (asked.via_gpu.is_some() || asked.via_peer.is_some()) && !path.via_gpu,
         "via_gpu, via_peer: concern path routed; this path goes through no other GPU",

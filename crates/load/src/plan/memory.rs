@@ -38,6 +38,14 @@ pub(super) fn lacks(asked: &JobSpec, path: &path::Row) -> Option<String> {
     let or = if others.is_empty() { "" } else { " or " };
     let names = format!("{}{or}{last}", others.join(", "));
     let name = path.name;
+    let batches = path.mover == path::Mover::Cufile(path::Calls::Batch);
+    if batches && matches!(kind, MemKind::Pinned | MemKind::Malloc | MemKind::Mmap) {
+        return Some(format!(
+            "path {name} ends in {names} memory, not in {kind}: NVIDIA's library takes batches on \
+             host memory and fails them, or ends the process (seen with cuFile 1.15); take \
+             transfer type 0, 5 or 7 for that memory, or leave out --memory"
+        ));
+    }
     Some(if path.needs_gpu {
         format!("path {name} ends in {names} memory, not in {kind}; leave out --memory")
     } else {

@@ -12,6 +12,7 @@ mod machine;
 mod memory;
 mod place;
 mod quick;
+pub(crate) mod read_back;
 mod regions;
 mod steady;
 #[cfg(test)]
@@ -111,6 +112,7 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
         });
     }
     unique_names(&mut jobs);
+    read_back::of_groups(&jobs)?;
     let shortest = jobs.iter().filter_map(|job| job.stop.runtime_ns).min();
     let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
     let interval_ns = match shortest {

@@ -6,7 +6,7 @@ use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 use gpuio_spec::{JobSpec, Spec};
 
 use super::defaults::is_gdsio;
-use super::{NO_ENGINE, PlanError, blocks};
+use super::{NO_ENGINE, PlanError, blocks, read_back};
 use crate::pattern::Pattern;
 
 /// A slot's length is a u32 in the kernel's interfaces, and Linux moves at most 2 GiB − 4 KiB in
@@ -67,6 +67,16 @@ pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
         let what = "a batch holds no more I/Os than the depth has; raise depth, or lower batch";
         return Err(PlanError::usage(asked, "batch", what));
     }
+    if asked.nvlinks == Some(true) && !path.via_gpu {
+        let what = format!(
+            "enable_nvlinks (-p) has no effect on path {}: of gpuio's paths only routed copies \
+             from GPU to GPU (--set path=routed; it takes NVLink where the GPUs have it), and \
+             what cuFile does between GPUs follows its configuration \
+             (properties.rdma_dynamic_routing); leave it out",
+            path.name
+        );
+        return Err(PlanError::usage(asked, "nvlinks", what));
+    }
     if asked.rdma_url.is_some() {
         let what = "an RDMA URL needs cuFile's user-space path, which is not built into this gpuio";
         return Err(PlanError::unavailable(asked, "rdma_url", what));
@@ -86,7 +96,8 @@ pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
             return Err(PlanError::usage(asked, field, what));
         }
     }
-    if path.buffered_only && asked.direct == Some(true) {
+    // gdsio's -O 0 is its default and says nothing of the type that has no O_DIRECT.
+    if path.buffered_only && asked.direct == Some(true) && !is_gdsio(asked) {
         let what = format!(
             "path {} is the one through the page cache and can't be direct; use --path staged",
             path.name
@@ -138,6 +149,9 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
     if plan.verify != VerifyMode::Off && plan.fill == Fill::Random && plan.read_percent < 100 {
         let what = "random fill can't be verified; leave out --fill random or --verify";
         return wrong("fill", what.into());
+    }
+    if let Some(what) = read_back::of_job(plan) {
+        return wrong("verify", what);
     }
     times(asked, plan)?;
     patterns(asked, plan)

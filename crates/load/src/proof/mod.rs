@@ -30,7 +30,7 @@ use gpuio_units::human_bytes;
 
 pub(crate) use share::Share;
 use share::{OtherJobs, share};
-use verdict::{Ask, Flow, Saw, Way};
+use verdict::{Ask, Flow, Holes, Saw, Way};
 
 /// One witness.
 struct Row {
@@ -130,6 +130,15 @@ fn bytes(result: &JobResult, flow: Flow) -> u64 {
     }
 }
 
+/// What the file system said of holes in the job's files.
+fn holes(result: &JobResult) -> Holes {
+    let found = result.cache.holes.as_ref();
+    found.map_or_else(Holes::default, |one| Holes {
+        absent: one.absent_bytes(),
+        range: one.range_bytes,
+    })
+}
+
 /// Whether a job's bytes pass the page cache as far as the kernel was told.
 fn goes_through_cache(job: &JobPlan, result: &JobResult) -> bool {
     result.direct_got == DirectMode::Buffered || job.engine.got == "mmap"
@@ -203,6 +212,7 @@ impl Evidence {
                 direct_got: !goes_through_cache(job, result),
                 flow,
                 bytes: case.bytes(),
+                holes: holes(result),
                 software_gpu: job.gpus.iter().any(|gpu| gpu.software),
             };
             let mut heard: Vec<(&'static Row, Testimony)> =

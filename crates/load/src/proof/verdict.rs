@@ -110,7 +110,29 @@ pub(super) struct Ask {
     pub(super) flow: Flow,
     /// Bytes that passed the file leg.
     pub(super) bytes: u64,
+    pub(super) holes: Holes,
     pub(super) software_gpu: bool,
+}
+
+/// Bytes of the job's files that no device holds, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Holes {
+    /// In holes and unwritten extents.
+    pub(super) absent: u64,
+    /// Of so many.
+    pub(super) range: u64,
+}
+
+impl Holes {
+    /// Whether nearly all bytes are such: storage need not have moved a twentieth.
+    fn nearly_all(self) -> bool {
+        self.absent > 0 && self.absent >= self.range - self.range / 20
+    }
+
+    fn words(self) -> String {
+        let (absent, range) = (super::size(self.absent), super::size(self.range));
+        format!("{absent} of {range} are holes, and reads of them come from no device")
+    }
 }
 
 /// The verdict on one direction.
@@ -217,7 +239,9 @@ fn relay(ask: &Ask, saws: &[(&str, Saw)], served: &str) -> (Route, String) {
 fn host_route(source: Source) -> Route {
     match source {
         Source::Storage => Route::Direct,
-        Source::StorageThroughPageCache | Source::PageCache | Source::Mixed => Route::HostMemory,
+        Source::StorageThroughPageCache | Source::PageCache | Source::Mixed | Source::Holes => {
+            Route::HostMemory
+        }
         Source::Unknown => Route::Unknown,
     }
 }
@@ -231,7 +255,7 @@ fn as_asked(ask: &Ask, route: Route, source: Source) -> bool {
         Way::Library => route == Route::Direct,
     };
     let source_fits = match source {
-        Source::Unknown => false,
+        Source::Unknown | Source::Holes => false,
         Source::Storage => ask.direct,
         _ => !ask.direct,
     };
@@ -297,6 +321,14 @@ fn by_share(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Sourc
             );
             (Source::Unknown, text)
         }
+        (share, cache) if read && ask.holes.absent > 0 => with_holes(ask, share, cache, who),
+        (Share::Part, Some(Growth::Still { resident: false })) => {
+            let text = format!(
+                "storage {moved} part of the bytes by {who}, and the page cache held next to \
+                 nothing of the rest"
+            );
+            (Source::Unknown, text)
+        }
         (Share::Part, _) => {
             let text =
                 format!("storage {moved} part of the bytes by {who}, the page cache the rest");
@@ -320,6 +352,23 @@ fn by_share(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Sourc
             (Source::PageCache, text)
         }
     }
+}
+
+/// Reads of a file with holes, of which storage delivered less than all.
+fn with_holes(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Source, String) {
+    let (holes, delivered) = (ask.holes.words(), words(share));
+    let resident = !matches!(cache, None | Some(Growth::Still { resident: false }));
+    if share != Share::Part && ask.holes.nearly_all() {
+        return (Source::Holes, format!("{delivered} by {who}: {holes}"));
+    }
+    let rest = if resident { "; the page cache had some of the rest" } else { "" };
+    let source = match share {
+        // What is no hole came from somewhere: from storage here, from the cache there.
+        Share::Part => Source::Mixed,
+        _ if resident => Source::Mixed,
+        _ => Source::Unknown,
+    };
+    (source, format!("{delivered} by {who}; {holes}{rest}"))
 }
 
 /// One verdict on all directions of a job, whether it is what was asked, and its sentence.
@@ -385,6 +434,7 @@ fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
                 Source::Mixed => "mixed".to_owned(),
                 Source::StorageThroughPageCache => format!("page cache, {toward}storage"),
                 Source::PageCache => "page cache".to_owned(),
+                Source::Holes => "holes, no device".to_owned(),
                 Source::Storage | Source::Unknown => "unknown".to_owned(),
             };
         }
@@ -396,6 +446,7 @@ fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
         Source::StorageThroughPageCache => format!("{stop}, through page cache"),
         Source::PageCache => format!("{stop}, {toward}page cache"),
         Source::Mixed => format!("{stop}, mixed"),
+        Source::Holes => format!("{stop}, from holes"),
         Source::Unknown => format!("{stop}, source unknown"),
     }
 }

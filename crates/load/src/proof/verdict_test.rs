@@ -10,6 +10,7 @@ const ASK: Ask = Ask {
     direct_got: true,
     flow: Flow::Read,
     bytes: 1 << 20,
+    holes: Holes { absent: 0, range: 0 },
     software_gpu: false,
 };
 const BUFFERED: Ask = Ask { direct: false, direct_got: false, ..ASK };
@@ -49,7 +50,36 @@ fn reads_with_o_direct_into_host_memory() {
     assert_eq!(of(LITTLE, NONE, STILL), "page cache", "tmpfs takes O_DIRECT and ignores it");
     assert_eq!(of(LITTLE, LITTLE, EMPTY), "unknown", "DAX moves bytes past both");
     assert_eq!(of(PART, PART, STILL), "mixed");
+    assert_eq!(of(PART, PART, EMPTY), "unknown", "the rest was not in the cache either");
     assert_eq!(of(NONE, NONE, EMPTY), "unknown");
+}
+
+/// Bytes that no device holds are nobody's: neither storage's nor the page cache's.
+#[test]
+fn reads_of_holes_come_from_no_device() {
+    let holes = |absent| Ask { holes: Holes { absent, range: 64 << 20 }, ..ASK };
+    let sentence = |ask: &Ask, process, cache| {
+        let judged = judge(ask, &saws(HOST_LEGS, process, process, cache));
+        together(vec![(ask.flow, judged)], false)
+    };
+    let some = holes(12 << 20);
+    let (verdict, as_asked, text) = sentence(&some, PART, EMPTY);
+    assert_eq!((verdict.source, as_asked), (Source::Mixed, false));
+    assert!(text.contains("12.0 MiB of 64.0 MiB are holes"), "{text}");
+    assert!(!text.contains("page cache"), "{text}");
+    assert_eq!(sentence(&some, LITTLE, EMPTY).0.source, Source::Unknown);
+    assert_eq!(sentence(&some, LITTLE, STILL).0.source, Source::Mixed);
+    assert_eq!(sentence(&some, ALL, EMPTY).0.words, "direct", "holes that were not met");
+    for cache in [EMPTY, STILL, GREW, NONE] {
+        let (verdict, as_asked, text) = sentence(&holes(64 << 20), LITTLE, cache);
+        assert_eq!((verdict.words.as_str(), as_asked), ("holes, no device", false), "{text}");
+        let through = Ask { direct: false, direct_got: false, ..holes(63 << 20) };
+        assert_eq!(sentence(&through, LITTLE, cache).0.source, Source::Holes);
+    }
+    let ring = Ask { way: Way::Ring, ..holes(64 << 20) };
+    assert_eq!(words(&ring, RING_LEGS, LITTLE, LITTLE, EMPTY), "bounce (host), from holes");
+    let write = Ask { flow: Flow::Write, ..holes(64 << 20) };
+    assert_eq!(words(&write, HOST_LEGS, ALL, ALL, EMPTY), "direct", "writes fill them");
 }
 
 #[test]
@@ -343,7 +373,8 @@ proptest! {
                 prop_assert!(only(LITTLE) && cache != EMPTY);
                 prop_assert!(ask.flow == Flow::Write || cache != GREW);
             }
-            Source::Mixed => prop_assert!(only(PART)),
+            Source::Mixed => prop_assert!(only(PART) && cache != EMPTY),
+            Source::Holes => prop_assert!(false, "there are none"),
             Source::Unknown => {}
         }
         prop_assert!(supported(&ask, judged.route, legs, &ways), "{judged:?}\n{seen:?}");

@@ -1,6 +1,6 @@
 //! A queue at the device that is shorter than what was asked for.
 
-use gpuio_record::{JobPlan, JobResult, VerifyMode, WarningKind};
+use gpuio_record::{JobPlan, JobResult, WarningKind};
 
 use super::{Flow, Seen, cached, float};
 
@@ -35,8 +35,7 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
 
 fn plain((job, result): (&JobPlan, &JobResult)) -> bool {
     let at_ease = job.pacing.is_none() && job.start_delay_ns == 0 && job.inject.is_none();
-    let between = job.verify == VerifyMode::Inline || job.refill;
-    at_ease && !between && !cached(job, result)
+    at_ease && !job.works_between_ios() && !cached(job, result)
 }
 
 /// I/Os that a job can have at storage at once.

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use gpuio_host::{Root, block, proc_io, residency};
+use gpuio_host::{Root, block, extents, proc_io, residency};
 use gpuio_record::facts::DeviceNumber;
-use gpuio_record::{CacheReading, JobPlan, StorageReading, TargetKind};
+use gpuio_record::{CacheReading, HolesReading, JobPlan, StorageReading, TargetKind};
 
 /// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
 const LOOKED_AT: usize = 64;
@@ -13,6 +13,7 @@ const LOOKED_AT: usize = 64;
 /// Readings before the group, to be compared with those after it.
 pub(super) struct Before {
     resident: Vec<Result<f64, String>>,
+    holes: Vec<(Option<HolesReading>, Vec<String>)>,
     process: Option<proc_io::ProcessIoSample>,
     devices: Vec<(DeviceNumber, String, block::BlockSample)>,
 }
@@ -22,6 +23,8 @@ impl Before {
     pub(super) fn take(jobs: &[JobPlan]) -> Before {
         let root = Root::live();
         Before {
+            // Dirty pages are written back for this one: it comes before the counters.
+            holes: jobs.iter().map(holes).collect(),
             resident: jobs.iter().map(resident).collect(),
             devices: devices(&root, jobs),
             process: proc_io::sample(&root).ok().flatten(),
@@ -55,14 +58,16 @@ pub(super) fn caches(jobs: &[JobPlan], before: Before) -> Vec<CacheReading> {
             None => unknown.push(format!("block layer counts of {name}: gone or reset")),
         }
     }
-    let of_job = |(job, first): (&JobPlan, Result<f64, String>)| {
+    let of_job = |((job, first), (holes, silent)): ((&JobPlan, _), (_, Vec<String>))| {
         let after = resident(job);
         let mut unknown = unknown.clone();
+        unknown.extend(silent);
         if let Err(why) = &after {
             unknown.push(format!("page cache of the job's files: {why}"));
         }
         CacheReading {
-            resident_before: first.ok(),
+            holes,
+            resident_before: Result::ok(first),
             resident_after: after.ok(),
             process_read_bytes: process.map(|io| io.storage_read_bytes),
             process_write_bytes: process.map(|io| io.storage_write_bytes),
@@ -70,7 +75,45 @@ pub(super) fn caches(jobs: &[JobPlan], before: Before) -> Vec<CacheReading> {
             unknown,
         }
     };
-    jobs.iter().zip(before.resident).map(of_job).collect()
+    jobs.iter().zip(before.resident).zip(before.holes).map(of_job).collect()
+}
+
+/// Which bytes that a job uses no device holds, and why that is not known, each reason once and
+/// only where the job reads. Block devices have no holes that could be asked for.
+fn holes(job: &JobPlan) -> (Option<HolesReading>, Vec<String>) {
+    let mut silent = Vec::new();
+    if job.engine.got == "null" {
+        return (None, silent);
+    }
+    let mut sum = HolesReading { hole_bytes: Some(0), unwritten_bytes: Some(0), range_bytes: 0 };
+    let mut files = 0;
+    for (at, target) in (0_u32..).zip(&job.targets) {
+        if target.kind != TargetKind::File {
+            continue;
+        }
+        let regions = job.workers.iter().flat_map(|worker| &worker.regions);
+        let first = regions.filter(|one| one.target == at).map(|one| one.offset).min();
+        let first = first.unwrap_or(target.length_bytes);
+        let length = target.length_bytes.saturating_sub(first);
+        let found = match File::open(&target.path) {
+            Ok(file) => extents::extents(&file, first, length),
+            Err(error) => {
+                extents::Extents { reason: Some(error.to_string()), ..Default::default() }
+            }
+        };
+        files += 1;
+        let add = |sum: Option<u64>, more: Option<u64>| Some(sum?.saturating_add(more?));
+        sum.range_bytes += found.range_bytes;
+        sum.hole_bytes = add(sum.hole_bytes, found.hole_bytes);
+        sum.unwritten_bytes = add(sum.unwritten_bytes, found.unwritten_bytes);
+        if let Some(why) = found.reason.filter(|_| job.read_percent > 0) {
+            let why = format!("holes in the job's files: {why}");
+            if !silent.contains(&why) {
+                silent.push(why);
+            }
+        }
+    }
+    ((files > 0).then_some(sum), silent)
 }
 
 /// Share of a job's bytes in the page cache.

@@ -8,21 +8,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_host::Root;
 use gpuio_record::{
-    GuardNote, JobPlan, JobResult, Plan, TargetKind, TargetPlan, VerifyMode, VerifyOutcome,
+    GuardNote, JobPlan, JobResult, Order, Plan, TargetKind, TargetPlan, VerifyMode, VerifyOutcome,
+    WorkerPlan,
 };
 
 use crate::dataset::judge::{Permit, Verdict, Wanted, judge_with};
 use crate::dataset::make::{self, Made, Task};
 use crate::dataset::manifest::{self, Holds, Lists, ManifestError};
 use crate::dataset::scratch::{self, Owner};
-use crate::dataset::{MakeError, Progress, Refusal, clean as remove, space};
-use crate::plan::SCRATCH;
+use crate::dataset::{MakeError, Progress, Refusal, clean as remove, refusal, space};
+use crate::plan::{SCRATCH, blocks};
 
 /// Why the data set is not as the plan needs it.
 #[derive(Debug, thiserror::Error)]
 pub enum DataSetError {
     /// Targets that may not be used as planned. Nothing was written.
-    #[error("{}", lines(.0))]
+    #[error("{}", refusal::lines(.0))]
     Refused(Vec<Refusal>),
     /// Making files failed; what was half made is gone.
     #[error(transparent)]
@@ -83,13 +84,13 @@ impl<'a> DataSet<'a> {
         })
     }
 
-    /// Makes what the group's jobs need and marks our files as in use.
+    /// Makes what the group's jobs need and marks our files as in use; bytes that were written.
     pub(super) fn prepare(
         &mut self,
         jobs: &[JobPlan],
         stop: &AtomicBool,
         making: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<(), DataSetError> {
+    ) -> Result<u64, DataSetError> {
         let mut tasks = Tasks::default();
         let mut refused = Vec::new();
         self.written.clear();
@@ -131,7 +132,7 @@ impl<'a> DataSet<'a> {
         self.made.extend(made.into_iter().zip(keeps).filter(|(_, keep)| !keep).map(|(m, _)| m));
         let paths: Vec<&PathBuf> = self.written.iter().map(|(path, _)| path).collect();
         manifest::begin(&paths)?;
-        Ok(())
+        Ok(bar.done.into_inner())
     }
 
     fn is_verified(&self, wanted: &Wanted, target: &TargetPlan) -> bool {
@@ -166,7 +167,7 @@ impl<'a> DataSet<'a> {
         let ours = matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
         let file = verdict.kind == TargetKind::File;
         if ours && file {
-            let before = verdict.holds_pattern || verdict.fill;
+            let before = verdict.holds_pattern || (verdict.fill && verdict.anew);
             self.written.push((verdict.path.clone(), before));
         }
     }
@@ -270,7 +271,7 @@ fn once_written(
         Refusal::NeverWritten { .. } => Some(GuardNote::Make),
         Refusal::TooShort { .. } | Refusal::OtherData { .. } => Some(GuardNote::Ours),
         Refusal::NotVerifiable { .. } => {
-            let verified = writers.into_iter().filter(|(job, ..)| job.verify == VerifyMode::Pass);
+            let verified = writers.into_iter().filter(|(job, ..)| is_left_whole(job));
             let known = reach(wanted.first, verified.map(|(_, _, part)| part).collect());
             (known >= wanted.length).then_some(GuardNote::ForeignReadOnly)
         }
@@ -320,6 +321,7 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
     let reads = job.read_percent > 0;
     let writes = job.read_percent < 100;
     let verified = job.verify != VerifyMode::Off;
+    let back = job.reads_writes_back();
     Wanted {
         path: PathBuf::from(&target.path),
         first: part.start,
@@ -327,7 +329,10 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
         writes,
         // A mapping can't reach past the end of a file, so its file must be there whole.
         reads: reads || job.engine.got == "mmap",
-        needs_pattern: reads && verified,
+        needs_pattern: reads && verified && !back,
+        // What is left of it below one unit is never written.
+        other: back.then(|| part.start..part.end - (part.end - part.start) % blocks::unit(job)),
+        laid_out: job.engine.got != "null" && !lays_itself(job),
         // A verified write of a part leaves a file that can be verified only if the rest of it
         // holds the pattern as well.
         rest: writes && verified && *part != (0..target.length_bytes),
@@ -335,6 +340,26 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
         salt: job.salt,
         file_number: target.file_number,
     }
+}
+
+/// Whether the load itself writes all bytes of its files, from start to end, whatever comes but a
+/// failure or an interrupt: then nothing has to be written before it. With a time, a rule that ends
+/// it early or an order by chance that is not certain.
+fn lays_itself(job: &JobPlan) -> bool {
+    let unit = blocks::unit(job);
+    let in_order = job.order == Order::Sequential && job.read_percent == 0;
+    let to_the_end = job.stop.runtime_ns.is_none() && job.steady.is_none() && job.inject.is_none();
+    let whole = |worker: &WorkerPlan| {
+        let lengths = worker.regions.iter().map(|region| region.length);
+        let bytes = lengths.fold(0, u64::saturating_add);
+        // What is left of a region below one unit is never written.
+        let covered = worker.regions.iter().all(|region| region.length.is_multiple_of(unit));
+        covered && job.stop.bytes_per_thread.is_some_and(|most| most >= bytes)
+    };
+    // A mapping can't reach past the end of a file.
+    let grows = job.engine.got != "mmap";
+    let all = || parts(job).into_iter().zip(&job.targets).all(|(p, t)| p == (0..t.length_bytes));
+    in_order && to_the_end && grows && job.workers.iter().all(whole) && all()
 }
 
 /// The bytes of each target that the job's workers use: from the first one on, as far as there is
@@ -391,16 +416,19 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The pattern that all bytes hold that these jobs wrote to one file: each wrote them anew in a
-/// verification pass that found nothing wrong, and all meant the same pattern.
+/// Whether all bytes that a job uses hold their pattern once its verification found nothing wrong.
+fn is_left_whole(job: &JobPlan) -> bool {
+    matches!(job.verify, VerifyMode::Pass | VerifyMode::Rewrite)
+}
+
+/// The pattern that all bytes hold that these jobs wrote to one file: the verification of each
+/// found nothing wrong, and all meant the same pattern.
 fn clean(uses: &[Use<'_>], results: &[JobResult]) -> Option<Holds> {
     let holds = uses.first()?.holds;
     let is_clean = |one: &Use<'_>| {
         let result = results.iter().find(|result| result.name == one.job.name);
         let outcome = result.and_then(|result| result.verify.as_ref());
-        one.job.verify == VerifyMode::Pass
-            && one.holds == holds
-            && outcome.is_some_and(VerifyOutcome::is_fine)
+        is_left_whole(one.job) && one.holds == holds && outcome.is_some_and(VerifyOutcome::is_fine)
     };
     uses.iter().all(is_clean).then_some(holds)
 }

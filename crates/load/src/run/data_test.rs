@@ -10,6 +10,7 @@ use super::super::fixture_test::{job, result};
 use super::DataSet;
 use crate::dataset::judge::Permit;
 use crate::dataset::manifest;
+use crate::plan::read_back::{self, other_salt};
 
 /// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.
 fn directory() -> tempfile::TempDir {
@@ -76,15 +77,13 @@ impl Part {
 fn part() -> impl Strategy<Value = Part> {
     let numbers = (0..20_000_u64, 1..9000_u64, 1..3_u64);
     let kind = prop::sample::select(vec!["write", "randwrite", "rw", "randrw"]);
-    let verify = prop::sample::select(vec!["off", "pass", "inline"]);
+    let verify = prop::sample::select(vec!["off", "pass", "inline", "rewrite"]);
     let engine = prop::sample::select(vec!["psync", "mmap"]);
-    (numbers, kind, verify, engine).prop_map(|((offset, size, threads), rw, verify, engine)| Part {
-        offset,
-        size,
-        threads,
-        rw,
-        verify,
-        engine,
+    let all = (numbers, kind, verify, engine);
+    all.prop_map(|((offset, size, threads), rw, verify, engine)| {
+        // Inline, only reads are verified.
+        let verify = if verify == "inline" && !rw.ends_with("rw") { "off" } else { verify };
+        Part { offset, size, threads, rw, verify, engine }
     })
 }
 
@@ -106,6 +105,8 @@ proptest! {
         let jobs: Vec<JobPlan> = both().map(|(n, part)| part.plan(&path, n)).collect();
         let target = &jobs[0].targets[0];
         let key = pattern::file_key(jobs[0].salt, target.file_number);
+        let other = pattern::file_key(other_salt(jobs[0].salt), target.file_number);
+        prop_assume!(read_back::of_groups(&jobs).is_ok());
         prepare(jobs);
         let after = std::fs::read(&path).unwrap();
         prop_assert!(after.len() >= before.len(), "it is not cut");
@@ -120,12 +121,14 @@ proptest! {
         for part in &parts {
             let reads = part.rw.ends_with("rw");
             let end = usize::try_from(part.end()).unwrap();
-            prop_assert!(after.len() >= end || !(reads || part.engine == "mmap"), "too short");
+            prop_assert!(after.len() >= end, "too short");
             let start = usize::try_from(part.offset).unwrap();
-            if reads && part.verify != "off" {
-                prop_assert_eq!(pattern::check(&after[start..end], key, part.offset), None);
-            }
-            if !reads && part.engine != "mmap" && parts.len() == 1 {
+            let holds = |key| pattern::check(&after[start..end], key, part.offset);
+            if part.verify == "pass" {
+                prop_assert_eq!(holds(other), None, "what a lost write would leave");
+            } else if reads && part.verify != "off" {
+                prop_assert_eq!(holds(key), None);
+            } else if !reads && parts.len() == 1 && length >= end {
                 prop_assert_eq!(&after, &before, "a job that only writes needs nothing made");
             }
         }
@@ -224,11 +227,14 @@ fn a_verified_write_of_a_part_makes_a_file_of_ours_whole() {
     let line = |rest: &str| job(&format!("filename={}\ndirect=0\nbs=4k\n{rest}", path.display()));
     prepare(vec![line("rw=write\nsize=64k")]);
     let part = line("rw=write\noffset=8k\nsize=16k\nverify=pass");
-    let key = pattern::file_key(part.salt, part.targets[0].file_number);
+    let number = part.targets[0].file_number;
+    let (key, other) = (part.salt, other_salt(part.salt));
+    let [key, other] = [key, other].map(|salt| pattern::file_key(salt, number));
     prepare(vec![part]);
     let bytes = std::fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 24 << 10);
-    assert_eq!(pattern::check(&bytes, key, 0), None);
+    assert_eq!(pattern::check(&bytes[..8 << 10], key, 0), None);
+    assert_eq!(pattern::check(&bytes[8 << 10..], other, 8 << 10), None, "to be written yet");
 }
 
 /// Two jobs of a group on one file of ours: it is made for the longer one.

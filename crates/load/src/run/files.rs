@@ -52,6 +52,23 @@ impl Files {
         u32::try_from(at).ok()
     }
 
+    /// Sends what the page cache holds of the files to storage and drops it, so that what is read
+    /// next comes from there. Advice, where the kernel won't; the file whose data could not be
+    /// written back, with the error.
+    pub(super) fn drop_cache(&self, job: &JobPlan) -> Result<(), RunError> {
+        for (fd, target) in self.fds.iter().zip(&self.targets) {
+            let error = |what: String| RunError::Open {
+                path: job.targets[*target as usize].path.clone(),
+                how: " and write back what the load left in the page cache".to_owned(),
+                what,
+            };
+            let file = fd.try_clone().map_err(|source| error(source.to_string()))?;
+            let dropped = gpuio_host::residency::drop_cache(&file.into());
+            dropped.map_err(|source| error(source.to_string()))?;
+        }
+        Ok(())
+    }
+
     pub(super) fn mode(&self) -> DirectMode {
         if self.direct { DirectMode::Direct } else { DirectMode::Buffered }
     }

@@ -9,7 +9,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use gpuio_gpu::Context;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
-use gpuio_record::{Gpu, JobPlan, Point, Steady};
+use gpuio_record::{Gpu, JobPlan, Point, Steady, VerifyMode};
 use gpuio_stat::LiveTotals;
 
 use super::around::{self, Before};
@@ -21,7 +21,7 @@ use super::rusage::Usage;
 use super::sample::Sampler;
 use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
-use super::{Means, Ran, RunError, Watch, warn};
+use super::{Means, Ran, RunError, Watch, marks, warn};
 use crate::proof::Evidence;
 use crate::reconcile::Counted;
 
@@ -68,6 +68,7 @@ impl Group<'_> {
             self.jobs.iter().map(|job| FirstDone::new(job.threads)).collect();
         let all_from = self.jobs.iter().map(|job| job.start_delay_ns + job.ramp_ns).max();
         let pages = self.pages();
+        let marks = marks::of(self.jobs);
         let shared = self.shared_files()?;
         let opening = self.clock.now();
         let (homes, readies, measured) = std::thread::scope(|scope| {
@@ -88,6 +89,7 @@ impl Group<'_> {
                         context: gpu.and_then(|gpu| self.context(gpu)),
                         near: job.via.as_ref().and_then(|via| self.context(&via.gpu)),
                         cufile: self.means.cufile.clone(),
+                        marks: &marks[at],
                         shared_files: shared[at].clone(),
                     };
                     match spawn(scope, task, say.clone()) {
@@ -211,7 +213,8 @@ impl Group<'_> {
         let caches = around::caches(self.jobs, before);
         let taken = ending.and_then(Ending::taken);
         let verifying = self.clock.now();
-        if self.jobs.iter().any(|job| job.verify == gpuio_record::VerifyMode::Pass) {
+        let after = [VerifyMode::Pass, VerifyMode::Rewrite];
+        if self.jobs.iter().any(|job| after.contains(&job.verify)) {
             watch.verifying(self.jobs);
         }
         gate.open(Stage::After);

@@ -14,6 +14,7 @@ pub(crate) mod fixture_test;
 pub(crate) mod gate;
 mod group;
 mod lane;
+mod marks;
 mod page_cache;
 mod results;
 mod rusage;
@@ -153,10 +154,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         }
         let known = ran.totals.len();
         let began = clock.now();
-        let made = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of));
-        let made = made
-            .map_err(RunError::from)
-            .and_then(|()| page_cache::prepare(jobs, &means.stop, watch));
+        let made = prepare(&mut data, jobs, means, watch, &mut ran);
         ran.setup.data_set_ns += clock.now() - began;
         let outcome = made.and_then(|()| {
             let page = means.page.as_ref();
@@ -201,6 +199,19 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     close(data, clock, &mut ran);
     ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
     Ok(ran)
+}
+
+/// Lays out the files of a group, and puts the page cache into the state that its jobs ask for.
+fn prepare(
+    data: &mut DataSet<'_>,
+    jobs: &[JobPlan],
+    means: &Means<'_>,
+    watch: &dyn Watch,
+    ran: &mut Ran,
+) -> Result<(), RunError> {
+    let laid_out = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of))?;
+    ran.setup.laid_out_bytes += laid_out;
+    page_cache::prepare(jobs, &means.stop, watch)
 }
 
 fn close(data: DataSet<'_>, clock: Clock, ran: &mut Ran) {

@@ -14,6 +14,7 @@ use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 use super::RunError;
 use super::failures::Failures;
 use super::lane;
+use super::marks::Marks;
 use super::rusage::Usage;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
@@ -150,7 +151,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         last_ended: began,
         monotonic,
         keys,
-        prepares: job.refill || job.verify == VerifyMode::Inline,
+        prepares: job.works_between_ios(),
         judges: job.verify != VerifyMode::Off,
         has_gpu: path::find(&job.path.choice.got).is_some_and(path::Row::has_gpu_leg),
         out: Timed { left: vec![None; slots], ..Timed::default() },
@@ -403,6 +404,7 @@ impl Loop<'_> {
             let target = self.tools.files.targets[request.file as usize];
             self.out.failures.add(target, request, fault);
             self.out.left[request.slot as usize] = None;
+            self.note_write(request, target, Marks::failed);
             self.live().fail(counted);
             if self.out.failures.total >= FAILURES_MOST {
                 self.stopping = true;
@@ -446,6 +448,8 @@ impl Loop<'_> {
         let block =
             Block { op: request.op, file: request.file, offset: request.offset, len: request.len };
         self.out.left[request.slot as usize] = (request.op == Op::Read).then_some(block);
+        let target = self.tools.files.targets[request.file as usize];
+        self.note_write(request, target, Marks::landed);
         if self.task.job.verify != VerifyMode::Inline || request.op == Op::Write {
             return Ok(());
         }
@@ -453,6 +457,15 @@ impl Loop<'_> {
         verify::block(self.task, self.tools, request.slot, &block, &mut self.out.inline, true)?;
         self.out.between_ns += self.task.gate.clock.now() - began;
         Ok(())
+    }
+
+    /// Notes where a write came to its end, for the read-back.
+    fn note_write(&self, request: &Request, target: u32, note: fn(&Marks, u64, u64)) {
+        if let Some(marks) = self.task.marks.get(target as usize)
+            && request.op == Op::Write
+        {
+            note(marks, request.offset, u64::from(request.len));
+        }
     }
 
     fn path_error(&self, source: gpuio_io::path::PathError) -> RunError {

@@ -5,12 +5,17 @@ use std::sync::atomic::Ordering;
 use gpuio_gpu::pattern::{file_key, word};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Landed, Leg, Mismatch, Request, Start};
-use gpuio_record::{BlockShare, JobPlan, Order, VerifyMismatch, VerifyOutcome};
+use gpuio_record::{
+    BlockShare, DirectMode, JobPlan, Order, VerifyMismatch, VerifyMode, VerifyOutcome,
+    VerifySubject,
+};
 
 use super::RunError;
+use super::marks::{Reached, Runs};
 use super::worker::{Task, Tools};
 use crate::pattern::{self, Block, Pattern, RegionSpan};
 use crate::plan::blocks::unit;
+use crate::plan::read_back::other_salt;
 
 /// Mismatches kept.
 const KEPT: usize = 16;
@@ -25,6 +30,8 @@ pub(super) fn key(job: &JobPlan, target: u32) -> u64 {
 pub(super) struct Findings {
     timed: (u64, u64),
     pass: (u64, u64),
+    /// Bytes written by the pass.
+    filled: u64,
     bad_blocks: u64,
     bad_words: u64,
     bad: Vec<(u32, Mismatch)>,
@@ -38,6 +45,7 @@ impl Findings {
         self.timed.1 += other.timed.1;
         self.pass.0 += other.pass.0;
         self.pass.1 += other.pass.1;
+        self.filled += other.filled;
         self.bad_blocks += other.bad_blocks;
         self.bad_words += other.bad_words;
         self.failed += other.failed;
@@ -57,10 +65,13 @@ impl Findings {
             (false, _) => "host memory, by the CPU",
         };
         VerifyOutcome {
+            subject: subject(job),
             timed_blocks: self.timed.0,
             timed_bytes: self.timed.1,
             pass_blocks: self.pass.0,
             pass_bytes: self.pass.1,
+            // What is rewritten is read back all of it.
+            filled_bytes: if job.reads_writes_back() { self.filled } else { 0 },
             checked_in: checked_in.into(),
             bad_blocks: self.bad_blocks,
             bad_words: self.bad_words,
@@ -68,6 +79,17 @@ impl Findings {
             failed: self.failed,
             complete: self.complete,
         }
+    }
+}
+
+/// What a job's verification is about.
+fn subject(job: &JobPlan) -> VerifySubject {
+    let writes = job.read_percent < 100;
+    match job.verify {
+        VerifyMode::Rewrite => VerifySubject::Rewritten,
+        VerifyMode::Pass if writes => VerifySubject::TimedWrites,
+        VerifyMode::Inline if writes => VerifySubject::TimedReads,
+        _ => VerifySubject::Reads,
     }
 }
 
@@ -88,13 +110,19 @@ fn mismatch(job: &JobPlan, target: u32, bad: &Mismatch) -> VerifyMismatch {
     }
 }
 
-/// Where a word belongs, if it is a word of the pattern of one of the job's files: the pattern's
-/// mixing is a bijection, so its counter can be read back.
+/// Where a word belongs, if it is a word of the pattern of one of the job's files, or of what lay
+/// there before the load: the mixing is a bijection, so its counter can be read back.
 fn home_of(job: &JobPlan, found: u64) -> Option<String> {
+    let before = || home(job, other_salt(job.salt), found);
+    let stale = || Some(format!("{}, as it was before the load", before()?));
+    home(job, job.salt, found).or_else(|| stale().filter(|_| job.reads_writes_back()))
+}
+
+fn home(job: &JobPlan, salt: u64, found: u64) -> Option<String> {
     const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
     let counter = unmix(found);
     job.targets.iter().find_map(|target| {
-        let key = file_key(job.salt, target.file_number);
+        let key = file_key(salt, target.file_number);
         let index = counter.wrapping_sub(key).wrapping_mul(STEP_INVERSE);
         let offset = index.checked_mul(8).filter(|at| *at < target.length_bytes)?;
         (word(key, index) == found).then(|| format!("{} offset {offset}", target.path))
@@ -137,27 +165,58 @@ pub(super) fn block(
     Ok(())
 }
 
-/// Checks what the timed load left in its slots, then the worker's share of the data set over the
-/// same path: written with its pattern first where the job writes, then read and compared.
+/// Verifies the worker's share over the same path, as the job's mode has it.
 pub(super) fn pass(
     task: &Task<'_>,
     tools: &mut Tools,
     left: &[Option<Block>],
 ) -> Result<Findings, RunError> {
     let mut findings = Findings { complete: true, ..Findings::default() };
-    // What timed writes leave in the file is not position-dependent, so reads beside them say
-    // nothing.
-    let only_reads = task.job.read_percent == 100;
-    for (slot, held) in (0u32..).zip(left) {
-        if let (Some(held), true) = (held, only_reads) {
-            block(task, tools, slot, held, &mut findings, true)?;
-        }
+    if task.job.reads_writes_back() {
+        read_back(task, tools, &mut findings)?;
+        return Ok(findings);
     }
-    if !only_reads {
+    if task.job.verify == VerifyMode::Rewrite {
         sweep(task, tools, Op::Write, &mut findings)?;
+    } else {
+        for (slot, held) in (0u32..).zip(left) {
+            if let Some(held) = held {
+                block(task, tools, slot, held, &mut findings, true)?;
+            }
+        }
     }
     sweep(task, tools, Op::Read, &mut findings)?;
     Ok(findings)
+}
+
+/// Reads back and checks what timed writes reached. What they did not reach, and where one failed,
+/// is not checked: it gets its pattern, so that a later run can verify the whole file.
+fn read_back(task: &Task<'_>, tools: &mut Tools, findings: &mut Findings) -> Result<(), RunError> {
+    if task.job.direct == DirectMode::Buffered {
+        tools.files.drop_cache(task.job)?;
+    }
+    for (kind, op) in [(Reached::Written, Op::Read), (Reached::Unknown, Op::Write)] {
+        let mut runs = runs(task, tools, kind);
+        let mut next = || {
+            let (file, offset, len) = runs.next()?;
+            Some(Block { op, file, offset, len })
+        };
+        drive(task, tools, &mut next, findings)?;
+    }
+    Ok(())
+}
+
+/// The worker's share of what is in one state, as blocks that the path can take.
+fn runs<'a>(task: &Task<'a>, tools: &Tools, kind: Reached) -> Runs<'a> {
+    let (job, marks) = (task.job, task.marks);
+    let spans = share(task, tools).into_iter().filter_map(|span| {
+        let target = *tools.files.targets.get(span.file as usize)?;
+        // What is left of a region below one unit is never written.
+        let end = span.offset + span.length - span.length % unit(job);
+        Some((&**marks.get(target as usize)?, span.file, span.offset..end))
+    });
+    let most = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    Runs { kind, most, spans: spans.collect() }
 }
 
 /// The part of each region that this worker verifies: threads that work on the same bytes share
@@ -211,14 +270,14 @@ fn sweep(
         job: job.name.clone(),
         what: format!("verification: {error}"),
     })?;
-    drive(task, tools, &mut pattern, findings)
+    drive(task, tools, &mut || pattern.next(), findings)
 }
 
-/// Takes every block of the pattern through the path, checking reads as they land.
+/// Takes every block through the path, checking reads as they land.
 fn drive(
     task: &Task<'_>,
     tools: &mut Tools,
-    pattern: &mut Pattern,
+    next: &mut dyn FnMut() -> Option<Block>,
     findings: &mut Findings,
 ) -> Result<(), RunError> {
     let mut free: Vec<u32> = (0..task.job.depth).collect();
@@ -231,7 +290,7 @@ fn drive(
             findings.complete = false;
         }
         while !ended && let Some(&slot) = free.last() {
-            let Some(block) = pending.take().or_else(|| pattern.next()) else {
+            let Some(block) = pending.take().or_else(&mut *next) else {
                 ended = true;
                 break;
             };
@@ -249,6 +308,8 @@ fn drive(
                 findings.failed += 1;
             } else if one.request.op == Op::Read {
                 check(task, tools, &one.request, findings)?;
+            } else {
+                findings.filled += u64::from(one.request.len);
             }
         }
     }

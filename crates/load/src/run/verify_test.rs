@@ -32,6 +32,17 @@ proptest! {
 }
 
 #[test]
+fn a_word_of_before_the_load_is_told() {
+    let stale = word(file_key(other_salt(job("filename=/x").salt), 0), 3);
+    for (lines, told) in [("rw=write\nverify=pass", true), ("rw=write\nverify=rewrite", false)] {
+        let mut job = job(&format!("filename=/x\nsize=1m\nbs=4k\n{lines}"));
+        job.targets[0].file_number = 0;
+        let words = told.then(|| "/x offset 24, as it was before the load".to_owned());
+        assert_eq!(home_of(&job, stale), words);
+    }
+}
+
+#[test]
 fn a_word_past_the_end_of_its_file_belongs_nowhere() {
     let job = job("filename=/x\nsize=1m\nbs=4k");
     assert!(home_of(&job, mixed(&job, 0, (1 << 17) - 1)).is_some());
@@ -46,6 +57,7 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
     let some = |n: u64, complete| Findings {
         timed: (1, 4096),
         pass: (n, n * 4096),
+        filled: 0,
         bad_blocks: n,
         bad_words: 3 * n,
         bad: (0..n).map(bad).collect(),

@@ -1,7 +1,7 @@
 //! What to beware of in a group's numbers.
 
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{DirectMode, JobPlan, JobResult, VerifyMode, Warning, WarningKind};
+use gpuio_record::{DirectMode, JobPlan, JobResult, Warning, WarningKind};
 use gpuio_stat::enough_for;
 
 use crate::plan::defaults::REFUSES_DIRECT;
@@ -49,6 +49,7 @@ fn named(job: Option<&str>, kind: WarningKind) -> Warning {
 fn one(job: &JobPlan, result: &JobResult, host: &HostFacts) -> Vec<WarningKind> {
     let mut kinds = Vec::new();
     cache(job, host, &mut kinds);
+    holes(job, result, &mut kinds);
     writes(job, result, &mut kinds);
     engine(job, result, &mut kinds);
     load(job, result, &mut kinds);
@@ -79,10 +80,24 @@ fn cache(job: &JobPlan, host: &HostFacts, kinds: &mut Vec<WarningKind>) {
     let data_bytes: u64 = job.targets.iter().map(|target| target.length_bytes).sum();
     if let Some(memory_bytes) = host.memory.usable_bytes
         && job.direct == DirectMode::Buffered
+        && job.read_percent > 0
         && data_bytes < memory_bytes
     {
         kinds.push(WarningKind::DataSetFitsMemory { data_bytes, memory_bytes });
     }
+}
+
+/// Bytes that no device holds.
+fn holes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
+    let Some(found) = result.cache.holes.as_ref().filter(|found| found.absent_bytes() > 0) else {
+        return;
+    };
+    kinds.push(WarningKind::Holes {
+        hole_bytes: found.hole_bytes.unwrap_or(0),
+        unwritten_bytes: found.unwritten_bytes.unwrap_or(0),
+        range_bytes: found.range_bytes,
+        reads: job.read_percent > 0,
+    });
 }
 
 fn writes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
@@ -170,7 +185,7 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         let time = elapsed_ns as f64 * f64::from(job.threads);
         let share = result.between_ios_ns as f64 / time.max(1.0);
         let between_ns = result.between_ios_ns;
-        if job.verify == VerifyMode::Inline || job.refill {
+        if job.works_between_ios() {
             kinds.push(WarningKind::WorkBetweenIos { between_ns, share });
         }
     }

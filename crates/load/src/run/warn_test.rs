@@ -1,7 +1,7 @@
 //! Each warning on a case that deserves it, and silence on one that does not.
 
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{EngineGot, StorageReading};
+use gpuio_record::{EngineGot, HolesReading, StorageReading};
 
 use super::super::fixture_test::{host, job, result};
 use super::*;
@@ -161,6 +161,47 @@ fn writes_that_may_not_have_arrived() {
     assert_eq!(seen("rw=randread\nsync=1", 1), [], "it writes nothing");
 }
 
+/// A job that only writes reads nothing that the page cache could serve.
+#[test]
+fn a_job_that_only_writes_is_not_told_of_reads() {
+    let seen = |lines: &str| {
+        let job = job(lines);
+        warned(&job, &result(&job, 100_000))
+    };
+    let small = "direct=0\nsize=1g";
+    assert_eq!(seen(&format!("rw=write\nsync=1\n{small}")), [WarningKind::SyncWrites]);
+    let mixed = seen(&format!("rw=randrw\nsync=1\n{small}"));
+    assert!(mixed.iter().any(|one| matches!(one, WarningKind::DataSetFitsMemory { .. })));
+}
+
+/// What lies in holes is no cache's doing, and is told for itself.
+#[test]
+fn holes_are_told_and_not_taken_for_a_cache() {
+    let job = job("rw=randread");
+    let seen = |hole_bytes: u64, from_storage: u64| {
+        let mut result = result(&job, 100_000);
+        result.cache.process_read_bytes = Some(from_storage);
+        result.cache.holes = Some(HolesReading {
+            range_bytes: 100,
+            hole_bytes: Some(hole_bytes),
+            unwritten_bytes: Some(0),
+        });
+        warned(&job, &result)
+    };
+    let holes = |hole_bytes| WarningKind::Holes {
+        hole_bytes,
+        unwritten_bytes: 0,
+        range_bytes: 100,
+        reads: true,
+    };
+    let bytes = 100_000 * 4096;
+    assert_eq!(seen(0, bytes), []);
+    assert_eq!(seen(100, 0), [holes(100)]);
+    assert_eq!(seen(80, bytes / 5), [holes(80)], "storage gave what it holds");
+    let cached = WarningKind::DirectButCached { bytes, from_storage: bytes / 20 };
+    assert_eq!(seen(80, bytes / 20), [cached, holes(80)], "and here it did not");
+}
+
 #[test]
 fn a_depth_that_the_engine_can_not_use() {
     let seen = |lines: &str| {
@@ -271,9 +312,9 @@ fn work_between_i_os() {
     };
     let between_ns = 5_000_000_000;
     let warning = WarningKind::WorkBetweenIos { between_ns, share: 0.25 };
-    assert_eq!(seen("verify=inline", between_ns), std::slice::from_ref(&warning));
+    assert_eq!(seen("verify=pass", between_ns), std::slice::from_ref(&warning));
     assert_eq!(seen("refill=1", between_ns), [warning]);
-    assert_eq!(seen("verify=inline", 0), []);
+    assert_eq!(seen("verify=pass", 0), []);
 }
 
 #[test]

@@ -23,6 +23,7 @@ use super::failures::Failures;
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::lane;
+use super::marks::Marks;
 use super::rusage::Usage;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
@@ -47,6 +48,8 @@ pub(super) struct Task<'a> {
     pub(super) near: Option<Context>,
     /// cuFile, for workers of paths that need it.
     pub(super) cufile: Option<CufileDriver>,
+    /// What timed writes have reached of each target, where it is read back.
+    pub(super) marks: &'a [Arc<Marks>],
     /// Descriptors shared by all threads of the job, where asked for.
     pub(super) shared_files: Option<Files>,
 }
@@ -164,7 +167,7 @@ fn finish(
 ) -> Result<Outcome, RunError> {
     let findings = match task.job.verify {
         VerifyMode::Off => None,
-        VerifyMode::Pass => Some(verify::pass(task, tools, &timed.left)?),
+        VerifyMode::Pass | VerifyMode::Rewrite => Some(verify::pass(task, tools, &timed.left)?),
         VerifyMode::Inline => Some(timed.inline),
     };
     Ok(Outcome {

@@ -53,7 +53,8 @@ fn child_routed() {
         );
         let job = Lab::with_gpu().job(&lines);
         let verify = job.verify.unwrap();
-        assert_eq!((verify.pass_bytes, verify.bad_blocks), (2 << 20, 0), "{rw}");
+        let all = verify.pass_bytes + verify.filled_bytes;
+        assert_eq!((all, verify.bad_blocks), (2 << 20, 0), "{rw}");
         assert_eq!(job.gpus.iter().map(|one| one.index).collect::<Vec<_>>(), [0, 2], "{rw}");
         let via = job.via.unwrap();
         assert_eq!((via.gpu, via.through_host), (1, false), "{rw}");

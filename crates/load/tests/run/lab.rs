@@ -34,12 +34,20 @@ pub(crate) struct Diary {
     pub(crate) lines: Mutex<Vec<String>>,
     flag: Arc<AtomicBool>,
     stop: Stop,
+    /// Done once when the clock has stopped and verification begins.
+    then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Diary {
     fn note(&self, what: &str, jobs: &[JobPlan]) {
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
         self.lines.lock().unwrap().push(format!("{what} {}", names.join(" ")));
+    }
+
+    /// Does this once, the next time that verification begins.
+    #[allow(dead_code, reason = "for the tests that change what a load wrote")]
+    pub(crate) fn when_verifying(&self, what: impl FnOnce() + Send + 'static) {
+        *self.then.lock().unwrap() = Some(Box::new(what));
     }
 
     fn raise(&self, after_ms: u64) {
@@ -67,6 +75,9 @@ impl Watch for Diary {
 
     fn verifying(&self, jobs: &[JobPlan]) {
         self.note("verifying", jobs);
+        if let Some(then) = self.then.lock().unwrap().take() {
+            then();
+        }
         if self.stop == Stop::Verifying {
             self.flag.store(true, Ordering::Relaxed);
         }
@@ -118,7 +129,12 @@ impl Lab {
             cufile: None,
             page: None,
             gpus: Gpus::Absent { why: "this test has none".into() },
-            diary: Diary { lines: Mutex::default(), flag: Arc::default(), stop },
+            diary: Diary {
+                lines: Mutex::default(),
+                flag: Arc::default(),
+                stop,
+                then: Mutex::default(),
+            },
         }
     }
 

@@ -12,6 +12,7 @@ mod groups;
 mod in_time;
 mod lab;
 mod latencies;
+mod layout;
 mod page;
 mod proof;
 mod results;

@@ -130,16 +130,22 @@ fn a_start_delay_is_before_the_clock() {
     assert_eq!(a.file_leg.read_ios, a.read.ios);
 }
 
-/// Which blocks of a new file a run wrote: all others are still zero.
+/// Which blocks of a new file but the first a run wrote: all others still hold the pattern that the
+/// file was laid out with, and these the one that the first block has.
 fn written(seed: u64) -> Vec<u64> {
     let lab = Lab::new();
     let lines = "rw=randwrite\nnorandommap\nbs=4k\nsize=4m\nio_size=1m\ndirect=0\nkeep=1\n\
                  file_prefix=w\nengine=psync";
-    let job = lab.job(&format!("{lines}\nseed={seed}"));
-    assert_eq!(job.write.bytes, 1 << 20);
+    let mut plan = lab.plan(&format!("[a]\ndirectory=${{DIR}}\n{lines}\nseed={seed}\n"));
+    let ran = lab.carry_out(&mut plan).unwrap();
+    assert_eq!(ran.jobs[0].write.bytes, 1 << 20);
+    let job = &plan.jobs[0];
+    let key = gpuio_gpu::pattern::file_key(job.salt, job.targets[0].file_number);
     let data = std::fs::read(lab.file("w.0")).unwrap();
     let blocks = (0_u64..).zip(data.chunks(4096));
-    blocks.filter(|(_, block)| block.iter().any(|byte| *byte != 0)).map(|(at, _)| at).collect()
+    let laid_out =
+        |at: u64, block: &[u8]| gpuio_gpu::pattern::check(block, key, at * 4096).is_none();
+    blocks.filter(|(at, block)| !laid_out(*at, block)).map(|(at, _)| at).collect()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What was checked, where, and whether to its end.
 
-use gpuio_record::EndedHow;
+use gpuio_record::{EndedHow, VerifySubject};
 
 use crate::lab::{Lab, Stop};
 
@@ -28,9 +28,58 @@ fn a_pass_checks_every_byte_once_whatever_was_timed() {
         let job =
             Lab::with_gpu().job(&format!("{lines}\nbs=16k\nsize=1m\nio_size=256k\nverify=pass"));
         let verify = job.verify.unwrap();
-        assert_eq!(verify.pass_bytes, threads << 20, "{lines}");
+        let all = verify.pass_bytes + verify.filled_bytes;
+        assert_eq!(all, threads << 20, "{lines}");
+        let reached = if job.write.ios > 0 { verify.filled_bytes } else { 0 };
+        assert_eq!(reached, verify.filled_bytes, "{lines}: what is read is not filled");
+        if job.read.ios == 0 {
+            // Each thread wrote a quarter of its file, no block of it twice.
+            assert_eq!(verify.pass_bytes, job.write.bytes, "{lines}");
+        }
         assert_eq!((verify.bad_blocks, verify.failed, verify.complete), (0, 0, true), "{lines}");
         assert_eq!(verify.timed_blocks > 0, job.write.ios == 0, "{lines}: only reads stay");
+    }
+}
+
+/// Each outcome says what it is about.
+#[test]
+fn an_outcome_names_its_subject() {
+    for (lines, subject) in [
+        ("rw=read\nverify=pass", VerifySubject::Reads),
+        ("rw=read\nverify=rewrite", VerifySubject::Reads),
+        ("rw=read\nverify=inline", VerifySubject::Reads),
+        ("rw=randrw\nverify=inline", VerifySubject::TimedReads),
+        ("rw=randrw\nverify=pass", VerifySubject::TimedWrites),
+        ("rw=write\nverify=pass", VerifySubject::TimedWrites),
+        ("rw=write\nverify=rewrite", VerifySubject::Rewritten),
+    ] {
+        let job = Lab::new().job(&format!("{lines}\nbs=16k\nsize=256k\nio_size=256k"));
+        let verify = job.verify.unwrap();
+        assert_eq!((verify.subject, verify.is_fine()), (subject, true), "{lines}");
+    }
+}
+
+/// Writes of several threads that meet in one file, by chance, in blocks of several sizes.
+#[test]
+fn writes_that_overlap_are_read_back() {
+    for direct in ["", "direct=0\n"] {
+        let lab = Lab::new();
+        let text = format!(
+            "[global]\nfilename=${{DIR}}/f\nshared_files=0\n{direct}rw=randwrite\nnorandommap=1\n\
+             bsrange=4k-32k\nsize=256k\nio_size=512k\nthreads=3\nverify=pass\nkeep=1\n[a]\n[b]\n"
+        );
+        let ran = lab.run(&text);
+        for job in &ran.jobs {
+            let verify = job.verify.as_ref().unwrap();
+            assert!(verify.is_fine() && verify.pass_bytes > 0, "{direct}: {verify:?}");
+            assert_eq!(verify.pass_bytes + verify.filled_bytes, 256 << 10, "{direct}");
+        }
+        // Whatever was reached, the file can be verified whole from now on.
+        let mut again =
+            lab.plan("[a]\nfilename=${DIR}/f\nrw=read\nbs=4k\nsize=256k\nloops=1\nverify\n");
+        let read = lab.carry_out(&mut again).unwrap();
+        assert_eq!(again.jobs[0].targets[0].guard, gpuio_record::GuardNote::Ours, "{direct}");
+        assert!(read.jobs[0].verify.as_ref().unwrap().is_fine());
     }
 }
 

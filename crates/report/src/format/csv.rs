@@ -137,6 +137,7 @@ fn verify(line: &Line<'_>) -> String {
     let word = match line.plan.verify {
         VerifyMode::Off => "off",
         VerifyMode::Pass => "pass",
+        VerifyMode::Rewrite => "rewrite",
         VerifyMode::Inline => "inline",
     };
     word.to_owned()
@@ -257,7 +258,7 @@ pub const COLUMNS: &[Column] = &[
          that are known, to which others add: at least that much",
         cpu_scope,
     ),
-    column("verify", "`off`, `pass` or `inline`", verify),
+    column("verify", "`off`, `pass`, `rewrite` or `inline`", verify),
     column("verified_bytes", "bytes checked, timed load and pass together", verified_bytes),
     column("verify_bad_blocks", "blocks with a wrong word; empty when not verified", |l| {
         maybe(l.job.verify.as_ref().map(|found| found.bad_blocks))

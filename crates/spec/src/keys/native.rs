@@ -63,7 +63,8 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::VERIFY,
-        "`off`, `pass` (a pass of its own) or `inline` (each block as it arrives)",
+        "`off`, `pass` (what was read or written is read back), `rewrite` or `inline` (each block \
+         as it arrives)",
     ),
     key(
         "ceilings",

@@ -217,6 +217,7 @@ pub(crate) fn verify(value: &str) -> Read<Verify> {
             ("off", Verify::Off),
             ("pass", Verify::Pass),
             ("inline", Verify::Inline),
+            ("rewrite", Verify::Rewrite),
             ("0", Verify::Off),
             ("1", Verify::Pass),
             ("none", Verify::Off),

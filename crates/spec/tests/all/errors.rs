@@ -131,7 +131,7 @@ fn words() {
     a.fio:10:8: value 'md5' of 'verify': fio's checksum headers are not written or read
         here: gpuio checks its own position-dependent pattern; use verify=pass or
         verify=inline
-    a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, inline, 0, 1, none;
+    a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, inline, rewrite, 0, 1, none;
         nearest: inline
     a.fio:12:21: value 'zoned:50/5' of 'random_distribution': zones of a file with different
         weights are not supported; use one job for each zone with offset=, size= and

@@ -13,6 +13,7 @@ pub(super) const PRESET: Preset = Preset {
               growing; say --directory /mnt/…",
     note: "All clients were threads of this one host. What the storage gives to several hosts at \
            once is another measurement.",
+    fallbacks: &[],
     keys: &[("depth", "1"), ("runtime", "5s"), ("ramp", "500ms")],
     axes: &["rw=read,write", "bs=64k,1M", "threads=1..64*2"],
     needs: &[],

@@ -6,6 +6,7 @@ pub(super) const PRESET: Preset = Preset {
     name: "matrix",
     summary: "each mount or drive with each GPU, and how far each is below its ceiling",
     note: "",
+    fallbacks: &[],
     keys: &[
         ("rw", "read"),
         ("bs", "1M"),

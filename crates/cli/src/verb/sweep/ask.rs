@@ -8,6 +8,7 @@ use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
 use gpuio_sweep::{Axis, Bound, Condition, Figure, PRESETS, Preset, Rule, Way, grid};
 use gpuio_units::{parse_duration_ns, parse_percent};
 
+use super::child;
 use super::folder::Run;
 use crate::args::{Sweep, Vary, Work};
 use crate::failure::Failure;
@@ -41,7 +42,7 @@ pub(super) struct Asked {
     /// In which state runs are to find the page cache.
     pub(super) cache: &'static str,
     /// What to know of a preset's results.
-    pub(super) note: &'static str,
+    pub(super) note: String,
     /// Whether the data set is in the sweep's folder.
     pub(super) own_data: bool,
 }
@@ -103,6 +104,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         None => PathBuf::from("gpuio-sweep"),
     });
     let mut keys = keys(&work, preset, &axes);
+    let note = fall_back(&mut keys, &work, preset)?;
     let job = shared(job_file, &keys)?;
     check_values(&job, &axes)?;
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
@@ -144,7 +146,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
             .map_or(Ok(Duration::ZERO), |t| time("--cool-down", t))?,
         each: bounded.then(|| Duration::from_nanos(each)),
         cache,
-        note: preset.map_or("", |preset| preset.note),
+        note,
         name,
         folder,
         axes,
@@ -266,6 +268,43 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
     all.extend(own);
     all.retain(|(key, _)| !has(axes, &[key]));
     all
+}
+
+/// Puts a path in the place of the preset's that can run here, and says so in the preset's note.
+fn fall_back(
+    keys: &mut [(String, String)],
+    work: &Work,
+    preset: Option<&Preset>,
+) -> Result<String, Failure> {
+    let own = preset.map_or("", |preset| preset.note).to_owned();
+    let Some(preset) = preset.filter(|preset| !preset.fallbacks.is_empty()) else { return Ok(own) };
+    let theirs = preset.keys.iter().find(|(key, _)| *key == "path").map(|(_, path)| *path);
+    let gpu = keys.iter().find(|(key, _)| key == "gpu").map(|(_, gpu)| gpu.clone());
+    let asked = keys.iter_mut().find(|(key, path)| key == "path" && Some(path.as_str()) == theirs);
+    let Some((_, path)) = asked else { return Ok(own) };
+    let mut why = None;
+    for name in std::iter::once(path.clone()).chain(preset.fallbacks.iter().map(|&n| n.to_owned()))
+    {
+        let mut words = vec!["bench".to_owned(), "--path".to_owned(), name.clone()];
+        let gpu = gpu.iter().filter(|_| name != "host").cloned();
+        words.extend(gpu.flat_map(|gpu| ["--gpu".to_owned(), gpu]));
+        let library = work.cufile.cufile_lib.iter().map(|file| file.display().to_string());
+        words.extend(library.flat_map(|file| ["--cufile-lib".to_owned(), file]));
+        match child::unavailable(&words)? {
+            None if why.is_none() => return Ok(own),
+            None => {
+                let instead = format!(
+                    "path {path} can't run here, so path {name} does: these are not figures of \
+                     {path}. {}",
+                    why.unwrap_or_default()
+                );
+                *path = name;
+                return Ok(instead);
+            }
+            Some(reason) => why = why.or(Some(reason)),
+        }
+    }
+    Ok(own)
 }
 
 /// The job that all points share.

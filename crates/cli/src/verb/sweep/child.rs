@@ -105,6 +105,19 @@ fn text(mut file: File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Why these words of gpuio can't run on this machine; `None` where they can, or where something
+/// else is wrong with them, which their run will tell.
+pub(super) fn unavailable(words: &[String]) -> Result<Option<String>, Failure> {
+    let could = |error: std::io::Error| Failure::Ran(format!("gpuio bench --dry-run: {error}"));
+    let program = std::env::current_exe().map_err(could)?;
+    let mut command = Command::new(program);
+    command.args(words).args(["--size", "1m", "--directory", ".", "--dry-run"]);
+    let output = command.stdin(Stdio::null()).output().map_err(could)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let why = said.trim().trim_start_matches("error: ").to_owned();
+    Ok((output.status.code() == Some(3)).then_some(why))
+}
+
 /// Waits for its end; `None` where we stopped it.
 pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
     let mut told: Option<Instant> = None;

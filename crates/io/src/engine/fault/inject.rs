@@ -5,15 +5,17 @@ use std::str::FromStr;
 
 /// Faults to inject. Probabilities are from 0 to 1, for each I/O on its own.
 ///
-/// Written as `eio=1%,short=5%,delay=2ms@10%,stall=300ms@5s,enospc=0.1%,rate=100M,iops=5000,
-/// seed=7`, any of them in any order. `rate` is in bytes a second (powers of 1024); a delay without
-/// `@` hits every I/O.
+/// Written as `eio=1%,short=5%,delay=2ms@10%,stall=300ms@5s,enospc=0.1%,lost=1%,rate=100M,
+/// iops=5000,seed=7`, any of them in any order. `rate` is in bytes a second (powers of 1024); a
+/// delay without `@` hits every I/O.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inject {
     /// The I/O does not happen and fails with `EIO`.
     pub eio: f64,
     /// A write does not happen and fails with `ENOSPC`.
     pub enospc: f64,
+    /// A write does not happen and is said to have succeeded, as of a device that lies.
+    pub lost: f64,
     /// The transfer is cut short, as a kernel may do.
     pub short: f64,
     /// Probability, and nanoseconds by which the I/O comes back late.
@@ -45,7 +47,7 @@ pub enum InjectError {
     Shape(String),
     /// A name that is none.
     #[error(
-        "there is no fault {0:?} to inject: use eio, enospc, short, delay, stall, rate, \
+        "there is no fault {0:?} to inject: use eio, enospc, lost, short, delay, stall, rate, \
              iops or seed"
     )]
     Name(String),
@@ -92,6 +94,7 @@ impl Inject {
         match name {
             "eio" => self.eio = probability(value)?,
             "enospc" => self.enospc = probability(value)?,
+            "lost" => self.lost = probability(value)?,
             "short" => self.short = probability(value)?,
             "delay" => {
                 let (time, chance) = value.split_once('@').unwrap_or((value, "100%"));

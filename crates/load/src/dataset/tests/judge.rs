@@ -37,6 +37,42 @@ fn an_absent_file_is_made_for_writing() {
 }
 
 #[test]
+fn a_file_is_laid_out_in_full_for_a_load_that_may_leave_holes() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let random = Wanted { laid_out: true, ..writing(&path, MIB) };
+    assert!(accept(&random, &Permit::default()).fill, "by chance, or for a time");
+    fs::write(&path, "precious").unwrap();
+    let allowed = Permit { overwrite: true, ..permit() };
+    let verdict = accept(&random, &allowed);
+    assert_eq!((verdict.fill, verdict.fill_from), (true, 8), "what was there stays");
+    let within = Wanted { laid_out: true, ..writing(&path, 8) };
+    assert!(!accept(&within, &allowed).fill, "no hole and long enough");
+}
+
+#[test]
+fn our_file_with_holes_is_laid_out_anew_before_it_is_used() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let in_order = writing(&path, MIB);
+    prepare(&in_order).unwrap();
+    manifest::begin(&[&path]).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(MIB).unwrap();
+    manifest::settle(&[(path.clone(), None)]).unwrap();
+    assert!(!accept(&in_order, &permit()).fill, "that load writes all of it");
+    let random = Wanted { laid_out: true, ..in_order };
+    for wanted in [&random, &wanted(&path, MIB)] {
+        let verdict = accept(wanted, &permit());
+        assert_eq!((verdict.note, verdict.fill), (GuardNote::Remake, true));
+    }
+    let read = accept(&wanted(&path, MIB), &Permit::default());
+    assert_eq!((read.note, read.fill), (GuardNote::Ours, false), "nothing may be made");
+    prepare(&random).unwrap();
+    assert!(holds_pattern(&path, 11, 3));
+    assert!(!accept(&random, &permit()).fill, "once is enough");
+}
+
+#[test]
 fn an_absent_file_is_made_for_reading_only_in_a_directory_of_ours() {
     let dir = directory();
     let path = dir.path().join("f");
@@ -232,6 +268,7 @@ fn device(target: BlockTarget, wanted: &Wanted, permit: &Permit) -> Result<Verdi
         facts,
         identity: None,
         ours: Ok(None),
+        has_holes: false,
         parent_can_be_made: false,
     };
     decide(wanted, permit, seen)

@@ -205,10 +205,11 @@ fn a_gpu_that_was_asked_for_brings_its_path() {
 #[test]
 fn what_changes_nothing_is_noted() {
     let notes = |text: &str| job(text).notes;
-    let text = "xfer_type=2\nsize=1g\nrw=write\nskip_bufregister=1\nenable_nvlinks=1";
-    let [skip, nvlinks] = &notes(text)[..] else { panic!("{:?}", notes(text)) };
+    let text = "xfer_type=2\nsize=1g\nrw=write\nskip_bufregister=1\nenable_nvlinks=0";
+    let [skip] = &notes(text)[..] else { panic!("{:?}", notes(text)) };
     assert!(skip.starts_with("skip_bufregister: "), "{skip}");
-    assert!(nvlinks.starts_with("enable_nvlinks: "), "{nvlinks}");
+    let [cached] = &notes("xfer_type=4\nsize=1g\nrw=write\ndirect=1")[..] else { panic!() };
+    assert!(cached.starts_with("direct: "), "{cached}");
     let far = "gpu: the host path ends in host memory; the GPU decides only where threads run";
     assert_eq!(notes("path=host\ngpu=0"), [far]);
     assert_eq!(notes("path=host\ngpu=none"), [""; 0]);

@@ -321,3 +321,37 @@ fn cufile_that_is_not_here_and_what_it_has_not() {
         assert!(text.contains("path gds has no engine") && text.contains(key), "{text}");
     }
 }
+
+#[test]
+fn what_can_not_be_verified() {
+    let inline = usage(refused("rw=write\nsize=1g\nverify=inline"));
+    assert!(inline.contains("this job only writes"), "{inline}");
+    let null = usage(refused("rw=write\nsize=1g\nengine=null\nverify"));
+    assert!(null.contains("engine null writes nothing"), "{null}");
+    let maps = usage(refused("rw=randwrite\nsize=1t\nbs=4097\ndirect=0\nverify"));
+    assert!(maps.contains("--verify=rewrite"), "{maps}");
+    let both = |one: &str, two: &str| {
+        let text = format!("[global]\nfilename=/d/f\nsize=1g\n[a]\n{one}\n[b]\n{two}\n");
+        let bench = Bench::default();
+        bench.plan(&parsed(&text)).map_err(usage)
+    };
+    for (one, two) in [
+        ("rw=read\nverify", "rw=write"),
+        ("rw=read\nverify", "rw=write\nverify"),
+        ("rw=write\nverify", "rw=randwrite"),
+        ("rw=write\nverify", "rw=rw\nverify=inline"),
+        ("rw=rw\nverify=inline", "rw=write\nverify=rewrite"),
+    ] {
+        let why = both(one, two).unwrap_err();
+        assert!(why.contains("what /d/f must hold is not known"), "{one}, {two}: {why}");
+        both(one, &format!("stonewall\n{two}")).unwrap();
+    }
+    for (one, two) in [
+        ("rw=read\nverify", "rw=read"),
+        ("rw=write\nverify", "rw=randrw\nverify"),
+        ("rw=rw\nverify=inline", "rw=read\nverify"),
+        ("rw=write\nverify=rewrite", "rw=write"),
+    ] {
+        both(one, two).unwrap();
+    }
+}

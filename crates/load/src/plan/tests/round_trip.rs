@@ -64,7 +64,7 @@ const CASES: &[&str] = &[
     "[a]\n[a]\n[a#2]\n",
     "[a]\npath=all\nceilings=off\n[b]\npath=staged,host\nceilings=250ms\nrw=randrw\nverify\n\
      [c]\nceilings\ndirect=0\n",
-    "[a]\ngpu=2,1\npath=staged\nmemory=vmm\nstreams=3\nverify=inline\nrefill=1\nrw=randwrite\n\
+    "[a]\ngpu=2,1\npath=staged\nmemory=vmm\nstreams=3\nverify=rewrite\nrefill=1\nrw=randwrite\n\
      sync=1\ninject=eio=1%,delay=2ms@10%\nseed=99\nshared_fd=1\nfilename=/have8g\nthreads=2\n",
     "[a]\npath=gather\nrw=randread\nbs=4k\n[b]\npath=gather\nbs=64k\ndepth=7\n[c]\npath=gather\n\
      gather_batch=5\ngather_scatter=1\n[d]\npath=gather\nrw=randwrite\ngather_scatter=0\ndepth=2\n",

@@ -67,10 +67,11 @@ fn other_paths_go_through_no_gpu() {
     let staged = job("path=staged\ngpu=0\nvia_gpu=1");
     assert_eq!(staged.via, None);
     assert!(staged.notes[0].starts_with("via_gpu, via_peer: concern path routed"));
-    let nvlink =
-        |path: &str| job(&format!("{path}\nenable_nvlinks=1\nsize=1g\nrw=write")).notes.remove(0);
-    assert!(nvlink("path=staged\ngpu=0").ends_with("this path makes none"));
-    assert!(nvlink("path=routed\ngpu=0\nvia_gpu=1").contains("via_peer says"));
+    let nvlink = |path: &str| format!("{path}\nenable_nvlinks=1\nsize=1g\nrw=write");
+    let none = usage(&nvlink("path=staged\ngpu=0"));
+    assert!(none.contains("no effect on path staged"), "{none}");
+    let routed = job(&nvlink("path=routed\ngpu=0\nvia_gpu=1")).notes.remove(0);
+    assert!(routed.contains("via_peer says"), "{routed}");
 }
 
 #[test]

@@ -75,6 +75,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     let verify = match job.verify {
         VerifyMode::Off => "off",
         VerifyMode::Pass => "pass",
+        VerifyMode::Rewrite => "rewrite",
         VerifyMode::Inline => "inline",
     };
     set(out, "verify", verify);

@@ -1,6 +1,6 @@
 //! Lines below the table: legs, workers, times outside the clock.
 
-use gpuio_record::Record;
+use gpuio_record::{Record, SetupTimes};
 use gpuio_stat::Summary;
 
 use super::SOFTWARE_GPU;
@@ -131,13 +131,19 @@ fn headed(lines: &str) -> String {
     if lines.is_empty() { String::new() } else { format!("workers done:\n{lines}") }
 }
 
+/// What making files took, and how much was written for it.
+fn data_set(setup: SetupTimes) -> String {
+    let laid_out = match setup.laid_out_bytes {
+        0 => String::new(),
+        written => format!(" ({} laid out)", bytes(written)),
+    };
+    format!("data set {}{laid_out}", time(setup.data_set_ns))
+}
+
 /// Times that no figure contains.
 pub(super) fn outside_the_clock(record: &Record, width: u16) -> String {
     let setup = record.setup;
-    let mut words = vec![
-        format!("data set {}", time(setup.data_set_ns)),
-        format!("open and pin {}", time(setup.open_ns)),
-    ];
+    let mut words = vec![data_set(setup), format!("open and pin {}", time(setup.open_ns))];
     if record.jobs.iter().any(|job| job.verify.is_some()) {
         words.push(format!("verification {}", time(setup.verify_ns)));
     }

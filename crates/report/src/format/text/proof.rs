@@ -24,6 +24,7 @@ fn short(verdict: &Verdict) -> String {
         (Route::Mixed, _) => return "mixed".to_owned(),
         (Route::HostMemory, Source::PageCache) => return "cache".to_owned(),
         (Route::HostMemory, Source::StorageThroughPageCache) => return "via cache".to_owned(),
+        (Route::HostMemory, Source::Holes) => return "holes".to_owned(),
         (Route::HostMemory, Source::Mixed) => return "mixed".to_owned(),
         (Route::HostMemory, Source::Storage | Source::Unknown) => return "unknown".to_owned(),
         (Route::BounceHost, _) => "bounce".to_owned(),
@@ -33,6 +34,7 @@ fn short(verdict: &Verdict) -> String {
         Source::Storage => stop,
         Source::StorageThroughPageCache => format!("{stop}:via"),
         Source::PageCache => format!("{stop}:cache"),
+        Source::Holes => format!("{stop}:holes"),
         Source::Mixed => format!("{stop}:mixed"),
         Source::Unknown => format!("{stop}:?"),
     }

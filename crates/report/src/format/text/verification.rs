@@ -1,6 +1,6 @@
 //! What verification checked and found.
 
-use gpuio_record::{Record, VerifyMismatch, VerifyOutcome};
+use gpuio_record::{Record, VerifyMismatch, VerifyOutcome, VerifySubject};
 
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
 use crate::number::{bytes, count};
@@ -22,7 +22,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         }
     }
     let others = if wrong.is_empty() { "all right" } else { "the others all right" };
-    let right = right.iter().map(|sum| format!("{others}: {}{mark}", checked(sum)));
+    let right = right.iter().map(|sum| format!("{}{others}: {}{mark}", subject(sum), checked(sum)));
     if wrong.is_empty() {
         return right.map(|text| paragraph("verification: ", &text, width)).collect();
     }
@@ -39,14 +39,32 @@ fn is_right(outcome: &VerifyOutcome) -> bool {
 }
 
 fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
-    match sums.iter_mut().find(|sum| sum.checked_in == outcome.checked_in) {
+    let alike = |sum: &&mut VerifyOutcome| {
+        sum.checked_in == outcome.checked_in && sum.subject == outcome.subject
+    };
+    match sums.iter_mut().find(alike) {
         Some(sum) => {
             sum.timed_blocks += outcome.timed_blocks;
             sum.timed_bytes += outcome.timed_bytes;
             sum.pass_blocks += outcome.pass_blocks;
             sum.pass_bytes += outcome.pass_bytes;
+            sum.filled_bytes += outcome.filled_bytes;
         }
         None => sums.push(outcome.clone()),
+    }
+}
+
+/// What the outcome is about.
+fn subject(outcome: &VerifyOutcome) -> &'static str {
+    match outcome.subject {
+        // A record of before this was told apart.
+        VerifySubject::Unsaid => "",
+        VerifySubject::Reads => "reads, ",
+        VerifySubject::TimedReads => "timed reads (writes were not read back), ",
+        VerifySubject::TimedWrites => "timed writes, read back, ",
+        VerifySubject::Rewritten => {
+            "data rewritten after the clock (timed writes were not verified), "
+        }
     }
 }
 
@@ -71,11 +89,15 @@ fn checked(outcome: &VerifyOutcome) -> String {
         return "no block was checked".to_owned();
     }
     let place = outcome.checked_in.replace(", by ", " by ");
-    format!("{}, checked in {place}", parts.join(" and "))
+    let filled = match outcome.filled_bytes {
+        0 => String::new(),
+        filled => format!("; {} that no timed write reached were filled, unchecked", bytes(filled)),
+    };
+    format!("{}, checked in {place}{filled}", parts.join(" and "))
 }
 
 fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String {
-    let mut text = format!("{job}: ");
+    let mut text = format!("{job}: {}", subject(outcome));
     if outcome.bad_blocks > 0 {
         let (blocks, words) = (count(outcome.bad_blocks), count(outcome.bad_words));
         text.push_str(&format!("{blocks} BAD BLOCKS, {words} wrong 8-byte words; "));

@@ -49,6 +49,7 @@ fn rank(kind: &WarningKind) -> u8 {
         WarningKind::SoftwareGpu | WarningKind::FaultsInjected { .. } => 0,
         WarningKind::PageCacheServedReads { .. }
         | WarningKind::DirectButCached { .. }
+        | WarningKind::Holes { .. }
         | WarningKind::DirectRefused { .. }
         | WarningKind::EngineSteppedDown { .. }
         | WarningKind::OtherGpu { .. }

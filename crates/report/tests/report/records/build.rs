@@ -339,6 +339,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
         error: None,
         setup: SetupTimes {
             data_set_ns: 1_200_000_000,
+            laid_out_bytes: 0,
             open_ns: 3_400_000,
             verify_ns: 0,
             ceilings_ns: 0,

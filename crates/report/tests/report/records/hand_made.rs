@@ -4,7 +4,7 @@ use gpuio_record::{
     Arrivals, BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode, DirectionResult,
     DirectionTotal, Distribution, EndedHow, GuardNote, IoFailure, JobPlan, Latency, LeftOut,
     MemoryKind, Order, Pacing, Record, RunTotals, Stop, StorageReading, TimeSpan, VerifyMismatch,
-    VerifyMode, VerifyOutcome, Warning, WarningKind,
+    VerifyMode, VerifyOutcome, VerifySubject, Warning, WarningKind,
 };
 
 use super::build::{self, SECOND, block, gpu, job, path, record, side, summary};
@@ -99,6 +99,7 @@ pub(crate) fn host_quick() -> Record {
         resident_after: Some(0.012),
         process_read_bytes: Some(record.jobs[0].read.bytes),
         process_write_bytes: Some(0),
+        holes: None,
         storage: vec![StorageReading {
             device: "nvme0n1".to_owned(),
             reads: 163_840,
@@ -181,6 +182,8 @@ pub(crate) fn staged_in_trouble() -> Record {
         times: 5,
     }];
     read.verify = Some(VerifyOutcome {
+        subject: VerifySubject::Unsaid,
+        filled_bytes: 0,
         timed_blocks: 16,
         timed_bytes: 16 << 20,
         pass_blocks: 1500,

@@ -1,0 +1,189 @@
+//! Which bytes of a file timed writes have reached: what a read-back may expect where.
+//!
+//! One map for each file of a group, shared by all threads and jobs that write to it. A bit stands
+//! for one grain of the file, and is set when a write that covers it has landed. Writes carry the
+//! pattern of their own offset, so the order of those that overlap does not matter.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use gpuio_record::JobPlan;
+
+use crate::plan::read_back;
+
+/// What is known of a part of a file once the clock has stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// A write that covers it has landed, and none that covers it failed.
+    Written,
+    /// No write has landed there, or one of those that did failed: what it holds is not known.
+    Unknown,
+}
+
+/// The map of one file. Bits are only ever set. They are set with relaxed stores while the clock
+/// runs and read by workers behind the gate, whose lock orders the two.
+#[derive(Debug)]
+pub(super) struct Marks {
+    /// Bytes for each bit, a power of two.
+    grain: u64,
+    landed: Box<[AtomicU64]>,
+    /// Made when the first write fails.
+    failed: OnceLock<Box<[AtomicU64]>>,
+}
+
+impl Marks {
+    fn new(length: u64, grain: u64) -> Marks {
+        Marks { grain, landed: words(length.div_ceil(grain)), failed: OnceLock::new() }
+    }
+
+    /// A write of these bytes has landed.
+    pub(super) fn landed(&self, offset: u64, length: u64) {
+        self.set(&self.landed, offset, length);
+    }
+
+    /// A write of these bytes failed; how much of it reached the file is not known.
+    pub(super) fn failed(&self, offset: u64, length: u64) {
+        let bits = self.landed.len() as u64 * 64;
+        self.set(self.failed.get_or_init(|| words(bits)), offset, length);
+    }
+
+    fn set(&self, map: &[AtomicU64], offset: u64, length: u64) {
+        let mut at = offset / self.grain;
+        // What ends between two bits ends at the end of the file.
+        let end = offset.saturating_add(length).div_ceil(self.grain);
+        while at < end {
+            let upto = end.min((at / 64 + 1) * 64);
+            let (first, count) = (at % 64, upto - at);
+            let mask = if count == 64 { u64::MAX } else { ((1 << count) - 1) << first };
+            if let Some(word) = word(map, at) {
+                word.fetch_or(mask, Ordering::Relaxed);
+            }
+            at = upto;
+        }
+    }
+
+    /// What is known at `offset`, and how far that is so: the end of the run, at most `end`.
+    pub(super) fn run(&self, offset: u64, end: u64) -> (Reached, u64) {
+        let state = |bit: u64| {
+            let has = |map: &[AtomicU64]| {
+                word(map, bit)
+                    .is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
+            };
+            match has(&self.landed) && !self.failed.get().is_some_and(|map| has(map)) {
+                true => Reached::Written,
+                false => Reached::Unknown,
+            }
+        };
+        let mut bit = offset / self.grain;
+        let first = state(bit);
+        while bit * self.grain < end && state(bit) == first {
+            bit += 1;
+        }
+        (first, (bit * self.grain).clamp(offset, end))
+    }
+}
+
+fn words(bits: u64) -> Box<[AtomicU64]> {
+    (0..bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect()
+}
+
+fn word(map: &[AtomicU64], bit: u64) -> Option<&AtomicU64> {
+    map.get(usize::try_from(bit / 64).ok()?)
+}
+
+/// The maps of each job's targets; none for jobs whose writes are not read back.
+pub(super) fn of(jobs: &[JobPlan]) -> Vec<Vec<Arc<Marks>>> {
+    let real = |path: &str| Path::new(path).canonicalize().unwrap_or_else(|_| PathBuf::from(path));
+    let mut files: BTreeMap<PathBuf, (u64, u64)> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job.reads_writes_back()) {
+        let grain = read_back::grain(job);
+        for target in &job.targets {
+            let file = files.entry(real(&target.path)).or_insert((0, grain));
+            *file = (file.0.max(target.length_bytes), file.1.min(grain));
+        }
+    }
+    let maps: BTreeMap<PathBuf, Arc<Marks>> = files
+        .into_iter()
+        .map(|(path, (length, grain))| (path, Arc::new(Marks::new(length, grain))))
+        .collect();
+    let of_job = |job: &JobPlan| {
+        let back = job.reads_writes_back();
+        let targets = job.targets.iter().filter(|_| back);
+        targets.filter_map(|target| maps.get(&real(&target.path)).cloned()).collect()
+    };
+    jobs.iter().map(of_job).collect()
+}
+
+/// Blocks of one kind within spans of files, in order, none longer than `most`.
+pub(super) struct Runs<'a> {
+    pub(super) kind: Reached,
+    pub(super) most: u64,
+    /// The map of each span's file, the file's number with the worker, and the span.
+    pub(super) spans: Vec<(&'a Marks, u32, Range<u64>)>,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = (u32, u64, u32);
+
+    /// File, offset and length of the next block.
+    fn next(&mut self) -> Option<(u32, u64, u32)> {
+        loop {
+            let (marks, file, span) = self.spans.first_mut()?;
+            if span.is_empty() {
+                self.spans.remove(0);
+                continue;
+            }
+            let (kind, end) = marks.run(span.start, span.end.min(span.start + self.most));
+            let (offset, length) = (span.start, end - span.start);
+            span.start = end;
+            if kind == self.kind {
+                return Some((*file, offset, u32::try_from(length).unwrap_or(u32::MAX)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u64 = 1024;
+
+    fn all(marks: &Marks, kind: Reached, span: Range<u64>, most: u64) -> Vec<(u32, u64, u32)> {
+        Runs { kind, most, spans: vec![(marks, 0, span)] }.collect()
+    }
+
+    #[test]
+    fn what_landed_is_known_and_the_rest_is_not() {
+        let marks = Marks::new(1000 * KIB + 3, 4 * KIB);
+        assert_eq!(marks.run(0, 1000 * KIB), (Reached::Unknown, 1000 * KIB));
+        marks.landed(8 * KIB, 4 * KIB);
+        marks.landed(12 * KIB, 16 * KIB);
+        // Across many words, and over a tail that is no whole grain.
+        marks.landed(300 * KIB, 700 * KIB + 3);
+        assert_eq!(marks.run(0, 1000 * KIB), (Reached::Unknown, 8 * KIB));
+        assert_eq!(marks.run(8 * KIB, 1000 * KIB), (Reached::Written, 28 * KIB));
+        assert_eq!(marks.run(300 * KIB, 1000 * KIB + 3), (Reached::Written, 1000 * KIB + 3));
+        let written = all(&marks, Reached::Written, 0..1000 * KIB + 3, 512 * KIB);
+        let kib = 1024_u32;
+        assert_eq!(
+            written,
+            [(0, 8 * KIB, 20 * kib), (0, 300 * KIB, 512 * kib), (0, 812 * KIB, 188 * kib + 3),]
+        );
+        let rest = all(&marks, Reached::Unknown, 0..1000 * KIB + 3, 1 << 20);
+        assert_eq!(rest, [(0, 0, 8 * kib), (0, 28 * KIB, 272 * kib)]);
+    }
+
+    #[test]
+    fn where_a_write_failed_nothing_is_known() {
+        let marks = Marks::new(64 * KIB, 4 * KIB);
+        marks.landed(0, 64 * KIB);
+        marks.failed(8 * KIB, 8 * KIB);
+        marks.landed(8 * KIB, 4 * KIB);
+        let rest = all(&marks, Reached::Unknown, 0..64 * KIB, 1 << 20);
+        assert_eq!(rest, [(0, 8 * KIB, 8192)], "whichever of the two was last");
+    }
+}
