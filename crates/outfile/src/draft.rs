@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -152,10 +152,13 @@ impl Draft {
     ///
     /// # Errors
     /// As for [`Draft::give_name`].
-    pub fn give_name_as(self, name: &OsStr) -> Result<File, Box<Unnamed>> {
+    pub fn give_name_as(mut self, name: &OsStr) -> Result<File, Box<Unnamed>> {
         let named = match &self.place.name {
             Some(own) => self.place.directory.rename_new(own, name),
-            None => self.link(name),
+            None => match self.link(name) {
+                Err(errno) if errno != Errno::EXIST => self.copy(name),
+                linked => linked,
+            },
         };
         if let Err(errno) = named {
             return Err(Box::new(Unnamed { draft: self, error: errno.into() }));
@@ -215,6 +218,23 @@ impl Draft {
     fn link(&self, name: &OsStr) -> Result<(), Errno> {
         let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         linkat(CWD, link, &self.place.directory, name, AtFlags::SYMLINK_FOLLOW)
+    }
+
+    /// The same where a file without a name can't get one, as without `/proc`: by a copy that has a
+    /// draft's name first.
+    fn copy(&mut self, name: &OsStr) -> Result<(), Errno> {
+        let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        let directory = self.place.directory.try_clone().map_err(errno)?;
+        let mut copy = Draft::begin_named(directory, &self.wanted).map_err(errno)?;
+        self.file.rewind().map_err(errno)?;
+        io::copy(&mut self.file, &mut copy.file).map_err(errno)?;
+        copy.file.sync_all().map_err(errno)?;
+        if let Some(own) = &copy.place.name {
+            self.place.directory.rename_new(own, name)?;
+        }
+        copy.place.name = None;
+        self.file = copy.file;
+        Ok(())
     }
 
     /// The file, now that its name is the one that was wanted.
@@ -277,4 +297,22 @@ fn is_draft_of(name: &OsStr, wanted: &OsStr) -> bool {
         rest.strip_prefix(b".")?.strip_suffix(ENDING.as_bytes())
     };
     middle().is_some_and(|part| part.len() == 16 && part.iter().all(u8::is_ascii_hexdigit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_can_not_be_linked_is_copied_and_takes_nobodys_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut draft =
+            Draft::begin(Directory::open(dir.path()).unwrap(), OsStr::new("r")).unwrap();
+        draft.fill(b"result").unwrap();
+        draft.copy(OsStr::new("r")).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("r")).unwrap(), b"result");
+        assert_eq!(draft.copy(OsStr::new("r")), Err(Errno::EXIST));
+        drop(draft);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no draft stays");
+    }
 }

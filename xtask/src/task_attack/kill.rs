@@ -29,7 +29,8 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         fs::create_dir(&dir)?;
         let at = usize::try_from(lab.below(MODES.len() as u64))?;
         let (mode, name) = MODES[at];
-        let keeps = mode.contains("--keep");
+        // Files in a directory that was named stay, as those with --keep do.
+        let keeps = mode.contains("--keep") || mode.contains("--directory");
         let line = format!("{mode} {COMMON} -o r.json");
         outcome.acts += u64::from(lab.kill(&dir, &line, LIFE_MS)?);
         // It may have come to its end.

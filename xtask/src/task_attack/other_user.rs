@@ -39,11 +39,11 @@ fn attack(lab: &mut Lab, base: &std::path::Path, outcome: &mut Outcome) -> anyho
         chown(&dir, Some(NOBODY), Some(NOBODY))?;
         let victim = Victim::put(&hidden.join("victim"), lab.bytes(1 << 20))?;
         fs::set_permissions(&victim.path, Permissions::from_mode(0o600))?;
-        lab.end(&dir, &format!("{RUN} --rw write --filename f"))?;
+        lab.end(&dir, &format!("{RUN} --keep --rw write --filename f"))?;
         let name = lab.one(&["f", ".gpuio-files.json", ".gpuio-files.lock"]);
         symlink(&victim.path, dir.join("x"))?;
         let rw = lab.one(&["write", "randwrite", "readwrite"]);
-        let mut child = lab.start(&dir, &format!("{RUN} --rw {rw} --filename f"))?;
+        let mut child = lab.start(&dir, &format!("{RUN} --keep --rw {rw} --filename f"))?;
         let swaps = AtomicU64::new(0);
         let done = AtomicBool::new(false);
         let (one, other) = (dir.join(name), dir.join("x"));

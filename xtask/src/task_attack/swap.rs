@@ -2,7 +2,7 @@
 //! judges and opens it: all by the same user.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,33 +10,35 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{Lab, Outcome, Victim};
 
-pub(super) const RUN: &str = "bench --bs 64k --size 1m --runtime 50ms -q --no-watch --keep";
+pub(super) const RUN: &str = "bench --bs 64k --size 1m --runtime 50ms -q --no-watch";
 
 pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     while lab.has_time() {
         let dir = lab.dir.join(format!("d{}", outcome.tries));
         fs::create_dir(&dir)?;
-        let target = dir.join("f");
-        lab.end(&dir, &format!("{RUN} --rw write --filename f"))?;
-        let ours = fs::symlink_metadata(&target)?.ino();
+        let kind = lab.one(&["link", "hard link", "file", "scratch"]);
+        let scratch = kind == "scratch";
+        // A scratch file is made by the run that is attacked, and removed at its end.
+        let target = dir.join(if scratch { "gpuio-scratch/gpuio.0" } else { "f" });
+        if !scratch {
+            lab.end(&dir, &format!("{RUN} --keep --rw write --filename f"))?;
+        }
         let victim = Victim::put(&lab.dir.join("victim"), lab.bytes(1 << 20))?;
         let other = dir.join("x");
-        let kind = lab.one(&["link", "hard link", "file"]);
         match kind {
             "link" => symlink(&victim.path, &other)?,
             "hard link" => fs::hard_link(&victim.path, &other)?,
             _ => fs::rename(&victim.path, &other)?,
         }
         let rw = lab.one(&["write", "randwrite", "readwrite"]);
-        let line = format!("{RUN} --rw {rw} --filename f");
-        let mut child = lab.start(&dir, &line)?;
+        let place = if scratch { "" } else { "--keep --filename f" };
+        let mut child = lab.start(&dir, &format!("{RUN} --rw {rw} {place}"))?;
         outcome.acts +=
             exchange_while(&target, &other, &AtomicU64::new(0), || child.wait().map(drop))?;
         outcome.count(victim.lost()?, || format!("{kind} under --rw {rw}"));
-        // For whoever reads what stays: inode numbers tell the two apart.
-        debug_assert_ne!(ours, victim.file.metadata()?.ino());
         fs::remove_dir_all(&dir)?;
+        let _ = fs::remove_file(&victim.path);
     }
     Ok(outcome)
 }

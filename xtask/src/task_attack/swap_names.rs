@@ -38,7 +38,7 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
 fn attempt(lab: &mut Lab, dir: &Path, users: &Path, what: &str) -> anyhow::Result<u64> {
     let notes = users.join("notes");
     let swaps = AtomicU64::new(0);
-    let bench = format!("{RUN} --rw write --directory data");
+    let bench = format!("{RUN} --keep --rw write --directory data");
     let (name, line) = match what {
         "directory" => ("data", bench),
         "list" => ("data/.gpuio-files.json", bench),

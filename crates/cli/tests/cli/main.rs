@@ -31,6 +31,7 @@ mod hostile_text;
 mod in_time;
 mod job_files;
 mod journal;
+mod leftovers;
 mod loads;
 #[path = "../../../host/tests/tree/mod.rs"]
 mod machine_tree;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gpuio_outfile::{Directory, Identity as Own, Removed};
 use thiserror::Error;
 
 use super::Identity;
@@ -41,8 +42,9 @@ pub enum CleanError {
 /// removes `directories` (those that [`super::make::make_directory`] made) where they are empty.
 /// Goes on after errors and returns them all; an empty answer means that everything is gone.
 ///
-/// Between the check that a name still stands for our file and unlink(2) lies a moment in which
-/// somebody could exchange it; Linux has no call that unlinks by inode.
+/// Linux has no call that unlinks by inode, so a file gets a name that nobody can foresee before
+/// it is looked at for the last time and removed ([`Directory::remove`]): what somebody else puts
+/// under the old name meanwhile stays.
 #[must_use = "what could not be removed should be told"]
 pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     let mut errors = Vec::new();
@@ -73,15 +75,16 @@ fn is_kept(error: &io::Error) -> bool {
 
 fn remove(file: &Made) -> Result<(), CleanError> {
     let path = &file.path;
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(failed("lstat", path, source)),
-    };
-    if Identity::of(&found) != file.identity {
-        return Err(CleanError::Replaced { path: path.clone() });
+    let Identity { dev, ino, .. } = file.identity;
+    let removed =
+        Directory::of(path).and_then(|(directory, name)| directory.remove(&name, Own { dev, ino }));
+    match removed {
+        Ok(Removed::Gone) => Ok(()),
+        Ok(Removed::Kept(path)) => Err(CleanError::Replaced { path }),
+        // Its directory is gone, and it with it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(failed("unlink", path, source)),
     }
-    fs::remove_file(path).map_err(|source| failed("unlink", path, source))
 }
 
 fn failed(call: &'static str, path: &Path, source: io::Error) -> CleanError {

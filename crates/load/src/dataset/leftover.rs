@@ -63,14 +63,24 @@ pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
 /// listing it left it so. Nothing is lost with one.
 pub fn remove_empty(parent: &Directory, name: &OsStr) {
     let Ok(directory) = parent.below(name) else { return };
+    let real = directory.path().canonicalize().unwrap_or(directory.path().to_owned());
+    let mut gone = Vec::new();
     for file in directory.names().unwrap_or_default() {
         let found = directory.look(&file).ok().flatten();
         let empty = found.filter(|found| found.is_regular() && found.size == 0);
         if let Some(found) = empty.filter(|_| is_of_a_data_set(&file)) {
             // One that stays is judged by the next run.
-            let _ = directory.remove(&file, found.identity);
+            let removed = directory.remove(&file, found.identity);
+            if removed.is_ok_and(|removed| removed == Removed::Gone) {
+                let gpuio_outfile::Identity { dev, ino } = found.identity;
+                gone.push((real.join(&file), Identity { dev, ino }));
+            }
         }
     }
+    let gone: Vec<(&Path, Identity)> =
+        gone.iter().map(|(path, id)| (path.as_path(), *id)).collect();
+    // Entries of files that are gone would keep the list, and so the directory.
+    let _ = manifest::forget(&gone);
 }
 
 /// `PREFIX.NUMBER`, as files of `--directory` are called.
