@@ -17,4 +17,4 @@ pub use grid::{Way, grid};
 pub use order::{Progress, next};
 pub use preset::{PRESETS, Preset, preset};
 pub use search::{Bound, BoundError, Figure, Step, Tried, step};
-pub use settle::{Interval, Rule, interval};
+pub use settle::{Interval, LOOKS_FROM, Rule, interval};

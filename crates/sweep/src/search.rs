@@ -47,19 +47,42 @@ impl Bound {
     }
 }
 
-/// A load that was run, and whether its latency stayed under the bound.
+/// A load that was run: how many of its runs stayed under the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tried {
     /// The load: threads, depth or I/Os per second.
     pub load: u64,
-    /// Whether it held.
-    pub held: bool,
+    /// Runs that held.
+    pub held: u32,
+    /// Runs that did not.
+    pub failed: u32,
+}
+
+/// A load is decided once one of the two outnumbers the other by this, ...
+const LEAD: u32 = 3;
+/// ... or after so many runs, by most of them: a load whose latency is the bound itself would never
+/// be.
+const RUNS_MOST: u32 = 9;
+
+impl Tried {
+    /// Whether it holds, as far as its runs tell.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.held > self.failed
+    }
+
+    /// Whether its runs agree well enough to end a search on it.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.held.abs_diff(self.failed) >= LEAD
+            || self.held.saturating_add(self.failed) >= RUNS_MOST
+    }
 }
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Run this load.
+    /// Run this load, which may have been run before.
     Try(u64),
     /// Done.
     Done {
@@ -69,39 +92,68 @@ pub enum Step {
 }
 
 /// The next load between `from` and `to`: doubled until one fails, then halved between the highest
-/// that held below it and it, until they are neighbours or within 1 % of each other.
+/// that held below it and it, until they are neighbours or within 1 % of each other. Then the two
+/// are run again until each is decided: one run that was disturbed moves the search, and does not
+/// end it.
 ///
 /// Latency is taken to rise with load; a load that holds above one that failed counts for nothing.
 #[must_use]
 pub fn step(tried: &[Tried], from: u64, to: u64) -> Step {
-    let above = tried.iter().filter(|run| !run.held).map(|run| run.load).min();
-    let below = |run: &&Tried| run.held && above.is_none_or(|above| run.load < above);
-    let best = tried.iter().filter(below).map(|run| run.load).max();
-    match (best, above) {
-        (None, None) => Step::Try(from),
-        (None, Some(above)) if above > from => Step::Try(from),
-        (Some(best), None) if best < to => Step::Try(best.saturating_mul(2).max(1).min(to)),
-        (Some(best), Some(above)) if above - best > (best / 100).max(1) => {
-            Step::Try(best + (above - best) / 2)
+    let above = tried.iter().filter(|run| !run.holds()).min_by_key(|run| run.load);
+    let below = |run: &&Tried| run.holds() && above.is_none_or(|above| run.load < above.load);
+    let best = tried.iter().filter(below).max_by_key(|run| run.load);
+    let near = match (best, above) {
+        (None, None) => return Step::Try(from),
+        (None, Some(above)) if above.load > from => return Step::Try(from),
+        (Some(best), None) if best.load < to => {
+            return Step::Try(best.load.saturating_mul(2).max(1).min(to));
         }
-        _ => Step::Done { best },
+        (Some(best), Some(above)) if above.load - best.load > (best.load / 100).max(1) => {
+            return Step::Try(best.load + (above.load - best.load) / 2);
+        }
+        (best, above) => above.into_iter().chain(best),
+    };
+    match near.into_iter().find(|run| !run.is_decided()) {
+        Some(run) => Step::Try(run.load),
+        None => Step::Done { best: best.map(|run| run.load) },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::SplitMix64;
 
     use super::*;
 
-    fn find(limit: u64, from: u64, to: u64) -> (Option<u64>, usize) {
+    /// A search in which a run tells the wrong thing where `wrong` says so; its answer, the loads
+    /// that it ran and how often it ran one.
+    fn search(
+        limit: u64,
+        (from, to): (u64, u64),
+        wrong: &mut dyn FnMut() -> bool,
+    ) -> (Option<u64>, usize, usize) {
         let mut tried: Vec<Tried> = Vec::new();
-        loop {
-            match step(&tried, from, to) {
-                Step::Try(load) => tried.push(Tried { load, held: load <= limit }),
-                Step::Done { best } => return (best, tried.len()),
-            }
+        for runs in 0..2000 {
+            let load = match step(&tried, from, to) {
+                Step::Try(load) => load,
+                Step::Done { best } => return (best, tried.len(), runs),
+            };
+            let at = tried.iter().position(|run| run.load == load).unwrap_or_else(|| {
+                tried.push(Tried { load, held: 0, failed: 0 });
+                tried.len() - 1
+            });
+            let held = (load <= limit) != wrong();
+            tried[at].held += u32::from(held);
+            tried[at].failed += u32::from(!held);
         }
+        panic!("no end: {tried:?}");
+    }
+
+    fn find(limit: u64, from: u64, to: u64) -> (Option<u64>, usize) {
+        let (best, loads, _) = search(limit, (from, to), &mut || false);
+        (best, loads)
     }
 
     #[test]
@@ -110,6 +162,36 @@ mod tests {
         assert_eq!(find(0, 1, 256), (None, 1));
         assert_eq!(find(999, 1, 256), (Some(256), 9));
         assert_eq!(find(5, 3, 3), (Some(3), 1));
+    }
+
+    #[test]
+    fn one_disturbed_run_does_not_cap_the_result() {
+        for disturbed in 0..16 {
+            let mut nth = 0;
+            let mut wrong = || {
+                nth += 1;
+                nth == disturbed + 1
+            };
+            let (best, _, runs) = search(200, (1, 256), &mut wrong);
+            assert_eq!(best, Some(200), "run {disturbed} was disturbed");
+            assert!(runs <= 40, "{runs} runs");
+        }
+    }
+
+    /// Where one run in ten tells the wrong thing, most searches of single runs end elsewhere.
+    #[test]
+    fn noise_at_one_run_in_ten_leaves_the_answer() {
+        let mut random = SplitMix64::seed_from_u64(7);
+        for limit in [3, 37, 200] {
+            let mut right = 0;
+            for _ in 0..400 {
+                let mut wrong = || random.next_u64() % 10 == 0;
+                let (best, _, runs) = search(limit, (1, 256), &mut wrong);
+                right += u32::from(best == Some(limit));
+                assert!(runs <= 200, "{runs} runs");
+            }
+            assert!(right >= 360, "{right} of 400 found {limit}");
+        }
     }
 
     #[test]

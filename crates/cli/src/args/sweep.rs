@@ -43,7 +43,8 @@ pub(crate) struct Vary {
     /// [depth=1..256]
     #[arg(long, value_name = "KEY=FROM..TO", requires = "latency_target")]
     pub(crate) over: Option<String>,
-    /// Runs of each point: N, or MIN..MAX with --confidence [the preset's, else 3]
+    /// Runs of each point: N, or MIN..MAX with --confidence [the preset's, else 3; with
+    /// --confidence 5..10]
     #[arg(long, value_name = "N|MIN..MAX")]
     pub(crate) repeats: Option<String>,
     /// Repeat a point until the 95 % interval of its mean throughput is within this to either
@@ -57,8 +58,8 @@ pub(crate) struct Vary {
     #[arg(long, value_name = "TIME")]
     pub(crate) cool_down: Option<String>,
     /// Seed of the order of runs [1]
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
-    pub(crate) order_seed: u64,
+    #[arg(long, value_name = "N")]
+    pub(crate) order_seed: Option<u64>,
     /// Folder for sweep.json and the records; one that has them already is gone on with
     /// [./gpuio-sweep, with the preset's name behind it]
     #[arg(long, short, value_name = "FOLDER")]

@@ -2,6 +2,7 @@
 
 mod read;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag};
@@ -21,6 +22,36 @@ pub(crate) fn run(asked: &Compare) -> Result<ExitCode, Failure> {
     output::put(&format(&comparison))?;
     let beyond = comparison.beyond().next().is_some();
     Ok(if beyond { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Words behind `gpuio compare` that hold a folder's results against each other by this axis,
+/// with `--despite` for what an axis brings with it (a path its own depth); none where no words
+/// would do.
+pub(crate) fn words_that_run(folder: &Path, axis: &str) -> Option<String> {
+    let mut words = format!("{} --axis {axis}", folder.display());
+    let mut asked = Compare {
+        inputs: vec![folder.to_owned()],
+        axis: Some(axis.to_owned()),
+        despite: Vec::new(),
+        threshold: None,
+        metric: Vec::new(),
+        format: None,
+    };
+    for _ in 0..2 {
+        let options = options(&asked).ok()?;
+        let comparison = compare(&sides(&asked, &options).ok()?, &options);
+        if refuse(&comparison).is_ok() {
+            return Some(words);
+        }
+        for (_, difference) in comparison.refused() {
+            let flag = difference.despite.unwrap_or("all").to_owned();
+            if !asked.despite.contains(&flag) {
+                asked.despite.push(flag);
+            }
+        }
+        words = format!("{} --axis {axis} --despite {}", folder.display(), asked.despite.join(","));
+    }
+    None
 }
 
 /// A comparison in one format.

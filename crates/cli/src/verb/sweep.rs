@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gpuio_sweep::{Progress, Step, Tried, next, step};
+use gpuio_sweep::{Progress, Step, next, step};
 use gpuio_units::{human_ns, human_rate};
 
 use crate::args::Sweep;
@@ -52,6 +52,9 @@ pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
         folder.remove_data();
     }
     output::put(&table::results(&asked, &folder, ended))?;
+    if folder.is_unavailable() {
+        return Ok(ExitCode::from(3));
+    }
     let failed = folder.any_failed() || ended == Why::Interrupted || folder.is_empty();
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
@@ -131,14 +134,14 @@ fn choose(asked: &Asked, folder: &mut Folder) -> Result<Option<usize>, Failure> 
             return Ok(Some(at));
         }
         let load = point.at.first().and_then(|value| value.parse().ok()).unwrap_or(0);
-        // Without a result nothing is known of what is above it.
-        let held = table::median_of(&folder.runs[at], |run| search.latency(run))
-            .is_some_and(|latency| latency <= search.bound_ns());
-        tried.push(Tried { load, held });
+        tried.push(search.tried(load, &folder.runs[at], point.ended.as_deref()));
     }
     match step(&tried, search.from, search.to) {
         Step::Done { .. } => Ok(None),
-        Step::Try(load) => folder.insert(load).map(Some),
+        Step::Try(load) => match tried.iter().position(|run| run.load == load) {
+            Some(again) => Ok(Some(again)),
+            None => folder.insert(load).map(Some),
+        },
     }
 }
 

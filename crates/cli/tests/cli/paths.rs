@@ -268,7 +268,11 @@ fn auto_says_why() {
     }
     let ran = no_driver(dir.path(), load).exits(0);
     assert!(ran.out.contains("auto → host: no GPU memory to end in: "), "{}", ran.out);
-    no_driver(dir.path(), &format!("{load} --gpu 0")).exits(3).says(&["needs a GPU"]);
+    let none = ["there is no GPU 0; this machine has no GPU"];
+    no_driver(dir.path(), &format!("{load} --gpu 0")).exits(3).says(&none);
+    // The quick run, and the host path, are no way out.
+    no_driver(dir.path(), "--gpu 0").exits(3).says(&none);
+    no_driver(dir.path(), "--gpu 0 --path host --size 1m --directory d").exits(3).says(&none);
     let plain = "--size 4m --runtime 100ms --directory d";
     let plain = bench(dir.path(), plain).exits(0).out;
     assert!(!plain.contains("auto →"), "nothing was left to gpuio: {plain}");

@@ -84,6 +84,10 @@ fn what_makes_no_sense_is_told_before_anything_is_made() {
         ("--vary depth=1 --vary depth=2", "an axis already"),
         ("--preset nothing", "presets are"),
         ("--preset matrix", "--vary target="),
+        ("--vary depth=1 --confidence 2% --repeats 3..5", "5 at least"),
+        ("--vary depth=1 --over threads=1..4", "--latency-target"),
+        ("--preset quick --over threads=1..4", "--latency-target"),
+        ("--latency-target p99=1ms --order-seed 2", "--order-seed"),
         ("--latency-target p98=1ms", "p99="),
         ("--latency-target p99=1ms --over bs=1..2", "rate_iops"),
     ] {
@@ -233,6 +237,31 @@ fn a_search_ends_at_the_bound() {
     assert_eq!(places, ["1", "2", "4"]);
     let ran = small(dir.path(), &format!("--latency-target p50=1ns {over} -o b")).exits(0);
     assert!(ran.out.contains("not held even at threads=1"), "{ran:#?}");
+    // The answer rests on three runs that agree.
+    let [(_, records)] = &points(&dir.path().join("b"))[..] else { panic!("one point") };
+    assert_eq!(records.len(), 3);
+}
+
+/// Paths bring their own depth with them, by which a comparison is refused unless it may differ.
+#[test]
+fn the_comparison_that_is_suggested_runs_as_printed() {
+    let dir = scratch();
+    let line = "--vary path=host,staged --gpu software --repeats 2 -o s";
+    let ran = small(dir.path(), line).exits(0);
+    let words = ran.out.split("gpuio compare ").nth(1).unwrap().split(')').next().unwrap();
+    assert!(words.starts_with("s --axis path"), "{words}");
+    let compared = gpuio(dir.path(), &format!("compare {words}")).exits(0);
+    assert!(!compared.out.contains("0.00000 to"), "{}", compared.out);
+    let fixed = small(dir.path(), "--vary threads=1 --repeats 1 -o one").exits(0);
+    assert!(!fixed.out.contains("gpuio compare"), "nothing to compare: {}", fixed.out);
+}
+
+#[test]
+fn a_gpu_that_is_not_here_ends_a_sweep_with_3() {
+    let dir = scratch();
+    let line = "--vary threads=1,2 --gpu software:7 --repeats 1 -o s";
+    let ran = small(dir.path(), line).exits(3);
+    assert!(ran.out.contains("there is no GPU 7"), "{ran:#?}");
 }
 
 #[test]

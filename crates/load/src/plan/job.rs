@@ -7,6 +7,7 @@ use gpuio_record::{
     VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
+use gpuio_units::format_cpu_list;
 
 use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
@@ -190,6 +191,14 @@ fn engine(
         let what = format!("there is no engine '{name}'{near}; engines: {}", known.join(", "));
         PlanError::usage(asked, "engine", what)
     })?;
+    // Only a default may step down to another.
+    if asked.engine.is_some()
+        && let Some(lacks) = (machine.engine_missing)(row.name)
+    {
+        let what =
+            format!("engine {} can't run here: {lacks}; leave it out, or use pool", row.name);
+        return Err(PlanError::unavailable(asked, "engine", what));
+    }
     Ok((choice(row.name, why), row.asynchronous))
 }
 
@@ -224,17 +233,55 @@ pub(super) fn gpus(
         let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
         return Err(PlanError::unavailable(asked, "paths", what));
     }
-    let find = |index: u32| {
-        present.iter().find(|gpu| gpu.index == index).cloned().ok_or_else(|| {
-            let have: Vec<String> = present.iter().map(|gpu| gpu.index.to_string()).collect();
-            let what = format!("there is no GPU {index}; this machine has {}", have.join(", "));
-            PlanError::unavailable(asked, "gpu", what)
-        })
-    };
     match which {
         GpuWhich::All => Ok(present.clone()),
-        GpuWhich::List(list) => list.iter().map(|index| find(*index)).collect(),
+        GpuWhich::List(list) => list.iter().map(|index| find(asked, *index, present)).collect(),
         GpuWhich::Unsaid | GpuWhich::None => Ok(present.iter().take(1).cloned().collect()),
+    }
+}
+
+fn find(asked: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
+    present
+        .iter()
+        .find(|gpu| gpu.index == index)
+        .cloned()
+        .ok_or_else(|| PlanError::unavailable(asked, "gpu", no_gpu(index, present)))
+}
+
+/// What a GPU that is not here is told with.
+pub(super) fn no_gpu(index: u32, present: &[Gpu]) -> String {
+    let numbers: Vec<u32> = present.iter().map(|gpu| gpu.index).collect();
+    let have = match numbers.as_slice() {
+        [] => "no GPU".to_owned(),
+        [one] => format!("one GPU, number {one}"),
+        many => format!("GPUs {}", format_cpu_list(many)),
+    };
+    format!("there is no GPU {index}; this machine has {have}")
+}
+
+/// Refuses GPUs that were named and are not here, whichever path the job takes: on the host path
+/// they say where threads run. gdsio wants a `-d` there too, on machines without a GPU as well.
+pub(super) fn named_gpus(asked: &JobSpec, machine: &Machine<'_>) -> Result<(), PlanError> {
+    let Some(gpu) = &asked.gpu else { return Ok(()) };
+    let list: &[u32] = match &gpu.which {
+        GpuWhich::List(list) => list,
+        GpuWhich::All => &[],
+        GpuWhich::Unsaid | GpuWhich::None => return Ok(()),
+    };
+    if is_gdsio(asked) {
+        return Ok(());
+    }
+    match machine.gpus {
+        Gpus::Present(present) => {
+            list.iter().try_for_each(|index| find(asked, *index, present).map(drop))
+        }
+        Gpus::Absent { why } => {
+            let what = match list {
+                [] => format!("this machine has no GPU: {why}"),
+                [index, ..] => format!("{}: {why}", no_gpu(*index, &[])),
+            };
+            Err(PlanError::unavailable(asked, "gpu", format!("{what}; --gpu software needs none")))
+        }
     }
 }
 

@@ -95,6 +95,7 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     for (number, asked) in spec.jobs.iter().enumerate() {
         let wall = asked.stonewall == Some(true) && number > 0;
         let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
+        job::named_gpus(asked, machine)?;
         let rows = paths_of(asked, machine, &mut left_out)?;
         for (nth, row) in rows.iter().enumerate() {
             let alone = is_spread(asked) || before.is_some_and(is_spread);

@@ -37,11 +37,11 @@ pub(super) fn resolve(
 }
 
 fn named(asked: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
-    present.iter().find(|gpu| gpu.index == index).cloned().ok_or_else(|| {
-        let have: Vec<String> = present.iter().map(|gpu| gpu.index.to_string()).collect();
-        let what = format!("there is no GPU {index}; this machine has {}", have.join(", "));
-        PlanError::unavailable(asked, "via_gpu", what)
-    })
+    present
+        .iter()
+        .find(|gpu| gpu.index == index)
+        .cloned()
+        .ok_or_else(|| PlanError::unavailable(asked, "via_gpu", super::job::no_gpu(index, present)))
 }
 
 /// The first GPU on the node of the drive, and the reason.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use gpuio_host::input;
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
-use gpuio_sweep::{Axis, Bound, Condition, Figure, PRESETS, Preset, Rule, Way, grid};
+use gpuio_sweep::{
+    Axis, Bound, Condition, Figure, LOOKS_FROM, PRESETS, Preset, Rule, Tried, Way, grid,
+};
 use gpuio_units::{parse_duration_ns, parse_percent};
 
 use super::child;
@@ -57,6 +59,17 @@ pub(super) struct Search {
 }
 
 impl Search {
+    /// How many of a load's runs stayed under the bound, and how many did not. A load that could
+    /// not be run failed for good: nothing is known of what is above it.
+    pub(super) fn tried(&self, load: u64, runs: &[Run], ended: Option<&str>) -> Tried {
+        if ended.is_some_and(|why| !why.contains("settled")) {
+            return Tried { load, held: 0, failed: u32::MAX };
+        }
+        let held = runs.iter().filter(|run| self.latency(run) <= self.bound_ns()).count();
+        let count = |runs: usize| u32::try_from(runs).unwrap_or(u32::MAX);
+        Tried { load, held: count(held), failed: count(runs.len() - held) }
+    }
+
     /// The latency that is bound. Where too few I/Os landed for it, the largest stands for it if
     /// that keeps the bound, since no percentile is above it; else it is not a number, and keeps
     /// none.
@@ -92,6 +105,7 @@ impl Asked {
 pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     let Sweep { job_file, vary, work } = sweep;
     let job_file = job_file.as_deref();
+    only_with(&vary)?;
     let preset = vary.preset.as_deref().map(find).transpose()?;
     let search = vary.latency_target.as_deref().map(|words| search(words, &vary)).transpose()?;
     let axes = match &search {
@@ -138,7 +152,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         job_file: job_file.map(text).transpose()?,
         search: search.map(|(_, search)| search),
         rule: rule(&vary, preset)?,
-        order_seed: vary.order_seed,
+        order_seed: vary.order_seed.unwrap_or(1),
         budget: vary.budget.as_deref().map(|t| time("--budget", t)).transpose()?,
         cool_down: vary
             .cool_down
@@ -152,6 +166,22 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         axes,
         points,
     })
+}
+
+/// Refuses options of one kind of sweep in the other. The parser lets `--over` pass beside
+/// `--vary`, as that excludes what it needs.
+fn only_with(vary: &Vary) -> Result<(), Failure> {
+    let search = vary.latency_target.is_some();
+    if vary.over.is_some() && !search {
+        let what = "--over: it says what makes the load of a search, which --latency-target \
+                    begins: --latency-target p99=200us";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    if search && vary.order_seed.is_some() {
+        let what = "--order-seed: a search takes its loads by what came before; leave it out";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    Ok(())
 }
 
 /// The state of the page cache where nobody says: what the first runs leave in it would else speed
@@ -409,7 +439,7 @@ fn rule(vary: &Vary, preset: Option<&Preset>) -> Result<Rule, Failure> {
         }
     };
     let (least, most) = match vary.repeats.as_deref() {
-        None if confidence.is_some() => (3, 10),
+        None if confidence.is_some() => (LOOKS_FROM, 10),
         None => {
             let repeats = preset.map_or(3, |preset| preset.repeats);
             (repeats, repeats)
@@ -432,6 +462,12 @@ fn rule(vary: &Vary, preset: Option<&Preset>) -> Result<Rule, Failure> {
     }
     if confidence.is_some() && most < 2 {
         return Err(Failure::Usage("--confidence: one run has no interval".to_owned()));
+    }
+    if least != most && least < LOOKS_FROM {
+        return Err(Failure::Usage(format!(
+            "--repeats {least}..{most}: runs that stop at the first narrow interval need \
+             {LOOKS_FROM} at least; {least} tell too little of their own spread"
+        )));
     }
     Ok(Rule { min: least, max: most, confidence })
 }

@@ -197,6 +197,15 @@ impl Folder {
         self.sweep.points.iter().any(|point| point.ended.as_ref().is_some_and(bad))
     }
 
+    /// Whether no point could run for something that this machine lacks.
+    pub(super) fn is_unavailable(&self) -> bool {
+        let lacks = |why: &String| why.starts_with("not available here");
+        let points = &self.sweep.points;
+        self.is_empty()
+            && !points.is_empty()
+            && points.iter().all(|point| point.ended.as_ref().is_some_and(lacks))
+    }
+
     /// Whether there is no result at all.
     pub(super) fn is_empty(&self) -> bool {
         self.runs.iter().all(Vec::is_empty)

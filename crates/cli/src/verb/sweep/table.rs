@@ -4,12 +4,13 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use gpuio_record::SweepAxis;
-use gpuio_sweep::{Progress, interval, next};
+use gpuio_sweep::{Progress, next};
 use gpuio_units::{human_count, human_ns, human_rate, in_columns};
 
 use super::Why;
 use super::ask::Asked;
 use super::folder::{Folder, Run, axes};
+use crate::verb::compare;
 
 /// `threads=4 bs=64k`.
 pub(super) fn place(axes: &[SweepAxis], at: &[String]) -> String {
@@ -107,7 +108,7 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
         .fold(0.0, f64::max);
     let mut notes = String::new();
     for (point, runs) in sweep.points.iter().zip(&folder.runs) {
-        if let Some(row) = row(&point.at, runs, best, ceilings) {
+        if let Some(row) = row(&point.at, runs, asked, best, ceilings) {
             rows.push(row);
         }
         let settled = point.ended.as_ref().is_some_and(|ended| ended.starts_with("settled"));
@@ -124,6 +125,15 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
         let _ = write!(text, "\n{notes}");
     }
     let all = folder.runs.iter().flatten().count();
+    let unknown = |runs: &&Vec<Run>| runs.len() > 1 && spread(runs, asked).is_none();
+    let unknown = folder.runs.iter().filter(unknown).count();
+    if unknown > 0 {
+        let _ = writeln!(
+            text,
+            "\nNo interval of {unknown} points: their runs are too few for how far they lie apart; \
+             more are needed (--repeats 5)."
+        );
+    }
     let warned = folder.runs.iter().flatten().filter(|run| run.warned).count();
     if warned > 0 {
         let _ = writeln!(text, "\nWarnings in {warned} of {all} runs: gpuio report says which.");
@@ -146,12 +156,7 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     if why != Why::Done {
         let _ = writeln!(text, "\nNot finished: the same command goes on where this one ended.");
     }
-    // The comparison that a sweep of paths is made for; else of the first axis.
-    let axes = || sweep.axes.iter().filter(|axis| axis.values.len() > 1);
-    let axis = axes().find(|axis| axis.key == "path").or_else(|| axes().next());
-    let key = axis.map_or("KEY", |axis| axis.key.as_str());
-    let _ =
-        writeln!(text, "\nSweep: {name} (gpuio report {name}, gpuio compare {name} --axis {key})");
+    let _ = writeln!(text, "\nSweep: {name} (gpuio report {name}{})", suggestion(folder));
     text
 }
 
@@ -160,18 +165,37 @@ fn latency(ns: f64) -> String {
     if ns.is_nan() { "-".to_owned() } else { human_ns(ns) }
 }
 
-fn row(at: &[String], runs: &[Run], best: f64, ceilings: bool) -> Option<Vec<String>> {
+/// The comparison that a sweep of paths is made for; else of the first axis. It is tried, so that
+/// the words that are printed run.
+fn suggestion(folder: &Folder) -> String {
+    let axes = || folder.sweep.axes.iter().filter(|axis| axis.values.len() > 1);
+    let axis = axes().find(|axis| axis.key == "path").or_else(|| axes().next());
+    let words = axis.and_then(|axis| compare::words_that_run(&folder.path, &axis.key));
+    words.map_or_else(String::new, |words| format!(", gpuio compare {words}"))
+}
+
+/// The interval of a point's throughput; none of too few runs to say anything: 0 lies in it.
+fn spread(runs: &[Run], asked: &Asked) -> Option<f64> {
+    let values: Vec<f64> = runs.iter().map(|run| run.bytes_per_s).collect();
+    asked.rule.interval(&values).map(|interval| interval.share()).filter(|share| *share < 1.0)
+}
+
+fn row(
+    at: &[String],
+    runs: &[Run],
+    asked: &Asked,
+    best: f64,
+    ceilings: bool,
+) -> Option<Vec<String>> {
     let rate = median_of(runs, |run| run.bytes_per_s)?;
     let middle = |of: fn(&Run) -> f64| median_of(runs, of).unwrap_or(f64::NAN);
-    let values: Vec<f64> = runs.iter().map(|run| run.bytes_per_s).collect();
-    let spread = interval(&values);
     let mut row: Vec<String> = at.to_vec();
     row.extend([
         human_rate(rate),
         human_count(middle(|run| run.iops)),
         latency(middle(|run| run.p99_ns)),
         format!("{:.2}", middle(|run| run.cores)),
-        spread.map_or("-".to_owned(), |spread| format!("±{:.1} %", spread.share() * 100.0)),
+        spread(runs, asked).map_or("-".to_owned(), |share| format!("±{:.1} %", share * 100.0)),
         runs.len().to_string(),
         if best > 0.0 { format!("{:.0} %", rate / best * 100.0) } else { "-".to_owned() },
     ]);
@@ -190,19 +214,20 @@ fn answer(asked: &Asked, folder: &Folder, why: Why) -> Option<String> {
         return None;
     }
     let key = folder.sweep.axes.first().map_or("", |axis| axis.key.as_str());
-    let found: Vec<(&str, Option<f64>)> = folder
+    let found: Vec<(&str, Option<f64>, bool)> = folder
         .sweep
         .points
         .iter()
         .zip(&folder.runs)
         .filter_map(|(point, runs)| {
-            Some((point.at.first()?.as_str(), median_of(runs, |run| search.latency(run))))
+            let load = point.at.first()?.as_str();
+            let tried = search.tried(load.parse().ok()?, runs, point.ended.as_deref());
+            Some((load, median_of(runs, |run| search.latency(run)), tried.holds()))
         })
         .collect();
-    let held = |latency: &Option<f64>| latency.is_some_and(|ns| ns <= search.bound_ns());
-    let under = found.iter().take_while(|(_, latency)| held(latency)).last();
-    let over = found.iter().find(|(_, latency)| !held(latency));
-    let say = |(load, latency): &(&str, Option<f64>)| {
+    let under = found.iter().take_while(|(.., held)| *held).last();
+    let over = found.iter().find(|(.., held)| !held);
+    let say = |(load, latency, _): &(&str, Option<f64>, bool)| {
         let latency = match latency {
             None => "without a result".to_owned(),
             Some(ns) if ns.is_nan() => {

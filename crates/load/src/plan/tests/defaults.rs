@@ -136,7 +136,7 @@ fn the_engine_steps_down_with_a_reason() {
     let (got, why, depth) = engine(&["io_uring", "libaio"]);
     assert_eq!((got.as_str(), depth), ("psync", 1));
     assert_eq!(why, "neither io_uring nor libaio can run here");
-    let named = Bench { missing: &["io_uring"], ..Bench::default() }.job("engine=io_uring");
+    let named = job("engine=io_uring");
     assert_eq!((named.engine.asked.as_str(), named.engine.why), ("io_uring", None));
 }
 

@@ -62,7 +62,7 @@ fn gpus_that_are_not_there() {
     );
     assert_eq!(
         unavailable(refused("path=staged\ngpu=7")),
-        "job 'a', gpu=7 (f:3:1): there is no GPU 7; this machine has 0, 1, 2"
+        "job 'a', gpu=7 (f:3:1): there is no GPU 7; this machine has GPUs 0-2"
     );
     let bench = Bench { gpus: no_gpus(), ..Bench::default() };
     assert_eq!(
@@ -72,6 +72,32 @@ fn gpus_that_are_not_there() {
     );
     let pinned = unavailable(bench.refusal(&parsed("[a]\nmemory=pinned\n")));
     assert!(pinned.contains("needs a GPU: libcuda.so.1: not found"), "{pinned}");
+}
+
+/// On the host path too, where a GPU says where threads run, and with all paths.
+#[test]
+fn what_was_named_is_an_error_where_it_can_not_be_had() {
+    let bench = Bench { gpus: no_gpus(), missing: &["io_uring"], ..Bench::default() };
+    for text in ["gpu=3", "gpu=3\npath=host", "gpu=3\npath=all", "gpu=3\npath=auto"] {
+        let said = unavailable(bench.refusal(&parsed(&format!("[a]\n{text}\n"))));
+        let want = "there is no GPU 3; this machine has no GPU: libcuda.so.1: not found";
+        assert!(said.contains(want), "{text}: {said}");
+        let said = unavailable(refused(text));
+        assert!(said.contains("there is no GPU 3; this machine has GPUs 0-2"), "{text}: {said}");
+    }
+    let all = unavailable(bench.refusal(&parsed("[a]\ngpu=all\npath=host\n")));
+    assert!(all.contains("this machine has no GPU: libcuda.so.1: not found"), "{all}");
+    let engine = unavailable(bench.refusal(&parsed("[a]\nengine=io_uring\n")));
+    assert!(
+        engine.contains("engine io_uring can't run here: io_uring is switched off"),
+        "{engine}"
+    );
+    // A default steps down, and says why.
+    let plan = bench.job("");
+    assert_eq!(plan.engine.got, "libaio");
+    assert!(plan.engine.why.unwrap().contains("io_uring is switched off"));
+    // gdsio's users name a GPU for its processor-only type, too.
+    bench.job("xfer_type=1\ngpu_dev_id=0\nsize=1g\nrw=write");
 }
 
 #[test]
