@@ -382,6 +382,8 @@ pub enum GuardNote {
     Ours,
     /// gpuio made it, but it is too short, or holds another pattern: made anew.
     Remake,
+    /// gpuio made it, or a file of its name, and it is not as gpuio left it: only read.
+    Changed,
     /// Somebody else's, only read.
     ForeignReadOnly,
     /// Somebody else's, to be overwritten because a flag said so.

@@ -135,6 +135,84 @@ fn our_own_files() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), "now it is mine");
 }
 
+/// A run was killed; what stands under the name now is somebody's own.
+#[test]
+fn a_file_copied_over_what_a_killed_run_left() {
+    let dir = scratch();
+    let path = dir.path().join("model.bin");
+    let write = format!("{WRITE} --filename model.bin");
+    bench(dir.path(), &write).exits(0);
+    // As a run leaves it that is killed while it writes.
+    let list = dir.path().join(".gpuio-files.json");
+    let text = std::fs::read_to_string(&list).unwrap();
+    std::fs::write(&list, text.replace("\"in_use\": false", "\"in_use\": true")).unwrap();
+    bench(dir.path(), &write).exits(0);
+    std::fs::write(&list, text.replace("\"in_use\": false", "\"in_use\": true")).unwrap();
+    let mine: Vec<u8> =
+        (0..1 << 18).flat_map(|n: u32| n.wrapping_mul(n | 1).to_le_bytes()).collect();
+    std::fs::write(dir.path().join("mine"), &mine).unwrap();
+    std::fs::copy(dir.path().join("mine"), &path).unwrap();
+    bench(dir.path(), &write).exits(2).says(&["model.bin", "made by gpuio", "--overwrite"]);
+    assert!(std::fs::read(&path).unwrap() == mine);
+}
+
+/// Reading is always allowed, and so is verifying: it has to find the byte that somebody changed.
+#[test]
+fn our_files_that_were_changed_touched_or_copied() {
+    let dir = scratch();
+    bench(dir.path(), &format!("{WRITE} --directory d --keep --verify")).exits(0);
+    let path = dir.path().join("d/gpuio.0");
+    let read = "--rw read --bs 64k --size 1m --loops 1 --verify --format json";
+    let in_directory = format!("{read} --directory d");
+    let touched = std::fs::File::options().write(true).open(&path).unwrap();
+    touched.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let record = bench(dir.path(), &in_directory).exits(0).json();
+    assert_eq!(notes(&record), ["changed"]);
+    std::fs::copy(&path, dir.path().join("copy")).unwrap();
+    bench(dir.path(), &format!("{read} --filename copy")).exits(0);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[700_003] ^= 0x20;
+    for (name, line) in
+        [("d/gpuio.0", in_directory.as_str()), ("copy", &format!("{read} --filename copy"))]
+    {
+        std::fs::write(dir.path().join(name), &bytes).unwrap();
+        let record = bench(dir.path(), line).exits(1).json();
+        let wrong = &record["jobs"][0]["verify"]["mismatches"][0];
+        assert_eq!(wrong["offset"], 700_000, "{name}: {wrong}");
+        assert!(std::fs::read(dir.path().join(name)).unwrap() == bytes, "{name}: mended");
+    }
+    let write = format!("{WRITE} --directory d");
+    let ran = bench(dir.path(), &write).exits(2);
+    assert!(ran.err.contains("made by gpuio and is not as it left it"), "{ran:?}");
+}
+
+#[test]
+fn no_link_is_followed_below_a_directory() {
+    let dir = scratch();
+    std::fs::create_dir(dir.path().join("d")).unwrap();
+    file(dir.path(), "mine", &"m".repeat(1 << 20));
+    symlink("../mine", dir.path().join("d/gpuio.0")).unwrap();
+    for load in ["--rw write --overwrite", "--rw read"] {
+        let line = format!("{load} --bs 64k --size 1m --loops 1 --directory d");
+        bench(dir.path(), &line).exits(2).says(&["d/gpuio.0", "symbolic link", "--filename"]);
+    }
+    let line = "--rw read --bs 64k --size 1m --loops 1 --filename d/gpuio.0";
+    bench(dir.path(), line).exits(0);
+    assert!(std::fs::read(dir.path().join("mine")).unwrap().iter().all(|byte| *byte == b'm'));
+}
+
+/// What is too short is told, and nobody is told to make it longer.
+#[test]
+fn a_foreign_file_that_is_too_short() {
+    let dir = scratch();
+    file(dir.path(), "passwd", &"x".repeat(1221));
+    for size in ["", "--size 1m"] {
+        let line = format!("--rw read --bs 64k {size} --loops 1 --filename passwd");
+        let ran = bench(dir.path(), &line).exits(2).says(&["passwd", "1221 bytes"]);
+        assert!(!ran.err.contains("longer,") && !ran.err.contains("--rw write"), "{ran:?}");
+    }
+}
+
 /// A scratch directory goes when the run ends; what a user put there stays.
 #[test]
 fn scratch_directories() {

@@ -4,10 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gpuio_outfile::{Directory, Identity as Own, Removed};
+use gpuio_outfile::Removed;
 use thiserror::Error;
 
-use super::Identity;
 use super::failure::meaning;
 use super::make::Made;
 use super::manifest::{self, ManifestError};
@@ -42,16 +41,17 @@ pub enum CleanError {
 /// removes `directories` (those that [`super::make::make_directory`] made) where they are empty.
 /// Goes on after errors and returns them all; an empty answer means that everything is gone.
 ///
+/// A file is removed from the directory that was held since it was made, wherever that is by now.
 /// Linux has no call that unlinks by inode, so a file gets a name that nobody can foresee before
-/// it is looked at for the last time and removed ([`Directory::remove`]): what somebody else puts
-/// under the old name meanwhile stays.
+/// it is looked at for the last time and removed ([`gpuio_outfile::Directory::remove`]): what
+/// somebody else puts under the old name meanwhile stays.
 #[must_use = "what could not be removed should be told"]
 pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     let mut errors = Vec::new();
     let mut gone = Vec::new();
     for file in made.iter().filter(|file| file.created) {
         match remove(file) {
-            Ok(()) => gone.push((file.path.as_path(), file.identity)),
+            Ok(()) => gone.extend(file.target.home().map(|home| (home, file.identity))),
             Err(error) => errors.push(error),
         }
     }
@@ -75,12 +75,14 @@ fn is_kept(error: &io::Error) -> bool {
 
 fn remove(file: &Made) -> Result<(), CleanError> {
     let path = &file.path;
-    let Identity { dev, ino, .. } = file.identity;
-    let removed =
-        Directory::of(path).and_then(|(directory, name)| directory.remove(&name, Own { dev, ino }));
-    match removed {
+    let replaced = |path: PathBuf| CleanError::Replaced { path };
+    let home = file.target.home().ok_or_else(|| replaced(path.clone()))?;
+    match home.remove(file.identity) {
         Ok(Removed::Gone) => Ok(()),
-        Ok(Removed::Kept(path)) => Err(CleanError::Replaced { path }),
+        Ok(Removed::Kept(kept)) => {
+            let name = kept.file_name().unwrap_or_default();
+            Err(replaced(path.with_file_name(name)))
+        }
         // Its directory is gone, and it with it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(failed("unlink", path, source)),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gpuio_host::target::ReopenError;
 use gpuio_units::human_bytes;
 use rustix::io::Errno;
 use thiserror::Error;
@@ -77,7 +78,7 @@ pub enum MakeError {
 
 impl MakeError {
     /// A failed call, with `left` bytes still to be written where that is known.
-    pub(super) fn call(
+    pub(crate) fn call(
         call: &'static str,
         path: &Path,
         offset: Option<u64>,
@@ -86,6 +87,14 @@ impl MakeError {
     ) -> MakeError {
         let meaning = meaning(&source, path, left);
         MakeError::Call { call, path: path.to_owned(), offset, source, meaning }
+    }
+
+    /// A file that could not be opened, or is not the one that was judged.
+    pub(crate) fn reopen(path: &Path, error: ReopenError) -> MakeError {
+        match error {
+            ReopenError::Call(source) => MakeError::call("open", path, None, source, None),
+            ReopenError::Replaced => MakeError::Replaced { path: path.to_owned() },
+        }
     }
 }
 

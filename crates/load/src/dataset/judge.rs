@@ -6,13 +6,15 @@
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gpuio_host::Root;
-use gpuio_host::target::{Danger, danger, examine};
+use gpuio_host::target::Danger;
 use gpuio_record::facts::{TargetFacts, TargetKind as Found};
 use gpuio_record::{GuardNote, TargetKind};
 
-use super::Identity;
+use super::held::{Budget, Held, Home};
+use super::look::{Owner, look};
 use super::manifest::{Entry, Holds, Lists, ManifestError};
 use super::refusal::Refusal;
 
@@ -43,9 +45,9 @@ pub struct Wanted {
     /// all of it can be verified once the job's own bytes were. Says nothing about the files of
     /// others.
     pub rest: bool,
-    /// Whether it lies in the job's `--directory`, which gpuio may make and fill. A file that the
-    /// user named himself is made for writing only.
-    pub in_directory: bool,
+    /// The job's `--directory`, where it lies in it: gpuio may make and fill that, and follows no
+    /// link below it. A file that the user named himself (`None`) is made for writing only.
+    pub directory: Option<PathBuf>,
     /// Salt of the pattern.
     pub salt: u64,
     /// The file's number in the pattern.
@@ -65,18 +67,21 @@ pub struct Permit {
 }
 
 /// A target that may be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Verdict {
     /// What happens to it first.
     pub note: GuardNote,
     /// What it is.
     pub kind: TargetKind,
-    /// Where to open it: links followed.
+    /// Where it is, links followed. For messages, and to tell whether two names are one target.
     pub path: PathBuf,
+    /// What was judged, held open; `None` when absent. Whoever reads or writes does it through
+    /// this.
+    pub target: Option<Arc<Held>>,
+    /// Where an absent file is to be made; `None` where its directory is absent too.
+    pub home: Option<Home>,
     /// Its size in bytes; 0 when absent, `None` for a device that does not say.
     pub size_bytes: Option<u64>,
-    /// The file that was looked at; `None` when absent.
-    pub identity: Option<Identity>,
     /// Whether the pattern must be written before the load.
     pub fill: bool,
     /// Whether a file of ours is made anew, from its first byte to its last: no byte of it stays
@@ -86,6 +91,11 @@ pub struct Verdict {
     pub fill_from: u64,
     /// Whether all of it is known to hold the wanted pattern now.
     pub holds_pattern: bool,
+    /// How many of its first bytes are known to hold the wanted pattern.
+    pub kept: u64,
+    /// The key of the pattern that was found in it, which is what verification can hold it against;
+    /// `None` where that is the job's own.
+    pub key: Option<u64>,
     /// What writing puts at risk although it is allowed, in plain words.
     pub dangers: Vec<String>,
 }
@@ -108,20 +118,7 @@ pub fn judge_with(
     permit: &Permit,
     root: &Root,
 ) -> Result<Verdict, Refusal> {
-    let facts = examine(root, &wanted.path);
-    let ours = match &facts.kind {
-        Found::File { .. } => lists.find(&wanted.path),
-        Found::Absent { .. } => lists.check(&wanted.path).map(|()| None),
-        _ => Ok(None),
-    };
-    let seen = Seen {
-        dangers: danger(&facts),
-        identity: fs::metadata(&wanted.path).ok().map(|found| Identity::of(&found)),
-        has_holes: wanted.laid_out && matches!(ours, Ok(Some(_))) && has_holes(&wanted.path),
-        ours,
-        parent_can_be_made: wanted.in_directory && parent_can_be_made(&wanted.path),
-        facts,
-    };
+    let seen = look(lists, wanted, permit, root)?;
     decide(wanted, permit, seen)
 }
 
@@ -130,15 +127,37 @@ pub fn judge_with(
 pub(super) struct Seen {
     pub(super) facts: TargetFacts,
     pub(super) dangers: Vec<Danger>,
-    pub(super) identity: Option<Identity>,
-    pub(super) ours: Result<Option<Entry>, ManifestError>,
+    /// What was looked at.
+    pub(super) held: Option<Held>,
+    /// Where it lies, or would be made.
+    pub(super) home: Option<Home>,
+    pub(super) owner: Result<Owner, ManifestError>,
+    /// The key of the pattern that its bytes are of, where somebody asked.
+    pub(super) key: Option<u64>,
     /// Whether part of the file was never written, where that matters and is known.
     pub(super) has_holes: bool,
     /// Whether the file's directory is absent and can be made.
     pub(super) parent_can_be_made: bool,
 }
 
+impl Verdict {
+    /// Lets the target go, where as many are held as the budget allows.
+    pub fn within(&mut self, budget: &Budget) {
+        if let Some(held) = self.target.take() {
+            self.target = Some(match Arc::try_unwrap(held) {
+                Ok(held) => budget.hold(held),
+                Err(shared) => shared,
+            });
+        }
+    }
+}
+
 impl Seen {
+    /// What was looked at, to be held from here on.
+    fn hold(&mut self) -> Option<Arc<Held>> {
+        self.held.take().map(Arc::new)
+    }
+
     fn path(&self) -> PathBuf {
         PathBuf::from(self.facts.resolved.as_ref().unwrap_or(&self.facts.path))
     }
@@ -170,7 +189,7 @@ pub(super) fn decide(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Ver
         Found::Directory { .. } => Err(Refusal::Directory { path: wanted.path.clone() }),
         Found::Block(device) => {
             let size = device.size_bytes;
-            block_device(wanted, permit, &seen, size)
+            block_device(wanted, permit, seen, size)
         }
         Found::Other { .. } => {
             Err(Refusal::NotStorage { path: wanted.path.clone(), dangers: seen.dangers() })
@@ -178,8 +197,8 @@ pub(super) fn decide(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Ver
     }
 }
 
-fn absent(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refusal> {
-    let may_make = wanted.writes || (wanted.in_directory && permit.make_missing);
+fn absent(wanted: &Wanted, permit: &Permit, mut seen: Seen) -> Result<Verdict, Refusal> {
+    let may_make = wanted.writes || (wanted.directory.is_some() && permit.make_missing);
     if !may_make {
         return Err(Refusal::NeverWritten {
             path: wanted.path.clone(),
@@ -187,37 +206,40 @@ fn absent(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refus
         });
     }
     seen.in_use(wanted)?;
-    let path = seen.path();
-    seen.ours?;
+    let (path, home) = (seen.path(), seen.home.take());
+    seen.owner?;
     Ok(Verdict {
         note: GuardNote::Make,
         kind: TargetKind::File,
         path,
+        target: None,
+        home,
         size_bytes: Some(0),
-        identity: None,
         fill: wanted.reads || wanted.rest || wanted.laid_out,
         anew: true,
         fill_from: 0,
         holds_pattern: false,
+        kept: 0,
+        key: None,
         dangers: Vec::new(),
     })
 }
 
 fn file(wanted: &Wanted, permit: &Permit, seen: Seen, size: u64) -> Result<Verdict, Refusal> {
-    match &seen.ours {
-        Ok(Some(entry)) => {
+    match &seen.owner {
+        Ok(Owner::Ours(entry)) => {
             let entry = entry.clone();
-            our_file(wanted, permit, &seen, size, &entry)
+            our_file(wanted, permit, seen, size, &entry)
         }
         _ if wanted.writes => foreign_write(wanted, permit, seen, size),
-        _ => foreign_read(wanted, permit, &seen, size),
+        _ => only_read(wanted, seen, size),
     }
 }
 
 fn our_file(
     wanted: &Wanted,
     permit: &Permit,
-    seen: &Seen,
+    mut seen: Seen,
     size: u64,
     entry: &Entry,
 ) -> Result<Verdict, Refusal> {
@@ -244,76 +266,70 @@ fn our_file(
     }
     Ok(Verdict {
         note: if remake { GuardNote::Remake } else { GuardNote::Ours },
-        kind: TargetKind::File,
-        path: seen.path(),
-        size_bytes: Some(size),
-        identity: seen.identity,
         fill: wanted.other.is_some()
             || (remake && (wanted.reads || wanted.rest || wanted.laid_out)),
         anew,
-        fill_from: 0,
         holds_pattern: holds_pattern && !too_short,
-        dangers: Vec::new(),
+        kept: if holds_pattern { size.min(wanted.length) } else { 0 },
+        ..unwritten(GuardNote::Ours, TargetKind::File, &mut seen, Some(size))
     })
 }
 
 fn foreign_write(
     wanted: &Wanted,
     permit: &Permit,
-    seen: Seen,
+    mut seen: Seen,
     size: u64,
 ) -> Result<Verdict, Refusal> {
     seen.in_use(wanted)?;
     if !permit.overwrite {
-        return Err(Refusal::Foreign {
-            path: wanted.path.clone(),
-            resolved: seen.facts.symlink.then(|| seen.path()),
-            dangers: seen.dangers(),
-            list: seen.ours.err().map(Box::new),
+        let (path, dangers) = (wanted.path.clone(), seen.dangers());
+        let resolved = seen.facts.symlink.then(|| seen.path());
+        return Err(match seen.owner {
+            Ok(Owner::Changed(why)) => Refusal::Changed { path, why, dangers },
+            owner => Refusal::Foreign { path, resolved, dangers, list: owner.err().map(Box::new) },
         });
     }
     Ok(Verdict {
-        note: GuardNote::ForeignOverwrite,
-        kind: TargetKind::File,
-        path: seen.path(),
-        size_bytes: Some(size),
-        identity: seen.identity,
         // Holes of a foreign file stay: bytes of it that no job writes are not ours.
         fill: wanted.other.is_some()
             || (wanted.reads && wanted.needs_pattern)
             || ((wanted.reads || wanted.laid_out) && size < wanted.length),
         // What was there and need not be verified stays.
-        anew: false,
         fill_from: match wanted.needs_pattern || wanted.other.is_some() {
             true => wanted.first,
             false => wanted.first.max(size),
         },
-        holds_pattern: false,
         dangers: seen.dangers(),
+        ..unwritten(GuardNote::ForeignOverwrite, TargetKind::File, &mut seen, Some(size))
     })
 }
 
-fn foreign_read(
-    wanted: &Wanted,
-    permit: &Permit,
-    seen: &Seen,
-    size: u64,
-) -> Result<Verdict, Refusal> {
+/// A file that is not known to be ours as it is now. Reading it harms nobody; verifying it reads.
+fn only_read(wanted: &Wanted, mut seen: Seen, size: u64) -> Result<Verdict, Refusal> {
     let path = wanted.path.clone();
+    let changed = match &seen.owner {
+        Ok(Owner::Changed(why)) => Some(why.clone()),
+        _ => None,
+    };
     if size < wanted.length {
-        let command = Some(write_command(wanted, permit));
-        return Err(Refusal::TooShort { path, size, wanted: wanted.length, command });
+        // Nothing is proposed that would make a file longer that may be somebody else's.
+        return Err(Refusal::TooShort { path, size, wanted: wanted.length, command: None });
     }
-    if wanted.needs_pattern {
-        return Err(Refusal::NotVerifiable { path });
+    if wanted.needs_pattern && seen.key.is_none() {
+        return Err(Refusal::NotVerifiable { path, changed });
     }
-    Ok(read_only(TargetKind::File, seen, Some(size)))
+    let note = match changed {
+        Some(_) => GuardNote::Changed,
+        None => GuardNote::ForeignReadOnly,
+    };
+    Ok(Verdict { key: seen.key, ..unwritten(note, TargetKind::File, &mut seen, Some(size)) })
 }
 
 fn block_device(
     wanted: &Wanted,
     permit: &Permit,
-    seen: &Seen,
+    mut seen: Seen,
     size: Option<u64>,
 ) -> Result<Verdict, Refusal> {
     let path = wanted.path.clone();
@@ -321,50 +337,55 @@ fn block_device(
         return Err(Refusal::TooShort { path, size, wanted: wanted.length, command: None });
     }
     if !wanted.writes {
-        return Ok(read_only(TargetKind::BlockDevice, seen, size));
+        let kind = TargetKind::BlockDevice;
+        return Ok(unwritten(GuardNote::ForeignReadOnly, kind, &mut seen, size));
     }
     seen.in_use(wanted)?;
-    if !permit.devices.iter().any(|named| is_same(named, &wanted.path)) {
+    if !permit.devices.iter().any(|named| is_same(named, wanted, &seen)) {
         return Err(Refusal::Device { path, dangers: seen.dangers() });
     }
     Ok(Verdict {
-        note: GuardNote::ForeignOverwrite,
         fill: wanted.other.is_some() || (wanted.reads && wanted.needs_pattern),
         fill_from: wanted.first,
         dangers: seen.dangers(),
-        ..read_only(TargetKind::BlockDevice, seen, size)
+        ..unwritten(GuardNote::ForeignOverwrite, TargetKind::BlockDevice, &mut seen, size)
     })
 }
 
-fn read_only(kind: TargetKind, seen: &Seen, size_bytes: Option<u64>) -> Verdict {
+/// A target that is there, of which nothing is filled before the load.
+fn unwritten(
+    note: GuardNote,
+    kind: TargetKind,
+    seen: &mut Seen,
+    size_bytes: Option<u64>,
+) -> Verdict {
     Verdict {
-        note: GuardNote::ForeignReadOnly,
+        note,
         kind,
         path: seen.path(),
+        target: seen.hold(),
+        home: None,
         size_bytes,
-        identity: seen.identity,
         fill: false,
         anew: false,
         fill_from: 0,
         holds_pattern: false,
+        kept: 0,
+        key: None,
         dangers: Vec::new(),
     }
 }
 
-/// Whether part of a regular file was never written. What can't be known is no hole: the result of
-/// a run tells of it.
-fn has_holes(path: &Path) -> bool {
-    let Ok(file) = fs::File::open(path) else { return false };
-    gpuio_host::extents::extents(&file, 0, u64::MAX).absent_bytes() > 0
+/// Whether a flag named this very device, be it through a link such as `/dev/disk/by-id/…`: its
+/// name is the target's, or leads to the device that was opened.
+fn is_same(named: &Path, wanted: &Wanted, seen: &Seen) -> bool {
+    let number = |stamp: gpuio_host::statx::Stamp| (stamp.kind, stamp.rdev);
+    let held = seen.held.as_ref().map(|held| number(held.stamp()));
+    let other = || gpuio_host::target::Opened::named(named).ok().map(|it| number(it.stamp()));
+    named == wanted.path || held.is_some_and(|held| other() == Some(held))
 }
 
-/// Whether a flag named this very device, be it through a link such as `/dev/disk/by-id/…`.
-fn is_same(named: &Path, target: &Path) -> bool {
-    named == target
-        || named.canonicalize().is_ok_and(|named| target.canonicalize().is_ok_and(|t| named == t))
-}
-
-fn parent_can_be_made(path: &Path) -> bool {
+pub(super) fn parent_can_be_made(path: &Path) -> bool {
     let Some(parent) = path.parent() else {
         return false;
     };
@@ -377,13 +398,13 @@ fn parent_can_be_made(path: &Path) -> bool {
 /// The command that writes what a read misses.
 fn write_command(wanted: &Wanted, permit: &Permit) -> String {
     let size = gpuio_units::format_bytes(wanted.length);
-    let (flag, place) = match wanted.path.parent().filter(|_| wanted.in_directory) {
+    let (flag, place) = match &wanted.directory {
         Some(directory) if directory.as_os_str().is_empty() => ("--directory", Path::new(".")),
-        Some(directory) => ("--directory", directory),
+        Some(directory) => ("--directory", directory.as_path()),
         None => ("--filename", wanted.path.as_path()),
     };
     if !permit.make_missing {
-        let flag = if wanted.in_directory { "-D" } else { "-f" };
+        let flag = if wanted.directory.is_some() { "-D" } else { "-f" };
         return format!(
             "gdsio {flag} {} -I 1 with the same -w, -s and -o, and -V if the read has it",
             place.display()

@@ -53,7 +53,7 @@ pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
     }
     let gone: Vec<(&Path, Identity)> =
         gone.iter().map(|(path, id)| (path.as_path(), *id)).collect();
-    if let Err(error) = manifest::forget(&gone) {
+    if let Err(error) = manifest::forget_named(&gone) {
         lines.push(error.to_string());
     }
     lines
@@ -80,7 +80,7 @@ pub fn remove_empty(parent: &Directory, name: &OsStr) {
     let gone: Vec<(&Path, Identity)> =
         gone.iter().map(|(path, id)| (path.as_path(), *id)).collect();
     // Entries of files that are gone would keep the list, and so the directory.
-    let _ = manifest::forget(&gone);
+    let _ = manifest::forget_named(&gone);
 }
 
 /// `PREFIX.NUMBER`, as files of `--directory` are called.
@@ -101,7 +101,7 @@ pub(super) fn ours(lists: &mut Lists, path: &Path, root: &Root) -> Option<Identi
         laid_out: false,
         other: None,
         rest: false,
-        in_directory: true,
+        directory: path.parent().map(Path::to_owned),
         salt: 0,
         file_number: 0,
     };
@@ -109,7 +109,7 @@ pub(super) fn ours(lists: &mut Lists, path: &Path, root: &Root) -> Option<Identi
     // A link leads to a file that is not here.
     let here = verdict.path == path;
     let own = matches!(verdict.note, GuardNote::Ours | GuardNote::Remake);
-    verdict.identity.filter(|_| own && here)
+    verdict.target.filter(|_| own && here).map(|target| target.identity())
 }
 
 fn stays(at: &Path, directory: &Directory) -> String {

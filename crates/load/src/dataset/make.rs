@@ -1,10 +1,11 @@
 //! Makes and extends the files of a data set.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use gpuio_record::GuardNote;
@@ -12,8 +13,9 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use super::failure::MakeError;
 use super::fill::Filling;
+use super::held::{Budget, Held, Home};
 use super::judge::{Verdict, Wanted};
-use super::manifest::{self, Holds, Lists, Take};
+use super::manifest::{self, Holds, Take};
 use super::{Identity, Progress, clean, space};
 use crate::plan::read_back::other_salt;
 
@@ -28,9 +30,9 @@ pub enum Contents {
 }
 
 /// A file to be made, or to be filled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Task {
-    /// Where. Not a link.
+    /// Where, in words.
     pub path: PathBuf,
     /// Bytes that must be there.
     pub length: u64,
@@ -45,9 +47,11 @@ pub struct Task {
     /// What was judged: `Make`, `Remake` or `ForeignOverwrite`.
     pub guard: GuardNote,
     /// The file that was judged; `None` where there was none.
-    pub identity: Option<Identity>,
-    /// Its size in bytes then; `None` for a device that does not say.
-    pub size_bytes: Option<u64>,
+    pub target: Option<Arc<Held>>,
+    /// Where a new one is made.
+    pub home: Option<Home>,
+    /// How many of the first bytes of a file of ours hold the pattern already.
+    pub kept: u64,
     /// The bytes of a `ForeignOverwrite` that are filled. All others of it stay as they are.
     pub parts: Vec<Range<u64>>,
     /// Bytes that get [`other_salt`]'s contents and not the pattern, apart from each other.
@@ -67,8 +71,9 @@ impl Task {
             contents: if verdict.fill { Contents::Pattern } else { Contents::Nothing },
             anew: verdict.anew,
             guard: verdict.note,
-            identity: verdict.identity,
-            size_bytes: verdict.size_bytes,
+            target: verdict.target.clone(),
+            home: verdict.home.clone(),
+            kept: verdict.kept,
             parts: foreign_part(wanted, verdict).into_iter().collect(),
             other: wanted.other.clone().filter(|_| verdict.fill).into_iter().collect(),
         })
@@ -114,12 +119,14 @@ impl Task {
 }
 
 /// A file that was made or filled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Made {
     /// Its real path, links of its directories followed.
     pub path: PathBuf,
     /// Which file it is.
     pub identity: Identity,
+    /// The file itself.
+    pub target: Arc<Held>,
     /// Whether this call created it; only such files are ever removed.
     pub created: bool,
 }
@@ -168,7 +175,8 @@ const CHUNK: usize = 64;
 /// Room is checked before the first byte. Files that hold the right pattern and are too short are
 /// extended. New files have mode 0644. Writes go past the page cache where the file system can,
 /// and all data is on storage (fsync(2)) when this returns. Files are created and listed some
-/// dozens at a time, all before the first byte of any of them, and one is open at a time.
+/// dozens at a time, all before the first byte of any of them; one is open for writing at a time,
+/// and `budget` says how many stay held.
 ///
 /// # Errors
 /// [`MakeError`]. Whatever this call created is removed then; a file that was there before stays,
@@ -178,11 +186,12 @@ pub fn make(
     tasks: &[Task],
     progress: &dyn Progress,
     stop: &AtomicBool,
+    budget: &Budget,
 ) -> Result<Vec<Made>, MakeError> {
     space::check(tasks)?;
     let mut made = Vec::with_capacity(tasks.len());
     for tasks in tasks.chunks(CHUNK) {
-        if let Err(error) = chunk(tasks, progress, stop, &mut made) {
+        if let Err(error) = chunk(tasks, progress, stop, budget, &mut made) {
             // What cannot be removed either is named by the next run's judge; the first error is
             // the one to tell.
             let _ = clean::clean(&made, &[]);
@@ -195,10 +204,7 @@ pub fn make(
 /// A file that is there and listed, to be filled.
 struct Listed<'a> {
     task: &'a Task,
-    identity: Identity,
-    real: PathBuf,
-    /// How many of its bytes hold the pattern already.
-    kept: u64,
+    target: Arc<Held>,
 }
 
 /// Makes some files. Each is in `made` as soon as it exists.
@@ -206,25 +212,22 @@ fn chunk(
     tasks: &[Task],
     progress: &dyn Progress,
     stop: &AtomicBool,
+    budget: &Budget,
     made: &mut Vec<Made>,
 ) -> Result<(), MakeError> {
-    let mut lists = Lists::default();
     let mut listed = Vec::with_capacity(tasks.len());
     for task in tasks {
         let created = task.guard == GuardNote::Make;
-        let identity = Identity::of(&open(task, task.identity)?.1);
-        // Without a real path the file could not be listed; it was opened a moment ago.
-        let real = task.path.canonicalize().unwrap_or_else(|_| task.path.clone());
-        made.push(Made { path: real.clone(), identity, created });
-        let known = task.ours() && !created;
-        let kept = if known { reuse(task, &mut lists, &real)? } else { 0 };
-        listed.push(Listed { task, identity, real, kept });
+        let target = if created { create(task, budget)? } else { judged(task)? };
+        let (path, identity) = (target.path().to_owned(), target.identity());
+        made.push(Made { path, identity, target: Arc::clone(&target), created });
+        listed.push(Listed { task, target });
     }
-    let taken: Vec<(PathBuf, Take)> = listed.iter().filter_map(Listed::take).collect();
+    let taken: Vec<(&Held, Take)> = listed.iter().filter_map(Listed::take).collect();
     manifest::take(&taken)?;
     let mut settled = Vec::with_capacity(taken.len());
     let mut result = Ok(());
-    for Listed { task, real, .. } in listed.iter().take_while(|listed| {
+    for Listed { task, target } in listed.iter().take_while(|listed| {
         result = listed.fill(progress, stop);
         result.is_ok()
     }) {
@@ -232,7 +235,7 @@ fn chunk(
             // Nothing is known about bytes that the load has not written yet.
             let all = task.contents == Contents::Pattern && task.other.is_empty();
             let holds = all.then(|| task.holds());
-            settled.push((real, holds));
+            settled.push((Arc::clone(target), holds));
         }
     }
     // Files that were done before another failed are ours with what they hold.
@@ -241,19 +244,21 @@ fn chunk(
 }
 
 impl Listed<'_> {
-    fn take(&self) -> Option<(PathBuf, Take)> {
+    fn take(&self) -> Option<(&Held, Take)> {
         let new = self.task.guard == GuardNote::Make;
         let how = if new { Take::New(self.task.holds()) } else { Take::Again };
-        self.task.ours().then(|| (self.real.clone(), how))
+        self.task.ours().then_some((self.target.as_ref(), how))
     }
 
     /// Writes what is missing.
     fn fill(&self, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), MakeError> {
-        let Listed { task, kept, .. } = *self;
+        let task = self.task;
         if task.contents == Contents::Nothing {
             return Ok(());
         }
-        let (file, found) = open(task, Some(self.identity))?;
+        let kept = task.kept.min(task.length);
+        let opened = self.target.file(OFlags::RDWR);
+        let file = opened.map_err(|error| MakeError::reopen(&task.path, error))?;
         if task.ours() && task.anew && kept == 0 {
             let fail = |source| MakeError::call("ftruncate", &task.path, None, source, None);
             file.set_len(0).map_err(fail)?;
@@ -266,7 +271,7 @@ impl Listed<'_> {
         };
         let all = kept..task.length;
         for part in if task.ours() { std::slice::from_ref(&all) } else { &task.parts[..] } {
-            if found.is_file() {
+            if self.target.stamp().kind.is_file() {
                 allocate(task, &file, part)?;
             }
             for piece in without(part, &task.other) {
@@ -284,37 +289,26 @@ impl Listed<'_> {
     }
 }
 
-/// Opens the file and makes sure that it is the one that is `known`; creates it where none is.
-fn open(task: &Task, known: Option<Identity>) -> Result<(File, Metadata), MakeError> {
+/// Creates the file, and holds it from here on.
+fn create(task: &Task, budget: &Budget) -> Result<Arc<Held>, MakeError> {
     let path = &task.path;
-    let fail = |call, source| MakeError::call(call, path, None, source, None);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o644);
-    let mut flags = OFlags::NOFOLLOW;
-    let creates = task.guard == GuardNote::Make && known.is_none();
-    if creates {
-        options.create_new(true);
-    } else if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
-        // Fails with EBUSY while a file system or another driver holds the device (open(2)).
-        flags |= OFlags::EXCL;
-    }
-    options.custom_flags(flags.bits().cast_signed());
-    let file = options.open(path).map_err(|source| fail("open", source))?;
-    let found = file.metadata().map_err(|source| fail("fstat", source))?;
-    // What has been appended to a foreign file since is nothing that a flag gave away.
-    let changed = !task.ours() && found.is_file() && task.size_bytes != Some(found.len());
-    if !creates && (known != Some(Identity::of(&found)) || changed) {
-        return Err(MakeError::Replaced { path: path.clone() });
-    }
-    Ok((file, found))
+    let gone = || MakeError::call("open", path, None, io::ErrorKind::NotFound.into(), None);
+    let home = task.home.as_ref().ok_or_else(gone)?;
+    let held = home.create().map_err(|error| MakeError::reopen(path, error))?;
+    Ok(budget.hold(held))
 }
 
-/// How many bytes of a file of ours need not be written again.
-fn reuse(task: &Task, lists: &mut Lists, real: &Path) -> Result<u64, MakeError> {
-    let entry = lists.find(real)?;
-    let entry = entry.filter(|entry| Some(entry.identity()) == task.identity);
-    let entry = entry.ok_or_else(|| MakeError::Replaced { path: task.path.clone() })?;
-    Ok(if entry.holds(task.holds()) { entry.size.min(task.length) } else { 0 })
+/// The file that was judged. What has been appended to a foreign file since is nothing that a flag
+/// gave away.
+fn judged(task: &Task) -> Result<Arc<Held>, MakeError> {
+    let replaced = || MakeError::Replaced { path: task.path.clone() };
+    let target = task.target.as_ref().ok_or_else(replaced)?;
+    let now = target.look();
+    let now = now.map_err(|source| MakeError::call("statx", &task.path, None, source, None))?;
+    let moved = |home: &Home| !home.stamp().is_ok_and(|named| named.is_same_file(&now));
+    let grown = !task.ours() && now.kind.is_file() && now.size != target.stamp().size;
+    let changed = grown || target.home().is_some_and(moved);
+    if changed { Err(replaced()) } else { Ok(Arc::clone(target)) }
 }
 
 /// Makes the file as long as it must be and, where the file system can, gives it its place in one

@@ -1,12 +1,14 @@
 //! How gpuio knows its own files.
 //!
-//! Each directory with such files has a `.gpuio-files.json`. A file is ours if its name, device
-//! and inode are listed there and its size and time of last change are those that were listed; or
-//! if it was listed as in use, which is what a run that crashed leaves behind. A file that someone
-//! replaced or changed is not ours any more.
+//! Each directory with such files has a `.gpuio-files.json`. A file is known as ours if its name is
+//! listed there with its device, inode and time of birth, and nothing of it changed since: size,
+//! time of last change, and the time of the inode's last change, which only the kernel sets. Where
+//! anything differs, or a run that died left it in use, what the file holds has to prove whose it
+//! is ([`Claim::Doubtful`], [`super::content`]).
 //!
 //! The list is believed only where it could not have been written by somebody who may not write
-//! the file itself: its owner must be the file's owner or this process's user. It is replaced as a
+//! the file itself: its owner must be the file's owner or this process's user. It is read, locked
+//! and replaced in the directory that is held open, no link being followed. It is replaced as a
 //! whole (rename(2)) under flock(2) of a lock file beside it, so readers need no lock. A list that
 //! is malformed is never overwritten.
 //!
@@ -15,16 +17,19 @@
 
 mod store;
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, btree_map};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use gpuio_host::statx::Stamp;
+use gpuio_host::target::{Directory, ReopenError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Identity;
+use super::content;
+use super::held::{Held, Home};
 use store::List;
 
 /// The name of the list in each directory.
@@ -44,6 +49,12 @@ pub struct Entry {
     pub size: u64,
     /// Time of last change then, nanoseconds since 1970-01-01 UTC.
     pub mtime_ns: i64,
+    /// Time of the inode's last change then, likewise; absent in lists of format 1.
+    #[serde(default)]
+    pub ctime_ns: Option<i64>,
+    /// When the inode came to be, likewise; absent where the file system does not keep it.
+    #[serde(default)]
+    pub birth_ns: Option<i64>,
     /// Salt of the pattern.
     pub salt: u64,
     /// The file's number in the pattern.
@@ -59,6 +70,36 @@ impl Entry {
     #[must_use]
     pub fn identity(&self) -> Identity {
         Identity { dev: self.dev, ino: self.ino }
+    }
+
+    /// Whether the entry is about this file, changed or not.
+    fn is_about(&self, found: &Stamp) -> bool {
+        let born = self.birth_ns.zip(found.birth_ns);
+        self.identity() == Identity::of_stamp(found)
+            && born.is_none_or(|(listed, now)| listed == now)
+    }
+
+    /// Whether nobody changed the file since it was listed.
+    fn is_unchanged(&self, found: &Stamp) -> bool {
+        let times = (self.size, self.mtime_ns, self.ctime_ns);
+        self.is_about(found)
+            && !self.in_use
+            && times == (found.size, found.mtime_ns, Some(found.ctime_ns))
+    }
+
+    /// Notes which file it is, and in which state.
+    fn note(&mut self, found: &Stamp) {
+        Identity { dev: self.dev, ino: self.ino } = Identity::of_stamp(found);
+        (self.size, self.mtime_ns) = (found.size, found.mtime_ns);
+        (self.ctime_ns, self.birth_ns) = (Some(found.ctime_ns), found.birth_ns);
+    }
+
+    /// Whether the file's bytes are ours, and all of them the pattern that is listed.
+    pub(super) fn prove(&self, held: &Held) -> Result<content::Proof, ReopenError> {
+        let key = gpuio_gpu::pattern::file_key(self.salt, self.file_number);
+        // Of a file that held its pattern from end to end, nothing was unwritten.
+        let zeros = self.in_use || !self.pattern;
+        content::prove(held, key, zeros, content::WHOLE)
     }
 
     /// Whether the whole file is known to hold this pattern.
@@ -141,6 +182,16 @@ pub enum ManifestError {
         /// The file.
         path: PathBuf,
     },
+    /// Its name was given to another file while it was written.
+    #[error(
+        "{}: another file took this name during the run; what was written is in the file that was \
+         checked, which has another name now or none",
+        path.display()
+    )]
+    Moved {
+        /// The name.
+        path: PathBuf,
+    },
     /// A name that the list cannot hold.
     #[error(
         "{}: the name is not UTF-8, so gpuio could not list it as its own; use another name",
@@ -152,100 +203,120 @@ pub enum ManifestError {
     },
 }
 
-/// Lists that were read, so that a look at many files of a directory reads its list once. They
-/// say what was true when they were read: [`begin`] looks again, under the lock.
+/// What the list of a directory says of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// Nothing: there is no list, or the file is not in it, or the list may not be believed.
+    None,
+    /// It is ours, and nobody changed it since it was listed.
+    Unchanged(Entry),
+    /// It was ours: it changed since, or a run that died left it in use.
+    Doubtful(Entry),
+    /// A file of ours had its name, and this is another one.
+    Another,
+}
+
+/// Directories that are held, and their lists, so that a look at many files of a directory opens
+/// it and reads its list once. The lists say what was true when they were read: [`begin`] looks
+/// again, under the lock.
 #[derive(Debug, Default)]
-pub struct Lists(BTreeMap<PathBuf, Option<List>>);
+pub struct Lists {
+    directories: BTreeMap<PathBuf, Arc<Directory>>,
+    lists: BTreeMap<Identity, Option<List>>,
+    /// Block devices, by `st_rdev`, that this run holds exclusively.
+    pub(super) claimed: Vec<u64>,
+}
 
 impl Lists {
-    /// The list of a real directory. Errors are not kept: the next look tells them again.
-    fn of(&mut self, dir: &Path) -> Result<Option<&List>, ManifestError> {
-        if !self.0.contains_key(dir) {
-            self.0.insert(dir.to_owned(), store::read(dir)?);
+    /// For a run that holds these devices exclusively.
+    #[must_use]
+    pub fn claiming(claimed: Vec<u64>) -> Lists {
+        Lists { claimed, ..Lists::default() }
+    }
+
+    /// The directory of this name, opened when it is first asked for.
+    pub(super) fn directory(
+        &mut self,
+        path: &Path,
+        open: impl FnOnce() -> io::Result<Directory>,
+    ) -> io::Result<Arc<Directory>> {
+        if let Some(known) = self.directories.get(path) {
+            return Ok(Arc::clone(known));
         }
-        Ok(self.0.get(dir).and_then(Option::as_ref))
+        let opened = Arc::new(open()?);
+        self.directories.insert(path.to_owned(), Arc::clone(&opened));
+        Ok(opened)
     }
 
-    /// As [`find`].
+    /// The list of a directory. Errors are not kept: the next look tells them again.
+    fn of(&mut self, dir: &Directory) -> Result<Option<&List>, ManifestError> {
+        let which = Identity::of_stamp(&dir.stamp());
+        Ok(match self.lists.entry(which) {
+            btree_map::Entry::Occupied(known) => known.into_mut().as_ref(),
+            btree_map::Entry::Vacant(new) => new.insert(store::read(dir)?).as_ref(),
+        })
+    }
+
+    /// What is listed of the file with this name, which was found like this.
+    pub(super) fn claim(&mut self, home: &Home, found: &Stamp) -> Result<Claim, ManifestError> {
+        let Some(name) = home.name.to_str() else { return Ok(Claim::None) };
+        let listed = self.of(&home.dir)?.and_then(|list| list.entry(name).map(|one| (list, one)));
+        Ok(match listed {
+            Some((list, entry)) if list.may_vouch(found) => match entry.clone() {
+                entry if entry.is_unchanged(found) => Claim::Unchanged(entry),
+                entry if entry.is_about(found) => Claim::Doubtful(entry),
+                _ => Claim::Another,
+            },
+            _ => Claim::None,
+        })
+    }
+
+    /// Whether the directory's list, if there is one, can be used.
     ///
     /// # Errors
-    /// As for [`find`].
-    pub fn find(&mut self, path: &Path) -> Result<Option<Entry>, ManifestError> {
-        let Ok(real) = path.canonicalize() else {
-            return Ok(None);
-        };
-        let name = real.file_name().and_then(|name| name.to_str());
-        let (Some(dir), Some(name)) = (real.parent(), name) else {
-            return Ok(None);
-        };
-        let Some(list) = self.of(dir)? else {
-            return Ok(None);
-        };
-        let Ok(found) = fs::symlink_metadata(&real) else {
-            return Ok(None);
-        };
-        Ok(list.entry(name).filter(|entry| list.vouches(entry, &found)).cloned())
-    }
-
-    /// As [`check`].
-    ///
-    /// # Errors
-    /// As for [`find`].
-    pub fn check(&mut self, path: &Path) -> Result<(), ManifestError> {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        self.of(dir.unwrap_or(Path::new("."))).map(|_| ())
+    /// [`ManifestError`] for a list that cannot be read or is malformed.
+    pub(super) fn check(&mut self, dir: &Directory) -> Result<(), ManifestError> {
+        self.of(dir).map(|_| ())
     }
 }
 
-/// The entry of a file that is ours; `None` for everybody else's and for no file. Links are
-/// followed: what counts is the file at their end and the list beside it.
-///
-/// # Errors
-/// [`ManifestError`] when the list is there and cannot be used: no file is known to be ours then.
-pub fn find(path: &Path) -> Result<Option<Entry>, ManifestError> {
-    Lists::default().find(path)
-}
-
-/// Whether the list beside `path`, which need not exist, can be used.
-///
-/// # Errors
-/// As for [`find`].
-pub fn check(path: &Path) -> Result<(), ManifestError> {
-    Lists::default().check(path)
-}
-
-/// Marks files of ours as in use, before their first write. From here until [`settle`] they stay
-/// ours whatever their time of change, and hold no pattern that anyone may rely on.
+/// Marks files of ours as in use, before their first write. From here until [`settle`] what they
+/// hold is what proves them ours, and no pattern is relied on.
 ///
 /// # Errors
 /// [`ManifestError::NotOurs`] when a file is not ours, and the list's own errors. Files of other
 /// directories may be marked then, which does no harm.
-pub fn begin<P: AsRef<Path>>(files: &[P]) -> Result<(), ManifestError> {
+pub fn begin(files: &[Arc<Held>]) -> Result<(), ManifestError> {
     let files: Vec<_> = files.iter().map(|file| (file.as_ref(), Take::Again)).collect();
     take(&files)
 }
 
-/// Lists size and time of change anew after the last write, with the pattern that the whole file
-/// holds, if it does. Call it after the file's last descriptor was closed.
+/// Lists size and times of change anew after the last write, with the pattern that the whole file
+/// holds, if it does. Call it after the last descriptor that could write was closed.
 ///
 /// # Errors
-/// [`ManifestError::NotOurs`] when another file has taken the name, and the list's own errors.
-pub fn settle<P: AsRef<Path>>(files: &[(P, Option<Holds>)]) -> Result<(), ManifestError> {
+/// [`ManifestError::Moved`] when another file has taken a name, after all others were listed, and
+/// the list's own errors.
+pub fn settle(files: &[(Arc<Held>, Option<Holds>)]) -> Result<(), ManifestError> {
+    let moved = std::cell::RefCell::new(None);
     let files = files.iter().map(|(file, holds)| (file.as_ref(), *holds));
-    each_directory(files, |list, real, name, holds| {
-        let found = look(real)?;
-        let same = |entry: &&mut Entry| entry.identity() == Identity::of(&found);
-        let entry = list.entry_mut(name).filter(same);
-        let entry = entry.ok_or_else(|| ManifestError::NotOurs { path: real.to_owned() })?;
-        entry.size = found.size();
-        entry.mtime_ns = mtime_ns(&found);
+    each_directory(files, |list, held, home, name, holds| {
+        let found = look(held)?;
+        let stays = home.stamp().is_ok_and(|named| named.is_same_file(&found));
+        let entry = list.entry_mut(name).filter(|entry| stays && entry.is_about(&found));
+        let Some(entry) = entry else {
+            moved.borrow_mut().get_or_insert(ManifestError::Moved { path: home.path() });
+            return Ok(());
+        };
+        entry.note(&found);
         entry.in_use = false;
         entry.pattern = holds.is_some();
         if let Some(Holds { salt, file_number }) = holds {
             (entry.salt, entry.file_number) = (salt, file_number);
         }
         Ok(())
-    })
+    })?;
+    moved.into_inner().map_or(Ok(()), Err)
 }
 
 /// How a file comes to be one that this process writes.
@@ -261,53 +332,64 @@ pub(super) enum Take {
 ///
 /// # Errors
 /// As for [`begin`].
-pub(super) fn take<P: AsRef<Path>>(files: &[(P, Take)]) -> Result<(), ManifestError> {
-    let files = files.iter().map(|(file, how)| (file.as_ref(), *how));
-    each_directory(files, |list, real, name, how| match how {
-        Take::New(holds) => add(list, real, name, holds),
-        Take::Again => mark(list, real, name),
+pub(super) fn take(files: &[(&Held, Take)]) -> Result<(), ManifestError> {
+    each_directory(files.iter().copied(), |list, held, home, name, how| match how {
+        Take::New(holds) => add(list, held, name, holds),
+        Take::Again => mark(list, held, home, name),
     })
 }
 
-fn add(list: &mut List, real: &Path, name: &str, holds: Holds) -> Result<(), ManifestError> {
-    let found = look(real)?;
-    list.files.retain(|entry| entry.name != name);
-    list.files.push(Entry {
+fn add(list: &mut List, held: &Held, name: &str, holds: Holds) -> Result<(), ManifestError> {
+    let mut entry = Entry {
         name: name.to_owned(),
-        dev: found.dev(),
-        ino: found.ino(),
-        size: found.size(),
-        mtime_ns: mtime_ns(&found),
+        dev: 0,
+        ino: 0,
+        size: 0,
+        mtime_ns: 0,
+        ctime_ns: None,
+        birth_ns: None,
         salt: holds.salt,
         file_number: holds.file_number,
         pattern: false,
         in_use: true,
-    });
+    };
+    entry.note(&look(held)?);
+    list.files.retain(|entry| entry.name != name);
+    list.files.push(entry);
     Ok(())
 }
 
-fn mark(list: &mut List, real: &Path, name: &str) -> Result<(), ManifestError> {
-    let found = look(real)?;
-    let ours = list.entry(name).is_some_and(|entry| list.vouches(entry, &found));
-    let entry = list.entry_mut(name).filter(|_| ours);
-    let entry = entry.ok_or_else(|| ManifestError::NotOurs { path: real.to_owned() })?;
+/// The file is still what was judged; or another run has it in hand, and it still holds what only
+/// gpuio writes.
+fn mark(list: &mut List, held: &Held, home: &Home, name: &str) -> Result<(), ManifestError> {
+    let not_ours = || ManifestError::NotOurs { path: held.path().to_owned() };
+    let found = held.look().map_err(|_| not_ours())?;
+    if !home.stamp().is_ok_and(|named| named.is_same_file(&found)) {
+        return Err(not_ours());
+    }
+    let believed = list.may_vouch(&found);
+    let entry = list.entry_mut(name).filter(|entry| believed && entry.is_about(&found));
+    let entry = entry.ok_or_else(not_ours)?;
+    let same = entry.is_unchanged(&found) || found.is_unchanged(&held.stamp());
+    let proven = || entry.in_use && entry.prove(held).is_ok_and(|proof| proof.is_ours());
+    if !(same || proven()) {
+        return Err(not_ours());
+    }
     entry.in_use = true;
     entry.pattern = false;
     Ok(())
 }
 
-/// Takes files off the list. Their names must be under real directories: the files themselves may
-/// be gone. An empty list is removed.
-pub(super) fn forget(files: &[(&Path, Identity)]) -> Result<(), ManifestError> {
-    let mut directories: BTreeMap<&Path, Vec<_>> = BTreeMap::new();
-    for (path, identity) in files {
-        if let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
-        {
-            directories.entry(dir).or_default().push((name, *identity));
-        }
+/// Takes files off the list: the files themselves may be gone. An empty list is removed.
+pub(super) fn forget(files: &[(&Home, Identity)]) -> Result<(), ManifestError> {
+    let mut directories: BTreeMap<Identity, (&Home, Vec<_>)> = BTreeMap::new();
+    for (home, identity) in files {
+        let Some(name) = home.name.to_str() else { continue };
+        let which = Identity::of_stamp(&home.dir.stamp());
+        directories.entry(which).or_insert((home, Vec::new())).1.push((name, *identity));
     }
-    for (dir, gone) in directories {
-        store::change(dir, |list| {
+    for (home, gone) in directories.into_values() {
+        store::change(&home.dir, |list| {
             list.files.retain(|entry| {
                 !gone.iter().any(|(name, id)| entry.name == *name && entry.identity() == *id)
             });
@@ -317,28 +399,43 @@ pub(super) fn forget(files: &[(&Path, Identity)]) -> Result<(), ManifestError> {
     Ok(())
 }
 
+/// As [`forget`], for files whose directories are not held.
+pub(super) fn forget_named(files: &[(&Path, Identity)]) -> Result<(), ManifestError> {
+    let mut lists = Lists::default();
+    let mut gone = Vec::with_capacity(files.len());
+    for (path, identity) in files {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        let dir = lists.directory(above, || Directory::open(above));
+        let dir = dir.map_err(|source| ManifestError::Call {
+            call: "open",
+            path: above.to_owned(),
+            source,
+            meaning: "the list of files there could not be brought up to date".to_owned(),
+        })?;
+        gone.push((Home { dir, name: name.to_owned() }, *identity));
+    }
+    forget(&gone.iter().map(|(home, identity)| (home, *identity)).collect::<Vec<_>>())
+}
+
 /// Applies `act` to each file, with one locked change for each directory.
 fn each_directory<'a, T: Copy>(
-    files: impl IntoIterator<Item = (&'a Path, T)>,
-    act: impl Fn(&mut List, &Path, &str, T) -> Result<(), ManifestError>,
+    files: impl IntoIterator<Item = (&'a Held, T)>,
+    act: impl Fn(&mut List, &Held, &Home, &str, T) -> Result<(), ManifestError>,
 ) -> Result<(), ManifestError> {
-    let mut directories: BTreeMap<PathBuf, Vec<(PathBuf, T)>> = BTreeMap::new();
-    for (path, with) in files {
-        let real = path.canonicalize().map_err(|source| ManifestError::Call {
-            call: "realpath",
-            path: path.to_owned(),
-            source,
-            meaning: "the file was there and is gone; run again".to_owned(),
-        })?;
-        let dir = real.parent().unwrap_or(Path::new("/")).to_owned();
-        directories.entry(dir).or_default().push((real, with));
+    let mut directories: BTreeMap<Identity, Vec<(&Held, &Home, T)>> = BTreeMap::new();
+    for (held, with) in files {
+        let not_ours = || ManifestError::NotOurs { path: held.path().to_owned() };
+        let home = held.home().ok_or_else(not_ours)?;
+        let which = Identity::of_stamp(&home.dir.stamp());
+        directories.entry(which).or_default().push((held, home, with));
     }
-    for (dir, files) in directories {
-        store::change(&dir, |list| {
-            for (real, with) in &files {
-                let name = real.file_name().and_then(|name| name.to_str());
-                let name = name.ok_or_else(|| ManifestError::Name { path: real.clone() })?;
-                act(list, real, name, *with)?;
+    for files in directories.into_values() {
+        let Some((_, first, _)) = files.first() else { continue };
+        store::change(&first.dir, |list| {
+            for (held, home, with) in &files {
+                let name = home.name.to_str();
+                let name = name.ok_or_else(|| ManifestError::Name { path: home.path() })?;
+                act(list, held, home, name, *with)?;
             }
             Ok(())
         })?;
@@ -346,15 +443,31 @@ fn each_directory<'a, T: Copy>(
     Ok(())
 }
 
-fn look(path: &Path) -> Result<fs::Metadata, ManifestError> {
-    fs::symlink_metadata(path).map_err(|source| ManifestError::Call {
-        call: "lstat",
-        path: path.to_owned(),
+fn look(held: &Held) -> Result<Stamp, ManifestError> {
+    held.look().map_err(|source| ManifestError::Call {
+        call: "statx",
+        path: held.path().to_owned(),
         source,
         meaning: "the file was there and is gone; run again".to_owned(),
     })
 }
 
-fn mtime_ns(found: &fs::Metadata) -> i64 {
-    found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec())
+#[cfg(test)]
+impl Lists {
+    /// The entry of a file that nobody changed, or that is in use.
+    pub(crate) fn find(&mut self, path: &Path) -> Result<Option<Entry>, ManifestError> {
+        let Ok(held) = Held::named(path) else { return Ok(None) };
+        let Some(home) = held.home() else { return Ok(None) };
+        Ok(match self.claim(home, &held.stamp())? {
+            Claim::Unchanged(entry) => Some(entry),
+            Claim::Doubtful(entry) if entry.in_use => Some(entry),
+            _ => None,
+        })
+    }
+}
+
+/// As [`Lists::find`], with the list as it is now.
+#[cfg(test)]
+pub(crate) fn find(path: &Path) -> Result<Option<Entry>, ManifestError> {
+    Lists::default().find(path)
 }

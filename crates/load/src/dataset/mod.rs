@@ -7,17 +7,20 @@
 //! 2. [`make::make_directory`] and [`make::make`] for what is absent or must be made anew.
 //! 3. [`manifest::begin`] for our files that the load will write.
 //! 4. The load.
-//! 5. [`manifest::settle`] for the same files, after their last descriptor was closed.
+//! 5. [`manifest::settle`] for the same files, after their last descriptor for writing was closed.
 //! 6. [`clean::clean`], unless files are kept. Until then [`scratch`] says whose they are.
 //!
-//! What was judged can change before it is opened. [`Identity`] travels with the verdict: whoever
-//! opens a target compares it with the open file.
+//! A target is opened once, to be judged, and held ([`held`]). Whoever makes, fills, reads, writes
+//! or removes it gets a descriptor of that same file, whatever stands under its name by then.
 
 pub mod clean;
+pub(crate) mod content;
 mod failure;
 mod fill;
+pub mod held;
 pub mod judge;
 pub mod leftover;
+mod look;
 pub mod make;
 pub mod manifest;
 pub(crate) mod refusal;
@@ -26,14 +29,13 @@ pub(crate) mod space;
 #[cfg(test)]
 mod tests;
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
+use gpuio_host::statx::Stamp;
 
 pub use failure::MakeError;
 pub use refusal::Refusal;
 
 /// Which file a name stood for: `st_dev` and `st_ino` of stat(2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// Device that holds the file.
     pub dev: u64,
@@ -44,8 +46,8 @@ pub struct Identity {
 impl Identity {
     /// The identity of a file that was looked at.
     #[must_use]
-    pub fn of(found: &Metadata) -> Identity {
-        Identity { dev: found.dev(), ino: found.ino() }
+    pub fn of_stamp(found: &Stamp) -> Identity {
+        Identity { dev: found.dev, ino: found.ino }
     }
 }
 

@@ -25,6 +25,30 @@ pub enum Refusal {
         /// Why the list of our files says nothing.
         list: Option<Box<ManifestError>>,
     },
+    /// A file that was ours, or has the name of one.
+    #[error(
+        "{} was made by gpuio and is not as it left it: {why}; {}; \
+         to write over it, pass --overwrite",
+        path.display(), sentence(dangers)
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        why: String,
+        /// What would be lost.
+        dangers: Vec<String>,
+    },
+    /// A link below a data directory.
+    #[error(
+        "{} is or lies behind a symbolic link, and gpuio follows none below --directory; \
+         name the file with --filename, or remove the link",
+        path.display()
+    )]
+    Link {
+        /// The file.
+        path: PathBuf,
+    },
     /// A block device that no flag named.
     #[error(
         "{} is a block device: {}; all data on it would be lost; \
@@ -83,15 +107,17 @@ pub enum Refusal {
         /// What would write it.
         command: String,
     },
-    /// Somebody else's file cannot be verified.
+    /// A file in which no pattern was found cannot be verified.
     #[error(
-        "{} was not made by gpuio, so there is nothing to verify its bytes against; \
+        "{} {}, so there is nothing to verify its bytes against; \
          drop --verify, or let gpuio make its own files with --directory",
-        path.display()
+        path.display(), unverifiable(changed.as_ref())
     )]
     NotVerifiable {
         /// The file.
         path: PathBuf,
+        /// What is known of a file that was ours.
+        changed: Option<String>,
     },
     /// A directory.
     #[error(
@@ -154,7 +180,9 @@ impl Refusal {
             | Refusal::NeverWritten { path, .. }
             | Refusal::TooShort { path, .. }
             | Refusal::OtherData { path, .. }
-            | Refusal::NotVerifiable { path }
+            | Refusal::NotVerifiable { path, .. }
+            | Refusal::Changed { path, .. }
+            | Refusal::Link { path }
             | Refusal::Directory { path }
             | Refusal::NotStorage { path, .. } => Some(path),
             Refusal::Manifest(_) => None,
@@ -167,6 +195,13 @@ fn sentence(dangers: &[String]) -> String {
         return "nothing known was found on it".to_owned();
     }
     dangers.join("; ")
+}
+
+fn unverifiable(changed: Option<&String>) -> String {
+    match changed {
+        Some(why) => format!("holds no pattern of gpuio's any more ({why})"),
+        None => "was not made by gpuio and holds no pattern of its kind".to_owned(),
+    }
 }
 
 fn leads_to(resolved: Option<&PathBuf>) -> String {

@@ -142,7 +142,7 @@ fn dead(directory: &Directory, name: &OsStr, root: &Root) -> Option<Vec<String>>
     // With nothing to forget it still takes away the lock of a list that is not there.
     let nothing = (real.join(name), Identity { dev: 0, ino: 0 });
     let all = gone.iter().chain([&nothing]).map(|(path, id)| (path.as_path(), *id));
-    if let Err(error) = manifest::forget(&all.collect::<Vec<_>>()) {
+    if let Err(error) = manifest::forget_named(&all.collect::<Vec<_>>()) {
         lines.push(error.to_string());
     }
     let _ = Own::of(&file).and_then(|own| directory.remove(name, own));

@@ -1,18 +1,24 @@
 mod clean;
+mod content;
+mod held;
 mod judge;
 mod make;
 mod manifest;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_host::Root;
+use gpuio_host::target::Directory;
 use gpuio_record::GuardNote;
 use tempfile::TempDir;
 
+use super::held::{Budget, Held, Home};
 use super::judge::{Permit, Verdict, Wanted, judge as judge_target};
-use super::make::{Contents, Made, Task, make as make_files};
+use super::make::{Contents, Made, Task, make};
+use super::manifest::{Holds, ManifestError, find};
 use super::{Identity, MakeError, Progress, Refusal};
 
 const MIB: u64 = 1 << 20;
@@ -43,7 +49,7 @@ fn wanted(path: &Path, length: u64) -> Wanted {
         laid_out: true,
         other: None,
         rest: false,
-        in_directory: true,
+        directory: path.parent().map(Path::to_owned),
         salt: 11,
         file_number: 3,
     }
@@ -59,6 +65,33 @@ fn permit() -> Permit {
 
 fn look(wanted: &Wanted, permit: &Permit) -> Result<Verdict, Refusal> {
     judge_target(wanted, permit, &Root::live())
+}
+
+fn make_files(
+    tasks: &[Task],
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Vec<Made>, MakeError> {
+    make(tasks, progress, stop, &Budget::of(None, 0))
+}
+
+/// What has this name now.
+fn held(path: &Path) -> Arc<Held> {
+    Arc::new(Held::named(path).unwrap())
+}
+
+fn identity(path: &Path) -> Identity {
+    held(path).identity()
+}
+
+/// Marks one file as in use.
+fn begin(path: &Path) -> Result<(), ManifestError> {
+    super::manifest::begin(&[held(path)])
+}
+
+/// Lists one file anew.
+fn settle(path: &Path, holds: Option<Holds>) -> Result<(), ManifestError> {
+    super::manifest::settle(&[(held(path), holds)])
 }
 
 /// Judges with the usual permit and makes what that asks for.
@@ -83,7 +116,9 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 fn task(path: PathBuf, length: u64) -> Task {
+    let above = Directory::open(path.parent().unwrap()).ok();
     Task {
+        home: above.map(|above| Home::new(above, path.file_name().unwrap())),
         path,
         length,
         salt: 11,
@@ -91,8 +126,8 @@ fn task(path: PathBuf, length: u64) -> Task {
         contents: Contents::Pattern,
         anew: true,
         guard: GuardNote::Make,
-        identity: None,
-        size_bytes: Some(0),
+        target: None,
+        kept: 0,
         parts: Vec::new(),
         other: Vec::new(),
     }

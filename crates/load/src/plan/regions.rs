@@ -154,9 +154,10 @@ fn size(
         if left >= block_max {
             return Ok(left);
         }
+        // Whose the file is, is not known here: nothing is proposed that would make it longer.
         let what = format!(
             "{path} holds {length} bytes: too few for {threads} threads of one {block_max}-byte \
-             block each after offset {offset}; name a --size to have it made longer, or lower --bs"
+             block each after offset {offset}; lower --bs or --threads, or name a longer file"
         );
         return Err(PlanError::usage(asked, "filenames", what));
     }

@@ -1,11 +1,12 @@
 //! What the kernel counted around a group: page cache, the process's storage traffic, devices.
 
-use std::fs::File;
 use std::path::Path;
 
 use gpuio_host::{Root, block, extents, proc_io, residency};
 use gpuio_record::facts::DeviceNumber;
 use gpuio_record::{CacheReading, HolesReading, JobPlan, StorageReading, TargetKind};
+
+use crate::dataset::held::Targets;
 
 /// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
 const LOOKED_AT: usize = 64;
@@ -20,12 +21,12 @@ pub(super) struct Before {
 
 impl Before {
     /// Reads before the clock starts.
-    pub(super) fn take(jobs: &[JobPlan]) -> Before {
+    pub(super) fn take(jobs: &[JobPlan], held: &Targets) -> Before {
         let root = Root::live();
         Before {
             // Dirty pages are written back for this one: it comes before the counters.
-            holes: jobs.iter().map(holes).collect(),
-            resident: jobs.iter().map(resident).collect(),
+            holes: jobs.iter().map(|job| holes(job, held)).collect(),
+            resident: jobs.iter().map(|job| resident(job, held)).collect(),
             devices: devices(&root, jobs),
             process: proc_io::sample(&root).ok().flatten(),
         }
@@ -34,7 +35,7 @@ impl Before {
 
 /// Reads again and takes the differences, one answer per job. Process and device figures are the
 /// whole group's: the kernel does not count by job.
-pub(super) fn caches(jobs: &[JobPlan], before: Before) -> Vec<CacheReading> {
+pub(super) fn caches(jobs: &[JobPlan], held: &Targets, before: Before) -> Vec<CacheReading> {
     let root = Root::live();
     let mut unknown = Vec::new();
     let process = match (&before.process, proc_io::sample(&root)) {
@@ -59,7 +60,7 @@ pub(super) fn caches(jobs: &[JobPlan], before: Before) -> Vec<CacheReading> {
         }
     }
     let of_job = |((job, first), (holes, silent)): ((&JobPlan, _), (_, Vec<String>))| {
-        let after = resident(job);
+        let after = resident(job, held);
         let mut unknown = unknown.clone();
         unknown.extend(silent);
         if let Err(why) = &after {
@@ -80,7 +81,7 @@ pub(super) fn caches(jobs: &[JobPlan], before: Before) -> Vec<CacheReading> {
 
 /// Which bytes that a job uses no device holds, and why that is not known, each reason once and
 /// only where the job reads. Block devices have no holes that could be asked for.
-fn holes(job: &JobPlan) -> (Option<HolesReading>, Vec<String>) {
+fn holes(job: &JobPlan, held: &Targets) -> (Option<HolesReading>, Vec<String>) {
     let mut silent = Vec::new();
     if job.engine.got == "null" {
         return (None, silent);
@@ -95,7 +96,7 @@ fn holes(job: &JobPlan) -> (Option<HolesReading>, Vec<String>) {
         let first = regions.filter(|one| one.target == at).map(|one| one.offset).min();
         let first = first.unwrap_or(target.length_bytes);
         let length = target.length_bytes.saturating_sub(first);
-        let found = match File::open(&target.path) {
+        let found = match held.read(&target.path) {
             Ok(file) => extents::extents(&file, first, length),
             Err(error) => {
                 extents::Extents { reason: Some(error.to_string()), ..Default::default() }
@@ -118,10 +119,11 @@ fn holes(job: &JobPlan) -> (Option<HolesReading>, Vec<String>) {
 
 /// Share of a job's bytes in the page cache.
 #[expect(clippy::cast_precision_loss, reason = "a share of bytes")]
-fn resident(job: &JobPlan) -> Result<f64, String> {
+fn resident(job: &JobPlan, held: &Targets) -> Result<f64, String> {
     let (mut cached, mut all) = (0.0, 0.0);
     for target in job.targets.iter().take(LOOKED_AT) {
-        let file = File::open(&target.path).map_err(|error| format!("{}: {error}", target.path))?;
+        let file = held.read(&target.path);
+        let file = file.map_err(|error| format!("{}: {error}", target.path))?;
         let reading = residency::residency(&file, 0, target.length_bytes);
         let Some(fraction) = reading.fraction else {
             return Err(reading.reason.unwrap_or_else(|| "the kernel does not say".into()));

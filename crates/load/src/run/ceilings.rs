@@ -1,7 +1,6 @@
 //! Carries out the plan's ceilings after its last group: each as a group of its own.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +15,7 @@ use super::data::DataSet;
 use super::group::Group;
 use super::{Means, Ran, RunError, Tick, Watch};
 use crate::ceiling::{self, Bench};
+use crate::dataset::held::Targets;
 
 /// Finds the ceilings of the plan and holds every result against its lowest. A ceiling that can't
 /// be had is one with a reason: nothing here ends the run or takes a result away. What a pass found
@@ -80,11 +80,13 @@ impl Loads<'_, '_> {
         if files {
             let making = |done, of| self.watch.making(done, of);
             self.data.prepare(jobs, &self.means.stop, &making)?;
-            clean_pages(job);
+            clean_pages(job, &self.data.targets());
         }
+        let held = if files { self.data.targets() } else { Arc::default() };
         let mut alone = Ran::nothing();
         let group = Group {
             jobs,
+            held: &held,
             means: self.means,
             contexts: self.contexts,
             clock: self.clock,
@@ -105,12 +107,12 @@ impl Loads<'_, '_> {
 /// Sends dirty pages of the load's files to storage before its clock starts: O_DIRECT would wait
 /// for what a buffered load before it left to be written (open(2)). Buffered loads find the page
 /// cache as it was left. A file that can't be opened is told of by the load itself.
-fn clean_pages(job: &JobPlan) {
+fn clean_pages(job: &JobPlan, held: &Targets) {
     if job.direct != DirectMode::Direct {
         return;
     }
     for target in &job.targets {
-        if let Ok(file) = File::open(&target.path) {
+        if let Ok(file) = held.read(&target.path) {
             let _ = file.sync_data();
         }
     }

@@ -1,23 +1,33 @@
 //! The data set over a run: judged before anything, made before each group, settled after it,
 //! removed at the end unless kept.
 
+mod judged;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_host::Root;
+use gpuio_host::target::{Directory, Opened};
 use gpuio_record::{
-    GuardNote, JobPlan, JobResult, Order, Plan, TargetKind, TargetPlan, VerifyMode, VerifyOutcome,
-    WorkerPlan,
+    GuardNote, JobPlan, JobResult, Order, Plan, TargetKind, TargetPlan, VerifyMode, WorkerPlan,
 };
 
+use crate::dataset::held::{Budget, Held, Home, Targets};
 use crate::dataset::judge::{Permit, Verdict, Wanted, judge_with};
 use crate::dataset::make::{self, Made, Task};
 use crate::dataset::manifest::{self, Holds, Lists, ManifestError};
 use crate::dataset::scratch::{self, Owner};
-use crate::dataset::{MakeError, Progress, Refusal, clean as remove, refusal, space};
+use crate::dataset::{Identity, MakeError, Progress, Refusal, clean as remove, refusal, space};
 use crate::plan::{SCRATCH, blocks};
+
+use judged::Judged;
+
+use super::written::{clean, is_left_whole, writers};
 
 /// Why the data set is not as the plan needs it.
 #[derive(Debug, thiserror::Error)]
@@ -49,12 +59,17 @@ pub(super) struct DataSet<'a> {
     directories: Vec<PathBuf>,
     /// What says so beside them, should this run be killed.
     owners: Vec<Owner>,
+    /// The targets of the group in hand, held since they were judged or made.
+    targets: Arc<Targets>,
+    /// Block devices that this run writes, by `st_rdev`, each held with `O_EXCL` to the run's end:
+    /// as long nobody can mount them or build on them (open(2)).
+    claims: Vec<(u64, OwnedFd)>,
     /// Our own files that the group in hand writes, and whether each holds its whole pattern
     /// before the load.
-    written: Vec<(PathBuf, bool)>,
+    written: Vec<(Arc<Held>, bool)>,
     /// Bytes of targets of any owner that hold their pattern because an earlier group wrote and
-    /// verified them, by real path.
-    verified: BTreeMap<PathBuf, Vec<Part>>,
+    /// verified them.
+    verified: BTreeMap<Identity, Vec<Part>>,
 }
 
 /// Bytes of one target.
@@ -79,6 +94,8 @@ impl<'a> DataSet<'a> {
             made: Vec::new(),
             directories: Vec::new(),
             owners: Vec::new(),
+            targets: Arc::default(),
+            claims: Vec::new(),
             written: Vec::new(),
             verified: BTreeMap::new(),
         })
@@ -91,36 +108,22 @@ impl<'a> DataSet<'a> {
         stop: &AtomicBool,
         making: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<u64, DataSetError> {
-        let mut tasks = Tasks::default();
-        let mut refused = Vec::new();
         self.written.clear();
+        self.targets = Arc::default();
+        let budget = Budget::beside(jobs.iter().map(descriptors).sum());
         // All are judged before any directory is made: then jobs that share a file that is not
         // there yet get the same path for it.
-        let mut verdicts = Vec::new();
-        let mut lists = Lists::default();
-        for job in jobs {
-            for (mut wanted, target) in wants(job).into_iter().zip(&job.targets) {
-                wanted.needs_pattern &= !self.is_verified(&wanted, target);
-                match judge_with(&mut lists, &wanted, self.permit, self.root) {
-                    Err(refusal) => refused.push(refusal),
-                    Ok(verdict) => verdicts.push((job, wanted, verdict)),
-                }
-            }
-        }
-        if !refused.is_empty() {
-            return Err(DataSetError::Refused(refused));
-        }
+        let mut judged = self.judge(jobs, &budget)?;
+        self.claim(&judged)?;
+        let mut tasks = Tasks::default();
         let mut known = BTreeSet::new();
-        for (job, wanted, verdict) in &verdicts {
+        for Judged { job, wanted, verdict, .. } in &mut judged {
             self.make_parent(job, verdict)?;
             if let Some(task) = Task::of(wanted, verdict) {
                 tasks.add(task, job.keep);
             }
-            if wanted.writes && known.insert(verdict.path.clone()) {
-                self.note_write(verdict);
-            }
         }
-        for (_, wanted, verdict) in &verdicts {
+        for Judged { wanted, verdict, .. } in &judged {
             tasks.lengthen(&verdict.path, wanted.length);
         }
         let Tasks { tasks, keeps, .. } = tasks;
@@ -128,48 +131,68 @@ impl<'a> DataSet<'a> {
         let goes = |(task, keep): &(&Task, &bool)| !**keep && task.guard == GuardNote::Make;
         let scratch = tasks.iter().zip(&keeps).filter(goes).map(|(task, _)| task.path.as_path());
         self.owners.extend(scratch::own(&scratch.collect::<Vec<_>>(), &self.directories)?);
-        let made = make::make(&tasks, &bar, stop)?;
-        self.made.extend(made.into_iter().zip(keeps).filter(|(_, keep)| !keep).map(|(m, _)| m));
-        let paths: Vec<&PathBuf> = self.written.iter().map(|(path, _)| path).collect();
-        manifest::begin(&paths)?;
+        let made = make::make(&tasks, &bar, stop, &budget)?;
+        let both = tasks.iter().map(|task| &task.path).zip(&made);
+        let new: BTreeMap<&PathBuf, &Arc<Held>> =
+            both.map(|(path, made)| (path, &made.target)).collect();
+        let mut targets = Targets::default();
+        for Judged { target, wanted, verdict, .. } in &judged {
+            let Some(held) = verdict.target.as_ref().or(new.get(&verdict.path).copied()) else {
+                continue;
+            };
+            targets.hold(&target.path, held);
+            if let Some(key) = verdict.key {
+                targets.expect(&target.path, key);
+            }
+            if wanted.writes && known.insert(&verdict.path) {
+                note_write(&mut self.written, verdict, held);
+            }
+        }
+        self.targets = Arc::new(targets);
+        let gone = made.into_iter().zip(keeps).filter(|(_, keep)| !keep);
+        self.made.extend(gone.map(|(made, _)| made));
+        let written: Vec<Arc<Held>> = self.written.iter().map(|(held, _)| held.clone()).collect();
+        manifest::begin(&written)?;
         Ok(bar.done.into_inner())
+    }
+
+    /// The targets of the group that was prepared.
+    pub(super) fn targets(&self) -> Arc<Targets> {
+        Arc::clone(&self.targets)
     }
 
     fn is_verified(&self, wanted: &Wanted, target: &TargetPlan) -> bool {
         let holds = Holds { salt: wanted.salt, file_number: wanted.file_number };
-        let parts = self
-            .verified
-            .get(&real(Path::new(&target.path)))
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let found = Opened::named(Path::new(&target.path)).ok();
+        let found = found.map(|found| Identity::of_stamp(&found.stamp()));
+        let parts = found.and_then(|found| self.verified.get(&found));
+        let parts = parts.map(Vec::as_slice).unwrap_or_default();
         let parts = parts.iter().filter(|part| part.holds == holds);
         reach(wanted.first, parts.map(|part| part.bytes.clone()).collect()) >= wanted.length
     }
 
-    fn make_parent(&mut self, job: &JobPlan, verdict: &Verdict) -> Result<(), DataSetError> {
-        let parent = verdict.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let wanted = job.directory.is_some() && verdict.note == GuardNote::Make;
-        if let Some(parent) = parent.filter(|parent| wanted && !parent.exists())
-            && make::make_directory(parent)?
-            && !job.keep
-        {
-            self.directories.push(parent.to_owned());
-        } else if let Some(parent) = parent.filter(|parent| wanted && is_empty_scratch(parent))
-            && !job.keep
-        {
-            // A run that was killed before it had an owner left it.
+    /// Makes the directory of a file that is to be made, where it is absent, and holds it.
+    fn make_parent(&mut self, job: &JobPlan, verdict: &mut Verdict) -> Result<(), DataSetError> {
+        if verdict.note != GuardNote::Make || job.directory.is_none() {
+            return Ok(());
+        }
+        let (Some(parent), Some(name)) = (verdict.path.parent(), verdict.path.file_name()) else {
+            return Ok(());
+        };
+        if verdict.home.is_some() {
+            let known = self.directories.iter().any(|made| made == parent);
+            if !job.keep && !known && is_empty_scratch(parent) {
+                // A run that was killed before it had an owner left it.
+                self.directories.push(parent.to_owned());
+            }
+            return Ok(());
+        }
+        if make::make_directory(parent)? && !job.keep {
             self.directories.push(parent.to_owned());
         }
+        let failed = |source| MakeError::call("open", parent, None, source, None);
+        verdict.home = Some(new_home(parent, name).map_err(failed)?);
         Ok(())
-    }
-
-    fn note_write(&mut self, verdict: &Verdict) {
-        let ours = matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
-        let file = verdict.kind == TargetKind::File;
-        if ours && file {
-            let before = verdict.holds_pattern || (verdict.fill && verdict.anew);
-            self.written.push((verdict.path.clone(), before));
-        }
     }
 
     /// Writes down what the files hold now that the group is over.
@@ -178,29 +201,29 @@ impl<'a> DataSet<'a> {
         jobs: &[JobPlan],
         results: &[JobResult],
     ) -> Result<(), DataSetError> {
-        let writers = writers(jobs);
+        let length = |held: &Held| held.look().map_or(0, |found| found.size);
+        let writers = writers(jobs, &self.targets);
         let mut settled = Vec::new();
         let mut whole_files = BTreeMap::new();
-        for (path, before) in std::mem::take(&mut self.written) {
-            // It was judged when its directory may not have been there yet.
-            let path = real(&path);
-            let uses = writers.get(&path).map(Vec::as_slice).unwrap_or_default();
-            let length = std::fs::metadata(&path).map_or(0, |found| found.len());
+        for (held, before) in std::mem::take(&mut self.written) {
+            let uses = writers.get(&held.identity()).map(|(_, uses)| uses.as_slice());
+            let uses = uses.unwrap_or_default();
+            let length = length(&held);
             let whole = before || uses.iter().all(|one| one.bytes == (0..length));
-            let held = clean(uses, results).filter(|_| whole);
-            if let Some(holds) = held {
-                whole_files.insert(path.clone(), Part { bytes: 0..length, holds });
+            let holds = clean(uses, results).filter(|_| whole);
+            if let Some(holds) = holds {
+                whole_files.insert(held.identity(), Part { bytes: 0..length, holds });
             }
-            settled.push((path, held));
+            settled.push((held, holds));
         }
-        for (path, uses) in &writers {
-            self.verified.remove(path);
-            let length = std::fs::metadata(path).map_or(0, |found| found.len());
+        for (which, (held, uses)) in &writers {
+            self.verified.remove(which);
+            let length = length(held);
             if let Some(holds) = clean(uses, results) {
                 let bytes = uses.iter().map(|one| one.bytes.clone());
                 let wrote = bytes.filter(|bytes| bytes.end <= length);
                 let wrote = wrote.map(|bytes| Part { bytes, holds });
-                self.verified.insert(path.clone(), wrote.chain(whole_files.remove(path)).collect());
+                self.verified.insert(*which, wrote.chain(whole_files.remove(which)).collect());
             }
         }
         Ok(manifest::settle(&settled)?)
@@ -219,6 +242,25 @@ impl<'a> DataSet<'a> {
 fn is_empty_scratch(directory: &Path) -> bool {
     let named = directory.file_name().is_some_and(|name| name == SCRATCH);
     named && std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn note_write(written: &mut Vec<(Arc<Held>, bool)>, verdict: &Verdict, held: &Arc<Held>) {
+    let ours = matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
+    if ours && verdict.kind == TargetKind::File {
+        written.push((Arc::clone(held), verdict.holds_pattern || (verdict.fill && verdict.anew)));
+    }
+}
+
+/// A name in a directory that was just made: no link is followed to it.
+fn new_home(directory: &Path, name: &OsStr) -> std::io::Result<Home> {
+    let above = Directory::open(directory.parent().unwrap_or(Path::new("")))?;
+    let last = directory.file_name().unwrap_or(OsStr::new("."));
+    Ok(Home::new(above.below(Path::new(last))?, name))
+}
+
+/// Descriptors of targets that a job's workers open.
+fn descriptors(job: &JobPlan) -> u64 {
+    job.workers.iter().map(|worker| super::worker::own_targets(worker).len() as u64).sum()
 }
 
 /// Judges every target of every job and notes the verdicts in the plan. Writes nothing.
@@ -336,7 +378,7 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
         // A verified write of a part leaves a file that can be verified only if the rest of it
         // holds the pattern as well.
         rest: writes && verified && *part != (0..target.length_bytes),
-        in_directory: job.directory.is_some(),
+        directory: job.directory.as_ref().map(PathBuf::from),
         salt: job.salt,
         file_number: target.file_number,
     }
@@ -364,7 +406,7 @@ fn lays_itself(job: &JobPlan) -> bool {
 
 /// The bytes of each target that the job's workers use: from the first one on, as far as there is
 /// no gap. Empty and at the target's end where no worker uses it.
-fn parts(job: &JobPlan) -> Vec<Range<u64>> {
+pub(super) fn parts(job: &JobPlan) -> Vec<Range<u64>> {
     let mut spans: Vec<Vec<Range<u64>>> = vec![Vec::new(); job.targets.len()];
     for region in job.workers.iter().flat_map(|worker| &worker.regions) {
         let of_target = usize::try_from(region.target).ok().and_then(|at| spans.get_mut(at));
@@ -391,46 +433,6 @@ fn reach(from: u64, mut spans: Vec<Range<u64>>) -> u64 {
         reached = reached.max(span.end);
     }
     reached
-}
-
-/// A job that writes to a file, and the bytes of it that the job uses.
-struct Use<'a> {
-    job: &'a JobPlan,
-    holds: Holds,
-    bytes: Range<u64>,
-}
-
-/// Who writes to each file of a group, by real path.
-fn writers(jobs: &[JobPlan]) -> BTreeMap<PathBuf, Vec<Use<'_>>> {
-    let mut files: BTreeMap<PathBuf, Vec<Use<'_>>> = BTreeMap::new();
-    for job in jobs.iter().filter(|job| job.read_percent < 100) {
-        for (target, bytes) in job.targets.iter().zip(parts(job)) {
-            let holds = Holds { salt: job.salt, file_number: target.file_number };
-            files.entry(real(Path::new(&target.path))).or_default().push(Use { job, holds, bytes });
-        }
-    }
-    files
-}
-
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
-/// Whether all bytes that a job uses hold their pattern once its verification found nothing wrong.
-fn is_left_whole(job: &JobPlan) -> bool {
-    matches!(job.verify, VerifyMode::Pass | VerifyMode::Rewrite)
-}
-
-/// The pattern that all bytes hold that these jobs wrote to one file: the verification of each
-/// found nothing wrong, and all meant the same pattern.
-fn clean(uses: &[Use<'_>], results: &[JobResult]) -> Option<Holds> {
-    let holds = uses.first()?.holds;
-    let is_clean = |one: &Use<'_>| {
-        let result = results.iter().find(|result| result.name == one.job.name);
-        let outcome = result.and_then(|result| result.verify.as_ref());
-        is_left_whole(one.job) && one.holds == holds && outcome.is_some_and(VerifyOutcome::is_fine)
-    };
-    uses.iter().all(is_clean).then_some(holds)
 }
 
 struct Bar<'a> {

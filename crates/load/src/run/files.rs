@@ -1,13 +1,18 @@
-//! Opens the targets of a worker as the plan says, and reads back what the kernel made of it.
+//! Opens the targets of a worker as the plan says, and reads back what the kernel made of it. What
+//! is opened is what was judged: no name is looked up here.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use gpuio_gpu::pattern::file_key;
+use gpuio_host::target::ReopenError;
 use gpuio_io::engine::EngineFile;
 use gpuio_record::{DirectMode, JobPlan};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::RunError;
+use crate::dataset::held::Targets;
 
 /// The open targets of one worker, in the order of the job's targets that it uses.
 #[derive(Debug, Clone)]
@@ -16,27 +21,37 @@ pub(super) struct Files {
     pub(super) targets: Vec<u32>,
     fds: Vec<Arc<OwnedFd>>,
     lengths: Vec<u64>,
+    /// The key of the pattern that verification expects in each.
+    keys: Vec<u64>,
     writable: bool,
     /// Whether every descriptor really has O_DIRECT, read back from the kernel.
     pub(super) direct: bool,
 }
 
 impl Files {
-    /// Opens the given targets of a job.
-    pub(super) fn open(job: &JobPlan, targets: &[u32]) -> Result<Files, RunError> {
+    /// Opens the given targets of a job, of those that are held.
+    pub(super) fn open(job: &JobPlan, targets: &[u32], held: &Targets) -> Result<Files, RunError> {
         let writable = job.read_percent < 100;
         let mut fds = Vec::with_capacity(targets.len());
         let mut lengths = Vec::with_capacity(targets.len());
+        let mut keys = Vec::with_capacity(targets.len());
         let mut direct = true;
         for &target in targets {
             let plan = &job.targets[target as usize];
-            let fd = open_one(job, &plan.path, writable)?;
+            let fd = open_one(job, &plan.path, writable, held)?;
             let flags = rustix::fs::fcntl_getfl(&fd).unwrap_or(OFlags::empty());
             direct &= flags.contains(OFlags::DIRECT);
             fds.push(Arc::new(fd));
             lengths.push(plan.length_bytes);
+            let own = file_key(job.salt, plan.file_number);
+            keys.push(held.key(&plan.path).unwrap_or(own));
         }
-        Ok(Files { targets: targets.to_vec(), fds, lengths, writable, direct })
+        Ok(Files { targets: targets.to_vec(), fds, lengths, keys, writable, direct })
+    }
+
+    /// The key of the pattern that verification expects in the worker's file `index`.
+    pub(super) fn expected(&self, index: u32) -> u64 {
+        self.keys[index as usize]
     }
 
     /// The files as an engine takes them. They stay open as long as `self`.
@@ -74,8 +89,13 @@ impl Files {
     }
 }
 
-fn open_one(job: &JobPlan, path: &str, writable: bool) -> Result<OwnedFd, RunError> {
-    let mut flags = OFlags::CLOEXEC | if writable { OFlags::RDWR } else { OFlags::RDONLY };
+fn open_one(
+    job: &JobPlan,
+    path: &str,
+    writable: bool,
+    held: &Targets,
+) -> Result<OwnedFd, RunError> {
+    let mut flags = if writable { OFlags::RDWR } else { OFlags::RDONLY };
     let mut how = String::from(if writable { " for writing" } else { " for reading" });
     if job.direct == DirectMode::Direct {
         flags |= OFlags::DIRECT;
@@ -85,19 +105,26 @@ fn open_one(job: &JobPlan, path: &str, writable: bool) -> Result<OwnedFd, RunErr
         flags |= OFlags::DSYNC;
         how.push_str(" with O_DSYNC");
     }
-    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
-        use rustix::io::Errno;
+    held.open(path, flags).map_err(|error| {
+        let errno = match &error {
+            ReopenError::Call(source) => Errno::from_io_error(source),
+            ReopenError::Replaced => None,
+        };
         let hint = match errno {
-            Errno::INVAL if job.direct == DirectMode::Direct => {
+            Some(Errno::INVAL) if job.direct == DirectMode::Direct => {
                 "; the file system takes no O_DIRECT: use --buffered"
             }
-            Errno::MFILE => "; raise the limit on open files (ulimit -n) or lower --threads",
-            Errno::NFILE => "; the system's file table is full (fs.file-max)",
-            Errno::ACCESS | Errno::PERM => "; this user may not",
-            Errno::NOENT => "; it was there a moment ago: somebody removed it",
-            Errno::BUSY => "; it is in use",
+            Some(Errno::MFILE) => "; raise the limit on open files (ulimit -n) or lower --threads",
+            Some(Errno::NFILE) => "; the system's file table is full (fs.file-max)",
+            Some(Errno::ACCESS | Errno::PERM) => "; this user may not",
+            Some(Errno::NOENT) => "; it was there a moment ago: somebody removed it",
+            Some(Errno::BUSY) => "; it is in use",
             _ => "",
         };
-        RunError::Open { path: path.to_owned(), how, what: format!("{errno}{hint}") }
+        let what = match errno {
+            Some(errno) => format!("{errno}{hint}"),
+            None => error.to_string(),
+        };
+        RunError::Open { path: path.to_owned(), how, what }
     })
 }

@@ -22,6 +22,7 @@ use super::sample::Sampler;
 use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
 use super::{Means, Ran, RunError, Watch, marks, warn};
+use crate::dataset::held::Targets;
 use crate::proof::Evidence;
 use crate::reconcile::Counted;
 
@@ -33,6 +34,8 @@ const STACK_BYTES: usize = 256 << 10;
 
 pub(super) struct Group<'a> {
     pub(super) jobs: &'a [JobPlan],
+    /// Their targets, as they were judged.
+    pub(super) held: &'a Targets,
     pub(super) means: &'a Means<'a>,
     pub(super) contexts: &'a BTreeMap<u32, Context>,
     pub(super) clock: Clock,
@@ -85,6 +88,7 @@ impl Group<'_> {
                         gate: &gate,
                         all_from_ns: all_from.unwrap_or(0),
                         first_done: &firsts[at],
+                        held: self.held,
                         job_pages: pages[at].clone(),
                         context: gpu.and_then(|gpu| self.context(gpu)),
                         near: job.via.as_ref().and_then(|via| self.context(&via.gpu)),
@@ -132,7 +136,7 @@ impl Group<'_> {
         let of = |job: &JobPlan| {
             let all: Vec<u32> = (0u32..).take(job.targets.len()).collect();
             let wanted = job.shared_fd && job.directory.is_none();
-            wanted.then(|| Files::open(job, &all)).transpose()
+            wanted.then(|| Files::open(job, &all, self.held)).transpose()
         };
         self.jobs.iter().map(of).collect()
     }
@@ -183,7 +187,7 @@ impl Group<'_> {
         // What takes longest to start comes first, so that counters are read close to the clock.
         let watching = self.beside.and_then(|beside| beside.begin(self.jobs));
         let mut evidence = Evidence::begin(self.jobs, self.means.cufile.as_ref());
-        let before = Before::take(self.jobs);
+        let before = Before::take(self.jobs, self.held);
         if let Some(watching) = &watching {
             watching.first();
         }
@@ -210,7 +214,7 @@ impl Group<'_> {
         let usage = usage.until(&Usage::of_process());
         let ending = watching.map(Watching::end);
         evidence.end();
-        let caches = around::caches(self.jobs, before);
+        let caches = around::caches(self.jobs, self.held, before);
         let taken = ending.and_then(Ending::taken);
         let verifying = self.clock.now();
         let after = [VerifyMode::Pass, VerifyMode::Rewrite];

@@ -25,6 +25,7 @@ mod total;
 mod verify;
 mod warn;
 mod worker;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use beside::Beside;
 use data::DataSet;
 pub use data::{DataSetError, judge_all};
 pub use error::RunError;
+use group::Group;
 pub use sample::Tick;
 
 /// Told how a run goes. Called from the run's own thread, never from a worker.
@@ -158,8 +160,8 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         ran.setup.data_set_ns += clock.now() - began;
         let outcome = made.and_then(|()| {
             let page = means.page.as_ref();
-            let (contexts, beside) = (&contexts, beside.as_ref());
-            let group = group::Group { jobs, means, contexts, clock, interval_ns, page, beside };
+            let (contexts, beside, held) = (&contexts, beside.as_ref(), &data.targets());
+            let group = Group { jobs, held, means, contexts, clock, interval_ns, page, beside };
             group.run(watch, &mut ran)
         });
         let wrote = data.settle(jobs, &ran.jobs);
@@ -211,7 +213,7 @@ fn prepare(
 ) -> Result<(), RunError> {
     let laid_out = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of))?;
     ran.setup.laid_out_bytes += laid_out;
-    page_cache::prepare(jobs, &means.stop, watch)
+    page_cache::prepare(jobs, &data.targets(), &means.stop, watch)
 }
 
 fn close(data: DataSet<'_>, clock: Clock, ran: &mut Ran) {

@@ -2,7 +2,6 @@
 //! it (`pre_read`), so that every job of a comparison finds it alike.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +10,7 @@ use gpuio_record::JobPlan;
 
 use super::Watch;
 use super::error::RunError;
+use crate::dataset::held::Targets;
 
 /// Bytes of one read: large beside the cost of a call, and an interrupt is seen within one.
 const STEP: usize = 4 << 20;
@@ -22,10 +22,12 @@ const STEP: usize = 4 << 20;
 /// As [`drop_files`] and [`read_in`].
 pub(super) fn prepare(
     jobs: &[JobPlan],
+    held: &Targets,
     stop: &AtomicBool,
     watch: &dyn Watch,
 ) -> Result<(), RunError> {
-    drop_files(jobs).and_then(|()| read_in(jobs, stop, &|done, of| watch.reading(done, of)))
+    drop_files(jobs, held)?;
+    read_in(jobs, held, stop, &|done, of| watch.reading(done, of))
 }
 
 /// Drops each file of the jobs that ask for it from the page cache, written back before. Advice, as
@@ -34,7 +36,7 @@ pub(super) fn prepare(
 ///
 /// # Errors
 /// A file can't be opened, or what is written back does not reach storage.
-fn drop_files(jobs: &[JobPlan]) -> Result<(), RunError> {
+fn drop_files(jobs: &[JobPlan], held: &Targets) -> Result<(), RunError> {
     let targets = jobs.iter().filter(|job| job.invalidate).flat_map(|job| &job.targets);
     let paths: BTreeSet<&str> = targets.map(|target| target.path.as_str()).collect();
     for path in paths {
@@ -43,7 +45,7 @@ fn drop_files(jobs: &[JobPlan]) -> Result<(), RunError> {
             how: " and drop from the page cache (invalidate)".to_owned(),
             what,
         };
-        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+        let file = held.read(path).map_err(|error| failed(error.to_string()))?;
         residency::drop_cache(&file).map_err(|error| failed(error.to_string()))?;
     }
     Ok(())
@@ -56,6 +58,7 @@ fn drop_files(jobs: &[JobPlan]) -> Result<(), RunError> {
 /// A file can't be opened or read; the path, offset and the kernel's answer.
 fn read_in(
     jobs: &[JobPlan],
+    held: &Targets,
     stop: &AtomicBool,
     reading: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(), RunError> {
@@ -69,16 +72,16 @@ fn read_in(
     let mut bytes = vec![0; if of > 0 { STEP } else { 0 }];
     let mut done = 0;
     for (path, length) in lengths {
-        let failed = |how: String, error: std::io::Error| RunError::Open {
+        let failed = |how: String, what: String| RunError::Open {
             path: path.to_owned(),
             how: format!(" and read into the page cache (pre_read){how}"),
-            what: error.to_string(),
+            what,
         };
-        let file = File::open(path).map_err(|error| failed(String::new(), error))?;
+        let file = held.read(path).map_err(|error| failed(String::new(), error.to_string()))?;
         let mut at = 0;
         while at < length && !stop.load(Ordering::Relaxed) {
             let got = file.read_at(&mut bytes, at);
-            let got = got.map_err(|error| failed(format!(" at offset {at}"), error))?;
+            let got = got.map_err(|error| failed(format!(" at offset {at}"), error.to_string()))?;
             if got == 0 {
                 break;
             }

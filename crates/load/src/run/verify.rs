@@ -13,6 +13,7 @@ use gpuio_record::{
 use super::RunError;
 use super::marks::{Reached, Runs};
 use super::worker::{Task, Tools};
+use crate::dataset::content::unmix;
 use crate::pattern::{self, Block, Pattern, RegionSpan};
 use crate::plan::blocks::unit;
 use crate::plan::read_back::other_salt;
@@ -129,15 +130,6 @@ fn home(job: &JobPlan, salt: u64, found: u64) -> Option<String> {
     })
 }
 
-/// Undoes splitmix64's finaliser.
-fn unmix(mut z: u64) -> u64 {
-    z ^= z >> 31 ^ z >> 62;
-    z = z.wrapping_mul(0x3196_42b2_d24d_8ec3);
-    z ^= z >> 27 ^ z >> 54;
-    z = z.wrapping_mul(0x96de_1b17_3f11_9089);
-    z ^ z >> 30 ^ z >> 60
-}
-
 /// Checks one landed block and keeps what is wrong.
 pub(super) fn block(
     task: &Task<'_>,
@@ -150,7 +142,7 @@ pub(super) fn block(
     let target = tools.files.targets[block.file as usize];
     let found = tools
         .path
-        .check(slot, key(task.job, target), block.offset, block.len)
+        .check(slot, tools.files.expected(block.file), block.offset, block.len)
         .map_err(|source| path_error(task, source))?;
     let count = if timed { &mut findings.timed } else { &mut findings.pass };
     count.0 += 1;

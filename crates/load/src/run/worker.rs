@@ -27,6 +27,7 @@ use super::marks::Marks;
 use super::rusage::Usage;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
+use crate::dataset::held::Targets;
 
 /// What a worker is given. Everything shared is read-only or atomic.
 pub(super) struct Task<'a> {
@@ -40,6 +41,8 @@ pub(super) struct Task<'a> {
     /// From the common start until all jobs of the group count.
     pub(super) all_from_ns: Nanos,
     pub(super) first_done: &'a FirstDone,
+    /// The group's targets, as they were judged.
+    pub(super) held: &'a Targets,
     /// Pages of all workers of the job.
     pub(super) job_pages: std::ops::Range<usize>,
     /// The GPU's context, for workers of GPU paths.
@@ -193,7 +196,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
     affinity::pin(&task.plan.cpus)?;
     let files = match &task.shared_files {
         Some(files) => files.clone(),
-        None => Files::open(task.job, &own_targets(task.plan))?,
+        None => Files::open(task.job, &own_targets(task.plan), task.held)?,
     };
     let counters = Arc::new(LegCounters::default());
     let hops = Arc::new(HopCounters::default());

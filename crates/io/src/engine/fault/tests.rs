@@ -3,7 +3,8 @@ use super::{Inject, InjectError};
 #[test]
 fn every_fault_can_be_written() {
     let inject: Inject =
-        "eio=1%,short=5%,delay=2ms@10%,stall=300ms@5s,enospc=0.1%,lost=2%,rate=100M,iops=5000,seed=7"
+        "eio=1%,short=5%,delay=2ms@10%,stall=300ms@5s,enospc=0.1%,lost=2%,rate=100M,iops=5000,\
+         seed=7"
             .parse()
             .unwrap();
     let expected = Inject {

@@ -1,22 +1,31 @@
 //! Reading and replacing one directory's list.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use gpuio_host::statx::Stamp;
+use gpuio_host::target::Directory;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, FILE_NAME, ManifestError, mtime_ns};
-use crate::dataset::Identity;
+use super::{Entry, FILE_NAME, ManifestError};
 
 /// Beside the list; held while it is changed.
 const LOCK_NAME: &str = ".gpuio-files.lock";
 /// The next list while it is written, under the lock.
 const NEXT_NAME: &str = ".gpuio-files.next";
-const FORMAT: u32 = 1;
+/// Names that are tried for it, where somebody else's file has the first.
+const NEXT_TRIES: u32 = 100;
+/// How every list of ours begins, and so a draft that a run left which died.
+const BEGINNING: &[u8] = b"{\n  \"format\": ";
+const FORMAT: u32 = 2;
+/// Lists without times of birth and of the inode's change.
+const OLD_FORMAT: u32 = 1;
 /// Far beyond any data set; a list that is longer is not ours.
 const MAX_BYTES: u64 = 64 << 20;
 const LOCK_TRIES: u64 = 2000;
@@ -53,35 +62,37 @@ impl List {
         self.files.iter_mut().find(|entry| entry.name == name)
     }
 
-    /// Whether the entry is about the file that was found, unchanged, and may be believed.
-    pub(super) fn vouches(&self, entry: &Entry, found: &Metadata) -> bool {
-        let unchanged = entry.size == found.size() && entry.mtime_ns == mtime_ns(found);
-        found.is_file()
-            && entry.identity() == Identity::of(found)
-            && (entry.in_use || unchanged)
-            && self.owner.is_some_and(|owner| owner.may_vouch(found))
+    /// Whether what the list says of the file that was found may be believed.
+    pub(super) fn may_vouch(&self, found: &Stamp) -> bool {
+        found.kind.is_file() && self.owner.is_some_and(|owner| owner.may_vouch(found))
     }
 }
 
 impl Owner {
     /// Whether whoever could write the list could write the file too.
-    fn may_vouch(self, found: &Metadata) -> bool {
+    fn may_vouch(self, found: &Stamp) -> bool {
         const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
         let me = rustix::process::geteuid().as_raw();
-        (self.uid == me || self.uid == found.uid())
-            && self.mode & GROUP_AND_OTHERS_WRITE & !found.mode() == 0
+        (self.uid == me || self.uid == found.uid)
+            && self.mode & GROUP_AND_OTHERS_WRITE & !found.mode == 0
     }
 }
 
+/// Opens a file of ours beside the data, not through a link. `O_NONBLOCK`: opening a pipe of that
+/// name must not wait for the other end.
+fn open(dir: &Directory, name: &str, flags: OFlags) -> Result<File, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    openat(dir, name, flags, mode).map(File::from)
+}
+
 /// Reads the list of a directory; `None` where there is none.
-pub(super) fn read(dir: &Path) -> Result<Option<List>, ManifestError> {
-    let path = dir.join(FILE_NAME);
-    // O_NONBLOCK: opening a pipe of that name must not wait for a writer.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
+pub(super) fn read(dir: &Directory) -> Result<Option<List>, ManifestError> {
+    let path = dir.path().join(FILE_NAME);
+    let file = match open(dir, FILE_NAME, OFlags::RDONLY) {
         Ok(file) => file,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(source) => return Err(call("open", &path, source)),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(call("open", &path, errno.into())),
     };
     let found = file.metadata().map_err(|source| call("fstat", &path, source))?;
     if !found.is_file() {
@@ -105,7 +116,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
             column: error.column(),
             what: error.to_string(),
         })?;
-    if document.format != FORMAT {
+    if ![OLD_FORMAT, FORMAT].contains(&document.format) {
         let what = format!("its format is {}, this gpuio knows {FORMAT}", document.format);
         return Err(rejected(path, &what));
     }
@@ -127,7 +138,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
 
 /// Reads, changes and replaces the list under its lock. An error of `act` leaves it as it was.
 pub(super) fn change(
-    dir: &Path,
+    dir: &Directory,
     act: impl FnOnce(&mut List) -> Result<(), ManifestError>,
 ) -> Result<(), ManifestError> {
     let lock = Lock::take(dir)?;
@@ -136,71 +147,97 @@ pub(super) fn change(
     let mut list = before.unwrap_or_default();
     let result = act(&mut list).and_then(|()| match (list.files.is_empty(), existed) {
         (false, _) => replace(dir, &list.files),
-        (true, true) => {
-            let path = dir.join(FILE_NAME);
-            fs::remove_file(&path).map_err(|source| call("unlink", &path, source))
-        }
+        (true, true) => unlinkat(dir, FILE_NAME, AtFlags::empty())
+            .map_err(|errno| call("unlink", &dir.path().join(FILE_NAME), errno.into())),
         (true, false) => Ok(()),
     });
-    if !dir.join(FILE_NAME).exists() {
+    if dir.stamp_of(OsStr::new(FILE_NAME)).is_err() {
         lock.remove();
     }
     result
 }
 
-fn replace(dir: &Path, files: &[Entry]) -> Result<(), ManifestError> {
-    let (path, next) = (dir.join(FILE_NAME), dir.join(NEXT_NAME));
-    let fail = |name: &'static str| {
-        let next = next.clone();
-        move |source| call(name, &next, source)
-    };
-    match fs::remove_file(&next) {
-        Ok(()) => {}
-        Err(error) if is_absent(&error) => {}
-        Err(source) => return Err(call("unlink", &next, source)),
-    }
+fn replace(dir: &Directory, files: &[Entry]) -> Result<(), ManifestError> {
+    let (next, mut file) = draft(dir)?;
+    let path = dir.path().join(&next);
+    let fail = |name: &'static str| move |source| (name, source);
     let document = Document { format: FORMAT, files };
-    let mut text = serde_json::to_vec_pretty(&document)
-        .map_err(|error| fail("write")(io::Error::other(error)))?;
-    text.push(b'\n');
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(&next)
-        .map_err(fail("open"))?;
-    let written = file.write_all(&text).map_err(fail("write"));
+    let written = serde_json::to_vec_pretty(&document).map_err(io::Error::other);
     let renamed = written
+        .map_err(fail("write"))
+        .and_then(|mut text| {
+            text.push(b'\n');
+            file.write_all(&text).map_err(fail("write"))
+        })
         .and_then(|()| file.sync_all().map_err(fail("fsync")))
-        .and_then(|()| fs::rename(&next, &path).map_err(fail("rename")));
-    if let Err(error) = renamed {
+        .and_then(|()| {
+            renameat(dir, next.as_str(), dir, FILE_NAME).map_err(|errno| ("rename", errno.into()))
+        });
+    if let Err((name, source)) = renamed {
         // The error that matters is the first one.
-        let _ = fs::remove_file(&next);
-        return Err(error);
+        let _ = unlinkat(dir, next.as_str(), AtFlags::empty());
+        return Err(call(name, &path, source));
     }
     sync_directory(dir)
 }
 
+/// A new file for the next list. One that a run left which died is taken away; a file of somebody
+/// else's, which has the name and is no list of ours, stays where it is.
+fn draft(dir: &Directory) -> Result<(String, File), ManifestError> {
+    let mut taken = None;
+    for number in 0..NEXT_TRIES {
+        let name = match number {
+            0 => NEXT_NAME.to_owned(),
+            _ => format!("{NEXT_NAME}.{number}"),
+        };
+        if is_our_draft(dir, &name) {
+            let removed = unlinkat(dir, name.as_str(), AtFlags::empty());
+            removed.map_err(|errno| call("unlink", &dir.path().join(&name), errno.into()))?;
+        }
+        match open(dir, &name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
+            Ok(file) => return Ok((name, file)),
+            Err(Errno::EXIST) => taken = Some(name),
+            Err(errno) => return Err(call("open", &dir.path().join(&name), errno.into())),
+        }
+    }
+    let path = dir.path().join(taken.unwrap_or_default());
+    Err(call("open", &path, Errno::EXIST.into()))
+}
+
+/// Whether this is a list that gpuio began to write: by its first bytes, and by its owner.
+fn is_our_draft(dir: &Directory, name: &str) -> bool {
+    let Ok(mut file) = open(dir, name, OFlags::RDONLY) else { return false };
+    let ours = |found: std::fs::Metadata| {
+        let me = rustix::process::geteuid().as_raw();
+        found.is_file() && found.nlink() == 1 && found.uid() == me
+    };
+    let mut head = [0; BEGINNING.len()];
+    file.metadata().is_ok_and(ours) && file.read_exact(&mut head).is_ok() && head == BEGINNING
+}
+
 /// Makes a new name durable. File systems that cannot sync a directory answer EINVAL.
-fn sync_directory(dir: &Path) -> Result<(), ManifestError> {
-    match File::open(dir).and_then(|dir| dir.sync_all()) {
-        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(call("fsync", dir, error)),
+fn sync_directory(dir: &Directory) -> Result<(), ManifestError> {
+    let opened = open(dir, ".", OFlags::RDONLY | OFlags::DIRECTORY);
+    match opened.map_err(io::Error::from).and_then(|dir| dir.sync_all()) {
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => {
+            Err(call("fsync", dir.path(), error))
+        }
         _ => Ok(()),
     }
 }
 
 /// The lock file, held until dropped.
-struct Lock {
-    path: PathBuf,
-    _file: File,
+struct Lock<'a> {
+    dir: &'a Directory,
+    file: File,
 }
 
-impl Lock {
-    fn take(dir: &Path) -> Result<Lock, ManifestError> {
-        let path = dir.join(LOCK_NAME);
+impl Lock<'_> {
+    fn take(dir: &Directory) -> Result<Lock<'_>, ManifestError> {
+        let path = dir.path().join(LOCK_NAME);
         for _ in 0..LOCK_TRIES {
-            if let Some(file) = try_lock(&path)? {
-                return Ok(Lock { path, _file: file });
+            if let Some(file) = try_lock(dir, &path)? {
+                return Ok(Lock { dir, file });
             }
             std::thread::sleep(LOCK_PAUSE);
         }
@@ -209,37 +246,30 @@ impl Lock {
     }
 
     /// Removes the lock file while the lock is held: whoever waits for it notices and makes anew.
+    /// Ours are empty; one with anything in it is somebody else's and stays.
     fn remove(self) {
-        // A lock file that stays is only clutter.
-        let _ = fs::remove_file(&self.path);
+        if self.file.metadata().is_ok_and(|found| found.len() == 0 && found.nlink() == 1) {
+            // A lock file that stays is only clutter.
+            let _ = unlinkat(self.dir, LOCK_NAME, AtFlags::empty());
+        }
     }
 }
 
 /// One try; `None` when another has the lock, or removed the file while this one waited.
-fn try_lock(path: &Path) -> Result<Option<File>, ManifestError> {
-    let flags = OFlags::NOFOLLOW.bits().cast_signed();
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o644)
-        .custom_flags(flags)
-        .open(path)
-        .map_err(|source| call("open", path, source))?;
+fn try_lock(dir: &Directory, path: &Path) -> Result<Option<File>, ManifestError> {
+    let file = open(dir, LOCK_NAME, OFlags::RDWR | OFlags::CREATE)
+        .map_err(|errno| call("open", path, errno.into()))?;
+    let held = gpuio_host::statx::stamp(&file).map_err(|source| call("statx", path, source))?;
+    if !held.kind.is_file() {
+        return Err(rejected(path, "it is not a regular file, so it is no lock of ours"));
+    }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => return Ok(None),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(None),
         Err(errno) => return Err(call("flock", path, errno.into())),
     }
-    let held = file.metadata().map_err(|source| call("fstat", path, source))?;
-    let named = fs::symlink_metadata(path).ok();
-    let same = named.is_some_and(|named| Identity::of(&named) == Identity::of(&held));
-    Ok(same.then_some(file))
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    let named = dir.stamp_of(OsStr::new(LOCK_NAME));
+    Ok(named.is_ok_and(|named| named.is_same_file(&held)).then_some(file))
 }
 
 fn rejected(path: &Path, what: &str) -> ManifestError {

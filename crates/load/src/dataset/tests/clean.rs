@@ -1,5 +1,5 @@
 use super::super::clean::{CleanError, clean};
-use super::super::manifest::{self, FILE_NAME};
+use super::super::manifest::FILE_NAME;
 use super::*;
 
 #[test]
@@ -34,7 +34,7 @@ fn files_of_earlier_runs_stay() {
     let made = prepare(&wanted(&path, MIB)).unwrap();
     assert!(clean(&made, &[]).is_empty());
     assert!(path.exists());
-    assert!(manifest::find(&path).unwrap().is_some());
+    assert!(find(&path).unwrap().is_some());
 }
 
 #[test]
@@ -66,5 +66,5 @@ fn the_list_of_other_files_stays() {
     let made = prepare(&wanted(&dir.path().join("b"), 1000)).unwrap();
     assert!(clean(&made, &[]).is_empty());
     assert_eq!(names(dir.path()), [FILE_NAME, ".gpuio-files.lock", "a"]);
-    assert!(manifest::find(&dir.path().join("a")).unwrap().is_some());
+    assert!(find(&dir.path().join("a")).unwrap().is_some());
 }

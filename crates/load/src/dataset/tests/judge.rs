@@ -7,7 +7,8 @@ use gpuio_record::TargetKind;
 use gpuio_record::facts::{BlockTarget, MountedAt, Signature, TargetFacts, TargetKind as Found};
 
 use super::super::judge::{Seen, decide};
-use super::super::manifest::{self, FILE_NAME};
+use super::super::look::Owner;
+use super::super::manifest::FILE_NAME;
 use super::*;
 
 fn refuse(wanted: &Wanted, permit: &Permit, parts: &[&str]) -> Refusal {
@@ -27,7 +28,7 @@ fn accept(wanted: &Wanted, permit: &Permit) -> Verdict {
 fn an_absent_file_is_made_for_writing() {
     let dir = directory();
     let path = dir.path().join("f");
-    let named = Wanted { in_directory: false, ..writing(&path, MIB) };
+    let named = Wanted { directory: None, ..writing(&path, MIB) };
     for wanted in [&named, &writing(&path, MIB)] {
         let verdict = accept(wanted, &Permit::default());
         assert_eq!((verdict.note, verdict.fill), (GuardNote::Make, false));
@@ -56,9 +57,9 @@ fn our_file_with_holes_is_laid_out_anew_before_it_is_used() {
     let path = dir.path().join("f");
     let in_order = writing(&path, MIB);
     prepare(&in_order).unwrap();
-    manifest::begin(&[&path]).unwrap();
+    begin(&path).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(MIB).unwrap();
-    manifest::settle(&[(path.clone(), None)]).unwrap();
+    settle(&path, None).unwrap();
     assert!(!accept(&in_order, &permit()).fill, "that load writes all of it");
     let random = Wanted { laid_out: true, ..in_order };
     for wanted in [&random, &wanted(&path, MIB)] {
@@ -81,7 +82,7 @@ fn an_absent_file_is_made_for_reading_only_in_a_directory_of_ours() {
     let command = format!("gdsio -D {} -I 1 with the same -w, -s and -o", dir.path().display());
     let parts = ["never written", "run the write command first", command.as_str()];
     refuse(&wanted(&path, MIB), &Permit::default(), &parts);
-    let named = Wanted { in_directory: false, ..wanted(&path, MIB) };
+    let named = Wanted { directory: None, ..wanted(&path, MIB) };
     let file = format!("--filename {}", path.display());
     refuse(&named, &permit(), &["does not exist", &file]);
 }
@@ -91,7 +92,7 @@ fn one_level_of_directory_may_be_made() {
     let dir = directory();
     let one = dir.path().join("d/f");
     assert_eq!(accept(&writing(&one, MIB), &permit()).note, GuardNote::Make);
-    let named = Wanted { in_directory: false, ..writing(&one, MIB) };
+    let named = Wanted { directory: None, ..writing(&one, MIB) };
     refuse(&named, &permit(), &["directory that would hold it does not exist"]);
     let two = dir.path().join("d/e/f");
     refuse(&writing(&two, MIB), &permit(), &["directory that would hold it does not exist"]);
@@ -131,9 +132,9 @@ fn a_foreign_file_may_be_read_if_it_is_long_enough() {
     let verdict = accept(&wanted(&path, 8), &Permit::default());
     assert_eq!(verdict.note, GuardNote::ForeignReadOnly);
     assert_eq!(verdict.size_bytes, Some(8));
-    assert_eq!(verdict.identity, Some(Identity::of(&fs::metadata(&path).unwrap())));
-    let parts = ["8 bytes and 9 are wanted", "gpuio bench --rw write --directory"];
-    refuse(&wanted(&path, 9), &permit(), &parts);
+    assert_eq!(verdict.target.unwrap().identity(), identity(&path));
+    let refusal = refuse(&wanted(&path, 9), &permit(), &["8 bytes and 9 are wanted"]);
+    assert!(!refusal.to_string().contains("--rw write"), "nobody's file is made longer: {refusal}");
     let verified = Wanted { needs_pattern: true, ..wanted(&path, 8) };
     refuse(&verified, &permit(), &["--verify"]);
 }
@@ -179,9 +180,9 @@ fn a_verified_part_of_our_file_wants_the_pattern_in_the_rest() {
     let verdict = accept(&part, &permit());
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Make, true));
     prepare(&writing(&path, MIB)).unwrap();
-    manifest::begin(&[&path]).unwrap();
+    begin(&path).unwrap();
     fs::write(&path, vec![7; 2 << 20]).unwrap();
-    manifest::settle(&[(&path, None)]).unwrap();
+    settle(&path, None).unwrap();
     let verdict = accept(&part, &permit());
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Remake, true));
     prepare(&part).unwrap();
@@ -189,16 +190,126 @@ fn a_verified_part_of_our_file_wants_the_pattern_in_the_rest() {
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Ours, false));
 }
 
+/// What timed writes leave: words of the generator, made for another place.
+fn timed(length: usize, key: u64) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    for (nth, block) in (0..).zip(bytes.chunks_mut(64 << 10)) {
+        gpuio_gpu::pattern::fill(block, key, 4096 * nth);
+    }
+    bytes
+}
+
 #[test]
 fn a_crashed_writer_leaves_ours_without_pattern() {
     let dir = directory();
     let path = dir.path().join("f");
     prepare(&wanted(&path, MIB)).unwrap();
-    manifest::begin(&[&path]).unwrap();
-    fs::write(&path, vec![7; 2 << 20]).unwrap();
+    begin(&path).unwrap();
+    fs::write(&path, timed(2 << 20, 77)).unwrap();
     assert_eq!(accept(&writing(&path, MIB), &Permit::default()).note, GuardNote::Ours);
     let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
     assert_eq!(accept(&verified, &permit()).note, GuardNote::Remake);
+}
+
+/// A run was killed, and its file's name and inode serve somebody else now.
+#[test]
+fn what_stands_where_a_killed_run_wrote_is_ours_only_by_what_it_holds() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    prepare(&wanted(&path, MIB)).unwrap();
+    begin(&path).unwrap();
+    let mine: Vec<u8> =
+        (0..1 << 18).flat_map(|n: u32| n.wrapping_mul(n | 1).to_le_bytes()).collect();
+    let mut edited = timed(1 << 20, 77);
+    edited[700_001] ^= 1;
+    let mut appended = timed(1 << 20, 77);
+    appended.extend(b"note");
+    let zeros = vec![0; 1 << 20];
+    for bytes in [&mine, &edited, &appended, &zeros] {
+        // As cp(1) does: the inode stays.
+        fs::write(&path, bytes).unwrap();
+        for wanted in [&writing(&path, MIB), &wanted(&path, 4 * MIB)] {
+            let refusal = look(wanted, &permit()).expect_err("it is not known to be ours");
+            assert!(!refusal.to_string().contains("not made by gpuio"), "{refusal}");
+        }
+        refuse(&writing(&path, MIB), &permit(), &["made by gpuio and is not", "--overwrite"]);
+        assert!(fs::read(&path).unwrap() == *bytes);
+        let allowed = Permit { overwrite: true, ..permit() };
+        assert_eq!(accept(&writing(&path, MIB), &allowed).note, GuardNote::ForeignOverwrite);
+    }
+    // Its inode is free, and the next file has it; only its time of birth is another.
+    fs::remove_file(&path).unwrap();
+    let list = dir.path().join(FILE_NAME);
+    fs::write(&path, &mine).unwrap();
+    let entry = serde_json::to_string(&identity(&path).ino).unwrap();
+    let mut text: serde_json::Value = serde_json::from_slice(&fs::read(&list).unwrap()).unwrap();
+    text["files"][0]["ino"] = entry.parse::<u64>().unwrap().into();
+    fs::write(&list, text.to_string()).unwrap();
+    refuse(&writing(&path, MIB), &permit(), &["--overwrite"]);
+    assert!(fs::read(&path).unwrap() == mine);
+}
+
+#[test]
+fn a_file_that_was_touched_is_ours_by_what_it_holds_and_never_made_anew_for_a_read() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    prepare(&wanted(&path, MIB)).unwrap();
+    let touch = || {
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    };
+    touch();
+    let verdict = accept(&writing(&path, MIB), &Permit::default());
+    assert_eq!((verdict.note, verdict.holds_pattern), (GuardNote::Ours, true));
+    let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
+    let key = Some(gpuio_gpu::pattern::file_key(11, 3));
+    let sure = |permit: &Permit| {
+        let verdict = accept(&verified, permit);
+        assert_eq!((verdict.note, verdict.fill, verdict.key), (GuardNote::Changed, false, key));
+    };
+    sure(&permit());
+    // A flipped byte is for verification to find, not for the maker to mend.
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[500_000] ^= 0x10;
+    fs::write(&path, &bytes).unwrap();
+    touch();
+    sure(&permit());
+    sure(&Permit::default());
+    refuse(&writing(&path, MIB), &permit(), &["at byte 500000", "--overwrite"]);
+    refuse(&wanted(&path, 2 * MIB), &permit(), &["1048576 bytes and 2097152 are wanted"]);
+}
+
+#[test]
+fn a_copy_under_another_name_is_verified_by_the_pattern_that_it_holds() {
+    let dir = directory();
+    let (path, copy) = (dir.path().join("f"), dir.path().join("copy"));
+    prepare(&wanted(&path, MIB)).unwrap();
+    fs::copy(&path, &copy).unwrap();
+    let other = Wanted { needs_pattern: true, salt: 5, file_number: 9, ..wanted(&copy, MIB) };
+    let verdict = accept(&other, &Permit::default());
+    let key = Some(gpuio_gpu::pattern::file_key(11, 3));
+    assert_eq!((verdict.note, verdict.key), (GuardNote::ForeignReadOnly, key));
+    // Data of timed writes are of no one place: there is nothing to hold them against.
+    fs::write(&copy, timed(1 << 20, 77)).unwrap();
+    refuse(&other, &permit(), &["holds no pattern", "nothing to verify its bytes against"]);
+    // A copy that took the name of ours.
+    fs::copy(&path, &copy).unwrap();
+    fs::rename(&copy, &path).unwrap();
+    let named = Wanted { path: path.clone(), ..other };
+    let verdict = accept(&named, &permit());
+    assert_eq!((verdict.note, verdict.key), (GuardNote::Changed, key));
+    refuse(&writing(&path, MIB), &permit(), &["a copy or another one", "--overwrite"]);
+}
+
+#[test]
+fn a_file_of_ours_that_got_another_name_is_not_overwritten() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    prepare(&wanted(&path, MIB)).unwrap();
+    fs::hard_link(&path, dir.path().join("mine too")).unwrap();
+    let parts = ["hard link", "the file has 2 names", "--overwrite"];
+    refuse(&writing(&path, MIB), &permit(), &parts);
+    assert_eq!(accept(&wanted(&path, MIB), &permit()).note, GuardNote::Changed);
 }
 
 #[test]
@@ -215,15 +326,43 @@ fn a_file_that_took_our_files_name_is_foreign() {
 fn a_link_to_a_foreign_file_is_foreign_and_one_to_ours_is_ours() {
     let dir = directory();
     let (path, link) = (dir.path().join("f"), dir.path().join("link"));
+    let named = |length| Wanted { directory: None, ..writing(&link, length) };
     fs::write(&path, "precious").unwrap();
     symlink(&path, &link).unwrap();
-    refuse(&writing(&link, 8), &permit(), &["--overwrite", "a link to"]);
+    refuse(&named(8), &permit(), &["--overwrite", "a link to"]);
     fs::remove_file(&path).unwrap();
-    refuse(&writing(&link, 8), &permit(), &["link to", "does not exist"]);
+    refuse(&named(8), &permit(), &["link to", "does not exist"]);
     prepare(&wanted(&path, MIB)).unwrap();
-    let verdict = accept(&writing(&link, MIB), &permit());
+    let verdict = accept(&named(MIB), &permit());
     assert_eq!(verdict.note, GuardNote::Ours);
     assert_eq!(verdict.path, path.canonicalize().unwrap());
+}
+
+#[test]
+fn no_link_is_followed_below_the_directory() {
+    let dir = directory();
+    let (data, other) = (dir.path().join("data"), dir.path().join("other"));
+    for at in [&data, &other] {
+        fs::create_dir(at).unwrap();
+    }
+    prepare(&wanted(&other.join("f"), MIB)).unwrap();
+    symlink(other.join("f"), data.join("f")).unwrap();
+    symlink(&other, data.join("sub")).unwrap();
+    symlink("nowhere", data.join("dangling")).unwrap();
+    symlink(&data, dir.path().join("named")).unwrap();
+    let all = Permit { overwrite: true, ..permit() };
+    for name in ["f", "sub/f", "sub/new", "dangling"] {
+        for top in [&data, &dir.path().join("named")] {
+            let below = |wanted: Wanted| Wanted { directory: Some(top.clone()), ..wanted };
+            for wanted in [wanted(&top.join(name), 8), writing(&top.join(name), 8)] {
+                let refusal = refuse(&below(wanted), &all, &["symbolic link", "--filename"]);
+                assert!(matches!(refusal, Refusal::Link { .. }), "{name}: {refusal}");
+            }
+        }
+    }
+    // The directory itself may be a link.
+    let top = dir.path().join("named");
+    assert_eq!(accept(&writing(&top.join("new"), 8), &permit()).note, GuardNote::Make);
 }
 
 #[test]
@@ -266,8 +405,10 @@ fn device(target: BlockTarget, wanted: &Wanted, permit: &Permit) -> Result<Verdi
     let seen = Seen {
         dangers: danger(&facts),
         facts,
-        identity: None,
-        ours: Ok(None),
+        held: None,
+        home: None,
+        owner: Ok(Owner::Foreign),
+        key: None,
         has_holes: false,
         parent_can_be_made: false,
     };

@@ -3,7 +3,7 @@ use std::process::Command;
 
 use super::super::fill::BLOCK;
 use super::super::make::make_directory;
-use super::super::manifest::{self, FILE_NAME, Holds};
+use super::super::manifest::FILE_NAME;
 use super::super::space::within_limit;
 use super::*;
 
@@ -23,9 +23,9 @@ fn a_file_is_made_with_the_pattern_and_listed() {
         assert_eq!(found.len(), length);
         assert_eq!(found.permissions().mode() & 0o777 & !0o644, 0);
         assert!(holds_pattern(&path, 11, 3));
-        assert_eq!(made[0].identity, Identity::of(&found));
+        assert_eq!(made[0].identity, identity(&path));
         assert!(made[0].created);
-        let entry = manifest::find(&path).unwrap().expect("it is ours");
+        let entry = find(&path).unwrap().expect("it is ours");
         assert!(entry.holds(HOLDS));
     }
 }
@@ -74,8 +74,8 @@ fn a_crashed_making_is_done_anew() {
     let dir = directory();
     let path = dir.path().join("f");
     prepare(&wanted(&path, BLOCK)).unwrap();
-    manifest::begin(&[&path]).unwrap();
-    fs::write(&path, vec![0; 1000]).unwrap();
+    begin(&path).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(1000).unwrap();
     prepare(&wanted(&path, BLOCK)).unwrap();
     assert!(holds_pattern(&path, 11, 3));
 }
@@ -87,9 +87,9 @@ fn a_file_for_writing_is_made_empty() {
     let write = writing(&path, BLOCK);
     prepare(&write).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().len(), 0);
-    manifest::begin(&[&path]).unwrap();
+    begin(&path).unwrap();
     fs::write(&path, "x").unwrap();
-    manifest::settle(&[(&path, None)]).unwrap();
+    settle(&path, None).unwrap();
     assert_eq!(look(&writing(&path, 1), &permit()).unwrap().note, GuardNote::Ours);
 }
 
@@ -107,7 +107,7 @@ fn an_overwritten_foreign_file_stays_foreign_and_keeps_its_length() {
     let key = gpuio_gpu::pattern::file_key(11, 3);
     assert_eq!(gpuio_gpu::pattern::check(&bytes[..8192], key, 0), None);
     assert_eq!(bytes[8192..], [7; 1808]);
-    assert_eq!(manifest::find(&path).unwrap(), None);
+    assert_eq!(find(&path).unwrap(), None);
 }
 
 /// Bytes beside the parts lie in the blocks and pages that are written.
@@ -117,13 +117,11 @@ fn only_the_parts_of_a_foreign_file_are_written() {
     let path = dir.path().join("f");
     let before = vec![7; usize::try_from(3 * BLOCK + 77).unwrap()];
     fs::write(&path, &before).unwrap();
-    let identity = Some(Identity::of(&fs::metadata(&path).unwrap()));
     let parts =
         vec![1..2, 4096..8192, 9000..9001, BLOCK - 5..2 * BLOCK + 3, 3 * BLOCK..3 * BLOCK + 99];
     let foreign = Task {
         guard: GuardNote::ForeignOverwrite,
-        identity,
-        size_bytes: Some(before.len() as u64),
+        target: Some(held(&path)),
         parts: parts.clone(),
         ..task(path.clone(), 3 * BLOCK + 99)
     };
@@ -171,7 +169,7 @@ fn many_files_are_made_or_none() {
     for (task, made) in tasks(140).iter().zip(&made) {
         assert!(holds_pattern(&task.path, 11, task.file_number));
         assert_eq!(made.path, task.path.canonicalize().unwrap());
-        let entry = manifest::find(&task.path).unwrap().expect("it is ours");
+        let entry = find(&task.path).unwrap().expect("it is ours");
         assert!(entry.holds(Holds { salt: 11, file_number: task.file_number }));
     }
 }
@@ -201,7 +199,7 @@ fn stopping_among_many_keeps_what_is_known_of_those_before() {
     let stop = AtomicBool::new(false);
     let error = make_files(&tasks, &StopAfter(AtomicU64::new(2000), &stop), &stop).unwrap_err();
     assert!(matches!(error, MakeError::Stopped { .. }), "{error}");
-    let held = |n| manifest::find(&path(n)).unwrap().expect("it is still ours").holds(HOLDS);
+    let held = |n| find(&path(n)).unwrap().expect("it is still ours").holds(HOLDS);
     // The flag was raised while the second one was written.
     assert_eq!([held(0), held(1), held(2), held(3)], [true, false, false, false]);
 }
@@ -218,15 +216,30 @@ fn a_file_that_appears_meanwhile_is_not_touched() {
     assert_eq!(fs::read(&path).unwrap(), b"precious");
 }
 
+/// The name is exchanged for a link between judging and making.
 #[test]
 fn a_link_that_appears_meanwhile_is_not_followed() {
     let dir = directory();
-    let (path, aim) = (dir.path().join("f"), dir.path().join("aim"));
+    let aim = dir.path().join("aim");
     fs::write(&aim, "precious").unwrap();
-    std::os::unix::fs::symlink(&aim, &path).unwrap();
-    for guard in [GuardNote::Make, GuardNote::Remake, GuardNote::ForeignOverwrite] {
-        let identity = Some(Identity::of(&fs::metadata(&aim).unwrap()));
-        let task = Task { guard, identity, ..task(path.clone(), 8) };
+    let (new, ours, foreign) =
+        (dir.path().join("new"), dir.path().join("ours"), dir.path().join("foreign"));
+    prepare(&wanted(&ours, BLOCK)).unwrap();
+    fs::write(&foreign, "given away").unwrap();
+    let longer = |path: &Path| Wanted { writes: true, ..wanted(path, 2 * BLOCK) };
+    let allowed = Permit { overwrite: true, ..permit() };
+    for (path, guard) in [
+        (&new, GuardNote::Make),
+        (&ours, GuardNote::Remake),
+        (&foreign, GuardNote::ForeignOverwrite),
+    ] {
+        let wanted = longer(path);
+        let task = Task::of(&wanted, &look(&wanted, &allowed).unwrap()).unwrap();
+        assert_eq!(task.guard, guard);
+        if path.exists() {
+            fs::rename(path, dir.path().join("away")).unwrap();
+        }
+        std::os::unix::fs::symlink(&aim, path).unwrap();
         make_files(&[task], &Count::default(), &AtomicBool::new(false)).unwrap_err();
         assert_eq!(fs::read(&aim).unwrap(), b"precious");
         assert!(path.is_symlink());
@@ -269,7 +282,7 @@ fn stopping_removes_what_was_created_and_keeps_what_was_there() {
         assert!(matches!(error, MakeError::Stopped { .. }), "{error}");
     }
     assert_eq!(names(dir.path()), [FILE_NAME, ".gpuio-files.lock", "old"]);
-    let entry = manifest::find(&old).unwrap().expect("it is still ours");
+    let entry = find(&old).unwrap().expect("it is still ours");
     assert!(!entry.holds(HOLDS));
 }
 

@@ -4,20 +4,20 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use super::super::manifest::{
-    FILE_NAME, Holds, Lists, ManifestError, Take, begin, find, forget, settle, take,
+    Claim, FILE_NAME, Holds, Lists, ManifestError, Take, find, forget, take,
 };
-use super::{Identity, directory, names};
+use super::{Held, Identity, begin, directory, held, identity, names, settle};
 
 const HOLDS: Holds = Holds { salt: 11, file_number: 3 };
 
 fn adopt(path: &Path, holds: Holds) -> Result<(), ManifestError> {
-    take(&[(path, Take::New(holds))])
+    take(&[(&held(path), Take::New(holds))])
 }
 
 fn ours(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     adopt(path, HOLDS).unwrap();
-    settle(&[(path, Some(HOLDS))]).unwrap();
+    settle(path, Some(HOLDS)).unwrap();
 }
 
 #[test]
@@ -53,13 +53,13 @@ fn a_crashed_run_leaves_a_file_that_is_ours_without_a_pattern() {
     let dir = directory();
     let path = dir.path().join("a.0");
     ours(&path, "12345678");
-    begin(&[&path]).unwrap();
+    begin(&path).unwrap();
     // The run writes and never settles.
     fs::OpenOptions::new().write(true).open(&path).unwrap().write_all(b"other, longer").unwrap();
     let entry = find(&path).unwrap().expect("in use means ours");
     assert!(entry.in_use);
     assert!(!entry.holds(HOLDS));
-    settle(&[(&path, None)]).unwrap();
+    settle(&path, None).unwrap();
     let entry = find(&path).unwrap().expect("settled again");
     assert!(!entry.in_use && !entry.pattern);
 }
@@ -69,12 +69,12 @@ fn a_file_of_the_same_name_is_not_ours() {
     let dir = directory();
     let path = dir.path().join("a.0");
     ours(&path, "12345678");
-    begin(&[&path]).unwrap();
+    begin(&path).unwrap();
     fs::write(dir.path().join("other"), "12345678").unwrap();
     fs::rename(dir.path().join("other"), &path).unwrap();
     assert_eq!(find(&path).unwrap(), None);
-    assert!(matches!(begin(&[&path]), Err(ManifestError::NotOurs { .. })));
-    assert!(matches!(settle(&[(&path, None)]), Err(ManifestError::NotOurs { .. })));
+    assert!(matches!(begin(&path), Err(ManifestError::NotOurs { .. })));
+    assert!(matches!(settle(&path, None), Err(ManifestError::Moved { .. })));
 }
 
 #[test]
@@ -97,12 +97,12 @@ fn forgetting_the_last_file_leaves_nothing() {
     let (a, b) = (dir.path().join("a"), dir.path().join("b"));
     ours(&a, "1");
     ours(&b, "2");
-    let identity = |path: &Path| Identity::of(&fs::metadata(path).unwrap());
-    forget(&[(&a, identity(&a))]).unwrap();
+    let forget = |path: &Path, which| forget(&[(held(path).home().unwrap(), which)]).unwrap();
+    forget(&a, identity(&a));
     assert!(find(&a).unwrap().is_none() && find(&b).unwrap().is_some());
-    forget(&[(&b, Identity { dev: 0, ino: 0 })]).unwrap();
+    forget(&b, Identity { dev: 0, ino: 0 });
     assert!(find(&b).unwrap().is_some(), "another file's entry stays");
-    forget(&[(&b, identity(&b))]).unwrap();
+    forget(&b, identity(&b));
     assert_eq!(names(dir.path()), ["a", "b"]);
 }
 
@@ -119,7 +119,7 @@ fn a_malformed_list_is_told_with_its_place_and_left_alone() {
     let cases = [
         ("{\n  \"format\": 1,\n  oops\n}".to_owned(), "line 3, column 3"),
         (String::new(), "line 1, column 0"),
-        ("{\"format\":2,\"files\":[]}".to_owned(), "its format is 2"),
+        ("{\"format\":3,\"files\":[]}".to_owned(), "its format is 3"),
         (with(&named("../a")), "\"../a\" is not the name"),
         (with(&named("")), "is not the name"),
         (with(&format!("{},{}", named("a.0"), named("a.0"))), "lists \"a.0\" twice"),
@@ -161,6 +161,12 @@ fn a_list_that_is_a_link_or_a_pipe_is_not_read() {
     assert!(find(&path).unwrap_err().to_string().contains("not a regular file"));
 }
 
+/// Whether the list is heard about this file, which a change of owner or mode changes too.
+fn is_believed(path: &Path) -> bool {
+    let held = held(path);
+    Lists::default().claim(held.home().unwrap(), &held.stamp()).unwrap() != Claim::None
+}
+
 #[test]
 fn a_list_that_others_may_write_vouches_for_nothing() {
     let dir = directory();
@@ -168,10 +174,10 @@ fn a_list_that_others_may_write_vouches_for_nothing() {
     ours(&path, "12345678");
     let list = dir.path().join(FILE_NAME);
     fs::set_permissions(&list, fs::Permissions::from_mode(0o666)).unwrap();
-    assert_eq!(find(&path).unwrap(), None);
+    assert!(!is_believed(&path));
     // Where others may write the file itself, the list gives them nothing new.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-    assert!(find(&path).unwrap().is_some());
+    assert!(is_believed(&path));
 }
 
 #[test]
@@ -184,9 +190,9 @@ fn a_list_of_another_user_vouches_for_nothing_of_a_third() {
         return;
     }
     std::os::unix::fs::chown(dir.path().join(FILE_NAME), Some(12345), None).unwrap();
-    assert_eq!(find(&path).unwrap(), None, "user 12345 may not vouch for root's file");
+    assert!(!is_believed(&path), "user 12345 may not vouch for root's file");
     std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
-    assert!(find(&path).unwrap().is_some(), "but for his own");
+    assert!(is_believed(&path), "but for his own");
     assert_eq!(fs::metadata(&path).unwrap().uid(), 12345);
 }
 
@@ -203,8 +209,8 @@ fn many_at_once_lose_nothing() {
                     // Others see the list whole at any moment.
                     assert!(find(&path).unwrap().is_some());
                     if number % 2 == 1 {
-                        let identity = Identity::of(&fs::metadata(&path).unwrap());
-                        forget(&[(&path, identity)]).unwrap();
+                        let held = held(&path);
+                        forget(&[(held.home().unwrap(), held.identity())]).unwrap();
                     }
                 }
             });
@@ -240,10 +246,79 @@ fn a_change_waits_for_the_lock() {
 fn a_next_list_left_by_a_crash_is_replaced() {
     let dir = directory();
     let path = dir.path().join("a.0");
-    fs::write(dir.path().join(".gpuio-files.next"), "half of it").unwrap();
+    let half = "{\n  \"format\": 2,\n  \"files\": [\n    {\n      \"na";
+    fs::write(dir.path().join(".gpuio-files.next"), half).unwrap();
     ours(&path, "12345678");
     assert!(find(&path).unwrap().is_some());
     assert_eq!(names(dir.path()), [FILE_NAME, ".gpuio-files.lock", "a.0"]);
+}
+
+/// Names that gpuio would use are nobody's property: what is not ours stays, and is not followed.
+#[test]
+fn files_of_the_user_with_our_names_stay() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    let mine = ["half of it", "", "{\"format\": 2}"];
+    let (next, lock) = (dir.path().join(".gpuio-files.next"), dir.path().join(".gpuio-files.lock"));
+    fs::write(&lock, "my own lock").unwrap();
+    for text in mine {
+        fs::write(&next, text).unwrap();
+        ours(&path, "12345678");
+        assert!(find(&path).unwrap().is_some());
+        assert_eq!(fs::read_to_string(&next).unwrap(), text);
+    }
+    fs::remove_file(&next).unwrap();
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink("victim", &next).unwrap();
+    ours(&path, "12345678");
+    assert!(next.is_symlink());
+    let mine = held(&path);
+    forget(&[(mine.home().unwrap(), mine.identity())]).unwrap();
+    assert_eq!(fs::read_to_string(&lock).unwrap(), "my own lock");
+    fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink("victim", &lock).unwrap();
+    assert!(adopt(&path, HOLDS).unwrap_err().to_string().contains("symbolic link"));
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    let left = [".gpuio-files.lock", ".gpuio-files.next", "a.0", "victim"];
+    assert_eq!(names(dir.path()), left);
+}
+
+/// `touch -r` sets the time of change back; only the kernel sets the inode's.
+#[test]
+fn an_edit_whose_time_was_set_back_is_seen() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    let before = fs::metadata(&path).unwrap();
+    // The clock of inodes ticks some hundred times a second.
+    while fs::metadata(&path).unwrap().ctime_nsec() == before.ctime_nsec() {
+        let mut file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.write_all(b"87654321").unwrap();
+        file.set_modified(before.modified().unwrap()).unwrap();
+    }
+    let after = fs::metadata(&path).unwrap();
+    assert_eq!((after.mtime(), after.mtime_nsec()), (before.mtime(), before.mtime_nsec()));
+    assert_eq!((after.len(), after.ino()), (before.len(), before.ino()));
+    assert_eq!(find(&path).unwrap(), None);
+}
+
+/// Lists of the first format have neither time: what the file holds decides.
+#[test]
+fn a_list_of_the_first_format_is_read() {
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    ours(&path, "12345678");
+    let list = dir.path().join(FILE_NAME);
+    let mut text: serde_json::Value = serde_json::from_slice(&fs::read(&list).unwrap()).unwrap();
+    text["format"] = 1.into();
+    let entry = text["files"][0].as_object_mut().unwrap();
+    entry.remove("ctime_ns").unwrap();
+    entry.remove("birth_ns").unwrap();
+    fs::write(&list, text.to_string()).unwrap();
+    assert_eq!(find(&path).unwrap(), None, "it is not known as unchanged");
+    begin(&path).unwrap();
+    assert!(find(&path).unwrap().expect("it was judged ours").in_use);
 }
 
 #[test]
@@ -257,7 +332,8 @@ fn a_list_is_read_once_for_many_looks_and_changed_once_for_many_files() {
     let all = [Take::New(HOLDS), Take::New(HOLDS), Take::Again];
     let list = dir.path().join(FILE_NAME);
     let before = fs::metadata(&list).unwrap().ino();
-    take(&paths.iter().zip(all).collect::<Vec<_>>()).unwrap();
+    let files: Vec<Held> = paths.iter().map(|path| Held::named(path).unwrap()).collect();
+    take(&files.iter().zip(all).collect::<Vec<_>>()).unwrap();
     assert_ne!(fs::metadata(&list).unwrap().ino(), before, "a list is replaced, not written to");
     let mut lists = Lists::default();
     assert!(lists.find(&paths[0]).unwrap().expect("it is listed").in_use);
@@ -274,7 +350,8 @@ fn a_file_that_is_not_ours_takes_no_other_with_it() {
     let (mine, foreign) = (dir.path().join("a.0"), dir.path().join("b"));
     ours(&mine, "12345678");
     fs::write(&foreign, "precious").unwrap();
-    let error = take(&[(&mine, Take::Again), (&foreign, Take::Again)]).unwrap_err();
+    let (one, other) = (held(&mine), held(&foreign));
+    let error = take(&[(&one, Take::Again), (&other, Take::Again)]).unwrap_err();
     assert!(matches!(error, ManifestError::NotOurs { .. }), "{error}");
     assert!(!find(&mine).unwrap().expect("it is still ours").in_use, "the list is as it was");
 }

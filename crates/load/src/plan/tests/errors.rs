@@ -312,8 +312,8 @@ fn sizes_that_do_not_fit() {
     assert_eq!(
         usage(refused("filename=/have9g:/have8k\nthreads=3\nbs=4k")),
         "job 'a', filename=/have9g:/have8k (f:2:1): /have8k holds 8192 bytes: too few for 3 \
-         threads of one 4096-byte block each after offset 0; name a --size to have it made \
-         longer, or lower --bs"
+         threads of one 4096-byte block each after offset 0; lower --bs or --threads, \
+         or name a longer file"
     );
     let past = "offset plus size of all threads is past the largest file";
     for text in ["filename=/x\nthreads=2\nsize=8000000t", "filename=/x\noffset=9000000t\nsize=1g"] {

@@ -39,6 +39,7 @@ fn target_words(target: &TargetPlan) -> String {
         GuardNote::Make => "absent, will be made",
         GuardNote::Ours => "made by gpuio, used as it is",
         GuardNote::Remake => "made by gpuio, will be made anew",
+        GuardNote::Changed => "made by gpuio and changed since, only read",
         GuardNote::ForeignReadOnly => "not gpuio's, only read",
         GuardNote::ForeignOverwrite => "not gpuio's, WILL BE OVERWRITTEN as a flag allows",
     };

@@ -1,0 +1,326 @@
+//! Whether bytes are ours, by what they are.
+//!
+//! Whatever gpuio writes is words of its generator: consecutive ones within each block, by any key
+//! and from any place on, since a timed write carries data that was made for another block, and a
+//! random fill a key that nobody wrote down. The generator's mixing is a bijection, so a word tells
+//! its place in the sequence, and two neighbours of anybody else's are consecutive once in 2^64.
+//! What was never written (holes, and zeros where the file was not yet full) is nobody's.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use gpuio_gpu::pattern::{check, word};
+use gpuio_host::residency;
+use gpuio_host::target::ReopenError;
+use rustix::fs::{OFlags, SeekFrom, seek};
+use rustix::io::Errno;
+
+use super::held::Held;
+
+/// The step between the inputs of the generator's mixing (see `gpuio_gpu::pattern`).
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Covers the alignment that O_DIRECT asks for anywhere.
+const GRAIN: usize = 4096;
+
+/// Undoes splitmix64's finaliser.
+pub(crate) fn unmix(mut z: u64) -> u64 {
+    z ^= z >> 31 ^ z >> 62;
+    z = z.wrapping_mul(0x3196_42b2_d24d_8ec3);
+    z ^= z >> 27 ^ z >> 54;
+    z = z.wrapping_mul(0x96de_1b17_3f11_9089);
+    z ^ z >> 30 ^ z >> 60
+}
+
+/// What a look at a file's bytes said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Proof {
+    /// The first byte of what is not ours; `None` where all that was looked at is.
+    pub(super) foreign_at: Option<u64>,
+    /// Whether anything is there, and none of it is ours.
+    pub(super) blank: bool,
+    /// Whether all of the file was looked at, and holds the pattern of the key from end to end.
+    pub(super) whole: bool,
+}
+
+impl Proof {
+    /// Whether nothing in the file is anybody else's.
+    pub(super) fn is_ours(&self) -> bool {
+        self.foreign_at.is_none() && !self.blank
+    }
+}
+
+/// How much of a file is looked at: so many windows at most, of so many bytes, spread evenly from
+/// its first byte to its last. Files of up to their product are looked at whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) windows: u64,
+    pub(super) bytes: u64,
+}
+
+/// For the question whether a file may be overwritten: all of it up to 1 GiB, 1024 windows beyond.
+pub(super) const WHOLE: Look = Look { windows: 1024, bytes: 1 << 20 };
+/// For the question which pattern a file holds, before all of it is verified anyway.
+const GLANCE: Look = Look { windows: 64, bytes: 64 << 10 };
+
+impl Look {
+    fn windows(self, size: u64) -> impl Iterator<Item = Range<u64>> {
+        let all = size.div_ceil(self.bytes);
+        let count = all.min(self.windows);
+        (0..count).map(move |nth| {
+            // Widened: windows of a large file times their count pass 64 bits.
+            let spread = u128::from(nth) * u128::from(all - 1) / u128::from((count - 1).max(1));
+            let at = if count == all { nth } else { u64::try_from(spread).unwrap_or(all - 1) };
+            let begin = at * self.bytes;
+            begin..size.min(begin + self.bytes)
+        })
+    }
+}
+
+/// Reads a file and says whether its bytes are ours. `key` is that of the pattern it should hold;
+/// `zeros` says whether words of zeros may be what was never written.
+pub(super) fn prove(held: &Held, key: u64, zeros: bool, look: Look) -> Result<Proof, ReopenError> {
+    let size = held.look()?.size;
+    let sampled = size > look.windows.saturating_mul(look.bytes);
+    let mut scan = Scan::new(key, zeros, sampled);
+    let covered = read(held, size, look, &mut |at, bytes, size| scan.take(at, bytes, size))?;
+    scan.end(size);
+    let blank = covered > 0 && scan.ours == 0 && scan.foreign_at.is_none();
+    let whole = scan.foreign_at.is_none() && covered == size && scan.in_place == size;
+    Ok(Proof { foreign_at: scan.foreign_at, blank, whole })
+}
+
+/// The key whose pattern more than half of the file's words are, each in its place; `None` where
+/// there is none. Keys of `known` need no neighbour to be recognised.
+pub(super) fn find_key(held: &Held, known: &[u64]) -> Result<Option<u64>, ReopenError> {
+    let mut words = 0_u64;
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let size = held.look()?.size;
+    read(held, size, GLANCE, &mut |at, bytes, _| {
+        let mut last = None;
+        for (w, bytes) in (at / 8..).zip(bytes.as_chunks::<8>().0) {
+            let found = u64::from_le_bytes(*bytes);
+            let key = unmix(found).wrapping_sub(w.wrapping_mul(STEP));
+            words += 1;
+            if known.contains(&key) || last == Some(key) {
+                *counts.entry(key).or_default() += 1;
+            }
+            last = Some(key);
+        }
+    })?;
+    let best = counts.into_iter().max_by_key(|(_, count)| *count);
+    Ok(best.filter(|(_, count)| *count > words / 2).map(|(key, _)| key))
+}
+
+/// Reads what was written of a file, window by window and in order, past the page cache where that
+/// can be had, and answers how many bytes that were.
+fn read(
+    held: &Held,
+    size: u64,
+    look: Look,
+    take: &mut dyn FnMut(u64, &[u8], u64),
+) -> Result<u64, ReopenError> {
+    let (file, direct) = match held.file(OFlags::RDONLY | OFlags::DIRECT) {
+        Ok(file) => (file, true),
+        Err(_) => (held.file(OFlags::RDONLY)?, false),
+    };
+    let mut reader = Reader { held, file, direct, buffered: !direct };
+    let room = usize::try_from(look.bytes).unwrap_or(usize::MAX).saturating_add(2 * GRAIN);
+    let mut memory = vec![0; room];
+    let aligned = memory.as_ptr().align_offset(GRAIN).min(GRAIN);
+    let memory = &mut memory[aligned..];
+    let mut covered = 0;
+    for window in look.windows(size) {
+        let mut at = window.start;
+        while let Some(data) = data_from(&reader.file, at, window.end) {
+            let bytes = reader.fill(memory, &data)?;
+            if bytes.is_empty() {
+                break;
+            }
+            take(data.start, bytes, size);
+            covered += bytes.len() as u64;
+            at = data.end;
+        }
+    }
+    if reader.buffered {
+        // Pages that this look read must not make the load's reads faster.
+        let _ = residency::drop_cache(&reader.file);
+    }
+    Ok(covered)
+}
+
+struct Reader<'a> {
+    held: &'a Held,
+    file: File,
+    direct: bool,
+    buffered: bool,
+}
+
+impl Reader<'_> {
+    /// Reads this range; less where the file ends before it.
+    fn fill<'m>(
+        &mut self,
+        memory: &'m mut [u8],
+        range: &Range<u64>,
+    ) -> Result<&'m [u8], ReopenError> {
+        let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let mut done = 0;
+        while done < wanted {
+            let end = if self.direct { wanted.next_multiple_of(GRAIN) } else { wanted };
+            match self.file.read_at(&mut memory[done..end], range.start + done as u64) {
+                Ok(0) => break,
+                Ok(got) => done += got,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // An alignment that this file wants, or the rest of a short read.
+                Err(error) if self.direct && Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+                    self.file = self.held.file(OFlags::RDONLY)?;
+                    (self.direct, self.buffered) = (false, true);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(&memory[..done.min(wanted)])
+    }
+}
+
+/// The next bytes from `at` on that were written, up to `end`; a file system without `SEEK_DATA`
+/// (lseek(2)) says that all were.
+fn data_from(file: &File, at: u64, end: u64) -> Option<Range<u64>> {
+    if at >= end {
+        return None;
+    }
+    let begin = match seek(file, SeekFrom::Data(at)) {
+        Ok(begin) => begin,
+        Err(Errno::NXIO) => return None,
+        Err(_) => return Some(at..end),
+    };
+    let hole = seek(file, SeekFrom::Hole(begin)).unwrap_or(end);
+    // Data begin and end with blocks of the file system; words must not be cut all the same.
+    let begin = begin / GRAIN as u64 * GRAIN as u64;
+    let begin = begin.max(at);
+    (begin < end)
+        .then(|| begin..hole.next_multiple_of(8).clamp(begin, end))
+        .filter(|r| !r.is_empty())
+}
+
+/// Goes over words in the order of the file.
+struct Scan {
+    key: u64,
+    zeros: bool,
+    /// Whether there are bytes between windows that are not looked at.
+    sampled: bool,
+    /// The byte after the last that was looked at.
+    at: u64,
+    last: Option<Last>,
+    ours: u64,
+    /// Bytes that are the pattern of `key` in its place.
+    in_place: u64,
+    foreign_at: Option<u64>,
+}
+
+/// The word before.
+#[derive(Clone, Copy)]
+struct Last {
+    /// What the generator mixed to make it.
+    counter: u64,
+    /// Whether a neighbour or its place proves it.
+    proven: bool,
+    /// Whether it is the first of what was looked at here, so that its neighbour may lie before.
+    edge: bool,
+}
+
+impl Scan {
+    fn new(key: u64, zeros: bool, sampled: bool) -> Scan {
+        Scan { key, zeros, sampled, at: 0, last: None, ours: 0, in_place: 0, foreign_at: None }
+    }
+
+    fn foreign(&mut self, at: u64) {
+        self.foreign_at.get_or_insert(at);
+    }
+
+    /// Looks at the bytes from `at` on, a multiple of 8.
+    fn take(&mut self, at: u64, bytes: &[u8], size: u64) {
+        let begins = at != self.at;
+        if begins {
+            self.leave();
+        }
+        if check(bytes, self.key, at).is_none() {
+            self.close(at);
+            self.in_place += bytes.len() as u64;
+            self.ours += bytes.len().div_ceil(8) as u64;
+            self.last = None;
+        } else {
+            let (words, tail) = bytes.as_chunks::<8>();
+            for (nth, found) in (0_u64..).zip(words) {
+                let edge = self.sampled && begins && nth == 0;
+                self.word(at / 8 + nth, u64::from_le_bytes(*found), edge);
+            }
+            if !tail.is_empty() && at + bytes.len() as u64 == size {
+                self.tail(at / 8 + words.len() as u64, tail);
+            }
+        }
+        self.at = at + bytes.len() as u64;
+    }
+
+    fn word(&mut self, w: u64, found: u64, edge: bool) {
+        let counter = unmix(found);
+        let follows = self.last.is_some_and(|last| counter == last.counter.wrapping_add(STEP));
+        let in_place = found == word(self.key, w);
+        if follows || in_place {
+            if !follows {
+                self.close(w * 8);
+            }
+            self.ours += 1;
+            self.in_place += if in_place { 8 } else { 0 };
+            self.last = Some(Last { counter, proven: true, edge: false });
+            return;
+        }
+        self.close(w * 8);
+        self.last = if found == 0 && self.zeros {
+            None
+        } else {
+            Some(Last { counter, proven: false, edge })
+        };
+    }
+
+    /// The last bytes of a file, less than a word.
+    fn tail(&mut self, w: u64, tail: &[u8]) {
+        let begins = |word: u64| word.to_le_bytes().starts_with(tail);
+        if begins(word(self.key, w)) {
+            self.in_place += tail.len() as u64;
+            self.ours += 1;
+        } else if !(self.last.is_some_and(|last| begins(word(last.counter, 1)))
+            || self.zeros && tail.iter().all(|byte| *byte == 0))
+        {
+            self.foreign(w * 8);
+        }
+    }
+
+    /// No neighbour after the last word proves it; it stood before `at`.
+    fn close(&mut self, at: u64) {
+        if let Some(last) = self.last.take()
+            && !last.proven
+            && !last.edge
+        {
+            self.foreign(at.saturating_sub(8));
+        }
+    }
+
+    /// A hole follows; or bytes that are not looked at, where the last word may have its neighbour.
+    fn leave(&mut self) {
+        if self.sampled {
+            self.last = None;
+        }
+        self.close(self.at);
+    }
+
+    /// The end of all that is looked at.
+    fn end(&mut self, size: u64) {
+        if self.at == size {
+            self.close(size - size % 8);
+        }
+        self.leave();
+    }
+}

@@ -1,0 +1,251 @@
+//! The files of a run, each held from the moment when it is judged to its last I/O.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gpuio_host::statx::Stamp;
+use gpuio_host::target::{Directory, Opened, ReopenError, same};
+use gpuio_outfile::Removed;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+use super::Identity;
+
+/// A name in a directory that is held open.
+#[derive(Debug, Clone)]
+pub struct Home {
+    pub(super) dir: Arc<Directory>,
+    pub(super) name: OsString,
+}
+
+impl Home {
+    /// A name in this directory.
+    pub(crate) fn new(dir: Directory, name: &OsStr) -> Home {
+        Home { dir: Arc::new(dir), name: name.to_owned() }
+    }
+
+    /// The name in words.
+    pub(super) fn path(&self) -> PathBuf {
+        self.dir.path().join(&self.name)
+    }
+
+    /// What has the name now, a link being a link.
+    pub(super) fn stamp(&self) -> io::Result<Stamp> {
+        self.dir.stamp_of(&self.name)
+    }
+
+    /// Makes a file that was not there, mode 0644, and holds it.
+    pub(super) fn create(&self) -> Result<Held, ReopenError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let made = self.open(flags)?;
+        let stamp = gpuio_host::statx::stamp(&made)?;
+        let opened = self.dir.target(Path::new(&self.name))?;
+        if !opened.stamp().is_same_file(&stamp) {
+            return Err(ReopenError::Replaced);
+        }
+        Ok(Held::new(opened, Some(self.clone())))
+    }
+
+    fn open(&self, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        Ok(openat(&self.dir, &self.name, flags, mode)?)
+    }
+
+    /// Takes the file away, if it is this one, from the directory that is held: by `/proc/self/fd`,
+    /// and by its path where that can't be had.
+    pub(super) fn remove(&self, which: Identity) -> io::Result<Removed> {
+        let Identity { dev, ino } = which;
+        let link = format!("/proc/self/fd/{}", self.dir.as_fd().as_raw_fd());
+        let dir = gpuio_outfile::Directory::open(Path::new(&link));
+        let dir = dir.or_else(|_| gpuio_outfile::Directory::open(self.dir.path()))?;
+        dir.remove(&self.name, gpuio_outfile::Identity { dev, ino })
+    }
+}
+
+/// A file or device that was judged. What is read, written, listed or removed is this one.
+#[derive(Debug)]
+pub struct Held {
+    /// `None` once it was let go, in a data set of more files than there are descriptors.
+    opened: Option<Opened>,
+    stamp: Stamp,
+    path: PathBuf,
+    home: Option<Home>,
+}
+
+impl Held {
+    pub(super) fn new(opened: Opened, home: Option<Home>) -> Held {
+        let (stamp, path) = (opened.stamp(), opened.path().to_owned());
+        Held { opened: Some(opened), stamp, path, home }
+    }
+
+    /// What has this name, held, with the place where it lies.
+    #[cfg(test)]
+    pub(crate) fn named(path: &Path) -> io::Result<Held> {
+        let opened = Opened::named(path)?;
+        let at = opened.path();
+        let above = Directory::open(at.parent().unwrap_or(Path::new("/")))?;
+        let home = Home::new(above, at.file_name().unwrap_or_default());
+        Ok(Held::new(opened, Some(home)))
+    }
+
+    /// What it was when it was judged.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Which file it is.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity::of_stamp(&self.stamp)
+    }
+
+    /// Where it was when it was judged, links followed.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name by which it is listed; `None` where it has none that could be found.
+    pub(super) fn home(&self) -> Option<&Home> {
+        self.home.as_ref()
+    }
+
+    /// Lets the descriptor go: from here on the file is looked up by its name, a link not being
+    /// followed, and compared with what was judged.
+    pub(super) fn release(&mut self) {
+        self.opened = None;
+    }
+
+    /// What it is now.
+    ///
+    /// # Errors
+    /// Those of statx(2), and `ESTALE` where another file has the name of one that was let go.
+    pub fn look(&self) -> io::Result<Stamp> {
+        if let Some(opened) = &self.opened {
+            return opened.look();
+        }
+        let found = match &self.home {
+            Some(home) => home.stamp()?,
+            None => Opened::named(&self.path)?.stamp(),
+        };
+        if found.is_same_file(&self.stamp) { Ok(found) } else { Err(Errno::STALE.into()) }
+    }
+
+    /// A descriptor of this very file, for reading or writing.
+    ///
+    /// # Errors
+    /// As for [`Opened::reopen`].
+    pub fn reopen(&self, flags: OFlags) -> Result<OwnedFd, ReopenError> {
+        match (&self.opened, &self.home) {
+            (Some(opened), _) => opened.reopen(flags),
+            (None, Some(home)) => same(&self.stamp, home.open(flags)?),
+            (None, None) => {
+                let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                same(&self.stamp, rustix::fs::open(&self.path, flags, Mode::empty())?)
+            }
+        }
+    }
+
+    /// As [`Held::reopen`].
+    pub(super) fn file(&self, flags: OFlags) -> Result<File, ReopenError> {
+        self.reopen(flags).map(File::from)
+    }
+}
+
+/// How many files may stay held at once.
+///
+/// A held file is one descriptor beside those that the workers open of it. Where the limit on
+/// descriptors (`RLIMIT_NOFILE`) leaves no more than twice what the workers need, files beyond the
+/// budget are let go after they were judged.
+#[derive(Debug)]
+pub struct Budget(AtomicU64);
+
+/// Descriptors for everything else: directories, libraries, devices.
+const OTHERS: u64 = 64;
+
+impl Budget {
+    /// What the limit leaves beside `workers` descriptors of workers.
+    #[must_use]
+    pub fn beside(workers: u64) -> Budget {
+        Budget::of(getrlimit(Resource::Nofile).current, workers)
+    }
+
+    pub(super) fn of(limit: Option<u64>, workers: u64) -> Budget {
+        let needed = workers.saturating_mul(2).saturating_add(OTHERS);
+        Budget(AtomicU64::new(limit.unwrap_or(u64::MAX).saturating_sub(needed)))
+    }
+
+    /// Keeps the file held, or lets it go where the budget is used up.
+    pub(super) fn hold(&self, mut held: Held) -> Arc<Held> {
+        let one_less = |left: u64| left.checked_sub(1);
+        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
+            held.release();
+        }
+        Arc::new(held)
+    }
+}
+
+/// The targets of a group, by the names that its plan has for them.
+#[derive(Debug, Default)]
+pub struct Targets {
+    held: BTreeMap<String, Arc<Held>>,
+    keys: BTreeMap<String, u64>,
+}
+
+/// What a ceiling's load without files names: no bytes of anybody.
+const NO_FILE: &str = "/dev/null";
+
+impl Targets {
+    pub(crate) fn hold(&mut self, name: &str, held: &Arc<Held>) {
+        self.held.insert(name.to_owned(), Arc::clone(held));
+    }
+
+    /// Verification expects the pattern of this key in the file, not that of the job.
+    pub(crate) fn expect(&mut self, name: &str, key: u64) {
+        self.keys.insert(name.to_owned(), key);
+    }
+
+    /// The key of the pattern that was found in a file whose job did not write it.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<u64> {
+        self.keys.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Held>> {
+        self.held.get(name)
+    }
+
+    /// A descriptor of the target that was judged under this name.
+    ///
+    /// # Errors
+    /// [`ReopenError`]; what was not judged is not opened, as if it were not there.
+    pub fn open(&self, name: &str, flags: OFlags) -> Result<OwnedFd, ReopenError> {
+        if let Some(held) = self.held.get(name) {
+            return held.reopen(flags);
+        }
+        if name != NO_FILE {
+            return Err(Errno::NOENT.into());
+        }
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(NO_FILE, flags, Mode::empty())?;
+        let is_null = gpuio_host::statx::stamp(&fd)?.rdev == rustix::fs::makedev(1, 3);
+        if is_null { Ok(fd) } else { Err(ReopenError::Replaced) }
+    }
+
+    /// As [`Targets::open`], for reading.
+    ///
+    /// # Errors
+    /// As for [`Targets::open`].
+    pub fn read(&self, name: &str) -> Result<File, ReopenError> {
+        self.open(name, OFlags::RDONLY).map(File::from)
+    }
+}

@@ -1,0 +1,170 @@
+//! Finds a target and holds it, and says whose it is.
+
+use std::io;
+use std::path::Path;
+
+use gpuio_host::Root;
+use gpuio_host::statx::Stamp;
+use gpuio_host::target::{Directory, Opened, danger, examine_open};
+use gpuio_record::facts::TargetKind as Found;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::content::find_key;
+use super::held::{Held, Home};
+use super::judge::{Permit, Seen, Wanted, parent_can_be_made};
+use super::manifest::{Claim, Entry, Lists, ManifestError};
+use super::refusal::Refusal;
+
+/// Whose a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Ours, with what is known of it.
+    Ours(Entry),
+    /// It was ours, or a file of ours had its name; what it holds now is not known to be ours, and
+    /// why.
+    Changed(String),
+    /// Somebody else's.
+    Foreign,
+}
+
+/// Opens the target, once, and finds out all that a decision rests on. What is read of it is read
+/// from what was opened.
+pub(super) fn look(
+    lists: &mut Lists,
+    wanted: &Wanted,
+    permit: &Permit,
+    root: &Root,
+) -> Result<Seen, Refusal> {
+    let (opened, home) = open(lists, wanted);
+    if opened.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::LOOP))
+        && wanted.directory.is_some()
+    {
+        return Err(Refusal::Link { path: wanted.path.clone() });
+    }
+    let facts = examine_open(root, &wanted.path, &opened, &lists.claimed);
+    let held = opened.ok().map(|opened| Held::new(opened, home.clone()));
+    let file = held.as_ref().filter(|_| matches!(facts.kind, Found::File { .. }));
+    let owner = match (file, &facts.kind, &home) {
+        (Some(held), _, Some(home)) => {
+            lists.claim(home, &held.stamp()).and_then(|claim| owner(claim, held, wanted, permit))
+        }
+        (_, Found::Absent { .. }, Some(home)) => lists.check(&home.dir).map(|()| Owner::Foreign),
+        _ => Ok(Owner::Foreign),
+    };
+    let verifies = wanted.needs_pattern && !wanted.writes;
+    let key = match (file, &owner) {
+        (Some(_), Ok(Owner::Ours(_))) => None,
+        (Some(held), _) if verifies => {
+            let key = gpuio_gpu::pattern::file_key(wanted.salt, wanted.file_number);
+            // What can't be read can't be verified either; the load says why.
+            find_key(held, &[key]).unwrap_or(Some(key))
+        }
+        _ => None,
+    };
+    let ours = file.filter(|_| wanted.laid_out && matches!(owner, Ok(Owner::Ours(_))));
+    Ok(Seen {
+        dangers: danger(&facts),
+        has_holes: ours.is_some_and(has_holes),
+        parent_can_be_made: wanted.directory.is_some() && parent_can_be_made(&wanted.path),
+        held,
+        home,
+        owner,
+        key,
+        facts,
+    })
+}
+
+/// Whether part of a regular file was never written. What can't be known is no hole: the result of
+/// a run tells of it.
+fn has_holes(held: &Held) -> bool {
+    let Ok(file) = held.file(OFlags::RDONLY) else { return false };
+    gpuio_host::extents::extents(&file, 0, u64::MAX).absent_bytes() > 0
+}
+
+/// Opens the target and the directory that it lies in.
+fn open(lists: &mut Lists, wanted: &Wanted) -> (io::Result<Opened>, Option<Home>) {
+    let below = wanted.directory.as_deref().and_then(|dir| {
+        let rest = wanted.path.strip_prefix(dir).ok()?;
+        Some((dir, rest))
+    });
+    match below {
+        Some((dir, rest)) => match home_below(lists, dir, rest) {
+            Ok(home) => (home.dir.target(Path::new(&home.name)), Some(home)),
+            Err(error) => (Err(error), None),
+        },
+        None => {
+            let opened = Opened::named(&wanted.path);
+            let home = match &opened {
+                Ok(opened) => home_of(lists, opened.path(), Some(opened.stamp())),
+                Err(_) => home_of(lists, &wanted.path, None),
+            };
+            (opened, home)
+        }
+    }
+}
+
+/// The place of a file below the user's directory. The directory itself may be a link; nothing
+/// below it may.
+fn home_below(lists: &mut Lists, dir: &Path, rest: &Path) -> io::Result<Home> {
+    let name = rest.file_name().ok_or(Errno::INVAL)?.to_owned();
+    let top = lists.directory(dir, || Directory::open(dir))?;
+    let dir = match rest.parent().filter(|above| !above.as_os_str().is_empty()) {
+        Some(above) => lists.directory(&dir.join(above), || top.below(above))?,
+        None => top,
+    };
+    Ok(Home { dir, name })
+}
+
+/// The place of a file that was found at `path`; of an absent one, that which its path names.
+/// `None` where the place can't be opened, or shows another file by now.
+fn home_of(lists: &mut Lists, path: &Path, found: Option<Stamp>) -> Option<Home> {
+    let (above, name) = (path.parent()?, path.file_name()?.to_owned());
+    let home = Home { dir: lists.directory(above, || Directory::open(above)).ok()?, name };
+    match found {
+        Some(found) => home.stamp().is_ok_and(|named| named.is_same_file(&found)).then_some(home),
+        None => Some(home),
+    }
+}
+
+/// Whose the file is. What it holds is looked at only where something depends on it: a job that
+/// writes to it, or needs it longer or filled anew.
+fn owner(
+    claim: Claim,
+    held: &Held,
+    wanted: &Wanted,
+    permit: &Permit,
+) -> Result<Owner, ManifestError> {
+    let found = held.stamp();
+    let changed = |why: &str| Ok(Owner::Changed(why.to_owned()));
+    let entry = match claim {
+        Claim::None => return Ok(Owner::Foreign),
+        Claim::Another => {
+            return changed("it is not the file that was made here, but a copy or another one");
+        }
+        Claim::Unchanged(_) | Claim::Doubtful(_) if found.links > 1 => {
+            return changed("somebody gave it another name (a hard link), which would change too");
+        }
+        Claim::Unchanged(entry) => return Ok(Owner::Ours(entry)),
+        Claim::Doubtful(entry) => entry,
+    };
+    let remakes = permit.make_missing && (found.size < wanted.length || entry.in_use);
+    let verifies = wanted.reads && wanted.needs_pattern && !entry.in_use;
+    if !wanted.writes && (!remakes || verifies && found.size >= wanted.length) {
+        return changed(match entry.in_use {
+            true => "a run that wrote it did not end, or has not yet",
+            false => "it was written, touched or renamed since",
+        });
+    }
+    let proof = match entry.prove(held) {
+        Ok(proof) => proof,
+        Err(error) => return Ok(Owner::Changed(format!("what it holds can't be read: {error}"))),
+    };
+    if let Some(at) = proof.foreign_at {
+        return Ok(Owner::Changed(format!("at byte {at} is what gpuio did not write")));
+    }
+    if !proof.is_ours() {
+        return changed("nothing that gpuio wrote is left in it");
+    }
+    Ok(Owner::Ours(Entry { pattern: proof.whole, in_use: false, size: found.size, ..entry }))
+}

@@ -1,0 +1,136 @@
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use gpuio_gpu::pattern::fill;
+use proptest::prelude::*;
+
+use super::super::content::{Look, Proof, WHOLE, find_key, prove};
+use super::*;
+
+const KEY: u64 = 99;
+/// Looks at three windows of 64 KiB at most.
+const SMALL: Look = Look { windows: 3, bytes: 64 << 10 };
+
+fn proof_of(bytes: &[u8], zeros: bool, look: Look) -> Proof {
+    let dir = directory();
+    let path = dir.path().join("f");
+    fs::write(&path, bytes).unwrap();
+    prove(&held(&path), KEY, zeros, look).unwrap()
+}
+
+fn pattern(length: usize, key: u64, from: u64) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    fill(&mut bytes, key, from);
+    bytes
+}
+
+#[test]
+fn a_pattern_from_end_to_end_is_whole() {
+    for length in [1, 7, 8, 9, 4095, 4096, 100_003, (2 << 20) + 5] {
+        let proof = proof_of(&pattern(length, KEY, 0), false, WHOLE);
+        assert!(proof.is_ours() && proof.whole, "{length}: {proof:?}");
+    }
+    let empty = proof_of(&[], false, WHOLE);
+    assert!(empty.is_ours(), "nothing is there to be lost");
+    // Another key, or another place, is ours all the same, and not whole.
+    for bytes in [pattern(100_000, 3, 0), pattern(100_000, KEY, 8)] {
+        let proof = proof_of(&bytes, false, WHOLE);
+        assert!(proof.is_ours() && !proof.whole, "{proof:?}");
+    }
+}
+
+#[test]
+fn holes_and_zeros_are_nobodys_where_something_is_ours() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let file = File::create(&path).unwrap();
+    file.set_len(4 << 20).unwrap();
+    let hollow = prove(&held(&path), KEY, false, WHOLE).unwrap();
+    assert!(hollow.is_ours() && !hollow.whole, "{hollow:?}");
+    file.write_all_at(&pattern(8192, 5, 64), 1 << 20).unwrap();
+    assert!(prove(&held(&path), KEY, false, WHOLE).unwrap().is_ours());
+    // Zeros that were written; they follow the pattern without a hole.
+    let mut bytes = pattern(8192, KEY, 0);
+    bytes.resize(16384, 0);
+    assert!(proof_of(&bytes, true, WHOLE).is_ours());
+    assert_eq!(proof_of(&bytes, false, WHOLE).foreign_at, Some(8192));
+    assert!(proof_of(&[0; 8192], true, WHOLE).blank);
+}
+
+#[test]
+fn lone_words_and_ends_of_words_are_foreign() {
+    let ours = pattern(8192, 5, 0);
+    for (at, length) in [(0, 8), (8184, 8), (4096, 8), (4090, 1), (8191, 1), (0, 16)] {
+        let mut bytes = ours.clone();
+        bytes[at..at + length].fill(0x41);
+        let proof = proof_of(&bytes, true, WHOLE);
+        let word = (at / 8 * 8) as u64;
+        assert!(proof.foreign_at.is_some_and(|found| found.abs_diff(word) <= 8), "{at}: {proof:?}");
+    }
+    let mut longer = ours;
+    longer.extend(b"note");
+    assert_eq!(proof_of(&longer, true, WHOLE).foreign_at, Some(8192));
+}
+
+#[test]
+fn first_and_last_bytes_of_a_large_file_are_looked_at() {
+    let clean = pattern(1 << 20, 5, 0);
+    let proof = proof_of(&clean, true, SMALL);
+    assert!(proof.is_ours() && !proof.whole, "not all of it was looked at: {proof:?}");
+    for at in [0, 20_000, (1 << 20) - 1] {
+        let mut bytes = clean.clone();
+        bytes[at] ^= 1;
+        assert!(!proof_of(&bytes, true, SMALL).is_ours(), "{at}");
+    }
+}
+
+#[test]
+fn the_key_is_found_in_what_a_file_holds() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let find = |bytes: &[u8], known: &[u64]| {
+        fs::write(&path, bytes).unwrap();
+        find_key(&held(&path), known).unwrap()
+    };
+    let mut bytes = pattern(100_000, KEY, 0);
+    assert_eq!(find(&bytes, &[]), Some(KEY));
+    bytes[50_000] ^= 1;
+    bytes[..40_000].fill(1);
+    assert_eq!(find(&bytes, &[]), Some(KEY), "the larger part is enough");
+    bytes[..51_000].fill(1);
+    assert_eq!(find(&bytes, &[]), None);
+    assert_eq!(find(&pattern(8, KEY, 0), &[KEY]), Some(KEY));
+    assert_eq!(find(&pattern(8, KEY, 0), &[]), None);
+    assert_eq!(find(b"nothing of ours, in any word of it", &[KEY]), None);
+    assert_eq!(find(b"", &[KEY]), None);
+}
+
+/// What a run writes to a file: blocks of words of any key, from any place of theirs.
+fn written() -> impl Strategy<Value = (u64, Vec<(usize, usize, u64, u64)>)> {
+    let block = (0..60_usize, 1..9_usize, any::<u64>(), 0..1_000_000_u64);
+    (2..9_u32, prop::collection::vec(block, 1..12)).prop_map(|(shift, blocks)| (1 << shift, blocks))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever timed writes leave is ours, and with any byte of it changed it is not.
+    #[test]
+    fn timed_writes_are_ours_and_every_changed_byte_is_seen(
+        (unit, blocks) in written(),
+        flip in any::<prop::sample::Index>(),
+    ) {
+        let unit = usize::try_from(unit).unwrap() * 8;
+        let mut bytes = Vec::new();
+        for (at, length, key, from) in blocks {
+            let (at, length) = (at * unit, length * unit);
+            bytes.resize(bytes.len().max(at + length), 0);
+            fill(&mut bytes[at..at + length], key, from * 8);
+        }
+        prop_assert!(proof_of(&bytes, true, WHOLE).is_ours());
+        let at = flip.index(bytes.len());
+        bytes[at] ^= 0x55;
+        let proof = proof_of(&bytes, true, WHOLE);
+        prop_assert!(proof.foreign_at.is_some(), "byte {}: {:?}", at, proof);
+    }
+}

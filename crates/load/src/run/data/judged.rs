@@ -1,0 +1,79 @@
+//! Judging the targets of a group, each held from here on.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gpuio_record::{JobPlan, TargetKind, TargetPlan};
+use rustix::fs::OFlags;
+
+use super::{DataSet, DataSetError, wants};
+use crate::dataset::MakeError;
+use crate::dataset::held::{Budget, Held};
+use crate::dataset::judge::{Verdict, Wanted, judge_with};
+use crate::dataset::manifest::Lists;
+
+/// One target of one job, judged.
+pub(super) struct Judged<'j> {
+    pub(super) job: &'j JobPlan,
+    pub(super) target: &'j TargetPlan,
+    pub(super) wanted: Wanted,
+    pub(super) verdict: Verdict,
+}
+
+impl DataSet<'_> {
+    /// Judges the targets of a group, and holds each of them, once.
+    pub(super) fn judge<'j>(
+        &self,
+        jobs: &'j [JobPlan],
+        budget: &Budget,
+    ) -> Result<Vec<Judged<'j>>, DataSetError> {
+        let mut lists = Lists::claiming(self.claims.iter().map(|(device, _)| *device).collect());
+        let mut refused = Vec::new();
+        let mut judged: Vec<Judged<'j>> = Vec::new();
+        let mut held: BTreeMap<PathBuf, Arc<Held>> = BTreeMap::new();
+        for job in jobs {
+            for (mut wanted, target) in wants(job).into_iter().zip(&job.targets) {
+                wanted.needs_pattern &= !self.is_verified(&wanted, target);
+                let mut verdict = match judge_with(&mut lists, &wanted, self.permit, self.root) {
+                    Err(refusal) => {
+                        refused.push(refusal);
+                        continue;
+                    }
+                    Ok(verdict) => verdict,
+                };
+                match (&verdict.target, held.get(&verdict.path)) {
+                    (Some(new), Some(first)) if new.identity() != first.identity() => {
+                        return Err(MakeError::Replaced { path: verdict.path }.into());
+                    }
+                    (Some(_), Some(first)) => verdict.target = Some(Arc::clone(first)),
+                    (Some(_), None) => {
+                        verdict.within(budget);
+                        let first = verdict.target.clone();
+                        held.extend(first.map(|first| (verdict.path.clone(), first)));
+                    }
+                    (None, _) => {}
+                }
+                judged.push(Judged { job, target, wanted, verdict });
+            }
+        }
+        if refused.is_empty() { Ok(judged) } else { Err(DataSetError::Refused(refused)) }
+    }
+
+    /// Takes the block devices that are to be written, each for the rest of the run.
+    pub(super) fn claim(&mut self, judged: &[Judged<'_>]) -> Result<(), DataSetError> {
+        for Judged { wanted, verdict, .. } in judged {
+            let Some(held) = verdict.target.as_ref().filter(|_| wanted.writes) else { continue };
+            let device = held.stamp().rdev;
+            if verdict.kind != TargetKind::BlockDevice
+                || self.claims.iter().any(|(claimed, _)| *claimed == device)
+            {
+                continue;
+            }
+            let claim = held.reopen(OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK);
+            let claim = claim.map_err(|error| MakeError::reopen(&verdict.path, error))?;
+            self.claims.push((device, claim));
+        }
+        Ok(())
+    }
+}
