@@ -6,15 +6,15 @@ use crate::lab::{Lab, MS};
 
 const FROM_MS: u64 = 1400;
 const STALL_MS: u64 = 400;
-/// What the device gives in a second.
-const IOPS: u64 = 4000;
+/// How long the device takes for an I/O. With as many under way it gives 4000 a second at most.
+const DELAY_MS: u64 = 8;
 const DEPTH: u64 = 32;
 
 fn stalled() -> JobResult {
     let lab = Lab::new();
     let mut plan = lab.plan(&format!(
         "[a]\ndirectory=${{DIR}}\nengine=null\nbs=4k\nsize=1m\ndepth={DEPTH}\nruntime=3\n\
-         inject=iops={IOPS},stall={STALL_MS}ms@{FROM_MS}ms\n"
+         inject=delay={DELAY_MS}ms,stall={STALL_MS}ms@{FROM_MS}ms\n"
     ));
     plan.interval_ns = 1000 * MS;
     lab.carry_out(&mut plan).unwrap().jobs.remove(0)
@@ -42,12 +42,12 @@ fn a_stall_is_in_the_rate_and_the_latency_of_the_same_point() {
     if late.read_ios >= 1000 && DEPTH * 100 > late.read_ios {
         assert!(late.p99_ns.unwrap() >= (STALL_MS - 50) * MS, "{late:?}");
     }
-    // The device gives 4000 in a second and nothing while it stalls; 1 ms of its rate is saved up.
+    // The device gives 32 in each 8 ms and nothing while it stalls.
     // Where the point began before the stall, all of the stall is in it.
     let before = late.at_ns - i64::try_from(late.span_ns).unwrap();
     let whole = before <= i64::try_from(FROM_MS * MS).unwrap();
     let stood = if whole { STALL_MS * MS } else { 0 };
-    let most = |ns: u64| ns * IOPS / (1000 * MS) + IOPS / 1000 + DEPTH;
+    let most = |ns: u64| (ns / (DELAY_MS * MS) + 2) * DEPTH;
     assert!(late.read_ios <= most(late.span_ns - stood), "{late:?}, {stood} ns of them stalled");
     for point in &job.series {
         assert!(point.read_ios <= most(point.span_ns), "{point:?}");
