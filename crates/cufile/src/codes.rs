@@ -153,15 +153,16 @@ fn cause(code: i32, look: &Look) -> Option<String> {
     if !is_setup(code) {
         return None;
     }
-    let nothing_left = look.nvidia_fs == Some(false) && look.compat_allowed == Some(false);
-    let module_and_mode = || {
-        "The kernel module nvidia-fs is not loaded and compatibility mode is off: load the module, \
-         or use --cufile-set properties.allow_compat_mode=true"
-            .to_owned()
+    let compat_off = look.compat_allowed == Some(false);
+    let module_and_mode = |module: &str| {
+        format!(
+            "The kernel module nvidia-fs {module} and compatibility mode is off: load the module, \
+             or use --cufile-set properties.allow_compat_mode=true"
+        )
     };
-    // This code is of the module alone.
-    if code == 5033 && nothing_left {
-        return Some(module_and_mode());
+    // This code is of the module alone, whatever the machine shows or hides.
+    if code == 5033 && compat_off && look.nvidia_fs != Some(true) {
+        return Some(module_and_mode("can't be used"));
     }
     if look.udev_entry == Some(false) {
         let (major, minor) = look.device.unwrap_or_default();
@@ -171,8 +172,8 @@ fn cause(code: i32, look: &Look) -> Option<String> {
              host's /run/udev into the container, or start udevd and run udevadm trigger"
         ));
     }
-    if nothing_left {
-        return Some(module_and_mode());
+    if look.nvidia_fs == Some(false) && compat_off {
+        return Some(module_and_mode("is not loaded"));
     }
     if let Some(fs_type) = look.fs_type.as_deref().filter(|name| !SUPPORTED.contains(name)) {
         return Some(format!(
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn each_cause_has_its_words() {
         let off = Look { nvidia_fs: Some(false), compat_allowed: Some(false), ..look() };
-        let off_without_udev = Look { udev_entry: Some(false), ..off.clone() };
+        let off_without_udev = Look { nvidia_fs: None, udev_entry: Some(false), ..off.clone() };
         let overlay = Look { fs_type: Some("overlay".into()), ..look() };
         let buffered = Look { direct: false, ..look() };
         let compat = Look { nvidia_fs: Some(false), compat_allowed: Some(true), ..look() };

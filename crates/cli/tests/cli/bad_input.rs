@@ -101,7 +101,7 @@ fn not_on_this_machine() {
     refused(
         3,
         &[
-            ("--gpu software:7", &["--gpu", "no GPU 7", "has 0"]),
+            ("--gpu software:7", &["--gpu", "no GPU 7", "one GPU, number 0"]),
             ("--gpu software:0,1 --size 1m", &["--gpu", "no GPU 1"]),
             ("--cpus 4000 --size 1m", &["--cpus", "only on CPUs 0", "not all of 4000"]),
             ("--numa 99 --size 1m", &["--numa", "no NUMA node 99", "this machine has "]),
