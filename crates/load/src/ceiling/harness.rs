@@ -82,6 +82,7 @@ pub(super) fn without_files(
     load.engine = named("null");
     load.read_percent = if direction == Towards::Read { 100 } else { 0 };
     load.direct = DirectMode::Buffered;
+    load.direct_grain_bytes = 1;
     load.sync = false;
     load.inject = None;
     load.keep = true;
