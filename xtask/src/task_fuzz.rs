@@ -101,7 +101,7 @@ fn build(root: &Path, target: &Path) -> anyhow::Result<PathBuf> {
     let host = Command::new("rustc").args(["--print", "host-tuple"]).output()?;
     let host = String::from_utf8(host.stdout)?.trim().to_owned();
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--release", "--locked", "--target", &host]);
+    command.args(["build", "--release", "--target", &host]);
     // With a target named, build scripts and macros are built without the flags.
     command.current_dir(root.join("fuzz")).env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", target);
     ensure!(command.status()?.success(), "the targets do not build");

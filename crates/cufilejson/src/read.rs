@@ -90,18 +90,17 @@ pub fn read(text: &str) -> Result<Config, SyntaxError> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    let parsed =
-        parse_to_ast(text, &CollectOptions::default(), &strict).map_err(|error| SyntaxError {
-            words: error.kind().to_string(),
-            line: error.line_display(),
-            column: error.column_display(),
-        })?;
+    let mut places = Places { text, at: 0, line: 1, column: 1, room: Room::default() };
+    // Its own lines end at a carriage return too, unlike those of editors and of the keys below.
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &strict).map_err(|error| {
+        let (line, column) = places.of(error.range().start);
+        SyntaxError { words: error.kind().to_string(), line, column }
+    })?;
     let Some(Ast::Object(top)) = parsed.value else {
         let words = "it is no JSON object".to_owned();
         return Err(SyntaxError { words, line: 1, column: 1 });
     };
     let mut config = Config::default();
-    let mut places = Places { text, at: 0, line: 1, column: 1, room: Room::default() };
     flatten("", &top.properties, &mut places, &mut config)?;
     Ok(config)
 }
@@ -258,6 +257,15 @@ mod tests {
         assert_eq!(read("[1]").unwrap_err().words, "it is no JSON object");
         assert!(read("{ 'a': 1 }").is_err());
         assert!(keys("[1]").unwrap_err().contains("no JSON object"));
+    }
+
+    /// Found by `cargo xtask fuzz`.
+    #[test]
+    fn errors_count_lines_as_keys_do() {
+        let error = read("{\n\r \"a\": b\n}").unwrap_err();
+        assert_eq!((error.line, error.column), (2, 8), "{error:?}");
+        let error = read("{ \"ä\": b }").unwrap_err();
+        assert_eq!((error.line, error.column), (1, 8), "{error:?}");
     }
 
     #[test]
