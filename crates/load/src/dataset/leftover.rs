@@ -10,6 +10,7 @@ use gpuio_record::GuardNote;
 use super::Identity;
 use super::judge::{Permit, Wanted, judge_with};
 use super::manifest::{self, Lists};
+use super::scratch;
 
 /// Removes the data set in the directory `name` of `parent`: the files that the list beside them
 /// and their own state prove ours, then the list, then the directory if nothing else is in it.
@@ -34,7 +35,7 @@ pub fn remove_ours(parent: &Directory, name: &OsStr, root: &Root) -> Vec<String>
 /// The files alone, and their list, of an open directory.
 #[must_use = "what stays should be told"]
 pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = scratch::clear_in(directory.path(), root);
     // The list has files by the real path of their directory.
     let real = directory.path().canonicalize().unwrap_or(directory.path().to_owned());
     let mut lists = Lists::default();
@@ -51,8 +52,10 @@ pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
             Err(error) => lines.push(format!("{}: it stays: {error}", path.display())),
         }
     }
+    // With nothing to forget it still takes away what a run that was killed here left of the list.
+    let nothing = (real.join(manifest::FILE_NAME), Identity { dev: 0, ino: 0 });
     let gone: Vec<(&Path, Identity)> =
-        gone.iter().map(|(path, id)| (path.as_path(), *id)).collect();
+        gone.iter().chain([&nothing]).map(|(path, id)| (path.as_path(), *id)).collect();
     if let Err(error) = manifest::forget_named(&gone) {
         lines.push(error.to_string());
     }

@@ -18,6 +18,7 @@
 mod store;
 
 use std::collections::{BTreeMap, btree_map};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -380,7 +381,9 @@ fn mark(list: &mut List, held: &Held, home: &Home, name: &str) -> Result<(), Man
     Ok(())
 }
 
-/// Takes files off the list: the files themselves may be gone. An empty list is removed.
+/// Takes files off the list: the files themselves may be gone. So do entries whose names nothing
+/// has any more: a run that was killed between removing a file and this left them. An empty list
+/// is removed.
 pub(super) fn forget(files: &[(&Home, Identity)]) -> Result<(), ManifestError> {
     let mut directories: BTreeMap<Identity, (&Home, Vec<_>)> = BTreeMap::new();
     for (home, identity) in files {
@@ -390,8 +393,14 @@ pub(super) fn forget(files: &[(&Home, Identity)]) -> Result<(), ManifestError> {
     }
     for (home, gone) in directories.into_values() {
         store::change(&home.dir, |list| {
+            let absent = |name: &str| {
+                let found = home.dir.stamp_of(OsStr::new(name));
+                found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            };
             list.files.retain(|entry| {
-                !gone.iter().any(|(name, id)| entry.name == *name && entry.identity() == *id)
+                let named =
+                    |(name, id): &(&str, Identity)| entry.name == *name && entry.identity() == *id;
+                !gone.iter().any(named) && !absent(&entry.name)
             });
             Ok(())
         })?;

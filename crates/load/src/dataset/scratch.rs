@@ -37,8 +37,20 @@ struct Says {
     pid: u32,
     /// Whether the run made the directory.
     made_directory: bool,
-    /// Names that it was about to make.
+    /// Names that it was about to make, and to remove at its end.
     files: Vec<String>,
+    /// Names that it was about to make and to keep: of these only what is empty goes.
+    #[serde(default)]
+    kept: Vec<String>,
+}
+
+/// A file that is about to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct Coming<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    /// Whether it is to stay.
+    pub keep: bool,
 }
 
 /// The owner of the scratch files in one directory, which go by [`Owner::remove`].
@@ -52,10 +64,16 @@ pub struct Owner {
 
 impl Owner {
     /// Names the files before they are made.
-    fn put(path: &Path, files: Vec<String>, made_directory: bool) -> std::io::Result<Owner> {
+    fn put(path: &Path, files: &[Coming<'_>], made_directory: bool) -> std::io::Result<Owner> {
         let random = RandomState::new().build_hasher().finish();
         let name = OsString::from(format!("{PREFIX}{random:016x}"));
-        let says = Says { gpuio_scratch: 1, pid: std::process::id(), made_directory, files };
+        let names = |keep: bool| {
+            let those = files.iter().filter(|file| file.keep == keep);
+            let names = those.filter_map(|file| file.path.file_name()?.to_str());
+            names.map(str::to_owned).collect()
+        };
+        let (files, kept) = (names(false), names(true));
+        let says = Says { gpuio_scratch: 1, pid: std::process::id(), made_directory, files, kept };
         let directory = Directory::open(path)?;
         let draft = Draft::begin(directory.try_clone()?, &name)?;
         draft.fill(&serde_json::to_vec(&says)?)?;
@@ -70,21 +88,19 @@ impl Owner {
     }
 }
 
-/// Owners for `files`, which are about to be made and are not to stay, in each of their
-/// directories; `made` are those that this run made.
+/// Owners for `files` in each of their directories; `made` are those that this run made and is to
+/// remove.
 ///
 /// # Errors
 /// [`MakeError::Call`] with `open`.
-pub fn own(files: &[&Path], made: &[PathBuf]) -> Result<Vec<Owner>, MakeError> {
-    let mut directories: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
-    for path in files {
-        if let Some(name) = path.file_name().and_then(OsStr::to_str) {
-            directories.entry(directory_of(path)).or_default().push(name.to_owned());
-        }
+pub fn own(files: &[Coming<'_>], made: &[PathBuf]) -> Result<Vec<Owner>, MakeError> {
+    let mut directories: BTreeMap<&Path, Vec<Coming<'_>>> = BTreeMap::new();
+    for file in files {
+        directories.entry(directory_of(file.path)).or_default().push(*file);
     }
-    let put = |(path, names): (&Path, Vec<String>)| {
+    let put = |(path, files): (&Path, Vec<Coming<'_>>)| {
         let made = made.iter().any(|made| made == path);
-        Owner::put(path, names, made)
+        Owner::put(path, &files, made)
             .map_err(|source| MakeError::call("open", path, None, source, None))
     };
     directories.into_iter().map(put).collect()
@@ -101,7 +117,8 @@ pub fn clear(jobs: &[JobPlan], root: &Root) -> Vec<String> {
     places.into_iter().flat_map(|place| clear_in(place, root)).collect()
 }
 
-fn clear_in(path: &Path, root: &Root) -> Vec<String> {
+/// The same in one directory.
+pub(super) fn clear_in(path: &Path, root: &Root) -> Vec<String> {
     let Ok(directory) = Directory::open(path) else { return Vec::new() };
     let names = directory.names().unwrap_or_default();
     let owners = names.into_iter().filter(|name| is_owner(name));
@@ -125,6 +142,13 @@ fn dead(directory: &Directory, name: &OsStr, root: &Root) -> Option<Vec<String>>
     let mut lines = Vec::new();
     let mut gone = Vec::new();
     let mut lists = Lists::default();
+    for name in says.kept.iter().filter(|name| !name.contains('/')) {
+        let found = directory.look(OsStr::new(name)).ok().flatten();
+        if let Some(found) = found.filter(|found| found.is_regular() && found.size == 0) {
+            // It was made and not listed yet, and would stand in the way as somebody else's.
+            let _ = directory.remove(OsStr::new(name), found.identity);
+        }
+    }
     for name in says.files.iter().filter(|name| !name.contains('/')) {
         let path = real.join(name);
         match take_away(directory, &path, &mut lists, root) {
@@ -181,5 +205,56 @@ fn take_away(directory: &Directory, path: &Path, lists: &mut Lists, root: &Root)
         Ok(Removed::Gone) => Taken::Gone(identity),
         Ok(Removed::Kept(_)) => Taken::Stays("another file took its name just now".to_owned()),
         Err(error) => Taken::Stays(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory() -> tempfile::TempDir {
+        tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap()
+    }
+
+    /// An owner whose process is gone, as one is whose file is closed.
+    fn killed(dir: &Path, coming: &[(&str, bool)]) {
+        let paths: Vec<PathBuf> = coming.iter().map(|(name, _)| dir.join(name)).collect();
+        let files = paths.iter().zip(coming).map(|(path, (_, keep))| Coming { path, keep: *keep });
+        drop(own(&files.collect::<Vec<_>>(), &[]).unwrap());
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.unwrap().file_name().into_string().unwrap()
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_was_made_and_not_listed_goes_while_it_is_empty() {
+        let dir = directory();
+        killed(dir.path(), &[("gone", false), ("kept", true), ("full", true), ("own", false)]);
+        for (name, text) in [("gone", ""), ("kept", ""), ("full", "mine"), ("own", "mine")] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        std::fs::write(dir.path().join("other"), "").unwrap();
+        let lines = clear_in(dir.path(), &Root::live());
+        assert!(lines.len() == 1 && lines[0].contains("own'"), "{lines:?}");
+        assert_eq!(names(dir.path()), ["full", "other", "own"]);
+    }
+
+    #[test]
+    fn the_files_of_a_run_that_lives_stay() {
+        let dir = directory();
+        let path = dir.path().join("f");
+        let owners = own(&[Coming { path: &path, keep: false }], &[]).unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(clear_in(dir.path(), &Root::live()), Vec::<String>::new());
+        assert!(path.exists());
+        owners.into_iter().for_each(Owner::remove);
+        assert_eq!(names(dir.path()), ["f"]);
     }
 }

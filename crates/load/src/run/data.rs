@@ -21,7 +21,7 @@ use crate::dataset::held::{Budget, Held, Home, Targets};
 use crate::dataset::judge::{Permit, Verdict, Wanted, judge_with};
 use crate::dataset::make::{self, Made, Task};
 use crate::dataset::manifest::{self, Holds, Lists, ManifestError};
-use crate::dataset::scratch::{self, Owner};
+use crate::dataset::scratch::{self, Coming, Owner};
 use crate::dataset::{Identity, MakeError, Progress, Refusal, clean as remove, refusal, space};
 use crate::plan::{SCRATCH, blocks};
 
@@ -128,9 +128,9 @@ impl<'a> DataSet<'a> {
         }
         let Tasks { tasks, keeps, .. } = tasks;
         let bar = Bar { done: AtomicU64::new(0), of: tasks.iter().map(Task::bytes).sum(), making };
-        let goes = |(task, keep): &(&Task, &bool)| !**keep && task.guard == GuardNote::Make;
-        let scratch = tasks.iter().zip(&keeps).filter(goes).map(|(task, _)| task.path.as_path());
-        self.owners.extend(scratch::own(&scratch.collect::<Vec<_>>(), &self.directories)?);
+        let new = tasks.iter().zip(&keeps).filter(|(task, _)| task.guard == GuardNote::Make);
+        let coming = new.map(|(task, keep)| Coming { path: &task.path, keep: *keep });
+        self.owners.extend(scratch::own(&coming.collect::<Vec<_>>(), &self.directories)?);
         let made = make::make(&tasks, &bar, stop, &budget)?;
         let both = tasks.iter().map(|task| &task.path).zip(&made);
         let new: BTreeMap<&PathBuf, &Arc<Held>> =

@@ -152,6 +152,10 @@ pub(super) fn change(
         (true, false) => Ok(()),
     });
     if dir.stamp_of(OsStr::new(FILE_NAME)).is_err() {
+        if is_our_draft(dir, NEXT_NAME) {
+            // One that stays is taken away by the next change.
+            let _ = unlinkat(dir, NEXT_NAME, AtFlags::empty());
+        }
         lock.remove();
     }
     result
