@@ -43,7 +43,10 @@ fn words(svg: &str) -> Vec<Word> {
     let tags = svg.split("<text ").skip(1);
     let word = |tag: &str| {
         let tag = format!(" {tag}");
-        let text = tag[tag.find('>').unwrap() + 1..tag.find("</text>").unwrap()].to_owned();
+        let written = &tag[tag.find('>').unwrap() + 1..tag.find("</text>").unwrap()];
+        let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
+        let text =
+            entities.iter().fold(written.to_owned(), |text, (from, to)| text.replace(from, to));
         let size = match &tag {
             small if small.contains("gt-small") => 9.0,
             inside if inside.contains("gt-in") => 10.0,

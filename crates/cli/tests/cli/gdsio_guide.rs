@@ -156,11 +156,11 @@ fn the_samples_run() {
             let tiny = "--gpu software --set num_threads=2 --set size=4M --set numa=0";
             finish(command.args(words(&format!("{tiny} --format json {more}"))))
         };
-        run("--dry-run").exits(0);
         let timed = text.contains("\nruntime=");
-        if !text.contains("rw=write") {
+        if !text.contains("\nrw=write") {
             run("--set rw=write --set runtime=100ms").exits(0);
         }
+        run("--dry-run").exits(0);
         let ran = run(if timed { "--set runtime=100ms" } else { "" }).exits(0);
         let record = ran.json();
         let wanted = text.lines().filter(|line| line.starts_with("[job")).count();

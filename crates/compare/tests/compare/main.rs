@@ -169,9 +169,30 @@ fn what_decides_the_figures_is_refused_unless_told() {
     }
 }
 
+/// Runs of cuFile's paths with other settings are refused; without cuFile any settings will do.
+#[test]
+fn settings_of_cufile_are_a_difference_of_jobs_that_use_it() {
+    fn with(r: &mut serde_json::Value, polls: &str) {
+        r["plan"]["jobs"][0]["register_buffer"] = true.into();
+        r["cufile"] = serde_json::json!({
+            "library": "libcufile.so.0", "stand_in": false, "nvidia_fs": null, "version": null,
+            "compat_allowed": null, "poll_mode": null, "poll_threshold_kib": null,
+            "config_from": null, "config": {"properties.use_poll_mode": polls},
+        });
+    }
+    let polling = || side("b", runs(host(), "b.json", |r| with(r, "true")));
+    let flags = |one: Side| {
+        let found = compare(&[one, polling()], &Options::default());
+        found.refused().map(|(_, difference)| difference.despite).collect::<Vec<_>>()
+    };
+    assert_eq!(flags(side("a", runs(host(), "a.json", |r| with(r, "false")))), [Some("cufile")]);
+    assert!(flags(side("a", runs(host(), "a.json", |r| with(r, "true")))).is_empty());
+    assert!(flags(side("a", runs(host(), "a.json", |_| ()))).is_empty());
+}
+
 #[test]
 fn every_flag_has_a_change_that_it_is_for() {
-    let elsewhere = ["software-gpu", "gpu", "load"];
+    let elsewhere = ["software-gpu", "gpu", "load", "cufile"];
     for aspect in ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note) {
         let tried = CHANGES.iter().any(|(flag, _)| *flag == aspect.flag || *flag == aspect.key);
         assert!(tried || elsewhere.contains(&aspect.flag), "{}", aspect.flag);

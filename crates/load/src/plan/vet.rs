@@ -24,7 +24,9 @@ pub(super) fn opens(spec: &Spec) -> Result<(), PlanError> {
     let mut all = 0_u64;
     for asked in &spec.jobs {
         let files = asked.filenames.as_ref().map_or(1, Vec::len) as u64;
-        let threads = u64::from(asked.threads.unwrap_or(1));
+        // A number of threads that never works is refused by name ([`keys`]).
+        let threads = asked.threads.filter(|threads| *threads <= THREADS_MOST).unwrap_or(1);
+        let threads = u64::from(threads);
         let count = |name: &String| if name == "all" { path::PATHS.len() as u64 } else { 1 };
         let paths = asked.paths.as_ref().map_or(1, |paths| paths.iter().map(count).sum::<u64>());
         all = all.saturating_add(threads.saturating_mul(files).saturating_mul(paths));

@@ -4,8 +4,10 @@ use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{self, Fault, Leg, Request};
 use gpuio_record::{IoFailure, JobPlan};
 
-/// Kinds kept apart per worker and job.
+/// Kinds kept apart per worker.
 const KINDS: usize = 16;
+/// Kinds kept apart per job: one of each of many threads that fail on files of their own.
+const KINDS_OF_JOB: usize = 1024;
 
 /// One kind of failure: the first of it, and how many.
 #[derive(Debug, Clone)]
@@ -35,24 +37,18 @@ fn alike(a: Fault, b: Fault) -> bool {
 
 impl Failures {
     pub(super) fn add(&mut self, target: u32, request: &Request, fault: Fault) {
-        self.put(Kind {
-            target,
-            op: request.op,
-            fault,
-            offset: request.offset,
-            length: u64::from(request.len),
-            times: 1,
-        });
+        let (offset, length) = (request.offset, u64::from(request.len));
+        self.put(Kind { target, op: request.op, fault, offset, length, times: 1 }, KINDS);
     }
 
-    fn put(&mut self, kind: Kind) {
+    fn put(&mut self, kind: Kind, most: usize) {
         self.total += kind.times;
         let same = |held: &Kind| {
             held.target == kind.target && held.op == kind.op && alike(held.fault, kind.fault)
         };
         match self.kinds.iter().position(same) {
             Some(at) => self.kinds[at].times += kind.times,
-            None if self.kinds.len() < KINDS => self.kinds.push(kind),
+            None if self.kinds.len() < most => self.kinds.push(kind),
             None => {}
         }
     }
@@ -60,7 +56,7 @@ impl Failures {
     pub(super) fn merge(&mut self, other: Failures) {
         let listed: u64 = other.kinds.iter().map(|kind| kind.times).sum();
         self.total += other.total - listed;
-        other.kinds.into_iter().for_each(|kind| self.put(kind));
+        other.kinds.into_iter().for_each(|kind| self.put(kind, KINDS_OF_JOB));
     }
 
     pub(super) fn into_record(self, job: &JobPlan) -> Vec<IoFailure> {

@@ -92,7 +92,9 @@ fn behind_the_asked_rate_the_wait_is_counted() {
     let queue = latency.queue.as_ref().unwrap();
     let last = (job.read.ios - 2) * 3 * MS / 2;
     assert!(queue.max_ns + 3 * MS >= last, "{queue:?}, {last}");
-    assert!(queue.p50_ns + 3 * MS >= last / 2, "{queue:?}, {last}");
+    // A percentile is right to 1 %.
+    let p50 = queue.p50_ns + queue.p50_ns / 100;
+    assert!(p50 + 3 * MS >= last / 2, "{queue:?}, {last}");
     assert!(latency.total.max_ns >= queue.max_ns);
     legs_sum_up(latency);
     let reached = ran.warnings.iter().find_map(|warning| match warning.kind {

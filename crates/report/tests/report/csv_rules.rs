@@ -46,13 +46,12 @@ fn one_row_per_job_and_direction_and_every_row_is_whole() {
 }
 
 #[test]
-fn quotes_commas_and_line_feeds_survive() {
+fn quotes_and_commas_survive_and_line_feeds_are_shown() {
     let render = find("csv").unwrap().render;
     let mut record = records::staged_in_trouble();
-    let name = "a \"b\",\nc".to_owned();
-    record.plan.jobs[0].name = name.clone();
+    record.plan.jobs[0].name = "a \"b\",\nc".to_owned();
     let rows = read(&render(&record));
-    assert_eq!(cell(&rows, 1, "job"), name);
+    assert_eq!(cell(&rows, 1, "job"), "a \"b\",\\nc");
     assert_eq!(cell(&rows, 1, "verify_bad_blocks"), "3");
     assert_eq!(cell(&rows, 1, "verify_complete"), "0");
     assert_eq!(cell(&rows, 1, "gpus"), "0 1");

@@ -131,8 +131,8 @@ fn words() {
     a.fio:10:8: value 'md5' of 'verify': fio's checksum headers are not written or read
         here: gpuio checks its own position-dependent pattern; use verify=pass or
         verify=inline
-    a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, inline, rewrite, 0, 1, none;
-        nearest: inline
+    a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, inline, rewrite, 0, 1,
+        none; nearest: inline
     a.fio:12:21: value 'zoned:50/5' of 'random_distribution': zones of a file with different
         weights are not supported; use one job for each zone with offset=, size= and
         rate_iops=
