@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use gpuio_load::plan::{self, AUTO};
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::CufileUsed;
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags};
 
 use crate::args::CufileFlags;
 use crate::driver::Loaded;
@@ -307,10 +307,12 @@ fn refusal_in(driver: &Driver, there: &Path) -> Option<String> {
     let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
     let _ = directory.clear_drafts(OsStr::new(TRY), empty);
     let made = Draft::begin_named(directory.try_clone().ok()?, OsStr::new(TRY)).ok()?;
-    // Opened anew, since a file system that refuses O_DIRECT would leave a made file behind.
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT | OFlags::NOFOLLOW;
-    let direct = openat(&directory, made.name()?, flags, Mode::empty());
-    let file = direct.map_or_else(|_| made.file().try_clone(), |fd| Ok(File::from(fd))).ok()?;
+    // Opened anew, since a file system that refuses O_DIRECT would leave a made file behind; and not
+    // by name, since NVIDIA's library takes no descriptor with O_NOFOLLOW (5019).
+    let again = format!("/proc/self/fd/{}", made.file().as_raw_fd());
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let open = |flags| rustix::fs::open(again.as_str(), flags, Mode::empty());
+    let file = open(flags | OFlags::DIRECT).or_else(|_| open(flags)).ok()?;
     answer(driver, &file, &format!("a file in {}", there.display()))
 }
 

@@ -54,7 +54,7 @@ pub struct Task {
     pub kept: u64,
     /// The bytes of a `ForeignOverwrite` that are filled. All others of it stay as they are.
     pub parts: Vec<Range<u64>>,
-    /// Bytes that get [`other_salt`]'s contents and not the pattern, apart from each other.
+    /// Bytes that get `other_salt`'s contents and not the pattern, apart from each other.
     pub other: Vec<Range<u64>>,
 }
 

@@ -4,7 +4,7 @@
 //! listed there with its device, inode and time of birth, and nothing of it changed since: size,
 //! time of last change, and the time of the inode's last change, which only the kernel sets. Where
 //! anything differs, or a run that died left it in use, what the file holds has to prove whose it
-//! is ([`Claim::Doubtful`], [`super::content`]).
+//! is (`Claim::Doubtful`, `content`).
 //!
 //! The list is believed only where it could not have been written by somebody who may not write
 //! the file itself: its owner must be the file's owner or this process's user. It is read, locked
