@@ -307,8 +307,8 @@ fn refusal_in(driver: &Driver, there: &Path) -> Option<String> {
     let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
     let _ = directory.clear_drafts(OsStr::new(TRY), empty);
     let made = Draft::begin_named(directory.try_clone().ok()?, OsStr::new(TRY)).ok()?;
-    // Opened anew, since a file system that refuses O_DIRECT would leave a made file behind; and not
-    // by name, since NVIDIA's library takes no descriptor with O_NOFOLLOW (5019).
+    // Opened anew, since a file system that refuses O_DIRECT would leave a made file behind; and
+    // not by name, since NVIDIA's library takes no descriptor with O_NOFOLLOW (5019).
     let again = format!("/proc/self/fd/{}", made.file().as_raw_fd());
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let open = |flags| rustix::fs::open(again.as_str(), flags, Mode::empty());
