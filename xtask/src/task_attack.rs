@@ -85,7 +85,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     println!("seed {}, at most {:?} for each attack", asked.seed, asked.time);
     let mut bad = Vec::new();
     for (name, acts, attack) in ATTACKS {
-        if asked.only.as_deref().is_some_and(|only| only != *name) {
+        if !asked.only.is_empty() && !asked.only.iter().any(|only| only == name) {
             continue;
         }
         let mut lab = Lab::new(&target, name, &asked)?;
@@ -107,12 +107,13 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
 struct Asked {
     time: Duration,
     seed: u64,
-    only: Option<String>,
+    /// All where none is named.
+    only: Vec<String>,
 }
 
 impl Asked {
     fn of(arguments: &[String]) -> anyhow::Result<Asked> {
-        let mut asked = Asked { time: Duration::from_secs(60), seed: 1, only: None };
+        let mut asked = Asked { time: Duration::from_secs(60), seed: 1, only: Vec::new() };
         let mut words = arguments.iter();
         while let Some(flag) = words.next() {
             let value = words.next().with_context(|| format!("{flag} needs a value"))?;
@@ -125,7 +126,7 @@ impl Asked {
                 "--only" => {
                     let known = ATTACKS.iter().map(|row| row.0).collect::<Vec<_>>();
                     ensure!(known.contains(&value.as_str()), "attacks are {}", known.join(", "));
-                    asked.only = Some(value.clone());
+                    asked.only.push(value.clone());
                 }
                 _ => bail!("{flag}: flags are --time, --seed, --only"),
             }

@@ -50,21 +50,32 @@ pub(super) fn exchange_while(
     swaps: &AtomicU64,
     work: impl FnOnce() -> std::io::Result<()>,
 ) -> anyhow::Result<u64> {
+    let step = || {
+        if renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok() {
+            swaps.fetch_add(1, Ordering::Relaxed);
+        }
+        pause(swaps.load(Ordering::Relaxed));
+    };
+    race(step, work)?;
+    Ok(swaps.load(Ordering::Relaxed))
+}
+
+/// Repeats `step` in a thread of its own until `work` is done.
+pub(super) fn race(
+    step: impl Fn() + Send + Sync,
+    work: impl FnOnce() -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                if renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok() {
-                    swaps.fetch_add(1, Ordering::Relaxed);
-                }
-                pause(swaps.load(Ordering::Relaxed));
+                step();
             }
         });
         let worked = work();
         done.store(true, Ordering::Relaxed);
         worked
-    })?;
-    Ok(swaps.load(Ordering::Relaxed))
+    })
 }
 
 /// Bursts of swaps, and times in which a name stands long enough for a judge to be taken in.

@@ -4,9 +4,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::swap::{RUN, exchange_while};
+use super::swap::{RUN, exchange_while, race};
 use super::{Lab, Outcome, Victim};
 
 const SWEEP: &str =
@@ -70,18 +70,11 @@ fn come_and_go(
     swaps: &AtomicU64,
     work: impl FnOnce() -> std::io::Result<()>,
 ) -> anyhow::Result<u64> {
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                let _ = symlink(victim, name);
-                swaps.fetch_add(1, Ordering::Relaxed);
-                let _ = fs::remove_file(name);
-            }
-        });
-        let worked = work();
-        done.store(true, Ordering::Relaxed);
-        worked
-    })?;
+    let step = || {
+        let _ = symlink(victim, name);
+        swaps.fetch_add(1, Ordering::Relaxed);
+        let _ = fs::remove_file(name);
+    };
+    race(step, work)?;
     Ok(swaps.load(Ordering::Relaxed))
 }
