@@ -138,6 +138,14 @@ fn cause(code: i32, look: &Look) -> Option<String> {
                 .into(),
         );
     }
+    if code == 5019 && look.no_follow {
+        return Some(
+            "The file is open with O_NOFOLLOW, which cuFile refuses. gpuio opens files safely \
+             without it by /proc or openat2(2), and could use neither here: mount /proc, or let \
+             the sandbox pass openat2"
+                .into(),
+        );
+    }
     if (code == 5020 || code == 5019) && !look.direct {
         return Some("Open the file with O_DIRECT: leave out --buffered".into());
     }
@@ -233,6 +241,7 @@ mod tests {
         let overlay = Look { fs_type: Some("overlay".into()), ..look() };
         let buffered = Look { direct: false, ..look() };
         let compat = Look { nvidia_fs: Some(false), compat_allowed: Some(true), ..look() };
+        let no_follow = Look { no_follow: true, ..look() };
         let log = Look { log: Some("udev property not found".into()), ..look() };
         let cases = [
             (5033, &off, "properties.allow_compat_mode=true"),
@@ -243,6 +252,7 @@ mod tests {
             (5025, &off, "permissions"),
             (5016, &off, "-b"),
             (5028, &off, "--shared-fd"),
+            (5019, &no_follow, "mount /proc"),
             (5012, &log, "log ends with: udev property not found"),
         ];
         for (code, look, words) in cases {

@@ -20,6 +20,8 @@ pub struct Look {
     pub compat_allowed: Option<bool>,
     /// Whether the file is open with O_DIRECT.
     pub direct: bool,
+    /// Whether it is open with O_NOFOLLOW.
+    pub no_follow: bool,
     /// The last error in cuFile's log.
     pub log: Option<String>,
 }
@@ -39,7 +41,12 @@ impl Look {
     #[must_use]
     pub fn file(root: &Path, fd: impl AsFd) -> Look {
         let mut look = Look::machine(root);
-        look.direct = fcntl_getfl(&fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
+        if let Ok(flags) = fcntl_getfl(&fd) {
+            look.direct = flags.contains(OFlags::DIRECT);
+            look.no_follow = flags.contains(OFlags::NOFOLLOW);
+        } else {
+            look.direct = false;
+        }
         if let Ok(stat) = fstat(&fd) {
             look.device_at(root, (major(stat.st_dev), minor(stat.st_dev)));
         }
@@ -110,6 +117,11 @@ mod tests {
     fn a_file_of_this_machine() {
         let file = tempfile::tempfile().unwrap();
         let look = Look::file(Path::new("/"), &file);
-        assert!(!look.direct && look.device.is_some());
+        assert!(!look.direct && !look.no_follow && look.device.is_some());
+        let dir = tempfile::tempdir().unwrap();
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+        let mode = rustix::fs::Mode::RUSR;
+        let file = rustix::fs::open(dir.path().join("f"), flags, mode).unwrap();
+        assert!(Look::file(Path::new("/"), &file).no_follow);
     }
 }

@@ -160,6 +160,23 @@ fn what_the_path_lacks_is_told_with_what_to_do() {
     refused(&|config| config.inject = Some("eio=1%".parse().unwrap()), "no engine");
 }
 
+/// As NVIDIA's library 1.15 answers: the flag stays on the descriptor (open(2), fcntl(2)).
+#[test]
+fn a_descriptor_with_o_nofollow_is_refused() {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+    let (context, rig) = (context(), Rig::new(false).unwrap());
+    let mut options = std::fs::File::options();
+    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECT);
+    let file = options.open(rig.name("file", 0)).unwrap();
+    let mut config = setup().config(&rig, &context);
+    config.files[0].fd = file.as_raw_fd();
+    let error = (setup().path.open)(config).unwrap_err().to_string();
+    for word in ["cuFileHandleRegister", "5019", "O_NOFOLLOW"] {
+        assert!(error.contains(word), "{word:?} is not in {error:?}");
+    }
+}
+
 #[test]
 fn the_record_says_which_library_moved_the_bytes() {
     let (context, rig) = (context(), Rig::new(false).unwrap());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cuda::{Context, Cuda, HostFunction, NOT_INITIALIZED};
@@ -21,6 +21,7 @@ pub(crate) mod code {
     pub(crate) const INVALID_PROPS: i32 = 5002;
     pub(crate) const CUDA_DRIVER_ERROR: i32 = 5011;
     pub(crate) const CUDA_POINTER_RANGE_ERROR: i32 = 5014;
+    pub(crate) const INVALID_FILE_OPEN_FLAG: i32 = 5019;
     pub(crate) const INVALID_VALUE: i32 = 5022;
     pub(crate) const MEMORY_ALREADY_REGISTERED: i32 = 5023;
     pub(crate) const MEMORY_NOT_REGISTERED: i32 = 5024;
@@ -180,6 +181,10 @@ impl Machine {
         // SAFETY: the caller's descriptor, open during the call by the guide; a closed one fails.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let own = borrowed.try_clone_to_owned().map_err(|_| code::GETNEWFD_FAILED)?;
+        // As NVIDIA's 1.15 does, with O_DIRECT and without.
+        if has_no_follow(&own) {
+            return Err(code::INVALID_FILE_OPEN_FLAG.into());
+        }
         state.next += 1;
         let handle = state.next;
         state.files.insert(handle, Arc::new(Registered::new(fd, own)));
@@ -237,6 +242,14 @@ impl Machine {
         self.stats.count(asked.way, moved, offset);
         Ok(moved)
     }
+}
+
+/// Whether a file was opened with `O_NOFOLLOW`, which the kernel keeps among its flags (fcntl(2),
+/// `F_GETFL`).
+fn has_no_follow(fd: &OwnedFd) -> bool {
+    // SAFETY: F_GETFL takes no third argument and touches no memory; the descriptor is open.
+    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_NOFOLLOW != 0
 }
 
 /// A refusal of the CUDA driver's.

@@ -271,6 +271,26 @@ fn compatibility_mode_that_is_off_is_off() {
     assert_eq!(json(dir.path(), "", &announced)["cufile"]["compat_allowed"], true);
 }
 
+/// Files of a data set that are not held, since the limit on descriptors leaves none, are opened so
+/// that cuFile takes them.
+#[test]
+fn files_beyond_the_limit_on_descriptors_are_taken() {
+    let dir = scratch();
+    let load = format!("{LOAD} --threads 8 --verify --format json");
+    let script = format!("ulimit -n 80 && exec \"$0\" bench {load}");
+    let mut shell = command(dir.path());
+    let program = shell.get_program().to_owned();
+    let mut limited = std::process::Command::new("sh");
+    limited.current_dir(dir.path()).arg("-c").arg(script).arg(program);
+    for (name, value) in shell.env("TMPDIR", dir.path()).get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    check_clean(&finish(&mut limited).exits(0).json());
+}
+
 /// gpuio's own libcufile, which cargo builds beside the program, is not told to be NVIDIA's.
 #[test]
 fn our_own_library_is_told_from_nvidias() {

@@ -108,6 +108,15 @@ impl Opened {
         Opened::of(rustix::fs::open(path, MARK, Mode::empty())?, path)
     }
 
+    /// Opens what has the path of a file that was judged; a link in its place is held as a link.
+    ///
+    /// # Errors
+    /// Those of open(2), and [`ReopenError::Replaced`] for any other file.
+    pub fn again(path: &Path, judged: &Stamp) -> Result<Opened, ReopenError> {
+        let fd = rustix::fs::open(path, MARK | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(Opened::of(same(judged, fd)?, path)?)
+    }
+
     fn of(fd: OwnedFd, asked: &Path) -> io::Result<Opened> {
         let stamp = statx::stamp(&fd)?;
         let path = path_of(fd.as_fd(), asked);
@@ -137,8 +146,11 @@ impl Opened {
     /// A descriptor of the same file with these flags, for reading or writing.
     ///
     /// It is opened by `/proc/self/fd`, which leads to the file that is held whatever has its name
-    /// (proc_pid_fd(5)), and by its path where that can't be had, the last part of it not being a
-    /// link. Either way the two are compared.
+    /// (proc_pid_fd(5)), and by its path where that can't be had, no part of it being a link. Either
+    /// way the two are compared.
+    ///
+    /// The descriptor does not have `O_NOFOLLOW`, which NVIDIA's cuFile refuses and fcntl(2) can't
+    /// clear, wherever there is a `/proc` or openat2(2) (Linux 5.6).
     ///
     /// # Errors
     /// [`ReopenError`].
@@ -152,8 +164,16 @@ impl Opened {
     }
 
     fn reopen_by_path(&self, flags: OFlags) -> Result<OwnedFd, ReopenError> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.compare(rustix::fs::open(&self.path, flags, Mode::empty())?)
+        let flags = flags | OFlags::CLOEXEC;
+        let links = ResolveFlags::NO_SYMLINKS;
+        let opened = match openat2(CWD, &self.path, flags, Mode::empty(), links) {
+            // LOOP: a path whose links could not be resolved when it was opened.
+            Err(Errno::NOSYS | Errno::PERM | Errno::LOOP) => {
+                rustix::fs::open(&self.path, flags | OFlags::NOFOLLOW, Mode::empty())
+            }
+            opened => opened,
+        };
+        self.compare(opened?)
     }
 
     fn compare(&self, fd: OwnedFd) -> Result<OwnedFd, ReopenError> {

@@ -85,6 +85,26 @@ fn a_path_that_leads_elsewhere_is_refused() {
     assert!(matches!(error, ReopenError::Call(_)), "{error}");
 }
 
+/// NVIDIA's cuFile takes no descriptor with that flag.
+#[test]
+fn what_is_opened_again_has_no_o_nofollow() {
+    let dir = tree();
+    let path = dir.path().join("data/sub/f");
+    let held = Opened::named(&path).unwrap();
+    let again = Opened::again(&path, &held.stamp()).unwrap();
+    for held in [&held, &again] {
+        for fd in [held.reopen(OFlags::RDWR), held.reopen_by_path(OFlags::RDWR)] {
+            let flags = rustix::fs::fcntl_getfl(fd.unwrap()).unwrap();
+            assert!(!flags.contains(OFlags::NOFOLLOW), "{flags:?}");
+        }
+    }
+    let victim = dir.path().join("other/f");
+    fs::rename(&path, dir.path().join("kept")).unwrap();
+    symlink(&victim, &path).unwrap();
+    let error = Opened::again(&path, &held.stamp()).unwrap_err();
+    assert!(matches!(error, ReopenError::Replaced), "{error}");
+}
+
 #[test]
 fn a_stamp_tells_files_and_their_changes_apart() {
     let dir = tree();

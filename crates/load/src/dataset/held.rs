@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gpuio_host::statx::Stamp;
-use gpuio_host::target::{Directory, Opened, ReopenError, same};
+use gpuio_host::target::{Directory, Opened, ReopenError};
 use gpuio_outfile::Removed;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -43,8 +43,10 @@ impl Home {
 
     /// Makes a file that was not there, mode 0644, and holds it.
     pub(super) fn create(&self) -> Result<Held, ReopenError> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let made = self.open(flags)?;
+        // With O_EXCL no link is followed either.
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let made = openat(&self.dir, &self.name, flags, mode).map_err(io::Error::from)?;
         let stamp = gpuio_host::statx::stamp(&made)?;
         let opened = self.dir.target(Path::new(&self.name))?;
         if !opened.stamp().is_same_file(&stamp) {
@@ -53,10 +55,10 @@ impl Home {
         Ok(Held::new(opened, Some(self.clone())))
     }
 
-    fn open(&self, flags: OFlags) -> io::Result<OwnedFd> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        Ok(openat(&self.dir, &self.name, flags, mode)?)
+    /// What has the name, held, if it is the file that was judged.
+    fn again(&self, judged: &Stamp) -> Result<Opened, ReopenError> {
+        let opened = self.dir.target(Path::new(&self.name))?;
+        if opened.stamp().is_same_file(judged) { Ok(opened) } else { Err(ReopenError::Replaced) }
     }
 
     /// Takes the file away, if it is this one, from the directory that is held: by `/proc/self/fd`,
@@ -147,11 +149,8 @@ impl Held {
     pub fn reopen(&self, flags: OFlags) -> Result<OwnedFd, ReopenError> {
         match (&self.opened, &self.home) {
             (Some(opened), _) => opened.reopen(flags),
-            (None, Some(home)) => same(&self.stamp, home.open(flags)?),
-            (None, None) => {
-                let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                same(&self.stamp, rustix::fs::open(&self.path, flags, Mode::empty())?)
-            }
+            (None, Some(home)) => home.again(&self.stamp)?.reopen(flags),
+            (None, None) => Opened::again(&self.path, &self.stamp)?.reopen(flags),
         }
     }
 
@@ -235,10 +234,9 @@ impl Targets {
         if name != NO_FILE {
             return Err(Errno::NOENT.into());
         }
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(NO_FILE, flags, Mode::empty())?;
-        let is_null = gpuio_host::statx::stamp(&fd)?.rdev == rustix::fs::makedev(1, 3);
-        if is_null { Ok(fd) } else { Err(ReopenError::Replaced) }
+        let opened = Opened::named(Path::new(NO_FILE))?;
+        let is_null = opened.stamp().rdev == rustix::fs::makedev(1, 3);
+        if is_null { opened.reopen(flags) } else { Err(ReopenError::Replaced) }
     }
 
     /// As [`Targets::open`], for reading.
