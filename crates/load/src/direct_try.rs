@@ -1,11 +1,14 @@
 //! O_DIRECT tried for real: write, read back and compare on a scratch file that leaves nothing.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use gpuio_host::statx;
+use gpuio_outfile::{Directory, Draft};
 use gpuio_record::facts::DirectAlignment;
 
 /// What came of it.
@@ -28,25 +31,34 @@ const PAGE: usize = 4096;
 const SECTOR: usize = 512;
 
 /// Tries it in `directory`, on an unnamed file (`O_TMPFILE`, open(2)) where the file system has
-/// such, else on one of a new name (`O_EXCL`) that goes at once.
+/// such, else on a draft of a random name, which goes at the end.
 #[must_use]
 pub fn try_direct(directory: &Path) -> DirectTried {
-    let file = match scratch(directory) {
+    let name = OsStr::new("gpuio-direct");
+    let begun = Directory::open(directory).and_then(|place| {
+        // Of runs that were killed; whoever gave other bytes that name keeps them.
+        let _ = place.clear_drafts(name, holds_our_bytes);
+        Draft::begin(place, name)
+    });
+    match begun {
+        Ok(draft) => try_on(&draft),
+        Err(error) => DirectTried::Failed(format!("open in {}: {error}", directory.display())),
+    }
+}
+
+fn try_on(draft: &Draft) -> DirectTried {
+    let file = match open_direct(draft.file()) {
         Ok(file) => file,
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             return DirectTried::Refused(format!("open(O_DIRECT) says {error}"));
         }
-        Err(error) => {
-            return DirectTried::Failed(format!("open in {}: {error}", directory.display()));
-        }
+        Err(error) => return DirectTried::Failed(format!("open with O_DIRECT: {error}")),
     };
     let mut room = vec![0_u8; 3 * PAGE];
     let Some(buffer) = aligned(&mut room) else {
         return DirectTried::Failed("no aligned memory".to_owned());
     };
-    for (at, byte) in buffer.iter_mut().enumerate() {
-        *byte = u8::try_from(at % 251).unwrap_or(0);
-    }
+    buffer.iter_mut().zip(our_bytes()).for_each(|(byte, ours)| *byte = ours);
     let wrote = buffer.to_vec();
     if let Err(error) = file.write_all_at(buffer, 0) {
         return match error.raw_os_error() {
@@ -69,30 +81,36 @@ pub fn try_direct(directory: &Path) -> DirectTried {
     DirectTried::Works { grain: if fine { SECTOR } else { PAGE }, told }
 }
 
+/// What is written, without an end.
+fn our_bytes() -> impl Iterator<Item = u8> {
+    (0..251).cycle()
+}
+
+/// Whether a file holds the beginning of what is written, and nothing else.
+fn holds_our_bytes(file: &File) -> bool {
+    let mut bytes = vec![0; 2 * PAGE + 1];
+    let read = file.read_at(&mut bytes, 0).unwrap_or(bytes.len());
+    read <= 2 * PAGE && bytes[..read].iter().zip(our_bytes()).all(|(byte, ours)| *byte == ours)
+}
+
 /// Two pages that begin on one.
 fn aligned(room: &mut [u8]) -> Option<&mut [u8]> {
     let start = room.as_ptr().align_offset(PAGE);
     room.get_mut(start..start.checked_add(2 * PAGE)?)
 }
 
-fn scratch(directory: &Path) -> io::Result<File> {
-    let open = |flags: i32, path: &Path| {
-        let mut options = File::options();
-        options.read(true).write(true).mode(0o600).custom_flags(libc::O_DIRECT | flags).open(path)
-    };
-    match open(libc::O_TMPFILE, directory) {
-        // What file systems without unnamed files answer (open(2)): NFS, FUSE, FAT.
-        Err(error)
-            if [Some(libc::EOPNOTSUPP), Some(libc::EISDIR)].contains(&error.raw_os_error()) =>
-        {
-            let path = directory.join(format!(".gpuio-direct-{}", std::process::id()));
-            let file = open(libc::O_CREAT | libc::O_EXCL, &path);
-            if file.is_ok() {
-                std::fs::remove_file(&path)?;
-            }
-            file
+/// Opened anew, since a file system that refuses O_DIRECT leaves behind what it made (open(2)).
+/// Without `/proc` the flag is set on the file that is open (fcntl(2)).
+fn open_direct(file: &File) -> io::Result<File> {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let mut options = File::options();
+    match options.read(true).write(true).custom_flags(libc::O_DIRECT).open(link) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let flags = rustix::fs::fcntl_getfl(file)? | rustix::fs::OFlags::DIRECT;
+            rustix::fs::fcntl_setfl(file, flags)?;
+            file.try_clone()
         }
-        tried => tried,
+        opened => opened,
     }
 }
 
@@ -106,6 +124,34 @@ mod tests {
         let tried = try_direct(dir.path());
         assert!(!matches!(tried, DirectTried::Failed(_)), "{tried:?}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    /// As on NFS, FUSE and FAT. A user's file that took the draft's name meanwhile stays.
+    #[test]
+    fn a_draft_with_a_name_answers_the_same_and_removes_itself_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let begin = || {
+            let place = Directory::open(dir.path()).unwrap();
+            Draft::begin_named(place, OsStr::new("gpuio-direct")).unwrap()
+        };
+        let draft = begin();
+        let (named, unnamed) = (try_on(&draft), try_direct(dir.path()));
+        assert_eq!(format!("{named:?}"), format!("{unnamed:?}"));
+        drop(draft);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let draft = begin();
+        let name = dir.path().join(draft.name().unwrap());
+        std::fs::write(dir.path().join("mine"), "precious").unwrap();
+        std::fs::rename(dir.path().join("mine"), &name).unwrap();
+        drop(draft);
+        let left = dir.path().join(".gpuio-direct.0123456789abcdef.draft");
+        std::fs::write(left, our_bytes().take(PAGE).collect::<Vec<u8>>()).unwrap();
+        assert!(matches!(
+            try_direct(dir.path()),
+            DirectTried::Works { .. } | DirectTried::Refused(_)
+        ));
+        assert_eq!(std::fs::read(&name).unwrap(), b"precious");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "a killed run's is gone");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, openat,
-    renameat_with, statat, unlinkat,
+    renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -102,6 +102,20 @@ impl Directory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(&self.fd, name, flags, Mode::empty())?;
         Ok(Directory { fd, path: self.path.join(name) })
+    }
+
+    /// A directory that is open already, with `O_PATH` (open(2)) or to be read.
+    ///
+    /// # Errors
+    /// openat(2).
+    pub fn of_open(dir: impl AsFd, path: &Path) -> io::Result<Directory> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = match openat(&dir, ".", flags, Mode::empty()) {
+            // Whoever may not read it can work in it all the same.
+            Err(Errno::ACCESS) => dir.as_fd().try_clone_to_owned()?,
+            opened => opened?,
+        };
+        Ok(Directory { fd, path: path.to_owned() })
     }
 
     /// Another descriptor of it.
@@ -218,22 +232,30 @@ impl Directory {
         }
     }
 
-    /// Removes the file of this name if it is this one. It takes a name that nobody can foresee
-    /// before it is looked at, so that what another process puts under the old name between look
+    /// Removes the file of this name if it is this one. It gets a name that nobody can foresee and
+    /// is looked at once more, so that what another process puts under the old name between look
     /// and unlink(2) is not what goes.
     ///
     /// # Errors
     /// renameat2(2), fstatat(2) or unlinkat(2).
     pub fn remove(&self, name: &OsStr, identity: Identity) -> io::Result<Removed> {
         match self.look(name)? {
-            None => return Ok(Removed::Gone),
-            Some(found) if found.identity != identity => {
-                return Ok(Removed::Kept(self.path.join(name)));
-            }
-            Some(_) => {}
+            None => Ok(Removed::Gone),
+            Some(found) if found.identity != identity => Ok(Removed::Kept(self.path.join(name))),
+            Some(_) => self.take_away(name, identity),
         }
+    }
+
+    /// Whatever has the name gets another, and only then it is looked at: this file goes, any other
+    /// gets its name back. Nothing is lost by an exchange at any moment.
+    pub(crate) fn take_away(&self, name: &OsStr, identity: Identity) -> io::Result<Removed> {
         let away = OsString::from(format!(".gpuio-gone-{}", random_name()));
-        match self.rename_new(name, &away) {
+        let moved = match renameat_with(&self.fd, name, &self.fd, &away, RenameFlags::NOREPLACE) {
+            // Nothing has the new name: nobody could foresee it.
+            Err(Errno::INVAL | Errno::NOSYS) => renameat(&self.fd, name, &self.fd, &away),
+            done => done,
+        };
+        match moved {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(Removed::Gone),
             Err(errno) => return Err(errno.into()),
@@ -261,16 +283,35 @@ impl Directory {
         }
     }
 
-    /// Gives a file another name that nothing has (`RENAME_NOREPLACE`, Linux 3.15), by a hard link
-    /// where the file system does not know that.
+    /// Gives a file that has a name nobody else uses another one that nothing has
+    /// (`RENAME_NOREPLACE`, Linux 3.15), by a hard link where the file system does not know that.
     pub(crate) fn rename_new(&self, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
         match renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE) {
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                rustix::fs::linkat(&self.fd, from, &self.fd, to, AtFlags::empty())?;
-                unlinkat(&self.fd, from, AtFlags::empty())
-            }
+            Err(Errno::INVAL | Errno::NOSYS) => self.link_new(from, to),
             done => done,
         }
+    }
+
+    fn link_new(&self, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+        match rustix::fs::linkat(&self.fd, from, &self.fd, to, AtFlags::empty()) {
+            Ok(()) => unlinkat(&self.fd, from, AtFlags::empty()),
+            // As on FAT, and for directories.
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => self.claim_new(from, to),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The same without hard links: an empty file of ours has the name first (`O_EXCL`).
+    pub(crate) fn claim_new(&self, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+        if FileType::from_raw_mode(statat(&self.fd, from, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+            == FileType::Directory
+        {
+            // rename(2) puts a directory in the place of an empty one at most.
+            return renameat(&self.fd, from, &self.fd, to);
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        drop(openat(&self.fd, to, flags, Mode::RUSR | Mode::WUSR)?);
+        renameat(&self.fd, from, &self.fd, to)
     }
 
     /// Makes names durable, where the file system can (fsync(2) of a directory).
@@ -291,3 +332,7 @@ fn regular(file: &File) -> io::Result<()> {
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
     }
 }
+
+#[cfg(test)]
+#[path = "directory_test.rs"]
+mod test;

@@ -3,13 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek as _};
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, fallocate,
-    flock, fstat, linkat, openat, renameat, renameat_with, unlinkat,
+    flock, fstat, linkat, openat, renameat_with, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -32,19 +32,21 @@ pub struct Draft {
     wanted: OsString,
 }
 
-/// Where a draft is; its name goes with this.
+/// Where a draft is; its name goes with this, if the draft has it still.
 #[derive(Debug)]
 struct Place {
     directory: Directory,
     /// The draft's own name, where it has one.
     name: Option<OsString>,
+    /// Which file the draft is.
+    identity: Option<Identity>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(name) = &self.name {
+        if let Some((name, identity)) = self.name.as_ref().zip(self.identity) {
             // One that stays is found by whoever looks for dead drafts.
-            let _ = unlinkat(&self.directory, name, AtFlags::empty());
+            let _ = self.directory.remove(name, identity);
         }
     }
 }
@@ -99,7 +101,8 @@ impl Draft {
     fn of(file: File, directory: Directory, name: Option<OsString>, wanted: &OsStr) -> Draft {
         // A file system without locks keeps the file all the same; nobody takes it for dead.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Draft { file, place: Place { directory, name }, wanted: wanted.to_owned() }
+        let identity = Identity::of(&file).ok();
+        Draft { file, place: Place { directory, name, identity }, wanted: wanted.to_owned() }
     }
 
     /// The draft's own name in its directory, where it has one.
@@ -189,29 +192,57 @@ impl Draft {
             Some(found) if found.identity != old => return Err(Errno::EXIST.into()),
             Some(_) => {}
         }
+        let own = self.own_name()?;
+        self.swap(&own, wanted, old)
+    }
+
+    /// The draft's own name; it gets one where it has none.
+    fn own_name(&mut self) -> io::Result<OsString> {
         if self.place.name.is_none() {
-            let own = draft_name(wanted);
-            self.link(&own)?;
-            self.place.name = Some(own);
-        }
-        let Some(own) = self.place.name.clone() else { return Ok(false) };
-        let at = self.place.directory.as_fd();
-        match renameat_with(at, &own, at, wanted, RenameFlags::EXCHANGE) {
-            Ok(()) => {}
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                renameat(at, &own, at, wanted)?;
-                return Ok(true);
+            let own = draft_name(&self.wanted);
+            match self.link(&own) {
+                Ok(()) => self.place.name = Some(own),
+                Err(_) => self.become_named()?,
             }
+        }
+        Ok(self.place.name.clone().ok_or(Errno::NOENT)?)
+    }
+
+    /// Exchanges the names and then looks at what came out, so that a file which took the name a
+    /// moment before is not lost. Where the file system can't exchange (`RENAME_EXCHANGE`, Linux
+    /// 3.15; NFS), the old file goes first, and for a moment nothing has the name.
+    fn swap(&self, own: &OsStr, wanted: &OsStr, old: Identity) -> io::Result<bool> {
+        let directory = &self.place.directory;
+        let exchange = || renameat_with(directory, own, directory, wanted, RenameFlags::EXCHANGE);
+        match exchange() {
+            Ok(()) => {}
+            Err(Errno::INVAL | Errno::NOSYS) => return self.step_in(wanted, old),
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         }
-        // What came out is looked at, not what was there a moment before.
-        if self.place.directory.is(&own, old)? {
-            unlinkat(at, &own, AtFlags::empty())?;
+        if directory.is(own, old)? {
+            unlinkat(directory, own, AtFlags::empty())?;
             return Ok(true);
         }
-        renameat_with(at, &own, at, wanted, RenameFlags::EXCHANGE)?;
-        Err(Errno::EXIST.into())
+        let back = exchange();
+        let still = self.place.identity.map(|identity| directory.is(own, identity));
+        match (back, still) {
+            (Ok(()), Some(Ok(true))) => Err(Errno::EXIST.into()),
+            // It stays: a draft that is dropped removes itself alone.
+            _ => Err(stays_as(directory.path().join(own))),
+        }
+    }
+
+    /// The same without an exchange: whether that of the draft is to come, under a name that is
+    /// free now.
+    fn step_in(&self, wanted: &OsStr, old: Identity) -> io::Result<bool> {
+        match self.place.directory.take_away(wanted, old)? {
+            Removed::Gone => Ok(false),
+            Removed::Kept(path) if path == self.place.directory.path().join(wanted) => {
+                Err(Errno::EXIST.into())
+            }
+            Removed::Kept(path) => Err(stays_as(path)),
+        }
     }
 
     /// Gives a file without a name this one (open(2), `O_TMPFILE`).
@@ -223,17 +254,22 @@ impl Draft {
     /// The same where a file without a name can't get one, as without `/proc`: by a copy that has a
     /// draft's name first.
     fn copy(&mut self, name: &OsStr) -> Result<(), Errno> {
-        let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-        let directory = self.place.directory.try_clone().map_err(errno)?;
-        let mut copy = Draft::begin_named(directory, &self.wanted).map_err(errno)?;
-        self.file.rewind().map_err(errno)?;
-        io::copy(&mut self.file, &mut copy.file).map_err(errno)?;
-        copy.file.sync_all().map_err(errno)?;
-        if let Some(own) = &copy.place.name {
-            self.place.directory.rename_new(own, name)?;
+        let copied = self.become_named();
+        copied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if let Some(own) = self.place.name.clone() {
+            self.place.directory.rename_new(&own, name)?;
         }
-        copy.place.name = None;
-        self.file = copy.file;
+        self.place.name = None;
+        Ok(())
+    }
+
+    /// Becomes a copy of itself that has a draft's name.
+    fn become_named(&mut self) -> io::Result<()> {
+        let mut copy = Draft::begin_named(self.place.directory.try_clone()?, &self.wanted)?;
+        self.file.rewind()?;
+        io::copy(&mut self.file, &mut copy.file)?;
+        copy.file.sync_all()?;
+        *self = copy;
         Ok(())
     }
 
@@ -283,6 +319,12 @@ impl Directory {
     }
 }
 
+/// Two files of others had the name, one after the other.
+fn stays_as(path: PathBuf) -> io::Error {
+    let what = "another file took the name meanwhile, and stays as";
+    io::Error::new(io::ErrorKind::AlreadyExists, format!("{what} {}", path.display()))
+}
+
 fn draft_name(wanted: &OsStr) -> OsString {
     let mut name = OsString::from(".");
     name.push(wanted);
@@ -300,19 +342,5 @@ fn is_draft_of(name: &OsStr, wanted: &OsStr) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_can_not_be_linked_is_copied_and_takes_nobodys_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut draft =
-            Draft::begin(Directory::open(dir.path()).unwrap(), OsStr::new("r")).unwrap();
-        draft.fill(b"result").unwrap();
-        draft.copy(OsStr::new("r")).unwrap();
-        assert_eq!(std::fs::read(dir.path().join("r")).unwrap(), b"result");
-        assert_eq!(draft.copy(OsStr::new("r")), Err(Errno::EXIST));
-        drop(draft);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no draft stays");
-    }
-}
+#[path = "draft_test.rs"]
+mod test;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,13 +61,10 @@ impl Home {
         if opened.stamp().is_same_file(judged) { Ok(opened) } else { Err(ReopenError::Replaced) }
     }
 
-    /// Takes the file away, if it is this one, from the directory that is held: by `/proc/self/fd`,
-    /// and by its path where that can't be had.
+    /// Takes the file away, if it is this one, from the directory that is held.
     pub(super) fn remove(&self, which: Identity) -> io::Result<Removed> {
         let Identity { dev, ino } = which;
-        let link = format!("/proc/self/fd/{}", self.dir.as_fd().as_raw_fd());
-        let dir = gpuio_outfile::Directory::open(Path::new(&link));
-        let dir = dir.or_else(|_| gpuio_outfile::Directory::open(self.dir.path()))?;
+        let dir = gpuio_outfile::Directory::of_open(&*self.dir, self.dir.path())?;
         dir.remove(&self.name, gpuio_outfile::Identity { dev, ino })
     }
 }

@@ -9,8 +9,9 @@
 //! The list is believed only where it could not have been written by somebody who may not write
 //! the file itself: its owner must be the file's owner or this process's user. It is read, locked
 //! and replaced in the directory that is held open, no link being followed. It is replaced as a
-//! whole (rename(2)) under flock(2) of a lock file beside it, so readers need no lock. A list that
-//! is malformed is never overwritten.
+//! whole (`RENAME_EXCHANGE`, rename(2)) under flock(2) of a lock file beside it, so readers need no
+//! lock. What is replaced or removed is the very file that was read: a list that is malformed, and
+//! any file that took its name meanwhile, stays.
 //!
 //! Device numbers of network and some local file systems change when they are mounted anew. Files
 //! on them are then not ours, which costs a `--overwrite` and no data.
@@ -473,6 +474,19 @@ impl Lists {
             _ => None,
         })
     }
+}
+
+/// Changes the entries of the list beside a file.
+#[cfg(test)]
+pub(crate) fn change_list(
+    held: &Held,
+    act: impl FnOnce(&mut Vec<Entry>),
+) -> Result<(), ManifestError> {
+    let Some(home) = held.home() else { return Ok(()) };
+    store::change(&home.dir, |list| {
+        act(&mut list.files);
+        Ok(())
+    })
 }
 
 /// As [`Lists::find`], with the list as it is now.

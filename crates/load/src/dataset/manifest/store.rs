@@ -2,14 +2,15 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::Directory;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
+use gpuio_outfile::{Directory as Place, Draft, Identity, Removed};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +18,6 @@ use super::{Entry, FILE_NAME, ManifestError};
 
 /// Beside the list; held while it is changed.
 const LOCK_NAME: &str = ".gpuio-files.lock";
-/// The next list while it is written, under the lock.
-const NEXT_NAME: &str = ".gpuio-files.next";
-/// Names that are tried for it, where somebody else's file has the first.
-const NEXT_TRIES: u32 = 100;
 /// How every list of ours begins, and so a draft that a run left which died.
 const BEGINNING: &[u8] = b"{\n  \"format\": ";
 const FORMAT: u32 = 2;
@@ -35,8 +32,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub(super) struct List {
     pub(super) files: Vec<Entry>,
-    /// Owner and mode of the list itself; `None` before it is first written.
-    owner: Option<Owner>,
+    /// The list itself, and its owner and mode; `None` before it is first written.
+    file: Option<(File, Owner)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +61,7 @@ impl List {
 
     /// Whether what the list says of the file that was found may be believed.
     pub(super) fn may_vouch(&self, found: &Stamp) -> bool {
-        found.kind.is_file() && self.owner.is_some_and(|owner| owner.may_vouch(found))
+        found.kind.is_file() && self.file.as_ref().is_some_and(|(_, owner)| owner.may_vouch(found))
     }
 }
 
@@ -87,7 +84,29 @@ fn open(dir: &Directory, name: &str, flags: OFlags) -> Result<File, Errno> {
 }
 
 /// Reads the list of a directory; `None` where there is none.
+///
+/// On a file system that can't exchange names the list has none for a moment while it is replaced:
+/// as long as somebody has the lock it is looked for again.
 pub(super) fn read(dir: &Directory) -> Result<Option<List>, ManifestError> {
+    for _ in 0..LOCK_TRIES {
+        let changes = is_locked(dir);
+        let found = read_now(dir)?;
+        if found.is_some() || !changes {
+            return Ok(found);
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    Ok(None)
+}
+
+/// Whether somebody has the lock now.
+fn is_locked(dir: &Directory) -> bool {
+    let Ok(file) = open(dir, LOCK_NAME, OFlags::RDONLY) else { return false };
+    let is_file = file.metadata().is_ok_and(|found| found.is_file());
+    is_file && flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
+fn read_now(dir: &Directory) -> Result<Option<List>, ManifestError> {
     let path = dir.path().join(FILE_NAME);
     let file = match open(dir, FILE_NAME, OFlags::RDONLY) {
         Ok(file) => file,
@@ -99,13 +118,14 @@ pub(super) fn read(dir: &Directory) -> Result<Option<List>, ManifestError> {
         return Err(rejected(&path, "it is not a regular file"));
     }
     let mut text = Vec::new();
-    let read = file.take(MAX_BYTES + 1).read_to_end(&mut text);
+    let read = (&file).take(MAX_BYTES + 1).read_to_end(&mut text);
     read.map_err(|source| call("read", &path, source))?;
     if text.len() as u64 > MAX_BYTES {
         return Err(rejected(&path, "it is longer than any list that gpuio writes"));
     }
     let files = parse(&path, &text)?;
-    Ok(Some(List { files, owner: Some(Owner { uid: found.uid(), mode: found.mode() }) }))
+    let owner = Owner { uid: found.uid(), mode: found.mode() };
+    Ok(Some(List { files, file: Some((file, owner)) }))
 }
 
 fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
@@ -136,112 +156,80 @@ fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
     Ok(document.files)
 }
 
-/// Reads, changes and replaces the list under its lock. An error of `act` leaves it as it was.
+/// Reads, changes and replaces the list under its lock. An error of `act` leaves it as it was, and
+/// a file that somebody put in its place meanwhile stays.
 pub(super) fn change(
     dir: &Directory,
     act: impl FnOnce(&mut List) -> Result<(), ManifestError>,
 ) -> Result<(), ManifestError> {
     let lock = Lock::take(dir)?;
-    let before = read(dir)?;
-    let existed = before.is_some();
-    let mut list = before.unwrap_or_default();
-    let result = act(&mut list).and_then(|()| match (list.files.is_empty(), existed) {
-        (false, _) => replace(dir, &list.files),
-        (true, true) => unlinkat(dir, FILE_NAME, AtFlags::empty())
-            .map_err(|errno| call("unlink", &dir.path().join(FILE_NAME), errno.into())),
-        (true, false) => Ok(()),
+    let path = dir.path().join(FILE_NAME);
+    let place = place(dir)?;
+    // Of runs that were killed while they wrote one.
+    let _ = place.clear_drafts(OsStr::new(FILE_NAME), is_our_draft);
+    let mut list = read_now(dir)?.unwrap_or_default();
+    let result = act(&mut list).and_then(|()| match (&list.file, list.files.is_empty()) {
+        (None, true) => Ok(()),
+        (Some((old, _)), true) => {
+            remove(&place, old).map_err(|source| call("rename", &path, source))
+        }
+        (old, false) => replace(&place, &list.files, old.as_ref().map(|(old, _)| old))
+            .map_err(|(name, source)| call(name, &path, source)),
     });
     if dir.stamp_of(OsStr::new(FILE_NAME)).is_err() {
-        if is_our_draft(dir, NEXT_NAME) {
-            // One that stays is taken away by the next change.
-            let _ = unlinkat(dir, NEXT_NAME, AtFlags::empty());
-        }
-        lock.remove();
+        lock.remove(&place);
     }
     result
 }
 
-fn replace(dir: &Directory, files: &[Entry]) -> Result<(), ManifestError> {
-    let (next, mut file) = draft(dir)?;
-    let path = dir.path().join(&next);
+/// The directory, as files are put into it and taken away.
+fn place(dir: &Directory) -> Result<Place, ManifestError> {
+    Place::of_open(dir, dir.path()).map_err(|source| call("open", dir.path(), source))
+}
+
+/// Puts a list in the place of the one that was read. It is whole before it has the name.
+fn replace(
+    place: &Place,
+    files: &[Entry],
+    old: Option<&File>,
+) -> Result<(), (&'static str, io::Error)> {
     let fail = |name: &'static str| move |source| (name, source);
     let document = Document { format: FORMAT, files };
-    let written = serde_json::to_vec_pretty(&document).map_err(io::Error::other);
-    let renamed = written
-        .map_err(fail("write"))
-        .and_then(|mut text| {
-            text.push(b'\n');
-            file.write_all(&text).map_err(fail("write"))
-        })
-        .and_then(|()| file.sync_all().map_err(fail("fsync")))
-        .and_then(|()| {
-            renameat(dir, next.as_str(), dir, FILE_NAME).map_err(|errno| ("rename", errno.into()))
-        });
-    if let Err((name, source)) = renamed {
-        // The error that matters is the first one.
-        let _ = unlinkat(dir, next.as_str(), AtFlags::empty());
-        return Err(call(name, &path, source));
-    }
-    sync_directory(dir)
+    let mut text =
+        serde_json::to_vec_pretty(&document).map_err(|error| ("write", io::Error::other(error)))?;
+    text.push(b'\n');
+    let place = place.try_clone().map_err(fail("open"))?;
+    let draft = Draft::begin_named(place, OsStr::new(FILE_NAME)).map_err(fail("open"))?;
+    draft.fill(&text).map_err(fail("write"))?;
+    draft.replace(old).map(drop).map_err(|unnamed| ("rename", unnamed.error))
 }
 
-/// A new file for the next list. One that a run left which died is taken away; a file of somebody
-/// else's, which has the name and is no list of ours, stays where it is.
-fn draft(dir: &Directory) -> Result<(String, File), ManifestError> {
-    let mut taken = None;
-    for number in 0..NEXT_TRIES {
-        let name = match number {
-            0 => NEXT_NAME.to_owned(),
-            _ => format!("{NEXT_NAME}.{number}"),
-        };
-        if is_our_draft(dir, &name) {
-            let removed = unlinkat(dir, name.as_str(), AtFlags::empty());
-            removed.map_err(|errno| call("unlink", &dir.path().join(&name), errno.into()))?;
-        }
-        match open(dir, &name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
-            Ok(file) => return Ok((name, file)),
-            Err(Errno::EXIST) => taken = Some(name),
-            Err(errno) => return Err(call("open", &dir.path().join(&name), errno.into())),
-        }
+/// Takes away the list that was read.
+fn remove(place: &Place, old: &File) -> io::Result<()> {
+    match place.remove(OsStr::new(FILE_NAME), Identity::of(old)?)? {
+        Removed::Gone => Ok(()),
+        Removed::Kept(_) => Err(Errno::EXIST.into()),
     }
-    let path = dir.path().join(taken.unwrap_or_default());
-    Err(call("open", &path, Errno::EXIST.into()))
 }
 
-/// Whether this is a list that gpuio began to write: by its first bytes, and by its owner.
-fn is_our_draft(dir: &Directory, name: &str) -> bool {
-    let Ok(mut file) = open(dir, name, OFlags::RDONLY) else { return false };
-    let ours = |found: std::fs::Metadata| {
-        let me = rustix::process::geteuid().as_raw();
-        found.is_file() && found.nlink() == 1 && found.uid() == me
-    };
+/// Whether this is a list that gpuio began to write, by its first bytes.
+fn is_our_draft(file: &File) -> bool {
     let mut head = [0; BEGINNING.len()];
-    file.metadata().is_ok_and(ours) && file.read_exact(&mut head).is_ok() && head == BEGINNING
-}
-
-/// Makes a new name durable. File systems that cannot sync a directory answer EINVAL.
-fn sync_directory(dir: &Directory) -> Result<(), ManifestError> {
-    let opened = open(dir, ".", OFlags::RDONLY | OFlags::DIRECTORY);
-    match opened.map_err(io::Error::from).and_then(|dir| dir.sync_all()) {
-        Err(error) if error.kind() != io::ErrorKind::InvalidInput => {
-            Err(call("fsync", dir.path(), error))
-        }
-        _ => Ok(()),
-    }
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    BEGINNING.starts_with(&head[..read])
 }
 
 /// The lock file, held until dropped.
-struct Lock<'a> {
-    dir: &'a Directory,
+struct Lock {
     file: File,
 }
 
-impl Lock<'_> {
-    fn take(dir: &Directory) -> Result<Lock<'_>, ManifestError> {
+impl Lock {
+    fn take(dir: &Directory) -> Result<Lock, ManifestError> {
         let path = dir.path().join(LOCK_NAME);
         for _ in 0..LOCK_TRIES {
             if let Some(file) = try_lock(dir, &path)? {
-                return Ok(Lock { dir, file });
+                return Ok(Lock { file });
             }
             std::thread::sleep(LOCK_PAUSE);
         }
@@ -251,10 +239,12 @@ impl Lock<'_> {
 
     /// Removes the lock file while the lock is held: whoever waits for it notices and makes anew.
     /// Ours are empty; one with anything in it is somebody else's and stays.
-    fn remove(self) {
-        if self.file.metadata().is_ok_and(|found| found.len() == 0 && found.nlink() == 1) {
+    fn remove(self, place: &Place) {
+        if self.file.metadata().is_ok_and(|found| found.len() == 0 && found.nlink() == 1)
+            && let Ok(identity) = Identity::of(&self.file)
+        {
             // A lock file that stays is only clutter.
-            let _ = unlinkat(self.dir, LOCK_NAME, AtFlags::empty());
+            let _ = place.remove(OsStr::new(LOCK_NAME), identity);
         }
     }
 }

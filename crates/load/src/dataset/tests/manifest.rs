@@ -242,15 +242,20 @@ fn a_change_waits_for_the_lock() {
     assert!(find(&path).unwrap().is_some());
 }
 
+/// As a run leaves it that is killed while it writes a list.
 #[test]
-fn a_next_list_left_by_a_crash_is_replaced() {
+fn a_draft_left_by_a_crash_goes() {
     let dir = directory();
     let path = dir.path().join("a.0");
-    let half = "{\n  \"format\": 2,\n  \"files\": [\n    {\n      \"na";
-    fs::write(dir.path().join(".gpuio-files.next"), half).unwrap();
+    let draft = |digit: char| format!(".{FILE_NAME}.{}.draft", digit.to_string().repeat(16));
+    let (half, empty, mine) = (draft('1'), draft('2'), draft('3'));
+    let text = "{\n  \"format\": 2,\n  \"files\": [\n    {\n      \"na";
+    for (name, text) in [(&half, text), (&empty, ""), (&mine, "{\"format\": 2}")] {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
     ours(&path, "12345678");
     assert!(find(&path).unwrap().is_some());
-    assert_eq!(names(dir.path()), [FILE_NAME, ".gpuio-files.lock", "a.0"]);
+    assert_eq!(names(dir.path()), [&mine, FILE_NAME, ".gpuio-files.lock", "a.0"]);
 }
 
 /// Names that gpuio would use are nobody's property: what is not ours stays, and is not followed.
@@ -258,21 +263,11 @@ fn a_next_list_left_by_a_crash_is_replaced() {
 fn files_of_the_user_with_our_names_stay() {
     let dir = directory();
     let path = dir.path().join("a.0");
-    let mine = ["half of it", "", "{\"format\": 2}"];
-    let (next, lock) = (dir.path().join(".gpuio-files.next"), dir.path().join(".gpuio-files.lock"));
+    let lock = dir.path().join(".gpuio-files.lock");
     fs::write(&lock, "my own lock").unwrap();
-    for text in mine {
-        fs::write(&next, text).unwrap();
-        ours(&path, "12345678");
-        assert!(find(&path).unwrap().is_some());
-        assert_eq!(fs::read_to_string(&next).unwrap(), text);
-    }
-    fs::remove_file(&next).unwrap();
+    ours(&path, "12345678");
     let victim = dir.path().join("victim");
     fs::write(&victim, "precious").unwrap();
-    std::os::unix::fs::symlink("victim", &next).unwrap();
-    ours(&path, "12345678");
-    assert!(next.is_symlink());
     let mine = held(&path);
     forget(&[(mine.home().unwrap(), mine.identity())]).unwrap();
     assert_eq!(fs::read_to_string(&lock).unwrap(), "my own lock");
@@ -280,8 +275,45 @@ fn files_of_the_user_with_our_names_stay() {
     std::os::unix::fs::symlink("victim", &lock).unwrap();
     assert!(adopt(&path, HOLDS).unwrap_err().to_string().contains("symbolic link"));
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-    let left = [".gpuio-files.lock", ".gpuio-files.next", "a.0", "victim"];
-    assert_eq!(names(dir.path()), left);
+    assert_eq!(names(dir.path()), [".gpuio-files.lock", "a.0", "victim"]);
+}
+
+/// The list is exchanged for a user's file after it was read, and while it is changed.
+#[test]
+fn a_file_that_took_the_name_of_the_list_stays() {
+    use super::super::manifest::change_list;
+    let dir = directory();
+    let path = dir.path().join("a.0");
+    let list = dir.path().join(FILE_NAME);
+    let precious = "{\n  \"format\": 2,\n  \"files\": []\n}\n";
+    let take_name = || {
+        let own = dir.path().join("own");
+        fs::write(&own, precious).unwrap();
+        fs::rename(&own, &list).unwrap();
+    };
+    let entry = r#"{"name":"b","dev":1,"ino":1,"size":1,"mtime_ns":1,"salt":1,"file_number":1,
+        "pattern":true,"in_use":false}"#;
+    // There was a list, and it is replaced; or removed, since nothing is left to list; or there was
+    // none.
+    for (before, empties) in [(true, false), (true, true), (false, false)] {
+        let _ = fs::remove_file(&list);
+        if before {
+            ours(&path, "12345678");
+        } else {
+            fs::write(&path, "12345678").unwrap();
+        }
+        let change = change_list(&held(&path), |entries| {
+            take_name();
+            match empties {
+                true => entries.clear(),
+                false => entries.push(serde_json::from_str(entry).unwrap()),
+            }
+        });
+        let error = change.unwrap_err().to_string();
+        assert!(error.contains(FILE_NAME) && error.contains("exists"), "{error}");
+        assert_eq!(fs::read_to_string(&list).unwrap(), precious);
+        assert_eq!(names(dir.path()), [FILE_NAME, ".gpuio-files.lock", "a.0"]);
+    }
 }
 
 /// `touch -r` sets the time of change back; only the kernel sets the inode's.

@@ -1,0 +1,78 @@
+use std::fs;
+
+use super::*;
+
+#[test]
+fn a_file_that_can_not_be_linked_is_copied_and_takes_nobodys_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut draft = Draft::begin(Directory::open(dir.path()).unwrap(), OsStr::new("r")).unwrap();
+    draft.fill(b"result").unwrap();
+    draft.copy(OsStr::new("r")).unwrap();
+    assert_eq!(fs::read(dir.path().join("r")).unwrap(), b"result");
+    assert_eq!(draft.copy(OsStr::new("r")), Err(Errno::EXIST));
+    drop(draft);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no draft stays");
+}
+
+/// A draft for `r`, of which the caller made `old`; a user's file has the name by now.
+fn exchanged() -> (tempfile::TempDir, Draft, Identity) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r");
+    fs::write(&path, "old").unwrap();
+    let old = Identity::of(File::open(&path).unwrap()).unwrap();
+    fs::rename(&path, dir.path().join("old")).unwrap();
+    fs::write(&path, "precious").unwrap();
+    let open = Directory::open(dir.path()).unwrap();
+    let draft = Draft::begin_named(open, OsStr::new("r")).unwrap();
+    draft.fill(b"new").unwrap();
+    (dir, draft, old)
+}
+
+/// The name is exchanged after the look at it: with and without `RENAME_EXCHANGE`.
+#[test]
+fn a_file_that_came_between_look_and_exchange_stays() {
+    type Way = fn(&Draft, &OsStr, Identity) -> io::Result<bool>;
+    let ways: [Way; 2] = [
+        |draft, wanted, old| draft.swap(draft.name().unwrap(), wanted, old),
+        |draft, wanted, old| draft.step_in(wanted, old),
+    ];
+    for way in ways {
+        let (dir, draft, old) = exchanged();
+        let error = way(&draft, OsStr::new("r"), old).unwrap_err();
+        assert_eq!(Errno::from_io_error(&error), Some(Errno::EXIST), "{error}");
+        drop(draft);
+        assert_eq!(fs::read(dir.path().join("r")).unwrap(), b"precious");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no draft stays");
+        // The file that was meant is replaced.
+        let (dir, draft, old) = exchanged();
+        fs::rename(dir.path().join("old"), dir.path().join("r")).unwrap();
+        if !way(&draft, OsStr::new("r"), old).unwrap() {
+            draft.give_name().unwrap();
+        }
+        assert_eq!(fs::read(dir.path().join("r")).unwrap(), b"new");
+    }
+}
+
+/// A user's file has the draft's own name when the draft goes.
+#[test]
+fn a_draft_removes_itself_alone() {
+    let (dir, draft, _) = exchanged();
+    let own = dir.path().join(draft.name().unwrap());
+    fs::rename(dir.path().join("r"), &own).unwrap();
+    drop(draft);
+    assert_eq!(fs::read(&own).unwrap(), b"precious");
+}
+
+#[test]
+fn a_draft_without_proc_replaces_by_a_copy() {
+    let (dir, named, _) = exchanged();
+    drop(named);
+    let open = Directory::open(dir.path()).unwrap();
+    let mut draft = Draft::begin(open, OsStr::new("r")).unwrap();
+    draft.fill(b"new").unwrap();
+    draft.become_named().unwrap();
+    let own = draft.own_name().unwrap();
+    assert_eq!(fs::read(dir.path().join(own)).unwrap(), b"new");
+    draft.replace(Some(&File::open(dir.path().join("r")).unwrap())).unwrap();
+    assert_eq!(fs::read(dir.path().join("r")).unwrap(), b"new");
+}
