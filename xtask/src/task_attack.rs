@@ -15,7 +15,9 @@ use anyhow::{Context as _, bail, ensure};
 
 mod kill;
 mod links;
+mod list;
 mod other_user;
+mod output;
 mod swap;
 mod swap_names;
 mod sweep;
@@ -69,6 +71,8 @@ const ATTACKS: &[(&str, &str, Attack)] = &[
     ("swap", "swaps", swap::run),
     ("other-user", "swaps", other_user::run),
     ("swap-names", "swaps", swap_names::run),
+    ("output", "swaps", output::run),
+    ("list", "swaps", list::run),
     ("kill", "kills", kill::run),
     ("links", "names", links::run),
     ("sweep", "kills", sweep::run),

@@ -1,15 +1,15 @@
-//! Swaps what gpuio keeps beside its data: the directory itself, the list of its files, that list's
-//! lock, the `-o` file, and lock, list and data of a sweep's folder.
+//! Swaps what gpuio keeps beside its data for links: the directory itself, the list of its files,
+//! that list's lock, and lock, list and data of a sweep's folder.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use super::swap::{RUN, exchange_while, race};
+use super::swap::{RUN, exchange_while};
 use super::{Lab, Outcome, Victim};
 
-const SWEEP: &str =
+pub(super) const SWEEP: &str =
     "sweep --size 64k --bs 4k --runtime 20ms --vary threads=1,2 --repeats 1 -q -o s";
 
 pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
@@ -25,7 +25,7 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         for name in ["f", "gpuio.0", "notes", "point-0001-run-001.json"] {
             victims.push(Victim::put(&users.join(name), lab.bytes(1 << 16))?);
         }
-        let what = lab.one(&["directory", "list", "lock", "output", "sweep", "sweep's data"]);
+        let what = lab.one(&["directory", "list", "lock", "sweep", "sweep's data"]);
         outcome.acts += attempt(lab, &dir, &users, what)?;
         let lost = victims.iter().map(Victim::lost).sum::<anyhow::Result<u64>>()?;
         outcome.count(lost, || what.to_owned());
@@ -43,10 +43,6 @@ fn attempt(lab: &mut Lab, dir: &Path, users: &Path, what: &str) -> anyhow::Resul
         "directory" => ("data", bench),
         "list" => ("data/.gpuio-files.json", bench),
         "lock" => ("data/.gpuio-files.lock", bench),
-        "output" => {
-            let mut child = lab.start(dir, &format!("{bench} -o r.json"))?;
-            return come_and_go(&dir.join("r.json"), &notes, &swaps, || child.wait().map(drop));
-        }
         "sweep" => (lab.one(&["s/.lock", "s/sweep.json", "s/base.txt"]), SWEEP.to_owned()),
         _ => ("s/data", SWEEP.to_owned()),
     };
@@ -61,20 +57,4 @@ fn attempt(lab: &mut Lab, dir: &Path, users: &Path, what: &str) -> anyhow::Resul
     symlink(if directory { users } else { &notes }, &other)?;
     let mut child = lab.start(dir, &line)?;
     exchange_while(&dir.join(name), &other, &swaps, || child.wait().map(drop))
-}
-
-/// Puts a link to `victim` under a name and takes it away, as often as it can.
-fn come_and_go(
-    name: &Path,
-    victim: &Path,
-    swaps: &AtomicU64,
-    work: impl FnOnce() -> std::io::Result<()>,
-) -> anyhow::Result<u64> {
-    let step = || {
-        let _ = symlink(victim, name);
-        swaps.fetch_add(1, Ordering::Relaxed);
-        let _ = fs::remove_file(name);
-    };
-    race(step, work)?;
-    Ok(swaps.load(Ordering::Relaxed))
 }
