@@ -146,8 +146,8 @@ impl Opened {
     /// A descriptor of the same file with these flags, for reading or writing.
     ///
     /// It is opened by `/proc/self/fd`, which leads to the file that is held whatever has its name
-    /// (proc_pid_fd(5)), and by its path where that can't be had, no part of it being a link. Either
-    /// way the two are compared.
+    /// (proc_pid_fd(5)), and by its path where that can't be had, no part of it being a link.
+    /// Either way the two are compared.
     ///
     /// The descriptor does not have `O_NOFOLLOW`, which NVIDIA's cuFile refuses and fcntl(2) can't
     /// clear, wherever there is a `/proc` or openat2(2) (Linux 5.6).
