@@ -311,6 +311,11 @@ pub struct StorageReading {
     pub writes: u64,
     /// Bytes written.
     pub write_bytes: u64,
+    /// Whether it, or a member of the array, has a volatile write cache
+    /// ([`BlockFacts::volatile_cache`](crate::facts::BlockFacts::volatile_cache)); `null` where
+    /// the kernel does not say.
+    #[serde(default)]
+    pub volatile_cache: Option<bool>,
 }
 
 /// A failed I/O.

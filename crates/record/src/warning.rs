@@ -84,6 +84,10 @@ pub enum WarningKind {
     DirectWritesInDeviceCache {
         /// The device.
         device: String,
+        /// Whether the kernel says that it has such a cache; `false` where it does not say. Where
+        /// it says that there is none, there is no warning.
+        #[serde(default)]
+        known: bool,
     },
     /// The run was too short for its percentiles or rate.
     RunTooShort {

@@ -113,12 +113,24 @@ fn cache_words(kind: &WarningKind) -> String {
             --direct write has not. That is right for logs and databases; to measure the data \
             path alone, repeat with --direct and without --sync."
             .to_owned(),
-        WarningKind::DirectWritesInDeviceCache { device } => format!(
-            "O_DIRECT passes the kernel's cache only. Where {device} has a volatile one \
-             (/sys/block/{device}/queue/write_cache says write back), a write counts as done \
-             before it is on the medium, and short runs look fast. Add --sync to wait for the \
-             medium, or a --runtime long enough to fill the cache."
-        ),
+        WarningKind::DirectWritesInDeviceCache { device, known } => {
+            let lead = if *known {
+                format!(
+                    "{device} has a volatile write cache (queue/write_cache: write back), which \
+                     O_DIRECT does not pass. A"
+                )
+            } else {
+                format!(
+                    "O_DIRECT passes the kernel's cache only. The kernel does not say whether \
+                     {device} has a volatile one (queue/write_cache); if so, a"
+                )
+            };
+            format!(
+                "{lead} write counts as done before it is on the medium, and short runs look \
+                 fast. Add --sync to wait for the medium, or a --runtime long enough to fill \
+                 the cache."
+            )
+        }
         _ => String::new(),
     }
 }

@@ -32,7 +32,7 @@ fn first_half() -> Vec<WarningKind> {
         },
         WarningKind::BufferedWrites { bytes: 4 << 30, to_storage: Some(1 << 30) },
         WarningKind::SyncWrites,
-        WarningKind::DirectWritesInDeviceCache { device: text("nvme0n1") },
+        WarningKind::DirectWritesInDeviceCache { device: text("nvme0n1"), known: false },
     ]
 }
 
@@ -174,8 +174,11 @@ fn what_others_wrote_is_said_plainly_and_nothing_is_claimed_that_was_not_seen() 
             .contains("1.00 MiB of it from gpuio. Another program was")
     );
     // A device's cache, a file system's cache and an effect of a note are not known here.
-    let cached = WarningKind::DirectWritesInDeviceCache { device: "vda".to_owned() }.to_string();
-    assert!(cached.contains("Where vda has a volatile one"), "{cached}");
+    let cached = |known| {
+        WarningKind::DirectWritesInDeviceCache { device: "vda".to_owned(), known }.to_string()
+    };
+    assert!(cached(false).contains("does not say whether vda has a volatile one"));
+    assert!(cached(true).starts_with("vda has a volatile write cache"));
     let direct = WarningKind::DirectButCached { bytes: 2, from_storage: 0 }.to_string();
     assert!(direct.contains("or by a way that this count does not see"), "{direct}");
     let note = "mix_percent: taken as the percentage of reads".to_owned();

@@ -26,7 +26,7 @@ fn read(lines: &str, block: u64, ios: u64) -> (JobPlan, JobResult) {
 }
 
 fn disk(name: &str, reads: u64, read_bytes: u64) -> StorageReading {
-    StorageReading { device: name.into(), reads, read_bytes, writes: 0, write_bytes: 0 }
+    StorageReading { device: name.into(), reads, read_bytes, ..StorageReading::default() }
 }
 
 fn block(name: &str, read_bytes: u64) -> Block {

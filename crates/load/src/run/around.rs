@@ -16,7 +16,15 @@ pub(super) struct Before {
     resident: Vec<Result<f64, String>>,
     holes: Vec<(Option<HolesReading>, Vec<String>)>,
     process: Option<proc_io::ProcessIoSample>,
-    devices: Vec<(DeviceNumber, String, block::BlockSample)>,
+    devices: Vec<Device>,
+}
+
+/// A block device under the jobs' targets, with a first sample.
+struct Device {
+    number: DeviceNumber,
+    name: String,
+    volatile_cache: Option<bool>,
+    first: block::BlockSample,
 }
 
 impl Before {
@@ -46,11 +54,13 @@ pub(super) fn caches(jobs: &[JobPlan], held: &Targets, before: Before) -> Vec<Ca
         }
     };
     let mut storage = Vec::new();
-    for (number, name, first) in &before.devices {
-        let later = block::sample(&root, *number).ok().flatten();
-        match later.and_then(|later| first.delta(&later)) {
+    for device in &before.devices {
+        let name = &device.name;
+        let later = block::sample(&root, device.number).ok().flatten();
+        match later.and_then(|later| device.first.delta(&later)) {
             Some(moved) => storage.push(StorageReading {
                 device: name.clone(),
+                volatile_cache: device.volatile_cache,
                 reads: moved.reads,
                 read_bytes: moved.read_bytes,
                 writes: moved.writes,
@@ -135,8 +145,8 @@ fn resident(job: &JobPlan, held: &Targets) -> Result<f64, String> {
 }
 
 /// Block devices under the jobs' targets, each once, with a first sample.
-fn devices(root: &Root, jobs: &[JobPlan]) -> Vec<(DeviceNumber, String, block::BlockSample)> {
-    let mut found: Vec<(DeviceNumber, String, block::BlockSample)> = Vec::new();
+fn devices(root: &Root, jobs: &[JobPlan]) -> Vec<Device> {
+    let mut found: Vec<Device> = Vec::new();
     let mut seen_directories = Vec::new();
     for target in jobs.iter().flat_map(|job| &job.targets) {
         let path = Path::new(&target.path);
@@ -151,13 +161,12 @@ fn devices(root: &Root, jobs: &[JobPlan]) -> Vec<(DeviceNumber, String, block::B
         seen_directories.push(place);
         let storage = gpuio_host::target_storage(root, path, &mut Vec::new());
         let Some(device) = storage.device else { continue };
-        let known =
-            |(number, ..): &(DeviceNumber, String, block::BlockSample)| *number == device.device;
-        if found.iter().any(known) {
+        if found.iter().any(|known| known.number == device.device) {
             continue;
         }
-        if let Ok(Some(sample)) = block::sample(root, device.device) {
-            found.push((device.device, device.name, sample));
+        if let Ok(Some(first)) = block::sample(root, device.device) {
+            let volatile_cache = device.volatile_cache();
+            found.push(Device { number: device.device, name: device.name, volatile_cache, first });
         }
     }
     found

@@ -114,9 +114,11 @@ fn writes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         };
         let to_storage = Some(device.write_bytes);
         kinds.push(WarningKind::BufferedWrites { bytes, to_storage });
-    } else if let [device] = result.cache.storage.as_slice() {
-        let device = device.device.clone();
-        kinds.push(WarningKind::DirectWritesInDeviceCache { device });
+    } else if let [device] = result.cache.storage.as_slice()
+        && device.volatile_cache != Some(false)
+    {
+        let (known, device) = (device.volatile_cache.is_some(), device.device.clone());
+        kinds.push(WarningKind::DirectWritesInDeviceCache { device, known });
     }
 }
 

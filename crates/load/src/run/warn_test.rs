@@ -25,6 +25,7 @@ fn storage(requests: u64, bytes: u64) -> StorageReading {
         read_bytes: bytes,
         writes: requests,
         write_bytes: bytes,
+        volatile_cache: None,
     }
 }
 
@@ -154,11 +155,31 @@ fn writes_that_may_not_have_arrived() {
     assert_eq!(seen(buffered, 0), std::slice::from_ref(&unknown));
     assert_eq!(seen(buffered, 2), [unknown], "which of them it was is not known");
     assert_eq!(seen("rw=randwrite\nsync=1", 1), [WarningKind::SyncWrites]);
-    let device = "nvme0n1".to_owned();
-    assert_eq!(seen("rw=randwrite", 1), [WarningKind::DirectWritesInDeviceCache { device }]);
+    let (device, known) = ("nvme0n1".to_owned(), false);
+    assert_eq!(seen("rw=randwrite", 1), [WarningKind::DirectWritesInDeviceCache { device, known }]);
     assert_eq!(seen("rw=randwrite", 0), []);
     assert_eq!(seen("rw=randwrite\nengine=null", 1), []);
     assert_eq!(seen("rw=randread\nsync=1", 1), [], "it writes nothing");
+}
+
+/// The kernel knows of most drives whether they have a volatile cache.
+#[test]
+fn direct_writes_to_a_drive_without_a_volatile_cache_are_no_warning() {
+    let job = job("rw=randwrite");
+    let seen = |volatile_cache| {
+        let mut result = result(&job, 100_000);
+        let own = storage(0, 0);
+        let own = StorageReading { writes: 100_000, write_bytes: 100_000 * 4096, ..own };
+        result.cache.storage = vec![StorageReading { volatile_cache, ..own }];
+        warned(&job, &result)
+    };
+    let told = |known| {
+        let device = "nvme0n1".to_owned();
+        WarningKind::DirectWritesInDeviceCache { device, known }
+    };
+    assert_eq!(seen(Some(false)), []);
+    assert_eq!(seen(Some(true)), [told(true)]);
+    assert_eq!(seen(None), [told(false)]);
 }
 
 /// A job that only writes reads nothing that the page cache could serve.

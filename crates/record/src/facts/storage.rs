@@ -186,6 +186,26 @@ impl BlockFacts {
             members: Vec::new(),
         }
     }
+
+    /// Whether completed writes may be lost from a volatile cache when power fails, by what the
+    /// kernel says of the device, and of an array's or volume's members: `md` says "write back" of
+    /// itself whatever they are (before Linux 6.11). `None` where it does not say.
+    #[must_use]
+    pub fn volatile_cache(&self) -> Option<bool> {
+        let stacked = matches!(self.kind, BlockKind::Md | BlockKind::DeviceMapper);
+        if stacked && !self.members.is_empty() {
+            let told = |wanted| move |one: &BlockFacts| one.volatile_cache() == wanted;
+            if self.members.iter().any(told(Some(true))) {
+                return Some(true);
+            }
+            return self.members.iter().all(told(Some(false))).then_some(false);
+        }
+        match self.write_cache.as_deref() {
+            Some("write back") => Some(true),
+            Some("write through") => Some(false),
+            _ => None,
+        }
+    }
 }
 
 /// What a block device did between two samples of its `stat` file.
@@ -258,4 +278,32 @@ pub struct Residency {
     pub method: Option<ResidencyMethod>,
     /// Why it could not be learned.
     pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_has_the_caches_of_its_members() {
+        let one = |kind, write_cache: Option<&str>, members: Vec<BlockFacts>| BlockFacts {
+            write_cache: write_cache.map(str::to_owned),
+            members,
+            ..BlockFacts::unread("x", DeviceNumber::default(), kind)
+        };
+        let disk = |said| one(BlockKind::Disk, said, Vec::new());
+        let (back, through) = (Some("write back"), Some("write through"));
+        assert_eq!(disk(back).volatile_cache(), Some(true));
+        assert_eq!(disk(through).volatile_cache(), Some(false));
+        assert_eq!(disk(None).volatile_cache(), None);
+        let array = |members| one(BlockKind::Md, back, members).volatile_cache();
+        assert_eq!(array(vec![disk(through), disk(through)]), Some(false));
+        assert_eq!(array(vec![disk(through), disk(back)]), Some(true));
+        assert_eq!(array(vec![disk(through), disk(None)]), None);
+        assert_eq!(array(vec![disk(None), disk(back)]), Some(true));
+        assert_eq!(array(Vec::new()), Some(true), "nobody told of members");
+        // What a loop device holds is in the page cache of the file behind it.
+        let behind = one(BlockKind::Loop, back, vec![disk(through)]);
+        assert_eq!(behind.volatile_cache(), Some(true));
+    }
 }
