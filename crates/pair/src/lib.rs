@@ -7,6 +7,7 @@
 
 mod assign;
 mod distance;
+mod ends;
 pub mod format;
 mod links;
 mod load;
@@ -18,6 +19,7 @@ mod start;
 mod store;
 mod wanted;
 
+pub use ends::{Ends, ends};
 pub use links::{SharedLink, When};
 pub use load::{Direction, Load};
 pub use nics::{NearNic, Unused};

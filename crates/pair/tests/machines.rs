@@ -7,7 +7,7 @@ mod tree;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use gpuio_pair::{Load, Pairing, StoreKind, Wanted, When, format, pair};
+use gpuio_pair::{Load, Pairing, StoreKind, Wanted, When, ends, format, pair};
 use gpuio_record::facts::{Machine, MountKind};
 use gpuio_topo::{Class, Topology};
 use tree::table;
@@ -162,6 +162,21 @@ fn an_array_is_left_alone_where_regrouping_gains_nothing_or_loses_safety() {
     assert!(regroup.hindrance.as_deref().unwrap().contains("raid5 takes 3 members"));
     assert!(regroup.commands.is_empty());
     assert!(!format::text(&pairing).contains("mdadm"));
+}
+
+/// GPUs as they are seen from a mount: the guide calls 12 and 13 near to `ib8`.
+#[test]
+fn gpus_stand_in_the_order_of_their_distance_from_a_mount() {
+    let machine = read(DGX_2);
+    let topology = Topology::of(&machine, &[]);
+    let seen = ends(&machine, &topology, "/mnt/nfs/ib8/data/0/deep/er").unwrap();
+    assert_eq!((seen.mount.as_str(), seen.network), ("/mnt/nfs/ib8/data/0", true));
+    let place = |at: usize| (seen.gpus[at].0.as_str(), seen.gpus[at].1);
+    assert_eq!([place(0), place(1)], [("GPU12", Some(Class::Pix)), ("GPU13", Some(Class::Pix))]);
+    assert_eq!((seen.gpus.len(), place(15).1), (16, Some(Class::Sys)));
+    let local = ends(&read(DGX_A100), &Topology::of(&read(DGX_A100), &[]), "/raid").unwrap();
+    assert!(!local.network && local.gpus.iter().all(|(_, way)| way.is_some()));
+    assert!(ends(&Machine::default(), &Topology::of(&Machine::default(), &[]), "/x").is_err());
 }
 
 /// The guide's mounts go by the client's card: `/mnt/nfs/ib8` over `mlx5_8`, next to GPU 12 and 13.

@@ -15,6 +15,6 @@ pub use axis::{Axis, AxisError};
 pub use condition::{Condition, ConditionError};
 pub use grid::{Way, grid};
 pub use order::{Progress, next};
-pub use preset::{PRESETS, Preset, preset};
+pub use preset::{PRESETS, Preset, is_route, preset, routes};
 pub use search::{Bound, BoundError, Figure, Step, Tried, step};
 pub use settle::{Interval, LOOKS_FROM, Rule, interval};

@@ -5,6 +5,9 @@ mod guide;
 mod matrix;
 mod paths;
 mod quick;
+mod routing;
+
+pub use routing::{is_route, routes};
 
 /// A sweep that has a name. Axes and keys that the command line names take the place of its own.
 #[derive(Debug, Clone, Copy)]
@@ -26,11 +29,14 @@ pub struct Preset {
     pub needs: &'static [(&'static str, &'static str)],
     /// How often each point is run where nobody says.
     pub repeats: u32,
+    /// Whether its points are routes to near and far GPUs, which the machine decides ([`routes`],
+    /// [`is_route`]).
+    pub routes: bool,
 }
 
 /// All presets.
-pub const PRESETS: [Preset; 5] =
-    [quick::PRESET, guide::PRESET, paths::PRESET, matrix::PRESET, clients::PRESET];
+pub const PRESETS: [Preset; 6] =
+    [quick::PRESET, guide::PRESET, paths::PRESET, matrix::PRESET, clients::PRESET, routing::PRESET];
 
 /// The preset of this name.
 #[must_use]

@@ -8,7 +8,9 @@
 
 mod ask;
 mod child;
+mod fall_back;
 mod folder;
+mod routes;
 mod table;
 
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{PATIENCE, Ran, command, gpuio, scratch, wait, words};
+use crate::tool::{PATIENCE, Ran, command, finish, gpuio, scratch, wait, words};
 
 fn sweep_json(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("sweep.json")).unwrap();
@@ -117,6 +117,37 @@ fn the_preset_guide_is_the_guides() {
     assert!(plan.out.contains("path gds can't run here, so path staged does"), "{}", plan.out);
     assert!(plan.out.contains("path=staged"), "{}", plan.out);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// The five routes from a drive into a near and into a far GPU; with one GPU what is absent is
+/// said, and without any it ends with 3.
+#[test]
+fn the_preset_routing_runs_each_route_and_says_what_is_absent() {
+    let dir = scratch();
+    let two = |line: &str| {
+        let line = format!("sweep --preset routing {line}");
+        finish(command(dir.path()).env("GPUIO_SOFT_GPUS", "2").args(words(&line)))
+    };
+    let small = "--size 64k --bs 16k --threads 2 --runtime 30ms --ramp 0 --repeats 1 -o s";
+    let ran = two(&format!("--gpu software:0,1 {small}")).exits(0);
+    let found = points(&dir.path().join("s"));
+    let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
+    let (near, far) = ("software:0", "software:1");
+    let routes = [(near, "gds"), (near, "staged"), (far, "gds"), (far, "staged"), (far, "routed")];
+    assert_eq!(places, routes.map(|(gpu, path)| format!("{gpu} {path}")), "{ran:#?}");
+    assert!(found.iter().all(|(_, records)| records.len() == 1), "{ran:#?}");
+    let routed: Value =
+        serde_json::from_str(&records(&dir.path().join("s"))["point-0005-run-001.json"]).unwrap();
+    assert_eq!(routed["plan"]["jobs"][0]["via"]["gpu"]["index"], 0);
+    assert!(ran.out.contains("software:0 counts as near"), "{}", ran.out);
+    assert!(ran.out.contains("it is not varied"), "a local drive: {}", ran.out);
+
+    let one = two("--gpu software --dry-run").exits(0);
+    assert!(one.out.starts_with("2 points, 3 runs each"), "{}", one.out);
+    assert!(one.out.contains("Routes to a far GPU") && one.out.contains("absent"), "{}", one.out);
+    let settings = "--vary cufile.properties.use_poll_mode=false,true";
+    let varied = two(&format!("--gpu software:0,1 --dry-run {settings}")).exits(0);
+    assert!(varied.out.starts_with("7 points"), "cuFile's paths twice: {}", varied.out);
 }
 
 #[test]

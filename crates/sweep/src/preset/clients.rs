@@ -18,4 +18,5 @@ pub(super) const PRESET: Preset = Preset {
     axes: &["rw=read,write", "bs=64k,1M", "threads=1..64*2"],
     needs: &[],
     repeats: 3,
+    routes: false,
 };

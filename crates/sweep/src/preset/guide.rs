@@ -13,4 +13,5 @@ pub(super) const PRESET: Preset = Preset {
     axes: &["bs=4k,64k,1M", "threads=4..128*2"],
     needs: &[],
     repeats: 3,
+    routes: false,
 };

@@ -21,4 +21,5 @@ pub(super) const PRESET: Preset = Preset {
         ("gpu", "the GPUs: --vary gpu=0,1"),
     ],
     repeats: 3,
+    routes: false,
 };

@@ -12,4 +12,5 @@ pub(super) const PRESET: Preset = Preset {
     axes: &["bs=4k..16M*4", "path=host,staged,gather,gds"],
     needs: &[],
     repeats: 3,
+    routes: false,
 };

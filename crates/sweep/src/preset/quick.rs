@@ -11,4 +11,5 @@ pub(super) const PRESET: Preset = Preset {
     axes: &["bs=4k,64k,1M", "depth=1,8,32"],
     needs: &[],
     repeats: 1,
+    routes: false,
 };

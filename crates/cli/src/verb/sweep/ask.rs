@@ -6,12 +6,13 @@ use std::time::Duration;
 use gpuio_host::input;
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
 use gpuio_sweep::{
-    Axis, Bound, Condition, Figure, LOOKS_FROM, PRESETS, Preset, Rule, Tried, Way, grid,
+    Axis, Bound, Condition, Figure, LOOKS_FROM, PRESETS, Preset, Rule, Tried, Way, grid, is_route,
 };
 use gpuio_units::{parse_duration_ns, parse_percent};
 
-use super::child;
+use super::fall_back::fall_back;
 use super::folder::Run;
+use super::routes;
 use crate::args::{Sweep, Vary, Work};
 use crate::failure::Failure;
 use crate::verb::bench;
@@ -47,6 +48,8 @@ pub(super) struct Asked {
     pub(super) note: String,
     /// Whether the data set is in the sweep's folder.
     pub(super) own_data: bool,
+    /// Number of the GPU through which points of path `routed` go, where a preset says it.
+    pub(super) via: Option<String>,
 }
 
 /// A search for the highest load.
@@ -98,6 +101,11 @@ impl Asked {
             let (key, value) = keyed(&axis.key, value);
             words.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
+        let routed =
+            self.axes.iter().zip(at).any(|(axis, at)| axis.key == "path" && at == "routed");
+        if let Some(via) = self.via.as_ref().filter(|_| routed) {
+            words.extend(["--set".to_owned(), format!("via_gpu={via}")]);
+        }
         words
     }
 }
@@ -108,7 +116,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     only_with(&vary)?;
     let preset = vary.preset.as_deref().map(find).transpose()?;
     let search = vary.latency_target.as_deref().map(|words| search(words, &vary)).transpose()?;
-    let axes = match &search {
+    let mut axes = match &search {
         Some((axis, _)) => vec![axis.clone()],
         None => axes(&vary, preset)?,
     };
@@ -117,8 +125,12 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         Some(preset) => PathBuf::from(format!("gpuio-sweep-{}", preset.name)),
         None => PathBuf::from("gpuio-sweep"),
     });
+    let routes = match preset.filter(|preset| preset.routes && search.is_none()) {
+        Some(_) => Some(routes::add(&mut axes, &work, job_file, &folder)?),
+        None => None,
+    };
     let mut keys = keys(&work, preset, &axes);
-    let note = fall_back(&mut keys, &work, preset)?;
+    let mut note = fall_back(&mut keys, &work, preset)?;
     let job = shared(job_file, &keys)?;
     check_values(&job, &axes)?;
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
@@ -134,21 +146,21 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     if cache == ALIKE {
         also("cache_alike", "1".to_owned());
     }
-    let condition = vary.r#where.as_deref().map(Condition::parse).transpose().map_err(wrong)?;
-    let way = if vary.one_at_a_time { Way::OneAtATime } else { Way::Full };
     let points = match &search {
         Some(_) => Vec::new(),
-        None => grid(&axes, way, condition.as_ref(), &keys).map_err(wrong)?,
+        None => points(&axes, &vary, &keys, routes.is_some())?,
     };
-    if points.is_empty() && search.is_none() {
-        return Err(Failure::Usage("--where: it leaves no point".to_owned()));
-    }
+    let via = routes.map(|routes| {
+        note = routes.note;
+        routes.via
+    });
     let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
     // A load that may settle ends when it does.
     let bounded = job.loops.is_none() && job.steady.is_none();
     Ok(Asked {
         base: base(&work, job_file.is_some(), &keys, &folder),
         own_data: !placed,
+        via: via.filter(|_| job.via_gpu.is_none()),
         job_file: job_file.map(text).transpose()?,
         search: search.map(|(_, search)| search),
         rule: rule(&vary, preset)?,
@@ -166,6 +178,23 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         axes,
         points,
     })
+}
+
+/// The points that the command line leaves of all.
+fn points(
+    axes: &[Axis],
+    vary: &Vary,
+    keys: &[(String, String)],
+    routes: bool,
+) -> Result<Vec<Vec<String>>, Failure> {
+    let condition = vary.r#where.as_deref().map(Condition::parse).transpose().map_err(wrong)?;
+    let way = if vary.one_at_a_time { Way::OneAtATime } else { Way::Full };
+    let mut points = grid(axes, way, condition.as_ref(), keys).map_err(wrong)?;
+    points.retain(|point| !routes || is_route(axes, point));
+    if points.is_empty() {
+        return Err(Failure::Usage("--where: it leaves no point".to_owned()));
+    }
+    Ok(points)
 }
 
 /// Refuses options of one kind of sweep in the other. The parser lets `--over` pass beside
@@ -298,43 +327,6 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
     all.extend(own);
     all.retain(|(key, _)| !has(axes, &[key]));
     all
-}
-
-/// Puts a path in the place of the preset's that can run here, and says so in the preset's note.
-fn fall_back(
-    keys: &mut [(String, String)],
-    work: &Work,
-    preset: Option<&Preset>,
-) -> Result<String, Failure> {
-    let own = preset.map_or("", |preset| preset.note).to_owned();
-    let Some(preset) = preset.filter(|preset| !preset.fallbacks.is_empty()) else { return Ok(own) };
-    let theirs = preset.keys.iter().find(|(key, _)| *key == "path").map(|(_, path)| *path);
-    let gpu = keys.iter().find(|(key, _)| key == "gpu").map(|(_, gpu)| gpu.clone());
-    let asked = keys.iter_mut().find(|(key, path)| key == "path" && Some(path.as_str()) == theirs);
-    let Some((_, path)) = asked else { return Ok(own) };
-    let mut why = None;
-    for name in std::iter::once(path.clone()).chain(preset.fallbacks.iter().map(|&n| n.to_owned()))
-    {
-        let mut words = vec!["bench".to_owned(), "--path".to_owned(), name.clone()];
-        let gpu = gpu.iter().filter(|_| name != "host").cloned();
-        words.extend(gpu.flat_map(|gpu| ["--gpu".to_owned(), gpu]));
-        let library = work.cufile.cufile_lib.iter().map(|file| file.display().to_string());
-        words.extend(library.flat_map(|file| ["--cufile-lib".to_owned(), file]));
-        match child::unavailable(&words)? {
-            None if why.is_none() => return Ok(own),
-            None => {
-                let instead = format!(
-                    "path {path} can't run here, so path {name} does: these are not figures of \
-                     {path}. {}",
-                    why.unwrap_or_default()
-                );
-                *path = name;
-                return Ok(instead);
-            }
-            Some(reason) => why = why.or(Some(reason)),
-        }
-    }
-    Ok(own)
 }
 
 /// The job that all points share.

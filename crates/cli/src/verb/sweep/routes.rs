@@ -1,0 +1,159 @@
+//! Which GPUs are near to the data of a sweep and which are far, for a preset of routes.
+
+use std::path::{Path, PathBuf};
+
+use gpuio_pair::{Ends, ends};
+use gpuio_spec::{GpuDriver, GpuWhich, JobSpec};
+use gpuio_sweep::{Axis, routes};
+use gpuio_topo::{Class, Topology};
+
+use crate::args::Work;
+use crate::failure::Failure;
+use crate::source;
+use crate::verb::bench;
+
+/// What was found beside axes.
+pub(super) struct Routes {
+    /// Number of the near GPU, for path `routed`.
+    pub(super) via: String,
+    /// Which GPU is what, and what is absent: a line each.
+    pub(super) note: String,
+}
+
+/// Adds the axes that the machine decides.
+pub(super) fn add(
+    axes: &mut Vec<Axis>,
+    work: &Work,
+    job_file: Option<&Path>,
+    folder: &Path,
+) -> Result<Routes, Failure> {
+    let mut job = match job_file {
+        Some(path) => bench::read_jobs(path)?.jobs.into_iter().next(),
+        None => None,
+    }
+    .unwrap_or_else(|| JobSpec::new("job"));
+    let varied = axes.iter().find(|axis| axis.key == "gpu").map(|axis| axis.values.clone());
+    let flag = work.machine.gpu.as_ref();
+    if let Some(gpu) = flag.or_else(|| varied.as_ref()?.first()) {
+        bench::set(&mut job, "gpu", gpu, "--gpu")?;
+    }
+    let place = place(axes, work, &job, folder);
+    let seen = seen(&place);
+    let ask = job.gpu.clone().unwrap_or_default();
+    let listed: Vec<String> = match ask.which {
+        GpuWhich::List(numbers) => numbers.iter().map(ToString::to_string).collect(),
+        // How many there are is told by its library alone.
+        _ if ask.driver == Some(GpuDriver::Software) => vec!["0".to_owned()],
+        _ => Vec::new(),
+    };
+    let mut lines = Vec::new();
+    let (via, gpus) = if let (Some(values), Some(via)) = (varied, listed.first()) {
+        lines.push(format!("GPU {} counts as near, as the first that was named.", values[0]));
+        (via.clone(), values)
+    } else if let Some(via) = listed.first() {
+        let prefix = match ask.driver {
+            Some(GpuDriver::Software) => "software:",
+            _ => "",
+        };
+        let gpus: Vec<String> = listed.iter().map(|gpu| format!("{prefix}{gpu}")).collect();
+        lines.push(format!("GPU {} counts as near, as the first that was named.", gpus[0]));
+        (via.clone(), gpus)
+    } else {
+        let (found, line) = chosen(seen.as_ref(), &place)?;
+        lines.push(line);
+        (found[0].clone(), found)
+    };
+    if gpus.len() == 1 {
+        lines.push(
+            "Routes to a far GPU (straight, by host memory, through the near one over NVLink) are \
+             absent: one GPU is in this sweep."
+                .to_owned(),
+        );
+    }
+    let network = seen.as_ref().is_some_and(|ends| ends.network);
+    if !network {
+        lines.push(format!(
+            "cuFile's own choice of routes (properties.rdma_dynamic_routing) is for network file \
+             systems: for {} it is not varied.",
+            place.display()
+        ));
+    }
+    routes(axes, gpus, network);
+    Ok(Routes { via, note: lines.join("\n") })
+}
+
+/// Where the data lies: the first place that is named, else the sweep's folder.
+fn place(axes: &[Axis], work: &Work, job: &JobSpec, folder: &Path) -> PathBuf {
+    let keys = ["target", "directory", "filename"];
+    let axis = axes.iter().find(|axis| keys.contains(&axis.key.as_str()));
+    let varied = axis.and_then(|axis| axis.values.first()).cloned();
+    let flag = work.data.directory.clone().or_else(|| work.data.filename.first().cloned());
+    let own = || job.directory.clone().or_else(|| job.filenames.as_ref()?.first().cloned());
+    let named = varied.or(flag).or_else(own).map(PathBuf::from);
+    let place = named.unwrap_or_else(|| folder.to_owned());
+    // What is not made yet will lie where its first parent lies that is there.
+    let whole = std::path::absolute(&place).unwrap_or(place);
+    let there = whole.ancestors().find_map(|path| path.canonicalize().ok());
+    there.unwrap_or(whole)
+}
+
+/// The GPUs as this machine has them; `None` where no mount is known that serves the place.
+fn seen(place: &Path) -> Option<Ends> {
+    let machine = source::read(&[]).ok()?.machine;
+    let topology = Topology::of(&machine, &[]);
+    ends(&machine, &topology, place.to_str()?).ok()
+}
+
+/// The nearest GPU and the farthest, if that is farther, and a line that says so.
+fn chosen(seen: Option<&Ends>, place: &Path) -> Result<(Vec<String>, String), Failure> {
+    let place = place.display();
+    let all = seen.map(|ends| ends.gpus.as_slice()).unwrap_or_default();
+    let Some((near, way)) = all.first() else {
+        return Err(Failure::Unavailable(format!(
+            "--preset routing: no NVIDIA GPU is known here from which {place} could be near or \
+             far. --gpu NEAR,FAR names them; --gpu software:0,1 takes gpuio's software GPU"
+        )));
+    };
+    let number = |name: &String| name.strip_prefix("GPU").unwrap_or(name).to_owned();
+    let told = |way: &Option<Class>| way.map_or("distance not known", Class::name);
+    let far = all.last().filter(|(_, other)| other > way && way.is_some());
+    let near_words = format!("GPU {} is near {place} ({})", number(near), told(way));
+    Ok(match far {
+        Some((far, other)) => {
+            let line = format!("{near_words}, GPU {} far ({}).", number(far), told(other));
+            (vec![number(near), number(far)], line)
+        }
+        None if all.len() > 1 => {
+            let line =
+                format!("{near_words}; no GPU is known to be farther. Name two by --gpu NEAR,FAR.");
+            (vec![number(near)], line)
+        }
+        None => (vec![number(near)], format!("{near_words}.")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(ways: &[Option<Class>]) -> Ends {
+        let gpus = ways.iter().enumerate().map(|(at, way)| (format!("GPU{at}"), *way));
+        Ends { mount: "/mnt".to_owned(), network: false, gpus: gpus.collect() }
+    }
+
+    fn of(ways: &[Option<Class>]) -> (Vec<String>, String) {
+        chosen(Some(&ends(ways)), Path::new("/mnt/a")).unwrap()
+    }
+
+    #[test]
+    fn the_farthest_gpu_is_taken_where_it_is_farther() {
+        let (gpus, line) = of(&[Some(Class::Pxb), Some(Class::Pxb), Some(Class::Sys)]);
+        assert_eq!(gpus, ["0", "2"]);
+        assert_eq!(line, "GPU 0 is near /mnt/a (PXB), GPU 2 far (SYS).");
+        assert_eq!(of(&[Some(Class::Pxb); 2]).0, ["0"], "as near");
+        assert!(of(&[None, None]).1.contains("no GPU is known to be farther"));
+        assert_eq!(of(&[Some(Class::Pix)]).1, "GPU 0 is near /mnt/a (PIX).");
+        let none = chosen(Some(&ends(&[])), Path::new("/mnt/a")).unwrap_err();
+        assert!(matches!(none, Failure::Unavailable(_)));
+    }
+}
