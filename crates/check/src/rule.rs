@@ -5,6 +5,7 @@ mod aio;
 mod array_span;
 mod bar1;
 mod compat_mode;
+mod cross_root;
 mod cufile_json;
 mod cufile_logs;
 mod dio_align;
@@ -65,6 +66,7 @@ pub static RULES: &[Rule] = &[
     socket::RULE,
     array_span::RULE,
     shared_uplink::RULE,
+    cross_root::RULE,
     relaxed_ordering::RULE,
     nvidia_fs::RULE,
     peermem::RULE,

@@ -5,8 +5,9 @@
 //! while the module's parameter `rw_stats_enabled` is 1, which is not the default. The line `Ops`
 //! is not read: it holds operations in flight, and 0 there says nothing.
 
-use gpuio_record::facts::Fact;
+use gpuio_record::facts::{CrossRootPort, Fact};
 
+use crate::numa::normalize_pci;
 use crate::parse::keep;
 use crate::{HostError, Malformed, Root};
 
@@ -40,6 +41,9 @@ pub struct NvidiaFsSample {
     /// Whether reads and writes are counted (`rw_stats_enabled`); `None` when the parameter can't
     /// be read.
     pub counts: Option<bool>,
+    /// Whether it counts by peers, which `cross_root_port` needs (`peer IO stats`); `None` where
+    /// it is not printed.
+    pub peers_count: Option<bool>,
     /// Reads from storage into GPU memory.
     pub reads: Direction,
     /// Writes from GPU memory to storage.
@@ -124,6 +128,37 @@ pub fn drivers(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<String>> 
     Fact::or_unknown(names, "/proc/driver/nvidia-fs/modules is not there")
 }
 
+/// How much of each GPU's I/O went between root ports. What cannot be read goes to `problems`.
+pub fn cross_root_ports(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<CrossRootPort>> {
+    let sample = keep(sample(root), problems);
+    sample
+        .map_or_else(|| Fact::unknown("/proc/driver/nvidia-fs/stats is not there"), |s| crossed(&s))
+}
+
+/// The shares, where the module counted I/O and its peers.
+fn crossed(sample: &NvidiaFsSample) -> Fact<Vec<CrossRootPort>> {
+    let shares = sample.gpus.iter().zip(&sample.of_gpus).filter_map(|(gpu, told)| {
+        let gpu = normalize_pci(gpu)?;
+        Some(CrossRootPort { gpu, percent: told.cross_root_port_percent? })
+    });
+    let shares: Vec<CrossRootPort> = shares.collect();
+    let counted = sample.reads.begun.saturating_add(sample.writes.begun);
+    if shares.iter().any(|share| share.percent > 0) {
+        return Fact::Known(shares);
+    }
+    Fact::unknown(match (sample.peers_count, sample.counts) {
+        (Some(false), _) => {
+            "nvidia-fs does not count peers: set its parameter peer_stats_enabled to 1"
+        }
+        (_, Some(false) | None) => {
+            "nvidia-fs does not count I/O: set its parameter rw_stats_enabled to 1"
+        }
+        _ if shares.is_empty() => "this version of nvidia-fs does not print cross_root_port",
+        _ if counted == 0 => "nvidia-fs has counted no I/O since it was loaded or reset",
+        _ => return Fact::Known(shares),
+    })
+}
+
 /// Parses the list of registered drivers: the first word of each line.
 #[must_use]
 pub fn parse_drivers(text: &str) -> Vec<String> {
@@ -150,6 +185,9 @@ pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
             sample.of_gpus.resize(sample.gpus.len(), OfGpu::default());
         }
         part = further(part, line, &mut sample);
+        if let Some((_, peers)) = line.split_once("peer IO stats:") {
+            sample.peers_count = Some(peers.trim_start().starts_with("Enabled"));
+        }
         let Some((key, rest)) = line.split_once(':') else { continue };
         let (direction, size) = match key.trim() {
             "GDS Version" => {
@@ -229,6 +267,27 @@ fn inside(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crossing_is_known_where_io_was_counted() {
+        let stats = |percent: u32, reads: u32, peers: &str| {
+            let text = format!(
+                "IO stats: Enabled, peer IO stats: {peers}\nReads : n={reads} ok={reads} err=0 \
+                 readMiB=1\nGPU 0000:BE:00.0  uuid:1 : Registered_MiB=0 Cache_MiB=0 \
+                 max_pinned_MiB=1 cross_root_port(%)={percent}\n"
+            );
+            let mut sample = parse_stats(&text).unwrap();
+            sample.counts = Some(true);
+            crossed(&sample)
+        };
+        let share = |percent| CrossRootPort { gpu: "0000:be:00.0".to_owned(), percent };
+        assert_eq!(stats(40, 0, "Enabled"), Fact::Known(vec![share(40)]));
+        assert_eq!(stats(0, 9, "Enabled"), Fact::Known(vec![share(0)]));
+        assert!(stats(0, 0, "Enabled").why().unwrap().contains("counted no I/O"));
+        assert!(stats(0, 9, "Disabled").why().unwrap().contains("peer_stats_enabled"));
+        let old = NvidiaFsSample { counts: Some(true), ..NvidiaFsSample::default() };
+        assert!(crossed(&old).why().unwrap().contains("does not print"));
+    }
 
     #[test]
     fn drivers_are_the_first_words() {

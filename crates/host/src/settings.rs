@@ -46,6 +46,7 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Settings {
         udev_runtime: udev_runtime(root),
         nvidia_fs_drivers: nvidia_fs::drivers(root, problems),
         open_driver: open_driver(root, problems),
+        cross_root_ports: nvidia_fs::cross_root_ports(root, problems),
     }
 }
 

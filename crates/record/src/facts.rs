@@ -35,7 +35,7 @@ pub use storage::{
     BlockCounters, BlockFacts, BlockKind, DeviceNumber, DirectAlignment, FileFacts, MountFacts,
     ProcessIo, Residency, ResidencyMethod, TargetStorage,
 };
-pub use system::{KernelConfig, Listed, Machine, ModuleFacts, Settings};
+pub use system::{CrossRootPort, KernelConfig, Listed, Machine, ModuleFacts, Settings};
 pub use target::{
     BlockTarget, Holder, MountedAt, OtherKind, Signature, TargetFacts, TargetKind, Unchecked,
 };

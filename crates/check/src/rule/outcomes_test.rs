@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gpuio_record::facts::{
-    Acs, AcsControl, Bar1Facts, BlockKind, DriveLink, Fact, GdsCheck, GdsGpu, GdsLine,
-    InterfaceFacts, LinkLayer, Listed, Machine, MountKind, MountedStorage, NicFacts, NumaNode,
-    PciPort, RdmaFacts, ResourceLimit,
+    Acs, AcsControl, Bar1Facts, BlockKind, CrossRootPort, DriveLink, Fact, GdsCheck, GdsGpu,
+    GdsLine, InterfaceFacts, LinkLayer, Listed, Machine, MountKind, MountedStorage, NicFacts,
+    NumaNode, PciPort, RdmaFacts, ResourceLimit,
 };
 
 use super::{RULES, find};
@@ -112,6 +112,15 @@ fn no_mount(machine: &mut Machine) {
 fn link(machine: &mut Machine, now_megabits: Option<u64>, most_megabits: Option<u64>) {
     let port = "ata3".to_owned();
     machine.block[0].link = Some(DriveLink { port, now_megabits, most_megabits, lanes: 1 });
+}
+
+fn crossing(machine: &mut Machine, percent: Fact<u64>) {
+    module(machine, "nvidia_fs", true, None);
+    let share = |percent| vec![CrossRootPort { gpu: GPU.to_owned(), percent }];
+    machine.settings.cross_root_ports = match percent {
+        Fact::Known(percent) => Fact::Known(share(percent)),
+        Fact::Unknown(why) => Fact::Unknown(why),
+    };
 }
 
 fn redirect(machine: &mut Machine, address: &str) {
@@ -222,6 +231,11 @@ const CASES: &[Case] = &[
         m.nics[0].pci = Some("0000:81:00.0".to_owned());
     }),
     ("shared-uplink", NotApplicable, nothing),
+    ("cross-root", Pass, |m| crossing(m, Fact::Known(0))),
+    ("cross-root", Info, |m| crossing(m, Fact::Known(3))),
+    ("cross-root", Warn, |m| crossing(m, Fact::Known(40))),
+    ("cross-root", Unknown, |m| crossing(m, Fact::unknown("not counted"))),
+    ("cross-root", NotApplicable, |m| module(m, "nvidia_fs", false, None)),
     ("relaxed-ordering", Pass, |m| ordering(m, Some(true), GPU)),
     ("relaxed-ordering", Warn, |m| { card(m, 1); ordering(m, Some(false), DRIVE); }),
     ("relaxed-ordering", Info, |m| ordering(m, Some(false), GPU)),

@@ -106,4 +106,17 @@ pub struct Settings {
     pub nvidia_fs_drivers: Fact<Vec<String>>,
     /// Whether NVIDIA's driver is the open one (`/proc/driver/nvidia/version`).
     pub open_driver: Fact<bool>,
+    /// How much of each GPU's I/O through nvidia-fs went between root ports of the processor since
+    /// the module was loaded or its statistics were reset (`/proc/driver/nvidia-fs/stats`).
+    #[serde(default)]
+    pub cross_root_ports: Fact<Vec<CrossRootPort>>,
+}
+
+/// A GPU's I/O through nvidia-fs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CrossRootPort {
+    /// PCI address of the GPU.
+    pub gpu: String,
+    /// Share of its I/O with drives and cards below another root port than its own, in percent.
+    pub percent: u64,
 }

@@ -1,0 +1,104 @@
+//! Traffic of GPUs between root ports of the processor.
+
+use gpuio_record::facts::{Fact, Machine};
+
+use super::Rule;
+use crate::finding::Found;
+use crate::machine::{
+    MODULES_NOT_READ, module, modules_were_read, placed_drives, placed_nics, root_port, without_gpu,
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "cross-root",
+    asks: "Do GPUs reach their storage without crossing between root ports of the processor?",
+    why: "What goes straight between a GPU and a drive or card of another root port passes the \
+          processor, which moves it slower than a switch does, writes from GPU memory most of all.",
+    mend: "Give each GPU files on drives or cards below its own root port, or at least at its own \
+           socket; where that can't be, go by host memory (paths gather, staged).",
+    source: "NVIDIA, Magnum IO GPUDirect Storage (slides), Learnings / Best Practices; NVIDIA, \
+             GPUDirect Storage Troubleshooting Guide, nvidia-fs statistics (cross_root_port)",
+    judge,
+};
+
+/// Per cent of a GPU's I/O that may cross before it is a warning: a tenth of it at half the rate
+/// costs some tenth of the whole.
+const MUCH: u64 = 10;
+
+fn judge(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    match module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) {
+        None => return vec![Found::unknown(MODULES_NOT_READ)],
+        Some(module) if !module.loaded => {
+            return vec![Found::not_applicable("nvidia-fs, which counts it, is not loaded")];
+        }
+        Some(_) => {}
+    }
+    let shares = match &machine.settings.cross_root_ports {
+        Fact::Known(shares) => shares,
+        Fact::Unknown(why) => return vec![Found::unknown(why)],
+    };
+    let found = shares.iter().map(|share| {
+        let (gpu, percent) = (share.gpu.as_str(), share.percent);
+        let seen = format!("{percent} % of its I/O went between root ports since nvidia-fs began");
+        match percent {
+            0 => Found::pass("none of its I/O went between root ports"),
+            1..MUCH => Found::info(seen),
+            _ => Found::warn(seen, nearer(machine, gpu)),
+        }
+        .at([gpu])
+    });
+    found.collect()
+}
+
+/// What is below the GPU's own root port, which its jobs should use.
+fn nearer(machine: &Machine, gpu: &str) -> String {
+    let Some(own) = root_port(machine, gpu) else {
+        return "aim its jobs at drives or cards below its own root port (`gpuio topo`)".to_owned();
+    };
+    let others = placed_drives(machine).into_iter().chain(placed_nics(machine));
+    let below = others.filter(|other| {
+        other.pci.iter().any(|pci| root_port(machine, pci).is_some_and(|port| port == own))
+    });
+    let names: Vec<String> = below.map(|other| other.name).collect();
+    if names.is_empty() {
+        "no data drive or card is below its root port: go by host memory (paths gather, staged), \
+         or move a drive or card there"
+            .to_owned()
+    } else {
+        format!("aim its jobs at what is below its own root port: {}", names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::{CrossRootPort, PciPort};
+
+    use super::*;
+    use crate::sample;
+
+    fn of(percent: u64, drive_far: bool) -> Vec<Found> {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.modules.push(sample::module("nvidia_fs", true));
+        let share = CrossRootPort { gpu: sample::GPU.to_owned(), percent };
+        machine.settings.cross_root_ports = Fact::Known(vec![share]);
+        if drive_far {
+            let other = "0000:80:01.0";
+            machine.pci.push(sample::function(other, None, PciPort::RootPort));
+            let drive = machine.pci.iter_mut().find(|one| one.address == sample::DRIVE);
+            drive.unwrap().parent = Some(other.to_owned());
+        }
+        judge(&machine)
+    }
+
+    #[test]
+    fn a_gpu_that_crosses_is_told_what_is_below_its_own_root_port() {
+        let found = of(40, false);
+        assert_eq!(found[0].places, [sample::GPU]);
+        assert!(found[0].seen.starts_with("40 % of its I/O"), "{found:?}");
+        let mend = |found: &[Found]| found[0].mend.clone().unwrap_or_default();
+        assert_eq!(mend(&found), "aim its jobs at what is below its own root port: nvme0n1");
+        assert!(mend(&of(40, true)).starts_with("no data drive or card is below"));
+    }
+}
