@@ -114,25 +114,29 @@ fn cache_words(kind: &WarningKind) -> String {
             path alone, repeat with --direct and without --sync."
             .to_owned(),
         WarningKind::DirectWritesInDeviceCache { device, known } => {
-            let lead = if *known {
-                format!(
-                    "{device} has a volatile write cache (queue/write_cache: write back), which \
-                     O_DIRECT does not pass. A"
-                )
-            } else {
-                format!(
-                    "O_DIRECT passes the kernel's cache only. The kernel does not say whether \
-                     {device} has a volatile one (queue/write_cache); if so, a"
-                )
-            };
-            format!(
-                "{lead} write counts as done before it is on the medium, and short runs look \
-                 fast. Add --sync to wait for the medium, or a --runtime long enough to fill \
-                 the cache."
-            )
+            device_cache_words(device, *known)
         }
         _ => String::new(),
     }
+}
+
+/// Of writes that passed the kernel's cache and met, or may have met, the device's own.
+fn device_cache_words(device: &str, known: bool) -> String {
+    let lead = if known {
+        format!(
+            "{device} has a volatile write cache (queue/write_cache: write back), which O_DIRECT \
+             does not pass. A"
+        )
+    } else {
+        format!(
+            "O_DIRECT passes the kernel's cache only. The kernel does not say whether {device} has \
+             a volatile one (queue/write_cache); if so, a"
+        )
+    };
+    format!(
+        "{lead} write counts as done before it is on the medium, and short runs look fast. Add \
+         --sync to wait for the medium, or a --runtime long enough to fill the cache."
+    )
 }
 
 fn holes_words((holes, unwritten, range): (u64, u64, u64), reads: bool) -> String {
