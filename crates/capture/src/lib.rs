@@ -15,17 +15,21 @@ mod error;
 mod gdscheck;
 mod hwloc;
 mod ibdev2netdev;
+mod ip_addr;
+mod ip_route;
 mod lspci_tree;
 mod lspci_verbose;
 mod mdstat;
 mod merge;
 mod mounts;
+mod network;
 mod nvidia_query;
 mod nvidia_topo;
 pub mod pack;
 mod xml;
 
 pub use error::CaptureError;
+pub use network::Network;
 pub use nvidia_topo::Matrix;
 
 use gpuio_record::facts::Machine;
@@ -49,6 +53,8 @@ pub struct Captured {
     /// `nvidia-smi topo`'s matrix as printed: what the tool makes of the machine, to be held
     /// against it.
     pub matrix: Option<Matrix>,
+    /// What `ip` told, of which cards and mounts have their part in `machine`.
+    pub network: Network,
 }
 
 /// A kind of text.
@@ -64,7 +70,7 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 11] = [
+pub const KINDS: [Kind; 13] = [
     hwloc::KIND,
     lspci_tree::KIND,
     lspci_verbose::KIND,
@@ -75,6 +81,8 @@ pub const KINDS: [Kind; 11] = [
     mdstat::KIND,
     gdscheck::KIND,
     mounts::KIND,
+    ip_addr::KIND,
+    ip_route::KIND,
     cufile_json::KIND,
 ];
 
@@ -95,6 +103,7 @@ pub fn add(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), Captu
     let mut with = captured.clone();
     (kind.add)(text, &mut with)?;
     merge::settle(&mut with.machine);
+    with.network.settle(&mut with.machine);
     nvidia_topo::settle(&mut with);
     *captured = with;
     Ok(())

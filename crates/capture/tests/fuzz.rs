@@ -16,7 +16,7 @@ use proptest::sample::Index;
 use thread_time::on_cpu;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 17] = [
+const TEXTS: [(&str, &[u8]); 19] = [
     ("lstopo", include_bytes!("fixtures/dgx-a100.lstopo.xml")),
     ("lstopo", include_bytes!("fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("fixtures/dgx-2.lspci-tv")),
@@ -31,6 +31,8 @@ const TEXTS: [(&str, &[u8]); 17] = [
     ("cat /proc/mdstat", include_bytes!("fixtures/arrays.mdstat")),
     ("mount", include_bytes!("fixtures/dgx-2.mount")),
     ("mount", include_bytes!("fixtures/r7525.mount")),
+    ("ip addr", include_bytes!("fixtures/dgx-2.ip-addr")),
+    ("ip route", include_bytes!("fixtures/dgx-2.ip-route")),
     ("gdscheck", include_bytes!("fixtures/a100-1.6-pdf.gdscheck")),
     ("gdscheck", include_bytes!("fixtures/tokens-1.16.gdscheck")),
     ("cat /etc/cufile.json", CUFILE_JSON),

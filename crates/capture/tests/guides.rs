@@ -102,6 +102,87 @@ fn a_dgx_2s_network_from_text() {
     assert!(nfs.interface.known().is_none());
 }
 
+const IP: [(&str, &str); 2] =
+    [("ip addr", text!("dgx-2.ip-addr")), ("ip route", text!("dgx-2.ip-route"))];
+
+/// The interface of each mount of the guide's listing, by the names that its mount points have.
+fn interfaces(captured: &Captured) -> Vec<Result<&str, &str>> {
+    let nfs = captured.machine.mounts.iter().filter_map(|mount| mount.nfs.as_ref());
+    let interfaces = nfs.map(|nfs| &nfs.interface);
+    interfaces
+        .map(|fact| fact.known().map(String::as_str).ok_or(fact.why().unwrap_or_default()))
+        .collect()
+}
+
+#[test]
+fn ip_leads_mounts_to_their_cards_in_any_order() {
+    let all = [&DGX_2[..], &IP[..]].concat();
+    let mut backwards = all.clone();
+    backwards.reverse();
+    let ways = [Ok("ib9"), Ok("ib9"), Ok("ib8"), Ok("ib8")];
+    // The kernel makes routes of addresses: `ip addr` alone leads there too.
+    for texts in [&all[..], &backwards[..], &all[..7], &[&DGX_2[..], &IP[1..]].concat()[..]] {
+        let captured = read(texts);
+        assert_eq!(interfaces(&captured), ways);
+        let cards = captured.machine.cards_to(&captured.machine.mounts[2]);
+        assert_eq!(cards[0].rdma[0].name, "mlx5_8");
+    }
+    let machine = read(&all).machine;
+    let card = |name: &str| {
+        let mut all = machine.nics.iter().flat_map(|nic| &nic.interfaces);
+        all.find(|one| one.name == name).unwrap().clone()
+    };
+    let (up, down) = (card("ib8"), card("ib4"));
+    assert_eq!((up.mtu_bytes, up.carries), (Some(2044), Some(LinkLayer::Infiniband)));
+    assert_eq!(down.state.as_deref(), Some("down"));
+    assert_eq!(machine.nics.len(), 10, "a container's interfaces are no cards");
+}
+
+/// Where nobody tells a route, the guide's own names of mount points do, and that is marked.
+#[test]
+fn mount_points_named_after_interfaces_tell_where_no_route_is_told() {
+    let captured = read(&DGX_2);
+    let machine = &captured.machine;
+    assert!(interfaces(&captured).iter().all(Result::is_err), "a name is no fact");
+    let way = machine.way_out(&machine.mounts[2]).unwrap();
+    assert_eq!((way.interface, way.by_name), ("ib8", true));
+    assert_eq!(machine.cards_to(&machine.mounts[2])[0].rdma[0].name, "mlx5_8");
+}
+
+#[test]
+fn routes_that_lead_nowhere_are_not_taken() {
+    let of = |address: &str, texts: &[(&str, &str)]| {
+        let mount = format!("s:/x on /x type nfs4 (rw,proto=tcp,addr={address})\n");
+        let with = [&[("mount", mount.as_str())], texts].concat();
+        let captured = read(&with);
+        interfaces(&captured)[0].map(str::to_owned).map_err(str::to_owned)
+    };
+    let why = |address, texts: &[(&str, &str)]| of(address, texts).unwrap_err();
+    assert_eq!(of("203.0.114.9", &IP), Ok("enp6s0".to_owned()), "the default");
+    assert_eq!(of("192.168.1.1", &IP), Ok("lo".to_owned()), "this machine");
+    assert_eq!(of("172.17.0.9", &IP[1..]), Ok("enp6s0".to_owned()), "linkdown");
+    assert!(why("198.51.100.9", &IP).contains("several next hops"));
+    assert!(why("203.0.114.9", &IP[..1]).contains("`ip route` tells"));
+    assert!(why("2001:db8::9", &IP).contains("shows no route"));
+    assert!(why("192.168.1.10", &[]).contains("`ip route` does"));
+    let six = "2001:db8::/32 dev ib0 proto kernel metric 256 pref medium\n\
+               default via fe80::1 dev eth0 metric 1024 pref medium\n";
+    assert_eq!(of("2001:db8::9", &[("ip route", six)]), Ok("ib0".to_owned()));
+    assert_eq!(of("2001:db9::9", &[("ip route", six)]), Ok("eth0".to_owned()));
+}
+
+#[test]
+fn what_ip_does_not_print_is_an_error_with_its_place() {
+    let error = |text: &str| {
+        let kind = kind_of(text).unwrap();
+        add(kind, text, &mut Captured::default()).unwrap_err()
+    };
+    let addr = "2: ib0: <UP> mtu 2044 state UP\n    inet 192.168.1/24 scope global ib0\n";
+    assert_eq!((error(addr).line, error(addr).column), (2, 10));
+    let route = "default via 192.0.2.1 dev eth0\nnonsense dev eth0\n";
+    assert_eq!((error(route).line, error(route).column), (2, 1));
+}
+
 #[test]
 fn matrices_are_kept_as_printed() {
     let matrix = read(&DGX_2[2..4]).matrix.unwrap();

@@ -12,7 +12,8 @@ use crate::failure::Failure;
 
 /// The machine that was asked about: this one, a captured tree, or one from texts.
 pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
-    let whole = |root: &Root| Captured { machine: gpuio_load::machine::read(root), matrix: None };
+    let whole =
+        |root: &Root| Captured { machine: gpuio_load::machine::read(root), ..Captured::default() };
     match from {
         [] => Ok(whole(&Root::live())),
         [one] if one.is_dir() => Ok(whole(&captured::root(Some(one))?)),

@@ -123,6 +123,13 @@ pub(crate) fn notes(
     if machine.mounts.is_empty() && !machine.block.is_empty() {
         say("No mount is known: a drive that shows no user may have one.");
     }
+    let by_name = |mount| machine.way_out(mount).is_some_and(|way| way.by_name);
+    if machine.mounts.iter().any(by_name) {
+        say(
+            "The routes to servers are not told: cards of network mounts are those that the mount \
+             points are named after. `ip route` would tell.",
+        );
+    }
     if !topology.unplaced.is_empty() {
         let names = topology.unplaced.join(", ");
         say(&format!("Nobody told where these are, so they count as far from all: {names}."));

@@ -153,7 +153,8 @@ impl Shop<'_> {
             (true, false) => Tier::Files,
             (false, _) => Tier::Network,
         };
-        let parts = if local { self.places(&disks) } else { self.cards(mount) };
+        let parts =
+            if local { self.places(&disks) } else { self.topology.cards_to(self.machine, mount) };
         let kind = if local { StoreKind::Mount } else { StoreKind::NetworkMount };
         let on = match mount.devices.as_slice() {
             [] => vec![mount.mount.fs_type.clone()],
@@ -242,12 +243,6 @@ impl Shop<'_> {
 
     fn places(&self, disks: &[String]) -> Vec<usize> {
         disks.iter().filter_map(|disk| self.topology.find(disk)).collect()
-    }
-
-    fn cards(&self, mount: &MountedStorage) -> Vec<usize> {
-        let cards = self.topology.of_kind(DeviceKind::Nic);
-        let leads = |pci: &[String]| pci.iter().any(|function| mount.pci.contains(function));
-        cards.filter(|(_, card)| leads(&card.pci)).map(|(place, _)| place).collect()
     }
 
     fn is_mounted(&self, name: &String) -> bool {

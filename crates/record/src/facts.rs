@@ -17,6 +17,7 @@ mod pci;
 mod storage;
 mod system;
 mod target;
+mod way_out;
 mod way_up;
 
 pub use cufile::CufileFacts;
@@ -39,4 +40,5 @@ pub use system::{CrossRootPort, KernelConfig, Listed, Machine, ModuleFacts, Sett
 pub use target::{
     BlockTarget, Holder, MountedAt, OtherKind, Signature, TargetFacts, TargetKind, Unchecked,
 };
+pub use way_out::WayOut;
 pub use way_up::climb;

@@ -107,26 +107,22 @@ fn storage(
     drives: &[usize],
     nics: &[usize],
 ) -> Vec<NearStorage> {
-    let functions = |places: &[usize]| -> Vec<&String> {
-        places.iter().flat_map(|place| &topology.devices[*place].pci).collect()
-    };
-    let (drives, cards) = (functions(drives), functions(nics));
+    let drives: Vec<&String> =
+        drives.iter().flat_map(|place| &topology.devices[*place].pci).collect();
     let mut found = Vec::new();
     let mut mounted: Vec<&String> = Vec::new();
     for mount in &machine.mounts {
         mounted.extend(&mount.devices);
-        let (near, on) = if mount.kind == MountKind::Block {
-            (&drives, mount.devices.clone())
+        let (near, of, on) = if mount.kind == MountKind::Block {
+            let near = mount.pci.iter().filter(|pci| drives.contains(pci)).count();
+            (near, mount.pci.len(), mount.devices.clone())
         } else {
-            (&cards, vec![mount.mount.fs_type.clone()])
+            let cards = topology.cards_to(machine, mount);
+            let near = cards.iter().filter(|card| nics.contains(card)).count();
+            (near, cards.len(), vec![mount.mount.fs_type.clone()])
         };
-        let count = mount.pci.iter().filter(|pci| near.contains(pci)).count();
-        found.push(NearStorage {
-            mount: Some(mount.mount.mount_point.clone()),
-            on,
-            near: count,
-            of: mount.pci.len(),
-        });
+        let mount = Some(mount.mount.mount_point.clone());
+        found.push(NearStorage { mount, on, near, of });
     }
     let arrays = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Md);
     for array in arrays.filter(|array| !mounted.contains(&&array.facts.name)) {

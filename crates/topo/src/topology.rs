@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::facts::{Fact, Machine};
+use gpuio_record::facts::{Fact, Machine, MountedStorage};
 use serde::Serialize;
 
 use crate::affinity::{self, Affinity};
@@ -70,6 +70,7 @@ impl Topology {
         topology.hold_against(printed);
         topology.affinity = affinity::table(machine, &topology);
         topology.note_unknown();
+        topology.note_names(machine);
         topology
     }
 
@@ -90,6 +91,40 @@ impl Topology {
     pub fn find(&self, name: &str) -> Option<usize> {
         let exact = self.devices.iter().position(|device| device.name == name);
         exact.or_else(|| self.devices.iter().position(|device| device.is_called(name)))
+    }
+
+    /// The places of the cards that a network mount's traffic goes through.
+    #[must_use]
+    pub fn cards_to(&self, machine: &Machine, mount: &MountedStorage) -> Vec<usize> {
+        let cards = machine.cards_to(mount);
+        let is_one = |device: &Device| {
+            cards.iter().any(|nic| {
+                let names = nic.rdma.iter().map(|one| &one.name);
+                let mut names = names.chain(nic.interfaces.iter().map(|one| &one.name));
+                match &nic.pci {
+                    Some(pci) => device.pci.contains(pci),
+                    None => names.any(|name| device.is_called(name)),
+                }
+            })
+        };
+        let devices = self.of_kind(DeviceKind::Nic);
+        devices.filter(|(_, device)| is_one(device)).map(|(place, _)| place).collect()
+    }
+
+    /// Says which mounts' cards are known by a name alone.
+    fn note_names(&mut self, machine: &Machine) {
+        let by_name = machine.mounts.iter().filter_map(|mount| {
+            let way = machine.way_out(mount).filter(|way| way.by_name)?;
+            Some(format!("{} ({})", mount.mount.mount_point, way.interface))
+        });
+        let by_name: Vec<String> = by_name.collect();
+        if !by_name.is_empty() {
+            self.notes.push(format!(
+                "The routes to these mounts' servers are not told; their interfaces are those that \
+                 the mount points are named after: {}. `ip route` would tell.",
+                by_name.join(", ")
+            ));
+        }
     }
 
     fn place(&self, a: usize, b: usize) -> Option<usize> {

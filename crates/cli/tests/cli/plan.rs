@@ -22,6 +22,41 @@ fn plan_of(table: &str, dir: &Path, line: &str) -> Ran {
     finish(command(dir).arg("plan").arg("--from").arg(from).args(words(line)))
 }
 
+/// NVIDIA's guide (5.1): mounts are named after the client's interfaces, ib0 is next to GPU 0 and 1,
+/// ib1 to 2 and 3. Its own texts tell no route; `ip route` does, and then no note is needed.
+#[test]
+fn the_guides_mounts_go_to_the_gpus_near_their_cards() {
+    let dir = scratch();
+    let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/tests/fixtures");
+    let mount = |card: u32, net: u32| {
+        format!(
+            "192.168.{net}.10:/nfs on /mnt/nfs/ib{card}/data/0 type nfs \
+             (rw,vers=3,proto=rdma,port=20049,addr=192.168.{net}.10)\n"
+        )
+    };
+    let route = |card: u32, net: u32| format!("192.168.{net}.0/24 dev ib{card} scope link\n");
+    fs::write(dir.path().join("mount"), mount(0, 9) + &mount(1, 8)).unwrap();
+    fs::write(dir.path().join("route"), route(0, 9) + &route(1, 8)).unwrap();
+    let of = |more: &[&str]| {
+        let mut gpuio = command(dir.path());
+        gpuio.args(["plan", "--format", "json", "--from"]);
+        gpuio.args(["dgx-2-nfs.topo-mp", "dgx-2.ibdev2netdev"].map(|name| texts.join(name)));
+        let ran = finish(gpuio.arg("mount").args(more)).exits(0);
+        let plan = ran.json();
+        let pairs = plan["pairs"].as_array().unwrap().clone();
+        let given = pairs[..4].iter().map(|pair| {
+            let store = &pair["stores"][0];
+            let (nic, class) = (&store["nic"], &store["class"]);
+            [&store["name"], nic, class].map(|v| v.as_str().unwrap_or("?").to_owned()).join(" ")
+        });
+        (given.collect::<Vec<_>>(), ran.out.contains("`ip route` would tell"))
+    };
+    let near = |card: u32| format!("/mnt/nfs/ib{card}/data/0 mlx5_{card} PIX");
+    let pairs = vec![near(0), near(0), near(1), near(1)];
+    assert_eq!(of(&[]), (pairs.clone(), true));
+    assert_eq!(of(&["route"]), (pairs, false));
+}
+
 #[test]
 fn this_machine_has_an_answer() {
     let dir = scratch();

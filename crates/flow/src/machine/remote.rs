@@ -27,13 +27,13 @@ impl Layer<'_> {
         let machine = self.machine;
         let nfs = mounted.nfs.as_ref();
         let point = &mounted.mount.mount_point;
-        let interface = nfs.and_then(|nfs| nfs.interface.known());
+        let way = machine.way_out(mounted);
         let transport = nfs.and_then(|nfs| nfs.transport.as_deref()).unwrap_or("tcp");
         let rdma = transport.starts_with("rdma");
         let transport = if rdma { Transport::Rdma } else { Transport::Tcp };
-        let found = interface.and_then(|interface| {
+        let found = way.and_then(|way| {
             machine.nics.iter().find_map(|nic| {
-                let one = nic.interfaces.iter().find(|one| one.name == *interface)?;
+                let one = nic.interfaces.iter().find(|one| one.name == way.interface)?;
                 Some((nic, one))
             })
         });
