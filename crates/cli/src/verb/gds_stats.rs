@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use gpuio_host::Root;
-use gpuio_page::format::gds_stats;
+use gpuio_page::format::gds_stats::{self, Gpu};
 use gpuio_page::{Place, read};
 
 use super::stats::{found, tell, unreadable};
 use crate::failure::Failure;
 use crate::output;
+use crate::source;
 
 const HELP: &str = "\
 usage: gds_stats -p PID [-l 1|2|3]
@@ -35,10 +36,22 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
             tell(&listing);
             let found = found(&listing, pid)?;
             let page = found.page.as_ref().map_err(|_| unreadable(found))?;
-            output::put(&gds_stats::text(page, level))?;
+            let machine = if level >= 3 { gpus()? } else { Vec::new() };
+            output::put(&gds_stats::text(page, level, &machine))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The machine's GPUs by the driver's numbers, or by PCI address where nobody tells these.
+fn gpus() -> Result<Vec<Gpu>, Failure> {
+    let machine = source::read(&[])?.machine;
+    let told = machine.gpus.iter().all(|gpu| gpu.index.known().is_some());
+    let gpus = (0..).zip(&machine.gpus).filter_map(|(place, gpu)| {
+        let index = gpu.index.known().copied().filter(|_| told).unwrap_or(place);
+        Some(Gpu { index, pci: gpu.pci.clone()? })
+    });
+    Ok(gpus.collect())
 }
 
 fn parse(words: &[String]) -> Result<Ask, Failure> {

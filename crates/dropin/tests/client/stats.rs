@@ -136,7 +136,7 @@ fn files_and_buffers_that_are_registered_are_counted() {
             let found = pages.into_iter().find(|found| found.pid == pid).unwrap();
             found.page.unwrap()
         };
-        let text = |level| gpuio_page::format::gds_stats::text(&page(), level);
+        let text = |level| gpuio_page::format::gds_stats::text(&page(), level, &[]);
         assert!(text(1).contains("Total Files: 2\n"), "{}", text(1));
         assert!(text(3).contains("BufRegister: n=2 err=n/a"), "{}", text(3));
         assert_eq!((page().registered_on(Some(0)), page().registered_on(None)), (Some(2), Some(1)));

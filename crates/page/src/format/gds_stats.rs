@@ -16,9 +16,19 @@ const MIB: u64 = 1 << 20;
 #[expect(clippy::cast_precision_loss, reason = "2^30 is exact")]
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// The text at this level: 1 totals, 2 also sizes, 3 also GPUs.
+/// A GPU of the machine, whether the process uses it or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gpu {
+    /// Its number.
+    pub index: u32,
+    /// Its PCI address, as the page spells it.
+    pub pci: String,
+}
+
+/// The text at this level: 1 totals, 2 also sizes, 3 also GPUs: those that the process uses, and
+/// those of `machine` that it does not.
 #[must_use]
-pub fn text(snapshot: &Snapshot, level: u8) -> String {
+pub fn text(snapshot: &Snapshot, level: u8, machine: &[Gpu]) -> String {
     let mut out = String::from("cuFile STATS VERSION : 3\nGLOBAL STATS:\n");
     let total = snapshot.total();
     let seconds = total.seconds();
@@ -40,15 +50,39 @@ pub fn text(snapshot: &Snapshot, level: u8) -> String {
     }
     if level >= 3 {
         out.push_str("PER_GPU STATS:\n");
-        for gpu in snapshot.gpus() {
-            out.push_str(&gpu_line(snapshot, &gpu));
-        }
+        let mut lines: Vec<(u32, String)> = snapshot
+            .gpus()
+            .iter()
+            .map(|gpu| (gpu.gpu.unwrap_or(0), gpu_line(snapshot, gpu)))
+            .collect();
+        let unused = unused(snapshot, machine).map(|index| (index, unused_line(index)));
+        lines.extend(unused.collect::<Vec<_>>());
+        lines.sort_by_key(|(index, _)| *index);
+        lines.iter().for_each(|(_, line)| out.push_str(line));
         for section in ["POOL BUFFER", "POSIX POOL BUFFER", "RDMA"] {
             let _ = writeln!(out, "PER_GPU {section} STATS:");
         }
         out.push_str("RDMA MRSTATS:\npeer name nr_mrs mr_size(MiB)\n");
     }
     out
+}
+
+/// Numbers of the machine's GPUs that the process has nothing on. Where it counts GPUs otherwise
+/// than the machine does (`CUDA_VISIBLE_DEVICES`), its own number stands, and no number twice.
+fn unused(snapshot: &Snapshot, machine: &[Gpu]) -> impl Iterator<Item = u32> {
+    let used = snapshot.gpus();
+    machine.iter().map(|gpu| (gpu.index, gpu.pci.as_str())).filter_map(move |(index, pci)| {
+        let is = |way: &Way| way.gpu == Some(index) || way.pci.eq_ignore_ascii_case(pci);
+        (!used.iter().any(is)).then_some(index)
+    })
+}
+
+/// Nothing went there, so every count is none.
+fn unused_line(index: u32) -> String {
+    let none = |sparse: &str| format!("bw=0 util(%)=0 n=0 posix=0 unalign=0{sparse} err=0 MiB=0");
+    let read = none(" r_sparse=0 r_inline=0");
+    let write = none("");
+    format!("GPU {index} Read: {read} Write: {write} BufRegister: n=0 err=0 free=0 MiB=0\n")
 }
 
 fn gpu_line(snapshot: &Snapshot, gpu: &Way) -> String {

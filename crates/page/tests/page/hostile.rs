@@ -29,7 +29,7 @@ fn show(snapshot: &Snapshot) -> usize {
         text::page(&shown, 3),
         text::list(&[shown]),
         json::value(&shown, 3).to_string(),
-        gds_stats::text(snapshot, 3),
+        gds_stats::text(snapshot, 3, &[]),
     ];
     assert!(all.iter().all(|text| !text.contains('\u{1b}')), "a terminal would obey");
     all.iter().map(String::len).sum()

@@ -33,7 +33,7 @@ fn the_shape_is_that_of_the_guide() {
     let host = page.lane(&key(None, "host")).unwrap();
     host.add(Direction::Write, 100, 3_000, true);
     let snapshot = own(&place).page.unwrap();
-    let ours = gds_stats::text(&snapshot, 3);
+    let ours = gds_stats::text(&snapshot, 3, &[]);
     assert_eq!(shape(&ours), shape(GUIDE));
     for line in [
         "Total Files: 8",
@@ -46,8 +46,30 @@ fn the_shape_is_that_of_the_guide() {
         assert!(ours.lines().any(|ours| ours == line), "no {line:?} in {ours}");
     }
     assert!(ours.contains("GPU 2 Read: bw=2 util(%)=214 n=2048 posix=2048 unalign=0 r_sparse=n/a"));
-    let first = |level: u8| gds_stats::text(&snapshot, level).lines().count();
+    let first = |level: u8| gds_stats::text(&snapshot, level, &[]).lines().count();
     assert_eq!((first(1), first(2), first(3)), (11, 28, 35));
+}
+
+/// gds_stats has a line for each GPU of the machine, and so a reader counts on them.
+#[test]
+fn gpus_that_are_not_used_have_lines_of_zeros() {
+    let (_dir, place) = place();
+    let page = page(&place, 1);
+    page.lane(&key(Some(2), "staged")).unwrap().add(Direction::Read, 4096, 1000, false);
+    let snapshot = own(&place).page.unwrap();
+    let gpu = |index: u32, bus: u32| gds_stats::Gpu { index, pci: format!("0000:{bus:02X}:00.0") };
+    let numbers = |machine: &[gds_stats::Gpu]| -> Vec<String> {
+        let text = gds_stats::text(&snapshot, 3, machine);
+        let lines = text.lines().filter(|line| line.starts_with("GPU "));
+        lines.map(|line| line.split(" Write").next().unwrap().to_owned()).collect()
+    };
+    let lines = numbers(&[gpu(0, 0x34), gpu(2, 2), gpu(3, 0x3b)]);
+    let zeros = "bw=0 util(%)=0 n=0 posix=0 unalign=0 r_sparse=0 r_inline=0 err=0 MiB=0";
+    assert_eq!(lines[0], format!("GPU 0 Read: {zeros}"));
+    assert!(lines[1].starts_with("GPU 2 Read: bw=0 util(%)=0 n=1 "), "{lines:?}");
+    assert_eq!(lines[2], format!("GPU 3 Read: {zeros}"));
+    // The process calls 2 what the machine calls 7: its GPU is used, and 2 is taken.
+    assert_eq!(numbers(&[gpu(7, 2), gpu(2, 0x39)]).len(), 1);
 }
 
 #[test]
@@ -56,6 +78,6 @@ fn what_cufile_did_is_not_called_posix() {
     let page = page(&place, 1);
     let cufile = gpuio_page::Key { counts_registrations: false, ..key(Some(0), "gds") };
     page.lane(&cufile).unwrap().add(Direction::Read, 4096, 1000, false);
-    let ours = gds_stats::text(&own(&place).page.unwrap(), 3);
+    let ours = gds_stats::text(&own(&place).page.unwrap(), 3, &[]);
     assert!(ours.contains(" n=1 posix=n/a ") && ours.contains("BufRegister: n=n/a"), "{ours}");
 }
