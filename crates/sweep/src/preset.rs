@@ -1,6 +1,7 @@
 //! Sweeps by name.
 
 mod clients;
+mod gdsbench;
 mod guide;
 mod matrix;
 mod paths;
@@ -35,8 +36,15 @@ pub struct Preset {
 }
 
 /// All presets.
-pub const PRESETS: [Preset; 6] =
-    [quick::PRESET, guide::PRESET, paths::PRESET, matrix::PRESET, clients::PRESET, routing::PRESET];
+pub const PRESETS: [Preset; 7] = [
+    quick::PRESET,
+    guide::PRESET,
+    paths::PRESET,
+    matrix::PRESET,
+    clients::PRESET,
+    gdsbench::PRESET,
+    routing::PRESET,
+];
 
 /// The preset of this name.
 #[must_use]

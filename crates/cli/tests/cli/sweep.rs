@@ -151,6 +151,18 @@ fn the_preset_routing_runs_each_route_and_says_what_is_absent() {
 }
 
 #[test]
+fn the_preset_gdsbench_has_each_direction_straight_and_by_host_memory() {
+    let dir = scratch();
+    let plan = gpuio(dir.path(), "sweep --preset gdsbench --dry-run --gpu software").exits(0);
+    assert!(plan.out.starts_with("24 points, 1 run each"), "{}", plan.out);
+    let line = "sweep --preset gdsbench --gpu software --size 64k --threads 1 --runtime 20ms \
+                --ramp 0 --vary bs=16k -o s";
+    gpuio(dir.path(), line).exits(0);
+    let found = points(&dir.path().join("s"));
+    assert!(found.len() == 8 && found.iter().all(|(_, records)| records.len() == 1), "{found:?}");
+}
+
+#[test]
 fn a_point_that_can_not_run_here_is_a_row_with_its_reason() {
     let dir = scratch();
     let ran = small(dir.path(), "--vary path=host,routed --repeats 1 -o s").exits(0);
