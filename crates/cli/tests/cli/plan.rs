@@ -22,8 +22,8 @@ fn plan_of(table: &str, dir: &Path, line: &str) -> Ran {
     finish(command(dir).arg("plan").arg("--from").arg(from).args(words(line)))
 }
 
-/// NVIDIA's guide (5.1): mounts are named after the client's interfaces, ib0 is next to GPU 0 and 1,
-/// ib1 to 2 and 3. Its own texts tell no route; `ip route` does, and then no note is needed.
+/// NVIDIA's guide (5.1): mounts are named after the client's interfaces; ib0 is next to GPU 0 and
+/// 1, ib1 to 2 and 3. Its own texts tell no route; `ip route` does, and then no note is needed.
 #[test]
 fn the_guides_mounts_go_to_the_gpus_near_their_cards() {
     let dir = scratch();
