@@ -244,7 +244,8 @@ fn clock_words(kind: &WarningKind) -> String {
         WarningKind::WorkBetweenIos { between_ns, share } => format!(
             "Workers spent {} ({:.1} % of their time) on generating or checking data between \
              I/Os. Latencies do not contain it, but throughput and IOPS do: they are too low by \
-             about that share. For speed, use --verify pass, and leave refill out.",
+             about that share. For speed, verify reads with --verify=pass and writes with \
+             --verify=rewrite, and leave refill out.",
             human_ns(float(*between_ns)),
             share * 100.0,
         ),

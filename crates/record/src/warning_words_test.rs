@@ -186,6 +186,13 @@ fn what_others_wrote_is_said_plainly_and_nothing_is_claimed_that_was_not_seen() 
     assert!(!note.contains("changed nothing"), "{note}");
 }
 
+/// Timed writes that are read back carry patterns of their own; `pass` does not spare a write that.
+#[test]
+fn the_way_to_measure_speed_is_one_for_reads_and_writes() {
+    let words = WarningKind::WorkBetweenIos { between_ns: 1, share: 0.1 }.to_string();
+    assert!(words.contains("reads with --verify=pass and writes with --verify=rewrite"), "{words}");
+}
+
 #[test]
 fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
     let split = |io, request| WarningKind::SplitByBlockLayer {
