@@ -265,6 +265,46 @@ mod tests {
         drop(stuck);
     }
 
+    /// The clock stands still, so none of them is let go of: whoever asked is answered all the
+    /// same, though those who say nothing came first.
+    #[test]
+    fn connections_that_say_nothing_hold_nobody_up() {
+        const SILENT: usize = 150;
+        let now = Instant::now();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let at = listener.local_addr().unwrap();
+        let mut server = Server::new(listener, || "page\n".to_owned());
+        // Each is taken before the next one comes: the listener's queue is short.
+        let mut connect = |begun: &[u8]| {
+            let mut client = TcpStream::connect(at).unwrap();
+            client.write_all(begun).unwrap();
+            let before = server.connections.len();
+            while server.connections.len() == before {
+                server.accept();
+            }
+            client
+        };
+        let begun = |nth: usize| [&b""[..], b"GET /metrics HTTP/1.1\r\nX-Slow: ", b"G"][nth % 3];
+        let silent: Vec<TcpStream> = (0..SILENT).map(|nth| connect(begun(nth))).collect();
+        let mut asks = connect(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        asks.set_nonblocking(true).unwrap();
+        let (mut got, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let ready = server.wait().unwrap().unwrap_or_default();
+            server.serve(ready.get(1..).unwrap_or_default(), now);
+            match asks.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => got.extend_from_slice(&piece[..read]),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+        }
+        let got = String::from_utf8(got).unwrap();
+        assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("page\n"), "{got}");
+        let asking = server.connections.iter().filter(|one| one.is_asking()).count();
+        assert_eq!(asking, silent.len(), "they are all there");
+    }
+
     #[test]
     fn more_connections_than_there_is_room_for() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

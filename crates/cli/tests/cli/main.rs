@@ -27,7 +27,6 @@ mod gdsio_guide;
 mod guard;
 mod help;
 mod hostile_text;
-#[path = "../../../load/tests/run/in_time.rs"]
 mod in_time;
 mod job_files;
 mod journal;

@@ -9,7 +9,6 @@ mod ceilings;
 mod ends;
 mod gpus;
 mod groups;
-mod in_time;
 mod lab;
 mod latencies;
 mod layout;

@@ -2,7 +2,6 @@
 
 use gpuio_record::{DirectMode, JobResult, Proof, Route, Says, Source, Witness};
 
-use crate::in_time::{holds, in_time};
 use crate::lab::{Lab, child_passes};
 
 fn proof(job: &JobResult) -> &Proof {
@@ -75,16 +74,21 @@ fn a_ring_bounces_in_host_memory() {
 #[test]
 #[ignore = "run by a_ring_bounces_in_host_memory: counts are a process's"]
 fn with_a_ring_alone() {
-    in_time(|| {
-        let lab = Lab::with_gpu();
-        // So much that what others move at the same device is lost in it, but in bad moments.
-        let job = lab.job("path=cached\nsize=1m\nbs=256k\nloops=1024\nengine=psync");
-        let proof = proof(&job);
-        assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
-        assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
-        let cached = proof.verdict.words == "bounce (host), from page cache";
-        holds(cached || !storage_is_seen(proof), proof)
+    let lab = Lab::with_gpu();
+    let job = lab.job("path=cached\nsize=1m\nbs=256k\nloops=1024\nengine=psync");
+    let proof = proof(&job);
+    assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
+    assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
+    // What others move at the same device is counted too. Where all of it is little beside what
+    // was read, the page cache gave the rest.
+    let storage = proof.witnesses.iter().filter(|witness| {
+        ["process_io", "block", "nfs"].contains(&witness.name.as_str())
+            && witness.says != Says::CantTell
     });
+    let moved: Vec<u64> = storage.filter_map(|witness| witness.moved).collect();
+    if !moved.is_empty() && moved.iter().all(|moved| moved * 100 <= job.read.bytes) {
+        assert_eq!(proof.verdict.words, "bounce (host), from page cache", "{proof:#?}");
+    }
 }
 
 #[test]
