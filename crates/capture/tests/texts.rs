@@ -1,11 +1,17 @@
 //! Each kind of text at its edges: errors with their place, hostile input.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
+#[path = "../../host/tests/thread_time/mod.rs"]
+mod thread_time;
+
+use std::time::Duration;
+
 use gpuio_capture::{CaptureError, Captured, KINDS, Kind, add, kind_of};
 use gpuio_record::facts::{
     Acs, AcsControl, Fact, Machine, MountKind, NvLinkEnd, PciFacts, PciPort,
 };
 use proptest::prelude::*;
+use thread_time::on_cpu;
 
 fn kind(start: &str) -> &'static Kind {
     KINDS.iter().find(|kind| kind.command.starts_with(start)).unwrap()
@@ -249,6 +255,38 @@ fn huge_texts_are_refused() {
     assert_eq!(read("ls -l", &links).unwrap_err().wanted, "fewer devices");
     let deep = "<object type=\"Group\">".repeat(2000);
     assert_eq!(read("lstopo", &deep).unwrap_err().wanted, "objects that are nested less deep");
+}
+
+/// 50,000 devices in one text of `lspci -tv`: each below the other, each opening a column, side by
+/// side, in lines of one bus that do not ascend, and with buses that are no way down.
+/// Each character is looked at a few times, however deep: milliseconds, and minutes if it were
+/// once for each device before it.
+#[test]
+fn fifty_thousand_children_in_a_tree_are_refused_or_read_in_linear_time() {
+    const MANY: usize = 50_000;
+    let refused = Some("fewer devices");
+    let shapes = [
+        (format!("-[0000:00]-{}", "00.0-[01]----".repeat(MANY)), refused),
+        (format!("-[0000:00]-{}00.0  A", "00.0-[01]-+-".repeat(MANY)), refused),
+        (format!("-[0000:00]-{}", "00.0-".repeat(MANY)), Some("a name after a blank")),
+        (format!("-[0000:00]-+-00.0\n{}", "           +-00.0\n".repeat(MANY)), None),
+        (format!("-[0000:00]-{}00.0  A", "00.0-[00]-+-".repeat(MANY)), refused),
+        (format!("-[0000:00]-{}", "-".repeat(MANY * 20)), Some("a device")),
+        (format!("-[0000:00{}", "[".repeat(MANY * 20)), Some("buses in brackets")),
+    ];
+    for (nth, (text, wanted)) in shapes.into_iter().enumerate() {
+        assert!(text.len() <= 1 << 20, "shape {nth}: {} bytes", text.len());
+        let began = on_cpu();
+        let read = read("lspci -tv", &text);
+        let took = on_cpu() - began;
+        let told = read.as_ref().err().map(|error| error.wanted);
+        match (wanted, told) {
+            (Some(wanted), Some(told)) => assert!(told.starts_with(wanted), "shape {nth}: {told}"),
+            (None, told) => assert_eq!(told, None, "shape {nth}"),
+            (Some(wanted), None) => panic!("shape {nth} is read, not: {wanted}"),
+        }
+        assert!(took < Duration::from_secs(2), "shape {nth} took {took:?}");
+    }
 }
 
 #[test]
