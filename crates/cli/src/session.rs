@@ -83,7 +83,16 @@ impl Session {
         if self.cufile.untried {
             tell!("note: {UNTRIED}");
         }
-        run::judge_all(&mut self.plan, &self.permit, &Root::live())
+        let told = std::cell::Cell::new(false);
+        let tell = |_, of| {
+            if !told.replace(true) {
+                let of = gpuio_units::format_bytes(of);
+                tell!("note: reading a file of {of} that a run left, to see whose it is");
+            }
+        };
+        let stop = interrupt::flag();
+        let looks = run::Looks::new(&tell, &stop, &std::time::SystemTime::now);
+        run::judge_all(&mut self.plan, &self.permit, &Root::live(), &looks)
             .map_err(|error| Failure::from(run::RunError::from(error)))?;
         Ok(gpuio_report::format::plan::plan_text(&self.plan))
     }
@@ -189,6 +198,10 @@ struct Kept<'a> {
 impl Watch for Kept<'_> {
     fn making(&self, done: u64, of: u64) {
         self.progress.making(done, of);
+    }
+
+    fn looking(&self, done: u64, of: u64) {
+        self.progress.looking(done, of);
     }
 
     fn reading(&self, done: u64, of: u64) {

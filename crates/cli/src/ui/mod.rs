@@ -91,6 +91,13 @@ impl Watch for Progress {
         self.show(share, format!("making the data set: {done} of {of} (outside the clock)"));
     }
 
+    fn looking(&self, done: u64, of: u64) {
+        let share = done as f64 / of.max(1) as f64;
+        let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));
+        let what = format!("whose is what a run left: {done} of {of} read (outside the clock)");
+        self.show(share, what);
+    }
+
     fn reading(&self, done: u64, of: u64) {
         let share = done as f64 / of.max(1) as f64;
         let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));

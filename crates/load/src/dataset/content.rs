@@ -5,15 +5,23 @@
 //! random fill a key that nobody wrote down. The generator's mixing is a bijection, so a word tells
 //! its place in the sequence, and two neighbours of anybody else's are consecutive once in 2^64.
 //! What was never written (holes, and zeros where the file was not yet full) is nobody's.
+//!
+//! Every byte is looked at, however long the file: one that a user changed would be lost otherwise.
+//! That takes as long as reading it, so it is told ([`Looks`]), ends at the first byte that is not
+//! ours, and is not done again for a file that is as it was.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use gpuio_gpu::pattern::{check, word};
 use gpuio_host::residency;
+use gpuio_host::statx::Stamp;
 use gpuio_host::target::ReopenError;
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
@@ -41,7 +49,7 @@ pub(super) struct Proof {
     pub(super) foreign_at: Option<u64>,
     /// Whether anything is there, and none of it is ours.
     pub(super) blank: bool,
-    /// Whether all of the file was looked at, and holds the pattern of the key from end to end.
+    /// Whether it holds the pattern of the key from end to end.
     pub(super) whole: bool,
 }
 
@@ -52,16 +60,76 @@ impl Proof {
     }
 }
 
+/// Files from here on take seconds to be looked at, which is told.
+const TOLD_FROM: u64 = 256 << 20;
+/// Clocks of inodes tick some hundred times a second: a file that changed this short a time ago may
+/// change again and look the same.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// What is to be known of many looks at files: whom to tell how far one is, whether to stop, and
+/// what was found.
+pub struct Looks<'a> {
+    tell: &'a dyn Fn(u64, u64),
+    stop: &'a AtomicBool,
+    now: &'a dyn Fn() -> SystemTime,
+    known: RefCell<Vec<(Stamp, u64, bool, Proof)>>,
+}
+
+impl<'a> Looks<'a> {
+    /// `tell` is called with bytes that were looked at of a long file, and its size; `stop` ends a
+    /// look, and the file counts as somebody else's then; `now` is the time of day.
+    #[must_use]
+    pub fn new(
+        tell: &'a dyn Fn(u64, u64),
+        stop: &'a AtomicBool,
+        now: &'a dyn Fn() -> SystemTime,
+    ) -> Looks<'a> {
+        Looks { tell, stop, now, known: RefCell::default() }
+    }
+
+    /// Whether a change from now on would show in the times of this file.
+    fn is_settled(&self, found: &Stamp) -> bool {
+        let then = u64::try_from(found.ctime_ns).map_or(Duration::ZERO, Duration::from_nanos);
+        let ago = (self.now)().duration_since(SystemTime::UNIX_EPOCH + then);
+        ago.is_ok_and(|ago| ago >= SETTLED)
+    }
+
+    fn went_on(&self, done: u64, of: u64) -> io::Result<()> {
+        if of >= TOLD_FROM {
+            (self.tell)(done, of);
+        }
+        if self.stop.load(Ordering::Relaxed) { Err(Errno::INTR.into()) } else { Ok(()) }
+    }
+
+    fn known(&self, found: &Stamp, key: u64, zeros: bool) -> Option<Proof> {
+        let known = self.known.borrow();
+        let same = |(stamp, of, may, _): &&(Stamp, u64, bool, Proof)| {
+            stamp.is_unchanged(found) && (*of, *may) == (key, zeros)
+        };
+        known.iter().find(same).map(|(.., proof)| *proof)
+    }
+
+    fn note(&self, found: Stamp, key: u64, zeros: bool, proof: Proof) {
+        self.known.borrow_mut().push((found, key, zeros, proof));
+    }
+}
+
+impl std::fmt::Debug for Looks<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Looks").field("known", &self.known).finish_non_exhaustive()
+    }
+}
+
 /// How much of a file is looked at: so many windows at most, of so many bytes, spread evenly from
 /// its first byte to its last. Files of up to their product are looked at whole.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    pub(super) windows: u64,
-    pub(super) bytes: u64,
+struct Look {
+    windows: u64,
+    bytes: u64,
 }
 
-/// For the question whether a file may be overwritten: all of it up to 1 GiB, 1024 windows beyond.
-pub(super) const WHOLE: Look = Look { windows: 1024, bytes: 1 << 20 };
+/// For the question whether a file may be overwritten.
+const WHOLE: Look = Look { windows: u64::MAX, bytes: 1 << 20 };
 /// For the question which pattern a file holds, before all of it is verified anyway.
 const GLANCE: Look = Look { windows: 64, bytes: 64 << 10 };
 
@@ -81,15 +149,32 @@ impl Look {
 
 /// Reads a file and says whether its bytes are ours. `key` is that of the pattern it should hold;
 /// `zeros` says whether words of zeros may be what was never written.
-pub(super) fn prove(held: &Held, key: u64, zeros: bool, look: Look) -> Result<Proof, ReopenError> {
-    let size = held.look()?.size;
-    let sampled = size > look.windows.saturating_mul(look.bytes);
-    let mut scan = Scan::new(key, zeros, sampled);
-    let covered = read(held, size, look, &mut |at, bytes, size| scan.take(at, bytes, size))?;
+pub(super) fn prove(
+    held: &Held,
+    key: u64,
+    zeros: bool,
+    looks: Option<&Looks<'_>>,
+) -> Result<Proof, ReopenError> {
+    let found = held.look()?;
+    if let Some(proof) = looks.and_then(|looks| looks.known(&found, key, zeros)) {
+        return Ok(proof);
+    }
+    let size = found.size;
+    let settled = looks.is_some_and(|looks| looks.is_settled(&found));
+    let mut scan = Scan::new(key, zeros);
+    let covered = read(held, size, WHOLE, &mut |at, bytes, size| {
+        scan.take(at, bytes, size);
+        let goes_on = looks.map_or(Ok(()), |looks| looks.went_on(scan.at, size));
+        goes_on.map(|()| scan.foreign_at.is_none())
+    })?;
     scan.end(size);
     let blank = covered > 0 && scan.ours == 0 && scan.foreign_at.is_none();
     let whole = scan.foreign_at.is_none() && covered == size && scan.in_place == size;
-    Ok(Proof { foreign_at: scan.foreign_at, blank, whole })
+    let proof = Proof { foreign_at: scan.foreign_at, blank, whole };
+    if let Some(looks) = looks.filter(|_| settled) {
+        looks.note(found, key, zeros, proof);
+    }
+    Ok(proof)
 }
 
 /// The key whose pattern more than half of the file's words are, each in its place; `None` where
@@ -109,19 +194,18 @@ pub(super) fn find_key(held: &Held, known: &[u64]) -> Result<Option<u64>, Reopen
             }
             last = Some(key);
         }
+        Ok(true)
     })?;
     let best = counts.into_iter().max_by_key(|(_, count)| *count);
     Ok(best.filter(|(_, count)| *count > words / 2).map(|(key, _)| key))
 }
 
+/// Takes the bytes from this offset on of a file of this size, and says whether more are wanted.
+type Take<'a> = dyn FnMut(u64, &[u8], u64) -> io::Result<bool> + 'a;
+
 /// Reads what was written of a file, window by window and in order, past the page cache where that
-/// can be had, and answers how many bytes that were.
-fn read(
-    held: &Held,
-    size: u64,
-    look: Look,
-    take: &mut dyn FnMut(u64, &[u8], u64),
-) -> Result<u64, ReopenError> {
+/// can be had, as long as `take` says so, and answers how many bytes that were.
+fn read(held: &Held, size: u64, look: Look, take: &mut Take<'_>) -> Result<u64, ReopenError> {
     let (file, direct) = match held.file(OFlags::RDONLY | OFlags::DIRECT) {
         Ok(file) => (file, true),
         Err(_) => (held.file(OFlags::RDONLY)?, false),
@@ -132,15 +216,17 @@ fn read(
     let aligned = memory.as_ptr().align_offset(GRAIN).min(GRAIN);
     let memory = &mut memory[aligned..];
     let mut covered = 0;
-    for window in look.windows(size) {
+    'file: for window in look.windows(size) {
         let mut at = window.start;
         while let Some(data) = data_from(&reader.file, at, window.end) {
             let bytes = reader.fill(memory, &data)?;
             if bytes.is_empty() {
                 break;
             }
-            take(data.start, bytes, size);
             covered += bytes.len() as u64;
+            if !take(data.start, bytes, size)? {
+                break 'file;
+            }
             at = data.end;
         }
     }
@@ -209,8 +295,6 @@ fn data_from(file: &File, at: u64, end: u64) -> Option<Range<u64>> {
 struct Scan {
     key: u64,
     zeros: bool,
-    /// Whether there are bytes between windows that are not looked at.
-    sampled: bool,
     /// The byte after the last that was looked at.
     at: u64,
     last: Option<Last>,
@@ -227,13 +311,11 @@ struct Last {
     counter: u64,
     /// Whether a neighbour or its place proves it.
     proven: bool,
-    /// Whether it is the first of what was looked at here, so that its neighbour may lie before.
-    edge: bool,
 }
 
 impl Scan {
-    fn new(key: u64, zeros: bool, sampled: bool) -> Scan {
-        Scan { key, zeros, sampled, at: 0, last: None, ours: 0, in_place: 0, foreign_at: None }
+    fn new(key: u64, zeros: bool) -> Scan {
+        Scan { key, zeros, at: 0, last: None, ours: 0, in_place: 0, foreign_at: None }
     }
 
     fn foreign(&mut self, at: u64) {
@@ -242,9 +324,9 @@ impl Scan {
 
     /// Looks at the bytes from `at` on, a multiple of 8.
     fn take(&mut self, at: u64, bytes: &[u8], size: u64) {
-        let begins = at != self.at;
-        if begins {
-            self.leave();
+        if at != self.at {
+            // A hole lies before.
+            self.close(self.at);
         }
         if check(bytes, self.key, at).is_none() {
             self.close(at);
@@ -254,8 +336,7 @@ impl Scan {
         } else {
             let (words, tail) = bytes.as_chunks::<8>();
             for (nth, found) in (0_u64..).zip(words) {
-                let edge = self.sampled && begins && nth == 0;
-                self.word(at / 8 + nth, u64::from_le_bytes(*found), edge);
+                self.word(at / 8 + nth, u64::from_le_bytes(*found));
             }
             if !tail.is_empty() && at + bytes.len() as u64 == size {
                 self.tail(at / 8 + words.len() as u64, tail);
@@ -264,7 +345,7 @@ impl Scan {
         self.at = at + bytes.len() as u64;
     }
 
-    fn word(&mut self, w: u64, found: u64, edge: bool) {
+    fn word(&mut self, w: u64, found: u64) {
         let counter = unmix(found);
         let follows = self.last.is_some_and(|last| counter == last.counter.wrapping_add(STEP));
         let in_place = found == word(self.key, w);
@@ -274,15 +355,12 @@ impl Scan {
             }
             self.ours += 1;
             self.in_place += if in_place { 8 } else { 0 };
-            self.last = Some(Last { counter, proven: true, edge: false });
+            self.last = Some(Last { counter, proven: true });
             return;
         }
         self.close(w * 8);
-        self.last = if found == 0 && self.zeros {
-            None
-        } else {
-            Some(Last { counter, proven: false, edge })
-        };
+        self.last =
+            if found == 0 && self.zeros { None } else { Some(Last { counter, proven: false }) };
     }
 
     /// The last bytes of a file, less than a word.
@@ -302,25 +380,13 @@ impl Scan {
     fn close(&mut self, at: u64) {
         if let Some(last) = self.last.take()
             && !last.proven
-            && !last.edge
         {
             self.foreign(at.saturating_sub(8));
         }
     }
 
-    /// A hole follows; or bytes that are not looked at, where the last word may have its neighbour.
-    fn leave(&mut self) {
-        if self.sampled {
-            self.last = None;
-        }
-        self.close(self.at);
-    }
-
-    /// The end of all that is looked at.
+    /// The end of the file, or of what is looked at of it.
     fn end(&mut self, size: u64) {
-        if self.at == size {
-            self.close(size - size % 8);
-        }
-        self.leave();
+        self.close(if self.at == size { size - size % 8 } else { self.at });
     }
 }

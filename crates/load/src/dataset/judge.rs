@@ -113,7 +113,7 @@ pub fn judge(wanted: &Wanted, permit: &Permit, root: &Root) -> Result<Verdict, R
 /// # Errors
 /// As for [`judge`].
 pub fn judge_with(
-    lists: &mut Lists,
+    lists: &mut Lists<'_>,
     wanted: &Wanted,
     permit: &Permit,
     root: &Root,

@@ -35,7 +35,7 @@ pub fn remove_ours(parent: &Directory, name: &OsStr, root: &Root) -> Vec<String>
 /// The files alone, and their list, of an open directory.
 #[must_use = "what stays should be told"]
 pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
-    let mut lines = scratch::clear_in(directory.path(), root);
+    let mut lines = scratch::clear_in(directory.path(), root, None);
     // The list has files by the real path of their directory.
     let real = directory.path().canonicalize().unwrap_or(directory.path().to_owned());
     let mut lists = Lists::default();
@@ -93,7 +93,7 @@ fn is_of_a_data_set(name: &OsStr) -> bool {
 }
 
 /// The identity of a file that the guard would let a run overwrite without a word of the user's.
-pub(super) fn ours(lists: &mut Lists, path: &Path, root: &Root) -> Option<Identity> {
+pub(super) fn ours(lists: &mut Lists<'_>, path: &Path, root: &Root) -> Option<Identity> {
     let wanted = Wanted {
         path: path.to_owned(),
         first: 0,

@@ -10,7 +10,7 @@ use gpuio_record::facts::TargetKind as Found;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::content::find_key;
+use super::content::{Looks, find_key};
 use super::held::{Held, Home};
 use super::judge::{Permit, Seen, Wanted, parent_can_be_made};
 use super::manifest::{Claim, Entry, Lists, ManifestError};
@@ -31,7 +31,7 @@ pub(super) enum Owner {
 /// Opens the target, once, and finds out all that a decision rests on. What is read of it is read
 /// from what was opened.
 pub(super) fn look(
-    lists: &mut Lists,
+    lists: &mut Lists<'_>,
     wanted: &Wanted,
     permit: &Permit,
     root: &Root,
@@ -47,7 +47,8 @@ pub(super) fn look(
     let file = held.as_ref().filter(|_| matches!(facts.kind, Found::File { .. }));
     let owner = match (file, &facts.kind, &home) {
         (Some(held), _, Some(home)) => {
-            lists.claim(home, &held.stamp()).and_then(|claim| owner(claim, held, wanted, permit))
+            let claim = lists.claim(home, &held.stamp());
+            claim.and_then(|claim| owner(claim, held, wanted, permit, lists.looks))
         }
         (_, Found::Absent { .. }, Some(home)) => lists.check(&home.dir).map(|()| Owner::Foreign),
         _ => Ok(Owner::Foreign),
@@ -83,7 +84,7 @@ fn has_holes(held: &Held) -> bool {
 }
 
 /// Opens the target and the directory that it lies in.
-fn open(lists: &mut Lists, wanted: &Wanted) -> (io::Result<Opened>, Option<Home>) {
+fn open(lists: &mut Lists<'_>, wanted: &Wanted) -> (io::Result<Opened>, Option<Home>) {
     let below = wanted.directory.as_deref().and_then(|dir| {
         let rest = wanted.path.strip_prefix(dir).ok()?;
         Some((dir, rest))
@@ -106,7 +107,7 @@ fn open(lists: &mut Lists, wanted: &Wanted) -> (io::Result<Opened>, Option<Home>
 
 /// The place of a file below the user's directory. The directory itself may be a link; nothing
 /// below it may.
-fn home_below(lists: &mut Lists, dir: &Path, rest: &Path) -> io::Result<Home> {
+fn home_below(lists: &mut Lists<'_>, dir: &Path, rest: &Path) -> io::Result<Home> {
     let name = rest.file_name().ok_or(Errno::INVAL)?.to_owned();
     let top = lists.directory(dir, || Directory::open(dir))?;
     let dir = match rest.parent().filter(|above| !above.as_os_str().is_empty()) {
@@ -118,7 +119,7 @@ fn home_below(lists: &mut Lists, dir: &Path, rest: &Path) -> io::Result<Home> {
 
 /// The place of a file that was found at `path`; of an absent one, that which its path names.
 /// `None` where the place can't be opened, or shows another file by now.
-fn home_of(lists: &mut Lists, path: &Path, found: Option<Stamp>) -> Option<Home> {
+fn home_of(lists: &mut Lists<'_>, path: &Path, found: Option<Stamp>) -> Option<Home> {
     let (above, name) = (path.parent()?, path.file_name()?.to_owned());
     let home = Home { dir: lists.directory(above, || Directory::open(above)).ok()?, name };
     match found {
@@ -134,6 +135,7 @@ fn owner(
     held: &Held,
     wanted: &Wanted,
     permit: &Permit,
+    looks: Option<&Looks<'_>>,
 ) -> Result<Owner, ManifestError> {
     let found = held.stamp();
     let changed = |why: &str| Ok(Owner::Changed(why.to_owned()));
@@ -156,7 +158,7 @@ fn owner(
             false => "it was written, touched or renamed since",
         });
     }
-    let proof = match entry.prove(held) {
+    let proof = match entry.prove(held, looks) {
         Ok(proof) => proof,
         Err(error) => return Ok(Owner::Changed(format!("what it holds can't be read: {error}"))),
     };

@@ -16,6 +16,7 @@
 //! Device numbers of network and some local file systems change when they are mounted anew. Files
 //! on them are then not ours, which costs a `--overwrite` and no data.
 
+mod error;
 mod store;
 
 use std::collections::{BTreeMap, btree_map};
@@ -27,15 +28,20 @@ use std::sync::Arc;
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::{Directory, ReopenError};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::Identity;
-use super::content;
+use super::content::{self, Looks};
 use super::held::{Held, Home};
+pub use error::ManifestError;
 use store::List;
+pub use store::{parse, print};
 
 /// The name of the list in each directory.
 pub const FILE_NAME: &str = ".gpuio-files.json";
+
+/// Longest file that is looked at once more while the list is locked, where it changed since it was
+/// judged; others wait 10 s for the lock. A longer one has to be judged again, by a new run.
+const MOST_UNDER_LOCK: u64 = 1 << 30;
 
 /// One file of ours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,11 +103,15 @@ impl Entry {
     }
 
     /// Whether the file's bytes are ours, and all of them the pattern that is listed.
-    pub(super) fn prove(&self, held: &Held) -> Result<content::Proof, ReopenError> {
+    pub(super) fn prove(
+        &self,
+        held: &Held,
+        looks: Option<&Looks<'_>>,
+    ) -> Result<content::Proof, ReopenError> {
         let key = gpuio_gpu::pattern::file_key(self.salt, self.file_number);
         // Of a file that held its pattern from end to end, nothing was unwritten.
         let zeros = self.in_use || !self.pattern;
-        content::prove(held, key, zeros, content::WHOLE)
+        content::prove(held, key, zeros, looks)
     }
 
     /// Whether the whole file is known to hold this pattern.
@@ -121,90 +131,6 @@ pub struct Holds {
     pub file_number: u64,
 }
 
-/// The list of a directory cannot be used.
-#[derive(Debug, Error)]
-pub enum ManifestError {
-    /// Not the JSON that gpuio writes.
-    #[error(
-        "{}: line {line}, column {column}: {what}; gpuio cannot tell which files here are its own \
-         and touches none; if they may all go, remove this file and pass --overwrite",
-        path.display()
-    )]
-    Malformed {
-        /// The list.
-        path: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// What is wrong.
-        what: String,
-    },
-    /// JSON, but nothing that gpuio writes.
-    #[error(
-        "{}: {what}; gpuio cannot tell which files here are its own and touches none; \
-         if they may all go, remove this file and pass --overwrite",
-        path.display()
-    )]
-    Rejected {
-        /// The list.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// A system call failed.
-    #[error("{}: {call}: {source}; {meaning}", path.display())]
-    Call {
-        /// The system call.
-        call: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-        /// What that means and what to do.
-        meaning: String,
-    },
-    /// Another process keeps the lock.
-    #[error(
-        "{}: another gpuio has held this lock for {seconds} s; wait for it, or end it if it hangs",
-        path.display()
-    )]
-    Busy {
-        /// The lock file.
-        path: PathBuf,
-        /// How long was waited.
-        seconds: u64,
-    },
-    /// A file that was ours is not any more.
-    #[error(
-        "{}: replaced or changed since it was checked; nothing was written to it; run again",
-        path.display()
-    )]
-    NotOurs {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Its name was given to another file while it was written.
-    #[error(
-        "{}: another file took this name during the run; what was written is in the file that was \
-         checked, which has another name now or none",
-        path.display()
-    )]
-    Moved {
-        /// The name.
-        path: PathBuf,
-    },
-    /// A name that the list cannot hold.
-    #[error(
-        "{}: the name is not UTF-8, so gpuio could not list it as its own; use another name",
-        path.display()
-    )]
-    Name {
-        /// The file.
-        path: PathBuf,
-    },
-}
-
 /// What the list of a directory says of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Claim {
@@ -222,18 +148,20 @@ pub(super) enum Claim {
 /// it and reads its list once. The lists say what was true when they were read: [`begin`] looks
 /// again, under the lock.
 #[derive(Debug, Default)]
-pub struct Lists {
+pub struct Lists<'a> {
     directories: BTreeMap<PathBuf, Arc<Directory>>,
     lists: BTreeMap<Identity, Option<List>>,
     /// Block devices, by `st_rdev`, that this run holds exclusively.
     pub(super) claimed: Vec<u64>,
+    /// Who is told of looks at what files hold.
+    pub(super) looks: Option<&'a Looks<'a>>,
 }
 
-impl Lists {
-    /// For a run that holds these devices exclusively.
+impl<'a> Lists<'a> {
+    /// For a run that holds these devices, by `st_rdev`, exclusively.
     #[must_use]
-    pub fn claiming(claimed: Vec<u64>) -> Lists {
-        Lists { claimed, ..Lists::default() }
+    pub fn with(looks: Option<&'a Looks<'a>>, claimed: Vec<u64>) -> Lists<'a> {
+        Lists { claimed, looks, ..Lists::default() }
     }
 
     /// The directory of this name, opened when it is first asked for.
@@ -373,7 +301,8 @@ fn mark(list: &mut List, held: &Held, home: &Home, name: &str) -> Result<(), Man
     let entry = list.entry_mut(name).filter(|entry| believed && entry.is_about(&found));
     let entry = entry.ok_or_else(not_ours)?;
     let same = entry.is_unchanged(&found) || found.is_unchanged(&held.stamp());
-    let proven = || entry.in_use && entry.prove(held).is_ok_and(|proof| proof.is_ours());
+    let short = found.size <= MOST_UNDER_LOCK;
+    let proven = || entry.in_use && short && entry.prove(held, None).is_ok_and(|p| p.is_ours());
     if !(same || proven()) {
         return Err(not_ours());
     }
@@ -463,7 +392,7 @@ fn look(held: &Held) -> Result<Stamp, ManifestError> {
 }
 
 #[cfg(test)]
-impl Lists {
+impl Lists<'_> {
     /// The entry of a file that nobody changed, or that is in use.
     pub(crate) fn find(&mut self, path: &Path) -> Result<Option<Entry>, ManifestError> {
         let Ok(held) = Held::named(path) else { return Ok(None) };

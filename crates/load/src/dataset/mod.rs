@@ -31,6 +31,7 @@ mod tests;
 
 use gpuio_host::statx::Stamp;
 
+pub use content::Looks;
 pub use failure::MakeError;
 pub use refusal::Refusal;
 

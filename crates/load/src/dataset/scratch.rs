@@ -18,6 +18,7 @@ use gpuio_record::JobPlan;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use super::content::Looks;
 use super::leftover::ours;
 use super::manifest::{self, Lists};
 use super::space::directory_of;
@@ -109,20 +110,20 @@ pub fn own(files: &[Coming<'_>], made: &[PathBuf]) -> Result<Vec<Owner>, MakeErr
 /// Takes away what runs of this user that were killed left where these jobs have their files, as
 /// far as it is proven ours. A line for each thing that was found and stays.
 #[must_use = "what stays should be told"]
-pub fn clear(jobs: &[JobPlan], root: &Root) -> Vec<String> {
+pub fn clear(jobs: &[JobPlan], root: &Root, looks: &Looks<'_>) -> Vec<String> {
     let targets = jobs.iter().flat_map(|job| &job.targets);
     let mut places: Vec<&Path> = targets.map(|t| directory_of(Path::new(&t.path))).collect();
     places.sort_unstable();
     places.dedup();
-    places.into_iter().flat_map(|place| clear_in(place, root)).collect()
+    places.into_iter().flat_map(|place| clear_in(place, root, Some(looks))).collect()
 }
 
 /// The same in one directory.
-pub(super) fn clear_in(path: &Path, root: &Root) -> Vec<String> {
+pub(super) fn clear_in(path: &Path, root: &Root, looks: Option<&Looks<'_>>) -> Vec<String> {
     let Ok(directory) = Directory::open(path) else { return Vec::new() };
     let names = directory.names().unwrap_or_default();
     let owners = names.into_iter().filter(|name| is_owner(name));
-    owners.filter_map(|name| dead(&directory, &name, root)).flatten().collect()
+    owners.filter_map(|name| dead(&directory, &name, root, looks)).flatten().collect()
 }
 
 fn is_owner(name: &OsStr) -> bool {
@@ -131,7 +132,12 @@ fn is_owner(name: &OsStr) -> bool {
 }
 
 /// What stays of a run, if it was this user's and is dead.
-fn dead(directory: &Directory, name: &OsStr, root: &Root) -> Option<Vec<String>> {
+fn dead(
+    directory: &Directory,
+    name: &OsStr,
+    root: &Root,
+    looks: Option<&Looks<'_>>,
+) -> Option<Vec<String>> {
     let (text, file) = directory.read(name, MOST_BYTES).ok()??;
     let mine = file.metadata().ok()?.uid() == rustix::process::geteuid().as_raw();
     if !mine || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -141,7 +147,7 @@ fn dead(directory: &Directory, name: &OsStr, root: &Root) -> Option<Vec<String>>
     let real = directory.path().canonicalize().ok()?;
     let mut lines = Vec::new();
     let mut gone = Vec::new();
-    let mut lists = Lists::default();
+    let mut lists = Lists::with(looks, Vec::new());
     for name in says.kept.iter().filter(|name| !name.contains('/')) {
         let found = directory.look(OsStr::new(name)).ok().flatten();
         if let Some(found) = found.filter(|found| found.is_regular() && found.size == 0) {
@@ -186,7 +192,7 @@ enum Taken {
     Stays(String),
 }
 
-fn take_away(directory: &Directory, path: &Path, lists: &mut Lists, root: &Root) -> Taken {
+fn take_away(directory: &Directory, path: &Path, lists: &mut Lists<'_>, root: &Root) -> Taken {
     let Some(name) = path.file_name() else { return Taken::Absent };
     let found = match directory.look(name) {
         Ok(Some(found)) => found,
@@ -241,7 +247,7 @@ mod tests {
             std::fs::write(dir.path().join(name), text).unwrap();
         }
         std::fs::write(dir.path().join("other"), "").unwrap();
-        let lines = clear_in(dir.path(), &Root::live());
+        let lines = clear_in(dir.path(), &Root::live(), None);
         assert!(lines.len() == 1 && lines[0].contains("own'"), "{lines:?}");
         assert_eq!(names(dir.path()), ["full", "other", "own"]);
     }
@@ -252,7 +258,7 @@ mod tests {
         let path = dir.path().join("f");
         let owners = own(&[Coming { path: &path, keep: false }], &[]).unwrap();
         std::fs::write(&path, "").unwrap();
-        assert_eq!(clear_in(dir.path(), &Root::live()), Vec::<String>::new());
+        assert_eq!(clear_in(dir.path(), &Root::live(), None), Vec::<String>::new());
         assert!(path.exists());
         owners.into_iter().for_each(Owner::remove);
         assert_eq!(names(dir.path()), ["f"]);

@@ -22,7 +22,9 @@ use crate::dataset::judge::{Permit, Verdict, Wanted, judge_with};
 use crate::dataset::make::{self, Made, Task};
 use crate::dataset::manifest::{self, Holds, Lists, ManifestError};
 use crate::dataset::scratch::{self, Coming, Owner};
-use crate::dataset::{Identity, MakeError, Progress, Refusal, clean as remove, refusal, space};
+use crate::dataset::{
+    Identity, Looks, MakeError, Progress, Refusal, clean as remove, refusal, space,
+};
 use crate::plan::{SCRATCH, blocks};
 
 use judged::Judged;
@@ -54,6 +56,7 @@ fn lines<T: ToString>(all: &[T]) -> String {
 pub(super) struct DataSet<'a> {
     permit: &'a Permit,
     root: &'a Root,
+    looks: &'a Looks<'a>,
     /// Files made by this run that are to go, and the directories made for them.
     made: Vec<Made>,
     directories: Vec<PathBuf>,
@@ -85,12 +88,14 @@ impl<'a> DataSet<'a> {
         plan: &mut Plan,
         permit: &'a Permit,
         root: &'a Root,
+        looks: &'a Looks<'a>,
     ) -> Result<DataSet<'a>, DataSetError> {
-        judge_all(plan, permit, root)?;
+        judge_all(plan, permit, root, looks)?;
         space::check_plan(&plan.jobs)?;
         Ok(DataSet {
             permit,
             root,
+            looks,
             made: Vec::new(),
             directories: Vec::new(),
             owners: Vec::new(),
@@ -267,9 +272,14 @@ fn descriptors(job: &JobPlan) -> u64 {
 ///
 /// # Errors
 /// All refusals at once.
-pub fn judge_all(plan: &mut Plan, permit: &Permit, root: &Root) -> Result<(), DataSetError> {
+pub fn judge_all(
+    plan: &mut Plan,
+    permit: &Permit,
+    root: &Root,
+    looks: &Looks<'_>,
+) -> Result<(), DataSetError> {
     let mut refused: Vec<Refusal> = Vec::new();
-    let mut lists = Lists::default();
+    let mut lists = Lists::with(Some(looks), Vec::new());
     for at in 0..plan.jobs.len() {
         let (before, rest) = plan.jobs.split_at_mut(at);
         let Some(job) = rest.first_mut() else { break };

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::super::fixture_test::{job, result};
 use super::DataSet;
 use crate::dataset::judge::Permit;
-use crate::dataset::manifest;
+use crate::dataset::{Looks, manifest};
 use crate::plan::read_back::{self, other_salt};
 
 /// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.
@@ -32,10 +32,15 @@ fn permit() -> Permit {
     Permit { overwrite: true, make_missing: true, ..Permit::default() }
 }
 
+fn looks() -> &'static Looks<'static> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    Box::leak(Box::new(Looks::new(&|_, _| {}, &STOP, &std::time::SystemTime::now)))
+}
+
 /// Prepares one group of jobs as a run does, and ends as one whose load never started.
 fn prepare(jobs: Vec<JobPlan>) {
     let (mut plan, permit, root) = (plan(jobs), permit(), Root::live());
-    let mut data = DataSet::guard(&mut plan, &permit, &root).unwrap();
+    let mut data = DataSet::guard(&mut plan, &permit, &root, looks()).unwrap();
     data.prepare(&plan.jobs, &AtomicBool::new(false), &|done, of| assert!(done <= of)).unwrap();
     data.settle(&plan.jobs, &[]).unwrap();
     data.finish().unwrap();
@@ -156,7 +161,7 @@ fn write_then_read(write: &str, read: &str, file: Option<&[u8]>) -> Result<Vec<u
     // gdsio's face: nothing is made for a read.
     let (permit, root) = (Permit { make_missing: false, ..permit() }, Root::live());
     let stop = AtomicBool::new(false);
-    let guarded = DataSet::guard(&mut plan, &permit, &root);
+    let guarded = DataSet::guard(&mut plan, &permit, &root, looks());
     let mut data = guarded.map_err(|error| error.to_string())?;
     let (first, second) = plan.jobs.split_at(1);
     data.prepare(first, &stop, &|_, _| {}).unwrap();
@@ -203,7 +208,7 @@ fn a_verified_beginning_does_not_vouch_for_a_longer_file_of_ours() {
     let line = |rest: &str| job(&format!("filename={}\ndirect=0\n{rest}", path.display()));
     let run = |line: JobPlan, verified: bool| {
         let (mut plan, permit, root) = (plan(vec![line]), permit(), Root::live());
-        let mut data = DataSet::guard(&mut plan, &permit, &root).unwrap();
+        let mut data = DataSet::guard(&mut plan, &permit, &root, looks()).unwrap();
         data.prepare(&plan.jobs, &AtomicBool::new(false), &|_, _| {}).unwrap();
         let open = std::fs::File::options().write(true).open(&path).unwrap();
         let length = plan.jobs[0].targets[0].length_bytes;

@@ -30,6 +30,7 @@ mod written;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use gpuio_gpu::{Context, Driver};
 use gpuio_host::Root;
@@ -41,6 +42,7 @@ use gpuio_record::{
     Warning, Watched,
 };
 
+pub use crate::dataset::Looks;
 pub use crate::dataset::judge::Permit;
 use crate::dataset::{MakeError, scratch};
 use beside::Beside;
@@ -54,6 +56,9 @@ pub use sample::Tick;
 pub trait Watch: Sync {
     /// Files are being made: bytes written so far and bytes to write.
     fn making(&self, done: u64, of: u64);
+    /// A file that a run did not finish is being looked at, to see whose it is: bytes so far and
+    /// its size.
+    fn looking(&self, _done: u64, _of: u64) {}
     /// Files are being read into the page cache: bytes read so far and bytes to read.
     fn reading(&self, _done: u64, _of: u64) {}
     /// A group's jobs have started.
@@ -138,10 +143,12 @@ impl Ran {
 pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran, RunError> {
     let clock = Clock::start();
     let root = Root::live();
-    for line in scratch::clear(&plan.jobs, &root) {
+    let tell = |done, of| watch.looking(done, of);
+    let looks = Looks::new(&tell, &means.stop, &SystemTime::now);
+    for line in scratch::clear(&plan.jobs, &root, &looks) {
         watch.note(&line);
     }
-    let mut data = DataSet::guard(plan, &means.permit, &root)?;
+    let mut data = DataSet::guard(plan, &means.permit, &root, &looks)?;
     let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;
     let interval_ns = plan.interval_ns;

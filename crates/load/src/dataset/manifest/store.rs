@@ -128,7 +128,11 @@ fn read_now(dir: &Directory) -> Result<Option<List>, ManifestError> {
     Ok(Some(List { files, file: Some((file, owner)) }))
 }
 
-fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
+/// What a list says; `path` is for errors.
+///
+/// # Errors
+/// [`ManifestError::Malformed`] and [`ManifestError::Rejected`].
+pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
     let document: Document<Vec<Entry>> =
         serde_json::from_slice(text).map_err(|error| ManifestError::Malformed {
             path: path.to_owned(),
@@ -187,6 +191,16 @@ fn place(dir: &Directory) -> Result<Place, ManifestError> {
     Place::of_open(dir, dir.path()).map_err(|source| call("open", dir.path(), source))
 }
 
+/// The text of a list, which [`parse`] reads.
+///
+/// # Errors
+/// Nothing that an entry can hold fails.
+pub fn print(files: &[Entry]) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(&Document { format: FORMAT, files })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
 /// Puts a list in the place of the one that was read. It is whole before it has the name.
 fn replace(
     place: &Place,
@@ -194,10 +208,7 @@ fn replace(
     old: Option<&File>,
 ) -> Result<(), (&'static str, io::Error)> {
     let fail = |name: &'static str| move |source| (name, source);
-    let document = Document { format: FORMAT, files };
-    let mut text =
-        serde_json::to_vec_pretty(&document).map_err(|error| ("write", io::Error::other(error)))?;
-    text.push(b'\n');
+    let text = print(files).map_err(fail("write"))?;
     let place = place.try_clone().map_err(fail("open"))?;
     let draft = Draft::begin_named(place, OsStr::new(FILE_NAME)).map_err(fail("open"))?;
     draft.fill(&text).map_err(fail("write"))?;

@@ -4,18 +4,16 @@ use std::os::unix::fs::FileExt;
 use gpuio_gpu::pattern::fill;
 use proptest::prelude::*;
 
-use super::super::content::{Look, Proof, WHOLE, find_key, prove};
+use super::super::content::{Looks, Proof, find_key, prove};
 use super::*;
 
 const KEY: u64 = 99;
-/// Looks at three windows of 64 KiB at most.
-const SMALL: Look = Look { windows: 3, bytes: 64 << 10 };
 
-fn proof_of(bytes: &[u8], zeros: bool, look: Look) -> Proof {
+fn proof_of(bytes: &[u8], zeros: bool) -> Proof {
     let dir = directory();
     let path = dir.path().join("f");
     fs::write(&path, bytes).unwrap();
-    prove(&held(&path), KEY, zeros, look).unwrap()
+    prove(&held(&path), KEY, zeros, None).unwrap()
 }
 
 fn pattern(length: usize, key: u64, from: u64) -> Vec<u8> {
@@ -27,14 +25,14 @@ fn pattern(length: usize, key: u64, from: u64) -> Vec<u8> {
 #[test]
 fn a_pattern_from_end_to_end_is_whole() {
     for length in [1, 7, 8, 9, 4095, 4096, 100_003, (2 << 20) + 5] {
-        let proof = proof_of(&pattern(length, KEY, 0), false, WHOLE);
+        let proof = proof_of(&pattern(length, KEY, 0), false);
         assert!(proof.is_ours() && proof.whole, "{length}: {proof:?}");
     }
-    let empty = proof_of(&[], false, WHOLE);
+    let empty = proof_of(&[], false);
     assert!(empty.is_ours(), "nothing is there to be lost");
     // Another key, or another place, is ours all the same, and not whole.
     for bytes in [pattern(100_000, 3, 0), pattern(100_000, KEY, 8)] {
-        let proof = proof_of(&bytes, false, WHOLE);
+        let proof = proof_of(&bytes, false);
         assert!(proof.is_ours() && !proof.whole, "{proof:?}");
     }
 }
@@ -45,16 +43,16 @@ fn holes_and_zeros_are_nobodys_where_something_is_ours() {
     let path = dir.path().join("f");
     let file = File::create(&path).unwrap();
     file.set_len(4 << 20).unwrap();
-    let hollow = prove(&held(&path), KEY, false, WHOLE).unwrap();
+    let hollow = prove(&held(&path), KEY, false, None).unwrap();
     assert!(hollow.is_ours() && !hollow.whole, "{hollow:?}");
     file.write_all_at(&pattern(8192, 5, 64), 1 << 20).unwrap();
-    assert!(prove(&held(&path), KEY, false, WHOLE).unwrap().is_ours());
+    assert!(prove(&held(&path), KEY, false, None).unwrap().is_ours());
     // Zeros that were written; they follow the pattern without a hole.
     let mut bytes = pattern(8192, KEY, 0);
     bytes.resize(16384, 0);
-    assert!(proof_of(&bytes, true, WHOLE).is_ours());
-    assert_eq!(proof_of(&bytes, false, WHOLE).foreign_at, Some(8192));
-    assert!(proof_of(&[0; 8192], true, WHOLE).blank);
+    assert!(proof_of(&bytes, true).is_ours());
+    assert_eq!(proof_of(&bytes, false).foreign_at, Some(8192));
+    assert!(proof_of(&[0; 8192], true).blank);
 }
 
 #[test]
@@ -63,25 +61,74 @@ fn lone_words_and_ends_of_words_are_foreign() {
     for (at, length) in [(0, 8), (8184, 8), (4096, 8), (4090, 1), (8191, 1), (0, 16)] {
         let mut bytes = ours.clone();
         bytes[at..at + length].fill(0x41);
-        let proof = proof_of(&bytes, true, WHOLE);
+        let proof = proof_of(&bytes, true);
         let word = (at / 8 * 8) as u64;
         assert!(proof.foreign_at.is_some_and(|found| found.abs_diff(word) <= 8), "{at}: {proof:?}");
     }
     let mut longer = ours;
     longer.extend(b"note");
-    assert_eq!(proof_of(&longer, true, WHOLE).foreign_at, Some(8192));
+    assert_eq!(proof_of(&longer, true).foreign_at, Some(8192));
 }
 
+/// No part of a long file is left out: eight bytes of a user's anywhere in 8 GiB are found, and one
+/// of each page that was written of it is looked at.
 #[test]
-fn first_and_last_bytes_of_a_large_file_are_looked_at() {
-    let clean = pattern(1 << 20, 5, 0);
-    let proof = proof_of(&clean, true, SMALL);
-    assert!(proof.is_ours() && !proof.whole, "not all of it was looked at: {proof:?}");
-    for at in [0, 20_000, (1 << 20) - 1] {
-        let mut bytes = clean.clone();
-        bytes[at] ^= 1;
-        assert!(!proof_of(&bytes, true, SMALL).is_ours(), "{at}");
+fn one_word_of_a_users_in_a_long_file_is_found() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let file = File::create(&path).unwrap();
+    let size = 8 << 30;
+    file.set_len(size).unwrap();
+    for at in [0, size / 2, size - 4096] {
+        file.write_all_at(&pattern(4096, KEY, at), at).unwrap();
     }
+    let proof = || prove(&held(&path), KEY, true, None).unwrap();
+    assert!(proof().is_ours() && !proof().whole);
+    // The second of the MiB, of which every eighth would be a window of a thousand.
+    for at in [1 << 20, (3 << 20) + 8 * 511, size / 2 + (5 << 20)] {
+        file.write_all_at(b"precious", at).unwrap();
+        assert_eq!(proof().foreign_at, Some(at));
+        file.write_all_at(&[0; 8], at).unwrap();
+        assert!(proof().is_ours());
+    }
+}
+
+/// A long look is told, can be stopped, and is not done again while the file is as it was.
+#[test]
+fn looks_are_told_and_stopped_and_known() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let file = File::create(&path).unwrap();
+    file.set_len(1 << 30).unwrap();
+    let (begin, end) = (pattern(4096, KEY, 0), pattern(4096, KEY, (1 << 30) - 4096));
+    file.write_all_at(&begin, 0).unwrap();
+    file.write_all_at(&end, (1 << 30) - 4096).unwrap();
+    let stop = AtomicBool::new(false);
+    let told = std::cell::RefCell::new(Vec::new());
+    let tell = |done, of| told.borrow_mut().push((done, of));
+    let clock = std::cell::Cell::new(fs::metadata(&path).unwrap().modified().unwrap());
+    let now = || clock.get();
+    let looks = Looks::new(&tell, &stop, &now);
+    let look = || prove(&held(&path), KEY, true, Some(&looks));
+    // Its times may still pass over a change: it is looked at each time.
+    for _ in 0..2 {
+        assert!(look().unwrap().is_ours());
+        assert_eq!(told.take(), [(4096, 1 << 30), (1 << 30, 1 << 30)]);
+    }
+    clock.set(clock.get() + std::time::Duration::from_secs(2));
+    for known in [false, true] {
+        assert!(look().unwrap().is_ours());
+        assert_eq!(told.take().is_empty(), known);
+    }
+    // Its size tells that it changed, however slow the clock of inodes is.
+    clock.set(std::time::UNIX_EPOCH);
+    file.set_len((1 << 30) + 8).unwrap();
+    file.write_all_at(b"precious", 1 << 20).unwrap();
+    assert_eq!(look().unwrap().foreign_at, Some(1 << 20));
+    assert!(!told.take().is_empty(), "it is looked at again");
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let error = look().unwrap_err().to_string();
+    assert!(error.contains("nterrupted"), "{error}");
 }
 
 #[test]
@@ -127,10 +174,10 @@ proptest! {
             bytes.resize(bytes.len().max(at + length), 0);
             fill(&mut bytes[at..at + length], key, from * 8);
         }
-        prop_assert!(proof_of(&bytes, true, WHOLE).is_ours());
+        prop_assert!(proof_of(&bytes, true).is_ours());
         let at = flip.index(bytes.len());
         bytes[at] ^= 0x55;
-        let proof = proof_of(&bytes, true, WHOLE);
+        let proof = proof_of(&bytes, true);
         prop_assert!(proof.foreign_at.is_some(), "byte {}: {:?}", at, proof);
     }
 }

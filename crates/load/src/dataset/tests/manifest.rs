@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use super::super::manifest::{
-    Claim, FILE_NAME, Holds, Lists, ManifestError, Take, find, forget, take,
+    Claim, FILE_NAME, Holds, Lists, ManifestError, Take, find, forget, parse, print, take,
 };
 use super::{Held, Identity, begin, directory, held, identity, names, settle};
 
@@ -240,6 +240,19 @@ fn a_change_waits_for_the_lock() {
         waiting.join().unwrap().unwrap();
     });
     assert!(find(&path).unwrap().is_some());
+}
+
+/// Lists as gpuio writes and wrote them; seeds of the fuzzer too.
+#[test]
+fn a_list_prints_as_it_was_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lists");
+    for (file, count) in [("format-1.json", 1), ("format-2.json", 2)] {
+        let entries = parse(&folder, &fs::read(folder.join(file)).unwrap()).unwrap();
+        assert_eq!(entries.len(), count);
+        assert_eq!(parse(&folder, &print(&entries).unwrap()).unwrap(), entries);
+    }
+    let twice = parse(&folder, &fs::read(folder.join("twice.json")).unwrap());
+    assert!(twice.unwrap_err().to_string().contains("lists \"a\" twice"));
 }
 
 /// As a run leaves it that is killed while it writes a list.

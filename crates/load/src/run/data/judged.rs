@@ -28,7 +28,8 @@ impl DataSet<'_> {
         jobs: &'j [JobPlan],
         budget: &Budget,
     ) -> Result<Vec<Judged<'j>>, DataSetError> {
-        let mut lists = Lists::claiming(self.claims.iter().map(|(device, _)| *device).collect());
+        let claimed = self.claims.iter().map(|(device, _)| *device).collect();
+        let mut lists = Lists::with(Some(self.looks), claimed);
         let mut refused = Vec::new();
         let mut judged: Vec<Judged<'j>> = Vec::new();
         let mut held: BTreeMap<PathBuf, Arc<Held>> = BTreeMap::new();
