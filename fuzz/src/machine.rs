@@ -55,7 +55,9 @@ fn shown(captured: &Captured) {
     is_shown(&xml);
     let rules: Vec<_> = gpuio_check::RULES.iter().collect();
     let findings = gpuio_check::check(&captured.machine, &rules);
-    is_shown(&gpuio_check::text::render(&findings, 100));
+    for all in [false, true] {
+        is_shown(&gpuio_check::text::render(&findings, 100, all));
+    }
 }
 
 /// A packed capture.
