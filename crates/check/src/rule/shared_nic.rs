@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Machine, NicFacts};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{data_nics, interface, nfs_mounts, without_nfs};
+use crate::machine::{interface, nfs_mounts, without_nfs};
 
 pub(super) const RULE: Rule = Rule {
     name: "shared-nic",
@@ -39,12 +39,13 @@ fn judge(machine: &Machine) -> Vec<Found> {
         let rate = interface(machine, name).and_then(|interface| interface.megabits);
         let rate = rate.map(|megabits| format!(" of {} Gb/s", megabits / 1000)).unwrap_or_default();
         let seen = format!("{} mounts share interface {name}{rate}", mounts.len());
-        found.push(if data_nics(machine).len() > 1 {
+        found.push(if cards_up(machine) > 1 {
             let mend =
                 "mount some of them through addresses of the server that another card leads to";
             Found::warn(seen, mend).at(mounts.iter().copied())
         } else {
-            Found::info(format!("{seen}; no other card is up")).at(mounts.iter().copied())
+            let other = if machine.listed.nics { "is up" } else { "is known to be up" };
+            Found::info(format!("{seen}; no other card {other}")).at(mounts.iter().copied())
         });
     }
     if found.is_empty() {
@@ -53,9 +54,20 @@ fn judge(machine: &Machine) -> Vec<Found> {
     found
 }
 
+/// Cards that are up, or of which nobody told. `ibdev2netdev` names cards without their addresses;
+/// what has neither address nor RDMA is made of others (bonds, VLANs).
+fn cards_up(machine: &Machine) -> usize {
+    let is_card = |nic: &&NicFacts| nic.pci.is_some() || !nic.rdma.is_empty();
+    let up = |nic: &&NicFacts| {
+        let states = nic.interfaces.iter().map(|port| port.state.as_deref());
+        nic.interfaces.is_empty() || states.into_iter().any(|state| state.is_none_or(|s| s == "up"))
+    };
+    machine.nics.iter().filter(is_card).filter(up).count()
+}
+
 #[cfg(test)]
 mod tests {
-    use gpuio_record::facts::{Fact, NicFacts, RdmaFacts};
+    use gpuio_record::facts::{Fact, InterfaceFacts, RdmaFacts};
 
     use super::*;
     use crate::{Severity, sample};
@@ -80,5 +92,26 @@ mod tests {
         assert_eq!(judge(&machine)[0].severity, Severity::Pass);
         machine.mounts[1].nfs.as_mut().unwrap().interface = Fact::unknown("no route");
         assert!(judge(&machine)[0].seen.ends_with("no route"));
+    }
+
+    /// As `ibdev2netdev` tells it: names and states, no addresses.
+    #[test]
+    fn cards_without_a_known_address_are_cards() {
+        let mounts = vec![sample::nfs("/a", "rdma", "ib0"), sample::nfs("/b", "rdma", "ib0")];
+        let mut machine = Machine { mounts, ..Machine::default() };
+        let card = |name: &str, state: &str| NicFacts {
+            rdma: vec![RdmaFacts::default()],
+            interfaces: vec![InterfaceFacts {
+                name: name.to_owned(),
+                state: Some(state.to_owned()),
+                ..InterfaceFacts::default()
+            }],
+            ..NicFacts::default()
+        };
+        machine.nics = vec![card("ib0", "up"), card("ib1", "down")];
+        let found = judge(&machine);
+        assert!(found[0].seen.ends_with("no other card is known to be up"), "{found:?}");
+        machine.nics.push(card("ib2", "up"));
+        assert_eq!(judge(&machine)[0].severity, Severity::Warn);
     }
 }
