@@ -99,6 +99,26 @@ fn captures_of_servers_give_the_same_answers() {
     }
 }
 
+/// What nvidia-fs counted comes along, with its release and without the GPUs' UUIDs.
+#[test]
+fn captures_hold_what_nvidia_fs_counted() {
+    let tree = tree::table::build(TABLES[0]);
+    let stats = include_str!("../../host/tests/fixtures/nvidia_fs_stats_4.0.txt");
+    let stats = stats.replace("cross_root_port(%)=0", "cross_root_port(%)=42");
+    tree.file("proc/driver/nvidia-fs/stats", stats);
+    tree.file("sys/module/nvidia_fs/parameters/rw_stats_enabled", "1\n");
+    let (machine, notes) = noted(&tree);
+    let shares = &machine.settings.cross_root_ports;
+    assert_eq!(shares.known().map(Vec::len), Some(2), "{shares:?}");
+    let redacted = pack::redact(&notes, &[], 7);
+    let captured = pack::read(&pack::write(&redacted).unwrap()).unwrap();
+    let file = captured.entries().find(|(path, _)| path.ends_with("nvidia-fs/stats"));
+    let Some((_, Entry::File(bytes))) = file else { panic!("no statistics") };
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    assert!(text.contains("GDS Version: 1.0.0.71\n") && !text.contains("87e5c586"), "{text}");
+    assert_eq!(&back(&redacted).settings.cross_root_ports, shares);
+}
+
 /// Where users' directories are.
 const HOME: &str = "/home";
 

@@ -140,6 +140,8 @@ impl Work {
             }
             "proc/self/cgroup" => return each_line(text, |line| mounts::group(line, secrets)),
             "proc/cmdline" => return settings::parse_command_line(text).join(" ") + "\n",
+            // Of releases `1.0.0.71`, of GPUs UUIDs, and numbers.
+            "proc/driver/nvidia-fs/stats" => return scrub(text, true, secrets),
             "proc/net/route" => return each_line(text, |line| route(line, secrets)),
             "proc/net/ipv6_route" => return each_line(text, |line| route_v6(line, secrets)),
             _ if place.starts_with("boot/config-") || place.starts_with("lib/modules/") => {
