@@ -26,8 +26,8 @@ pub(crate) struct Vary {
     /// repeat for more, slowest first
     #[arg(long, value_name = "KEY=VALUES")]
     pub(crate) vary: Vec<String>,
-    /// Axes and load by name: quick, guide, paths, matrix, clients; --vary and the load's flags
-    /// replace its own
+    /// Axes and load by name: quick, guide, paths, matrix, clients, gdsbench, routing; --vary and
+    /// the load's flags replace its own
     #[arg(long, value_name = "NAME", conflicts_with = "latency_target")]
     pub(crate) preset: Option<String>,
     /// Vary one axis at a time, the others at their first value, instead of the full grid

@@ -151,6 +151,20 @@ fn the_preset_routing_runs_each_route_and_says_what_is_absent() {
 }
 
 #[test]
+fn the_help_names_every_preset() {
+    let dir = scratch();
+    let known = gpuio(dir.path(), "sweep --preset none-such").exits(2).err;
+    let help = gpuio(dir.path(), "sweep --help").exits(0).out;
+    let names: Vec<&str> =
+        known.lines().skip(1).filter_map(|line| line.trim().split(':').next()).collect();
+    assert!(names.len() >= 7, "{known}");
+    for name in names {
+        let word = |word: &str| word.trim_end_matches([',', ';']) == name;
+        assert!(help.split_whitespace().any(word), "{name} is not in the help");
+    }
+}
+
+#[test]
 fn the_preset_gdsbench_has_each_direction_straight_and_by_host_memory() {
     let dir = scratch();
     let plan = gpuio(dir.path(), "sweep --preset gdsbench --dry-run --gpu software").exits(0);
