@@ -66,10 +66,10 @@ void find(void* lib, T& to, const char* name) {
 }
 
 enum Work { kLegacyKernel, kPerThreadKernel, kBlockingKernel, kNonBlockingKernel, kLegacyPinned,
-            kOtherThreadLegacy, kWorks };
+            kOtherThreadLegacy, kMemset, kDeviceCopy, kWorks };
 const char* kWorkNames[] = {"legacy default stream", "per-thread default stream", "blocking stream",
                             "non-blocking stream", "legacy stream, pinned copy",
-                            "legacy stream, other thread"};
+                            "legacy stream, other thread", "cudaMemset", "cudaMemcpy on the device"};
 enum Call { kSync, kBatch, kAsyncNull, kAsyncOther, kCalls };
 const char* kCallNames[] = {"call", "batch", "async in legacy stream", "async in a non-blocking stream"};
 
@@ -92,6 +92,10 @@ void enqueue(const Machine& m, Work work, unsigned char* to, const unsigned char
     spin_ns<<<1, 1, 0, stream>>>(m.delay_ns);
     if (work == kLegacyPinned && pinned_source)
       cuda(cudaMemcpyAsync(to, m.pinned, n, cudaMemcpyHostToDevice, stream), "copy from pinned");
+    else if (work == kMemset)
+      cuda(cudaMemset(to, 0x22, n), "cudaMemset");
+    else if (work == kDeviceCopy)
+      cuda(cudaMemcpy(to, from, n, cudaMemcpyDeviceToDevice), "cudaMemcpy");
     else
       copy_bytes<<<4, 256, 0, stream>>>(to, from, n);
     cuda(cudaGetLastError(), "launch");
@@ -177,19 +181,28 @@ std::string cell(const Machine& m, Work work, Call call, bool write, size_t n, b
   return got == long(n) ? word : "error " + std::to_string(got);
 }
 
-// Blocks that a write took before the pageable copy had arrived.
-long pageable(const Machine& m, size_t n, int loops, bool busy) {
+// Blocks that a write took before the pageable copy had arrived; or that a read brought before it.
+long pageable(const Machine& m, bool write, size_t n, int loops, bool busy, bool registered) {
   std::vector<unsigned char> host(n), seen(n);
   long wrong = 0;
+  if (registered && calls.reg(m.buffer, n, 0).err) return -2;
   for (int i = 0; i < loops; i++) {
     std::memset(host.data(), 1 + i % 250, n);
     if (busy) cuda(cudaMemcpyAsync(m.other, m.pinned, 16 << 20, cudaMemcpyHostToDevice, m.nonblocking), "busy");
     cuda(cudaMemcpy(m.buffer, host.data(), n, cudaMemcpyHostToDevice), "pageable");
-    if (calls.write(m.file, m.buffer, n, 0, 0) != ssize_t(n)) return -1;
-    if (pread(m.fd, seen.data(), n, 0) != ssize_t(n)) fail("pread", errno);
+    if (write) {
+      if (calls.write(m.file, m.buffer, n, 0, 0) != ssize_t(n)) return -1;
+      if (pread(m.fd, seen.data(), n, 0) != ssize_t(n)) fail("pread", errno);
+    } else {
+      if (calls.read(m.file, m.buffer, n, 0, 0) != ssize_t(n)) return -1;
+      cuda(cudaDeviceSynchronize(), "late copies");
+      cuda(cudaMemcpy(seen.data(), m.buffer, n, cudaMemcpyDeviceToHost), "look");
+      if (pread(m.fd, host.data(), n, 0) != ssize_t(n)) fail("pread", errno);
+    }
     wrong += seen != host;
   }
   cuda(cudaDeviceSynchronize(), "end");
+  if (registered) calls.dereg(m.buffer);
   return wrong;
 }
 
@@ -243,7 +256,7 @@ int main(int argc, char** argv) {
   for (int call = 0; call < kCalls; call++)
     for (int write = 1; write >= 0; write--)
       for (int work = 0; work < kWorks; work++) {
-        if (!write && work == kLegacyPinned) continue;
+        if (!write && (work == kLegacyPinned || work == kMemset)) continue;
         std::printf("%-5s %-31s %-27s", write ? "write" : "read", kCallNames[call], kWorkNames[work]);
         for (int registered = 0; registered < 2; registered++)
           for (size_t n : sizes)
@@ -251,11 +264,15 @@ int main(int argc, char** argv) {
         std::printf("\n");
         std::fflush(stdout);
       }
-  for (size_t n : sizes)
-    for (int busy = 0; busy < 2; busy++)
-      std::printf("pageable cudaMemcpy of %zu bytes, copy engine %s, then write: %ld of %d wrong\n", n,
-                  busy ? "busy" : "idle", pageable(m, n, n > (1 << 20) ? loops / 10 : loops, busy),
-                  n > (1 << 20) ? loops / 10 : loops);
+  for (int write = 1; write >= 0; write--)
+    for (size_t n : sizes)
+      for (int busy = 0; busy < 2; busy++)
+        for (int registered = 0; registered < 2; registered++) {
+          const int count = n > (1 << 20) ? loops / 10 : loops;
+          std::printf("pageable cudaMemcpy of %zu bytes, copy engine %s, %sregistered, then %s: %ld of %d wrong\n", n,
+                      busy ? "busy" : "idle", registered ? "" : "not ", write ? "write" : "read",
+                      pageable(m, write, n, count, busy, registered), count);
+        }
   std::fflush(stdout);
   std::_Exit(0);
 }

@@ -179,7 +179,10 @@ impl Library {
         if asked.way == Way::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
-        let known = self.buffers.check(asked.base, skip, asked.len)?;
+        // NVIDIA's library, where it is used beside ours, takes back what `Transfer::place` asks the
+        // driver for on that memory: each call asks again.
+        let registered = self.buffers.check(asked.base, skip, asked.len)?;
+        let known = registered.filter(|_| direct::find().is_none());
         let address = asked.base.checked_add(skip).ok_or(Failure::from(INVALID_VALUE))?;
         let place = match known.or(near.filter(|near| near.holds(address, asked.len))) {
             Some(place) => place,

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::stream::Stream;
-use crate::table::{self, CUevent};
+use crate::table::{self, CUevent, CUstream};
 
 /// How [`Event::sync`] waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,8 +55,15 @@ impl Event {
     /// The driver's refusal; both must be of one device.
     #[inline]
     pub fn record(&self, stream: &Stream) -> Result<(), GpuError> {
-        // SAFETY: both handles live, for their owners are borrowed.
-        let code = unsafe { (self.context.table().cuEventRecord)(self.handle, stream.handle()) };
+        self.record_raw(stream.handle())
+    }
+
+    /// As [`Event::record`], for a stream that lives: one that is borrowed, or a default stream of
+    /// the current context, which must be the event's.
+    #[inline]
+    pub(crate) fn record_raw(&self, stream: CUstream) -> Result<(), GpuError> {
+        // SAFETY: the event lives as long as `self`, the stream by the caller's promise.
+        let code = unsafe { (self.context.table().cuEventRecord)(self.handle, stream) };
         self.context.check("cuEventRecord", code)
     }
 

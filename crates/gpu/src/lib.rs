@@ -28,6 +28,7 @@ mod gather;
 mod kernels;
 mod locked;
 mod managed;
+mod memops;
 mod memory;
 mod module;
 pub mod pattern;

@@ -37,6 +37,9 @@ pub struct Pointer {
     pub range: Option<(u64, u64)>,
     /// False for addresses that were reserved and have no memory behind them.
     pub mapped: bool,
+    /// True if synchronous memory operations on the allocation always synchronize: see
+    /// [`Driver::synchronize_memops`].
+    pub sync_memops: bool,
 }
 
 impl Pointer {
@@ -67,7 +70,7 @@ impl Pointer {
 }
 
 /// What is asked, in the order of the answers.
-const ASKED: [c_int; 7] = [
+const ASKED: [c_int; 8] = [
     table::POINTER_MEMORY_TYPE,
     table::POINTER_CONTEXT,
     table::POINTER_IS_MANAGED,
@@ -75,6 +78,7 @@ const ASKED: [c_int; 7] = [
     table::POINTER_RANGE_START,
     table::POINTER_RANGE_SIZE,
     table::POINTER_MAPPED,
+    table::POINTER_SYNC_MEMOPS,
 ];
 
 impl Driver {
@@ -94,7 +98,7 @@ impl Driver {
         let start = answers.as_mut_ptr();
         let mut places: [*mut c_void; ASKED.len()] =
             std::array::from_fn(|at| start.wrapping_add(at).cast());
-        // ASKED has seven entries.
+        // ASKED has eight entries.
         let count = c_uint::try_from(ASKED.len()).unwrap_or(0);
         let call = self.table().cuPointerGetAttributes;
         // SAFETY: `asked` and `places` have `count` entries, and each place has room for the
@@ -109,7 +113,7 @@ impl Driver {
 
 /// The answers in our words.
 fn understood(answers: [u64; ASKED.len()]) -> Pointer {
-    let [kind, context, managed, ordinal, start, len, mapped] = answers;
+    let [kind, context, managed, ordinal, start, len, mapped, sync_memops] = answers;
     let owner = match kind {
         _ if managed & 0xff != 0 => Owner::Managed,
         table::MEMORY_TYPE_HOST => Owner::Pinned,
@@ -117,7 +121,8 @@ fn understood(answers: [u64; ASKED.len()]) -> Pointer {
         _ => Owner::Host,
     };
     if owner == Owner::Host {
-        return Pointer { owner, device: None, context: None, range: None, mapped: false };
+        let (mapped, sync_memops) = (false, false);
+        return Pointer { owner, device: None, context: None, range: None, mapped, sync_memops };
     }
     #[expect(clippy::cast_possible_truncation, reason = "an int in the low half of the word")]
     let ordinal = (ordinal as u32).cast_signed();
@@ -128,6 +133,7 @@ fn understood(answers: [u64; ASKED.len()]) -> Pointer {
         context,
         range: (len != 0).then_some((start, len)),
         mapped: mapped & 0xff != 0,
+        sync_memops: sync_memops & 0xff != 0,
     }
 }
 
@@ -139,7 +145,7 @@ mod tests {
     fn what_the_driver_does_not_know_is_of_the_host() {
         // What drivers answer for the device: -2, or nothing at all.
         for ordinal in [0xffff_fffe, 0] {
-            let told = understood([0, 0, 0, ordinal, 0, 0, 0]);
+            let told = understood([0, 0, 0, ordinal, 0, 0, 0, 0]);
             assert_eq!((told.owner, told.device, told.context), (Owner::Host, None, None));
             assert_eq!(told.left_from(7), None);
         }
@@ -148,7 +154,7 @@ mod tests {
     #[test]
     fn managed_memory_is_that_whatever_its_type() {
         for kind in [1, 2] {
-            let told = understood([kind, 0x40, 1, 3, 4096, 64, 1]);
+            let told = understood([kind, 0x40, 1, 3, 4096, 64, 1, 1]);
             assert_eq!((told.owner, told.device), (Owner::Managed, Some(3)));
             assert_eq!(told.context, Some(RawContext(0x40)));
             assert_eq!(told.left_from(4100), Some(60));

@@ -76,6 +76,15 @@ pub(crate) const MEMHOST_DEVICEMAP: c_uint = 2;
 pub(crate) const POINTER_CONTEXT: c_int = 1;
 /// `cuPointerGetAttributes`: `CUmemorytype`, 0 for memory that the driver does not know.
 pub(crate) const POINTER_MEMORY_TYPE: c_int = 2;
+/// `cuPointerSetAttribute`: do synchronous memory operations on the allocation always synchronize?
+pub(crate) const POINTER_SYNC_MEMOPS: c_int = 6;
+/// `cuCtxSetFlags`: synchronous memory operations issued in the context always synchronize (CUDA
+/// 12.1).
+pub(crate) const CTX_SYNC_MEMOPS: c_uint = 0x80;
+/// The default stream that all threads share (`CU_STREAM_LEGACY`).
+pub(crate) const STREAM_LEGACY: usize = 1;
+/// The calling thread's default stream (`CU_STREAM_PER_THREAD`).
+pub(crate) const STREAM_PER_THREAD: usize = 2;
 /// `cuPointerGetAttributes`: from `cuMemAllocManaged`?
 pub(crate) const POINTER_IS_MANAGED: c_int = 8;
 /// `cuPointerGetAttributes`: the device's number; negative for none.
@@ -231,6 +240,7 @@ table! {
         cuCtxGetDevice(*mut CUdevice);
         cuCtxSynchronize();
         cuPointerGetAttributes(c_uint, *mut c_int, *mut *mut c_void, CUdeviceptr);
+        cuPointerSetAttribute(*const c_void, c_int, CUdeviceptr);
         cuMemGetInfo_v2(*mut usize, *mut usize);
         cuMemAlloc_v2(*mut CUdeviceptr, usize);
         cuMemFree_v2(CUdeviceptr);
@@ -273,6 +283,9 @@ table! {
         cuThreadExchangeStreamCaptureMode(*mut c_int);
         // CUDA 12: a number that no other context ever has.
         cuCtxGetId(CUcontext, *mut u64);
+        // CUDA 7, and CUDA 12.1: how a context behaves.
+        cuCtxGetFlags(*mut c_uint);
+        cuCtxSetFlags(c_uint);
         // CUDA 5.5: streams that go first.
         cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
         // CUDA 3.2: what a device calls memory of the host.

@@ -23,6 +23,8 @@ pub(crate) struct Config {
     pub(crate) stream_words: bool,
     /// The wait of each copy and kernel before it touches memory.
     pub(crate) delay: Duration,
+    /// How much later the work of a synchronous call is done that may return before it.
+    pub(crate) lag: Duration,
     faults: Vec<Fault>,
     spoils: Vec<Spoil>,
 }
@@ -73,6 +75,7 @@ impl Config {
             managed: switch("GPUIO_SOFT_MANAGED")?,
             stream_words: switch("GPUIO_SOFT_STREAM_WORDS")?,
             delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
+            lag: Duration::from_micros(number("GPUIO_SOFT_LAG_US", 0)?),
             faults: faults
                 .split(',')
                 .filter(|part| !part.is_empty())
@@ -195,6 +198,7 @@ mod tests {
             ("GPUIO_SOFT_MANAGED", "off"),
             ("GPUIO_SOFT_STREAM_WORDS", "yes"),
             ("GPUIO_SOFT_DELAY_US", "1ms"),
+            ("GPUIO_SOFT_LAG_US", "1ms"),
             ("GPUIO_SOFT_FAIL", "cuInit"),
             ("GPUIO_SOFT_FAIL", "cuInit:0"),
             ("GPUIO_SOFT_FAIL", "cuInit:1:2:once"),

@@ -11,6 +11,9 @@
 //!   missing wait shows as wrong bytes. Copies that hardware's driver waits for, between memory of
 //!   the host and from a device to memory that is not page-locked, are waited for here too: behind
 //!   work that waits for the caller they hang.
+//! - A synchronous copy from pageable memory to a device, a copy on devices and a memset return
+//!   before their work has ended, unless the allocation or the context is set to synchronize them
+//!   (`CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, `CU_CTX_SYNC_MEMOPS`).
 //! - Who uses a context, a stream or another thing that was destroyed, or lets the driver find out
 //!   what memory is that is gone, ends the process: hardware's driver follows it and crashes, or
 //!   does not, as it happens.
@@ -31,6 +34,8 @@
 //!   access (1).
 //! - `GPUIO_SOFT_STREAM_WORDS=0`: streams can't wait for or write words of memory (1).
 //! - `GPUIO_SOFT_DELAY_US=n`: wait of each copy and kernel before it touches memory (0).
+//! - `GPUIO_SOFT_LAG_US=n`: how much later the work of a synchronous call is done that may return
+//!   before it (0; a thread's wake-up at least).
 //! - `GPUIO_SOFT_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each such
 //!   call, or so many of them, answers `code`. A copy or a launch fails later, as with hardware:
 //!   the call succeeds, the next wait or query of the stream, or of an event recorded after it,

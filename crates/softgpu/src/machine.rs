@@ -34,6 +34,9 @@ pub(crate) struct Created {
     device: u32,
 }
 
+/// `CU_CTX_SYNC_MEMOPS`.
+const SYNC_MEMOPS: u32 = 0x80;
+
 /// One software GPU.
 #[derive(Debug)]
 pub(crate) struct Device {
@@ -43,6 +46,8 @@ pub(crate) struct Device {
     /// How often the primary context was reset.
     resets: AtomicU32,
     sticky: AtomicI32,
+    /// Flags of the primary context.
+    pub(crate) flags: AtomicU32,
 }
 
 /// Everything.
@@ -96,6 +101,7 @@ impl Machine {
                 retained: AtomicU32::new(0),
                 resets: AtomicU32::new(0),
                 sticky: AtomicI32::new(0),
+                flags: AtomicU32::new(0),
             })
             .collect();
         let peers = Peers::new(config.peer);
@@ -255,6 +261,14 @@ impl Machine {
         }
         let stream = self.streams.get(handle)?;
         if stream.context() == context { Ok(stream) } else { Err(INVALID_HANDLE) }
+    }
+
+    /// Whether synchronous operations issued by the calling thread synchronize in any case. Only
+    /// primary contexts have flags here.
+    pub(crate) fn synchronizes_memops(&self) -> Answer<bool> {
+        let device = self.bound()?;
+        let is_primary = self.here() == Some(device.context());
+        Ok(is_primary && device.flags.load(Ordering::Acquire) & SYNC_MEMOPS != 0)
     }
 
     /// All streams of the calling thread's current context.

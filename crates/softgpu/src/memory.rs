@@ -1,7 +1,8 @@
 //! Addresses: which ranges stand for what.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use crate::code::{ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY};
 use crate::machine::Device;
@@ -48,8 +49,51 @@ pub(crate) struct About {
     pub(crate) context: usize,
 }
 
+/// Synchronous operations on an allocation that are under way though their calls returned.
+#[derive(Debug, Default)]
+pub(crate) struct MemOps {
+    /// Whether such calls wait: `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
+    synchronize: AtomicBool,
+    pending: Mutex<u32>,
+    ended: Condvar,
+}
+
+impl MemOps {
+    /// Sets the attribute. On, it waits for what is under way.
+    pub(crate) fn synchronize(&self, on: bool) {
+        self.synchronize.store(on, Ordering::Release);
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if on {
+            drop(self.ended.wait_while(pending, |pending| *pending > 0));
+        }
+    }
+
+    /// Whether calls wait.
+    pub(crate) fn is_synchronized(&self) -> bool {
+        self.synchronize.load(Ordering::Acquire)
+    }
+
+    /// One more under way, until the answer is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> MemOp {
+        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        MemOp(Arc::clone(self))
+    }
+}
+
+/// One operation under way.
+#[derive(Debug)]
+pub(crate) struct MemOp(Arc<MemOps>);
+
+impl Drop for MemOp {
+    fn drop(&mut self) {
+        *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Range {
+    memops: Arc<MemOps>,
     len: u64,
     kind: Kind,
     /// The context that it was made in, by handle; 0 for pools and mappings.
@@ -97,7 +141,7 @@ impl Memory {
         let at = pages.start();
         let kind = if context == 0 { Kind::Pool } else { Kind::Device };
         let (len, pages) = (len as u64, Some(pages));
-        let range = Range { len, kind, context, at, pages, managed: None };
+        let range = Range { memops: Arc::default(), len, kind, context, at, pages, managed: None };
         ranges.insert(start, range);
         Ok(start)
     }
@@ -117,7 +161,7 @@ impl Memory {
         let pages = Arc::new(Pages::of_host(whole)?);
         let at = pages.start().wrapping_add(off);
         let (len, kind, pages) = (len as u64, Kind::Pinned, Some(pages));
-        let range = Range { len, kind, context, at, pages, managed: None };
+        let range = Range { memops: Arc::default(), len, kind, context, at, pages, managed: None };
         self.insert(at as u64, range)?;
         Ok(at)
     }
@@ -130,7 +174,9 @@ impl Memory {
         let managed = Managed::new(device, len)?;
         let at = managed.start();
         let (len, kind, managed) = (len as u64, Kind::Managed, Some(Arc::new(managed)));
-        self.insert(at as u64, Range { len, kind, context, at, pages: None, managed })?;
+        let memops = Arc::<MemOps>::default();
+        memops.synchronize(true);
+        self.insert(at as u64, Range { memops, len, kind, context, at, pages: None, managed })?;
         Ok(at as u64)
     }
 
@@ -166,7 +212,8 @@ impl Memory {
             return Err(INVALID_VALUE);
         }
         let (len, kind) = (len as u64, Kind::Registered);
-        let range = Range { len, kind, context, at, pages: None, managed: None };
+        let range =
+            Range { memops: Arc::default(), len, kind, context, at, pages: None, managed: None };
         self.insert(start, range).map_err(|_| ALREADY_REGISTERED)
     }
 
@@ -211,7 +258,8 @@ impl Memory {
         let at = pages.start().wrapping_add(skip);
         let pages = Some(Arc::clone(pages));
         let kind = Kind::Mapped(false);
-        self.insert(start, Range { len, kind, context: 0, at, pages, managed: None })
+        let memops = Arc::default();
+        self.insert(start, Range { memops, len, kind, context: 0, at, pages, managed: None })
     }
 
     /// Grants or takes access to a whole mapping.
@@ -254,6 +302,30 @@ impl Memory {
         let (&start, range) = ranges.range(..=address).next_back()?;
         let Range { len, kind, context, .. } = *range;
         (address - start < len).then_some(About { start, len, kind, context })
+    }
+
+    /// The synchronous operations on the allocation that holds an address; none for memory that the
+    /// driver does not know.
+    pub(crate) fn memops(&self, address: u64) -> Option<Arc<MemOps>> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let (&start, range) = ranges.range(..=address).next_back()?;
+        (address - start < range.len).then(|| Arc::clone(&range.memops))
+    }
+
+    /// Whether a synchronous call returns after its work on memory at one address, from memory at
+    /// another if there is one, has ended (CUDA driver API manual, "API synchronization behavior"):
+    /// not a copy from pageable memory to a device, not a copy on devices, not a memset of a
+    /// device's memory.
+    pub(crate) fn synchronizes(&self, to: u64, from: Option<u64>) -> bool {
+        let is_device = |address| {
+            let kind = self.about(address).map(|it| it.kind);
+            matches!(kind, Some(Kind::Device | Kind::Pool | Kind::Mapped(_)))
+        };
+        let is_known = |address| self.about(address).is_some();
+        let asked = |address| self.memops(address).is_some_and(|ops| ops.is_synchronized());
+        let returns_early =
+            is_device(to) && from.is_none_or(|from| is_device(from) || !is_known(from));
+        !returns_early || asked(to) || from.is_some_and(asked)
     }
 
     /// Whether a copy into memory at one address from that at the other is waited for by the call,

@@ -13,7 +13,7 @@ use crate::code::{
 use crate::event::{Event, Failure, tell};
 use crate::machine::{Device, Machine};
 use crate::managed::{Managed, Residence};
-use crate::memory::Kind;
+use crate::memory::{Kind, MemOp};
 use crate::module::Launch;
 use crate::place::Place;
 use crate::reach::Reach;
@@ -36,6 +36,9 @@ pub(crate) enum Work {
     Write { to: Place, value: u32 },
     /// Hold the stream until a word is as `compare` wants it.
     Wait { at: Place, compare: Compare },
+    /// Do work of a synchronous call that has returned: later than that by the lag that was asked
+    /// for. Then the operation is over.
+    Late(Box<Work>, [Option<MemOp>; 2]),
     /// Free memory of this kind.
     Free(u64, Kind),
     /// Call a function of the host's.
@@ -290,6 +293,12 @@ impl Shared {
                 self.dawdle();
                 word(&to)?.store(value, Ordering::Release);
                 Ok(())
+            }
+            Work::Late(work, memops) => {
+                std::thread::sleep(self.machine.config.lag);
+                let done = self.perform(*work);
+                drop(memops);
+                done
             }
             Work::Wait { at, compare } => self.hold(&at, compare),
             Work::Free(address, kind) => self.machine.memory.free(address, kind),

@@ -1,6 +1,8 @@
 //! The driver, and what we keep on each of its devices. Nothing of it is ever given back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use gpuio_gpu::errand::{self, Office, Timing};
 use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Which};
@@ -37,7 +39,14 @@ pub(crate) struct Device {
     small: Mutex<Small>,
     office: OnceLock<Option<Office>>,
     gather: OnceLock<Option<GatherKernel>>,
+    /// Whether the context makes synchronous memory operations synchronize, for memory that can't
+    /// be given that attribute.
+    syncs_memops: AtomicBool,
 }
+
+/// How long a call waits for the default streams, which may hold a kernel that waits for the
+/// caller; a copy that was begun ends in milliseconds.
+const DEFAULT_STREAMS_MOST: Duration = Duration::from_secs(1);
 
 /// Lanes of one short slot, for small calls: each thread that makes such calls keeps one.
 #[derive(Debug, Default)]
@@ -125,6 +134,7 @@ impl Gpus {
             small: Mutex::default(),
             office: OnceLock::new(),
             gather: OnceLock::new(),
+            syncs_memops: AtomicBool::new(false),
         }));
         let _ = device.gather();
         let _ = device.office();
@@ -135,6 +145,26 @@ impl Gpus {
 impl Device {
     pub(crate) fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// Waits for the program's synchronous memory operations on the memory at `address` that are
+    /// under way though their calls returned, and has later ones return after they have ended: see
+    /// [`Driver::synchronize_memops`]. Called for memory that has not been given the attribute.
+    ///
+    /// Mappings (`cuMemMap`) can't have it. For them the primary context gets the same property, as
+    /// a whole, and the first call waits for the default streams. A driver before CUDA 12.1 has
+    /// neither, and each call waits.
+    pub(crate) fn synchronize_memops(&self, driver: &Driver, address: u64) -> Result<(), GpuError> {
+        if self.syncs_memops.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if self.context.entered(|| driver.synchronize_memops(address))? {
+            return Ok(());
+        }
+        let lasts = self.context.synchronize_memops()?;
+        let _ended = self.context.wait_for_default_streams(DEFAULT_STREAMS_MOST)?;
+        self.syncs_memops.fetch_or(lasts, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Takes a lane, making one where there is none and memory may still be had, waiting for one

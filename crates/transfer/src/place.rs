@@ -1,8 +1,9 @@
 //! What an address is.
 
-use gpuio_gpu::{Context, Driver, Owner};
+use gpuio_gpu::{Driver, GpuError, Owner};
 
 use crate::fault::PlaceError;
+use crate::gpus::Device;
 
 /// What the memory at an address is, for the moment of the question.
 ///
@@ -90,21 +91,30 @@ impl Place {
         self.is_primary() && self.holds(address, len)
     }
 
-    /// What the driver says of the address; `primary` gives the primary context of a device.
+    /// What the driver says of the address, `device` giving what we keep on a device.
+    ///
+    /// A transfer must not begin before the program's own `cudaMemcpy` or `cudaMemset` on that
+    /// memory has ended, though such a call may return earlier. Once this returns, none is under
+    /// way there, and later ones return after they have ended.
     pub(crate) fn ask(
         driver: &Driver,
         address: u64,
-        primary: impl FnOnce(u32) -> Result<Context, gpuio_gpu::GpuError>,
+        device: impl FnOnce(u32) -> Result<&'static Device, GpuError>,
     ) -> Result<Self, PlaceError> {
         let told = driver.pointer(address)?;
-        let (Owner::Device | Owner::Managed, Some(device)) = (told.owner, told.device) else {
+        let (Owner::Device | Owner::Managed, Some(index)) = (told.owner, told.device) else {
             return Ok(Self { kind: Kind::Host, range: told.range, managed: false, loose: false });
         };
+        let kept = device(index)?;
+        if !told.sync_memops {
+            kept.synchronize_memops(driver, address)?;
+        }
         // Pages of managed memory may be on the host: a copy goes there, a kernel only where the
         // GPU can fault, and then page by page.
-        let kernels = told.owner == Owner::Device && told.is_reached_by(&primary(device)?);
+        let kernels = told.owner == Owner::Device && told.is_reached_by(kept.context());
         let managed = told.owner == Owner::Managed;
         let loose = told.context.is_none();
-        Ok(Self { kind: Kind::Gpu { device, kernels }, range: told.range, managed, loose })
+        let kind = Kind::Gpu { device: index, kernels };
+        Ok(Self { kind, range: told.range, managed, loose })
     }
 }

@@ -95,8 +95,7 @@ impl Transfer {
         let Some(driver) = state.gpus.driver() else {
             return Ok(Place::host());
         };
-        let primary = |device| Ok(state.gpus.device(device)?.context().clone());
-        Place::ask(driver, address, primary)
+        Place::ask(driver, address, |device| state.gpus.device(device))
     }
 
     /// Reads `len` bytes at `offset` of the file into the memory at `address`, which `place` was

@@ -8,21 +8,27 @@ use crate::client::{Answer, Cufile, Entry, Event, GOOD, alone, code, cuda, cufil
 const COMPLETE: i32 = 0x10;
 const FAILED: i32 = 0x40;
 
-fn set_up(cufile: &Cufile, capacity: u32) -> Result<usize, Answer> {
+pub(crate) fn set_up(cufile: &Cufile, capacity: u32) -> Result<usize, Answer> {
     let mut batch = 0;
     // SAFETY: room for one handle.
     let answer = unsafe { (cufile.cuFileBatchIOSetUp)(&raw mut batch, capacity) };
     if answer == GOOD { Ok(batch) } else { Err(answer) }
 }
 
-fn submit(cufile: &Cufile, batch: usize, entries: &mut [Entry]) -> Answer {
+pub(crate) fn submit(cufile: &Cufile, batch: usize, entries: &mut [Entry]) -> Answer {
     let count = u32::try_from(entries.len()).unwrap();
     // SAFETY: the entries and their memory are the test's.
     unsafe { (cufile.cuFileBatchIOSubmit)(batch, count, entries.as_mut_ptr(), 0) }
 }
 
 /// Events, with the timeout in nanoseconds or none.
-fn fetch(cufile: &Cufile, batch: usize, least: u32, room: u32, timeout: Option<i64>) -> Vec<Event> {
+pub(crate) fn fetch(
+    cufile: &Cufile,
+    batch: usize,
+    least: u32,
+    room: u32,
+    timeout: Option<i64>,
+) -> Vec<Event> {
     let mut events = vec![Event::default(); room as usize];
     let mut count = room;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: timeout.unwrap_or(0) };
@@ -35,7 +41,7 @@ fn fetch(cufile: &Cufile, batch: usize, least: u32, room: u32, timeout: Option<i
     events
 }
 
-fn destroy(cufile: &Cufile, batch: usize) {
+pub(crate) fn destroy(cufile: &Cufile, batch: usize) {
     // SAFETY: any number is one.
     unsafe { (cufile.cuFileBatchIODestroy)(batch) }
 }

@@ -227,6 +227,9 @@ table! {
         cuMemSetAccess: fn(u64, usize, *const [u32; 3], usize) -> c_int;
         cuMemcpyHtoD_v2: fn(u64, *const c_void, usize) -> c_int;
         cuMemcpyDtoH_v2: fn(*mut c_void, u64, usize) -> c_int;
+        cuMemcpyDtoD_v2: fn(u64, u64, usize) -> c_int;
+        cuMemsetD8_v2: fn(u64, u8, usize) -> c_int;
+        cuCtxSynchronize: fn() -> c_int;
     }
 }
 

@@ -14,6 +14,7 @@ mod file;
 mod filesystem;
 mod interface;
 mod nvidia;
+mod order;
 mod parameter;
 mod process;
 mod stats;

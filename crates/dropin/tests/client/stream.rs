@@ -12,7 +12,7 @@ use crate::client::{Answer, Cuda, Cufile, GOOD, alone, code, cuda, cufile, patte
 
 /// The parameters of one I/O, where a program keeps them.
 #[derive(Debug, Clone, Copy)]
-struct Kept {
+pub(crate) struct Kept {
     len: usize,
     file_offset: i64,
     buffer_offset: i64,
@@ -23,11 +23,11 @@ struct Kept {
 const UNTOLD: isize = 0x1234_5678;
 
 impl Kept {
-    fn new(len: usize, file_offset: i64, buffer_offset: i64) -> Self {
+    pub(crate) fn new(len: usize, file_offset: i64, buffer_offset: i64) -> Self {
         Self { len, file_offset, buffer_offset, done: UNTOLD }
     }
 
-    fn put(
+    pub(crate) fn put(
         &mut self,
         call: unsafe extern "C" fn(
             usize,
@@ -48,21 +48,21 @@ impl Kept {
         unsafe { call(handle, base, len, file_offset, buffer_offset, done, stream) }
     }
 
-    fn done(&self) -> isize {
+    pub(crate) fn done(&self) -> isize {
         let place = &raw const self.done;
         // SAFETY: a field of our own, which somebody else stores.
         unsafe { place.read_volatile() }
     }
 }
 
-fn stream(cuda: &Cuda) -> usize {
+pub(crate) fn stream(cuda: &Cuda) -> usize {
     let mut stream = 0;
     // SAFETY: as the driver's manual has it; 1 is without order with the legacy stream.
     assert_eq!(unsafe { (cuda.cuStreamCreate)(&raw mut stream, 1) }, 0);
     stream
 }
 
-fn sync(cuda: &Cuda, stream: usize) {
+pub(crate) fn sync(cuda: &Cuda, stream: usize) {
     // SAFETY: as the driver's manual has it.
     assert_eq!(unsafe { (cuda.cuStreamSynchronize)(stream) }, 0);
 }

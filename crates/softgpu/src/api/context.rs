@@ -1,6 +1,7 @@
 //! Primary contexts, those that programs create, and each thread's current one.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::Ordering;
 
 use crate::call::{call, put};
 use crate::code::{Answer, INVALID_CONTEXT, INVALID_VALUE};
@@ -87,6 +88,24 @@ pub(crate) unsafe extern "C" fn cuDevicePrimaryCtxGetState(
         unsafe { put(flags, 0)? };
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(active, c_int::from(device.is_active())) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuCtxGetFlags(flags: *mut c_uint) -> c_int {
+    call("cuCtxGetFlags", |machine| {
+        let held = machine.bound()?.flags.load(Ordering::Acquire);
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(flags, held) }
+    })
+}
+
+/// Of the primary context of the current one's device: others have no flags here.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cuCtxSetFlags(flags: c_uint) -> c_int {
+    call("cuCtxSetFlags", |machine| {
+        machine.bound()?.flags.store(flags, Ordering::Release);
+        Ok(())
     })
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::call::{call, put};
-use crate::code::{Answer, INVALID_VALUE};
+use crate::code::{Answer, INVALID_VALUE, NOT_SUPPORTED};
 use crate::machine::Machine;
 use crate::memory::{About, Kind, owner};
 
@@ -45,6 +45,12 @@ unsafe fn tell(
         // HOST_POINTER
         // SAFETY: as above.
         4 => unsafe { put(to.cast(), if is_host || is_managed { address } else { 0 }) },
+        // SYNC_MEMOPS
+        6 => {
+            let on = machine.memory.memops(address).is_some_and(|ops| ops.is_synchronized());
+            // SAFETY: as above.
+            unsafe { put(to.cast(), c_uint::from(on)) }
+        }
         // IS_MANAGED
         // SAFETY: as above.
         8 => unsafe { put(to.cast(), c_uint::from(is_managed)) },
@@ -99,6 +105,28 @@ pub(crate) unsafe extern "C" fn cuPointerGetAttribute(
         let about = machine.memory.about(address).ok_or(INVALID_VALUE)?;
         // SAFETY: the caller's pointer, by the manual.
         unsafe { tell(machine, attribute, Some(about), address, data) }
+    })
+}
+
+/// Takes the one attribute that can be set here: whether synchronous operations on the allocation
+/// synchronize. Mappings have none, as with hardware.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuPointerSetAttribute(
+    value: *const c_void,
+    attribute: c_int,
+    address: u64,
+) -> c_int {
+    call("cuPointerSetAttribute", |machine| {
+        // SAFETY: the caller's pointer, to a value of the attribute's type, by the manual.
+        let value = unsafe { value.cast::<c_uint>().as_ref() };
+        let value = value.copied().filter(|_| attribute == 6).ok_or(INVALID_VALUE)?;
+        let about = machine.memory.about(address).ok_or(INVALID_VALUE)?;
+        if matches!(about.kind, Kind::Mapped(_)) {
+            return Err(NOT_SUPPORTED);
+        }
+        let memops = machine.memory.memops(address).ok_or(INVALID_VALUE)?;
+        memops.synchronize(value != 0);
+        Ok(())
     })
 }
 
