@@ -6,14 +6,13 @@
 //! calls on memory of the host work.
 
 use std::cell::Cell;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::buffers::MapGuard;
-use crate::library::{self, State};
+use crate::library::{self, Library, StateGuard};
 
 /// In the order in which everybody takes them.
-type Locks = (MutexGuard<'static, State>, MapGuard<'static>);
+type Locks = (StateGuard<'static>, MapGuard<'static>);
 
 /// Forks between the first process and this one. Whatever remembers it can tell that it is from
 /// before.
@@ -37,6 +36,11 @@ pub(crate) fn watch() {
 }
 
 unsafe extern "C" fn before() {
+    // A driver that forks while this thread calls it with the lock held: its child runs another
+    // program at once. To wait for the lock here would be to wait for ever.
+    if Library::is_locked_here() {
+        return;
+    }
     let library = library::get();
     let locks = (library.lock(), library.buffers.lock());
     let _ = HELD.try_with(|held| held.set(Some(locks)));
@@ -48,5 +52,8 @@ unsafe extern "C" fn after() {
 
 unsafe extern "C" fn inside() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    let library = library::get();
+    library.files.forget_users();
+    library.batches.forget_users();
     let _ = HELD.try_with(Cell::take);
 }

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::abi::Handle;
+use crate::fork;
 
 /// Slots made at once.
 const CHUNK: usize = 64;
@@ -88,6 +89,8 @@ impl<T> std::fmt::Debug for Table<T> {
 pub(crate) struct Held<'t, T> {
     slot: &'t Slot<T>,
     group: usize,
+    /// The process that counted it, in a line of forks.
+    born: u32,
 }
 
 impl<T> Deref for Held<'_, T> {
@@ -110,7 +113,10 @@ impl<T> std::fmt::Debug for Held<'_, T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        self.slot.users[self.group].0.fetch_sub(1, SeqCst);
+        // A child of `fork(2)` has forgotten the users of its parent.
+        if self.born == fork::generation() {
+            self.slot.users[self.group].0.fetch_sub(1, SeqCst);
+        }
     }
 }
 
@@ -170,8 +176,16 @@ impl<T: Send + Sync> Table<T> {
         let group = group();
         slot.users[group].0.fetch_add(1, SeqCst);
         // Made first, so that a state of another generation takes the count back.
-        let held = Held { slot, group };
+        let held = Held { slot, group, born: fork::generation() };
         (slot.state.load(SeqCst) == open).then_some(held)
+    }
+
+    /// Forgets all users, in a child of `fork(2)`: they were threads of the parent.
+    pub(crate) fn forget_users(&self) {
+        let made = self.chunks.iter().map_while(|chunk| chunk.get());
+        for count in made.flatten().flat_map(|slot| &slot.users) {
+            count.0.store(0, SeqCst);
+        }
     }
 
     /// Ends a living handle: from now on nobody finds it. What comes back has to be waited for.
@@ -196,12 +210,6 @@ impl<T> std::fmt::Debug for Closing<'_, T> {
 }
 
 impl<T> Closing<'_, T> {
-    /// The entry, which its users still have.
-    pub(crate) fn entry(&self) -> Option<&T> {
-        // SAFETY: the entry is written only by `finish`, which takes `self`.
-        unsafe { &*self.slot.entry.get() }.as_ref()
-    }
-
     /// Waits until the last user is gone, calling `meanwhile` again and again.
     pub(crate) fn wait(&self, mut meanwhile: impl FnMut()) {
         // Rare, and as long as an I/O takes: sleeping is good enough.
@@ -249,6 +257,25 @@ mod tests {
         let second = table.open(&mut free, 8).unwrap();
         assert_ne!(first, second);
         assert!(table.hold(first).is_none() && *table.hold(second).unwrap() == 8);
+    }
+
+    #[test]
+    fn users_of_the_parent_do_not_count_in_a_forked_child() {
+        let table: Table<u32> = Table::new();
+        let mut free = Free::default();
+        let handle = table.open(&mut free, 7).unwrap();
+        // As after a fork: the count is forgotten, the value is from before.
+        let mut parents = table.hold(handle).unwrap();
+        table.forget_users();
+        parents.born = u32::MAX;
+        let childs = table.hold(handle).unwrap();
+        let closing = table.close(handle).unwrap();
+        assert!(closing.slot.in_use(), "a thread of the child uses it");
+        drop(parents);
+        assert!(closing.slot.in_use(), "still");
+        drop(childs);
+        assert!(!closing.slot.in_use());
+        assert_eq!(closing.finish(&mut free), Some(7));
     }
 
     #[test]

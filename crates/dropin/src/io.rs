@@ -15,9 +15,9 @@ use crate::code::{
 };
 use crate::direct::{self, Short, Theirs};
 use crate::library::Library;
+use crate::live;
 use crate::log::{self, Level};
 use crate::stats::{Done, Op, Way};
-use crate::{fork, live};
 
 /// Offsets and lengths off this grid count as unaligned.
 const GRID: u64 = 4096;
@@ -32,8 +32,6 @@ pub(crate) struct Registered {
     pub(crate) reads: bool,
     /// NVIDIA's library has it, too, and moves what it has a direct path for.
     theirs: Option<Theirs>,
-    /// The process that registered it, in a line of forks.
-    born: u32,
 }
 
 /// A transfer as asked.
@@ -52,14 +50,6 @@ pub(crate) struct Checked {
     pub(crate) place: Place,
     pub(crate) address: u64,
     pub(crate) offset: u64,
-}
-
-impl Registered {
-    /// Whether waiting for those who use it makes sense: in a child of fork(2) the threads that did
-    /// are gone.
-    fn is_of_this_process(&self) -> bool {
-        self.born == fork::generation()
-    }
 }
 
 impl Library {
@@ -92,7 +82,7 @@ impl Library {
         let mode = flags & OFlags::ACCMODE;
         let reads = mode != OFlags::WRONLY && !flags.contains(OFlags::PATH);
         let theirs = direct::take(borrowed, flags);
-        let entry = Registered { file, reads, theirs, born: fork::generation() };
+        let entry = Registered { file, reads, theirs };
         let mut state = self.lock();
         let made = self.files.open(&mut state.free, entry);
         drop(state);
@@ -109,9 +99,7 @@ impl Library {
             self.stats.operations(Op::HandleDeregister, false, 1);
             return;
         };
-        if closing.entry().is_some_and(Registered::is_of_this_process) {
-            closing.wait(|| self.harvest());
-        }
+        closing.wait(|| self.harvest());
         let entry = closing.finish(&mut self.lock().free);
         // Outside the lock: NVIDIA's library may take its time.
         drop(entry);
@@ -179,10 +167,11 @@ impl Library {
         if asked.way == Way::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
-        // NVIDIA's library, where it is used beside ours, takes back what `Transfer::place` asks the
-        // driver for on that memory: each call asks again.
+        // NVIDIA's library, where it is used beside ours, takes back what `Transfer::place` asks
+        // the driver for on that memory: each call asks again.
         let registered = self.buffers.check(asked.base, skip, asked.len)?;
-        let known = registered.filter(|_| direct::find().is_none());
+        let holds = |place: &Place| direct::find().is_none() && transfer.is_current(place);
+        let known = registered.filter(holds);
         let address = asked.base.checked_add(skip).ok_or(Failure::from(INVALID_VALUE))?;
         let place = match known.or(near.filter(|near| near.holds(address, asked.len))) {
             Some(place) => place,

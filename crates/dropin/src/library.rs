@@ -1,7 +1,9 @@
 //! What this process has open.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -62,6 +64,35 @@ pub(crate) struct State {
     pub(crate) living: Vec<Weak<Batch>>,
 }
 
+thread_local! {
+    /// Whether this thread has the library's lock.
+    static OWNER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The state, locked.
+#[derive(Debug)]
+pub(crate) struct StateGuard<'l>(MutexGuard<'l, State>);
+
+impl Drop for StateGuard<'_> {
+    fn drop(&mut self) {
+        let _ = OWNER.try_with(|owner| owner.set(false));
+    }
+}
+
+impl Deref for StateGuard<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.0
+    }
+}
+
 /// The library, made at the first call.
 pub(crate) fn get() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
@@ -82,12 +113,20 @@ pub(crate) fn get() -> &'static Library {
 
 impl Library {
     /// The lock around all that changes rarely. Reads and writes do not take it.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> StateGuard<'_> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = OWNER.try_with(|owner| owner.set(true));
+        StateGuard(state)
+    }
+
+    /// Whether the calling thread has the lock.
+    pub(crate) fn is_locked_here() -> bool {
+        OWNER.try_with(Cell::get).unwrap_or(false)
     }
 
     /// Opens the driver once more.
     pub(crate) fn open(&self) -> Result<(), Failure> {
+        self.load_driver()?;
         let mut state = self.lock();
         self.begin(&mut state)?;
         state.uses += 1;
@@ -97,6 +136,7 @@ impl Library {
     /// Opens the driver for a call that came before any open, which counts as one.
     pub(crate) fn ensure_open(&self) -> Result<&Transfer, Failure> {
         if !self.open.load(Ordering::Acquire) {
+            self.load_driver()?;
             let mut state = self.lock();
             if state.uses == 0 {
                 self.begin(&mut state)?;
@@ -144,7 +184,7 @@ impl Library {
         if open { Ok(()) } else { Err(DRIVER_NOT_INITIALIZED.into()) }
     }
 
-    /// What the first open does.
+    /// What the first open does, once the driver is loaded.
     fn begin(&self, state: &mut State) -> Result<(), Failure> {
         if state.uses > 0 {
             return Ok(());
@@ -162,7 +202,6 @@ impl Library {
                     .to_owned()
             });
         }
-        self.load_driver()?;
         self.stats.begin(config.sizes[table::STATS_LEVEL]);
         crate::live::begin();
         state.config = Some(config);
@@ -173,7 +212,8 @@ impl Library {
         Ok(())
     }
 
-    /// Loads and initialises the CUDA driver: programs need not have called it before.
+    /// Loads and initialises the CUDA driver: programs need not have called it before. Not under
+    /// the lock: the driver may fork (to run nvidia-modprobe), and a fork takes the lock.
     fn load_driver(&self) -> Result<(), Failure> {
         if self.gpus.get().is_some() {
             return Ok(());
@@ -183,7 +223,7 @@ impl Library {
             failure(&absent)
         })?;
         let facts = found.devices().unwrap_or_default();
-        // Another thread can't have been quicker: the caller has the lock.
+        // Another thread may have been quicker; then this one's goes.
         let _ = self.gpus.set(Gpus { facts, _driver: found });
         Ok(())
     }

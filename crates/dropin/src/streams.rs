@@ -95,9 +95,13 @@ impl Library {
         if flags & !FLAGS != 0 {
             return Err(INVALID_VALUE.into());
         }
-        let before = self.lock().streams.insert(stream.addr(), flags);
-        let again = before.is_some() && !stream.is_null();
-        if again { Err(INVALID_VALUE.into()) } else { Ok(()) }
+        let mut state = self.lock();
+        // The null stream may be registered again and again; of others the first flags hold.
+        if !stream.is_null() && state.streams.contains_key(&stream.addr()) {
+            return Err(INVALID_VALUE.into());
+        }
+        state.streams.insert(stream.addr(), flags);
+        Ok(())
     }
 
     /// Forgets it.

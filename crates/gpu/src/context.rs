@@ -83,6 +83,13 @@ impl Context {
         self.check("cuCtxSynchronize", code)
     }
 
+    /// Whether the context was reset since it was retained (`cudaDeviceReset`): all that was made
+    /// in it is gone. Drivers before CUDA 12 do not say so.
+    #[must_use]
+    pub fn is_reset(&self) -> bool {
+        self.0.id.is_some() && id(self.table(), self.0.handle) != self.0.id
+    }
+
     /// The index of the device.
     #[must_use]
     pub fn device(&self) -> u32 {

@@ -163,6 +163,13 @@ impl GpuError {
         matches!(self.code, 214 | 220 | 700 | 702 | 710 | 714..=719)
     }
 
+    /// True if the context was reset or destroyed: all that was made in it is gone, and a new one
+    /// may be had.
+    #[must_use]
+    pub fn is_reset(&self) -> bool {
+        self.code == table::CONTEXT_IS_DESTROYED
+    }
+
     /// True if memory ran out, on the device or pinned on the host.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {

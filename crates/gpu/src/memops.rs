@@ -10,7 +10,7 @@
 //! operations issued in it do. Setting the first also waits for operations on that memory which are
 //! under way. Neither changes asynchronous calls, kernels, or the order of streams.
 use std::ffi::c_uint;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::context::Context;
 use crate::driver::Driver;
@@ -67,15 +67,15 @@ impl Context {
     }
 
     /// Waits until what the legacy default stream and the calling thread's own default stream hold
-    /// now has ended, at most so long. False if it had not by then: a program may keep a kernel
-    /// there that waits for the caller.
+    /// now has ended, for so long or somewhat longer. False if it had not by then: a program may
+    /// keep a kernel there that waits for the caller.
     ///
     /// # Errors
     ///
     /// The driver's refusal, or a failure of that work.
     pub fn wait_for_default_streams(&self, most: Duration) -> Result<bool, GpuError> {
         let _entered = self.enter()?;
-        let begin = Instant::now();
+        let mut pauses = most.as_nanos() / PAUSE.as_nanos();
         for stream in [table::STREAM_LEGACY, table::STREAM_PER_THREAD] {
             let handle: CUstream = std::ptr::without_provenance_mut(stream);
             let mut captures = 0;
@@ -88,9 +88,10 @@ impl Context {
             let event = Event::new(self, Wait::Spin)?;
             event.record_raw(handle)?;
             while !event.query()? {
-                if begin.elapsed() > most {
+                if pauses == 0 {
                     return Ok(false);
                 }
+                pauses -= 1;
                 std::thread::sleep(PAUSE);
             }
         }

@@ -35,7 +35,8 @@ pub struct Pointer {
     pub context: Option<RawContext>,
     /// Where the allocation begins, and its length in bytes, where the driver tells.
     pub range: Option<(u64, u64)>,
-    /// False for addresses that were reserved and have no memory behind them.
+    /// False for addresses that were reserved and have no memory behind them, and for a mapping
+    /// that its own device may not both read and write (`cuMemSetAccess`).
     pub mapped: bool,
     /// True if synchronous memory operations on the allocation always synchronize: see
     /// [`Driver::synchronize_memops`].
@@ -45,9 +46,6 @@ pub struct Pointer {
 impl Pointer {
     /// True if a kernel launched in `context` can use the memory without more ado: memory of the
     /// same context; of a pool or a mapping of the same device; page-locked and managed memory.
-    ///
-    /// A mapping (`cuMemMap`) is taken as accessible on its own device, which its owner decides by
-    /// `cuMemSetAccess`.
     #[must_use]
     pub fn is_reached_by(&self, context: &Context) -> bool {
         match self.owner {
@@ -107,7 +105,28 @@ impl Driver {
         self.table()
             .check("cuPointerGetAttributes", code)
             .map_err(|e| e.with(format!("of the address {address:#x}")))?;
-        Ok(understood(answers))
+        let mut told = understood(answers);
+        // Of a pool or a mapping: who may use a mapping its owner decides.
+        if told.owner == Owner::Device
+            && told.context.is_none()
+            && let Some(device) = told.device
+        {
+            told.mapped &= self.allows(device, address);
+        }
+        Ok(told)
+    }
+
+    /// Whether a device may read and write memory that belongs to no context. What is no mapping
+    /// (`cuMemMap`), memory of a pool, the driver refuses to tell of: its own device may use it.
+    fn allows(&self, device: u32, address: u64) -> bool {
+        let (Some(call), Ok(id)) = (self.table().cuMemGetAccess, self.device(device)) else {
+            return true;
+        };
+        let location = table::CUmemLocation { kind: table::MEM_LOCATION_TYPE_DEVICE, id };
+        let mut flags = 0_u64;
+        // SAFETY: both point at what the call reads and writes.
+        let code = unsafe { call(&raw mut flags, &raw const location, address) };
+        code != table::SUCCESS || flags == u64::from(table::MEM_ACCESS_READWRITE.unsigned_abs())
     }
 }
 

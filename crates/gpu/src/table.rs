@@ -306,6 +306,7 @@ table! {
         cuMemMap(CUdeviceptr, usize, usize, CUmemGenericAllocationHandle, u64);
         cuMemUnmap(CUdeviceptr, usize);
         cuMemSetAccess(CUdeviceptr, usize, *const CUmemAccessDesc, usize);
+        cuMemGetAccess(*mut u64, *const CUmemLocation, CUdeviceptr);
         // CUDA 8: managed memory, and hints in their first form.
         cuMemAllocManaged(*mut CUdeviceptr, usize, c_uint);
         cuMemPrefetchAsync(CUdeviceptr, usize, CUdevice, CUstream);

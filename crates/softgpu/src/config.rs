@@ -25,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) delay: Duration,
     /// How much later the work of a synchronous call is done that may return before it.
     pub(crate) lag: Duration,
+    /// Whether `cuInit` forks and waits for the child.
+    pub(crate) forks: bool,
     faults: Vec<Fault>,
     spoils: Vec<Spoil>,
 }
@@ -66,6 +68,7 @@ impl Config {
             1 => Ok(true),
             other => Err(format!("{name}={other}: 0 is off and 1 is on")),
         };
+        let forks = get("GPUIO_SOFT_FORK").is_some_and(|value| value == "1");
         let faults = get("GPUIO_SOFT_FAIL").unwrap_or_default();
         let spoils = get("GPUIO_SOFT_CORRUPT").unwrap_or_default();
         Ok(Self {
@@ -76,6 +79,7 @@ impl Config {
             stream_words: switch("GPUIO_SOFT_STREAM_WORDS")?,
             delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
             lag: Duration::from_micros(number("GPUIO_SOFT_LAG_US", 0)?),
+            forks,
             faults: faults
                 .split(',')
                 .filter(|part| !part.is_empty())

@@ -36,6 +36,8 @@
 //! - `GPUIO_SOFT_DELAY_US=n`: wait of each copy and kernel before it touches memory (0).
 //! - `GPUIO_SOFT_LAG_US=n`: how much later the work of a synchronous call is done that may return
 //!   before it (0; a thread's wake-up at least).
+//! - `GPUIO_SOFT_FORK=1`: `cuInit` forks and waits for the child, as hardware's driver does where
+//!   it runs nvidia-modprobe.
 //! - `GPUIO_SOFT_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each such
 //!   call, or so many of them, answers `code`. A copy or a launch fails later, as with hardware:
 //!   the call succeeds, the next wait or query of the stream, or of an event recorded after it,

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::file::Pace;
 use crate::gpus::Gpus;
-use crate::job::{Behind, By, Job};
+use crate::job::{Behind, By, Job, unpanicked};
 use crate::settings::Settings;
 use hands::Hands;
 pub(crate) use hands::spawn;
@@ -404,7 +404,8 @@ impl Crew {
                     self.hands.wake_more();
                 }
                 rest.worked();
-                work.work(gpus, &mut behind);
+                // What panics tells its callers itself; this thread stays for the others.
+                let _ = unpanicked(|| work.work(gpus, &mut behind));
             } else if !behind.is_empty() {
                 behind.settle();
             } else {

@@ -110,6 +110,9 @@ pub enum Fault {
     /// There is no driver, so there are no streams.
     #[error("there is no CUDA driver in this process, so there are no streams")]
     NoDriver,
+    /// A thread of gpuio panicked: a defect. What the call moved is not known.
+    #[error("a defect in gpuio: a thread of its panicked; what was moved is not known")]
+    Panicked,
     /// It was cancelled before it began.
     #[error("cancelled before it began")]
     Cancelled,

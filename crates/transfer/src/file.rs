@@ -68,6 +68,9 @@ pub(crate) struct Inner {
     /// More without it.
     spread: Spread,
     warmth: Warmth,
+    /// Whether the next read or write panics.
+    #[cfg(test)]
+    pub(crate) panics: AtomicBool,
 }
 
 /// What the bytes of a call wait for, which tells how to cut it.
@@ -130,6 +133,8 @@ impl File {
             direct_refused: AtomicBool::new(false),
             spread: Spread::new(),
             warmth: Warmth::new(),
+            #[cfg(test)]
+            panics: AtomicBool::new(false),
         }))))
     }
 }
@@ -145,6 +150,12 @@ impl Inner {
             }
             Op::Read => Pace::Copies,
         }
+    }
+
+    /// Panics if a test asked for it, once.
+    #[cfg(test)]
+    pub(crate) fn panic_if_asked(&self) {
+        assert!(!self.panics.swap(false, Ordering::AcqRel), "asked for by a test");
     }
 
     /// Whether it is the same file as another, most likely.

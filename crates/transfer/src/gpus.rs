@@ -1,12 +1,13 @@
 //! The driver, and what we keep on each of its devices. Nothing of it is ever given back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_gpu::errand::{self, Office, Timing};
 use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Which};
 
+use crate::attempt::Attempt;
 use crate::lane::{Lane, Memory, SLOTS};
 use crate::settings::Settings;
 
@@ -23,13 +24,32 @@ pub(crate) struct Gpus {
 #[derive(Debug)]
 struct Loaded {
     driver: Driver,
-    devices: Vec<OnceLock<&'static Device>>,
+    devices: Vec<Current>,
     making: Mutex<()>,
+}
+
+/// What we keep on a device now: nothing yet, or the state of its context as that is. Where a
+/// program resets the device, another takes its place; the old one is never freed, for others may
+/// still have it.
+#[derive(Debug, Default)]
+struct Current(AtomicPtr<Device>);
+
+impl Current {
+    fn get(&self) -> Option<&'static Device> {
+        // SAFETY: null, or made by `Box::leak` and never freed.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn set(&self, device: &'static Device) {
+        self.0.store(std::ptr::from_ref(device).cast_mut(), Ordering::Release);
+    }
 }
 
 /// A device's primary context and its lanes.
 #[derive(Debug)]
 pub(crate) struct Device {
+    /// No other state of any device has this number.
+    serial: u32,
     context: Context,
     slot_len: usize,
     lanes_most: usize,
@@ -37,8 +57,8 @@ pub(crate) struct Device {
     lanes: Mutex<Lanes>,
     given: Condvar,
     small: Mutex<Small>,
-    office: OnceLock<Option<Office>>,
-    gather: OnceLock<Option<GatherKernel>>,
+    office: Attempt<Office>,
+    gather: Attempt<GatherKernel>,
     /// Whether the context makes synchronous memory operations synchronize, for memory that can't
     /// be given that attribute.
     syncs_memops: AtomicBool,
@@ -89,7 +109,7 @@ impl Gpus {
     fn loaded(&self) -> Option<&Loaded> {
         let made = self.driver.get_or_init(|| {
             let driver = Driver::load(&self.which).ok()?;
-            let devices = (0..driver.device_count()).map(|_| OnceLock::new()).collect();
+            let devices = (0..driver.device_count()).map(|_| Current::default()).collect();
             Some(Loaded { driver, devices, making: Mutex::new(()) })
         });
         made.as_ref()
@@ -117,14 +137,39 @@ impl Gpus {
             return Ok(device);
         }
         let device = self.keep(Context::new(&loaded.driver, index)?);
-        Ok(known.get_or_init(|| device))
+        known.set(device);
+        Ok(device)
+    }
+
+    /// What we keep on the device now, if anything.
+    pub(crate) fn current(&self, index: u32) -> Option<&'static Device> {
+        self.loaded()?.devices.get(index as usize)?.get()
+    }
+
+    /// Makes new state for a device whose context was reset, once a call found out. True if the
+    /// call may be made again.
+    pub(crate) fn renew(&self, index: u32) -> bool {
+        let Some(loaded) = self.loaded() else {
+            return false;
+        };
+        let Some(known) = loaded.devices.get(index as usize) else {
+            return false;
+        };
+        let _one = loaded.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.get().is_some_and(|device| !device.context.is_reset()) {
+            return true;
+        }
+        let made = Context::new(&loaded.driver, index).map(|context| self.keep(context));
+        made.map(|device| known.set(device)).is_ok()
     }
 
     /// Keeps a device, with the kernels loaded. To load one may wait for all that is under way on
     /// the device (CUDA C++ Programming Guide, "Lazy Loading"), for streams that are held by the
     /// program among it: better now than at a transfer in such a stream.
     fn keep(&self, context: Context) -> &'static Device {
+        static SERIAL: AtomicU32 = AtomicU32::new(1);
         let device: &'static Device = Box::leak(Box::new(Device {
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             context,
             slot_len: self.slot_len,
             lanes_most: self.lanes_most,
@@ -132,8 +177,8 @@ impl Gpus {
             lanes: Mutex::default(),
             given: Condvar::new(),
             small: Mutex::default(),
-            office: OnceLock::new(),
-            gather: OnceLock::new(),
+            office: Attempt::new(),
+            gather: Attempt::new(),
             syncs_memops: AtomicBool::new(false),
         }));
         let _ = device.gather();
@@ -145,6 +190,11 @@ impl Gpus {
 impl Device {
     pub(crate) fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// Which state of a device this is.
+    pub(crate) fn serial(&self) -> u32 {
+        self.serial
     }
 
     /// Waits for the program's synchronous memory operations on the memory at `address` that are
@@ -252,18 +302,22 @@ impl Device {
 
     /// A place at the kernel that stays; `None` where there is none, or no more places.
     pub(crate) fn errand(&self) -> Option<errand::Desk> {
-        self.office()?.desk()
+        self.office().ok().flatten()?.desk()
     }
 
-    fn office(&self) -> Option<&Office> {
+    fn office(&self) -> Result<Option<&Office>, GpuError> {
         if !self.resident {
-            return None;
+            return Ok(None);
         }
-        self.office.get_or_init(|| Office::new(&self.context, Timing::default()).ok()).as_ref()
+        self.office.get(|| Office::new(&self.context, Timing::default())).map(Some)
     }
 
-    /// The kernel for many pieces; `None` where the device can't have it.
-    pub(crate) fn gather(&self) -> Option<&GatherKernel> {
-        self.gather.get_or_init(|| GatherKernel::load(&self.context).ok()).as_ref()
+    /// The kernel for many pieces.
+    ///
+    /// # Errors
+    ///
+    /// Why the device does not have it: for good, or for now, as its memory is full.
+    pub(crate) fn gather(&self) -> Result<&GatherKernel, GpuError> {
+        self.gather.get(|| GatherKernel::load(&self.context))
     }
 }

@@ -17,6 +17,7 @@ use crate::gpus::Gpus;
 use crate::moved::{Moved, Route};
 use crate::place::Place;
 pub(crate) use behind::Behind;
+pub(crate) use work::unpanicked;
 
 /// A call is large from here on, bytes: what it does not find in the page cache it reads past it.
 pub(crate) const LARGE: u64 = 256 << 10;

@@ -16,6 +16,7 @@
 //! the host work in it, with state of its own, calls on memory of a GPU answer [`Fault::Forked`].
 #![allow(unsafe_code)]
 
+mod attempt;
 mod batch;
 mod born;
 mod bounce;

@@ -18,6 +18,8 @@ pub struct Place {
     pub(crate) managed: bool,
     /// Whether it belongs to no context: a mapping, or memory of a pool.
     pub(crate) loose: bool,
+    /// The state of the device that it was asked of; 0 for memory of the host.
+    pub(crate) serial: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,7 @@ impl Place {
     /// Memory of the host.
     #[must_use]
     pub fn host() -> Self {
-        Self { kind: Kind::Host, range: None, managed: false, loose: false }
+        Self { kind: Kind::Host, range: None, managed: false, loose: false, serial: 0 }
     }
 
     /// Memory of a GPU's primary context, of unknown extent.
@@ -45,6 +47,7 @@ impl Place {
             range: None,
             managed: false,
             loose: false,
+            serial: 0,
         }
     }
 
@@ -103,7 +106,7 @@ impl Place {
     ) -> Result<Self, PlaceError> {
         let told = driver.pointer(address)?;
         let (Owner::Device | Owner::Managed, Some(index)) = (told.owner, told.device) else {
-            return Ok(Self { kind: Kind::Host, range: told.range, managed: false, loose: false });
+            return Ok(Self { range: told.range, ..Self::host() });
         };
         let kept = device(index)?;
         if !told.sync_memops {
@@ -115,6 +118,6 @@ impl Place {
         let managed = told.owner == Owner::Managed;
         let loose = told.context.is_none();
         let kind = Kind::Gpu { device: index, kernels };
-        Ok(Self { kind, range: told.range, managed, loose })
+        Ok(Self { kind, range: told.range, managed, loose, serial: kept.serial() })
     }
 }

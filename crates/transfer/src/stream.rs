@@ -101,6 +101,10 @@ pub struct Read {
     pub buffer_offset: i64,
 }
 
+/// How many mappings that follow one another are looked at, some 100 ns each: 128 GiB of the
+/// smallest.
+const MAPPINGS_MOST: u32 = 1 << 16;
+
 /// Called once, before work that stands in the stream behind the transfer, on any thread: it must
 /// not call the driver nor wait for the GPU. It is not called if the context is lost before the
 /// stream comes to the transfer.
@@ -144,15 +148,16 @@ impl Streams {
     /// What is kept for a device, made when it is first asked for.
     fn device(&self, gpus: &Gpus, index: u32) -> Result<&'static Served, GpuError> {
         let known = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(served) = known.get(&index) {
+        let device = gpus.device(index)?;
+        let is_current = |served: &&&'static Served| std::ptr::eq(served.device, device);
+        if let Some(served) = known.get(&index).filter(is_current) {
             return Ok(served);
         }
         drop(known);
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(served) = devices.get(&index) {
+        if let Some(served) = devices.get(&index).filter(is_current) {
             return Ok(served);
         }
-        let device = gpus.device(index)?;
         let served: &'static Served = Box::leak(Box::new(Served {
             device,
             areas: Areas::new(self.bytes_most, self.chunk),
@@ -165,7 +170,7 @@ impl Streams {
 
 impl Served {
     fn kernel(&self) -> Option<&GatherKernel> {
-        self.device.gather()
+        self.device.gather().ok()
     }
 }
 
@@ -241,7 +246,11 @@ impl Transfer {
         if stream.entered(|| stream.is_capturing())?? {
             return Err(Fault::Captured);
         }
-        let served = state.streams.device(&state.gpus, stream.device()?)?;
+        let index = stream.device()?;
+        if state.gpus.current(index).is_some_and(|device| device.context().is_reset()) {
+            state.gpus.renew(index);
+        }
+        let served = state.streams.device(&state.gpus, index)?;
         let way = self.way(served, &stream, place, base, &params)?;
         let kept = (state, served, Key::of(&stream));
         let order = Order::new(kept, (op, file.clone()), (way, base), params, ended)?;
@@ -264,11 +273,19 @@ impl Transfer {
         if stream.context() != context.raw() || context.device() != device {
             return Ok(Way::Call(place));
         }
-        if !is_reached(place) || served.kernel().is_none() {
+        if !is_reached(place) {
             return Err(Fault::OtherContext);
         }
+        // Nothing but the kernel can move the bytes: a copy in a stream of ours could stand behind
+        // the program's wait.
+        served.device.gather()?;
         let skip = u64::try_from(now(params.buffer_offset)).unwrap_or(0);
-        let reach = self.reach(place, base, skip.saturating_add(params.size_most as u64));
+        // An offset that is read later may lead anywhere.
+        let wanted = match params.buffer_offset {
+            Param::Now(_) => skip.saturating_add(params.size_most as u64),
+            Param::Later(_) => u64::MAX,
+        };
+        let reach = self.reach(place, base, wanted);
         let bring = place.managed.then(|| {
             let len = reach.saturating_sub(skip).min(params.size_most as u64);
             (base.saturating_add(skip), usize::try_from(len).unwrap_or(0))
@@ -286,7 +303,9 @@ impl Transfer {
         };
         let wanted = base.saturating_add(wanted);
         let mut end = end_of(place).unwrap_or(base);
-        while place.loose && end > base && end < wanted {
+        let mut mappings = 1;
+        while place.loose && end > base && end < wanted && mappings < MAPPINGS_MOST {
+            mappings += 1;
             let next = self.place(end).ok().filter(|next| next.loose).and_then(end_of);
             match next {
                 Some(next) if next > end => end = next,

@@ -95,7 +95,24 @@ impl Transfer {
         let Some(driver) = state.gpus.driver() else {
             return Ok(Place::host());
         };
-        Place::ask(driver, address, |device| state.gpus.device(device))
+        let ask = || Place::ask(driver, address, |device| state.gpus.device(device));
+        match ask() {
+            Err(PlaceError::Gpu(error)) if error.is_reset() => {
+                let renewed = error.device.is_some_and(|index| state.gpus.renew(index));
+                if renewed { ask() } else { Err(error.into()) }
+            }
+            asked => asked,
+        }
+    }
+
+    /// Whether what was told of an address may still hold: not where the device was reset since.
+    #[must_use]
+    pub fn is_current(&self, place: &Place) -> bool {
+        let Some(index) = place.device() else {
+            return true;
+        };
+        let state = self.state();
+        !state.forked && state.gpus.current(index).is_some_and(|it| it.serial() == place.serial)
     }
 
     /// Reads `len` bytes at `offset` of the file into the memory at `address`, which `place` was
@@ -120,7 +137,7 @@ impl Transfer {
         len: usize,
         offset: u64,
     ) -> Result<Moved, Fault> {
-        self.call(Op::Read, file, place, address, len, offset)
+        self.call_again(Op::Read, file, place, address, len, offset)
     }
 
     /// Writes `len` bytes from the memory at `address` to `offset` of the file. What other threads
@@ -143,7 +160,31 @@ impl Transfer {
         len: usize,
         offset: u64,
     ) -> Result<Moved, Fault> {
-        self.call(Op::Write, file, place, address, len, offset)
+        self.call_again(Op::Write, file, place, address, len, offset)
+    }
+
+    /// Makes a call, and once more where it finds out that the device was reset: its memory may be
+    /// new memory at the same address.
+    fn call_again(
+        &self,
+        op: Op,
+        file: &File,
+        place: Place,
+        address: u64,
+        len: usize,
+        offset: u64,
+    ) -> Result<Moved, Fault> {
+        match self.call(op, file, place, address, len, offset) {
+            Err(Fault::Gpu(error)) if error.is_reset() => {
+                let renewed = place.device().is_some_and(|index| self.state().gpus.renew(index));
+                let again = self.place(address).ok().filter(|now| now.device() == place.device());
+                match again.filter(|_| renewed) {
+                    Some(place) => self.call(op, file, place, address, len, offset),
+                    None => Err(Fault::Gpu(error)),
+                }
+            }
+            done => done,
+        }
     }
 
     fn call(

@@ -230,6 +230,7 @@ table! {
         cuMemcpyDtoD_v2: fn(u64, u64, usize) -> c_int;
         cuMemsetD8_v2: fn(u64, u8, usize) -> c_int;
         cuCtxSynchronize: fn() -> c_int;
+        cuDevicePrimaryCtxReset_v2: fn(c_int) -> c_int;
     }
 }
 

@@ -186,3 +186,93 @@ fn a_context_that_is_destroyed_is_an_error_and_no_crash() {
         assert_eq!(cufile.close(), GOOD);
     });
 }
+
+#[test]
+fn a_driver_that_forks_while_it_is_initialised() {
+    // As hardware's driver does where it runs nvidia-modprobe. The first call initialises it.
+    let variables = [("GPUIO_SOFT_FORK", "1")];
+    alone("process::a_driver_that_forks_while_it_is_initialised", &variables, || {
+        let cufile = cufile();
+        assert_eq!(cufile.open(), GOOD);
+        let (file, _) = file(4096);
+        assert!(cufile.register(file.as_file()).is_ok());
+        assert_eq!(fork(|| 7), Some(7));
+    });
+}
+
+#[test]
+fn a_device_may_be_reset() {
+    alone("process::a_device_may_be_reset", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let (file, bytes) = file(1 << 20);
+        let handle = cufile.register(file.as_file()).unwrap();
+        for round in 0..3 {
+            // What was registered before the reset may have the same address.
+            let device = cuda.room(1 << 20);
+            // SAFETY: numbers only.
+            let registered = unsafe { (cufile.cuFileBufRegister)(device, 1 << 20, 0) };
+            assert!(registered == GOOD || round > 0);
+            for len in [4096, 1 << 20] {
+                assert_eq!(cufile.read(handle, device, len, 0, 0), len.cast_signed());
+                assert!(cuda.get(device, len) == bytes[..len]);
+                assert_eq!(cufile.write(handle, device, len, 0, 0), len.cast_signed());
+            }
+            let stream = crate::stream::stream(&cuda);
+            let mut kept = crate::stream::Kept::new(1 << 20, 0, 0);
+            assert_eq!(kept.put(cufile.cuFileReadAsync, handle, device, stream), GOOD);
+            crate::stream::sync(&cuda, stream);
+            assert_eq!(kept.done(), 1 << 20);
+            // SAFETY: as the driver's manual has it; nothing is under way.
+            assert_eq!(unsafe { (cuda.cuDevicePrimaryCtxReset_v2)(0) }, 0);
+        }
+    });
+}
+
+#[test]
+fn kernels_that_could_not_be_loaded_are_tried_again() {
+    // Two loads fail, as on a GPU whose memory is full for a moment.
+    let variables = [("GPUIO_SOFT_FAIL", "cuModuleLoadData:2:0:2")];
+    alone("process::kernels_that_could_not_be_loaded_are_tried_again", &variables, || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let (file, bytes) = file(65536);
+        let handle = cufile.register(file.as_file()).unwrap();
+        let device = cuda.room(65536);
+        assert_eq!(cufile.read(handle, device, 65536, 0, 0), 65536, "by copies");
+        assert!(cuda.get(device, 65536) == bytes);
+        let stream = crate::stream::stream(&cuda);
+        let mut kept = crate::stream::Kept::new(65536, 0, 0);
+        let answer = kept.put(cufile.cuFileReadAsync, handle, device, stream);
+        assert_eq!((answer.code, answer.cuda), (5011, 2), "the driver's own answer");
+        let began = Instant::now();
+        let put = || kept.put(cufile.cuFileReadAsync, handle, device, stream);
+        let answers = std::iter::repeat_with(put).inspect(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+        });
+        let mut answers = answers.take_while(|_| began.elapsed() < Duration::from_secs(60));
+        assert!(answers.any(|answer| answer == GOOD), "the kernel was not loaded again");
+        crate::stream::sync(&cuda, stream);
+        assert_eq!(kept.done(), 65536);
+    });
+}
+
+#[test]
+fn a_mapping_that_may_not_be_written_is_refused_and_the_context_lives() {
+    let name = "process::a_mapping_that_may_not_be_written_is_refused_and_the_context_lives";
+    alone(name, &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let (file, bytes) = file(65536);
+        let handle = cufile.register(file.as_file()).unwrap();
+        let mapped = cuda.mapped(2 << 20);
+        // Of device 0, to read only.
+        let access = [1, 0, 1];
+        // SAFETY: as the driver's manual has it.
+        let set = unsafe { (cuda.cuMemSetAccess)(mapped, 2 << 20, &raw const access, 1) };
+        // Hardware's driver may know no such access on a device.
+        if set == 0 {
+            assert!(cufile.read(handle, mapped, 65536, 0, 0) < 0);
+        }
+        let device = cuda.room(65536);
+        assert_eq!(cufile.read(handle, device, 65536, 0, 0), 65536);
+        assert!(cuda.get(device, 65536) == bytes);
+    });
+}

@@ -168,6 +168,64 @@ fn all_flags_are_taken_and_no_others() {
 }
 
 #[test]
+fn a_refused_registration_changes_no_flags() {
+    alone("stream::a_refused_registration_changes_no_flags", &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, bytes) = made(&cufile, directory.path(), 0);
+        let number = stream(&cuda);
+        // SAFETY: any number is a stream's to the library.
+        let register = |flags| unsafe { (cufile.cuFileStreamRegister)(number, flags) };
+        // 2: the file's offset is known at the call.
+        assert_eq!((register(2), register(0)), (GOOD, code(5022)));
+        let device = cuda.room(4096);
+        let gate = AtomicBool::new(false);
+        hold(&cuda, number, &gate);
+        let mut kept = Kept::new(4096, 4096, 0);
+        assert_eq!(kept.put(cufile.cuFileReadAsync, handle, device, number), GOOD);
+        kept.file_offset = 0;
+        gate.store(true, Ordering::Release);
+        sync(&cuda, number);
+        assert_eq!(kept.done(), 4096);
+        assert!(cuda.get(device, 4096) == bytes[4096..8192], "the offset of the call counts");
+    });
+}
+
+#[test]
+fn a_late_offset_may_lead_into_the_next_mapping() {
+    alone("stream::a_late_offset_may_lead_into_the_next_mapping", &[], || {
+        const PIECE: usize = 2 << 20;
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, bytes) = made(&cufile, directory.path(), 0);
+        let (kind, access, mut base) = ([1, 1, 0, 0], [1, 0, 3], 0);
+        // SAFETY: as the driver's manual has it, here and below.
+        assert_eq!(unsafe { (cuda.cuMemAddressReserve)(&raw mut base, 2 * PIECE, 0, 0, 0) }, 0);
+        for at in [base, base + PIECE as u64] {
+            let mut piece = 0;
+            // SAFETY: as above.
+            assert_eq!(unsafe { (cuda.cuMemCreate)(&raw mut piece, PIECE, &raw const kind, 0) }, 0);
+            // SAFETY: as above.
+            assert_eq!(unsafe { (cuda.cuMemMap)(at, PIECE, 0, piece, 0) }, 0);
+            // SAFETY: as above.
+            assert_eq!(unsafe { (cuda.cuMemSetAccess)(at, PIECE, &raw const access, 1) }, 0);
+        }
+        let number = stream(&cuda);
+        let gate = AtomicBool::new(false);
+        // The first use of a device loads kernels, which may wait for a held stream.
+        assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+        hold(&cuda, number, &gate);
+        let mut kept = Kept::new(4096, 0, 0);
+        assert_eq!(kept.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
+        kept.buffer_offset = PIECE as i64 + 512;
+        gate.store(true, Ordering::Release);
+        sync(&cuda, number);
+        assert_eq!(kept.done(), 4096);
+        assert!(cuda.get(base + PIECE as u64 + 512, 4096) == bytes[..4096]);
+    });
+}
+
+#[test]
 fn what_goes_wrong_is_in_the_place_of_bytes() {
     alone("stream::what_goes_wrong_is_in_the_place_of_bytes", &[], || {
         let (cuda, cufile) = (cuda(), cufile());

@@ -13,8 +13,24 @@ const VERSION: c_int = 12_000;
 pub(crate) extern "C" fn cuInit(_flags: c_uint) -> c_int {
     guarded(|| {
         let machine = machine::start()?;
+        if machine.config.forks {
+            fork();
+        }
         machine.config.fault("cuInit").map_or(Ok(()), Err)
     })
+}
+
+/// Makes a child that ends at once, and waits for it.
+fn fork() {
+    // SAFETY: the child calls nothing but `_exit(2)`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: takes a number and does not return.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is valid for the write of one int.
+    let _ = unsafe { libc::waitpid(child, &raw mut status, 0) };
 }
 
 /// The version of this software GPU. Its presence tells that the library is one.

@@ -6,6 +6,7 @@ use std::slice;
 use crate::call::{call, put};
 use crate::code::{Answer, INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE};
 use crate::machine::{Device, Machine};
+use crate::memory::Kind;
 use crate::vmm::{GRANULARITY, Physical};
 
 /// Where memory lies or is used from (`CUmemLocation`).
@@ -156,6 +157,24 @@ pub(crate) extern "C" fn cuMemMap(
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemUnmap(address: u64, len: usize) -> c_int {
     call("cuMemUnmap", |machine| machine.memory.unmap(address, len as u64))
+}
+
+/// Of mappings alone. All devices have the same access here.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuMemGetAccess(
+    flags: *mut c_ulonglong,
+    _location: *const c_void,
+    address: u64,
+) -> c_int {
+    call("cuMemGetAccess", |machine| {
+        let access = match machine.memory.about(address).map(|it| it.kind) {
+            Some(Kind::Mapped(true)) => 3,
+            Some(Kind::Mapped(false)) => 0,
+            _ => return Err(INVALID_VALUE),
+        };
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(flags, access) }
+    })
 }
 
 #[unsafe(no_mangle)]

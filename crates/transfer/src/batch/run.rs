@@ -10,7 +10,7 @@ use super::{Entry, Event, cold};
 use crate::fault::{Failed, Fault};
 use crate::file::{Absent, Got, Spot, Tried};
 use crate::gpus::{Device, Gpus};
-use crate::job::Asked;
+use crate::job::{Asked, unpanicked};
 use crate::lane::{Lane, List, Slot};
 use crate::moved::Moved;
 
@@ -145,7 +145,7 @@ pub(super) fn carry(
             loop {
                 let run = first.take().or_else(|| next(kind));
                 let is_last = run.is_none();
-                let started = run.map(|run| carrier.start(run, turn));
+                let started = run.and_then(|run| carrier.try_to_start(run, turn, &ended));
                 turn += 1;
                 if let Some(flying) = std::mem::replace(&mut flying, started) {
                     ended(carrier.land(flying));
@@ -195,7 +195,7 @@ impl Carrier {
         Ok(Self {
             device,
             lane: device.lane()?,
-            kernel: device.gather(),
+            kernel: device.gather().ok(),
             failed: false,
             lost: false,
         })
@@ -208,6 +208,26 @@ impl Carrier {
         } else {
             self.device.give(self.lane);
         }
+    }
+
+    /// As [`Carrier::start`]; where that panics the run's entries end with that fault.
+    fn try_to_start(
+        &mut self,
+        run: Run,
+        turn: usize,
+        ended: &impl Fn(Vec<Event>),
+    ) -> Option<Flying> {
+        let cookies: Vec<_> = run.entries.iter().map(|entry| entry.cookie).collect();
+        let started = unpanicked(|| self.start(run, turn));
+        started
+            .inspect_err(|fault| {
+                self.failed = true;
+                // Nothing may touch the entries' memory once they have ended.
+                self.lost |= self.lane.settle().is_err();
+                let event = |cookie| Event { cookie, outcome: Err(fault.clone()) };
+                ended(cookies.into_iter().map(event).collect());
+            })
+            .ok()
     }
 
     /// Reads a run from its files, for a read, and puts its copies into the stream.

@@ -67,6 +67,8 @@ impl Inner {
         offset: u64,
         large: bool,
     ) -> Result<Got, Failed> {
+        #[cfg(test)]
+        self.panic_if_asked();
         let mut got = Got::default();
         let buffered = self.reading();
         let direct =
@@ -117,6 +119,8 @@ impl Inner {
         offset: u64,
         absent: &mut Vec<Absent>,
     ) -> Tried {
+        #[cfg(test)]
+        self.panic_if_asked();
         let buffered = self.reading();
         let direct = if self.mode.direct { self.direct() } else { None };
         let (Some(fd), true) = (buffered, spot.slack) else {

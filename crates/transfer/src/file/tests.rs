@@ -92,6 +92,21 @@ fn an_appending_descriptor_is_written_at_offsets() {
 }
 
 #[test]
+fn an_appending_descriptor_that_cannot_be_opened_anew_is_not_written() {
+    for flags in [libc::O_APPEND, libc::O_APPEND | libc::O_DIRECT] {
+        let (dir, own) = opened(flags, &[7; 8192]);
+        let file = File::new(own.as_fd(), Cold::Direct).unwrap();
+        file.0.buffered.refuse();
+        file.0.direct.refuse();
+        let mut block = Bounce::new(4096, 4096);
+        // SAFETY: the buffer's bytes.
+        let written = unsafe { file.0.write(block.as_mut_ptr(), 4096, 0) };
+        assert_eq!(written.unwrap_err().errno, libc::EOPNOTSUPP);
+        assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), [7; 8192]);
+    }
+}
+
+#[test]
 fn the_callers_descriptor_may_be_closed_and_ours_close_with_the_last_clone() {
     let (_dir, mut own) = opened(0, b"abc");
     own.write_all(b"xyz").unwrap();

@@ -25,8 +25,11 @@ impl Inner {
         len: usize,
         offset: u64,
     ) -> Result<Got, Failed> {
+        #[cfg(test)]
+        self.panic_if_asked();
         if !self.mode.direct {
-            let fd = self.buffered().unwrap_or(self.own.as_raw_fd());
+            let own = self.own.as_raw_fd();
+            let fd = self.unless_appending(Some(self.buffered().unwrap_or(own)), len, offset)?;
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }?;
             return Ok(Got { cached: len, direct: 0 });
@@ -37,7 +40,8 @@ impl Inner {
         let body = (len - head) / align * align;
         let congruent = (at.addr() + head).is_multiple_of(align);
         let mut got = Got::default();
-        let Some(direct) = self.direct().filter(|_| body > 0 && congruent) else {
+        let direct = self.direct().filter(|fd| body > 0 && congruent && !self.appends(*fd));
+        let Some(direct) = direct else {
             // SAFETY: the caller's promise.
             return unsafe { self.edge(at, len, offset) };
         };
@@ -97,11 +101,13 @@ impl Inner {
         }
         let _alone = edges::alone(self.identity);
         if let Some(fd) = self.buffered() {
+            let fd = self.unless_appending(Some(fd), len, offset)?;
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }?;
             edges::to_device(fd, offset, len)?;
             return Ok(Got { cached: len, direct: 0 });
         }
+        self.unless_appending(None, len, offset)?;
         let mut done = 0;
         while done < len {
             let from = at.wrapping_add(done);
@@ -109,6 +115,26 @@ impl Inner {
             done += unsafe { self.rewrite(from, len - done, offset + done as u64) }?;
         }
         Ok(Got { cached: 0, direct: len })
+    }
+
+    /// Whether a write by this descriptor would land behind the end of the file, whatever its
+    /// offset.
+    fn appends(&self, fd: RawFd) -> bool {
+        self.mode.append && fd == self.own.as_raw_fd()
+    }
+
+    /// The descriptor to write by, the caller's own where none is given; refused where that appends
+    /// and the file could not be opened anew.
+    fn unless_appending(
+        &self,
+        fd: Option<RawFd>,
+        len: usize,
+        offset: u64,
+    ) -> Result<RawFd, Failed> {
+        let fd = fd.unwrap_or(self.own.as_raw_fd());
+        let (call, errno) = ("pwrite to a descriptor with O_APPEND", libc::EOPNOTSUPP);
+        let refused = Failed { call, errno, offset, len: len as u64 };
+        if self.appends(fd) { Err(refused) } else { Ok(fd) }
     }
 
     /// Reads blocks, puts the bytes into them and writes them back, keeping the file's length: for

@@ -1,6 +1,7 @@
 //! What a thread does for a job: takes pieces until there are none.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gpuio_gpu::GpuError;
@@ -18,6 +19,13 @@ use crate::place::Kind;
 
 /// Pieces that a write has copied out of the GPU, or is copying, before they go to the file.
 const AHEAD: usize = 2;
+
+/// Does work that others wait for: a panic becomes a fault, so that nobody waits for ever.
+pub(crate) fn unpanicked<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
+    // What the work leaves half done is counted as failed by whoever gets the fault, and locks are
+    // taken whether or not they are poisoned.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Fault::Panicked)
+}
 
 impl Job {
     /// Moves pieces until none is left to take. Those whose bytes are under way to the GPU then are
@@ -45,7 +53,15 @@ impl Job {
 
     fn work_in_host(&self) {
         let (mut counted, mut route) = (0, Route::default());
-        while let Some(piece) = self.take(&mut counted) {
+        let worked = unpanicked(|| self.pieces_in_host(&mut counted, &mut route));
+        if let Err(fault) = worked {
+            self.fail(0, fault);
+        }
+        self.finish(counted, &route);
+    }
+
+    fn pieces_in_host(&self, counted: &mut u64, route: &mut Route) {
+        while let Some(piece) = self.take(counted) {
             let Ok(address) = usize::try_from(self.asked.address + piece.start) else {
                 unreachable!("addresses have 64 bits")
             };
@@ -62,7 +78,6 @@ impl Job {
                 route.by_host += got.bytes() as u64;
             }
         }
-        self.finish(counted, &route);
     }
 
     fn work_in_lane(
@@ -73,18 +88,19 @@ impl Job {
         behind: &mut Behind,
     ) {
         let (mut counted, mut route) = (0, Route::default());
-        let worked = match self.asked.op {
+        let in_gpu = |(start, error)| (start, Fault::Gpu(error));
+        let worked = unpanicked(|| match self.asked.op {
             Op::Read => self.read_to_gpu(lane, before, (&mut counted, &mut route)),
             Op::Write => self.write_from_gpu(lane, before, (&mut counted, &mut route)),
-        };
+        });
+        let worked = worked.map_or_else(|fault| Err((0, fault)), |worked| worked.map_err(in_gpu));
         // Where the first piece was not to be had.
         let landed = before.take().map_or(Ok(()), |before| before.land(lane));
-        let worked = worked.and(landed.map_err(|error| (0, error)));
+        let worked = worked.and(landed.map_err(|error| in_gpu((0, error))));
         let flying = Flying { job: Arc::clone(self), counted, route };
         match worked {
             Ok(()) => behind.keep(flying, device, lane),
-            Err((start, error)) => {
-                let fault = Fault::Gpu(error);
+            Err((start, fault)) => {
                 self.fail(start, fault.clone());
                 // What is under way must land before its pieces count and the lane is another's.
                 let settled = lane.settle();

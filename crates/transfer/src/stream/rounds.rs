@@ -17,7 +17,7 @@ use gpuio_io::engine::Op;
 use super::Ended;
 use super::order::{Order, Way};
 use crate::fault::Fault;
-use crate::job::LARGE;
+use crate::job::{LARGE, unpanicked};
 use crate::moved::{Moved, Route};
 
 /// Where the number of pieces stands in a ticket; below is how many were taken.
@@ -303,8 +303,10 @@ impl Order {
         let mut worked = false;
         while let Some(part) = self.take() {
             worked = true;
-            if part.start < self.progress.stop() {
-                self.serve(part);
+            if part.start < self.progress.stop()
+                && let Err(fault) = unpanicked(|| self.serve(part))
+            {
+                self.progress.fail(part.start, fault);
             }
             if let Some(pieces) = self.count_off()
                 && pieces > 1

@@ -202,3 +202,62 @@ fn words_go_round() {
         assert_eq!(area.rounds_reached(), 0);
     }
 }
+
+#[test]
+fn a_panic_is_a_fault_of_its_call_and_the_next_ones_work() {
+    const LEN: usize = 1 << 20;
+    let program = Program::new(LEN);
+    let (transfer, file) = (&program.transfer, &program.file);
+    program.served.device.context().make_current().unwrap();
+    let memory = DeviceBuf::alloc(program.served.device.context(), MemKind::Device, LEN).unwrap();
+    let (at, mut host) = (memory.ptr().0, vec![0_u8; LEN]);
+    let host_at = host.as_mut_ptr().expose_provenance() as u64;
+    let panicking = || file.0.panics.store(true, Ordering::Release);
+    for address in [at, host_at] {
+        let place = transfer.place(address).unwrap();
+        // SAFETY: memory of the test's own, here and below.
+        let read = || unsafe { transfer.read(file, place, address, LEN, 0) };
+        panicking();
+        assert_eq!(read(), Err(Fault::Panicked));
+        assert_eq!(read().unwrap().bytes, LEN);
+    }
+    assert!(host == program.content);
+    let place = transfer.place(at).unwrap();
+    let batch = transfer.batch(64);
+    let outcomes = |cookies: std::ops::Range<u64>| {
+        let entry = |cookie| crate::Entry {
+            op: Op::Read,
+            file: file.clone(),
+            place,
+            address: at + cookie * 4096,
+            len: 4096,
+            offset: cookie * 4096,
+            cookie,
+        };
+        let count = u32::try_from(cookies.clone().count()).unwrap();
+        // SAFETY: as above.
+        unsafe { batch.submit(cookies.map(entry).collect()) }.unwrap();
+        let mut ends = Vec::new();
+        while ends.len() < count as usize {
+            ends.extend(batch.events(1, count, None).into_iter().map(|event| event.outcome));
+        }
+        ends
+    };
+    panicking();
+    assert!(outcomes(0..40).contains(&Err(Fault::Panicked)));
+    assert!(outcomes(40..64).iter().all(Result::is_ok));
+    for panics in [true, false] {
+        file.0.panics.store(panics, Ordering::Release);
+        let (tell, told) = channel();
+        let ended: Ended = Box::new(move |_, outcome| {
+            let _ = tell.send(outcome);
+        });
+        let (raw, params) = (program.user().raw(), program.params());
+        // SAFETY: memory of the test's, which lives until the stream was passed.
+        let put = unsafe { transfer.read_on(raw, file, (place, at), params, ended) };
+        put.unwrap();
+        program.stream.sync().unwrap();
+        let outcome = told.try_recv().unwrap();
+        assert_eq!(outcome.map(|moved| moved.bytes).ok(), (!panics).then_some(LEN));
+    }
+}

@@ -16,6 +16,7 @@ use super::order::Order;
 use super::sentry::Sentry;
 use super::watch::Watch;
 use crate::crew;
+use crate::job::unpanicked;
 
 /// How long a thread looks for the next piece before it sleeps, in nanoseconds.
 const SPIN: Nanos = 50_000;
@@ -118,7 +119,7 @@ impl Threads {
         loop {
             let order = self.next(since);
             // Who comes too late for a piece is one too many that looks.
-            if order.work() {
+            if unpanicked(|| order.work()).unwrap_or(true) {
                 since = Clock::start();
             }
         }
@@ -161,7 +162,7 @@ impl Threads {
         let mut since = Clock::start();
         loop {
             let heard = self.sentry.heard();
-            if self.open_reached() {
+            if unpanicked(|| self.open_reached()).unwrap_or(true) {
                 since = Clock::start();
             } else if self.sentry.rest(&since, heard, &self.watch) {
                 // Somebody called.
