@@ -140,6 +140,12 @@ fn the_preset_routing_runs_each_route_and_says_what_is_absent() {
         serde_json::from_str(&records(&dir.path().join("s"))["point-0005-run-001.json"]).unwrap();
     assert_eq!(routed["plan"]["jobs"][0]["via"]["gpu"]["index"], 0);
     assert!(ran.out.contains("software:0 counts as near"), "{}", ran.out);
+    // As many I/Os under way on each: they compare without a word about depth.
+    assert!(
+        ran.out.contains("gpuio compare s --axis") && !ran.out.contains("--despite"),
+        "{ran:#?}"
+    );
+    gpuio(dir.path(), "compare s --axis path=gds,staged").exits(0);
     assert!(ran.out.contains("it is not varied"), "a local drive: {}", ran.out);
 
     let one = two("--gpu software --dry-run").exits(0);

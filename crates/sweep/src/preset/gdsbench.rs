@@ -9,7 +9,8 @@ pub(super) const PRESET: Preset = Preset {
               gdsbench makes with gdsio",
     note: "",
     fallbacks: &[],
-    keys: &[("threads", "16"), ("runtime", "2s"), ("ramp", "200ms")],
+    // gdsio's threads have one I/O each.
+    keys: &[("threads", "16"), ("depth", "1"), ("runtime", "2s"), ("ramp", "200ms")],
     axes: &["rw=read,write,randread,randwrite", "bs=4k,64k,1M", "path=gds,staged"],
     needs: &[],
     repeats: 1,

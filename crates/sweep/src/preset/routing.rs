@@ -10,7 +10,15 @@ pub(super) const PRESET: Preset = Preset {
               NVLink; on network mounts cuFile's dynamic routing too",
     note: "",
     fallbacks: &[],
-    keys: &[("rw", "read"), ("bs", "1M"), ("threads", "8"), ("runtime", "5s"), ("ramp", "500ms")],
+    // A call of cuFile's is one I/O per thread: with as many on every route they can be compared.
+    keys: &[
+        ("rw", "read"),
+        ("bs", "1M"),
+        ("threads", "16"),
+        ("depth", "1"),
+        ("runtime", "5s"),
+        ("ramp", "500ms"),
+    ],
     axes: &["path=gds,staged,routed"],
     needs: &[],
     repeats: 3,
