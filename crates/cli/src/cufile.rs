@@ -12,13 +12,14 @@ use gpuio_cufile::{
 use gpuio_host::Root;
 use gpuio_load::plan::{self, AUTO};
 use gpuio_outfile::{Directory, Draft};
-use gpuio_record::CufileUsed;
+use gpuio_record::{CufileUsed, Plan};
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
 use rustix::fs::{Mode, OFlags};
 
 use crate::args::CufileFlags;
 use crate::driver::Loaded;
 use crate::failure::Failure;
+use crate::session::takes_cufile;
 
 /// The library, or why its paths can't run.
 #[derive(Debug)]
@@ -145,6 +146,10 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
     if (wanted.nothing() && !asked) || (wanted.only_auto() && !nvidia_fs_is_loaded()) {
         return Ok(None);
     }
+    // A sweep judges its points together.
+    if wanted.nothing() && spec.jobs.iter().any(|job| job.one_of_many) {
+        return Ok(None);
+    }
     if wanted.nothing() {
         let what = "--cufile-lib and settings of cuFile (--cufile-set, cufile.KEY) concern its \
                     paths, and no job takes one; add --path gds";
@@ -174,6 +179,23 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
             Ok(Some(written.map_err(|error| error.to_string())))
         }
     }
+}
+
+/// Refuses a library that was named and that no job takes.
+pub(crate) fn is_used(spec: &Spec, flags: &CufileFlags, plan: &Plan) -> Result<(), Failure> {
+    let of_many = spec.jobs.iter().any(|job| job.one_of_many);
+    if flags.cufile_lib.is_none() || of_many || plan.jobs.iter().any(takes_cufile) {
+        return Ok(());
+    }
+    let row = |name: &str| gpuio_io::path::find(name).is_some_and(|row| !row.uses_engine());
+    let what = "--cufile-lib: it has no effect here:";
+    Err(match plan.left_out.iter().find(|out| row(&out.path)) {
+        Some(out) => Failure::Unavailable(format!("{what} cuFile's paths can't run: {}", out.why)),
+        None => Failure::Usage(format!(
+            "{what} it concerns cuFile's paths, and no job takes one; add --path gds, or leave it \
+             out"
+        )),
+    })
 }
 
 /// Opens the library beside the CUDA driver: NVIDIA's, or the stand-in with the software GPU.

@@ -18,6 +18,7 @@ mod serve;
 mod session;
 mod source;
 mod ui;
+mod unused;
 mod verb;
 
 use std::ffi::OsString;

@@ -16,6 +16,7 @@ use gpuio_units::printable_lines;
 
 use crate::args::Out;
 use crate::failure::Failure;
+use crate::unused;
 
 /// [`tell`] of what `format!` makes of the same words.
 macro_rules! tell {
@@ -39,7 +40,9 @@ impl Sink {
         let named = out.format.as_deref().map(find).transpose()?;
         let Some(path) = &out.output else {
             let text = find("text")?;
-            let stdout = Some(named.unwrap_or(text));
+            let row = named.unwrap_or(text);
+            unused::evidence(out.evidence, row.name == "text")?;
+            let stdout = Some(row);
             return Ok(Sink { stdout, evidence: out.evidence, file: None });
         };
         let row = match named {
@@ -52,6 +55,7 @@ impl Sink {
             })?,
         };
         let stdout = if out.quiet { None } else { Some(find("text")?) };
+        unused::evidence(out.evidence, stdout.is_some() || row.name == "text")?;
         let file = Some((Output::begin("-o", path)?, row));
         Ok(Sink { stdout, evidence: out.evidence, file })
     }

@@ -70,6 +70,7 @@ impl Session {
             cufile_direct: cufile.direct.as_deref().map_err(String::as_str),
         };
         let plan = plan::plan(spec, &machine)?;
+        cufile::is_used(spec, flags, &plan)?;
         // `auto` asked it and took another path: what it starts must not run beside the load.
         if !plan.jobs.iter().any(takes_cufile) {
             cufile.driver = None;

@@ -106,6 +106,27 @@ pub(crate) fn nearest(path: &str) -> Option<&'static str> {
     near.or_else(by_name).map(|key| key.path)
 }
 
+/// Keys to suggest: [`nearest`], else of the same group those that begin alike, then those that
+/// differ in the fewest letters.
+pub(crate) fn near(path: &str) -> Vec<&'static str> {
+    /// More are a list that nobody reads.
+    const MOST: usize = 5;
+    // Longer ones are no typing mistakes, and the distance is quadratic in the length.
+    const LONGEST: usize = 100;
+    if path.len() > LONGEST {
+        return Vec::new();
+    }
+    if let Some(one) = nearest(path) {
+        return vec![one];
+    }
+    let group = path.rsplit_once('.').map(|(group, _)| format!("{group}."));
+    let of_group = |path: &str| group.as_ref().is_some_and(|group| path.starts_with(group));
+    let mut keys: Vec<&str> = KEYS.iter().map(|key| key.path).filter(|key| of_group(key)).collect();
+    keys.sort_by_key(|key| (!key.starts_with(path), strsim::damerau_levenshtein(path, key)));
+    keys.truncate(MOST);
+    keys
+}
+
 fn repeated(entry: &Entry, before: &[Entry]) -> Option<Problem> {
     let first = before.iter().rev().find(|other| other.path == entry.path)?;
     if first.value == entry.value {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::problem::nearest;
+use crate::problem::near;
 use crate::{Key, Takes, find, value};
 
 /// A setting that can't be taken.
@@ -10,8 +10,9 @@ use crate::{Key, Takes, find, value};
 pub enum SettingError {
     /// cuFile has no such key. It would pass it over in silence.
     Unknown {
-        /// A key that is close to it.
-        nearest: Option<&'static str>,
+        /// The key that was meant, or else the keys of its group that are nearest to it, nearest
+        /// first. Empty where it names no group.
+        nearest: Vec<&'static str>,
     },
     /// The key does not take the value.
     Value {
@@ -33,7 +34,7 @@ pub enum SettingError {
 /// assert_eq!((key.path, value.to_string()), ("logging.level", "\"TRACE\"".to_owned()));
 /// ```
 pub fn setting(path: &str, text: &str) -> Result<(&'static Key, Value), SettingError> {
-    let key = find(path).ok_or_else(|| SettingError::Unknown { nearest: nearest(path) })?;
+    let key = find(path).ok_or_else(|| SettingError::Unknown { nearest: near(path) })?;
     let plain = || Value::String(text.to_owned());
     let read: Value = serde_json::from_str(text).unwrap_or_else(|_| plain());
     let takes_text = matches!(key.takes, Takes::Text | Takes::Word(_) | Takes::Hex);
@@ -75,9 +76,14 @@ mod tests {
             Err(SettingError::Unknown { nearest }) => nearest,
             other => panic!("{other:?}"),
         };
-        assert_eq!(unknown("properties.nonsense"), None);
-        let near = Some("properties.allow_compat_mode");
+        let near = ["properties.allow_compat_mode"];
         assert_eq!(unknown("properties.alow_compat_mode"), near);
         assert_eq!(unknown("allow_compat_mode"), near);
+        assert_eq!(unknown("properties.allow_compat")[0], near[0], "it begins so");
+        let group = unknown("properties.nonsense");
+        assert_eq!(group.len(), 5);
+        assert!(group.iter().all(|key| key.starts_with("properties.")), "{group:?}");
+        assert_eq!(unknown("zebra.stripes"), [""; 0]);
+        assert_eq!(unknown(&format!("properties.{}", "x".repeat(1 << 20))), [""; 0]);
     }
 }

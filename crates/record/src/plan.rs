@@ -11,6 +11,9 @@ use crate::steady::SteadyPlan;
 /// Everything that a run will do, resolved against the facts of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
+    /// The run's name, where a job file gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Jobs in order. Jobs of one group run together; groups run one after another.
     pub jobs: Vec<JobPlan>,
     /// Time between two points of the series, nanoseconds.

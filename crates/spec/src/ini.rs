@@ -42,6 +42,7 @@ pub fn parse(
         spec: Spec::default(),
         global: JobSpec::new(""),
         section: Section::Before,
+        unread: Vec::new(),
         errors: Vec::new(),
     };
     match std::str::from_utf8(text.as_ref()) {
@@ -84,6 +85,8 @@ struct Reader<'a> {
     spec: Spec,
     global: JobSpec,
     section: Section,
+    /// Place and key of each setting of `[global]` since the last job's header.
+    unread: Vec<(u32, u32, String)>,
     errors: Vec<JobFileError>,
 }
 
@@ -113,6 +116,7 @@ impl Reader<'_> {
             Ok(Line::Section("global")) => self.section = Section::Global,
             Ok(Line::Section(name)) => {
                 self.section = Section::Job;
+                self.unread.clear();
                 self.spec.jobs.push(JobSpec { name: name.to_owned(), ..self.global.clone() });
             }
             Ok(Line::Setting(setting)) => self.setting(number, text, &setting),
@@ -190,6 +194,10 @@ impl Reader<'_> {
             Section::Before | Section::Broken => &mut nowhere,
         };
         apply(job, key, value, origin)?;
+        let of_run = find(key).is_some_and(|key| key.name == "name");
+        if self.section == Section::Global && !of_run {
+            self.unread.push((line, column, key.to_owned()));
+        }
         // In [global] the name is the run's, and no job inherits it.
         if self.section == Section::Global && self.global.asked.remove("name").is_some() {
             self.spec.name = Some(std::mem::take(&mut self.global.name));
@@ -204,6 +212,13 @@ impl Reader<'_> {
     }
 
     fn finish(mut self) -> Result<Spec, Vec<JobFileError>> {
+        // Without any job that is what is wrong, and what is said.
+        for (line, column, key) in std::mem::take(&mut self.unread) {
+            if !self.spec.jobs.is_empty() {
+                self.fail(line, column, JobFileProblem::GlobalUnread { key });
+            }
+        }
+        self.errors.sort_by_key(|error| (error.line, error.column));
         if !self.errors.is_empty() {
             return Err(self.errors);
         }

@@ -163,6 +163,9 @@ pub struct JobSpec {
     /// Settings of cuFile by the path of their keys (`properties.allow_compat_mode`), which lie on
     /// top of its configuration file. cuFile reads them once per process, for all jobs.
     pub cufile: BTreeMap<&'static str, CufileSetting>,
+    /// Whether this is one of many runs whose keys were judged together: a key without effect on
+    /// this one is noted, and not refused.
+    pub one_of_many: bool,
     /// What was accepted and has no effect here, with the reason.
     pub notes: Vec<String>,
     /// Who set each field, by the field's name.

@@ -36,7 +36,11 @@ pub(crate) struct Check {
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
     /// Say what this rule asks, why, what mends it, and where it is from
-    #[arg(long, value_name = "RULE")]
+    #[arg(
+        long,
+        value_name = "RULE",
+        conflicts_with_all = ["only", "skip", "all", "mount", "from", "format"]
+    )]
     pub(crate) explain: Option<String>,
     /// Each rule that does not apply on a line of its own, and not all together by their reasons
     #[arg(long)]

@@ -8,10 +8,10 @@ pub(crate) struct Stats {
     /// The process [all, one line each]
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
-    /// 1: totals, rates and percentiles; 2: also sizes; 3: also GPUs and paths
-    #[arg(long, short, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u8).range(1..=3))]
-    pub(crate) level: u8,
+    /// 1: totals, rates and percentiles; 2: also sizes; 3: also GPUs and paths; of a process, or in
+    /// JSON [1]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub(crate) level: Option<u8>,
     /// Look again and again, this long apart, until the process ends: 500ms [1 s if no time is
     /// given]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,

@@ -9,8 +9,7 @@ impl Bench {
     /// The words behind `gpuio` that run this job file with the same flags, without those of `--ab`
     /// and of the output.
     pub(crate) fn words_for(&self, job_file: &Path) -> Vec<OsString> {
-        let mut words: Vec<OsString> = vec!["bench".into(), job_file.into()];
-        words.extend(self.work.words());
+        let mut words = self.words_of_plan(job_file);
         for file in &self.figures.spec {
             words.extend(["--spec".into(), file.into()]);
         }
@@ -24,6 +23,13 @@ impl Bench {
         ];
         let on = switches.into_iter().filter(|(_, on)| *on);
         words.extend(on.map(|(flag, _)| OsString::from(flag)));
+        words
+    }
+
+    /// The same without what concerns a run alone.
+    pub(crate) fn words_of_plan(&self, job_file: &Path) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["bench".into(), job_file.into()];
+        words.extend(self.work.words());
         words
     }
 }

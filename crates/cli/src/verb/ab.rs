@@ -18,6 +18,7 @@ use gpuio_spec::Spec;
 use crate::args::Bench;
 use crate::cufile;
 use crate::failure::Failure;
+use crate::figures;
 use crate::interrupt;
 use crate::outcome;
 use crate::output;
@@ -43,6 +44,8 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
                     --evidence prints one";
         return Err(Failure::Usage(what.to_owned()));
     }
+    // Those of a wrong text end it now, not in the first round.
+    figures::read(&bench.figures)?;
     let format = page::find(bench.out.format.as_deref().unwrap_or("text"))?;
     let mut jobs = ['a', 'b']
         .into_iter()
@@ -111,7 +114,7 @@ fn make_folder(path: &Path) -> Result<&Path, Failure> {
 fn plan(jobs: &[Job], bench: &Bench) -> Result<Option<ExitCode>, Failure> {
     for job in jobs.iter().rev() {
         let mut command = sweep::command_of_ab()?;
-        command.args(bench.words_for(&job.path)).arg("--dry-run");
+        command.args(bench.words_of_plan(&job.path)).arg("--dry-run");
         let ran = command.output().map_err(not_started)?;
         let said = String::from_utf8_lossy(&ran.stderr);
         let code = ended(ran.status);

@@ -17,10 +17,12 @@ use crate::outcome;
 use crate::output::{self, Sink};
 use crate::session::Session;
 use crate::ui::{Progress, terminal_width};
+use crate::unused;
 use crate::verb::{ab, sweep};
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     sweep::die_with_parent()?;
+    unused::bench(bench)?;
     if !bench.ab.ab.is_empty() {
         return ab::run(bench);
     }
@@ -39,6 +41,11 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     };
     for job in &mut spec.jobs {
         override_with(job, bench)?;
+        job.one_of_many = sweep::is_of_a_sweep();
+        if sweep::is_of_ab() {
+            // It says who begins, too.
+            job.asked.remove("seed");
+        }
     }
     let figures = figures::read(&bench.figures)?;
     let mut session = Session::prepare(&spec, permit, &bench.work.cufile, bench.out.dry_run)?;
@@ -53,6 +60,9 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     let sink =
         if own_file { Sink::open_quick(bench.out.evidence)? } else { Sink::open(&bench.out)? };
     let progress = Progress::new(bench.out.quiet);
+    if !bench.out.quiet {
+        tell_unused(&session.plan);
+    }
     if let Some(line) = journal::told_of_the_dead(bench.out.output.as_deref()) {
         progress.say(&line);
     }
@@ -77,6 +87,18 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         )?;
     }
     Ok(outcome::exit_code(&record))
+}
+
+/// Says which keys of a job file are without effect, each once.
+pub(crate) fn tell_unused(plan: &Plan) {
+    let notes = plan.jobs.iter().flat_map(|job| &job.notes);
+    let mut told: Vec<&String> = Vec::new();
+    for note in notes.filter(|note| note.contains("has no effect here")) {
+        if !told.contains(&note) {
+            tell!("note: {note}");
+            told.push(note);
+        }
+    }
 }
 
 /// Says which paths of `all` did not run, those that lack the same thing in one line.

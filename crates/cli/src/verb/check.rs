@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::source;
 use crate::ui::terminal_width;
+use crate::unused;
 
 pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     let width = usize::from(terminal_width());
@@ -31,6 +32,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     };
     let rules = rules(check)?;
+    unused::check(check)?;
     let mut machine = source::read(&check.from)?.machine;
     if check.from.is_empty() {
         machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));

@@ -17,12 +17,10 @@ use self::program::{Missing, Program};
 use self::variables::Variables;
 use crate::args::Exec;
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, unused};
 
 pub(crate) fn run(asked: &Exec) -> Result<ExitCode, Failure> {
-    if asked.json && !asked.env {
-        return Err(Failure::Usage("--json is the form of what --env prints: add --env".into()));
-    }
+    unused::exec(asked)?;
     let library = Library::find()?;
     let variables = Variables::of(asked, &library)?;
     let Some((name, arguments)) = asked.command.split_first() else {

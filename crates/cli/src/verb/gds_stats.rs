@@ -56,11 +56,13 @@ fn gpus() -> Result<Vec<Gpu>, Failure> {
 
 fn parse(words: &[String]) -> Result<Ask, Failure> {
     let usage = |what: String| Failure::Usage(format!("{what}; `gds_stats -h` has the flags"));
-    let (mut pid, mut level) = (None, 1);
+    let (mut pid, mut level) = (None, None);
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
             "-h" | "--help" => return Ok(Ask::Help),
+            "-p" if pid.is_some() => return Err(usage("-p is given twice".to_owned())),
+            "-l" if level.is_some() => return Err(usage("-l is given twice".to_owned())),
             "-p" => {
                 let value = words.next().unwrap_or_default();
                 let number = value.parse().ok().filter(|pid| *pid > 0);
@@ -71,14 +73,14 @@ fn parse(words: &[String]) -> Result<Ask, Failure> {
             "-l" => {
                 let value = words.next().unwrap_or_default();
                 let number = value.parse().ok().filter(|level| (1..=3).contains(level));
-                level =
-                    number.ok_or_else(|| usage(format!("-l wants 1, 2 or 3, not '{value}'")))?;
+                let wrong = || usage(format!("-l wants 1, 2 or 3, not '{value}'"));
+                level = Some(number.ok_or_else(wrong)?);
             }
             other => return Err(usage(format!("'{other}' is no flag of gds_stats'"))),
         }
     }
     let pid = pid.ok_or_else(|| usage("name the process: -p PID".to_owned()))?;
-    Ok(Ask::Stats { pid, level })
+    Ok(Ask::Stats { pid, level: level.unwrap_or(1) })
 }
 
 #[cfg(test)]
@@ -101,6 +103,8 @@ mod tests {
             ("-p x", "'x'"),
             ("-p 0", "'0'"),
             ("-p 7 -l 4", "'4'"),
+            ("-p 7 -p 8", "-p is given twice"),
+            ("-l 1 -p 7 -l 2", "-l is given twice"),
             ("-q", "'-q'"),
         ] {
             let Err(Failure::Usage(words)) = of(line) else { panic!("{line}") };

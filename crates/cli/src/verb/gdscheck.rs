@@ -66,8 +66,11 @@ fn parse(words: &[String]) -> Result<Ask, Failure> {
         ["--version"] => Ok(Ask::Version),
         ["-p"] => Ok(Ask::Platform),
         ["-v"] => Ok(Ask::Versions),
-        // The flag of versions changes nothing beside a file.
-        ["-f", file] | ["-v", "-f", file] | ["-f", file, "-v"] => Ok(Ask::File(file.into())),
+        ["-f", file] => Ok(Ask::File(file.into())),
+        ["-v", "-f", file] | ["-f", file, "-v"] => {
+            tell!("note: -v has no effect here: beside -f no versions are printed");
+            Ok(Ask::File(file.into()))
+        }
         ["-f"] | ["-v", "-f"] => usage("-f needs a file".to_owned()),
         ["-V", ..] => usage(
             "-V checks file systems by opening NVIDIA's library, which this face does not do; \

@@ -9,7 +9,7 @@ use gpuio_record::{IoFailure, JobPlan, JobResult, Record};
 use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_spec::{Dialect, GdsioAsk, GdsioRun, JobSpec, Rw, Spec, Verify};
 
-use super::bench::{read_jobs, set};
+use super::bench::{read_jobs, set, tell_unused};
 use crate::args::{CufileFlags, Out};
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -27,6 +27,9 @@ const OTHERS: &[&str] =
     &["--format", "--output", "--destroy-data-on", "--cufile-lib", "--cufile-set"];
 /// Long options of gpuio's own without a value.
 const SWITCHES: &[&str] = &["--overwrite", "--dry-run", "--quiet"];
+
+/// Those that may be repeated.
+const MANY: &[&str] = &["--set", "--destroy-data-on", "--cufile-set"];
 
 /// The option of this name, which the parser gives without its dashes.
 fn option(name: &str) -> Option<&'static str> {
@@ -58,6 +61,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         }
     }
     let extras = extras(&ask, &mut spec)?;
+    only_with(&ask, &extras)?;
     let verifies = read_back(&mut spec);
     let mut session =
         Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
@@ -69,6 +73,9 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         None => None,
     };
     let progress = Progress::new(extras.out.quiet);
+    if !extras.out.quiet {
+        tell_unused(&session.plan);
+    }
     let journal = Journal::new(extras.out.output.as_deref());
     let record = session.run(&progress, &journal)?;
     progress.clear();
@@ -99,6 +106,12 @@ fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
             let what = format!("--{name} is neither gdsio's nor gpuio's; see gdsio -h");
             return Err(Failure::Usage(what));
         };
+        let again = ask.leftovers.iter().filter(|(other, _)| other == name).count() > 1;
+        if again && !MANY.contains(&flag) {
+            let what =
+                format!("{flag} is given twice, and one of them has no effect; leave one out");
+            return Err(Failure::Usage(what));
+        }
         if SWITCHES.contains(&flag) && value.is_some() {
             return Err(Failure::Usage(format!("{flag} takes no value")));
         }
@@ -163,6 +176,25 @@ fn read_back(spec: &mut Spec) -> bool {
         spec.jobs.push(read);
     }
     added
+}
+
+/// Refuses options of output that others leave nothing to do.
+fn only_with(ask: &GdsioAsk, extras: &Extras) -> Result<(), Failure> {
+    let (out, dry) = (&extras.out, extras.dry_run);
+    let whole = out.format.is_some() && out.output.is_none();
+    let rows = [
+        ("-J", ask.per_job && dry, "--dry-run runs nothing"),
+        ("--format", out.format.is_some() && dry, "--dry-run prints a job file"),
+        ("--output", out.output.is_some() && dry, "--dry-run prints the plan and ends"),
+        ("-J", ask.per_job && whole, "--format prints the record in the place of gdsio's lines"),
+    ];
+    match rows.iter().find(|(_, unused, _)| *unused) {
+        None => Ok(()),
+        Some((flag, _, why)) => {
+            let what = format!("{flag}: it has no effect here: {why}; leave one out");
+            Err(Failure::Usage(what))
+        }
+    }
 }
 
 fn print(record: &Record, ask: &GdsioAsk, out: &Out, verifies: bool) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::output::{self, Output};
 use crate::source::{cells, problems, read};
+use crate::unused;
 
 /// What to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,7 @@ enum Form {
 
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let form = form(plan)?;
+    unused::figures(&plan.figures, matches!(form, Form::Text | Form::Json))?;
     let figures = figures::read(&plan.figures)?;
     if let Some(path) = &plan.system {
         let answer = plan_expect::on_paper(path, figures)?;

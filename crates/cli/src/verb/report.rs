@@ -12,7 +12,7 @@ use gpuio_report::set::{SET_FORMATS, Set, SetFormat, find_set_format, fio_files}
 
 use crate::args::Report;
 use crate::failure::Failure;
-use crate::{output, records};
+use crate::{output, records, unused};
 
 /// Most bytes of packed records in a page, where nothing else was asked for.
 const EMBED_LIMIT: &str = "16M";
@@ -21,6 +21,9 @@ const PAGE: &str = "report.html";
 
 pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     let format = format(report)?;
+    let dash = report.output.as_ref().is_some_and(|place| place.as_os_str() == "-");
+    let to_stdout = dash || (report.output.is_none() && format.name != "html");
+    unused::report(report, format.name, to_stdout)?;
     let mut set = records::read(&report.inputs)?;
     set.title = title(report, &set);
     if format.name == "html" {
@@ -78,7 +81,7 @@ fn title(report: &Report, set: &Set) -> String {
     }
     match (set.sweeps.as_slice(), set.members.as_slice()) {
         ([sweep], _) => sweep.name.clone(),
-        (_, [one]) => one.name.clone(),
+        (_, [one]) => one.record.plan.name.clone().unwrap_or_else(|| one.name.clone()),
         _ => "gpuio report".to_owned(),
     }
 }

@@ -11,19 +11,29 @@ use gpuio_page::{Place, Snapshot};
 
 use crate::args::Stats;
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, unused};
 
 /// Between the two looks from which a list's rates are taken.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// A look costs tens of microseconds of a processor that the load may want.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// What is shown where nobody says.
+const LEVEL: u8 = 1;
+
 pub(crate) fn run(asked: &Stats) -> Result<ExitCode, Failure> {
+    unused::stats(asked)?;
     let pause = match &asked.watch {
         None => None,
         Some(text) => {
             let ns = gpuio_units::parse_duration_ns(text)
                 .map_err(|error| Failure::Usage(format!("--watch={text}: {error}")))?;
-            // A look costs tens of microseconds of a processor that the load may want.
-            Some(Duration::from_nanos(ns).max(Duration::from_millis(10)))
+            let pause = Duration::from_nanos(ns);
+            if pause < SHORTEST {
+                let what = format!("--watch={text}: looks are 10ms apart at least");
+                return Err(Failure::Usage(what));
+            }
+            Some(pause)
         }
     };
     match asked.pid {
@@ -60,7 +70,8 @@ fn all(asked: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
 
 fn listed(asked: &Stats, shown: &[Shown<'_>]) -> Result<String, Failure> {
     if asked.json {
-        let pages: Vec<_> = shown.iter().map(|one| json::value(one, asked.level)).collect();
+        let pages: Vec<_> =
+            shown.iter().map(|one| json::value(one, asked.level.unwrap_or(LEVEL))).collect();
         return printed(&serde_json::json!({ "processes": pages }), asked.watch.is_some());
     }
     if shown.is_empty() {
@@ -87,6 +98,7 @@ fn same(one: &Snapshot, two: &Snapshot) -> bool {
 
 fn process_of(asked: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCode, Failure> {
     let (place, root) = (Place::live(), Root::live());
+    let level = asked.level.unwrap_or(LEVEL);
     let mut before: Option<(Snapshot, Instant)> = None;
     loop {
         let listing = read::find(&place, &root, pid);
@@ -105,8 +117,8 @@ fn process_of(asked: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCo
         });
         let Some(shown) = facts.shown(found, since) else { return Err(unreadable(found)) };
         output::put(&match asked.json {
-            true => printed(&json::value(&shown, asked.level), pause.is_some())?,
-            false => text::page(&shown, asked.level),
+            true => printed(&json::value(&shown, level), pause.is_some())?,
+            false => text::page(&shown, level),
         })?;
         let Some(pause) = pause.filter(|_| found.owner != Owner::Gone) else {
             return Ok(ExitCode::SUCCESS);

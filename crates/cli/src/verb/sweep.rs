@@ -10,6 +10,7 @@ mod ask;
 mod child;
 mod fall_back;
 mod folder;
+mod judge;
 mod routes;
 mod table;
 
@@ -28,7 +29,7 @@ use ask::Asked;
 use child::Ended;
 use folder::Folder;
 
-pub(crate) use child::{command_of_ab, die_with_parent, end_of, is_of_a_sweep};
+pub(crate) use child::{command_of_ab, die_with_parent, end_of, is_of_a_sweep, is_of_ab};
 
 /// How often a wait looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);

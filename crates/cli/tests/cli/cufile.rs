@@ -209,7 +209,7 @@ fn two_configurations_of_cufile_run_in_turns() {
         let record: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(record["cufile"]["poll_mode"], mode, "{name}");
     }
-    let paths = run(dir.path(), "--ab a.ini a.ini --rounds 1 --dry-run", &[]).exits(0);
+    let paths = run(dir.path(), "--ab a.ini a.ini --dry-run", &[]).exits(0);
     assert!(!paths.out.contains("cufile."), "{paths:?}");
 }
 

@@ -37,7 +37,7 @@ fn many_flags() {
         "--rw randread --random-distribution zipf:1.1 --size 2m --seed 42",
         "--rw randwrite --random-distribution pareto:0.3 --size 2m --directory d",
         "--rw randrw --random-distribution normal:12.5 --size 2m --norandommap",
-        "--rw randread --bssplit 4k/60:64k/40 --size 2m --depth 9 --engine psync",
+        "--rw randread --bssplit 4k/60:64k/40 --size 2m --depth 9 --engine pool",
         "--rw read --bs 16k:64k:16k --size 4m --buffered",
         "--rw write --bs 512k --io-size 3m --size 1m --sync --refill",
         "--rw write --fill random --loops 3 --size 1m --runtime 5",

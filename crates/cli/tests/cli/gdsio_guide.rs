@@ -154,14 +154,15 @@ fn the_samples_run() {
             command.arg("gdsio").arg(&sample);
             // One node, which every machine has.
             let tiny = "--gpu software --set num_threads=2 --set size=4M --set numa=0";
-            finish(command.args(words(&format!("{tiny} --format json {more}"))))
+            finish(command.args(words(&format!("{tiny} {more}"))))
         };
         let timed = text.contains("\nruntime=");
         if !text.contains("\nrw=write") {
-            run("--set rw=write --set runtime=100ms").exits(0);
+            run("--format json --set rw=write --set runtime=100ms").exits(0);
         }
         run("--dry-run").exits(0);
-        let ran = run(if timed { "--set runtime=100ms" } else { "" }).exits(0);
+        let ran =
+            run(if timed { "--format json --set runtime=100ms" } else { "--format json" }).exits(0);
         let record = ran.json();
         let wanted = text.lines().filter(|line| line.starts_with("[job")).count();
         let verified = text.contains("do_verify=1");

@@ -134,7 +134,7 @@ fn flags_over_a_file() {
     file(
         dir.path(),
         "two.ini",
-        "[global]\nrw=read\nsize=64m\nruntime=99\ndirectory=d\n[same]\n[same]\nstonewall\n",
+        "[global]\nrw=randread\nsize=64m\nruntime=99\ndirectory=d\n[same]\n[same]\nstonewall\n",
     );
     let line = "two.ini --size 1m --runtime 60ms --bs 32k --set seed=9 --format json";
     let record = bench(dir.path(), line).exits(0).json();

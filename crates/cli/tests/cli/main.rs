@@ -35,6 +35,7 @@ mod loads;
 #[path = "../../../host/tests/tree/mod.rs"]
 mod machine_tree;
 mod mounts;
+mod no_effect;
 mod other_tools;
 mod paths;
 mod plan;

@@ -16,9 +16,12 @@ fn got(job: &serde_json::Value) -> &str {
 fn all_directions(path: &str, engine: &str, verify: bool) {
     let dir = scratch();
     let buffered = path == "cached" || engine == "mmap";
+    let host = path == "host";
+    let gpu = if host { "" } else { "gpu=software\n" };
+    let depth = if host && matches!(engine, "psync" | "mmap") { "" } else { "depth=4\n" };
     let mut text = format!(
-        "[global]\npath={path}\nengine={engine}\ngpu=software\nbs=64k\nsize=1m\nthreads=2\n\
-         depth=4\nloops=2\nverify={}\ndirectory=data\ndirect={}\n",
+        "[global]\npath={path}\nengine={engine}\n{gpu}{depth}bs=64k\nsize=1m\nthreads=2\n\
+         loops=2\nverify={}\ndirectory=data\ndirect={}\n",
         if verify { "pass" } else { "off" },
         u8::from(!buffered),
     );
@@ -116,8 +119,9 @@ fn memories() {
     ] {
         for memory in memories {
             let dir = scratch();
+            let gpu = if path == "host" { "" } else { "--gpu software" };
             let line = format!(
-                "--path {path} --gpu software --memory {memory} --rw randrw --bs 32k --size 1m \
+                "--path {path} {gpu} --memory {memory} --rw randrw --bs 32k --size 1m \
                  --runtime 100ms --verify --directory d --format json"
             );
             let record = bench(dir.path(), &line).exits(0).json();

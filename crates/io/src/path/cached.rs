@@ -18,6 +18,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Mover::Engine,
     batches: false,
+    streams: true,
     memory: ANY_MEMORY,
     open,
 };

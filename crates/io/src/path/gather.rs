@@ -48,6 +48,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Moves::Engine,
     batches: true,
+    streams: true,
     memory: ANY_MEMORY,
     open,
 };

@@ -34,6 +34,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Mover::Cufile(Calls::Blocking),
     batches: false,
+    streams: false,
     memory: ANY_MEMORY,
     open,
 };

@@ -31,6 +31,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Mover::Cufile(Calls::Batch),
     batches: true,
+    streams: false,
     // On host memory, batches of release 1.15 fail or end the process (BENCHMARKS.md).
     memory: &[MemKind::Device, MemKind::Vmm],
     open,

@@ -23,6 +23,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Mover::Cufile(Calls::Streams),
     batches: true,
+    streams: true,
     memory: ANY_MEMORY,
     open,
 };

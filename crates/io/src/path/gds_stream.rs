@@ -20,6 +20,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Mover::Cufile(Calls::Streams),
     batches: false,
+    streams: true,
     memory: ANY_MEMORY,
     open: |config| streamed::open(NAME, &config, 1),
 };

@@ -24,6 +24,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Mover::Engine,
     batches: false,
+    streams: false,
     memory: &[MemKind::Malloc, MemKind::Mmap, MemKind::Pinned],
     open,
 };

@@ -43,6 +43,7 @@ pub(super) const ROW: Row = Row {
     ),
     mover: Mover::Engine,
     batches: false,
+    streams: true,
     memory: &[MemKind::Managed],
     open,
 };

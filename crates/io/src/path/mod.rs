@@ -351,6 +351,9 @@ pub struct Row {
     pub mover: Mover,
     /// Whether it moves blocks in batches, so that [`GpuSide::batch`] says something.
     pub batches: bool,
+    /// Whether it spreads work over streams of the GPU, so that [`GpuSide::streams`] says
+    /// something.
+    pub streams: bool,
     /// What memory its bytes may end in; the first is the one that nobody asked for.
     pub memory: &'static [MemKind],
     /// Opens it on the calling thread, which will drive it.
@@ -362,12 +365,6 @@ impl Row {
     #[must_use]
     pub fn uses_engine(&self) -> bool {
         self.mover == Mover::Engine
-    }
-
-    /// Whether it puts work into streams of the GPU, so that [`GpuSide::streams`] says something.
-    #[must_use]
-    pub fn uses_streams(&self) -> bool {
-        self.has_gpu_leg() || self.mover == Mover::Cufile(Calls::Streams)
     }
 
     /// Whether several blocks may be under way whatever the engine: cuFile itself overlaps them.

@@ -31,6 +31,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Moves::Engine,
     batches: false,
+    streams: false,
     memory: &[MemKind::Device, MemKind::Vmm, MemKind::Pinned],
     open,
 };

@@ -38,6 +38,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: None,
     mover: Mover::Engine,
     batches: false,
+    streams: true,
     memory: &[MemKind::Device],
     open,
 };

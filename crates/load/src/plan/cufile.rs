@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_record::{JobPlan, LeftOut};
 use gpuio_spec::{CufileSetting, JobSpec, Spec};
 
 use super::PlanError;
@@ -30,4 +31,41 @@ pub fn settings(spec: &Spec) -> Result<BTreeMap<String, String>, PlanError> {
     }
     let json = |(_, setting): (&JobSpec, &CufileSetting)| setting.json.clone();
     Ok(all.into_iter().map(|(key, one)| (key.to_owned(), json(one))).collect())
+}
+
+/// The settings for these jobs, at least one of which must take a path of cuFile's where there are
+/// any.
+///
+/// # Errors
+/// As of [`settings`]; settings that no job uses.
+pub(super) fn of_jobs(
+    spec: &Spec,
+    jobs: &[JobPlan],
+    left_out: &[LeftOut],
+) -> Result<BTreeMap<String, String>, PlanError> {
+    let mut all = settings(spec)?;
+    let takes_cufile = |job: &JobPlan| job.register_buffer.is_some();
+    let mut given = spec.jobs.iter().flat_map(|job| job.cufile.iter().map(move |one| (job, one)));
+    let (Some((job, (key, setting))), false) = (given.next(), jobs.iter().any(takes_cufile)) else {
+        return Ok(all);
+    };
+    if job.one_of_many {
+        all.clear();
+        return Ok(all);
+    }
+    let at = Some(format!("job '{}', cufile.{key} ({})", job.name, setting.origin));
+    let cufiles =
+        |out: &&LeftOut| gpuio_io::path::find(&out.path).is_some_and(|row| !row.uses_engine());
+    Err(match left_out.iter().find(cufiles) {
+        Some(out) => PlanError::Unavailable {
+            at,
+            what: format!("it has no effect here: cuFile's paths can't run: {}", out.why),
+        },
+        None => PlanError::Usage {
+            at,
+            what: "it has no effect here: it concerns cuFile's paths, and no job takes one; add \
+                   --path gds, or leave it out"
+                .into(),
+        },
+    })
 }

@@ -233,7 +233,7 @@ pub(super) fn cufile(
         (job.depth.unwrap_or(default), None)
     };
     let groups = depth.div_ceil(batch.unwrap_or(1).max(1));
-    let streams = match path.uses_streams() {
+    let streams = match path.streams {
         true => job.streams.unwrap_or(STREAMS_MOST).min(groups),
         false => 0,
     };
@@ -280,6 +280,7 @@ pub(super) fn direct(
 /// The engine, and why, where it was not named.
 pub(super) fn engine(
     job: &JobSpec,
+    path: &path::Row,
     direct: DirectMode,
     machine: &Machine<'_>,
 ) -> (String, Option<String>) {
@@ -292,6 +293,16 @@ pub(super) fn engine(
     }
     if is_fio(job) {
         return because("psync", "fio's default");
+    }
+    // A ring of a GPU path has its depth whatever the engine.
+    let deep = job.depth.is_some_and(|depth| depth > 1) && !path.has_gpu_leg();
+    if deep && direct == DirectMode::Buffered {
+        let why = "the depth asked for needs an engine that does not wait for each I/O";
+        // libaio waits for each on files without O_DIRECT (io_submit(2)).
+        return match (machine.engine_missing)("io_uring") {
+            None => because("io_uring", why),
+            Some(_) => because("pool", why),
+        };
     }
     fitting(direct, machine.engine_missing)
 }

@@ -152,7 +152,7 @@ fn slots(
     }
     let depth = defaults::depth(asked, asynchronous, path.has_gpu_leg(), block_max);
     let streams = asked.streams.unwrap_or(default_streams(block_max)).min(depth);
-    let streams = if path.has_gpu_leg() { streams } else { 0 };
+    let streams = if path.streams { streams } else { 0 };
     Slots { depth, streams, batch: None, scatter: None }
 }
 
@@ -184,7 +184,7 @@ fn engine(
     if !path.uses_engine() {
         return Ok((choice(NO_ENGINE, Some(super::NO_ENGINE.to_owned())), false));
     }
-    let (name, why) = defaults::engine(asked, direct, machine);
+    let (name, why) = defaults::engine(asked, path, direct, machine);
     let row = ENGINES.iter().find(|row| row.name == name).ok_or_else(|| {
         let known: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
         let near = super::nearest(&name, known.iter().copied());
@@ -322,10 +322,6 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
         }
     };
     note(
-        asked.skip_bufregister == Some(true) && path.uses_engine(),
-        "skip_bufregister: this path registers no buffer with cuFile, so there is none to skip",
-    );
-    note(
         asked.nvlinks == Some(true),
         "enable_nvlinks: the driver takes NVLink between GPUs that have it; via_peer says whether \
          it may take host memory instead",
@@ -333,25 +329,6 @@ fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
     note(
         asked.direct == Some(true) && path.buffered_only,
         "direct: this path is the one through the page cache, and opens its files without O_DIRECT",
-    );
-    note(
-        (asked.via_gpu.is_some() || asked.via_peer.is_some()) && !path.via_gpu,
-        "via_gpu, via_peer: concern path routed; this path goes through no other GPU",
-    );
-    note(
-        asked.gather_batch.is_some() && !path.batches,
-        "gather_batch: concerns paths with batches; this path moves each block by itself",
-    );
-    note(
-        asked.gather_scatter.is_some() && !(path.batches && path.uses_engine()),
-        "gather_scatter: concerns path gather; blocks of this path lie slot beside slot",
-    );
-    let about_steady = [asked.steady_window_ns, asked.steady_ramp_ns, asked.steady_check_ns]
-        .iter()
-        .any(Option::is_some);
-    note(
-        about_steady && asked.steady.is_none(),
-        "ss_dur, ss_ramp, ss_interval: say how steadystate is judged, which is not asked for",
     );
     note(
         asked.mix_percent.is_some(),

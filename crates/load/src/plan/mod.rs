@@ -17,13 +17,14 @@ mod regions;
 mod steady;
 #[cfg(test)]
 mod tests;
+pub mod unused;
 mod vet;
 mod via;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_io::path::{self, PATHS};
-use gpuio_record::{LeftOut, Plan};
+use gpuio_record::{JobPlan, LeftOut, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
 pub use auto::auto_in_words;
@@ -90,8 +91,10 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec)?;
     let mut jobs = Vec::new();
+    let mut all_unused = Vec::new();
     let mut left_out = Vec::new();
     let mut group = 0;
+    let only_one = spec.jobs.len() == 1;
     for (number, asked) in spec.jobs.iter().enumerate() {
         let wall = asked.stonewall == Some(true) && number > 0;
         let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
@@ -102,10 +105,13 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
             if !jobs.is_empty() && (nth > 0 || wall || alone) {
                 group += 1;
             }
-            let many = rows.len() > 1;
-            jobs.push(job::resolve(asked, row, many, group, machine)?);
+            let among = Among { at: number, alone: only_one, many: rows.len() > 1, group };
+            let (job, unused) = resolved(asked, row, among, machine)?;
+            jobs.push(job);
+            all_unused.push((number, unused));
         }
     }
+    unused::refuse(&spec.jobs, &all_unused)?;
     if jobs.is_empty() {
         return Err(PlanError::Usage {
             at: None,
@@ -122,11 +128,40 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     };
     let interval_ns = steady::interval(interval_ns, &jobs);
     let ceilings = crate::ceiling::plan(&jobs, machine.engine_missing);
-    let mut cufile = cufile::settings(spec)?;
-    if !jobs.iter().any(|job| job.register_buffer.is_some()) {
-        cufile.clear();
+    let cufile = cufile::of_jobs(spec, &jobs, &left_out)?;
+    let name = spec.name.clone();
+    Ok(Plan { name, jobs, interval_ns, left_out, ceilings, cufile, software_gpu })
+}
+
+/// Where a job on one path stands in its plan.
+#[derive(Debug, Clone, Copy)]
+struct Among {
+    /// Place of the job in the spec.
+    at: usize,
+    /// Whether the spec has no other.
+    alone: bool,
+    /// Whether the job takes several paths.
+    many: bool,
+    group: u32,
+}
+
+/// A job on one path without what has no effect on it, and what that was.
+fn resolved(
+    asked: &JobSpec,
+    row: &Picked,
+    among: Among,
+    machine: &Machine<'_>,
+) -> Result<(JobPlan, Vec<unused::Unused>), PlanError> {
+    let Among { at, alone, many, group } = among;
+    let plan = job::resolve(asked, row, many, group, machine)?;
+    let nodes = &machine.host.numa.nodes;
+    let seen = unused::Seen { asked, path: row.row, plan: &plan, alone, nodes };
+    let unused = unused::of_job(&seen, at);
+    if unused.is_empty() {
+        return Ok((plan, unused));
     }
-    Ok(Plan { jobs, interval_ns, left_out, ceilings, cufile, software_gpu })
+    let own = unused::without(asked, &unused);
+    Ok((job::resolve(&own, row, many, group, machine)?, unused))
 }
 
 /// Whether a job is spread over several paths. Each of them runs in a group of its own: paths are

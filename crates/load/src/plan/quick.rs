@@ -33,5 +33,5 @@ pub fn quick_spec(size: QuickSize) -> Spec {
         stonewall: Some(true),
         ..JobSpec::new(name)
     };
-    Spec { name: Some("quick".into()), jobs: jobs.into_iter().map(job).collect() }
+    Spec { name: None, jobs: jobs.into_iter().map(job).collect() }
 }

@@ -14,6 +14,7 @@ use super::*;
 mod auto;
 mod ceilings;
 mod defaults;
+mod effects;
 mod errors;
 mod groups;
 mod invariants;

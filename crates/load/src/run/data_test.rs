@@ -19,6 +19,7 @@ fn directory() -> tempfile::TempDir {
 
 fn plan(jobs: Vec<JobPlan>) -> Plan {
     Plan {
+        name: None,
         jobs,
         interval_ns: 1_000_000_000,
         left_out: Vec::new(),

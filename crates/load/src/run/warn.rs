@@ -123,14 +123,6 @@ fn writes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
 }
 
 fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
-    let row = gpuio_io::engine::find(&job.engine.got);
-    let asynchronous = row.is_some_and(|row| row.asynchronous);
-    let path = gpuio_io::path::find(&job.path.choice.got);
-    let overlaps = path.is_some_and(|path| path.has_gpu_leg() || path.overlaps());
-    if !asynchronous && !overlaps && job.depth > 1 {
-        let engine = job.engine.got.clone();
-        kinds.push(WarningKind::DepthOnSynchronousEngine { depth: job.depth, engine });
-    }
     // A pool's threads block on buffered files by design, and are counted as such.
     let queues = matches!(job.engine.got.as_str(), "libaio" | "io_uring");
     if queues && job.direct == DirectMode::Buffered {

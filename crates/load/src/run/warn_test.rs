@@ -159,7 +159,6 @@ fn writes_that_may_not_have_arrived() {
     assert_eq!(seen("rw=randwrite", 1), [WarningKind::DirectWritesInDeviceCache { device, known }]);
     assert_eq!(seen("rw=randwrite", 0), []);
     assert_eq!(seen("rw=randwrite\nengine=null", 1), []);
-    assert_eq!(seen("rw=randread\nsync=1", 1), [], "it writes nothing");
 }
 
 /// The kernel knows of most drives whether they have a volatile cache.
@@ -221,20 +220,6 @@ fn holes_are_told_and_not_taken_for_a_cache() {
     assert_eq!(seen(80, bytes / 5), [holes(80)], "storage gave what it holds");
     let cached = WarningKind::DirectButCached { bytes, from_storage: bytes / 20 };
     assert_eq!(seen(80, bytes / 20), [cached, holes(80)], "and here it did not");
-}
-
-#[test]
-fn a_depth_that_the_engine_can_not_use() {
-    let seen = |lines: &str| {
-        let job = job(lines);
-        warned(&job, &result(&job, 100_000))
-    };
-    let engine = "psync".to_owned();
-    let warning = WarningKind::DepthOnSynchronousEngine { depth: 8, engine };
-    assert_eq!(seen("engine=psync\ndepth=8"), [warning]);
-    assert_eq!(seen("engine=psync\ndepth=1"), []);
-    assert_eq!(seen("engine=psync\ndepth=8\npath=staged"), [], "copies overlap");
-    assert_eq!(seen("engine=io_uring\ndepth=8"), []);
 }
 
 #[test]

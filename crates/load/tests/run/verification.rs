@@ -46,7 +46,6 @@ fn a_pass_checks_every_byte_once_whatever_was_timed() {
 fn an_outcome_names_its_subject() {
     for (lines, subject) in [
         ("rw=read\nverify=pass", VerifySubject::Reads),
-        ("rw=read\nverify=rewrite", VerifySubject::Reads),
         ("rw=read\nverify=inline", VerifySubject::Reads),
         ("rw=randrw\nverify=inline", VerifySubject::TimedReads),
         ("rw=randrw\nverify=pass", VerifySubject::TimedWrites),

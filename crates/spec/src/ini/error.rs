@@ -92,6 +92,15 @@ pub enum JobFileProblem {
              if the text ${{ itself is meant"
     )]
     BadVariable,
+    /// A setting of `[global]` with no job behind it.
+    #[error(
+        "'{key}' has no effect here: [global] is for the jobs after it, and there is none; move it \
+         above them, or into a job"
+    )]
+    GlobalUnread {
+        /// The key.
+        key: String,
+    },
     /// No section other than `[global]`.
     #[error("the file has no job; add a section such as [job1], even an empty one")]
     NoJob,

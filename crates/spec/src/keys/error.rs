@@ -34,8 +34,8 @@ pub enum KeyError {
     CufileUnknown {
         /// The key behind `cufile.`, cut to a line.
         key: String,
-        /// A key of cuFile's that is close to it.
-        nearest: Option<&'static str>,
+        /// Keys of cuFile's that are close to it, nearest first.
+        nearest: Vec<&'static str>,
     },
     /// A value that a key of cuFile's does not take.
     #[error("cufile.{key}: {words}")]
@@ -90,10 +90,10 @@ fn advice(nearest: &Option<&'static str>) -> String {
     }
 }
 
-fn cufile_advice(nearest: &Option<&'static str>) -> String {
+fn cufile_advice(nearest: &[&'static str]) -> String {
     match nearest {
-        Some(name) => format!("nearest: cufile.{name}"),
-        None => "docs/cufile-json.md lists them; one that only your release knows goes into the \
+        [_, ..] => format!("nearest: cufile.{}", nearest.join(", cufile.")),
+        [] => "docs/cufile-json.md lists them; one that only your release knows goes into the \
                  file that CUFILE_ENV_PATH_JSON names"
             .to_owned(),
     }

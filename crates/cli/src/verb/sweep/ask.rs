@@ -12,9 +12,10 @@ use gpuio_units::{parse_duration_ns, parse_percent};
 
 use super::fall_back::fall_back;
 use super::folder::Run;
-use super::routes;
+use super::{judge, routes};
 use crate::args::{Sweep, Vary, Work};
 use crate::failure::Failure;
+use crate::unused;
 use crate::verb::bench;
 
 /// The axis whose values are directories, files or devices.
@@ -31,6 +32,8 @@ pub(super) struct Asked {
     pub(super) folder: PathBuf,
     pub(super) axes: Vec<Axis>,
     pub(super) points: Vec<Vec<String>>,
+    /// What all points share, as it was asked.
+    job: JobSpec,
     /// Words behind `gpuio bench` that all points share.
     pub(super) base: Vec<String>,
     /// The job file's text.
@@ -62,6 +65,11 @@ pub(super) struct Search {
 }
 
 impl Search {
+    /// The least and the most load.
+    fn ends(&self) -> [Vec<String>; 2] {
+        [self.from, self.to].map(|load| vec![load.to_string()])
+    }
+
     /// How many of a load's runs stayed under the bound, and how many did not. A load that could
     /// not be run failed for good: nothing is known of what is above it.
     pub(super) fn tried(&self, load: u64, runs: &[Run], ended: Option<&str>) -> Tried {
@@ -95,25 +103,26 @@ impl Search {
 impl Asked {
     /// The words behind `gpuio` that run this point.
     pub(super) fn words_of(&self, at: &[String]) -> Vec<String> {
-        let mut words = vec!["bench".to_owned()];
-        words.extend(self.base.iter().cloned());
+        let mut words = self.base.clone();
         for (axis, value) in self.axes.iter().zip(at) {
             let (key, value) = keyed(&axis.key, value);
             words.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
         let routed =
             self.axes.iter().zip(at).any(|(axis, at)| axis.key == "path" && at == "routed");
+        let mut all = vec!["bench".to_owned()];
+        all.extend(judge::used(words, judge::at(&self.job, &self.axes, at).as_ref()));
         if let Some(via) = self.via.as_ref().filter(|_| routed) {
-            words.extend(["--set".to_owned(), format!("via_gpu={via}")]);
+            all.extend(["--set".to_owned(), format!("via_gpu={via}")]);
         }
-        words
+        all
     }
 }
 
 pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     let Sweep { job_file, vary, work } = sweep;
     let job_file = job_file.as_deref();
-    only_with(&vary)?;
+    unused::sweep(&vary)?;
     let preset = vary.preset.as_deref().map(find).transpose()?;
     let search = vary.latency_target.as_deref().map(|words| search(words, &vary)).transpose()?;
     let mut axes = match &search {
@@ -130,8 +139,8 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         None => None,
     };
     let mut keys = keys(&work, preset, &axes);
-    let mut note = fall_back(&mut keys, &work, preset)?;
-    let job = shared(job_file, &keys)?;
+    let note = fall_back(&mut keys, &work, preset)?;
+    let mut job = shared(job_file, &keys)?;
     check_values(&job, &axes)?;
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
     let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
@@ -150,10 +159,11 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         Some(_) => Vec::new(),
         None => points(&axes, &vary, &keys, routes.is_some())?,
     };
-    let via = routes.map(|routes| {
-        note = routes.note;
-        routes.via
-    });
+    unused::grid(&vary, axes.len(), points.len())?;
+    judge::forget(&mut job, preset, &work);
+    let ends = search.as_ref().map(|(_, search)| search.ends().to_vec());
+    judge::all(&job, &axes, ends.as_ref().unwrap_or(&points), (&work, preset))?;
+    let (via, note) = routes.map_or((None, note), |found| (Some(found.via), found.note));
     let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
     // A load that may settle ends when it does.
     let bounded = job.loops.is_none() && job.steady.is_none();
@@ -166,10 +176,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         rule: rule(&vary, preset)?,
         order_seed: vary.order_seed.unwrap_or(1),
         budget: vary.budget.as_deref().map(|t| time("--budget", t)).transpose()?,
-        cool_down: vary
-            .cool_down
-            .as_deref()
-            .map_or(Ok(Duration::ZERO), |t| time("--cool-down", t))?,
+        cool_down: vary.cool_down.as_deref().map_or(Ok(Duration::ZERO), cool_down)?,
         each: bounded.then(|| Duration::from_nanos(each)),
         cache,
         note,
@@ -177,6 +184,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         folder,
         axes,
         points,
+        job,
     })
 }
 
@@ -195,22 +203,6 @@ fn points(
         return Err(Failure::Usage("--where: it leaves no point".to_owned()));
     }
     Ok(points)
-}
-
-/// Refuses options of one kind of sweep in the other. The parser lets `--over` pass beside
-/// `--vary`, as that excludes what it needs.
-fn only_with(vary: &Vary) -> Result<(), Failure> {
-    let search = vary.latency_target.is_some();
-    if vary.over.is_some() && !search {
-        let what = "--over: it says what makes the load of a search, which --latency-target \
-                    begins: --latency-target p99=200us";
-        return Err(Failure::Usage(what.to_owned()));
-    }
-    if search && vary.order_seed.is_some() {
-        let what = "--order-seed: a search takes its loads by what came before; leave it out";
-        return Err(Failure::Usage(what.to_owned()));
-    }
-    Ok(())
 }
 
 /// The state of the page cache where nobody says: what the first runs leave in it would else speed
@@ -345,6 +337,12 @@ fn shared(job_file: Option<&Path>, keys: &[(String, String)]) -> Result<JobSpec,
     for (key, value) in keys {
         bench::set(&mut job, key, value, "--set")?;
     }
+    if job.keep == Some(false) {
+        return Err(Failure::Usage(
+            "a sweep's runs share their files, so none removes them (unlink, keep=0); leave it out"
+                .to_owned(),
+        ));
+    }
     if job.paths.as_ref().is_some_and(|paths| paths.len() > 1) {
         return Err(Failure::Usage(
             "several paths are several jobs; say --vary path=A,B,… instead".to_owned(),
@@ -377,7 +375,7 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
 }
 
 /// A value of an axis as key and value of a job.
-fn keyed(key: &str, value: &str) -> (String, String) {
+pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
     if key != TARGET {
         return (key.to_owned(), value.to_owned());
     }
@@ -411,6 +409,10 @@ fn base(work: &Work, job_file: bool, keys: &[(String, String)], folder: &Path) -
 fn text(path: &Path) -> Result<Vec<u8>, Failure> {
     input::read(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+}
+
+fn cool_down(text: &str) -> Result<Duration, Failure> {
+    time("--cool-down", text)
 }
 
 fn time(flag: &str, text: &str) -> Result<Duration, Failure> {

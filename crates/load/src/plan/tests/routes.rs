@@ -64,9 +64,7 @@ fn a_route_that_is_none_is_refused() {
 
 #[test]
 fn other_paths_go_through_no_gpu() {
-    let staged = job("path=staged\ngpu=0\nvia_gpu=1");
-    assert_eq!(staged.via, None);
-    assert!(staged.notes[0].starts_with("via_gpu, via_peer: concern path routed"));
+    assert_eq!(job("path=staged\ngpu=0").via, None);
     let nvlink = |path: &str| format!("{path}\nenable_nvlinks=1\nsize=1g\nrw=write");
     let none = usage(&nvlink("path=staged\ngpu=0"));
     assert!(none.contains("no effect on path staged"), "{none}");

@@ -21,7 +21,7 @@ fn switch(out: &mut String, key: &str, on: bool) {
 }
 
 /// A name or other free text: `${` would be looked up in the environment, `$${` is it literally.
-fn text(out: &mut String, key: &str, value: &str) {
+pub(super) fn text(out: &mut String, key: &str, value: &str) {
     let line = super::one_line(value);
     if line != value || line.trim() != line || ends_in_comment(&line) {
         comment(out, &format!("the next line can't hold {key} exactly: {value:?}"));

@@ -12,11 +12,11 @@ use gpuio_units::{format_duration_ns, printable};
 /// The plan as a job file in gpuio's dialect: run on the same machine with the same files, it
 /// resolves to the same plan.
 ///
-/// One section per job in order and no `[global]`. Every setting is written out and exact (sizes
-/// in the largest power of 1024 that divides them, durations likewise); what a job file cannot
-/// set follows as `#` comments: reasons for choices, GPUs, targets and what happens to them, the
-/// place of every thread. A name that no job file can hold (line feeds, outer blanks, a blank
-/// before `#` or `;`) is marked by a comment above it. Ends in a line feed.
+/// One section per job in order; `[global]` has the run's name alone. Every setting is written out
+/// and exact (sizes in the largest power of 1024 that divides them, durations likewise); what a job
+/// file cannot set follows as `#` comments: reasons for choices, GPUs, targets and what happens to
+/// them, the place of every thread. A name that no job file can hold (line feeds, outer blanks, a
+/// blank before `#` or `;`) is marked by a comment above it. Ends in a line feed.
 #[must_use]
 pub fn plan_text(plan: &Plan) -> String {
     let mut out = String::new();
@@ -26,6 +26,10 @@ pub fn plan_text(plan: &Plan) -> String {
     comment(&mut out, &format!("gpuio plan: {jobs}, a point every {interval}"));
     if plan.software_gpu {
         comment(&mut out, "software GPU: results of this plan are not those of any hardware");
+    }
+    if let Some(name) = &plan.name {
+        out.push_str("\n[global]\n");
+        keys::text(&mut out, "name", name);
     }
     let mut group = plan.jobs.first().map_or(0, |job| job.group);
     for job in &plan.jobs {

@@ -19,6 +19,9 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     let tool = &record.tool;
     let first = format!("{} {}  {}", tool.name, tool.version, to_the_second(&record.started_at));
     out.push_str(&paragraph(&format!("{first}  "), &host(&record.host), width));
+    if let Some(name) = &record.plan.name {
+        out.push_str(&paragraph("run:     ", name, wide));
+    }
     if !record.command.is_empty() {
         out.push_str(&paragraph("command: ", &record.command.join(" "), wide));
     }

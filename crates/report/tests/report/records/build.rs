@@ -316,6 +316,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
     let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
     let results = jobs.iter().map(result).collect();
     let plan = Plan {
+        name: None,
         jobs,
         interval_ns: SECOND,
         left_out: Vec::new(),

@@ -1,0 +1,113 @@
+//! Which keys have an effect on which points.
+//!
+//! A key is refused where no point uses it, before anything is run. The run of a point that does
+//! not use a key that others do is told nothing of it, so that the command in its record can be run
+//! by hand.
+
+use gpuio_io::path;
+use gpuio_load::plan::{AUTO, unused};
+use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin};
+use gpuio_sweep::{Axis, Preset};
+
+use super::ask::keyed;
+use crate::args::Work;
+use crate::failure::Failure;
+use crate::verb::bench;
+
+/// Flags under which keys of a point are given.
+const SET: &str = "--set";
+const VARY: &str = "--vary";
+const LIBRARY: &str = "--cufile-lib";
+
+/// Takes the preset's own keys from those that somebody asked for.
+pub(super) fn forget(job: &mut JobSpec, preset: Option<&Preset>, work: &Work) {
+    let built_in = preset.map_or(&[][..], |preset| preset.keys);
+    let said = |key: &str| work.keys().iter().any(|(own, ..)| same(own, key));
+    let set = |key: &str| {
+        let names = work.data.set.iter().map(|pair| pair.split('=').next().unwrap_or_default());
+        names.into_iter().any(|own| same(own.trim(), key))
+    };
+    for (key, _) in built_in.iter().filter(|(key, _)| !said(key) && !set(key)) {
+        job.asked.retain(|_, asked| asked.origin != Origin::Flag(SET) || !same(asked.key, key));
+    }
+}
+
+/// Whether two words are of one key.
+fn same(one: &str, two: &str) -> bool {
+    let name = |word: &str| gpuio_spec::find(word).map(|key| key.name);
+    one == two || (name(one).is_some() && name(one) == name(two))
+}
+
+/// The job of a point; nothing where a value is wrong, which was told before.
+pub(super) fn at(job: &JobSpec, axes: &[Axis], values: &[String]) -> Option<JobSpec> {
+    let mut job = job.clone();
+    for (axis, value) in axes.iter().zip(values) {
+        let (key, value) = keyed(&axis.key, value);
+        bench::set(&mut job, &key, &value, VARY).ok()?;
+    }
+    Some(job)
+}
+
+/// Refuses what none of the points uses.
+pub(super) fn all(
+    job: &JobSpec,
+    axes: &[Axis],
+    points: &[Vec<String>],
+    (work, preset): (&Work, Option<&Preset>),
+) -> Result<(), Failure> {
+    let jobs: Vec<JobSpec> = points.iter().filter_map(|values| at(job, axes, values)).collect();
+    unused::none_uses(&jobs)?;
+    if jobs.iter().any(may_take_cufile) {
+        return Ok(());
+    }
+    let setting = jobs.iter().flat_map(|job| job.cufile.keys()).next();
+    let setting = setting.map(|key| format!("{CUFILE_PREFIX}{key}"));
+    // Without the path that a preset would rather take, the library has decided that.
+    let tried = preset.is_some_and(|preset| !preset.fallbacks.is_empty());
+    let named = work.cufile.cufile_lib.is_some() && !tried;
+    let library = named.then(|| LIBRARY.to_owned());
+    match setting.or(library) {
+        None => Ok(()),
+        Some(what) => Err(Failure::Usage(format!(
+            "{what}: it has no effect here: it concerns cuFile's paths, and no point takes one; \
+             add --path gds, or leave it out"
+        ))),
+    }
+}
+
+fn may_take_cufile(job: &JobSpec) -> bool {
+    let cufiles = |name: &String| {
+        let row = path::find(name);
+        name == AUTO || name == "all" || row.is_some_and(|row| !row.uses_engine())
+    };
+    job.paths.iter().flatten().any(cufiles)
+}
+
+/// The words of a point without those that have no effect on it.
+pub(super) fn used(words: Vec<String>, job: Option<&JobSpec>) -> Vec<String> {
+    let Some(job) = job else { return words };
+    let unused = unused::unused_here(job);
+    let by_flag = |word: &str| {
+        unused
+            .iter()
+            .any(|asked| matches!(asked.origin, Origin::Flag(SET | VARY)) && same(asked.key, word))
+    };
+    let no_cufile = !may_take_cufile(job);
+    let mut used = Vec::with_capacity(words.len());
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let value = words.peek().map(String::as_str).unwrap_or_default();
+        let key = value.split('=').next().unwrap_or_default();
+        let idle = match word.as_str() {
+            SET => by_flag(key) || (no_cufile && key.starts_with(CUFILE_PREFIX)),
+            LIBRARY => no_cufile,
+            _ => false,
+        };
+        if idle {
+            words.next();
+        } else {
+            used.push(word);
+        }
+    }
+    used
+}

@@ -1,0 +1,197 @@
+//! No option is accepted and ignored: one that would do nothing is refused, with what and why.
+//!
+//! Keys of loads are tested with the plan, each on loads of every kind (crate `gpuio-load`).
+
+use serde_json::Value;
+
+use crate::tool::{bench, command, file, finish, gpuio, scratch, tree, words};
+
+/// Lines that are refused as usage, with what must be said, in a directory with a record.
+#[track_caller]
+fn refused(cases: &[(&str, &[&str])]) {
+    let dir = scratch();
+    bench(dir.path(), "--rw read --bs 64k --size 1m --loops 1 -o r.json -q").exits(0);
+    for (line, says) in cases {
+        let ran = finish(command(dir.path()).args(words(line))).exits(2).says(says);
+        assert!(ran.err.contains("has no effect") || says[0].contains("cannot"), "{ran:?}");
+        assert!(ran.err.lines().count() <= 3 || says[0].contains("cannot"), "{ran:?}");
+        assert_eq!((ran.out.as_str(), tree(dir.path())), ("", vec!["r.json".to_owned()]), "{line}");
+    }
+}
+
+#[test]
+fn of_loads() {
+    refused(&[
+        ("bench --rw read --rwmixread 70", &["rwmixread=70 (--rwmixread)", "rw=randrw"]),
+        ("bench --rate-process poisson", &["(--rate-process)", "rate_iops"]),
+        ("bench --seed 7", &["seed=7 (--seed)", "leave it out"]),
+        ("bench --norandommap", &["(--norandommap)", "in order", "rw=randread"]),
+        ("bench --random-distribution zipf:1.2", &["(--random-distribution)", "in order"]),
+        ("bench --fill random", &["(--fill)", "writes nothing"]),
+        ("bench --refill --sync", &["writes nothing"]),
+        ("bench --depth 8 --engine psync", &["depth=8 (--depth)", "psync has one I/O in flight"]),
+        ("bench --gather-batch 4", &["(--gather-batch)", "path host moves each block"]),
+        ("bench --shared-fd --threads 2", &["(--shared-fd)", "a file of its own"]),
+        (
+            "bench --file-prefix p --bs 4k --filename r.json",
+            &["(--file-prefix)", "the files are named"],
+        ),
+        ("bench --verify=rewrite", &["(--verify)", "verify=pass"]),
+        ("bench --inject lost=1%", &["(--inject)", "faults of writes"]),
+        ("bench --set ss_dur=5", &["steadystate_duration=5 (--set)", "add steadystate"]),
+        (
+            "bench --rw read --cufile-set properties.allow_compat_mode=true",
+            &["--cufile-set", "--path gds"],
+        ),
+        ("bench --path auto --cufile-lib ./l.so", &["--cufile-lib", "no job takes one"]),
+        ("gdsio -D . -s 1M -i 64K -x 1 -I 0 -k 7", &["random_seed=7 (-k)"]),
+        ("gdsio -D . -s 1M -i 64K -x 1 -I 0 -R", &["fill_random=1 (-R)"]),
+        ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -b", &["skip_bufregister=1 (-b)"]),
+        ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -p", &["-p", "routed"]),
+        ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -a 1M", &["align=1M (-a)"]),
+    ]);
+}
+
+#[test]
+fn of_bench_and_what_it_prints() {
+    refused(&[
+        ("bench --dry-run -o p.ini", &["-o:", "--dry-run prints the plan"]),
+        ("bench --dry-run --format json", &["--format:", "--dry-run"]),
+        ("bench --dry-run --evidence", &["--evidence:", "--dry-run runs nothing"]),
+        ("bench --dry-run --no-watch", &["--no-watch:", "--dry-run runs nothing"]),
+        ("bench --dry-run --no-stats-page", &["--no-stats-page:", "--dry-run runs nothing"]),
+        ("bench --dry-run --spec r.json", &["--spec:", "--dry-run runs nothing"]),
+        ("bench --dry-run --server read=1GB/s", &["--server:", "--dry-run runs nothing"]),
+        ("bench --ab a.ini b.ini --dry-run --rounds 3", &["--rounds:", "--dry-run"]),
+        ("bench --size 1m --evidence --format json", &["--evidence:", "text alone"]),
+        ("bench --size 1m --evidence -q -o x.json", &["--evidence:", "text alone"]),
+        ("show r.json --evidence --format csv", &["--evidence:", "text alone"]),
+        ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -J --dry-run", &["-J:", "--dry-run"]),
+        ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -J --format json", &["-J:", "--format"]),
+        ("gdsio -D . -s 1M -i 64K -x 1 -I 1 --ramp 1 --ramp 2", &["--ramp is given twice"]),
+    ]);
+}
+
+#[test]
+fn of_reports_and_looks() {
+    refused(&[
+        ("report r.json --format csv --title T", &["--title:", "html and markdown"]),
+        ("report r.json --format markdown --topo none", &["--topo:", "html"]),
+        ("report r.json --format markdown --from .", &["--from:", "html"]),
+        ("report r.json --format csv --embed-limit 1M", &["--embed-limit:", "html"]),
+        ("report r.json --format csv --force", &["--force:", "standard output"]),
+        ("report r.json -o - --format html --force", &["--force:", "standard output"]),
+        ("check --all --format json", &["--all:", "JSON"]),
+        ("check --only pcie-link --skip memlock", &["--skip:", "--only"]),
+        ("check --explain memlock --all", &["cannot be used with", "--explain"]),
+        ("stats --level 2", &["--level:", "--json"]),
+        ("exec --json true", &["cannot be used with", "--json"]),
+        ("exec --env --verbose", &["--verbose:", "--env runs nothing"]),
+        ("plan --format job --server read=1GB/s", &["--server:", "--format text or json"]),
+        ("plan --format gdsio --spec r.json", &["--spec:", "--format text or json"]),
+    ]);
+    let dir = scratch();
+    gpuio(dir.path(), "stats --watch=1ms").exits(2).says(&["--watch=1ms", "10ms apart"]);
+    let both = gpuio(dir.path(), "gdscheck -v -f .");
+    assert!(both.err.contains("note: -v has no effect here"), "{both:?}");
+}
+
+#[test]
+fn of_sweeps() {
+    refused(&[
+        ("sweep --vary threads=1,2 --over depth=1..8", &["--over:", "--latency-target"]),
+        ("sweep --latency-target p99=1ms --order-seed 3", &["--order-seed:", "search"]),
+        ("sweep --vary threads=1 --order-seed 3", &["--order-seed:", "one point"]),
+        ("sweep --vary threads=1,2 --one-at-a-time", &["--one-at-a-time:", "one axis"]),
+        ("sweep --vary threads=1,2 --rwmixread 70", &["rwmixread=70 (--set)", "rw=randrw"]),
+        ("sweep --vary streams=1,2", &["streams=1 (--vary)", "path host"]),
+        ("sweep --latency-target p99=1ms --engine psync", &["depth=256 (--vary)", "psync"]),
+        ("sweep --vary threads=1,2 --cufile-lib ./l.so", &["--cufile-lib:", "no point takes"]),
+    ]);
+    let dir = scratch();
+    let keep = gpuio(dir.path(), "sweep --vary threads=1,2 --set unlink=1").exits(2);
+    assert!(keep.err.contains("share their files"), "{keep:?}");
+    for preset in ["quick", "guide", "paths"] {
+        let line = format!("sweep --preset {preset} --gpu software --dry-run");
+        gpuio(dir.path(), &line).exits(0);
+    }
+}
+
+/// A key that some points use is in force there; the others run without, by a command that can be
+/// run by hand.
+#[test]
+fn a_key_that_some_points_use() {
+    let dir = scratch();
+    let line = "sweep --vary rw=read,randread --norandommap --seed 7 --bs 64k --size 1m --loops 1 \
+                --repeats 1 -o s -q";
+    gpuio(dir.path(), line).exits(0);
+    let mut seen = 0;
+    for entry in std::fs::read_dir(dir.path().join("s")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let Ok(record) = serde_json::from_str::<Value>(&text) else { continue };
+        let (Some(command), true) = (record["command"].as_array(), record["plan"].is_object())
+        else {
+            continue;
+        };
+        seen += 1;
+        let said = command.iter().any(|word| word == "norandommap");
+        let random = record["plan"]["jobs"][0]["order"].to_string().contains("andom");
+        assert_eq!(said, random, "{command:?}");
+        let by_hand = command[1..].iter().map(|word| word.as_str().unwrap());
+        finish(crate::tool::command(dir.path()).args(by_hand)).exits(0);
+    }
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn of_job_files() {
+    let dir = scratch();
+    let load = "size=1m\nbs=64k\nloops=1\ndirectory=d\n";
+    file(dir.path(), "own.ini", &format!("[global]\n{load}[a]\nrw=read\nrwmixread=70\n"));
+    bench(dir.path(), "own.ini").exits(2).says(&["job 'a', rwmixread=70 (own.ini:8:1): it has no"]);
+    file(dir.path(), "mixed.ini", &format!("[global]\n{load}[a]\nrw=rw\nrwmixread=70\n"));
+    file(dir.path(), "late.ini", &format!("[a]\n{load}[global]\nrw=write\n  bs=4k\n"));
+    let late = bench(dir.path(), "late.ini").exits(2);
+    late.says(&["late.ini:7:1: 'rw' has no effect here", "late.ini:8:3: 'bs' has no effect here"]);
+    // A flag took its effect away: that is the user's choice, and is said.
+    let over = bench(dir.path(), "mixed.ini --rw read").exits(0);
+    over.says(&["note: 'rwmixread' (mixed.ini:8:1) has no effect here"]);
+    let other = bench(dir.path(), "own.ini --bs 32k --threads 2").exits(2);
+    other.says(&["rwmixread=70 (own.ini:8:1)"]);
+    // Some of the jobs use it.
+    let some = format!("[global]\n{load}refill\n[a]\nrw=read\n[b]\nstonewall\nrw=write\n");
+    file(dir.path(), "some.ini", &some);
+    let ran = bench(dir.path(), "some.ini").exits(0);
+    assert_eq!(ran.err, "");
+    // As fio runs it, with a note.
+    file(
+        dir.path(),
+        "fio.ini",
+        &format!("[global]\nname=nightly\nioengine=sync\niodepth=32\nthread\n{load}[a]\nrw=read\n"),
+    );
+    let ran = bench(dir.path(), "fio.ini -o f.json").exits(0);
+    let notes: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("note: ")).collect();
+    assert_eq!(notes.len(), 2, "{ran:?}");
+    assert!(notes.iter().any(|note| note.starts_with("note: 'thread' (fio.ini:5:1)")), "{ran:?}");
+    assert!(notes.iter().any(|note| note.starts_with("note: 'iodepth' (fio.ini:4:1)")), "{ran:?}");
+    // The run's name is in what is printed of it, and in what is made of the record.
+    assert!(ran.out.contains("run:     nightly"), "{ran:?}");
+    let page = gpuio(dir.path(), "report f.json --format markdown").exits(0);
+    assert!(page.out.contains("\n# nightly\n"), "{page:?}");
+}
+
+/// A setting that cuFile would pass over in silence is refused with what is near.
+#[test]
+fn of_cufile() {
+    let dir = scratch();
+    let set = |key: &str| {
+        let line = format!("--path gds --gpu software --size 1m --cufile-set {key}=1");
+        bench(dir.path(), &line).exits(2)
+    };
+    let nonsense = set("properties.nonsense");
+    nonsense.says(&["no key 'properties.nonsense'; nearest: cufile.properties.", ", cufile.prop"]);
+    set("properties.allow_compat").says(&["nearest: cufile.properties.allow_compat_mode"]);
+    set("zebra.stripes").says(&["docs/cufile-json.md lists them"]);
+    assert!(tree(dir.path()).is_empty());
+}
