@@ -11,12 +11,12 @@ use gpuio_spec::{Spec, parse_job_file};
 
 /// Workers beyond which an input is left out: the time and memory of a plan are those of its
 /// workers, which a limit of the plan's own bounds.
-const MOST_WORKERS: usize = 4096;
+const MOST_WORKERS: usize = 256;
 
 /// What is printed of a job file's plan reads back as the same plan, and prints the same again.
 pub(crate) fn printed(data: &[u8]) {
     let environment = |_: &str| None;
-    let Ok(spec) = parse_job_file("f", data.to_vec(), &environment) else { return };
+    let Ok(spec) = parse_job_file("f", data, &environment) else { return };
     let Ok(once) = planned(&spec) else { return };
     if once.jobs.iter().map(|job| job.workers.len()).sum::<usize>() > MOST_WORKERS {
         return;
@@ -26,12 +26,12 @@ pub(crate) fn printed(data: &[u8]) {
     if text.contains("# the next line can't hold ") {
         return;
     }
-    let again = parse_job_file("f", text.as_bytes().to_vec(), &environment)
+    let again = parse_job_file("f", text.as_bytes(), &environment)
         .unwrap_or_else(|errors| panic!("{text}\n{errors:?}"));
     let again = planned(&again).unwrap_or_else(|error| panic!("{text}\n{error}"));
     let (once, again) = (stripped(once), stripped(again));
     assert_eq!(once, again, "{text}");
-    let twice = parse_job_file("f", plan_text(&again).as_bytes().to_vec(), &environment)
+    let twice = parse_job_file("f", plan_text(&again), &environment)
         .unwrap_or_else(|errors| panic!("{text}\n{errors:?}"));
     assert_eq!(planned(&twice).map(stripped).as_ref(), Ok(&again), "{text}");
 }

@@ -80,7 +80,7 @@ pub(crate) fn page(data: &[u8]) {
     };
     is_shown(&page_text::page(&shown, 3));
     is_shown(&page_text::list(&[shown]));
-    is_shown(&gds_stats::text(&snapshot, 3));
+    is_shown(&gds_stats::text(&snapshot, 3, &[]));
     let _ = page_json::value(&shown, 3).to_string();
 }
 

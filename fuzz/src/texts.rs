@@ -7,7 +7,7 @@ use crate::is_inside;
 /// Job files of gpuio, fio and gdsio.
 pub(crate) fn job_file(data: &[u8]) {
     let environment = |name: &str| (name.len() < 6).then(|| "a b;c".to_owned());
-    let read = || gpuio_spec::parse_job_file("f", data.to_vec(), &environment);
+    let read = || gpuio_spec::parse_job_file("f", data, &environment);
     match read() {
         Ok(spec) => assert_eq!(Ok(spec), read(), "the same text is the same jobs"),
         Err(errors) => {

@@ -65,6 +65,7 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     step("format", || cargo(root, &["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step("lints", || cargo(root, &lints))?;
+    step("fuzz targets", || fuzz_targets(root))?;
     step("tidy", || task_tidy::run(root, &[]))?;
     // The program takes the shared objects beside it before those of the test build: none of an
     // older build is to be tested in their place.
@@ -119,6 +120,15 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())
+}
+
+/// The package of the fuzzer is no member of the workspace, and is not built by its tests. It is
+/// checked without libFuzzer, which would need a C++ compiler: nothing is linked.
+fn fuzz_targets(root: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root.join("fuzz")).args(["clippy", "--locked", "--", "-D", "warnings"]);
+    command.env("CARGO_TARGET_DIR", target(root)).env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a");
+    succeed(&mut command)
 }
 
 fn document(root: &Path) -> anyhow::Result<()> {
