@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::record::{check_clean, jobs, n};
 use crate::tool::{GPUIO, Ran, command, finish, scratch, words};
 
-const LOAD: &str = "--path gds --gpu software --rw randrw --bs 32k --size 1m --runtime 100ms \
+const LOAD: &str = "--path gds --gpu software --rw randrw --bs 32k --size 1m --loops 4 \
                     --directory d --keep";
 
 fn run(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Ran {
