@@ -42,7 +42,11 @@ pub fn plan_text(plan: &Plan) -> String {
 
 fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
     out.push('\n');
-    out.push_str(&format!("[{}]\n", one_line(&job.name)));
+    let name = one_line(&job.name);
+    if name != job.name || name.trim() != name || name.contains(']') || name == "global" {
+        comment(out, &format!("the next line can't hold the job's name exactly: {:?}", job.name));
+    }
+    out.push_str(&format!("[{name}]\n"));
     if new_group {
         keys::set(out, "stonewall", "1");
     }
