@@ -145,9 +145,7 @@ impl Sampler {
             if !last && first.get().is_none() && job.settling.as_mut().is_some_and(settles) {
                 first.settled.store(true, Ordering::Relaxed);
             }
-            if !(last && point.read_ios + point.write_ios == 0) {
-                job.points.push(point);
-            }
+            add(&mut job.points, point, last);
         }
         self.last_at = now;
         self.next_at = now + self.interval_ns;
@@ -183,6 +181,19 @@ impl Sampler {
     }
 }
 
+/// Adds a point. What landed while pages were being read may have been counted in one point and
+/// its bytes in the next: a last point of bytes alone belongs to the one before it.
+fn add(points: &mut Vec<Point>, point: Point, last: bool) {
+    match points.last_mut() {
+        Some(before) if last && point.read_ios + point.write_ios == 0 => {
+            before.read_bytes += point.read_bytes;
+            before.write_bytes += point.write_bytes;
+        }
+        None if last && point.read_ios + point.write_ios == 0 => {}
+        _ => points.push(point),
+    }
+}
+
 fn point(
     job: &JobSeries,
     totals: &LiveTotals,
@@ -213,6 +224,30 @@ mod tests {
     const READS: Counted = Counted { write: false, ramp: false };
 
     /// Time goes by in steps of a second; workers that never look at anything do nothing but count.
+    #[test]
+    fn bytes_whose_ios_were_counted_before_are_not_lost_with_the_last_point() {
+        let point = |at_ns: i64, read_ios: u64, read_bytes: u64| Point {
+            at_ns,
+            span_ns: 1,
+            read_bytes,
+            write_bytes: 0,
+            read_ios,
+            write_ios: 0,
+            p50_ns: None,
+            p99_ns: None,
+            max_ns: None,
+        };
+        let mut points = Vec::new();
+        add(&mut points, point(1, 10, 8 * 4096), false);
+        add(&mut points, point(2, 0, 2 * 4096), true);
+        assert_eq!((points.len(), points[0].read_bytes), (1, 10 * 4096));
+        add(&mut points, point(3, 1, 4096), true);
+        assert_eq!(points.len(), 2, "a last point of its own");
+        let mut none = Vec::new();
+        add(&mut none, point(1, 0, 0), true);
+        assert!(none.is_empty());
+    }
+
     #[test]
     fn a_point_has_rate_and_latencies_of_the_same_interval_whatever_workers_do() {
         let job = fixture_test::job("filename=/dev/null\nthreads=2\nruntime=10");
