@@ -116,8 +116,9 @@ impl Driver {
         Ok(told)
     }
 
-    /// Whether a device may read and write memory that belongs to no context. What is no mapping
-    /// (`cuMemMap`), memory of a pool, the driver refuses to tell of: its own device may use it.
+    /// Whether a device may read and write memory of its own that belongs to no context: a mapping
+    /// (`cuMemMap`) as its owner decided, memory of a pool always. Where the driver does not tell
+    /// that, the device may.
     fn allows(&self, device: u32, address: u64) -> bool {
         let (Some(call), Ok(id)) = (self.table().cuMemGetAccess, self.device(device)) else {
             return true;
@@ -126,7 +127,17 @@ impl Driver {
         let mut flags = 0_u64;
         // SAFETY: both point at what the call reads and writes.
         let code = unsafe { call(&raw mut flags, &raw const location, address) };
-        code != table::SUCCESS || flags == u64::from(table::MEM_ACCESS_READWRITE.unsigned_abs())
+        let readwrite = u64::from(table::MEM_ACCESS_READWRITE.unsigned_abs());
+        code != table::SUCCESS || flags == readwrite || self.is_of_pool(address)
+    }
+
+    fn is_of_pool(&self, address: u64) -> bool {
+        let mut pool: *mut c_void = std::ptr::null_mut();
+        let attribute = table::POINTER_MEMPOOL_HANDLE;
+        let call = self.table().cuPointerGetAttribute;
+        // SAFETY: `pool` is valid for the write of one pointer, which the attribute is.
+        let code = unsafe { call((&raw mut pool).cast(), attribute, address) };
+        code == table::SUCCESS && !pool.is_null()
     }
 }
 

@@ -95,6 +95,8 @@ pub(crate) const POINTER_RANGE_START: c_int = 11;
 pub(crate) const POINTER_RANGE_SIZE: c_int = 12;
 /// `cuPointerGetAttributes`: is memory behind the address? (CUDA 10.2.)
 pub(crate) const POINTER_MAPPED: c_int = 13;
+/// `cuPointerGetAttribute`: the pool that it was allocated from, or null (CUDA 11.3).
+pub(crate) const POINTER_MEMPOOL_HANDLE: c_int = 17;
 /// `CUmemorytype`: of the host.
 pub(crate) const MEMORY_TYPE_HOST: u64 = 1;
 /// `CUmemorytype`: of a device.
@@ -240,6 +242,7 @@ table! {
         cuCtxGetDevice(*mut CUdevice);
         cuCtxSynchronize();
         cuPointerGetAttributes(c_uint, *mut c_int, *mut *mut c_void, CUdeviceptr);
+        cuPointerGetAttribute(*mut c_void, c_int, CUdeviceptr);
         cuPointerSetAttribute(*const c_void, c_int, CUdeviceptr);
         cuMemGetInfo_v2(*mut usize, *mut usize);
         cuMemAlloc_v2(*mut CUdeviceptr, usize);

@@ -179,6 +179,8 @@ fn a_refused_registration_changes_no_flags() {
         // 2: the file's offset is known at the call.
         assert_eq!((register(2), register(0)), (GOOD, code(5022)));
         let device = cuda.room(4096);
+        // The first use of a device loads kernels, which may wait for a held stream.
+        assert_eq!(cufile.read(handle, device, 4096, 0, 0), 4096);
         let gate = AtomicBool::new(false);
         hold(&cuda, number, &gate);
         let mut kept = Kept::new(4096, 4096, 0);
