@@ -151,8 +151,8 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
         return Ok(None);
     }
     if wanted.nothing() {
-        let what = "--cufile-lib and settings of cuFile (--cufile-set, cufile.KEY) concern its \
-                    paths, and no job takes one; add --path gds";
+        let what = "--cufile-lib, --cufile-set, cufile.KEY: it has no effect here: it concerns \
+                    cuFile's paths, and no job takes one; add --path gds, or leave it out";
         return Err(Failure::Usage(what.into()));
     }
     let value = |(key, json): (String, String)| {

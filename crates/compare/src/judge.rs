@@ -100,3 +100,39 @@ pub(crate) fn ranks_disagree(row: &Row) -> bool {
     let told = matches!(row.verdict, Verdict::Better | Verdict::Worse);
     told && row.rank_p.is_some_and(|p| p >= RANK_LEVEL)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::METRICS;
+
+    fn figures(values: [f64; 2]) -> Vec<Figure> {
+        values.map(|value| Figure { value, off: 0.0, spread: None }).to_vec()
+    }
+
+    /// Of logarithms with equal spread s, Welch's interval of two against two has two degrees of
+    /// freedom and the half-width t s, with t(0.975, 2) = 4.302653 by the tables.
+    #[test]
+    fn two_against_two_have_the_interval_of_the_tables() {
+        let (a, b) = (figures([100.0, 110.0]), figures([200.0, 220.0]));
+        let (basis, ratio) = interval(&a, &b, false).unwrap();
+        let half = 4.302_653 * 1.1_f64.ln() / 2.0_f64.sqrt();
+        assert_eq!(basis, Basis::Repeats);
+        assert!((ratio.ratio - 2.0).abs() < 1e-9, "{ratio:?}");
+        assert!((ratio.low - 2.0 * (-half).exp()).abs() < 1e-4, "{ratio:?}");
+        assert!((ratio.high - 2.0 * half.exp()).abs() < 1e-4, "{ratio:?}");
+        // In turns the two ratios are the same, so nothing is left between the ends.
+        let (basis, paired) = interval(&a, &b, true).unwrap();
+        assert_eq!(basis, Basis::Turns);
+        assert!((paired.high - paired.low).abs() < 1e-9, "{paired:?}");
+    }
+
+    /// Two runs that scatter say nothing, whatever their ratio, and no end of it is called a gain.
+    #[test]
+    fn two_runs_that_scatter_say_that_more_are_needed() {
+        let (_, wide) = interval(&figures([1.0, 40.0]), &figures([30.0, 900.0]), false).unwrap();
+        assert!(wide.low < 1e-3 && wide.high > 1e3, "{wide:?}");
+        let throughput = METRICS.iter().find(|metric| metric.key == "throughput").unwrap();
+        assert_eq!(verdict(throughput, wide.low, wide.high, Basis::Repeats), Verdict::TooFew);
+    }
+}

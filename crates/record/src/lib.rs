@@ -41,6 +41,11 @@ pub use totals::{DirectionTotal, RunTotals};
 pub use warning::{Warning, WarningKind};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 
-/// Version of the record's schema. Raised when a field changes meaning or goes; added fields do
-/// not raise it.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Version of the record's schema. Raised when a field changes meaning or goes, or may be null
+/// where it never was, which readers of the version before could not take; added fields do not
+/// raise it.
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// The oldest version whose records are read as well. Version 1 always had rates of totals and
+/// percentiles; all else of it is as it is now.
+pub const OLDEST_SCHEMA: u32 = 1;

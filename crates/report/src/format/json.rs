@@ -1,6 +1,6 @@
 //! The whole record as JSON.
 
-use gpuio_record::{Record, SCHEMA_VERSION};
+use gpuio_record::{OLDEST_SCHEMA, Record, SCHEMA_VERSION};
 use serde_json::Value;
 
 /// Why a text is no record that this gpuio can read.
@@ -11,8 +11,8 @@ pub enum ParseError {
     Shape(#[from] serde_json::Error),
     /// Its schema is another.
     #[error(
-        "this record has schema {found} and this gpuio reads {SCHEMA_VERSION}; take the gpuio that \
-         wrote it, whose version stands in the record as tool.version"
+        "this record has schema {found} and this gpuio reads {OLDEST_SCHEMA} to {SCHEMA_VERSION}; \
+         take the gpuio that wrote it, whose version stands in the record as tool.version"
     )]
     Schema {
         /// The version that the record says.
@@ -20,20 +20,25 @@ pub enum ParseError {
     },
 }
 
-/// Reads what [`render`] wrote.
+/// Reads what [`render`] wrote, also that of older schemas from [`OLDEST_SCHEMA`] on. The record
+/// has the schema of this program then, for so it is written again.
 ///
 /// # Errors
 /// [`ParseError`]: other text, or a record of another schema.
 pub fn parse(text: &str) -> Result<Record, ParseError> {
     let value: Value = serde_json::from_str(text)?;
+    let known = u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA_VERSION);
     match value.get("schema_version").and_then(Value::as_u64) {
-        Some(found) if found != u64::from(SCHEMA_VERSION) => Err(ParseError::Schema { found }),
-        _ => Ok(serde_json::from_value(value)?),
+        Some(found) if !known.contains(&found) => Err(ParseError::Schema { found }),
+        _ => {
+            let record: Record = serde_json::from_value(value)?;
+            Ok(Record { schema_version: SCHEMA_VERSION, ..record })
+        }
     }
 }
 
 /// The record as indented JSON, ending in a line feed. Fields and units are those of the types in
-/// crate `gpuio-record`; the schema is `docs/schema/record-v1.schema.json`. A number that is not
+/// crate `gpuio-record`; the schema is `docs/schema/record-v2.schema.json`. A number that is not
 /// finite becomes `null`, as JSON has no word for it.
 #[must_use]
 #[expect(

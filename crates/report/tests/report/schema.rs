@@ -9,7 +9,7 @@ use gpuio_report::find;
 use serde_json::{Value, json};
 
 fn committed() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/record-v1.schema.json")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/record-v2.schema.json")
 }
 
 /// The schema of the types as they are now.
@@ -35,7 +35,7 @@ fn the_committed_schema_is_that_of_the_types() {
     let file = std::fs::read_to_string(committed()).unwrap_or_default();
     assert!(
         file == now,
-        "docs/schema/record-v1.schema.json is not that of the types in crate gpuio-record.\n\
+        "docs/schema/record-v2.schema.json is not that of the types in crate gpuio-record.\n\
          Fields added: run UPDATE_SCHEMA=1 cargo test -p gpuio-report schema and commit.\n\
          A field that changed meaning or went: raise SCHEMA_VERSION first, and name a new file."
     );
@@ -80,4 +80,25 @@ fn broken_records_are_not_valid() {
     broken(|v| v["warnings"][0]["warning"] = json!("no_such_warning"));
     broken(|v| v["plan"]["jobs"][0]["order"]["kind"] = json!("backwards"));
     broken(|v| v["driver_version"] = json!([13]));
+}
+
+/// Records of version 1 had a figure wherever there may be none now.
+#[test]
+fn records_of_version_1_are_read_and_are_of_this_one_then() {
+    let now = records::host_quick();
+    let mut old = as_json(&now);
+    old["schema_version"] = json!(1);
+    let read = |value: &Value| gpuio_report::format::json::parse(&value.to_string());
+    assert_eq!(read(&old).unwrap(), now);
+    for unknown in [0, 3] {
+        old["schema_version"] = json!(unknown);
+        let error = read(&old).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("schema {unknown}")) && error.contains("1 to 2"),
+            "{error}"
+        );
+    }
+    // Why the version was raised: what a reader of version 1 can't take.
+    let total = &generated()["$defs"]["DirectionTotal"]["properties"]["bytes_per_s"]["type"];
+    assert_eq!(*total, json!(["number", "null"]));
 }
