@@ -4,6 +4,8 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
 mod exec;
+#[cfg(test)]
+mod flags_test;
 mod machine;
 mod results;
 mod stats;

@@ -107,6 +107,10 @@ fn of_sweeps() {
         ("sweep --vary streams=1,2", &["streams=1 (--vary)", "path host"]),
         ("sweep --latency-target p99=1ms --engine psync", &["depth=256 (--vary)", "psync"]),
         ("sweep --vary threads=1,2 --cufile-lib ./l.so", &["--cufile-lib:", "no point takes"]),
+        (
+            "sweep --vary threads=1,2 --cufile-set properties.use_poll_mode=true",
+            &["cufile.properties.use_poll_mode:", "no point takes"],
+        ),
     ]);
     let dir = scratch();
     let keep = gpuio(dir.path(), "sweep --vary threads=1,2 --set unlink=1").exits(2);
@@ -115,6 +119,43 @@ fn of_sweeps() {
         let line = format!("sweep --preset {preset} --gpu software --dry-run");
         gpuio(dir.path(), &line).exits(0);
     }
+}
+
+/// What flags do that no other test uses.
+#[test]
+fn what_flags_change() {
+    let dir = scratch();
+    let run = |line: &str| finish(command(dir.path()).args(words(line))).exits(0);
+    let load = "--rw read --bs 64k --size 1m --loops 1 -q";
+    run(&format!("bench {load} --runtime 300ms -o r.json"));
+    run(&format!("bench {load} --runtime 300ms --no-watch -o w.json"));
+    let record = |name: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join(name)).unwrap()).unwrap()
+    };
+    assert!(record("w.json")["watched"].is_null(), "nothing was sampled");
+    let titled = run("report r.json --format markdown --title Nightly");
+    assert!(titled.out.contains("# Nightly\n"), "{titled:?}");
+    let whole = run("report r.json --format html -o -").out;
+    let bare = run("report r.json --format html -o - --embed-limit 1").out;
+    assert!(bare.len() < whole.len(), "{} of {} bytes", bare.len(), whole.len());
+    let check = |line: &str| finish(command(dir.path()).args(words(line))).out.lines().count();
+    assert!(check("check --all") >= check("check"), "each rule on a line of its own");
+    let sweep = |more: &str| {
+        let axes = "--vary threads=1,2 --vary depth=1,2,3,4 --dry-run";
+        run(&format!("sweep {axes} --size 1m {more}")).out
+    };
+    assert!(sweep("").starts_with("8 points") && sweep("--one-at-a-time").starts_with("5 points"));
+    let orders: std::collections::BTreeSet<String> =
+        (0..4).map(|seed| sweep(&format!("--order-seed {seed}"))).collect();
+    assert!(orders.len() > 1, "{orders:?}");
+    // A wait between runs, and permissions that reach them.
+    file(dir.path(), "mine", &"x".repeat(1 << 20));
+    let runs = "--vary bs=64k,128k --repeats 1 --rw write --filename mine --loops 1 -q";
+    let refused = gpuio(dir.path(), &format!("sweep {runs} -o a --destroy-data-on /dev/null"));
+    assert!(refused.code != 0 && refused.out.contains("mine"), "{refused:?}");
+    let began = std::time::Instant::now();
+    run(&format!("sweep {runs} -o b --overwrite --cool-down 500ms"));
+    assert!(began.elapsed() >= std::time::Duration::from_millis(500));
 }
 
 /// A key that some points use is in force there; the others run without, by a command that can be

@@ -1,0 +1,156 @@
+//! Each flag of each verb has an effect, and a test that shows it.
+//!
+//! Flags that stand for a key of job files are found by parsing them: the key's effect is tested
+//! where plans are made. Every other flag names a test here, whose text has to use it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use super::{Cli, Verb};
+
+/// Verb, flag, and the test (module in `tests/cli` and function) that shows what it does.
+const TESTED: &[(&str, &str, &str)] = &[
+    ("bench", "ab", "compare::two_job_files_run_in_turns"),
+    ("bench", "rounds", "compare::two_job_files_run_in_turns"),
+    ("bench", "spec", "expected::a_user_s_figures_stand_beside_what_was_measured"),
+    ("bench", "server", "expected::mistakes_in_figures_are_told_before_anything_runs"),
+    ("bench", "cufile-lib", "cufile::our_own_library_is_told_from_nvidias"),
+    ("bench", "cufile-set", "cufile::compatibility_mode_that_is_off_is_off"),
+    ("bench", "destroy-data-on", "mounts::a_device_with_a_file_system"),
+    ("bench", "overwrite", "guard::a_foreign_file"),
+    ("bench", "set", "job_files::flags_over_a_file"),
+    ("bench", "format", "bad_days::io_errors"),
+    ("bench", "output", "bad_input::outputs"),
+    ("bench", "evidence", "journal::a_saved_record_is_shown_as_it_was"),
+    ("bench", "dry-run", "dry_run::refusals_are_the_same"),
+    ("bench", "quiet", "journal::a_saved_record_is_shown_as_it_was"),
+    ("bench", "no-stats-page", "stats::no_page_is_made_where_none_is_wanted"),
+    ("bench", "no-watch", "no_effect::what_flags_change"),
+    ("check", "only", "check::a_failure_is_exit_code_1_in_text_and_json"),
+    ("check", "skip", "check::a_failure_is_exit_code_1_in_text_and_json"),
+    ("check", "explain", "check::a_rule_is_explained"),
+    ("check", "all", "no_effect::what_flags_change"),
+    ("check", "mount", "check::a_mount_is_judged_and_proven_with_the_software_gpu"),
+    ("check", "gpu", "check::a_mount_is_judged_and_proven_with_the_software_gpu"),
+    ("check", "prove", "check::a_mount_is_judged_and_proven_with_the_software_gpu"),
+    ("check", "from", "check::a_captured_mount_has_a_verdict_and_cufile_json_its_places"),
+    ("check", "format", "check::a_failure_is_exit_code_1_in_text_and_json"),
+    ("compare", "axis", "compare::paths_of_one_record_compare_by_axis"),
+    ("compare", "despite", "compare::a_software_gpu_is_refused_beside_real_results"),
+    ("compare", "threshold", "compare::a_regression_is_exit_code_1"),
+    ("compare", "metric", "compare::a_regression_is_exit_code_1"),
+    ("compare", "format", "compare::two_runs_of_one_load_compare"),
+    ("exec", "env", "exec::what_it_does_is_told_or_printed"),
+    ("exec", "json", "exec::what_it_does_is_told_or_printed"),
+    ("exec", "verbose", "exec::what_it_does_is_told_or_printed"),
+    ("exec", "cufile", "exec::what_it_does_is_told_or_printed"),
+    ("exec", "cufile-json", "exec::what_it_does_is_told_or_printed"),
+    ("plan", "gpu", "plan::other_forms"),
+    ("plan", "mount", "plan::a_job_file_of_this_machine_is_one_for_bench"),
+    ("plan", "drive", "plan::what_is_not_there_is_refused"),
+    ("plan", "rw", "plan::what_should_be_reached_stands_beside_each_pair"),
+    ("plan", "bs", "plan::a_job_file_of_this_machine_is_one_for_bench"),
+    ("plan", "from", "hostile_text::captures_of_machines"),
+    ("plan", "format", "plan::other_forms"),
+    ("plan", "write", "plan::a_job_file_is_never_overwritten"),
+    ("plan", "spec", "plan::what_should_be_reached_stands_beside_each_pair"),
+    ("plan", "server", "plan::what_is_not_there_is_refused"),
+    ("plan", "system", "plan::what_is_not_there_is_refused"),
+    ("report", "output", "report::only_its_own_files_are_overwritten"),
+    ("report", "format", "report::a_page_and_every_other_format_of_two_runs"),
+    ("report", "title", "no_effect::what_flags_change"),
+    ("report", "topo", "report::topology_is_of_the_records_machine_or_not_there"),
+    ("report", "from", "report::topology_is_of_the_records_machine_or_not_there"),
+    ("report", "embed-limit", "no_effect::what_flags_change"),
+    ("report", "force", "report::only_its_own_files_are_overwritten"),
+    ("show", "format", "journal::a_saved_record_is_shown_as_it_was"),
+    ("show", "evidence", "journal::a_saved_record_is_shown_as_it_was"),
+    ("stats", "level", "stats::two_runs_are_told_apart_and_every_level_says_more"),
+    ("stats", "watch", "stats::a_watch_ends_with_its_process"),
+    ("stats", "json", "stats::two_runs_are_told_apart_and_every_level_says_more"),
+    ("sweep", "vary", "sweep::a_grid_with_a_condition_is_run_in_rounds_and_reported"),
+    ("sweep", "preset", "sweep::the_preset_guide_is_the_guides"),
+    ("sweep", "one-at-a-time", "no_effect::what_flags_change"),
+    ("sweep", "where", "sweep::a_grid_with_a_condition_is_run_in_rounds_and_reported"),
+    ("sweep", "latency-target", "sweep::a_search_ends_at_the_bound"),
+    ("sweep", "over", "sweep::a_search_ends_at_the_bound"),
+    ("sweep", "repeats", "sweep::a_grid_with_a_condition_is_run_in_rounds_and_reported"),
+    ("sweep", "confidence", "sweep::what_makes_no_sense_is_told_before_anything_is_made"),
+    ("sweep", "budget", "sweep::a_budget_ends_it_and_the_same_command_goes_on"),
+    ("sweep", "cool-down", "no_effect::what_flags_change"),
+    ("sweep", "order-seed", "no_effect::what_flags_change"),
+    ("sweep", "output", "sweep::a_grid_with_a_condition_is_run_in_rounds_and_reported"),
+    ("sweep", "dry-run", "sweep::the_preset_guide_is_the_guides"),
+    ("sweep", "quiet", "no_effect::what_flags_change"),
+    ("sweep", "cufile-lib", "sweep::the_preset_guide_is_the_guides"),
+    ("sweep", "cufile-set", "no_effect::of_sweeps"),
+    ("sweep", "destroy-data-on", "no_effect::what_flags_change"),
+    ("sweep", "overwrite", "no_effect::what_flags_change"),
+    ("sweep", "set", "sweep::a_grid_with_a_condition_is_run_in_rounds_and_reported"),
+    ("top", "plain", "hostile_text::job_files_and_flags"),
+    ("top", "json", "top::lines_of_json_are_one_object_each"),
+    ("top", "interval", "top::lines_of_json_are_one_object_each"),
+    ("top", "count", "top::lines_of_json_are_one_object_each"),
+    ("top", "serve", "top::a_name_that_nothing_has_is_refused_with_those_there_are"),
+    ("topo", "from", "topo::a_capture_of_this_machine_gives_its_answers"),
+    ("topo", "format", "topo::pictures_and_hwlocs_xml_are_whole"),
+    ("topo", "capture", "topo::a_capture_of_this_machine_gives_its_answers"),
+];
+
+/// Whether the flag of a load stands for a key of the table.
+fn is_key(verb: &str, flag: &str) -> bool {
+    let parsed = [format!("--{flag}"), format!("--{flag}=1")].into_iter().find_map(|word| {
+        let words = match verb {
+            "sweep" => vec!["gpuio", verb, "--vary", "bs=4k", &word],
+            _ => vec!["gpuio", verb, &word],
+        };
+        Cli::try_parse_from(words).ok()
+    });
+    let keys = match parsed.map(|cli| cli.verb) {
+        Some(Verb::Bench(bench)) => bench.work.keys(),
+        Some(Verb::Sweep(sweep)) => sweep.work.keys(),
+        _ => Vec::new(),
+    };
+    keys.iter().any(|(key, ..)| gpuio_spec::find(key).is_some())
+}
+
+/// The text of a test.
+fn text_of(test: &str) -> Option<String> {
+    let (module, name) = test.split_once("::")?;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cli/{module}.rs"));
+    let all = std::fs::read_to_string(file).ok()?;
+    let from = all.find(&format!("#[test]\nfn {name}("))?;
+    let end = all[from..].find("\n}\n").map_or(all.len(), |end| from + end);
+    Some(all[from..end].to_owned())
+}
+
+#[test]
+fn every_flag_has_a_test_of_its_effect() {
+    let mut seen = BTreeSet::new();
+    for verb in Cli::command().get_subcommands() {
+        for flag in verb.get_arguments().filter(|flag| !flag.is_positional()) {
+            let Some(long) = flag.get_long() else { panic!("{}: {flag}", verb.get_name()) };
+            if long == "help" || is_key(verb.get_name(), long) {
+                continue;
+            }
+            seen.insert((verb.get_name().to_owned(), long.to_owned()));
+            let row = TESTED.iter().find(|row| row.0 == verb.get_name() && row.1 == long);
+            let Some((.., test)) = row else {
+                panic!("{} --{long} is new: name a test of what it does", verb.get_name());
+            };
+            let Some(text) = text_of(test) else { panic!("there is no test {test}") };
+            let by_letter = |letter: char| {
+                [' ', '"'].iter().any(|end| text.contains(&format!("-{letter}{end}")))
+            };
+            let uses =
+                text.contains(&format!("--{long}")) || flag.get_short().is_some_and(by_letter);
+            assert!(uses, "{test} does not use {} --{long}", verb.get_name());
+        }
+    }
+    for (verb, flag, _) in TESTED {
+        let key = ((*verb).to_owned(), (*flag).to_owned());
+        assert!(seen.contains(&key), "{verb} has no flag --{flag}, or it is a key's");
+    }
+}
