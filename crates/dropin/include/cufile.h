@@ -177,14 +177,17 @@ typedef enum CUfileDriverStatusFlags {
   CU_FILE_NVME_P2P_SUPPORTED = 11,
   CU_FILE_SCATEFS_SUPPORTED = 12,
   CU_FILE_VIRTIOFS_SUPPORTED = 13,
-  CU_FILE_PANFS_SUPPORTED = 14
+  CU_FILE_PANFS_SUPPORTED = 14,
+  CU_FILE_MAX_TARGET_TYPES = 15
 } CUfileDriverStatusFlags_t;
 
 typedef enum CUfileDriverControlFlags {
   CU_FILE_USE_POLL_MODE = 0,
   CU_FILE_ALLOW_COMPAT_MODE = 1,
-  CU_FILE_POSIX_IO_MODE = 2,
-  CU_FILE_GDS_FALLBACK_IO = 4
+  CU_FILE_VANILLA_POSIX_IO_MODE = 2,
+  CU_FILE_POSIX_IO_MODE = CU_FILE_VANILLA_POSIX_IO_MODE,
+  CU_FILE_FALLBACK_IO_MODE = 4,
+  CU_FILE_GDS_FALLBACK_IO = CU_FILE_FALLBACK_IO_MODE
 } CUfileDriverControlFlags_t;
 
 typedef enum CUfileFeatureFlags {
@@ -203,6 +206,10 @@ typedef enum CUfileP2PFlags {
   CUFILE_C2C = 3,
   CUFILE_NVIDIA_PEERMEM = 4
 } CUfileP2PFlags_t;
+#define CU_FILE_P2P_FLAG_PCI_P2PDMA ((CUfileP2PFlags_t)(1 << CUFILE_P2PDMA))
+#define CU_FILE_P2P_FLAG_NVFS ((CUfileP2PFlags_t)(1 << CUFILE_NVFS))
+#define CU_FILE_P2P_FLAG_DMABUF ((CUfileP2PFlags_t)(1 << CUFILE_DMABUF))
+#define CU_FILE_P2P_FLAG_C2C ((CUfileP2PFlags_t)(1 << CUFILE_C2C))
 
 /* Sizes are KiB. nvfs 0.0: there is no nvidia-fs, and none is needed. */
 typedef struct CUfileDrvProps {
@@ -405,7 +412,8 @@ typedef enum CUFileBoolConfigParameter_t {
   CUFILE_PARAM_FORCE_ODIRECT_MODE,
   CUFILE_PARAM_SKIP_TOPOLOGY_DETECTION,
   CUFILE_PARAM_STREAM_MEMOPS_BYPASS,
-  CUFILE_PARAM_POSIX_IO_MODE,
+  CUFILE_PARAM_PROPERTIES_POSIX_IO_MODE,
+  CUFILE_PARAM_POSIX_IO_MODE = CUFILE_PARAM_PROPERTIES_POSIX_IO_MODE,
   CUFILE_PARAM_GDS_FALLBACK_IO
 } CUFileBoolConfigParameter_t;
 
@@ -506,8 +514,9 @@ typedef struct CUfileStatsLevel2 {
   uint64_t write_size_kb_hist[32];
 } CUfileStatsLevel2_t;
 
+#define CUFILE_GPU_UUID_LEN 16
 typedef struct CUfilePerGpuStats {
-  char uuid[16];
+  char uuid[CUFILE_GPU_UUID_LEN];
   uint64_t read_bytes;
   uint64_t read_bw_bytes_per_sec;
   uint64_t read_utilization;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gpuio_gpu::{Absent, DeviceFacts, Driver};
 use gpuio_host::input;
-use gpuio_transfer::{Settings, Transfer};
+use gpuio_transfer::{Settings, Strict, Transfer};
 
 use crate::batches::Batch;
 use crate::buffers::{Buffer, Buffers};
@@ -301,6 +301,11 @@ fn settings(tuning: Tuning) -> Settings {
     if let Some(kib) = tuning.chunk_kib {
         settings.chunk_bytes = kib.saturating_mul(1024);
     }
+    settings.strict = match tuning.strict {
+        Some(true) => Strict::All,
+        Some(false) => Strict::None,
+        None => settings.strict,
+    };
     settings.resident = tuning.resident.unwrap_or(settings.resident);
     settings
 }

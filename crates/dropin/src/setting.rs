@@ -32,6 +32,9 @@ pub(crate) struct Tuning {
     pub(crate) chunk_kib: Option<u32>,
     /// Whether a kernel may stay on the GPU for small calls (`GPUIO_CUFILE_RESIDENT`, 0 or 1).
     pub(crate) resident: Option<bool>,
+    /// Whether files with `O_DIRECT` are never read from the page cache (`GPUIO_CUFILE_STRICT`, 0
+    /// or 1); block devices where nobody said so.
+    pub(crate) strict: Option<bool>,
 }
 
 /// What the environment says of this library.
@@ -109,7 +112,8 @@ impl Setting {
         let ring_mib = number("GPUIO_CUFILE_RING_MB");
         let chunk_kib = number("GPUIO_CUFILE_CHUNK_KB");
         let resident = number("GPUIO_CUFILE_RESIDENT").map(|value| value != 0);
-        let tuning = Tuning { workers, busy, crowd, ring_mib, chunk_kib, resident };
+        let strict = number("GPUIO_CUFILE_STRICT").map(|value| value != 0);
+        let tuning = Tuning { workers, busy, crowd, ring_mib, chunk_kib, resident, strict };
         Setting { whose, version, driver, library, tuning, notes }
     }
 }

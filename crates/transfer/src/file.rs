@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gpuio_io::engine::Op;
 
 use crate::fault::{Failed, Fault, FileError};
-use crate::settings::Cold;
+use crate::settings::{Cold, Strict};
 pub(crate) use read::{Absent, Got, Spot, Tried};
 use spread::Spread;
 use twin::Twin;
@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     identity: u64,
     regular: bool,
     cold: Cold,
+    /// Never read from the page cache.
+    strict: bool,
     /// Without `O_DIRECT`.
     buffered: Twin,
     /// With it.
@@ -102,7 +104,12 @@ const ALIGN_LEAST: u32 = 4096;
 const ALIGN_MOST: u32 = 64 << 10;
 
 impl File {
+    #[cfg(test)]
     pub(crate) fn new(fd: BorrowedFd<'_>, cold: Cold) -> Result<Self, FileError> {
+        Self::open(fd, cold, Strict::default())
+    }
+
+    pub(crate) fn open(fd: BorrowedFd<'_>, cold: Cold, strict: Strict) -> Result<Self, FileError> {
         let own = duplicate(fd)?;
         let raw = fd.as_raw_fd();
         let failed = |call, errno: rustix::io::Errno| FileError::Call {
@@ -128,6 +135,12 @@ impl File {
             identity,
             regular: kind.is_file(),
             cold,
+            strict: mode.direct
+                && match strict {
+                    Strict::BlockDevices => kind.is_block_device(),
+                    Strict::All => true,
+                    Strict::None => false,
+                },
             buffered: Twin::new(),
             direct: Twin::new(),
             direct_refused: AtomicBool::new(false),
@@ -145,6 +158,7 @@ impl Inner {
         match op {
             Op::Write if !self.mode.direct => Pace::Alone,
             Op::Write => Pace::Waits,
+            Op::Read if self.strict => Pace::Waits,
             Op::Read if self.reads_past(large) && self.align != 0 && self.warmth.is_cold() => {
                 Pace::Waits
             }
@@ -178,8 +192,12 @@ impl Inner {
         twin.or_else(|| (!self.mode.direct).then_some(own))
     }
 
-    /// As [`Inner::buffered`], to read by: the calling thread's own where many read.
+    /// As [`Inner::buffered`], to read by: the calling thread's own where many read. None for a
+    /// file that is never read from the page cache.
     fn reading(&self) -> Option<RawFd> {
+        if self.strict {
+            return None;
+        }
         let first = self.buffered()?;
         let advised = first != self.own.as_raw_fd();
         Some(self.spread.get(first, self.mode.kept, advised).unwrap_or(first))

@@ -40,6 +40,6 @@ pub use gpuio_gpu::RawStream;
 pub use gpuio_io::engine::Op;
 pub use moved::{Moved, Route};
 pub use place::Place;
-pub use settings::{Cold, Settings};
+pub use settings::{Cold, Settings, Strict};
 pub use stream::{Ended, Param, Params, Read};
 pub use transfer::Transfer;

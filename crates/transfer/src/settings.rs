@@ -13,6 +13,20 @@ pub enum Cold {
     AsOpened,
 }
 
+/// Which files that are open with `O_DIRECT` are read past the page cache in any case, as the flag
+/// says. Others are read from the cache where it holds their bytes: these are the file's as this
+/// host sees it, but not what another host wrote to a shared device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strict {
+    /// Block devices, which hosts may share without a file system that knows of it.
+    #[default]
+    BlockDevices,
+    /// All.
+    All,
+    /// None.
+    None,
+}
+
 /// How a [`Transfer`](crate::Transfer) shall work. The default is made from the machine's cores.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -36,6 +50,8 @@ pub struct Settings {
     pub chunk_bytes: u32,
     /// How bytes are read that are not in the page cache.
     pub cold: Cold,
+    /// Which files with `O_DIRECT` are never read from the page cache.
+    pub strict: Strict,
     /// Whether small calls may go through a kernel that stays on the GPU while calls keep coming.
     pub resident: bool,
     /// Whether the streams of a program may wait for words of memory that we store, where the
@@ -67,6 +83,7 @@ impl Default for Settings {
             ring_bytes_most: 256 << 20,
             chunk_bytes: 1 << 20,
             cold: Cold::default(),
+            strict: Strict::default(),
             resident: true,
             stream_words: true,
             stream_sentry: true,

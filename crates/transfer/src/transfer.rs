@@ -76,7 +76,7 @@ impl Transfer {
     ///
     /// The descriptor is not open, or no regular file and no block device.
     pub fn file(&self, fd: BorrowedFd<'_>) -> Result<File, FileError> {
-        File::new(fd, self.0.settings.cold)
+        File::open(fd, self.0.settings.cold, self.0.settings.strict)
     }
 
     /// What the memory at an address is. The first question loads the driver, which takes some

@@ -296,7 +296,9 @@ impl Inner {
         }
         let latest = self.latest();
         let over = self.context.entered(|| self.stream.query()).flatten();
-        if !matches!(over, Ok(false)) {
+        // Other refusals say nothing of the launches.
+        let is_lost = |error: &GpuError| error.is_sticky() || error.is_reset();
+        if over.as_ref().map_or_else(is_lost, |over| *over) {
             self.ended.fetch_max(latest.number, Ordering::AcqRel);
         }
         over.map(|_| ()).inspect_err(|error| self.note(error))

@@ -83,6 +83,32 @@ fn edges_without_a_buffered_descriptor_are_rewritten_in_their_blocks() {
 }
 
 #[test]
+fn a_strict_file_with_o_direct_is_not_read_from_the_page_cache() {
+    let content: Vec<u8> = (0..40_000_u32).map(|at| at.to_le_bytes()[0]).collect();
+    for (flags, strict, cached) in [
+        (libc::O_DIRECT, Strict::All, false),
+        (libc::O_DIRECT, Strict::BlockDevices, true),
+        (libc::O_DIRECT, Strict::None, true),
+        (0, Strict::All, true),
+    ] {
+        let (_dir, own) = opened(flags, &content);
+        let file = File::open(own.as_fd(), Cold::Direct, strict).unwrap();
+        // Some file systems can't tell what the cache holds.
+        let (bytes, got) = read(&file, 9000, 5000, false);
+        assert_eq!(bytes, content[5000..14_000]);
+        assert!(cached || got.cached == 0, "{got:?} of a strict file");
+        assert!(flags != 0 || got.direct == 0, "{got:?} without O_DIRECT");
+        // Into memory that direct I/O can't use, and beyond the end.
+        let mut rest = vec![0_u8; 9000];
+        let spot = Spot { at: rest.as_mut_ptr(), slack: false };
+        // SAFETY: the vector's bytes.
+        let got = unsafe { file.0.read(spot, 9000, 35_001, false) }.unwrap();
+        assert_eq!(rest[..got.bytes()], content[35_001..]);
+        assert!(cached || got.cached == 0, "{got:?} of a strict file");
+    }
+}
+
+#[test]
 fn an_appending_descriptor_is_written_at_offsets() {
     let (dir, own) = opened(libc::O_APPEND, b"0123456789");
     let file = File::new(own.as_fd(), Cold::Direct).unwrap();
