@@ -17,5 +17,6 @@ mod nvidia;
 mod order;
 mod parameter;
 mod process;
+mod random;
 mod stats;
 mod stream;
