@@ -1,6 +1,6 @@
 //! Values that were given and have no effect: which those are, and what becomes of them.
 //!
-//! No value is accepted and ignored. A rule of [`RULES`] says for one key when it has no effect on
+//! No value is accepted and ignored. A rule of `RULES` says for one key when it has no effect on
 //! a job, and why, seen from the key, the path and the plan that came of it. A value that says what
 //! happens anyway is in effect (`refill=0`, `depth=1`, the default seed), and so is a permission
 //! that nothing needs (`--overwrite`). One place may speak for several jobs: a line of `[global]`,
