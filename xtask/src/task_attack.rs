@@ -235,6 +235,12 @@ impl Victim {
         Ok(Victim { path: path.to_owned(), bytes, file: File::open(path)? })
     }
 
+    /// Whether this is the file itself.
+    fn is(&self, found: &fs::Metadata) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        self.file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
+    }
+
     /// Bytes that are not as they were, wherever the file is now; all of them where it has no
     /// name any more.
     fn lost(&self) -> anyhow::Result<u64> {

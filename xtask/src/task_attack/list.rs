@@ -37,9 +37,14 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         if way == "exchanged" {
             exchange_while(&list, &victim.path, &swaps, work)?;
         } else {
+            // What is taken away may be the list, while gpuio looks at what it took for it and puts
+            // that back. Then the user's file has the list's name, and to put the list over it
+            // would be the user's own loss: it is taken away first.
+            let is_own = || fs::metadata(&victim.path).is_ok_and(|found| victim.is(&found));
             let step = || {
-                if fs::rename(&victim.path, &list).is_ok() {
-                    swaps.fetch_add(1, Ordering::Relaxed);
+                let put = is_own() && fs::rename(&victim.path, &list).is_ok();
+                swaps.fetch_add(u64::from(put), Ordering::Relaxed);
+                if put || !is_own() {
                     let _ = fs::rename(&list, &victim.path);
                 }
                 let pause = swaps.load(Ordering::Relaxed) % 89;
