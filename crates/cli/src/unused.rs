@@ -21,21 +21,14 @@ fn refuse(rows: &[Row]) -> Result<(), Failure> {
     }
 }
 
+/// What describes the run beside `--dry-run` is in effect: of the run that is shown.
 pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
     let (out, dry) = (&bench.out, bench.out.dry_run);
     refuse(&[
         ("-o", dry && out.output.is_some(), "--dry-run prints the plan and ends; redirect it: > F"),
         ("--format", dry && out.format.is_some(), "--dry-run prints a job file; leave one out"),
-        ("--evidence", dry && out.evidence, DRY),
-        ("--no-stats-page", dry && out.no_stats_page, DRY),
-        ("--no-watch", dry && out.no_watch, DRY),
-        ("--spec", dry && !bench.figures.spec.is_empty(), DRY),
-        ("--server", dry && !bench.figures.server.is_empty(), DRY),
-        ("--rounds", dry && bench.ab.rounds.is_some(), DRY),
     ])
 }
-
-const DRY: &str = "--dry-run runs nothing; leave one out";
 
 /// The witnesses of a job's path; `text` says whether any text is made.
 pub(crate) fn evidence(asked: bool, text: bool) -> Result<(), Failure> {

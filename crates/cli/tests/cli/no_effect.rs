@@ -57,12 +57,6 @@ fn of_bench_and_what_it_prints() {
     refused(&[
         ("bench --dry-run -o p.ini", &["-o:", "--dry-run prints the plan"]),
         ("bench --dry-run --format json", &["--format:", "--dry-run"]),
-        ("bench --dry-run --evidence", &["--evidence:", "--dry-run runs nothing"]),
-        ("bench --dry-run --no-watch", &["--no-watch:", "--dry-run runs nothing"]),
-        ("bench --dry-run --no-stats-page", &["--no-stats-page:", "--dry-run runs nothing"]),
-        ("bench --dry-run --spec r.json", &["--spec:", "--dry-run runs nothing"]),
-        ("bench --dry-run --server read=1GB/s", &["--server:", "--dry-run runs nothing"]),
-        ("bench --ab a.ini b.ini --dry-run --rounds 3", &["--rounds:", "--dry-run"]),
         ("bench --size 1m --evidence --format json", &["--evidence:", "text alone"]),
         ("bench --size 1m --evidence -q -o x.json", &["--evidence:", "text alone"]),
         ("show r.json --evidence --format csv", &["--evidence:", "text alone"]),
