@@ -225,12 +225,33 @@ impl Draft {
             return Ok(true);
         }
         let back = exchange();
-        let still = self.place.identity.map(|identity| directory.is(own, identity));
-        match (back, still) {
-            (Ok(()), Some(Ok(true))) => Err(Errno::EXIST.into()),
-            // It stays: a draft that is dropped removes itself alone.
-            _ => Err(stays_as(directory.path().join(own))),
+        Err(self.put_back(own, wanted, back))
+    }
+
+    /// Sees that no file of somebody else's keeps the draft's own name, by which the next run would
+    /// take it for a dead draft. `back` is what came of the second exchange. The answer is why the
+    /// draft has no place.
+    fn put_back(&self, own: &OsStr, wanted: &OsStr, back: Result<(), Errno>) -> io::Error {
+        let directory = &self.place.directory;
+        let is_ours = self
+            .place
+            .identity
+            .is_some_and(|identity| back.is_ok() && directory.is(own, identity).unwrap_or(false));
+        // Where somebody took away what had the name, it is free again.
+        if is_ours || directory.rename_new(own, wanted).is_ok() {
+            return Errno::EXIST.into();
         }
+        for number in 1..1000 {
+            let mut name = wanted.to_owned();
+            name.push(format!(".{number}"));
+            match directory.rename_new(own, &name) {
+                Err(Errno::EXIST) => {}
+                Err(Errno::NOENT) => return Errno::EXIST.into(),
+                Err(_) => break,
+                Ok(()) => return stays_as(directory.path().join(name)),
+            }
+        }
+        stays_as(directory.path().join(own))
     }
 
     /// The same without an exchange: whether that of the draft is to come, under a name that is

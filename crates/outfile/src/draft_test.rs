@@ -53,6 +53,26 @@ fn a_file_that_came_between_look_and_exchange_stays() {
     }
 }
 
+/// Somebody takes the new file away, or puts another one there, while the user's file has the
+/// draft's own name: no draft's name stays, by which the next run would remove it.
+#[test]
+fn a_file_that_cannot_be_exchanged_back_gets_a_name_that_is_no_drafts() {
+    for (there, stays_as) in [(false, "r"), (true, "r.1")] {
+        let (dir, draft, _) = exchanged();
+        let own = draft.name().unwrap().to_owned();
+        fs::rename(dir.path().join("r"), dir.path().join(&own)).unwrap();
+        if there {
+            fs::write(dir.path().join("r"), "another").unwrap();
+        }
+        let error = draft.put_back(&own, OsStr::new("r"), Err(Errno::NOENT));
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        drop(draft);
+        assert_eq!(fs::read(dir.path().join(stays_as)).unwrap(), b"precious");
+        let open = Directory::open(dir.path()).unwrap();
+        assert!(open.dead_drafts(OsStr::new("r")).unwrap().is_empty());
+    }
+}
+
 /// A user's file has the draft's own name when the draft goes.
 #[test]
 fn a_draft_removes_itself_alone() {

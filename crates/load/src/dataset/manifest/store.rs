@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,8 +18,6 @@ use super::{Entry, FILE_NAME, ManifestError};
 
 /// Beside the list; held while it is changed.
 const LOCK_NAME: &str = ".gpuio-files.lock";
-/// How every list of ours begins, and so a draft that a run left which died.
-const BEGINNING: &[u8] = b"{\n  \"format\": ";
 const FORMAT: u32 = 2;
 /// Lists without times of birth and of the inode's change.
 const OLD_FORMAT: u32 = 1;
@@ -223,11 +221,13 @@ fn remove(place: &Place, old: &File) -> io::Result<()> {
     }
 }
 
-/// Whether this is a list that gpuio began to write, by its first bytes.
+/// Whether this is a list that gpuio made, by all of it, or nothing yet.
 fn is_our_draft(file: &File) -> bool {
-    let mut head = [0; BEGINNING.len()];
-    let read = file.read_at(&mut head, 0).unwrap_or(0);
-    BEGINNING.starts_with(&head[..read])
+    let mut text = Vec::new();
+    let read = file.take(MAX_BYTES + 1).read_to_end(&mut text);
+    let parsed = parse(Path::new(FILE_NAME), &text);
+    let printed = parsed.ok().and_then(|files| print(&files).ok());
+    read.is_ok() && (text.is_empty() || printed.is_some_and(|printed| printed == text))
 }
 
 /// The lock file, held until dropped.

@@ -261,14 +261,17 @@ fn a_draft_left_by_a_crash_goes() {
     let dir = directory();
     let path = dir.path().join("a.0");
     let draft = |digit: char| format!(".{FILE_NAME}.{}.draft", digit.to_string().repeat(16));
-    let (half, empty, mine) = (draft('1'), draft('2'), draft('3'));
+    let (half, empty, mine, whole) = (draft('1'), draft('2'), draft('3'), draft('4'));
+    // What begins like a list may be a user's.
     let text = "{\n  \"format\": 2,\n  \"files\": [\n    {\n      \"na";
-    for (name, text) in [(&half, text), (&empty, ""), (&mine, "{\"format\": 2}")] {
+    let list = String::from_utf8(print(&[]).unwrap()).unwrap();
+    let drafts = [(&half, text), (&empty, ""), (&mine, "{\"format\": 2}"), (&whole, &list)];
+    for (name, text) in drafts {
         fs::write(dir.path().join(name), text).unwrap();
     }
     ours(&path, "12345678");
     assert!(find(&path).unwrap().is_some());
-    assert_eq!(names(dir.path()), [&mine, FILE_NAME, ".gpuio-files.lock", "a.0"]);
+    assert_eq!(names(dir.path()), [&half, &mine, FILE_NAME, ".gpuio-files.lock", "a.0"]);
 }
 
 /// Names that gpuio would use are nobody's property: what is not ours stays, and is not followed.
