@@ -30,9 +30,9 @@ pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
     ])
 }
 
-/// The witnesses of a job's path; `text` says whether any text is made.
+/// The evidence of a job's path; `text` says whether any text is made.
 pub(crate) fn evidence(asked: bool, text: bool) -> Result<(), Failure> {
-    let why = "text alone leaves witnesses out, other formats have them all; leave it out";
+    let why = "text alone leaves evidence out, other formats have all of it; leave this out";
     refuse(&[("--evidence", asked && !text, why)])
 }
 

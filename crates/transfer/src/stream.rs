@@ -147,8 +147,9 @@ impl Streams {
 
     /// What is kept for a device, made when it is first asked for.
     fn device(&self, gpus: &Gpus, index: u32) -> Result<&'static Served, GpuError> {
-        let known = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        // Before the locks: this may call the driver.
         let device = gpus.device(index)?;
+        let known = self.devices.read().unwrap_or_else(PoisonError::into_inner);
         let is_current = |served: &&&'static Served| std::ptr::eq(served.device, device);
         if let Some(served) = known.get(&index).filter(is_current) {
             return Ok(served);

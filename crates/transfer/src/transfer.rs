@@ -137,7 +137,7 @@ impl Transfer {
         len: usize,
         offset: u64,
     ) -> Result<Moved, Fault> {
-        self.call_again(Op::Read, file, place, address, len, offset)
+        self.call(Op::Read, file, place, address, len, offset)
     }
 
     /// Writes `len` bytes from the memory at `address` to `offset` of the file. What other threads
@@ -160,33 +160,11 @@ impl Transfer {
         len: usize,
         offset: u64,
     ) -> Result<Moved, Fault> {
-        self.call_again(Op::Write, file, place, address, len, offset)
+        self.call(Op::Write, file, place, address, len, offset)
     }
 
     /// Makes a call, and once more where it finds out that the device was reset: its memory may be
     /// new memory at the same address.
-    fn call_again(
-        &self,
-        op: Op,
-        file: &File,
-        place: Place,
-        address: u64,
-        len: usize,
-        offset: u64,
-    ) -> Result<Moved, Fault> {
-        match self.call(op, file, place, address, len, offset) {
-            Err(Fault::Gpu(error)) if error.is_reset() => {
-                let renewed = place.device().is_some_and(|index| self.state().gpus.renew(index));
-                let again = self.place(address).ok().filter(|now| now.device() == place.device());
-                match again.filter(|_| renewed) {
-                    Some(place) => self.call(op, file, place, address, len, offset),
-                    None => Err(Fault::Gpu(error)),
-                }
-            }
-            done => done,
-        }
-    }
-
     fn call(
         &self,
         op: Op,
@@ -197,18 +175,31 @@ impl Transfer {
         offset: u64,
     ) -> Result<Moved, Fault> {
         let state = self.state();
-        if let Some(device) = place.device()
-            && (1..=desk::SMALL).contains(&(len as u64))
-            && offset <= i64::MAX.cast_unsigned() - desk::SMALL
-            && !state.is_forked()
-        {
-            let asked = Small { op, file: &file.0, place, address, len, offset };
-            if let Some(done) = desk::run(state.gpus.device(device)?, &asked) {
-                return done;
+        let once = |place: Place| {
+            if let Some(device) = place.device()
+                && (1..=desk::SMALL).contains(&(len as u64))
+                && offset <= i64::MAX.cast_unsigned() - desk::SMALL
+                && !state.is_forked()
+            {
+                let asked = Small { op, file: &file.0, place, address, len, offset };
+                if let Some(done) = desk::run(state.gpus.device(device)?, &asked) {
+                    return done;
+                }
             }
+            let asked = Asked { op, file: file.clone(), place, address, len: len as u64, offset };
+            state.run(asked)
+        };
+        match once(place) {
+            Err(Fault::Gpu(error)) if error.is_reset() => {
+                let renewed = place.device().is_some_and(|index| state.gpus.renew(index));
+                let again = self.place(address).ok().filter(|now| now.device() == place.device());
+                match again.filter(|_| renewed) {
+                    Some(place) => once(place),
+                    None => Err(Fault::Gpu(error)),
+                }
+            }
+            done => done,
         }
-        let asked = Asked { op, file: file.clone(), place, address, len: len as u64, offset };
-        state.run(asked)
     }
 
     /// An empty batch for at most `capacity` entries at once.
