@@ -83,7 +83,7 @@ theirs() {
 # A Rust test program on the system's driver; variables before its name.
 tests() {
   local code=0 out=$dir/logs/tests.out
-  timeout -k 5 "$limit" env GPUIO_TEST_GPU=system "$@" --test-threads 1 >"$out" 2>&1 || code=$?
+  timeout -k 5 "$limit" env GPUIO_TEST_GPU=system "$@" --test-threads 1 --show-output >"$out" 2>&1 || code=$?
   cat "$out"
   judge tests "$out" && [ "$code" = 0 ]
 }
