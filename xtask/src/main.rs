@@ -13,6 +13,7 @@ use anyhow::Context as _;
 mod task_attack;
 mod task_ci;
 mod task_fuzz;
+mod task_model;
 mod task_tidy;
 
 type Task = fn(root: &Path, arguments: &[String]) -> anyhow::Result<()>;
@@ -26,6 +27,7 @@ const TASKS: &[(&str, &str, Task)] = &[
     ),
     ("ci", "all checks, then the count of tests (--no-install: no packages)", task_ci::run),
     ("fuzz", "readers of foreign bytes (--time 60s, --only NAME, --build)", task_fuzz::run),
+    ("model", "lock-free parts in every order of threads (--only WORDS)", task_model::run),
     ("packages", "installs what tests need, or names it (--no-install)", task_ci::packages),
     ("tidy", "rules no compiler checks", task_tidy::run),
 ];

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::task_tidy;
+use crate::{task_model, task_tidy};
 
 mod packages;
 #[cfg(test)]
@@ -75,6 +75,7 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
         let arguments: Vec<&str> = std::iter::once("build").chain(named).collect();
         cargo(root, &arguments)
     })?;
+    step("lock-free parts", || task_model::run(root, &[]))?;
     let python = packages_step(root, install)?;
     step("tests", || test(root, python.as_deref(), counts))?;
     step("documentation", || document(root))?;
@@ -101,7 +102,7 @@ fn step_with_outcome(
 }
 
 /// The cargo that runs us, so that a toolchain chosen with `cargo +NAME` is kept.
-fn cargo_path() -> OsString {
+pub(crate) fn cargo_path() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 

@@ -10,21 +10,21 @@
 //! and leaves. Users of an earlier generation may raise a count for a moment: they touch nothing
 //! else, and a closer waits for them for that moment.
 
-use std::cell::UnsafeCell;
 use std::ops::Deref;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::abi::Handle;
 use crate::fork;
+use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use crate::sync::{Guarded, size, sleep, thread_number};
 
 /// Slots made at once.
-const CHUNK: usize = 64;
+const CHUNK: usize = size(64, 1);
 /// Chunks at most: a million handles, which is what the kernel gives descriptors for.
-const CHUNKS: usize = 16_384;
+const CHUNKS: usize = size(16_384, 1);
 /// Groups of threads, each with a count of its own.
-const GROUPS: usize = 8;
+const GROUPS: usize = size(8, 2);
 /// Bits of a handle that name the slot; those above name its generation.
 const SLOT_BITS: u32 = 24;
 
@@ -43,7 +43,7 @@ struct Slot<T> {
     state: AtomicU64,
     users: [Count; GROUPS],
     /// Written only by who owns a free or closing slot, read by users of an open one.
-    entry: UnsafeCell<Option<T>>,
+    entry: Guarded<Option<T>>,
 }
 
 // SAFETY: `entry` is written by one thread only, while no user can read it (see the module).
@@ -54,7 +54,7 @@ impl<T> Slot<T> {
         let users = std::array::from_fn(|_| Count(AtomicU64::new(0)));
         // From generation 1 on: small numbers are never handles.
         let state = AtomicU64::new(1 << STATE_BITS | FREE);
-        Slot { state, users, entry: UnsafeCell::new(None) }
+        Slot { state, users, entry: Guarded::new(None) }
     }
 
     fn in_use(&self) -> bool {
@@ -99,7 +99,7 @@ impl<T> Deref for Held<'_, T> {
     fn deref(&self) -> &T {
         // SAFETY: the slot was open after this user was counted, so nobody writes the entry until
         // the count is taken back, which is when `self` is dropped.
-        let entry = unsafe { &*self.slot.entry.get() };
+        let entry = unsafe { &*self.slot.entry.read() };
         #[expect(clippy::expect_used, reason = "an open slot has an entry")]
         entry.as_ref().expect("an open slot has an entry")
     }
@@ -118,16 +118,6 @@ impl<T> Drop for Held<'_, T> {
             self.slot.users[self.group].0.fetch_sub(1, SeqCst);
         }
     }
-}
-
-/// The group that the calling thread counts in.
-fn group() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static GROUP: usize = THREADS.fetch_add(1, SeqCst) % GROUPS;
-    }
-    // A thread that is ending may have lost it; any group will do.
-    GROUP.try_with(|group| *group).unwrap_or(0)
 }
 
 impl<T: Send + Sync> Table<T> {
@@ -163,7 +153,7 @@ impl<T: Send + Sync> Table<T> {
         let generation = slot.state.load(SeqCst) >> STATE_BITS;
         // SAFETY: the slot is free and taken out of the list of free ones: nobody reads or writes
         // the entry.
-        unsafe { *slot.entry.get() = Some(entry) };
+        unsafe { *slot.entry.write() = Some(entry) };
         slot.state.store(generation << STATE_BITS | OPEN, SeqCst);
         let number = generation << SLOT_BITS | (at as u64 + 1);
         let number = usize::try_from(number).ok()?;
@@ -173,7 +163,7 @@ impl<T: Send + Sync> Table<T> {
     /// The entry of a living handle.
     pub(crate) fn hold(&self, handle: Handle) -> Option<Held<'_, T>> {
         let (_, slot, open) = self.parts(handle)?;
-        let group = group();
+        let group = thread_number() % GROUPS;
         slot.users[group].0.fetch_add(1, SeqCst);
         // Made first, so that a state of another generation takes the count back.
         let held = Held { slot, group, born: fork::generation() };
@@ -216,7 +206,7 @@ impl<T> Closing<'_, T> {
         let mut pause = Duration::from_micros(20);
         while self.slot.in_use() {
             meanwhile();
-            std::thread::sleep(pause);
+            sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(2));
         }
     }
@@ -224,7 +214,7 @@ impl<T> Closing<'_, T> {
     /// Takes the entry out and frees the slot, once nobody uses it (see [`Closing::wait`]).
     pub(crate) fn finish(self, free: &mut Free) -> Option<T> {
         // SAFETY: users are gone, and new ones leave before they read the entry.
-        let entry = unsafe { (*self.slot.entry.get()).take() };
+        let entry = unsafe { (*self.slot.entry.write()).take() };
         let generation = (self.slot.state.load(SeqCst) >> STATE_BITS).wrapping_add(1);
         // What is left of the generation in a handle of 64 bits.
         let generation = generation & (u64::MAX >> SLOT_BITS);

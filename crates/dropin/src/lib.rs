@@ -10,6 +10,7 @@
 //! - `library`: what is open; `config`, `setting`: what holds.
 //! - `handles`, `buffers`, `batches`, `streams`: what programs registered.
 //! - `io`: the transfers; `stats`, `live`: what is counted of them.
+//! - `sync`: what the parts without locks are made of, for the model of them.
 //! - `peer`: NVIDIA's library, where a program's calls are handed on to it; `direct`: the files
 //!   that it has a direct path for.
 //!
@@ -40,3 +41,4 @@ mod peer;
 mod setting;
 mod stats;
 mod streams;
+mod sync;

@@ -1,14 +1,13 @@
 //! One call, cut into pieces that any number of threads work on.
 
 mod behind;
+mod counters;
 mod work;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use rustix::thread::futex;
 
 use crate::crew::{Owner, Work};
 use crate::fault::Fault;
@@ -17,6 +16,7 @@ use crate::gpus::Gpus;
 use crate::moved::{Moved, Route};
 use crate::place::Place;
 pub(crate) use behind::Behind;
+use counters::Counters;
 pub(crate) use work::unpanicked;
 
 /// A call is large from here on, bytes: what it does not find in the page cache it reads past it.
@@ -44,13 +44,8 @@ pub(crate) struct Asked {
     pub(crate) offset: u64,
 }
 
-/// A call under way.
-///
-/// Who takes a piece (`next`, one atomic addition) is the only one to move it, and counts it off in
-/// `left` when its bytes have landed. That subtraction releases and the caller's load of 0
-/// acquires, through every subtraction between them, so all that was done for the pieces happened
-/// before the call returns; and nobody touches the caller's memory without a piece, so a thread
-/// that comes to the job late, and holds it by its `Arc`, does no harm.
+/// A call under way. Threads that come to it late hold it by its `Arc`; [`Counters`] tells why they
+/// do no harm.
 #[derive(Debug)]
 pub(crate) struct Job {
     asked: Asked,
@@ -58,17 +53,9 @@ pub(crate) struct Job {
     began: Clock,
     /// Bytes of a piece: a power of two. Pieces begin and end at its multiples in the file.
     chunk: u64,
-    pieces: u64,
-    next: AtomicU64,
-    left: AtomicU64,
-    /// Where the file ended, in bytes from the start of the call.
-    end: AtomicU64,
-    /// Where the first piece that failed begins.
-    failed_at: AtomicU64,
+    counters: Counters,
     failed: Mutex<Option<(u64, Fault)>>,
     tally: Mutex<Route>,
-    /// What the caller waits for: see [`Job::wait`].
-    state: AtomicU32,
 }
 
 /// A piece: bytes from the start of the call on.
@@ -77,15 +64,6 @@ pub(crate) struct Piece {
     pub(crate) start: u64,
     pub(crate) len: usize,
 }
-
-/// All pieces have landed.
-const DONE: u32 = 1;
-/// The caller may work: see [`crate::crew`].
-const TURN: u32 = 2;
-/// The caller sleeps, or is about to.
-const ASLEEP: u32 = 4;
-/// The caller waits for a turn.
-const WAITING: u32 = 8;
 
 impl Job {
     /// Cuts a call, which is not empty and ends below 2^63 in the file, into pieces of `chunk`
@@ -97,19 +75,14 @@ impl Job {
             by,
             began: Clock::start(),
             chunk,
-            pieces,
-            next: AtomicU64::new(0),
-            left: AtomicU64::new(pieces),
-            end: AtomicU64::new(u64::MAX),
-            failed_at: AtomicU64::new(u64::MAX),
+            counters: Counters::new(pieces),
             failed: Mutex::new(None),
             tally: Mutex::default(),
-            state: AtomicU32::new(0),
         }
     }
 
     pub(crate) fn pieces(&self) -> u64 {
-        self.pieces
+        self.counters.pieces()
     }
 
     pub(crate) fn by(&self) -> By {
@@ -123,22 +96,8 @@ impl Job {
     /// The next piece that has to be moved, counting in `counted` what is passed over: pieces
     /// behind the end of the file, or behind one that failed.
     fn take(&self, counted: &mut u64) -> Option<Piece> {
-        loop {
-            if !self.has_more() {
-                return None;
-            }
-            // AcqRel is not needed: what orders memory is `left`.
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            if index >= self.pieces {
-                return None;
-            }
-            *counted += 1;
-            let piece = self.piece(index);
-            let stop = self.end.load(Ordering::Relaxed).min(self.failed_at.load(Ordering::Relaxed));
-            if piece.start < stop {
-                return Some(piece);
-            }
-        }
+        let index = self.counters.take(counted, |index| self.piece(index).start)?;
+        Some(self.piece(index))
     }
 
     fn piece(&self, index: u64) -> Piece {
@@ -151,12 +110,12 @@ impl Job {
 
     /// Tells that the file ended after so many bytes of the call.
     fn ends(&self, bytes: u64) {
-        self.end.fetch_min(bytes, Ordering::Relaxed);
+        self.counters.ends(bytes);
     }
 
     /// Tells that the piece that begins there failed. The first by offset is the call's answer.
     fn fail(&self, start: u64, fault: Fault) {
-        self.failed_at.fetch_min(start, Ordering::Relaxed);
+        self.counters.fails(start);
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.as_ref().is_none_or(|(first, _)| start < *first) {
             *failed = Some((start, fault));
@@ -178,65 +137,36 @@ impl Job {
             return;
         }
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(route);
-        // AcqRel: the last one sees what the others did, and tells the caller of all of it.
-        if self.left.fetch_sub(count, Ordering::AcqRel) == count {
-            self.tell(DONE);
-        }
-    }
-
-    /// Sets a bit that the caller waits for, and wakes it if it sleeps.
-    fn tell(&self, bit: u32) {
-        // AcqRel: the caller's load acquires what came before.
-        if self.state.fetch_or(bit, Ordering::AcqRel) & ASLEEP != 0 {
-            let _ = futex::wake(&self.state, futex::Flags::PRIVATE, 1);
-        }
+        self.counters.finish(count);
     }
 
     /// Says that the caller has no turn and wants one.
     pub(crate) fn set_waiting(&self) {
-        self.state.fetch_or(WAITING, Ordering::AcqRel);
+        self.counters.set_waiting();
     }
 
     pub(crate) fn has_turn(&self) -> bool {
-        self.state.load(Ordering::Acquire) & TURN != 0
+        self.counters.has_turn()
     }
 
     /// Waits until all pieces have landed.
     pub(crate) fn wait(&self) {
-        /// Looks before sleep, some 10 ns each: the last pieces of others end soon.
-        const LOOKS: u32 = 2000;
-        self.wait_for(DONE, LOOKS);
+        self.counters.wait();
     }
 
     /// Sleeps until all pieces have landed, for a caller who knows that this takes its time.
     pub(crate) fn sleep(&self) {
-        self.wait_for(DONE, 0);
+        self.counters.sleep();
     }
 
     /// Sleeps until the caller has a turn or all pieces have landed.
     pub(crate) fn sleep_for_turn(&self) {
-        self.wait_for(DONE | TURN, 0);
-        self.state.fetch_and(!ASLEEP, Ordering::AcqRel);
-    }
-
-    fn wait_for(&self, bits: u32, looks: u32) {
-        for _ in 0..looks {
-            if self.state.load(Ordering::Acquire) & bits != 0 {
-                return;
-            }
-            std::hint::spin_loop();
-        }
-        let mut state = self.state.fetch_or(ASLEEP, Ordering::AcqRel) | ASLEEP;
-        while state & bits == 0 {
-            // Returns at once where the state is another by now, so no wake is lost.
-            let _ = futex::wait(&self.state, futex::Flags::PRIVATE, state, None);
-            state = self.state.load(Ordering::Acquire);
-        }
+        self.counters.sleep_for_turn();
     }
 
     /// What became of the call. All pieces have landed.
     pub(crate) fn outcome(&self) -> Result<Moved, Fault> {
-        let end = self.end.load(Ordering::Relaxed).min(self.asked.len);
+        let end = self.counters.end().min(self.asked.len);
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((start, fault)) = failed
             && start < end
@@ -250,7 +180,7 @@ impl Job {
 
 impl Work for Job {
     fn has_more(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.pieces
+        self.counters.has_more()
     }
 
     fn work(self: Arc<Self>, gpus: &'static Gpus, behind: &mut Behind) {
@@ -268,15 +198,15 @@ impl Work for Job {
     }
 
     fn is_fresh(&self) -> bool {
-        self.next.load(Ordering::Relaxed) == 0
+        self.counters.is_fresh()
     }
 
     fn wants_turn(&self) -> bool {
-        self.state.load(Ordering::Acquire) & (WAITING | TURN) == WAITING && self.has_more()
+        self.counters.wants_turn() && self.has_more()
     }
 
     fn give_turn(&self) {
-        self.tell(TURN);
+        self.counters.give_turn();
     }
 
     fn is_over(&self) -> bool {

@@ -30,7 +30,9 @@ mod lane;
 mod moved;
 mod place;
 mod settings;
+mod spawn;
 mod stream;
+mod sync;
 mod transfer;
 
 pub use batch::{Batch, Entry, Event, Full};

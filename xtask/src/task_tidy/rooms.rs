@@ -31,9 +31,11 @@ impl Rules {
             .split("\n\n")
             .filter_map(|part| part.trim_start().strip_prefix("`unsafe` is allowed in"))
             .flat_map(|part| part.split('`').skip(1).step_by(2))
-            .map(|name| match name.contains('/') {
-                true => format!("crates/{name}"),
-                false => format!("crates/{name}/"),
+            .map(|name| match name.split_once('/') {
+                // A folder beside `crates`.
+                Some((_, "")) => name.to_owned(),
+                Some(_) => format!("crates/{name}"),
+                None => format!("crates/{name}/"),
             })
             .collect();
         ensure!(!arrows.is_empty(), "ARCHITECTURE.md has no line like \"- `a → b, c`\"");

@@ -6,10 +6,12 @@
 //! later one, and an area may be used again while a stream has still to look at a word. Between
 //! transfers all three hold the same value.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use gpuio_gpu::{Context, DevPtr, GpuError, Leaked, Locked, PageSize, Piece, most_pieces};
+
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of the smallest area's room.
 const LEAST: usize = 64 << 10;

@@ -8,8 +8,7 @@
 //! has a piece may read what belongs to the round without the lock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use gpuio_gpu::Piece;
 use gpuio_io::engine::Op;
@@ -19,6 +18,8 @@ use super::order::{Order, Way};
 use crate::fault::Fault;
 use crate::job::{LARGE, unpanicked};
 use crate::moved::{Moved, Route};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Where the number of pieces stands in a ticket; below is how many were taken.
 const PIECES_SHIFT: u32 = 32;

@@ -12,13 +12,14 @@
 //! no more than that part, or a few milliseconds where a kernel's timers are no better; and its
 //! next transfer is told of by a call.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use gpuio_io::clock::{Clock, Nanos};
 use rustix::thread::futex;
 
 use super::watch::{SOON, Watch};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// How long it looks without a pause, where other processors do the work meanwhile, and where they
 /// are few: nanoseconds.

@@ -6,13 +6,14 @@
 //! is begun by a function that the stream calls behind its store.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use gpuio_gpu::{RawContext, RawStream, UserStream};
 use gpuio_io::clock::{Clock, Nanos};
 
 use super::order::Order;
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard, thread_number};
 
 /// The most streams that are looked at: each look is at all of them, with the lock.
 const STREAMS_MOST: usize = 64;
@@ -29,13 +30,8 @@ pub(super) struct Key {
 impl Key {
     /// The key of a stream, on the thread that puts something into it.
     pub(super) fn of(stream: &UserStream) -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        thread_local! {
-            static HERE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
-        }
         let raw = stream.raw();
-        let here = || HERE.try_with(|here| *here).unwrap_or(usize::MAX);
-        let thread = if raw.is_default() { here() } else { 0 };
+        let thread = if raw.is_default() { thread_number() } else { 0 };
         Self { context: stream.context(), stream: raw, thread }
     }
 }

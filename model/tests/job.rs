@@ -1,0 +1,163 @@
+//! The pieces of a call: `crates/transfer/src/job/counters.rs`.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use loom::thread;
+
+use self::source::Counters;
+use crate::sync::Guarded;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::{Row, holds};
+
+#[path = "../../crates/transfer/src/job/counters.rs"]
+#[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
+mod source;
+
+/// As `crate::job` has it for the streams' sources.
+pub const LARGE: u64 = 256 << 10;
+
+/// loom's own panics are to end the test.
+pub fn unpanicked<T>(work: impl FnOnce() -> T) -> Result<T, crate::fault::Fault> {
+    Ok(work())
+}
+
+pub const ROWS: &[Row] = &[
+    holds("each piece is moved once, and seen by the caller who works too", helped),
+    holds("a caller who sleeps is told when all have landed", asleep),
+    holds("pieces behind a failure are passed over, and counted off", failed),
+    holds("a caller gets a turn or the end, and sleeps through neither", turn),
+    holds("a turn that comes while the caller lies down is taken", only_turn),
+];
+
+struct Call {
+    counters: Counters,
+    /// The memory of each piece.
+    memory: Vec<Guarded<u32>>,
+}
+
+impl Call {
+    fn new(pieces: u64) -> Arc<Self> {
+        let memory = (0..pieces).map(|_| Guarded::new(0)).collect();
+        Arc::new(Self { counters: Counters::new(pieces), memory })
+    }
+
+    /// Moves pieces of ten bytes until there are none, as `Job::work_in_host` does.
+    fn work(&self, moves: impl Fn(u64) -> bool) {
+        let mut counted = 0;
+        while let Some(index) = self.counters.take(&mut counted, |index| index * 10) {
+            if moves(index) {
+                // SAFETY: whoever takes a piece is the only one to have it.
+                unsafe { *self.memory[index as usize].write() += 1 };
+            } else {
+                self.counters.fails(index * 10);
+            }
+        }
+        if counted > 0 {
+            self.counters.finish(counted);
+        }
+    }
+
+    /// How often each piece was moved, which only the caller asks, at the end.
+    fn moved(&self) -> Vec<u32> {
+        // SAFETY: all pieces have landed.
+        self.memory.iter().map(|piece| unsafe { *piece.read() }).collect()
+    }
+}
+
+fn helped() {
+    crate::often(|| {
+        let call = Call::new(2);
+        let theirs = Arc::clone(&call);
+        let helper = thread::spawn(move || theirs.work(|_| true));
+        call.work(|_| true);
+        call.counters.wait();
+        assert_eq!(call.moved(), [1, 1]);
+        helper.join().unwrap();
+    });
+}
+
+fn asleep() {
+    crate::often(|| {
+        let call = Call::new(2);
+        let helper = || {
+            let theirs = Arc::clone(&call);
+            thread::spawn(move || theirs.work(|_| true))
+        };
+        let helpers = [helper(), helper()];
+        call.counters.sleep();
+        assert_eq!(call.moved(), [1, 1]);
+        helpers.into_iter().for_each(|helper| helper.join().unwrap());
+    });
+}
+
+fn failed() {
+    crate::often(|| {
+        let call = Call::new(3);
+        // The second piece fails; who knows that moves nothing behind it.
+        let work = |call: &Call| {
+            let knows = Cell::new(false);
+            call.work(|index| {
+                assert!(!knows.get(), "a piece behind the failure");
+                knows.set(index == 1);
+                index != 1
+            });
+        };
+        let theirs = Arc::clone(&call);
+        let helper = thread::spawn(move || work(&theirs));
+        work(&call);
+        call.counters.wait();
+        let moved = call.moved();
+        assert_eq!(moved[..2], [1, 0]);
+        assert!(moved[2] <= 1);
+        helper.join().unwrap();
+    });
+}
+
+/// A caller who found no turn, as in `Crew::run_here`, with a thread of ours that may do all of the
+/// call and one that passes a turn on.
+fn turn() {
+    crate::often(|| {
+        let (call, given) = (Call::new(1), Arc::new(AtomicU32::new(0)));
+        call.counters.set_waiting();
+        let theirs = Arc::clone(&call);
+        let worker = thread::spawn(move || theirs.work(|_| true));
+        let (theirs, count) = (Arc::clone(&call), Arc::clone(&given));
+        let leaver = thread::spawn(move || {
+            if theirs.counters.wants_turn() && theirs.counters.has_more() {
+                theirs.counters.give_turn();
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        call.counters.sleep_for_turn();
+        if call.counters.has_turn() {
+            call.work(|_| true);
+        }
+        call.counters.wait();
+        assert_eq!(call.moved(), [1]);
+        worker.join().unwrap();
+        leaver.join().unwrap();
+        // A turn that came late is the caller's still, who asks for it once more.
+        assert_eq!(given.load(Ordering::Relaxed) == 1, call.counters.has_turn());
+    });
+}
+
+/// Nobody but the caller can do it, once he has a turn.
+fn only_turn() {
+    crate::often(|| {
+        let call = Call::new(1);
+        call.counters.set_waiting();
+        let theirs = Arc::clone(&call);
+        let leaver = thread::spawn(move || {
+            assert!(theirs.counters.wants_turn());
+            theirs.counters.give_turn();
+            assert!(!theirs.counters.wants_turn());
+        });
+        call.counters.sleep_for_turn();
+        assert!(call.counters.has_turn());
+        call.work(|_| true);
+        call.counters.wait();
+        assert_eq!(call.moved(), [1]);
+        leaver.join().unwrap();
+    });
+}
