@@ -65,7 +65,7 @@ fn main() {
             };
             let (rate, p50, p99, busy) = measure(threads, |gate| {
                 let (host, device) = ends();
-                let mut desk = office.desk().unwrap();
+                let mut desk = office.desk();
                 // SAFETY: memory of this thread's own.
                 let each = || unsafe { desk.run(host.ptr(), device.ptr(), len) }.unwrap();
                 let mut each = each;

@@ -2,11 +2,13 @@
 // own, by a kernel that stays for a while.
 //
 // As with resident.cu the host writes a letter in pinned memory, and the device answers there, with
-// no call of the driver in between. Here each thread block has a desk of its own with one letter at
-// a time, and the letter names both addresses. All blocks leave together: when none had a letter for
-// a while, or when the launch is old, so that whoever waits for the whole device waits no longer
-// than that. The host launches it anew. The twin in software is softgpu's errand.rs; build.sh makes
-// errand.ptx from this file.
+// no call of the driver in between. Here each thread block has up to eight desks of its own with one
+// letter at a time each, and the letter names both addresses. All blocks leave together: when none had
+// a letter for a while, when the launch is old, so that whoever waits for the whole device waits no
+// longer than that, when the host says so, and when other kernels fill the device. The host launches
+// it anew, in another stream, shortly before a launch is old: the new blocks wait until the old ones
+// have left their desks. The twin in software is softgpu's errand.rs; build.sh makes errand.ptx from
+// this file.
 //
 // No CUDA header is needed under clang, so that the PTX can be made where no CUDA SDK is.
 
@@ -63,6 +65,26 @@ DEVICE void leave_word(u64 at, u64 value) {
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
 }
 
+// The same with an order for the threads of this device: what was stored before the release is seen
+// after the acquire.
+DEVICE u64 acquire_here(u64 at) {
+    u64 value;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    return value;
+}
+
+DEVICE void release_here(u64 at, u64 value) {
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
+}
+
+DEVICE void add_one(u64 at) {
+    asm volatile("red.release.gpu.global.add.u64 [%0], %1;" : : "l"(at), "l"(1ull) : "memory");
+}
+
+DEVICE void raise(u64 at, u64 value) {
+    asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
+}
+
 // What comes before is seen by everybody before what comes after is done.
 DEVICE void fence() { asm volatile("fence.sc.sys;" : : : "memory"); }
 
@@ -85,6 +107,20 @@ DEVICE bool all_say(bool holds) {
                  : "r"((u32)holds)
                  : "memory");
     return answer != 0;
+}
+
+// A bit for each thread of the warp for which it holds; all of them ask.
+DEVICE u32 who_say(bool holds) {
+    u32 answer;
+    asm volatile("{\n\t"
+                 ".reg .pred mine;\n\t"
+                 "setp.ne.u32 mine, %1, 0;\n\t"
+                 "vote.sync.ballot.b32 %0, mine, 0xffffffff;\n\t"
+                 "}"
+                 : "=r"(answer)
+                 : "r"((u32)holds)
+                 : "memory");
+    return answer;
 }
 
 DEVICE u64 nanoseconds() {
@@ -246,7 +282,24 @@ struct Order {
     u64 src;
     u64 dst;
     u64 len;
+    // Where the answer goes, and which it is.
+    u64 desk;
+    u64 number;
     u64 leaves;
+};
+
+// What the threads of the first warp keep: not in registers, for those are what limits how many blocks
+// fit beside others.
+struct Own {
+    // The number of the letter that each one waits for.
+    u64 number[32];
+    // Where it looks: at the words of its desk, one each.
+    u64 desk[32];
+    // When the launch began here.
+    u64 began;
+    // Words of this launch's stream.
+    u64 ends;
+    u64 came;
 };
 
 // Moves what a letter asks for: a block by all threads, or the pieces of a list. Of these each warp
@@ -274,101 +327,207 @@ DEVICE void carry(const Order &order, u32 me, u32 all) {
     }
 }
 
-// Where the words of a desk lie, in bytes from its beginning. The host writes the letter, on a cache
-// line of its own, and the device the rest.
+// Where the words of a desk lie, in bytes from its beginning. The host writes the letter and behind it
+// the number of a launch, on a cache line of their own, and the device the rest: launches up to that
+// number leave. It stands at each desk, for blocks that read the same line of the host's memory wait
+// for each other.
 enum : u64 {
     DESK = 256,
     // The number of the last letter that was worked off.
     ANSWER = 128,
-    // The last launch that this block has left, times two; the lowest bit tells that it left because
-    // the launch was old. The block's last access.
+    // The last launch that has left the desk, times four, and why: see below. The block's last access
+    // to memory of the host.
     GONE = 136,
-    // The last launch that this block has entered.
+    // The last launch that has come to the desk, times two; the lowest bit tells that it leaves soon,
+    // and that every block of it is on the device.
     HERE = 144,
+};
+
+// Why a launch leaves: no letter came, it is old, other kernels fill the device, the host says so.
+enum : u64 { IDLE = 0, OLD = 1, CROWDED = 2, TOLD = 3 };
+
+// Words in the device's memory, in bytes from `shared` on. Two launches may be there at once, in two
+// streams, and each stream has words of its own.
+enum : u64 {
+    // When the last letter of any desk came.
+    LAST = 0,
+    // The last launch of a stream that ends, times four, and why.
+    ENDS = 16,
+    // How many blocks came that only tell that there is room for them, and when the last one did: two
+    // words for each stream.
+    ARRIVED = 32,
+    // For each desk the last launch that has left it.
+    LEFT = 64,
+    // Bytes from ARRIVED on to the time.
+    TIME = 8,
 };
 
 // A block that had no letter for so long looks for one less often, and so takes less of the bus from
 // others: nanoseconds.
 enum : u64 { QUIET = 20000, PAUSE = 500 };
 
-// `desks`: one of 256 bytes for each block, in pinned memory, at a multiple of 256. A letter is three
-// words: source, destination and length, each of 48 bits, and above them the low 16 bits of its
-// number, so that the words may come one by one. A length of 0 moves nothing. With the highest bit of
-// the length, the rest of it counts the entries of a list at the source, 32 bytes each, {u64 src, dst,
-// len, unused}, at a multiple of 16 in memory as that of the letter. The first letter that a block
-// looks for is the one after its last answer.
+// On a device with nothing else to do all blocks of a launch begin within 0.1 microseconds, beside
+// kernels that fill it the last one some microseconds later (measured on an H100). The clock of some
+// devices has steps of a microsecond. All must have told of it after so long: nanoseconds.
+enum : u64 { SPREAD = 1500, JUDGED = 20000 };
+
+// Whether it is known now if there was room for all blocks of a launch that began then.
+DEVICE bool is_judged(u64 came, u64 arrived, u64 began, bool &crowded) {
+    const bool all_came = acquire_here(came) >= arrived;
+    // Clocks of multiprocessors may differ a little: as signed numbers.
+    crowded = all_came ? (long long)(look(came + TIME) - began) > (long long)SPREAD
+                       : nanoseconds() - began > JUDGED;
+    return all_came || crowded;
+}
+
+// `desks`: 64 of 256 bytes, of which the first `count` are served, in pinned memory, at a multiple of
+// 256. A letter is three words: source, destination and length, each of 48
+// bits, and above them the low 16 bits of its number, so that the words may come one by one. A length
+// of 0 moves nothing. With the highest bit of the length, the rest of it counts the entries of a list
+// at the source, 32 bytes each, {u64 src, dst, len, unused}, at a multiple of 16 in memory as that of
+// the letter. The first letter that is looked for at a desk is the one after its last answer.
 //
-// `shared`: two words in the device's memory, all zero before the first launch. The first tells that
-// a launch ends (as GONE has it), the second when the last letter of any desk came.
+// `shared`: 64 + 64 * 8 bytes of the device's memory, all zero before the first launch.
 //
-// `count`: the number of blocks. `launch`: the number of this launch, 1 or more. `idle`, `stay`:
-// nanoseconds without a letter at any desk, and altogether, after which all blocks leave.
+// `blocks`: the first so many blocks have desks, that of their own number and each `blocks` further
+// on, eight at most. The others tell that they came, and leave; `arrived` is how many have done so in
+// this stream when all of this launch have. `half`: which of the two streams it is, 0 or 1.
+//
+// `launch`: the number of this launch, 1 or more. The one before it may be on the device still, and
+// has the first `before` desks. `idle`, `stay`: nanoseconds without a letter at any desk, and
+// altogether, after which all blocks leave; `lead` before the end of `stay` the host is told.
 //
 // Each block has 32 to 256 threads, a multiple of 32.
-KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 launch, u64 idle, u64 stay) {
+KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 blocks, u64 arrived, u64 half, u64 before,
+                    u64 launch, u64 idle, u64 stay, u64 lead) {
     SHARED Order order;
+    SHARED Own own;
     const u32 me = thread_number();
     const u32 all = thread_count();
-    if (block_number() >= count) {
+    if (block_number() >= blocks) {
+        if (me == 0) {
+            const u64 came = shared + ARRIVED + half * 16;
+            raise(came + TIME, nanoseconds());
+            add_one(came);
+        }
         return;
     }
-    const u64 desk = desks + block_number() * DESK;
-    const u64 began = nanoseconds();
-    // When the clock was read last: not between a letter and its answer, which somebody waits for.
-    u64 now = began;
-    u64 number = 0;
+    // Of the first warp four threads look at a desk: three words of a letter, and the host's own.
+    const u32 part = me & 3;
+    const bool has = me < 32 && block_number() + (me / 4) * blocks < count;
+    // When the clock was read last, in nanoseconds since the begin: not between a letter and its
+    // answer, which somebody waits for.
+    u32 now = 0;
+    // Of the first thread: the host knows that this launch leaves soon. Of that of the first block:
+    // whether it was seen if there is room for all blocks.
+    bool announced = false;
+    bool judged = block_number() != 0;
+    bool crowded = false;
     if (me < 32) {
+        const u64 mine = block_number() + (me / 4) * blocks;
+        own.desk[me] = desks + mine * DESK + part * 8;
         if (me == 0) {
-            release(desk + HERE, launch);
+            own.began = nanoseconds();
+            own.ends = shared + ENDS + half * 8;
+            own.came = shared + ARRIVED + half * 16;
+        }
+        warp_meets();
+        for (;;) {
+            if (!judged) {
+                judged = is_judged(own.came, arrived, own.began, crowded);
+            }
+            const bool first = has && part == 0 && mine < before;
+            const bool waits = first && acquire_here(shared + LEFT + mine * 8) + 1 < launch;
+            if (all_say(!waits)) {
+                break;
+            }
+        }
+        if (has && part == 0) {
+            release(own.desk[me] + HERE, launch << 1);
         }
         warp_meets();
         // The host takes a letter back by the same steps the other way round: it changes the letter,
         // then looks whether a block is here. One of the two sees the other.
         fence();
-        number = acquire(desk + ANSWER) + 1;
+        if (has) {
+            own.number[me] = acquire(own.desk[me] - part * 8 + ANSWER) + 1;
+        }
     }
-    for (;; number++) {
+    // Which of the block's desks had the last letter.
+    u32 turn = 0;
+    for (;;) {
         if (me < 32) {
-            const u64 mark = number & 0xffff;
-            u64 since = 0;
+            u32 since = 0;
             for (;;) {
-                // Three threads read a word each, in one access.
-                const u64 word = me < 3 ? acquire(desk + me * 8) : mark << 48;
-                const bool is_here = all_say(word >> 48 == mark);
-                if (!is_here) {
-                    now = nanoseconds();
+                // In one access, and by no more threads than there are words: more take longer.
+                u64 word = 0;
+                if (has) {
+                    word = acquire(own.desk[me]);
+                }
+                const bool fits = part == 3 || word >> 48 == (own.number[me] & 0xffff);
+                u32 ready = who_say(has && fits);
+                ready &= ready >> 1;
+                ready &= ready >> 2;
+                ready &= 0x11111111;
+                if (ready == 0) {
+                    now = (u32)(nanoseconds() - own.began);
                     since = since == 0 ? now : since;
                 }
+                const bool told = !all_say(part != 3 || word < launch);
                 u64 leaves = 0;
+                bool soon = false;
                 if (me == 0) {
-                    if (now - began > stay) {
-                        leaves = launch << 1 | 1;
-                    } else if (!is_here) {
-                        const u64 told = look(shared);
-                        leaves = told >> 1 == launch ? told : 0;
-                        if (leaves == 0 && now - since > idle) {
-                            // Clocks of multiprocessors may differ a little: as a signed number.
-                            const long long quiet = (long long)(now - look(shared + 8));
-                            leaves = quiet > (long long)idle ? launch << 1 : 0;
+                    if (!judged) {
+                        judged = is_judged(own.came, arrived, own.began, crowded);
+                    }
+                    if (told) {
+                        leaves = launch << 2 | TOLD;
+                    } else if (crowded) {
+                        leaves = launch << 2 | CROWDED;
+                    } else if (now > stay) {
+                        leaves = launch << 2 | OLD;
+                    } else {
+                        soon = !announced && now + lead > stay && look(own.came) >= arrived;
+                        announced |= soon;
+                        if (ready == 0) {
+                            const u64 said = look(own.ends);
+                            leaves = said >> 2 == launch ? said : 0;
+                            if (leaves == 0 && now - since > idle) {
+                                // Clocks of multiprocessors may differ a little: as a signed number.
+                                const u64 last = look(shared + LAST) - own.began;
+                                leaves = (long long)(now - last) > (long long)idle ? launch << 2 | IDLE : 0;
+                            }
                         }
                     }
                 }
                 if (!all_say(leaves == 0)) {
                     if (me == 0) {
-                        leave_word(shared, leaves);
+                        leave_word(own.ends, leaves);
                         order.leaves = leaves;
                     }
                     break;
                 }
-                if (is_here) {
+                if (!all_say(!soon) && has && part == 0) {
+                    release(own.desk[me] + HERE, launch << 1 | 1);
+                }
+                if (ready != 0) {
+                    // The next one behind the last that had a letter.
+                    const u32 behind = ready & ~((2u << (turn * 4)) - 1);
+                    const u32 first = behind != 0 ? behind : ready;
+                    turn = (31 - __builtin_clz(first & (0 - first))) / 4;
                     const u64 value = word & 0xffffffffffffull;
-                    if (me == 0) {
-                        order.src = value;
-                        order.leaves = 0;
-                    } else if (me == 1) {
-                        order.dst = value;
-                    } else if (me == 2) {
-                        order.len = value;
+                    if (me / 4 == turn) {
+                        if (part == 0) {
+                            order.src = value;
+                            order.leaves = 0;
+                            order.desk = own.desk[me];
+                            order.number = own.number[me];
+                        } else if (part == 1) {
+                            order.dst = value;
+                        } else if (part == 2) {
+                            order.len = value;
+                        }
+                        own.number[me]++;
                     }
                     break;
                 }
@@ -380,18 +539,20 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 launch, u64 idle, u64 
         meet();
         const u64 leaves = order.leaves;
         if (leaves != 0) {
-            // No thread touches the host's memory or the device's from here on.
-            if (me == 0) {
-                release(desk + GONE, leaves);
+            // No thread touches the host's memory from here on, but for these words.
+            if (has && part == 0) {
+                release(own.desk[me] + GONE, leaves);
+                release_here(shared + LEFT + (block_number() + (me / 4) * blocks) * 8, launch);
             }
             return;
         }
         carry(order, me, all);
         meet();
         if (me == 0) {
-            release(desk + ANSWER, number);
-            now = nanoseconds();
-            leave_word(shared + 8, now);
+            release(order.desk + ANSWER, order.number);
+            const u64 answered = nanoseconds();
+            now = (u32)(answered - own.began);
+            leave_word(shared + LAST, answered);
         }
     }
 }

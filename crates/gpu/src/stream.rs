@@ -40,26 +40,6 @@ impl Stream {
         Ok(Self { context: context.clone(), handle })
     }
 
-    /// Makes an empty stream whose kernels are let onto the device before those of other streams,
-    /// as room becomes free (`cuStreamCreateWithPriority`); one like any other where there are no
-    /// priorities.
-    ///
-    /// # Errors
-    ///
-    /// The driver's refusal.
-    pub fn first(context: &Context) -> Result<Self, GpuError> {
-        let Some(create) = context.table().cuStreamCreateWithPriority else {
-            return Self::new(context);
-        };
-        let _entered = context.enter()?;
-        let mut handle: CUstream = std::ptr::null_mut();
-        let (flags, priority) = (table::STREAM_NON_BLOCKING, table::PRIORITY_FIRST);
-        // SAFETY: `handle` is valid for the write of one pointer.
-        let code = unsafe { create(&raw mut handle, flags, priority) };
-        context.check("cuStreamCreateWithPriority", code)?;
-        Ok(Self { context: context.clone(), handle })
-    }
-
     /// The context it belongs to.
     #[must_use]
     pub fn context(&self) -> &Context {

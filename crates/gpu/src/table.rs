@@ -103,8 +103,6 @@ pub(crate) const MEMORY_TYPE_HOST: u64 = 1;
 pub(crate) const MEMORY_TYPE_DEVICE: u64 = 2;
 /// `cuStreamCreate`: no implicit order with the default stream.
 pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
-/// `cuStreamCreateWithPriority`: before all others. The driver takes the nearest that it has.
-pub(crate) const PRIORITY_FIRST: c_int = -100;
 /// `cuThreadExchangeStreamCaptureMode`: captures of other threads forbid nothing to this one.
 pub(crate) const CAPTURE_MODE_RELAXED: c_int = 2;
 /// `cuEventCreate`: waiting sleeps where the default spins.
@@ -290,7 +288,6 @@ table! {
         cuCtxGetFlags(*mut c_uint);
         cuCtxSetFlags(c_uint);
         // CUDA 5.5: streams that go first.
-        cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
         // CUDA 3.2: what a device calls memory of the host.
         cuMemHostGetDevicePointer_v2(*mut CUdeviceptr, *mut c_void, c_uint);
         // CUDA 8: words that streams wait for and write; CUDA 11.7 brought the second form.

@@ -39,7 +39,7 @@ fn all_pieces_of_a_list_are_moved_and_nothing_beside_them() {
     let context = context();
     let timing = Timing { patience: Duration::from_secs(20), ..Timing::default() };
     let office = Office::new(&context, timing).unwrap();
-    let desk = RefCell::new(office.desk().unwrap());
+    let desk = RefCell::new(office.desk());
     let stream = Stream::new(&context).unwrap();
     let locked = |len| Locked::new(&context, len, PageSize::Plain).unwrap();
     let (near, there, back) = (locked(ROOM), locked(MOST * size_of::<Piece>()), locked(ROOM));
@@ -102,7 +102,7 @@ fn all_pieces_of_a_list_are_moved_and_nothing_beside_them() {
 #[should_panic(expected = "a list at")]
 fn a_list_that_is_not_aligned_is_refused() {
     let office = Office::new(&context(), Timing::default()).unwrap();
-    let mut desk = office.desk().unwrap();
+    let mut desk = office.desk();
     // SAFETY: nothing is read of it.
     let _ = unsafe { desk.post_list(DevPtr(4104), 1) };
 }

@@ -84,7 +84,7 @@ impl Launch {
 
     /// Runs the twin.
     pub(crate) fn run(&self, memory: &Reach<'_>) -> Answer<()> {
-        (self.kernel.run)(memory, &self.args)
+        self.kernel.run(memory, &self.args)
     }
 }
 

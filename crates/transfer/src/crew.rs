@@ -77,6 +77,17 @@ pub(crate) enum Owner {
     Either,
 }
 
+/// What moves the bytes between page-locked memory and the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Nothing: the file is read into the caller's memory, which is the host's.
+    Host,
+    /// A kernel that stays on the GPU.
+    Kernel,
+    /// The GPU's copy engines.
+    Engines,
+}
+
 /// The right to move bytes, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
@@ -136,8 +147,15 @@ impl Crew {
     }
 
     /// Who shall move the pieces of a call, and how long those are: `len` bytes that go at this
-    /// pace, with a GPU's memory or not, by pieces of `most` at most.
-    pub(crate) fn share(&self, len: u64, pace: Pace, gpu: bool, most: u64) -> (By, u64) {
+    /// pace to or from that end, by pieces of `most` at most; `sleeps` if the caller may.
+    pub(crate) fn share(
+        &self,
+        len: u64,
+        pace: Pace,
+        end: End,
+        sleeps: bool,
+        most: u64,
+    ) -> (By, u64) {
         /// Below that the driver's calls take longer than the copies.
         const LEAST: u64 = 128 << 10;
         /// A device is asked for no less: each time costs an interrupt and a sleep.
@@ -148,11 +166,17 @@ impl Crew {
         /// The fewest that keep the GPU's part behind the processor's, which takes longer: half as
         /// much moves 6 % less, twice as much 4 %.
         const HANDED: u64 = 512 << 10;
+        /// What a copy engine moves at nearly its full rate, while copies of 128 KiB reach half of
+        /// it: each costs some microseconds in the driver, whose lock all threads share.
+        const LEAST_BY_ENGINE: u64 = 512 << 10;
+        /// From so many calls on pieces of that length are enough to keep the engines busy.
+        const SEVERAL: u64 = 4;
         let calls = u64::from(self.calls.load(Ordering::Relaxed)) + 1;
         let even = |each: u64| len.saturating_mul(calls) / (each * u64::from(self.helped_most));
         let parts = (len / PARTS).max(LEAST);
         let (by, piece) = match pace {
-            Pace::Copies if gpu && self.is_crowd() => (By::Us, HANDED),
+            Pace::Copies if end != End::Host && sleeps && self.is_crowd() => (By::Us, HANDED),
+            Pace::Copies if end == End::Engines && calls >= SEVERAL => (By::All, LEAST_BY_ENGINE),
             // In parts even among many, for one to be copied while the next is read.
             Pace::Copies => (By::All, even(EACH).clamp(LEAST, parts)),
             Pace::Waits => (By::All, even(1).max(LEAST_WAITED)),

@@ -235,7 +235,7 @@ impl Device {
                 match made {
                     Ok(lane) => {
                         drop(lanes);
-                        return Ok(Box::leak(Box::new(lane.with_desk(self.errand()))));
+                        return Ok(Box::leak(Box::new(lane.with_desk(self.shared_errand()))));
                     }
                     // No more memory to lock: what there is has to do.
                     Err(_) if lanes.made > 1 => lanes.made -= 1,
@@ -300,16 +300,27 @@ impl Device {
         }
     }
 
-    /// A place at the kernel that stays; `None` where there is none, or no more places.
+    /// A desk of one thread at the kernel that stays; `None` where there is none.
     pub(crate) fn errand(&self) -> Option<errand::Desk> {
-        self.office().ok().flatten()?.desk()
+        self.office().ok().flatten().map(Office::desk)
+    }
+
+    /// The same for long moves.
+    fn shared_errand(&self) -> Option<errand::Desk> {
+        self.office().ok().flatten().map(Office::shared_desk)
+    }
+
+    /// Whether the driver's copy engines move the bytes of large calls now: there is no kernel that
+    /// stays, or others fill the device.
+    pub(crate) fn uses_engines(&self) -> bool {
+        self.office().ok().flatten().is_none_or(Office::is_resting)
     }
 
     fn office(&self) -> Result<Option<&Office>, GpuError> {
         if !self.resident {
             return Ok(None);
         }
-        self.office.get(|| Office::new(&self.context, Timing::default())).map(Some)
+        self.office.get(|| Office::new(&self.context, Timing::of(&self.context))).map(Some)
     }
 
     /// The kernel for many pieces.

@@ -7,7 +7,7 @@ use gpuio_io::engine::Op;
 
 use crate::batch::Batch;
 use crate::born::{Born, OfProcess};
-use crate::crew::Crew;
+use crate::crew::{Crew, End};
 use crate::desk::{self, Small};
 use crate::fault::{Fault, FileError, PlaceError};
 use crate::file::File;
@@ -240,9 +240,13 @@ impl State {
             return Ok(Moved::default());
         };
         let pace = asked.file.0.pace(asked.op, asked.len >= LARGE);
-        let gpu = sleeps && asked.place.device().is_some();
+        let end = match asked.place.device() {
+            None => End::Host,
+            Some(index) if self.gpus.device(index)?.uses_engines() => End::Engines,
+            Some(_) => End::Kernel,
+        };
         let most = self.settings.chunk() as u64;
-        let (by, piece) = self.crew.share(asked.len, pace, gpu, most);
+        let (by, piece) = self.crew.share(asked.len, pace, end, sleeps, most);
         let job = Arc::new(Job::new(asked, by, piece));
         run(&self.crew, &self.gpus, &job);
         job.outcome()

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::mailbox::Letter;
-use super::{ASK_AFTER, Inner, Reply};
+use super::{ASK_AFTER, Inner, Reply, Tended};
 use crate::DevPtr;
 use crate::error::GpuError;
 
@@ -18,14 +18,18 @@ const SPINS_SOFTWARE: u32 = 16;
 /// How long a desk that is given up waits for an answer still under way.
 const LAST_WAIT: Duration = Duration::from_millis(5);
 
-/// One thread's place at an [`Office`](super::Office). Dropping it gives the place back and calls
-/// no driver, unless it is the last of its office.
+/// What one thread posts letters with at an [`Office`](super::Office). Each letter takes a place of
+/// the kernel's until its end is seen: the desk's own if that is free, another one otherwise.
+/// Dropping a desk calls no driver, unless it is the last of its office.
 #[derive(Debug)]
 pub struct Desk {
     office: Arc<Inner>,
+    preferred: u32,
+    /// Whether the preferred place was given to this desk alone. Others use it only while all of
+    /// theirs are taken.
+    keeps: bool,
+    /// The place of the letter under way, or of the last one.
     number: u32,
-    /// The number of the last letter that was posted and not taken back.
-    posted: u64,
     /// The one under way.
     letter: Option<Letter>,
     wait: Wait,
@@ -45,10 +49,10 @@ impl Wait {
 }
 
 impl Desk {
-    /// The place of this number, which nobody else has.
-    pub(super) fn new(office: Arc<Inner>, number: u32) -> Self {
-        let posted = office.mailbox.answer(number as usize);
-        Self { office, number, posted, letter: None, wait: Wait::none() }
+    /// A desk that uses the place of this number where that is free; `keeps` if no other desk was
+    /// given that number.
+    pub(super) fn new(office: Arc<Inner>, preferred: u32, keeps: bool) -> Self {
+        Self { office, preferred, keeps, number: preferred, letter: None, wait: Wait::none() }
     }
 
     /// Moves `len` bytes from `src` to `dst` and waits, without sleeping. For up to about 64 KiB;
@@ -125,7 +129,7 @@ impl Desk {
         if len == 0 {
             return Ok(Reply::Moved);
         }
-        self.put(Letter::bytes(self.posted + 1, src, dst, len))
+        self.put(|number| Letter::bytes(number, src, dst, len))
     }
 
     /// As [`Desk::post`], for many blocks: `count` [`Piece`](crate::Piece)s that stand from `list`
@@ -148,29 +152,58 @@ impl Desk {
         if count == 0 {
             return Ok(Reply::Moved);
         }
-        self.put(Letter::list(self.posted + 1, list, count))
+        self.put(|number| Letter::list(number, list, count))
     }
 
-    /// Puts a letter on the desk; none has words that are too long for one.
-    fn put(&mut self, letter: Option<Letter>) -> Result<Reply, GpuError> {
+    /// Puts a letter at a place; none has words that are too long for one.
+    fn put(&mut self, letter: impl Fn(u64) -> Option<Letter>) -> Result<Reply, GpuError> {
         assert!(self.letter.is_none(), "a letter is under way at this desk");
-        if let Some(error) = self.office.broken.get() {
+        let office = &self.office;
+        if let Some(error) = office.broken.get() {
             return Err(error.clone());
         }
-        let Some(letter) = letter else {
+        office.set_active(self.preferred);
+        if office.is_resting() && !office.try_again()? {
+            return Ok(Reply::Busy);
+        }
+        let Some(number) = office.claim(self.preferred) else {
+            return Ok(Reply::Busy);
+        };
+        self.number = number;
+        let put = self.put_at(letter);
+        if self.letter.is_none() {
+            self.office.release(number);
+        }
+        put
+    }
+
+    /// Puts a letter at the place that was claimed.
+    fn put_at(&mut self, letter: impl Fn(u64) -> Option<Letter>) -> Result<Reply, GpuError> {
+        let office = &self.office;
+        let Some(letter) = letter(office.posted(self.number) + 1) else {
             return Ok(Reply::Busy);
         };
         // Before the letter, so that the launch is on its way while that is written.
-        self.office.tend(self.number)?;
-        if self.office.is_stuck(self.number) {
-            // It may have failed: then the next letter is for another launch.
-            return self.office.ask().map(|()| Reply::Busy);
+        if office.tend(self.number)? == Tended::Resting {
+            return Ok(Reply::Busy);
         }
-        self.office.mailbox.put(self.number as usize, letter);
-        self.posted = letter.number;
+        if office.is_stuck(self.number) {
+            office.rest();
+            // It may have failed: then the next letter is for another launch.
+            return office.ask().map(|()| Reply::Busy);
+        }
+        office.mailbox.put(self.number as usize, letter);
+        office.set_posted(self.number, letter.number);
         self.letter = Some(letter);
         self.wait = Wait::none();
         Ok(Reply::Waiting)
+    }
+
+    /// Notes that no letter is under way any more, and lets others have the place.
+    fn end(&mut self) {
+        if self.letter.take().is_some() {
+            self.office.release(self.number);
+        }
     }
 
     /// What became of the letter; never blocks for it. [`Reply::Moved`] if there is none.
@@ -180,13 +213,18 @@ impl Desk {
     /// As [`Desk::run`].
     #[inline]
     pub fn poll(&mut self) -> Result<Reply, GpuError> {
-        let desk = self.number;
-        if self.office.mailbox.answer(desk as usize) == self.posted {
-            self.letter = None;
+        let Some(letter) = self.letter else {
+            return Ok(Reply::Moved);
+        };
+        if self.office.mailbox.answer(self.number as usize) == letter.number {
+            self.end();
             return Ok(Reply::Moved);
         }
-        if let Err(error) = self.office.tend(desk) {
-            return self.give_up(error);
+        match self.office.tend(self.number) {
+            Ok(Tended::Served) => {}
+            Ok(Tended::Resting) if self.take_back() => return Ok(Reply::Busy),
+            Ok(Tended::Resting) => {}
+            Err(error) => return self.give_up(error),
         }
         self.wait.looks = self.wait.looks.saturating_add(1);
         if self.wait.looks.is_multiple_of(LOOKS) { self.consider() } else { Ok(Reply::Waiting) }
@@ -206,6 +244,7 @@ impl Desk {
             return self.give_up(error);
         }
         if self.office.is_stuck(self.number) && self.take_back() {
+            self.office.rest();
             return Ok(Reply::Busy);
         }
         Ok(Reply::Waiting)
@@ -224,8 +263,8 @@ impl Desk {
         if !office.mailbox.take_back(desk, letter, is_here) {
             return false;
         }
-        self.posted = letter.number - 1;
-        self.letter = None;
+        office.set_posted(self.number, letter.number - 1);
+        self.end();
         true
     }
 
@@ -235,7 +274,7 @@ impl Desk {
         let lost = self.office.broken.get().is_some();
         if !self.take_back() && lost {
             // A lost device runs nothing any more, and answers nothing.
-            self.letter = None;
+            self.end();
         }
         // A block that is still there will answer, whatever failed.
         if self.letter.is_some() { Ok(Reply::Waiting) } else { Err(error) }
@@ -245,17 +284,20 @@ impl Desk {
 impl Drop for Desk {
     fn drop(&mut self) {
         let began = Instant::now();
-        while self.letter.is_some() {
-            let answered = self.office.mailbox.answer(self.number as usize) == self.posted;
-            if answered || self.take_back() || self.office.broken.get().is_some() {
-                self.letter = None;
-            } else if began.elapsed() > LAST_WAIT {
-                // The place stays taken: a block may still answer there.
-                return;
-            } else {
+        while let Some(letter) = self.letter {
+            let answered = self.office.mailbox.answer(self.number as usize) == letter.number;
+            if answered || self.office.broken.get().is_some() {
+                self.end();
+            } else if !self.take_back() {
+                if began.elapsed() > LAST_WAIT {
+                    // The place stays taken: a block may still answer there.
+                    return;
+                }
                 std::thread::yield_now();
             }
         }
-        self.office.taken.fetch_and(!(1 << self.number), Ordering::AcqRel);
+        if self.keeps {
+            self.office.taken.fetch_and(!(1 << self.preferred), Ordering::AcqRel);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use super::DESKS_MOST;
 use crate::DevPtr;
 use crate::locked::Leaked;
 
@@ -10,10 +11,15 @@ use crate::locked::Leaked;
 pub(super) const DESK: usize = 256;
 /// Where the number of the last letter that was worked off stands.
 const ANSWER: usize = 128;
-/// Where the launch stands that the desk's block has left last, times two, and why.
+/// Where the launch stands that has left the desk last, times four, and why.
 const GONE: usize = 136;
-/// Where the launch stands that the desk's block has entered last.
+/// Where the launch stands that has come to the desk last, times two; the lowest bit says that it
+/// leaves soon.
 const HERE: usize = 144;
+/// Launches up to the number that stands there leave at once.
+const LEAVE: usize = 24;
+/// Bytes of all.
+pub(super) const LEN: usize = DESKS_MOST as usize * DESK;
 /// In a letter's length: it counts the entries of a list, at the letter's source.
 const LISTED: u64 = 1 << (BITS - 1);
 /// A word of a letter has so many bits; above them is the letter's number.
@@ -51,12 +57,23 @@ impl Letter {
     }
 }
 
-/// The last launch that a block has left.
+/// The last launch that has left a desk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gone {
     pub(super) launch: u64,
-    /// It left because the launch was old, not because it had nothing to do.
-    pub(super) was_old: bool,
+    /// It left because other kernels fill the device.
+    pub(super) was_crowded: bool,
+}
+
+/// Why a launch left, in the lowest bits of its word: other kernels fill the device.
+const CROWDED: u64 = 2;
+
+/// The last launch that has come to a desk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Here {
+    pub(super) launch: u64,
+    /// It leaves soon, and all of its blocks are on the device.
+    pub(super) is_leaving: bool,
 }
 
 impl Mailbox {
@@ -114,13 +131,21 @@ impl Mailbox {
     #[inline]
     pub(super) fn gone(&self, desk: usize) -> Gone {
         let word = self.word(desk, GONE).load(Ordering::Acquire);
-        Gone { launch: word >> 1, was_old: word & 1 == 1 }
+        Gone { launch: word >> 2, was_crowded: word & 3 == CROWDED }
     }
 
-    /// The last launch that the desk's block has entered.
+    /// The last launch that has come to the desk.
     #[inline]
-    pub(super) fn here(&self, desk: usize) -> u64 {
-        self.word(desk, HERE).load(Ordering::SeqCst)
+    pub(super) fn here(&self, desk: usize) -> Here {
+        let word = self.word(desk, HERE).load(Ordering::SeqCst);
+        Here { launch: word >> 1, is_leaving: word & 1 == 1 }
+    }
+
+    /// Has all launches up to this one leave at once, also those that have not begun.
+    pub(super) fn send_away(&self, launch: u64) {
+        for desk in 0..DESKS_MOST as usize {
+            self.word(desk, LEAVE).fetch_max(launch, Ordering::AcqRel);
+        }
     }
 
     /// Has the desk's letters begin behind this number.

@@ -9,6 +9,8 @@ mod fill;
 mod gather;
 mod resident;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::code::Answer;
 use crate::reach::Reach;
 
@@ -17,16 +19,37 @@ use crate::reach::Reach;
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     pub(crate) args: usize,
-    pub(crate) run: fn(&Reach<'_>, &[u64]) -> Answer<()>,
+    /// Whether it leaves no room on the device for blocks of others.
+    pub(crate) fills: bool,
+    run: fn(&Reach<'_>, &[u64]) -> Answer<()>,
 }
 
 static KERNELS: [Kernel; 5] = [
-    Kernel { name: "gpuio_fill", args: 4, run: fill::run },
-    Kernel { name: "gpuio_check", args: 5, run: check::run },
-    Kernel { name: "gpuio_gather", args: 2, run: gather::run },
-    Kernel { name: "gpuio_errand", args: 6, run: errand::run },
-    Kernel { name: "gpuio_resident", args: 10, run: resident::run },
+    Kernel { name: "gpuio_fill", args: 4, fills: false, run: fill::run },
+    Kernel { name: "gpuio_check", args: 5, fills: false, run: check::run },
+    Kernel { name: "gpuio_gather", args: 2, fills: false, run: gather::run },
+    Kernel { name: "gpuio_errand", args: 11, fills: false, run: errand::run },
+    Kernel { name: "gpuio_resident", args: 10, fills: false, run: resident::run },
 ];
+
+/// How many kernels run that leave no room for others.
+static FULL: AtomicU32 = AtomicU32::new(0);
+
+/// Whether other kernels fill the device.
+fn others_run() -> bool {
+    FULL.load(Ordering::Acquire) > 0
+}
+
+impl Kernel {
+    /// Runs it to its end.
+    pub(crate) fn run(&self, memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
+        let count = u32::from(self.fills);
+        FULL.fetch_add(count, Ordering::AcqRel);
+        let done = (self.run)(memory, args);
+        FULL.fetch_sub(count, Ordering::AcqRel);
+        done
+    }
+}
 
 /// The twin of the entry with this name.
 pub(crate) fn named(name: &str) -> Option<&'static Kernel> {
