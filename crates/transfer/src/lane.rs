@@ -9,8 +9,8 @@ use crate::place::Place;
 
 /// Slots of a lane for large calls: one is filled while others are copied.
 pub(crate) const SLOTS: usize = 4;
-/// How long a thread looks for a copy's end before it sleeps, nanoseconds: longer than the copies of
-/// many threads take one after another. A sleep ends late, by a millisecond where all processors
+/// How long a thread looks for a copy's end before it sleeps, nanoseconds: longer than the copies
+/// of many threads take one after another. A sleep ends late, by a millisecond where all processors
 /// are busy.
 const SPIN: Nanos = 1_000_000;
 /// Looks at memory, some nanoseconds each, between two questions to the driver, each of which takes

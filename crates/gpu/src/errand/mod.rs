@@ -73,8 +73,8 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             idle: Duration::from_micros(100),
-            // Whoever waits for the device waits half as long, and as long at most. Half of it costs
-            // small moves 3 %, twice as much gains 2 %.
+            // Whoever waits for the device waits half as long, and as long at most. Half of it
+            // costs small moves 3 %, twice as much gains 2 %.
             stay: Duration::from_micros(200),
             // A block tells of it between two letters, of which a long one takes 40 microseconds,
             // and a launch takes ten.

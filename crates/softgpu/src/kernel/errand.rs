@@ -1,6 +1,6 @@
-//! `gpuio_errand(desks, shared, count, blocks, arrived, half, before, launch, idle, stay, lead)`: at
-//! each of `count` desks moves a block for each letter that the host writes while the kernel runs,
-//! and answers.
+//! `gpuio_errand(desks, shared, count, blocks, arrived, half, before, launch, idle, stay, lead)`:
+//! at each of `count` desks moves a block for each letter that the host writes while the kernel
+//! runs, and answers.
 //!
 //! A desk has 256 bytes. From its beginning on stand the words of a letter: source, destination and
 //! length, each of 48 bits, and above them the low 16 bits of the letter's number. With the highest
@@ -66,19 +66,7 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     memory.on_device(shared, LEFT + 64 * 8)?;
     let began = Instant::now();
     let is_over = |from: Instant, most| from.elapsed() > Duration::from_nanos(most);
-    let mut desks = Vec::new();
-    for desk in (0..count).rev() {
-        let at = page.wrapping_add(desk * DESK);
-        let left = shared + LEFT + desk * 8;
-        let is_left = || word(memory, left, |word| word.load(Ordering::Acquire) + 1 >= launch);
-        while desk < before && !is_left()? {
-            std::thread::sleep(Duration::from_micros(1));
-        }
-        word(memory, at.wrapping_add(HERE), |word| word.store(launch << 1, Ordering::SeqCst))?;
-        fence(Ordering::SeqCst);
-        let answered = word(memory, at.wrapping_add(ANSWER), |word| word.load(Ordering::Acquire))?;
-        desks.push(Desk { at, left, number: answered + 1 });
-    }
+    let mut desks = take_over(memory, (page, shared, count), before, launch)?;
     // Real blocks find that out when they begin, too.
     let is_crowded = others_run();
     let (mut last, mut announced) = (Instant::now(), false);
@@ -129,6 +117,29 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
         }
         last = Instant::now();
     }
+}
+
+/// Comes to the desks, each once the launch before has left it.
+fn take_over(
+    memory: &Reach<'_>,
+    (page, shared, count): (u64, u64, u64),
+    before: u64,
+    launch: u64,
+) -> Answer<Vec<Desk>> {
+    let mut desks = Vec::new();
+    for desk in (0..count).rev() {
+        let at = page.wrapping_add(desk * DESK);
+        let left = shared + LEFT + desk * 8;
+        let is_left = || word(memory, left, |word| word.load(Ordering::Acquire) + 1 >= launch);
+        while desk < before && !is_left()? {
+            std::thread::sleep(Duration::from_micros(1));
+        }
+        word(memory, at.wrapping_add(HERE), |word| word.store(launch << 1, Ordering::SeqCst))?;
+        fence(Ordering::SeqCst);
+        let answered = word(memory, at.wrapping_add(ANSWER), |word| word.load(Ordering::Acquire))?;
+        desks.push(Desk { at, left, number: answered + 1 });
+    }
+    Ok(desks)
 }
 
 fn copy_list(memory: &Reach<'_>, list: u64, count: u64) -> Answer<()> {
