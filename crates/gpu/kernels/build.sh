@@ -17,7 +17,7 @@ fnv1a64() {
     }
 }
 
-for name in pattern gather resident errand; do
+for name in pattern gather resident errand busy; do
     # `nanosleep` came with PTX ISA 6.3 (CUDA 10.0).
     isa=ptx60
     [ "$name" = errand ] && isa=ptx63

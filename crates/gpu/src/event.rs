@@ -1,5 +1,7 @@
 //! Marks in a stream that the host can ask about.
 
+use std::ffi::c_uint;
+
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::stream::Stream;
@@ -16,7 +18,7 @@ pub enum Wait {
 }
 
 /// A mark that is reached when all work put into a stream before [`Event::record`] is done. It
-/// keeps no time stamp.
+/// keeps no time stamp unless it was made by [`Event::timed`].
 #[derive(Debug)]
 pub struct Event {
     context: Context,
@@ -35,8 +37,20 @@ impl Event {
     ///
     /// The driver's refusal.
     pub fn new(context: &Context, wait: Wait) -> Result<Self, GpuError> {
+        Self::with(context, wait, table::EVENT_DISABLE_TIMING)
+    }
+
+    /// Makes an event that keeps the time at which it was reached, for [`Event::ns_since`].
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal.
+    pub fn timed(context: &Context, wait: Wait) -> Result<Self, GpuError> {
+        Self::with(context, wait, 0)
+    }
+
+    fn with(context: &Context, wait: Wait, mut flags: c_uint) -> Result<Self, GpuError> {
         let _entered = context.enter()?;
-        let mut flags = table::EVENT_DISABLE_TIMING;
         if wait == Wait::Block {
             flags |= table::EVENT_BLOCKING_SYNC;
         }
@@ -45,6 +59,29 @@ impl Event {
         let code = unsafe { (context.table().cuEventCreate)(&raw mut handle, flags) };
         context.check("cuEventCreate", code)?;
         Ok(Self { context: context.clone(), handle })
+    }
+
+    /// Nanoseconds from `earlier` to this mark by the device's clock, within about half a
+    /// microsecond and seven digits (`cuEventElapsedTime`). Both must be timed, recorded and
+    /// reached.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal, or an answer that is no time.
+    pub fn ns_since(&self, earlier: &Event) -> Result<f64, GpuError> {
+        const CALL: &str = "cuEventElapsedTime";
+        let Some(elapsed) = self.context.table().cuEventElapsedTime else {
+            return Err(self.context.table().lacking(CALL).on(self.context.device()));
+        };
+        let mut ms = 0.0_f32;
+        // SAFETY: `ms` is valid for the write of one number; both events live during the call.
+        let code = unsafe { elapsed(&raw mut ms, earlier.handle, self.handle) };
+        self.context.check(CALL, code)?;
+        if ms.is_finite() && ms >= 0.0 {
+            return Ok(f64::from(ms) * 1e6);
+        }
+        let error = self.context.table().error(CALL, table::INVALID_VALUE);
+        Err(error.on(self.context.device()).with(format!("the driver says {ms} ms")))
     }
 
     /// Puts the mark behind everything that `stream` holds now. A mark recorded before is

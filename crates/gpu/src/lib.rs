@@ -19,6 +19,7 @@
 //! dropping owners needs no current context and leaves the thread's own as it was.
 #![allow(unsafe_code)]
 
+mod busy;
 mod context;
 mod driver;
 pub mod errand;
@@ -41,6 +42,7 @@ mod table;
 mod user;
 mod vmm;
 
+pub use busy::{Busy, BusyWith};
 pub use context::{Context, RawContext};
 pub use driver::{DeviceFacts, Driver, Which, software_candidates};
 pub use error::{Absent, GpuError};

@@ -287,7 +287,8 @@ table! {
         // CUDA 7, and CUDA 12.1: how a context behaves.
         cuCtxGetFlags(*mut c_uint);
         cuCtxSetFlags(c_uint);
-        // CUDA 5.5: streams that go first.
+        // CUDA 2: milliseconds from one event to another, by the device's clock.
+        cuEventElapsedTime(*mut f32, CUevent, CUevent);
         // CUDA 3.2: what a device calls memory of the host.
         cuMemHostGetDevicePointer_v2(*mut CUdeviceptr, *mut c_void, c_uint);
         // CUDA 8: words that streams wait for and write; CUDA 11.7 brought the second form.

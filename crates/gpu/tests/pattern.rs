@@ -53,6 +53,7 @@ fn the_ptx_is_of_this_source() {
         include_bytes!("../kernels/pattern.cu"),
         include_str!("../kernels/pattern.ptx"),
     );
+    is_of_source("busy", include_bytes!("../kernels/busy.cu"), include_str!("../kernels/busy.ptx"));
     is_of_source(
         "gather",
         include_bytes!("../kernels/gather.cu"),

@@ -23,6 +23,12 @@ pub(crate) struct Config {
     pub(crate) stream_words: bool,
     /// The wait of each copy and kernel before it touches memory.
     pub(crate) delay: Duration,
+    /// Multiprocessors of each device.
+    pub(crate) multiprocessors: u32,
+    /// What each copy and kernel takes from kernels that keep the device busy meanwhile.
+    pub(crate) steal: Duration,
+    /// The wait of each copy and kernel while such a kernel runs.
+    pub(crate) crowd: Duration,
     /// How much later the work of a synchronous call is done that may return before it.
     pub(crate) lag: Duration,
     /// Whether `cuInit` forks and waits for the child.
@@ -78,6 +84,9 @@ impl Config {
             managed: switch("GPUIO_SOFT_MANAGED")?,
             stream_words: switch("GPUIO_SOFT_STREAM_WORDS")?,
             delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
+            multiprocessors: multiprocessors(number("GPUIO_SOFT_SMS", 1)?)?,
+            steal: Duration::from_micros(number("GPUIO_SOFT_STEAL_US", 0)?),
+            crowd: Duration::from_micros(number("GPUIO_SOFT_CROWD_US", 0)?),
             lag: Duration::from_micros(number("GPUIO_SOFT_LAG_US", 0)?),
             forks,
             faults: faults
@@ -110,6 +119,11 @@ impl Config {
             (spoil.seen.fetch_add(1, Ordering::Relaxed) == spoil.after) | hit
         })
     }
+}
+
+fn multiprocessors(count: u64) -> Result<u32, String> {
+    let count = u32::try_from(count).ok().filter(|count| (1..=1024).contains(count));
+    count.ok_or_else(|| "GPUIO_SOFT_SMS: give a number from 1 to 1024".to_owned())
 }
 
 impl Spoil {
@@ -203,6 +217,10 @@ mod tests {
             ("GPUIO_SOFT_STREAM_WORDS", "yes"),
             ("GPUIO_SOFT_DELAY_US", "1ms"),
             ("GPUIO_SOFT_LAG_US", "1ms"),
+            ("GPUIO_SOFT_SMS", "0"),
+            ("GPUIO_SOFT_SMS", "1025"),
+            ("GPUIO_SOFT_STEAL_US", "1ms"),
+            ("GPUIO_SOFT_CROWD_US", "1ms"),
             ("GPUIO_SOFT_FAIL", "cuInit"),
             ("GPUIO_SOFT_FAIL", "cuInit:0"),
             ("GPUIO_SOFT_FAIL", "cuInit:1:2:once"),

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
-use crate::code::{Answer, Code, NOT_READY};
+use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY};
 
 /// The failure of one piece of work in a stream, until someone is told: 0 from then on. The stream
 /// and the events that it came to after the failure share it.
@@ -21,6 +22,7 @@ pub(crate) fn tell(failures: &[Failure]) -> Answer<()> {
 /// A mark. Before it is first recorded it counts as reached.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
+    timed: bool,
     state: Mutex<State>,
     reached: Condvar,
 }
@@ -31,9 +33,25 @@ struct State {
     reached: u64,
     /// Those that no one had been told of when the mark was reached: never one of later work.
     failures: Vec<Failure>,
+    /// When the last record was reached, by the device's clock.
+    at: Option<Instant>,
 }
 
 impl Event {
+    /// A mark that keeps the time or does not.
+    pub(crate) fn new(timed: bool) -> Self {
+        Self { timed, ..Self::default() }
+    }
+
+    /// When the last record was reached.
+    pub(crate) fn time(&self) -> Answer<Instant> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.timed || state.recorded == 0 {
+            return Err(INVALID_HANDLE);
+        }
+        state.at.filter(|_| state.reached == state.recorded).ok_or(NOT_READY)
+    }
+
     /// Counts one more record and gives its number.
     pub(crate) fn record(&self) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,11 +61,12 @@ impl Event {
     }
 
     /// The stream has come to record `number`.
-    pub(crate) fn reach(&self, number: u64, failures: &[Failure]) {
+    pub(crate) fn reach(&self, number: u64, failures: &[Failure], at: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.reached = state.reached.max(number);
         if state.recorded == number {
             state.failures.extend_from_slice(failures);
+            state.at = Some(at);
         }
         drop(state);
         self.reached.notify_all();

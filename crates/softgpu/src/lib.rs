@@ -22,7 +22,9 @@
 //! - Contexts that a program creates beside the primary one own what was made in them: destroying
 //!   one takes its memory and streams away. Their kernels reach what the primary context's do.
 //! - A kernel reaches another device's memory only where peer access was enabled.
-//! - Kernels are Rust functions that are found by the names of the entries in the PTX.
+//! - Kernels are Rust functions that are found by the names of the entries in the PTX. Those that
+//!   keep the device busy last as long as their work says, by a clock of the device that no busy
+//!   host holds up; events keep its time.
 //!
 //! The environment is read at the first `cuInit`:
 //!
@@ -36,6 +38,10 @@
 //! - `GPUIO_SOFT_DELAY_US=n`: wait of each copy and kernel before it touches memory (0).
 //! - `GPUIO_SOFT_LAG_US=n`: how much later the work of a synchronous call is done that may return
 //!   before it (0; a thread's wake-up at least).
+//! - `GPUIO_SOFT_SMS=n`: multiprocessors of each device, 1 to 1024 (1).
+//! - `GPUIO_SOFT_STEAL_US=n`: what each copy and kernel takes from the time of the kernels that keep
+//!   the device busy meanwhile, `gpuio_busy_compute` and `gpuio_busy_memory` (0).
+//! - `GPUIO_SOFT_CROWD_US=n`: wait of each copy and kernel while such a kernel runs (0).
 //! - `GPUIO_SOFT_FORK=1`: `cuInit` forks and waits for the child, as hardware's driver does where
 //!   it runs nvidia-modprobe.
 //! - `GPUIO_SOFT_FAIL=call:code[:after_n[:times]][,…]`: after `after_n` good ones (0), each such
@@ -63,6 +69,7 @@ mod machine;
 mod managed;
 mod memory;
 mod module;
+mod pace;
 mod peer;
 mod place;
 mod reach;

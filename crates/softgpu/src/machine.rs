@@ -17,6 +17,7 @@ use crate::event::Event;
 use crate::handles::Handles;
 use crate::memory::Memory;
 use crate::module::{Function, Module};
+use crate::pace::Pace;
 use crate::peer::Peers;
 use crate::place::Budget;
 use crate::stream::Stream;
@@ -48,6 +49,8 @@ pub(crate) struct Device {
     sticky: AtomicI32,
     /// Flags of the primary context.
     pub(crate) flags: AtomicU32,
+    /// What kernels that keep it busy and other work take from each other.
+    pub(crate) pace: Pace,
 }
 
 /// Everything.
@@ -102,6 +105,7 @@ impl Machine {
                 resets: AtomicU32::new(0),
                 sticky: AtomicI32::new(0),
                 flags: AtomicU32::new(0),
+                pace: Pace::default(),
             })
             .collect();
         let peers = Peers::new(config.peer);

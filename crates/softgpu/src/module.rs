@@ -1,6 +1,7 @@
 //! Modules: PTX text, of which only the entries' names and parameters are read.
 
 use std::ffi::c_void;
+use std::time::Duration;
 
 use crate::code::{Answer, INVALID_PTX, INVALID_VALUE, NOT_FOUND};
 use crate::kernel::{self, Kernel};
@@ -82,9 +83,14 @@ impl Launch {
         Ok(Self { kernel, args })
     }
 
+    /// How long the device is at it, where that is what the kernel is for.
+    pub(crate) fn lasts(&self, memory: &Reach<'_>) -> Option<Duration> {
+        self.kernel.lasts.map(|lasts| lasts(memory, &self.args))
+    }
+
     /// Runs the twin.
     pub(crate) fn run(&self, memory: &Reach<'_>) -> Answer<()> {
-        self.kernel.run(memory, &self.args)
+        (self.kernel.run)(memory, &self.args)
     }
 }
 

@@ -5,16 +5,18 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::code::{
     Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, STREAM_CAPTURE_UNSUPPORTED, UNKNOWN,
 };
+use crate::kernel::Filling;
 use crate::event::{Event, Failure, tell};
 use crate::machine::{Device, Machine};
 use crate::managed::{Managed, Residence};
 use crate::memory::{Kind, MemOp};
 use crate::module::Launch;
+use crate::pace::Progress;
 use crate::place::Place;
 use crate::reach::Reach;
 
@@ -115,7 +117,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Queue {
-    work: VecDeque<Work>,
+    /// With the time at which each was put there.
+    work: VecDeque<(Work, Instant)>,
     put: u64,
     done: u64,
     closed: bool,
@@ -182,7 +185,7 @@ impl Stream {
         if queue.closed {
             return Err(INVALID_HANDLE);
         }
-        queue.work.push_back(work);
+        queue.work.push_back((work, Instant::now()));
         queue.put += 1;
         drop(queue);
         self.0.work.notify_one();
@@ -224,16 +227,18 @@ impl Drop for Stream {
 impl Shared {
     /// The thread: works the queue off, asleep while it is empty.
     fn run(&self) {
-        while let Some(work) = self.next() {
+        let mut progress = Progress::new();
+        while let Some((work, put)) = self.next() {
             if let Work::Record(event, number) = work {
                 // One step under the lock: whoever has seen the event sees the stream come as far,
                 // and the other way round.
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
                 queue.failures.retain(|failure| failure.load(Ordering::Acquire) != 0);
-                event.reach(number, &queue.failures);
+                event.reach(number, &queue.failures, progress.reached(put));
                 queue.done += 1;
             } else {
-                let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(work)));
+                let outcome =
+                    catch_unwind(AssertUnwindSafe(|| self.at_pace(work, put, &mut progress)));
                 let outcome = outcome.unwrap_or(Err(UNKNOWN));
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Err(code) = outcome {
@@ -246,11 +251,26 @@ impl Shared {
         }
     }
 
-    fn next(&self) -> Option<Work> {
+    fn next(&self) -> Option<(Work, Instant)> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = |queue: &mut Queue| queue.work.is_empty() && !queue.closed;
         let wait = self.work.wait_while(queue, idle);
         wait.unwrap_or_else(PoisonError::into_inner).work.pop_front()
+    }
+
+    /// Performs it, and says when it ended by the device's clock.
+    fn at_pace(&self, work: Work, put: Instant, progress: &mut Progress) -> Answer<()> {
+        if let (Work::Launch(launch), Some(device)) = (&work, self.device()) {
+            let reach = Reach { machine: self.machine, device: self.device };
+            if let Some(lasts) = launch.lasts(&reach).filter(|_| !device.is_lost()) {
+                let _filling = Filling::now();
+                progress.last(device, put, lasts + self.delay);
+                return launch.run(&reach);
+            }
+        }
+        let done = self.perform(work);
+        progress.now();
+        done
     }
 
     fn perform(&self, work: Work) -> Answer<()> {
@@ -334,6 +354,10 @@ impl Shared {
     fn dawdle(&self) {
         if !self.delay.is_zero() {
             std::thread::sleep(self.delay);
+        }
+        if let Some(device) = self.device() {
+            let config = &self.machine.config;
+            device.pace.disturb(config.steal, config.crowd);
         }
     }
 

@@ -86,9 +86,10 @@ pub(crate) unsafe extern "C" fn cuDeviceGetAttribute(
     call("cuDeviceGetAttribute", |machine| {
         let index = machine.device(device)?.index.cast_signed();
         let managed = c_int::from(machine.config.managed);
+        let sms = machine.config.multiprocessors.cast_signed();
         let words = c_int::from(machine.config.stream_words);
         let answer = match attribute {
-            16 => 1,         // MULTIPROCESSOR_COUNT: one thread runs a kernel
+            16 => sms,       // MULTIPROCESSOR_COUNT: one thread runs a kernel all the same
             33 => index + 1, // PCI_BUS_ID
             34 => 0,         // PCI_DEVICE_ID
             41 => 1,         // UNIFIED_ADDRESSING

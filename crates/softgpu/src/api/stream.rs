@@ -54,13 +54,14 @@ pub(crate) extern "C" fn cuStreamQuery(stream: *mut c_void) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, _flags: c_uint) -> c_int {
+pub(crate) unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, flags: c_uint) -> c_int {
     call("cuEventCreate", |machine| {
         machine.current()?;
         if event.is_null() {
             return Err(INVALID_VALUE);
         }
-        let made = machine.events.add(Event::default());
+        const DISABLE_TIMING: c_uint = 2;
+        let made = machine.events.add(Event::new(flags & DISABLE_TIMING == 0));
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(event, made) }
     })
@@ -110,5 +111,21 @@ pub(crate) extern "C" fn cuEventSynchronize(event: *mut c_void) -> c_int {
         let device = machine.bound()?;
         let told = machine.events.get(event)?.sync();
         device.usable().and(told)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuEventElapsedTime(
+    ms: *mut f32,
+    start: *mut c_void,
+    end: *mut c_void,
+) -> c_int {
+    call("cuEventElapsedTime", |machine| {
+        machine.current()?;
+        let (start, end) = (machine.events.get(start)?.time()?, machine.events.get(end)?.time()?);
+        let before = start.saturating_duration_since(end).as_secs_f32();
+        let after = end.saturating_duration_since(start).as_secs_f32();
+        // SAFETY: the caller's pointer, by the manual.
+        unsafe { put(ms, (after - before) * 1e3) }
     })
 }

@@ -3,6 +3,7 @@
 //! Those of the data rule are written from the rule, not from the CPU's functions or the CUDA
 //! source, so that the tests compare independent readings of one rule.
 
+mod busy;
 mod check;
 mod errand;
 mod fill;
@@ -10,6 +11,7 @@ mod gather;
 mod resident;
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::code::Answer;
 use crate::reach::Reach;
@@ -19,17 +21,28 @@ use crate::reach::Reach;
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     pub(crate) args: usize,
-    /// Whether it leaves no room on the device for blocks of others.
-    pub(crate) fills: bool,
-    run: fn(&Reach<'_>, &[u64]) -> Answer<()>,
+    pub(crate) run: fn(&Reach<'_>, &[u64]) -> Answer<()>,
+    /// How long the device is at it, for kernels whose time is what they are for. The others take
+    /// what they take.
+    pub(crate) lasts: Option<fn(&Reach<'_>, &[u64]) -> Duration>,
 }
 
-static KERNELS: [Kernel; 5] = [
-    Kernel { name: "gpuio_fill", args: 4, fills: false, run: fill::run },
-    Kernel { name: "gpuio_check", args: 5, fills: false, run: check::run },
-    Kernel { name: "gpuio_gather", args: 2, fills: false, run: gather::run },
-    Kernel { name: "gpuio_errand", args: 11, fills: false, run: errand::run },
-    Kernel { name: "gpuio_resident", args: 10, fills: false, run: resident::run },
+const fn kernel(
+    name: &'static str,
+    args: usize,
+    run: fn(&Reach<'_>, &[u64]) -> Answer<()>,
+) -> Kernel {
+    Kernel { name, args, run, lasts: None }
+}
+
+static KERNELS: [Kernel; 7] = [
+    kernel("gpuio_fill", 4, fill::run),
+    kernel("gpuio_check", 5, check::run),
+    kernel("gpuio_gather", 2, gather::run),
+    kernel("gpuio_errand", 11, errand::run),
+    kernel("gpuio_resident", 10, resident::run),
+    Kernel { lasts: Some(busy::lasts), ..kernel("gpuio_busy_compute", 3, busy::compute) },
+    Kernel { lasts: Some(busy::lasts), ..kernel("gpuio_busy_memory", 6, busy::memory) },
 ];
 
 /// How many kernels run that leave no room for others.
@@ -40,14 +53,19 @@ fn others_run() -> bool {
     FULL.load(Ordering::Acquire) > 0
 }
 
-impl Kernel {
-    /// Runs it to its end.
-    pub(crate) fn run(&self, memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
-        let count = u32::from(self.fills);
-        FULL.fetch_add(count, Ordering::AcqRel);
-        let done = (self.run)(memory, args);
-        FULL.fetch_sub(count, Ordering::AcqRel);
-        done
+/// A kernel that fills the device runs, until this is dropped.
+pub(crate) struct Filling(());
+
+impl Filling {
+    pub(crate) fn now() -> Self {
+        FULL.fetch_add(1, Ordering::AcqRel);
+        Self(())
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        FULL.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
