@@ -270,6 +270,11 @@ pub(crate) struct Load {
     /// Measure no ceilings, with --path all either
     #[arg(long)]
     pub(crate) no_ceilings: bool,
+    /// Run each job twice, alone and with a kernel that keeps its GPUs busy, and say what either
+    /// costs the other: compute (arithmetic in registers) or memory (a stream over GPU memory), on
+    /// all multiprocessors or a share of them: compute:50%
+    #[arg(long, value_name = "WORK")]
+    pub(crate) beside: Option<String>,
     /// What writes carry: pattern or random [pattern]
     #[arg(long, value_name = "KIND")]
     pub(crate) fill: Option<String>,
@@ -405,7 +410,7 @@ impl Work {
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 34] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 35] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -429,6 +434,7 @@ impl Work {
             ("seed", &load.seed, "--seed"),
             ("verify", &load.verify, "--verify"),
             ("ceilings", &load.ceilings, "--ceilings"),
+            ("beside", &load.beside, "--beside"),
             ("fill", &load.fill, "--fill"),
             ("inject", &load.inject, "--inject"),
             ("gpu", &machine.gpu, "--gpu"),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use gpuio_record::{Ceiling, EndedHow, JobResult, Record, VerifyOutcome};
+use gpuio_record::{BesideResult, Ceiling, EndedHow, JobResult, Record, VerifyOutcome};
 
 /// 0 when all went as planned and every verified byte was right, also those that a ceiling put
 /// back, else 1.
@@ -15,7 +15,18 @@ pub(crate) fn exit_code(record: &Record) -> ExitCode {
 }
 
 fn job_is_fine(job: &JobResult) -> bool {
-    job.failed == 0 && job.verify.as_ref().is_none_or(VerifyOutcome::is_fine)
+    job.failed == 0
+        && job.verify.as_ref().is_none_or(VerifyOutcome::is_fine)
+        && job.beside.as_ref().is_none_or(beside_is_fine)
+}
+
+/// The job alone is held to the same, and the computation must have run. A ratio that is not known
+/// is no failure.
+fn beside_is_fine(beside: &BesideResult) -> bool {
+    let alone = &beside.alone;
+    alone.failed == 0
+        && alone.verify.as_ref().is_none_or(VerifyOutcome::is_fine)
+        && beside.gpus.iter().all(|gpu| !gpu.failed)
 }
 
 /// A ceiling that can't be had is none. But files must hold their pattern after it.

@@ -225,6 +225,10 @@ impl Watch for Kept<'_> {
         self.progress.job_done(job, result);
     }
 
+    fn alone(&self, jobs: &[JobPlan]) {
+        self.progress.alone(jobs);
+    }
+
     fn ceiling(&self, name: &str) {
         self.progress.ceiling(name);
     }

@@ -75,6 +75,9 @@ pub(crate) const SOFTWARE: &str = "software GPU";
 pub(crate) const CUFILE_SETTINGS: &str = "cufile-settings";
 pub(crate) const WITHOUT_CUFILE: &str = "without cuFile";
 
+/// The value of `beside` where nothing keeps the GPUs busy, as with other tools.
+pub(crate) const NOTHING: &str = "nothing";
+
 /// Other tools tell nothing of it.
 const UNTOLD: OfReading = |_| None;
 
@@ -110,6 +113,7 @@ pub const ASPECTS: &[Aspect] = &[
     load("memory", "kind of destination memory", |job| job.memory(), UNTOLD),
     load("order", "order of offsets", |job| job.order(), UNTOLD),
     load("rate", "rate asked for", |job| Some(job.rate()), UNTOLD),
+    load("beside", "computation beside it", |job| Some(job.beside()), |_| Some(NOTHING.to_owned())),
     load(
         "sync",
         "writes wait for stable storage",

@@ -7,7 +7,7 @@ use gpuio_record::{
 };
 use gpuio_units::{format_bytes, format_duration_ns};
 
-use crate::aspect::{SOFTWARE, WITHOUT_CUFILE, yes_no};
+use crate::aspect::{NOTHING, SOFTWARE, WITHOUT_CUFILE, yes_no};
 
 /// What stands between two of cuFile's settings.
 pub(crate) const SETTINGS_BREAK: &str = "; ";
@@ -220,6 +220,10 @@ impl Job<'_> {
             .filter_map(|(is, word)| is.then_some(word))
             .collect();
         if words.is_empty() { "no".to_owned() } else { words.join(", ") }
+    }
+
+    pub(crate) fn beside(&self) -> String {
+        self.plan.beside.map_or_else(|| NOTHING.to_owned(), |beside| beside.key())
     }
 
     pub(crate) fn inject(&self) -> String {

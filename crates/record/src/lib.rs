@@ -3,6 +3,7 @@
 //! Plain data with serde, versioned by [`SCHEMA_VERSION`]; the published JSON Schema is generated
 //! from these types. Nothing here computes a result, prints, or looks at the system.
 
+mod beside;
 mod ceiling;
 mod cost;
 mod cufile;
@@ -19,6 +20,7 @@ mod warning;
 mod warning_words;
 mod watched;
 
+pub use beside::{BesideGpu, BesidePlan, BesideResult, BesideWith, JobAlone};
 pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
 pub use cost::{CpuCost, CpuScope};
 pub use cufile::CufileUsed;

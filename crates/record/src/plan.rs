@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::beside::BesidePlan;
 use crate::ceiling::CeilingPlan;
 use crate::steady::SteadyPlan;
 
@@ -156,6 +157,9 @@ pub struct JobPlan {
     /// for.
     #[serde(default)]
     pub ceilings_ns: Option<u64>,
+    /// What keeps the job's GPUs busy beside it; absent where nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesidePlan>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.

@@ -4,6 +4,7 @@ use gpuio_stat::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::beside::BesideResult;
 use crate::ceiling::{Ceiling, OfCeiling};
 use crate::cost::CpuCost;
 use crate::cufile::CufileUsed;
@@ -107,8 +108,17 @@ pub struct SetupTimes {
     /// Ceilings.
     #[serde(default)]
     pub ceilings_ns: u64,
+    /// Jobs run alone first, to be held against themselves beside a computation, and that alone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub alone_ns: u64,
     /// Closing, and removal of files.
     pub close_ns: u64,
+}
+
+/// For serde, which hands a reference.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(time: &u64) -> bool {
+    *time == 0
 }
 
 /// One job's result.
@@ -174,6 +184,9 @@ pub struct JobResult {
     /// The legs by way of another GPU; absent on paths without.
     #[serde(default)]
     pub via: Option<ViaResult>,
+    /// What the job and a computation beside it cost each other; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideResult>,
 }
 
 /// A time on the run's clock, which begins before the first group: jobs of one run may be compared.

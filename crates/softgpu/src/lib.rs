@@ -39,8 +39,8 @@
 //! - `GPUIO_SOFT_LAG_US=n`: how much later the work of a synchronous call is done that may return
 //!   before it (0; a thread's wake-up at least).
 //! - `GPUIO_SOFT_SMS=n`: multiprocessors of each device, 1 to 1024 (1).
-//! - `GPUIO_SOFT_STEAL_US=n`: what each copy and kernel takes from the time of the kernels that keep
-//!   the device busy meanwhile, `gpuio_busy_compute` and `gpuio_busy_memory` (0).
+//! - `GPUIO_SOFT_STEAL_US=n`: what each copy and kernel takes from the time of the kernels that
+//!   keep the device busy meanwhile, `gpuio_busy_compute` and `gpuio_busy_memory` (0).
 //! - `GPUIO_SOFT_CROWD_US=n`: wait of each copy and kernel while such a kernel runs (0).
 //! - `GPUIO_SOFT_FORK=1`: `cuInit` forks and waits for the child, as hardware's driver does where
 //!   it runs nvidia-modprobe.

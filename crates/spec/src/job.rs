@@ -97,6 +97,8 @@ pub struct JobSpec {
     pub verify: Option<Verify>,
     /// Whether ceilings are looked for, and how long each is measured.
     pub ceilings: Option<Ceilings>,
+    /// What keeps the GPUs busy beside the job.
+    pub beside: Option<Beside>,
     /// Seed of every random choice.
     pub seed: Option<u64>,
     /// Upper limit per thread, in bytes per second.
@@ -283,6 +285,18 @@ pub enum Ceilings {
     On,
     /// They are, each measured for this long, in nanoseconds; at least 1.
     For(u64),
+}
+
+/// What keeps the GPUs busy beside a job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Beside {
+    /// Nothing.
+    Off,
+    /// Arithmetic in registers, on this share of a GPU's multiprocessors in per cent: above 0, at
+    /// most 100.
+    Compute(f64),
+    /// A stream over GPU memory, by this share of its multiprocessors.
+    Memory(f64),
 }
 
 /// How a rate limit spaces its I/Os.

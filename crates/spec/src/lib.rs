@@ -16,8 +16,8 @@ mod value;
 pub use gdsio::{GdsioAsk, GdsioError, GdsioRun, parse as parse_gdsio};
 pub use ini::{JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file};
 pub use job::{
-    Arrivals, BlockShare, Ceilings, CufileSetting, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich,
-    JobSpec, MemoryAsk, Rw, Spec, Steady, SteadyOf, Verify, ViaPeer,
+    Arrivals, Beside, BlockShare, Ceilings, CufileSetting, Distribution, Fill, GpuAsk, GpuDriver,
+    GpuWhich, JobSpec, MemoryAsk, Rw, Spec, Steady, SteadyOf, Verify, ViaPeer,
 };
 pub use keys::{
     CUFILE_PREFIX, Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,

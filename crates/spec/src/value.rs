@@ -1,10 +1,12 @@
 //! Reading one value. Every error carries the byte of the value that does not fit.
 
+mod beside;
 mod choice;
 mod list;
 mod number;
 mod steady;
 
+pub(crate) use beside::beside;
 pub(crate) use choice::{
     arrivals, ceilings, distribution, engine, fill, fio_engine, fio_memory, gpu, memory, on_or_off,
     rw, sync, verify, via_peer,

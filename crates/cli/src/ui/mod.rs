@@ -141,6 +141,15 @@ impl Watch for Progress {
 
     fn group_done(&self, _plan: &Plan, _ran: &Ran) {}
 
+    fn alone(&self, jobs: &[JobPlan]) {
+        let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+        let what = format!("{} alone", names.join("+"));
+        if let Ok(mut held) = self.jobs.lock() {
+            held.clone_from(&what);
+        }
+        self.show(0.0, format!("{what}: started, without the computation"));
+    }
+
     fn ceiling(&self, name: &str) {
         if let Ok(mut held) = self.jobs.lock() {
             *held = format!("ceiling: {name}");

@@ -11,6 +11,7 @@
 
 mod bad_days;
 mod bad_input;
+mod beside;
 mod ceilings;
 mod check;
 mod compare;

@@ -57,6 +57,7 @@ pub(super) fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
         verify: VerifyMode::Off,
         refill: false,
         ceilings_ns: None,
+        beside: None,
         defaulted: None,
         notes: Vec::new(),
         workers: job

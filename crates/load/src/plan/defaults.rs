@@ -1,8 +1,8 @@
 //! What a job gets when nobody said. Each function is one decision, with its reason.
 
 use gpuio_io::path::{self, PLAIN_BYTES};
-use gpuio_record::{BlockShare, DirectMode, JobPlan, Order, Stop};
-use gpuio_spec::{Ceilings, Dialect, JobSpec, Rw};
+use gpuio_record::{BesidePlan, BesideWith, BlockShare, DirectMode, JobPlan, Order, Stop};
+use gpuio_spec::{Beside, Ceilings, Dialect, JobSpec, Rw};
 
 use super::machine::{DirectAnswer, Machine, Place};
 
@@ -334,6 +334,16 @@ pub(super) fn ceilings(job: &JobSpec) -> Option<u64> {
         Some(Ceilings::For(time)) => Some(time),
         None => all().then_some(CEILING_NS),
     }
+}
+
+/// What keeps the GPUs busy beside the job.
+pub(super) fn beside(job: &JobSpec) -> Option<BesidePlan> {
+    let (with, share_percent) = match job.beside? {
+        Beside::Off => return None,
+        Beside::Compute(percent) => (BesideWith::Compute, percent),
+        Beside::Memory(percent) => (BesideWith::Memory, percent),
+    };
+    Some(BesidePlan { with, share_percent })
 }
 
 /// When the job ends.

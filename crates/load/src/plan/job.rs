@@ -24,8 +24,7 @@ fn default_streams(block_max: u64) -> u32 {
 pub(super) fn resolve(
     asked: &JobSpec,
     picked: &Picked,
-    many: bool,
-    group: u32,
+    (many, group): (bool, u32),
     machine: &Machine<'_>,
 ) -> Result<JobPlan, PlanError> {
     let (path, threads, seed) = (picked.row, asked.threads.unwrap_or(1), asked.seed.unwrap_or(1));
@@ -78,6 +77,7 @@ pub(super) fn resolve(
         shared_fd: asked.shared_fd.unwrap_or(false),
         keep: asked.keep.unwrap_or(!ground.scratch),
         ceilings_ns: defaults::ceilings(asked),
+        beside: defaults::beside(asked),
         inject: asked.inject.clone(),
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),

@@ -4,6 +4,7 @@
 //! Whether a target may be written is judged afterwards by [`crate::dataset`].
 
 mod auto;
+mod beside;
 pub(crate) mod blocks;
 mod cufile;
 pub(crate) mod defaults;
@@ -120,6 +121,7 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     }
     unique_names(&mut jobs);
     read_back::of_groups(&jobs)?;
+    beside::of_groups(&jobs)?;
     let shortest = jobs.iter().filter_map(|job| job.stop.runtime_ns).min();
     let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
     let interval_ns = match shortest {
@@ -153,7 +155,7 @@ fn resolved(
     machine: &Machine<'_>,
 ) -> Result<(JobPlan, Vec<unused::Unused>), PlanError> {
     let Among { at, alone, many, group } = among;
-    let plan = job::resolve(asked, row, many, group, machine)?;
+    let plan = job::resolve(asked, row, (many, group), machine)?;
     let nodes = &machine.host.numa.nodes;
     let seen = unused::Seen { asked, path: row.row, plan: &plan, alone, nodes };
     let unused = unused::of_job(&seen, at);
@@ -161,7 +163,7 @@ fn resolved(
         return Ok((plan, unused));
     }
     let own = unused::without(asked, &unused);
-    Ok((job::resolve(&own, row, many, group, machine)?, unused))
+    Ok((job::resolve(&own, row, (many, group), machine)?, unused))
 }
 
 /// Whether a job is spread over several paths. Each of them runs in a group of its own: paths are

@@ -93,6 +93,7 @@ impl Loads<'_, '_> {
             interval_ns: self.interval_ns,
             page: None,
             beside: None,
+            computation: None,
         };
         let outcome = group.run(&Ticks(self.watch), &mut alone);
         if files {
@@ -151,8 +152,9 @@ impl Bench for Loads<'_, '_> {
     }
 }
 
-/// Passes on how fast it goes; jobs and results of ceilings are not the watcher's.
-struct Ticks<'a>(&'a dyn Watch);
+/// Passes on how fast it goes; jobs and results of ceilings, and of what runs alone first, are not
+/// the watcher's.
+pub(super) struct Ticks<'a>(pub(super) &'a dyn Watch);
 
 impl Watch for Ticks<'_> {
     fn making(&self, _: u64, _: u64) {}

@@ -64,6 +64,16 @@ pub enum RunError {
         /// The driver's answer.
         what: String,
     },
+    /// A GPU can't run the computation that was to be beside a job.
+    #[error("job '{job}': GPU {index} can't run the computation that 'beside' asks for: {what}")]
+    NoComputation {
+        /// Job name.
+        job: String,
+        /// Driver index.
+        index: u32,
+        /// The driver's answer.
+        what: String,
+    },
     /// A worker thread panicked: a bug in gpuio.
     #[error(
         "job '{job}': a worker thread panicked, which is a bug in gpuio; its results are lost: \

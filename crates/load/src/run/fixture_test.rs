@@ -107,5 +107,6 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         workers: Vec::new(),
         gpus: Vec::new(),
         via: None,
+        beside: None,
     }
 }

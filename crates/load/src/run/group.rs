@@ -9,11 +9,12 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use gpuio_gpu::Context;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
-use gpuio_record::{Gpu, JobPlan, Point, Steady, VerifyMode};
+use gpuio_record::{BesideResult, Gpu, JobPlan, JobResult, Point, Steady, VerifyMode};
 use gpuio_stat::LiveTotals;
 
 use super::around::{self, Before};
 use super::beside::{Beside, Ending, Taken, Watching};
+use super::computation::{Computation, Learned, UnderWay};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::results::{self, JobParts};
@@ -45,6 +46,8 @@ pub(super) struct Group<'a> {
     pub(super) page: Option<&'a Page>,
     /// Samples the devices behind the jobs; none where that is off, and for ceilings.
     pub(super) beside: Option<&'a Beside>,
+    /// Keeps the GPUs of the jobs busy; none where the plan has none, and for what runs alone.
+    pub(super) computation: Option<Computation<'a>>,
 }
 
 /// What the run's own thread read while the workers worked.
@@ -56,6 +59,9 @@ struct Measured {
     caches: Vec<gpuio_record::CacheReading>,
     evidence: Evidence,
     taken: Option<Taken>,
+    learned: Option<Learned>,
+    /// How long computations ran alone.
+    alone_ns: u64,
     open_ns: u64,
     verify_ns: u64,
 }
@@ -184,6 +190,7 @@ impl Group<'_> {
         pages: &[Range<usize>],
         watch: &dyn Watch,
     ) -> Measured {
+        let (under_way, mut alone_ns) = self.compute();
         // What takes longest to start comes first, so that counters are read close to the clock.
         let watching = self.beside.and_then(|beside| beside.begin(self.jobs));
         let mut evidence = Evidence::begin(self.jobs, self.means.cufile.as_ref());
@@ -191,7 +198,7 @@ impl Group<'_> {
         if let Some(watching) = &watching {
             watching.first();
         }
-        let open_ns = self.clock.now() - opening;
+        let open_ns = self.clock.now() - opening - alone_ns;
         let usage = Usage::of_process();
         let start = self.clock.now() + LEAD_NS;
         if let Some(watching) = &watching {
@@ -216,6 +223,8 @@ impl Group<'_> {
         evidence.end();
         let caches = around::caches(self.jobs, self.held, before);
         let taken = ending.and_then(Ending::taken);
+        let learned = under_way.map(|under_way| under_way.end(&self.means.stop));
+        alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
         let verifying = self.clock.now();
         let after = [VerifyMode::Pass, VerifyMode::Rewrite];
         if self.jobs.iter().any(|job| after.contains(&job.verify)) {
@@ -229,6 +238,8 @@ impl Group<'_> {
             caches,
             evidence,
             taken,
+            learned,
+            alone_ns,
             open_ns,
             verify_ns: verifying,
         }
@@ -244,6 +255,7 @@ impl Group<'_> {
         ran: &mut Ran,
     ) -> Result<(), RunError> {
         ran.setup.open_ns += measured.open_ns;
+        ran.setup.alone_ns += measured.alone_ns;
         ran.setup.verify_ns += self.clock.now().saturating_sub(measured.verify_ns);
         let mut readies = readies.into_iter();
         let mut broken = None;
@@ -264,7 +276,8 @@ impl Group<'_> {
             outcomes.iter().for_each(|outcome| before_all += outcome.before_all);
             let parts =
                 JobParts { job, ready, outcomes, series, steady, cache, first, lost, alone };
-            let result = results::job(parts);
+            let mut result = results::job(parts);
+            result.beside = self.beside_of(job, &result, measured.learned.as_ref());
             watch.job_done(job, &result);
             ran.jobs.push(result);
         }
@@ -285,6 +298,30 @@ impl Group<'_> {
         ran.warnings.extend(warn::group(self.jobs, done, self.means.host, &counted));
         ran.totals.push(total);
         broken.map_or(Ok(()), Err)
+    }
+}
+
+impl Group<'_> {
+    /// Starts the computation that is to be beside the jobs, where there is one; and how long it
+    /// took to start and ran alone.
+    fn compute(&self) -> (Option<UnderWay>, u64) {
+        if self.computation.is_none() {
+            return (None, 0);
+        }
+        let began = self.clock.now();
+        let under_way = UnderWay::begin(self.jobs, self.contexts, self.clock, &self.means.stop);
+        (Some(under_way), self.clock.now() - began)
+    }
+
+    /// What a job and the computation beside it cost each other, where there was one.
+    fn beside_of(
+        &self,
+        job: &JobPlan,
+        result: &JobResult,
+        learned: Option<&Learned>,
+    ) -> Option<BesideResult> {
+        let alone = self.computation?.alone.iter().find(|one| one.name == job.name)?;
+        Some(learned?.of_job(job, result, alone))
     }
 }
 

@@ -5,6 +5,7 @@ mod around;
 mod beside;
 mod ceilings;
 mod columns;
+mod computation;
 mod data;
 mod error;
 mod failures;
@@ -46,6 +47,7 @@ pub use crate::dataset::Looks;
 pub use crate::dataset::judge::Permit;
 use crate::dataset::{MakeError, scratch};
 use beside::Beside;
+use computation::Computation;
 use data::DataSet;
 pub use data::{DataSetError, judge_all};
 pub use error::RunError;
@@ -72,6 +74,8 @@ pub trait Watch: Sync {
     /// A group has its results, the last of `ran`, and nothing of the next one has begun: outside
     /// every clock.
     fn group_done(&self, plan: &Plan, ran: &Ran);
+    /// A group runs without the computation that will be beside it.
+    fn alone(&self, _jobs: &[JobPlan]) {}
     /// The ceiling of this name is measured now, outside every job's clock.
     fn ceiling(&self, _name: &str) {}
     /// Something that a person should know and that belongs to no result.
@@ -151,6 +155,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let mut data = DataSet::guard(plan, &means.permit, &root, &looks)?;
     let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;
+    computation::try_out(&plan.jobs, &contexts)?;
     let interval_ns = plan.interval_ns;
     let beside = means.watched.then(|| Beside::new(&plan.jobs, interval_ns, clock));
     let mut why = None;
@@ -165,12 +170,8 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         let began = clock.now();
         let made = prepare(&mut data, jobs, means, watch, &mut ran);
         ran.setup.data_set_ns += clock.now() - began;
-        let outcome = made.and_then(|()| {
-            let page = means.page.as_ref();
-            let (contexts, beside, held) = (&contexts, beside.as_ref(), &data.targets());
-            let group = Group { jobs, held, means, contexts, clock, interval_ns, page, beside };
-            group.run(watch, &mut ran)
-        });
+        let run = Run { means, contexts: &contexts, clock, interval_ns, beside: beside.as_ref() };
+        let outcome = made.and_then(|()| run.group(jobs, &mut data, watch, &mut ran));
         let wrote = data.settle(jobs, &ran.jobs);
         if ran.totals.len() > known {
             watch.group_done(plan, &ran);
@@ -208,6 +209,42 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     close(data, clock, &mut ran);
     ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
     Ok(ran)
+}
+
+/// What the groups of a run have in common.
+struct Run<'a> {
+    means: &'a Means<'a>,
+    contexts: &'a BTreeMap<u32, Context>,
+    clock: Clock,
+    interval_ns: u64,
+    beside: Option<&'a Beside>,
+}
+
+impl Run<'_> {
+    /// Runs a group; one with a computation beside it without that first.
+    fn group(
+        &self,
+        jobs: &[JobPlan],
+        data: &mut DataSet<'_>,
+        watch: &dyn Watch,
+        ran: &mut Ran,
+    ) -> Result<(), RunError> {
+        let Run { means, contexts, clock, interval_ns, beside } = *self;
+        let (page, held, computation) = (means.page.as_ref(), &data.targets(), None);
+        let group =
+            Group { jobs, held, means, contexts, clock, interval_ns, page, beside, computation };
+        if !computation::is_wanted(jobs) {
+            return group.run(watch, ran);
+        }
+        match computation::alone(&group, data, watch, ran)? {
+            // Interrupted: what ran is not what the record is of.
+            None => Ok(()),
+            Some(alone) => {
+                let (held, computation) = (&data.targets(), Some(Computation { alone: &alone }));
+                Group { held, computation, ..group }.run(watch, ran)
+            }
+        }
+    }
 }
 
 /// Lays out the files of a group, and puts the page cache into the state that its jobs ask for.

@@ -96,6 +96,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         gpus: gpus(job, &workers),
         workers,
         via,
+        beside: None,
     }
 }
 

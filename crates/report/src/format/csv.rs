@@ -1,8 +1,8 @@
 //! One row per job and direction.
 
 use gpuio_record::{
-    CpuScope, DirectMode, DirectionResult, EndedHow, JobExpected, JobPlan, JobResult, Record,
-    VerifyMode,
+    BesidePlan, CpuScope, DirectMode, DirectionResult, EndedHow, JobExpected, JobPlan, JobResult,
+    Record, VerifyMode,
 };
 use gpuio_stat::Summary;
 
@@ -31,6 +31,12 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn result(&self) -> &'a DirectionResult {
         self.direction.of(self.job)
+    }
+
+    /// The row without the computation beside it.
+    fn alone(&self) -> Option<&'a DirectionResult> {
+        let alone = &self.job.beside.as_ref()?.alone;
+        Some(if self.direction.name() == "read" { &alone.read } else { &alone.write })
     }
 
     fn expected(&self) -> Option<&'a JobExpected> {
@@ -325,4 +331,24 @@ pub const COLUMNS: &[Column] = &[
          rate",
         |l| maybe(l.job.never_started.map(|never| never.ios)),
     ),
+    column(
+        "beside",
+        "what kept the GPUs busy, as the `beside` key has it; empty where nothing",
+        |l| maybe(l.plan.beside.as_ref().map(BesidePlan::key)),
+    ),
+    column(
+        "beside_compute_ratio",
+        "what the computation kept of its speed, on the GPU that lost the most; empty where not \
+         known",
+        |l| maybe(l.job.beside.as_ref().and_then(|found| found.lowest()?.ratio)),
+    ),
+    column("beside_io_ratio", "what the job kept of its throughput, both directions", |l| {
+        maybe(l.job.beside.as_ref().and_then(|found| found.io_ratio))
+    }),
+    column("beside_alone_bytes_per_s", "the row's throughput without the computation", |l| {
+        maybe(l.alone().map(|side| side.bytes_per_s))
+    }),
+    column("beside_alone_p99_ns", "the row's 99th percentile without it", |l| {
+        maybe(l.alone().and_then(|side| side.latency.as_ref()?.total.p99_ns))
+    }),
 ];

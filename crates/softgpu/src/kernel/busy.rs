@@ -1,6 +1,7 @@
-//! `gpuio_busy_compute(state, pieces, blocks)` and `gpuio_busy_memory(state, pieces, blocks, memory,
-//! held, first)`: work whose rate is known. A piece takes a multiprocessor 20 microseconds of the
-//! device's time, whatever the host is doing; nothing is computed, and the memory stays as it is.
+//! `gpuio_busy_compute(state, pieces, blocks)` and `gpuio_busy_memory(state, pieces, blocks,
+//! memory, held, first)`: work whose rate is known. A piece takes a multiprocessor 20 microseconds
+//! of the device's time, whatever the host is doing; nothing is computed, and the memory stays as
+//! it is.
 
 use std::time::Duration;
 

@@ -73,6 +73,13 @@ pub(super) const KEYS: &[Key] = &[
         set::CEILINGS,
         "measure what could be reached at most: `off`, `on`, or how long for each",
     ),
+    key(
+        "beside",
+        &[],
+        Native,
+        set::BESIDE,
+        "keep the GPUs busy meanwhile: `compute`, `memory` or `off`, with a share: `compute:50%`",
+    ),
     key("seed", &[], Native, set::SEED, "seed of every random choice"),
     key(
         "arrivals",

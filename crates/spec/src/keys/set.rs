@@ -93,6 +93,7 @@ pub(super) const DO_VERIFY: Setter =
 pub(super) const VERIFY: Setter = Setter { bare: Some("pass"), ..field!(verify, value::verify) };
 pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
+pub(super) const BESIDE: Setter = field!(beside, value::beside);
 pub(super) const SEED: Setter = field!(seed, value::integer);
 pub(super) const RATE: Setter = field!(rate_bytes, value::rate);
 pub(super) const RATE_IOPS: Setter = field!(rate_iops, value::at_least_one);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use gpuio_spec::{
-    Ceilings, Dialect, Distribution, Fill, GpuWhich, JobSpec, KeyError, MemoryAsk, Origin, Rw,
-    Status, SteadyOf, Verify, apply, find, keys,
+    Beside, Ceilings, Dialect, Distribution, Fill, GpuWhich, JobSpec, KeyError, MemoryAsk, Origin,
+    Rw, Status, SteadyOf, Verify, apply, find, keys,
 };
 
 const FLAG: Origin = Origin::Flag("--x");
@@ -153,6 +153,21 @@ fn values_of_every_shape() {
     assert_eq!(set("buffered", "").unwrap().direct, Some(false));
     assert_eq!(set("verify", "").unwrap().verify, Some(Verify::Pass));
     assert_eq!(set("verify", "inline").unwrap().verify, Some(Verify::Inline));
+    let beside = |value| set("beside", value).map(|job| job.beside.unwrap());
+    assert_eq!(beside("off").unwrap(), Beside::Off);
+    assert_eq!(beside("compute").unwrap(), Beside::Compute(100.0));
+    assert_eq!(beside("compute:50%").unwrap(), Beside::Compute(50.0));
+    assert_eq!(beside("memory:0.5").unwrap(), Beside::Memory(0.5));
+    for (value, word) in [
+        ("gemm", "compute, memory or off"),
+        ("compute:0%", "above 0"),
+        ("compute:101%", "from 0 to 100"),
+        ("memory:", "percentage"),
+        ("1", "compute, memory or off"),
+    ] {
+        let error = beside(value).unwrap_err().to_string();
+        assert!(error.contains(word), "{value}: {error}");
+    }
     let ceilings = |value| set("ceilings", value).unwrap().ceilings;
     assert_eq!(ceilings(""), Some(Ceilings::On));
     assert_eq!(ceilings("on"), Some(Ceilings::On));

@@ -27,6 +27,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("cpus", ["0", "1"]),
     ("verify", ["pass", "rewrite"]),
     ("ceilings", ["1", "2"]),
+    ("beside", ["compute", "memory:50%"]),
     ("seed", ["7", "8"]),
     ("arrivals", ["steady", "poisson"]),
     ("poisson", ["1", "0"]),

@@ -55,6 +55,7 @@ pub(crate) const RULES: &[Rule] = &[
         "the load writes nothing, so there is nothing to rewrite; use verify=pass"
     )),
     rule!(inject, inject),
+    rule!(beside, beside),
     rule!(time_based, |s| match (s.asked.runtime_ns, s.asked.time_based) {
         (None, _) => Some("it needs a runtime; add one, or leave it out".to_owned()),
         (Some(_), on) => when(
@@ -178,6 +179,18 @@ fn align(s: &Seen<'_>) -> Option<String> {
         }
         Order::Random { .. } => None,
     }
+}
+
+/// A computation needs a GPU, and one that the job uses.
+fn beside(s: &Seen<'_>) -> Option<String> {
+    when(
+        s.plan.beside.is_some() && s.plan.gpus.is_empty(),
+        format!(
+            "path {} uses no GPU that a computation could keep busy; add path=staged or another \
+             path to GPU memory, or leave it out",
+            s.path.name
+        ),
+    )
 }
 
 /// Faults of writes alone, and a seed without chances.

@@ -88,6 +88,13 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     switch(out, "keep", job.keep);
     let ceilings = job.ceilings_ns.map_or_else(|| "off".to_owned(), format_duration_ns);
     set(out, "ceilings", &ceilings);
+    if let Some(beside) = &job.beside {
+        set(out, "beside", &beside.key());
+        comment(
+            out,
+            "the job runs twice, first without the computation; that is measured alone for 2 s",
+        );
+    }
     if let Some(inject) = &job.inject {
         text(out, "inject", inject);
     }

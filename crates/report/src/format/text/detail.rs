@@ -150,6 +150,9 @@ pub(super) fn outside_the_clock(record: &Record, width: u16) -> String {
     if !record.plan.ceilings.is_empty() {
         words.push(format!("ceilings {}", time(setup.ceilings_ns)));
     }
+    if setup.alone_ns > 0 {
+        words.push(format!("load and computation alone {}", time(setup.alone_ns)));
+    }
     words.push(format!("close {}", time(setup.close_ns)));
     paragraph("outside the clock: ", &words.join(", "), width)
 }

@@ -1,5 +1,6 @@
 //! Text for people.
 
+mod beside;
 mod cache;
 mod ceilings;
 mod detail;
@@ -32,7 +33,8 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// direction, a total per group of several jobs and a row per path that this machine can't take
 /// (latencies in a table of their own where one does not fit), and what its words stand for;
 /// failures and verification; ceilings, where they were asked for; whether jobs settled that were
-/// to; what parts should deliver, where their figures are known; witnesses of jobs whose bytes
+/// to; what a job and a computation beside it cost each other; what parts should deliver, where
+/// their figures are known; witnesses of jobs whose bytes
 /// took another way than asked; the legs of paths that have more than one, the bytes of each GPU
 /// and by way of one, when workers were
 /// done; page cache and storage; what devices did meanwhile; times outside the clock; warnings, the
@@ -61,6 +63,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         verification::render(record, width),
         ceilings::render(record, width),
         steady::render(record, width),
+        beside::render(record, width),
         expected::render(record, width, evidence),
         proof::render(record, width, evidence),
         detail::legs(record, width),

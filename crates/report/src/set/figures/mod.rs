@@ -139,6 +139,12 @@ pub(super) const FIGURES: &[Figure] = &[
     figure("expected", "what parts should deliver", Unit::BytesPerSecond, None, |r| {
         r.expected().and_then(|one| one.expected.bytes_per_s)
     }),
+    figure("beside_compute", "speed that a computation keeps", Unit::Percent, Some(true), |r| {
+        r.result.beside.as_ref()?.lowest()?.ratio.map(|ratio| ratio * 100.0)
+    }),
+    figure("beside_io", "throughput kept beside a computation", Unit::Percent, Some(true), |r| {
+        r.result.beside.as_ref()?.io_ratio.map(|ratio| ratio * 100.0)
+    }),
     figure("in_flight", "I/Os in flight per thread", Unit::Count, None, |r| {
         Some(f64::from(r.plan.depth))
     }),

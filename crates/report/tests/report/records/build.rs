@@ -108,6 +108,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         shared_fd: false,
         keep: true,
         ceilings_ns: None,
+        beside: None,
         inject: None,
         directory: Some("/data".to_owned()),
         file_prefix: "gpuio".to_owned(),
@@ -249,6 +250,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         workers: (0..2).map(worker).collect(),
         gpus: Vec::new(),
         via: None,
+        beside: None,
         read,
         write: DirectionResult::default(),
     }
@@ -344,6 +346,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
             open_ns: 3_400_000,
             verify_ns: 0,
             ceilings_ns: 0,
+            alone_ns: 0,
             close_ns: 900_000,
         },
         jobs: results,

@@ -1,0 +1,30 @@
+//! Jobs that run together have the same computation beside them: it is beside them all.
+
+use gpuio_record::JobPlan;
+
+use super::PlanError;
+
+/// Refuses jobs of one group that ask for different computations.
+///
+/// # Errors
+/// The two jobs, and what to do.
+pub(super) fn of_groups(jobs: &[JobPlan]) -> Result<(), PlanError> {
+    for group in jobs.chunk_by(|a, b| a.group == b.group) {
+        let differs = |pair: &[JobPlan]| pair[0].beside != pair[1].beside;
+        if let Some([one, other]) = group.windows(2).find(|pair| differs(pair)) {
+            let says = |job: &JobPlan| {
+                job.beside.map_or("no computation".to_owned(), |beside| beside.key())
+            };
+            let what = format!(
+                "it runs together with job '{}', which has {} beside it, and this one has {}: what \
+                 keeps a GPU busy is beside both; give both the same, or put a stonewall between \
+                 them",
+                one.name,
+                says(one),
+                says(other)
+            );
+            return Err(PlanError::Usage { at: Some(format!("job '{}'", other.name)), what });
+        }
+    }
+    Ok(())
+}

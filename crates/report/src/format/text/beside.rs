@@ -1,0 +1,101 @@
+//! Lines about jobs with a computation beside them.
+
+use gpuio_record::{BesideGpu, BesidePlan, BesideResult, BesideWith, JobPlan, JobResult, Record};
+use gpuio_units::human_rate;
+
+use super::detail::{line, mark, name_width};
+use crate::number::{NONE, maybe_time};
+use crate::workload::{directions, jobs};
+
+/// Two lines or more per job: each computation, and the job's own loss.
+pub(super) fn render(record: &Record, width: u16) -> String {
+    let name = name_width(record);
+    let mut lines = String::new();
+    for (plan, job) in jobs(record) {
+        let (Some(asked), Some(found)) = (&plan.beside, &job.beside) else { continue };
+        let first = format!("  {:name$}  {}", plan.name, mark(record));
+        for gpu in &found.gpus {
+            lines.push_str(&line(&first, &computation(asked, gpu), width));
+        }
+        lines.push_str(&line(&first, &load(plan, job, found), width));
+        for wrong in wrong(found) {
+            lines.push_str(&line(&first, &wrong, width));
+        }
+    }
+    if lines.is_empty() { lines } else { format!("beside a computation:\n{lines}") }
+}
+
+fn computation(asked: &BesidePlan, gpu: &BesideGpu) -> String {
+    let mut head = format!(
+        "{} on {} of {} multiprocessors of GPU {}",
+        asked.with.word(),
+        gpu.occupied,
+        gpu.multiprocessors,
+        gpu.index
+    );
+    if asked.share_percent < 100.0 {
+        head.push_str(&format!(" ({}% asked)", asked.share_percent));
+    }
+    let rate = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), |v| speed(asked.with, v));
+    match (gpu.ratio, &gpu.unknown) {
+        (Some(ratio), _) => format!(
+            "{head}: keeps {ratio:.3} of its speed, {} beside the job, {} before and {} after it",
+            rate(gpu.beside_per_s),
+            rate(gpu.before_per_s),
+            rate(gpu.after_per_s)
+        ),
+        (None, why) => {
+            let why = why.as_deref().unwrap_or("not told");
+            format!("{head}: what it keeps of its speed is unknown: {why}")
+        }
+    }
+}
+
+fn speed(with: BesideWith, value: f64) -> String {
+    match with {
+        BesideWith::Compute => format!("{:.3} TFLOP/s", value / 1e12),
+        BesideWith::Memory => human_rate(value),
+    }
+}
+
+fn load(plan: &JobPlan, job: &JobResult, found: &BesideResult) -> String {
+    let both = |read: f64, write: f64| human_rate(read + write);
+    let beside = both(job.read.bytes_per_s, job.write.bytes_per_s);
+    let alone = both(found.alone.read.bytes_per_s, found.alone.write.bytes_per_s);
+    let ratio = match (found.io_ratio, &found.io_unknown) {
+        (Some(ratio), _) => format!("{ratio:.3}"),
+        (None, why) => format!("ratio unknown: {}", why.as_deref().unwrap_or("not told")),
+    };
+    let mut words = format!("I/O {beside} beside it, {alone} alone ({ratio})");
+    for direction in directions(plan) {
+        let alone = match direction.name() {
+            "read" => &found.alone.read,
+            _ => &found.alone.write,
+        };
+        let p99 =
+            |latency: Option<&gpuio_record::Latency>| latency.and_then(|all| all.total.p99_ns);
+        let is = p99(direction.of(job).latency.as_ref());
+        let was = p99(alone.latency.as_ref());
+        if is.is_some() || was.is_some() {
+            let (is, was) = (maybe_time(is), maybe_time(was));
+            words.push_str(&format!("; p99 of {}s {is} beside it, {was} alone", direction.name()));
+        }
+    }
+    words
+}
+
+/// What went wrong in the run without the computation, which no other part tells.
+fn wrong(found: &BesideResult) -> Vec<String> {
+    let alone = &found.alone;
+    let failed =
+        (alone.failed > 0).then(|| format!("alone, {} I/Os of the job failed", alone.failed));
+    let bad = alone.verify.as_ref().filter(|verify| !verify.is_fine());
+    let bad = bad.map(|verify| {
+        format!(
+            "WRONG DATA or an unfinished check in the run alone: {} bad blocks, {} I/Os of the \
+             check failed",
+            verify.bad_blocks, verify.failed
+        )
+    });
+    failed.into_iter().chain(bad).collect()
+}

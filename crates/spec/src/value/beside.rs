@@ -1,0 +1,35 @@
+//! What keeps the GPUs busy beside a job.
+
+use gpuio_units::parse_percent;
+
+use super::{Read, ValueError, on_or_off};
+use crate::job::Beside;
+
+/// `compute`, `compute:50%`, `memory`, `memory:12.5%`, `off`.
+pub(crate) fn beside(value: &str) -> Read<Beside> {
+    if on_or_off(value) == Ok(false) {
+        return Ok(Beside::Off);
+    }
+    let (word, share) = match value.split_once(':') {
+        Some((word, share)) => (word, Some(share)),
+        None => (value, None),
+    };
+    let of = match word {
+        "compute" => Beside::Compute,
+        "memory" => Beside::Memory,
+        _ => {
+            let what = "expected compute, memory or off, and a share of the multiprocessors where \
+                        it is not all: compute:50%";
+            return Err(ValueError::new(0, what));
+        }
+    };
+    let at = word.len() + 1;
+    let percent = share.map_or(Ok(100.0), parse_percent);
+    match percent.map_err(|error| ValueError::from(error).shifted(at))? {
+        0.0 => Err(ValueError::new(
+            at,
+            "no multiprocessor would be busy; give a share above 0, or off",
+        )),
+        percent => Ok(of(percent)),
+    }
+}
