@@ -12,9 +12,10 @@ use super::thread::Done;
 const CACHE_ALIKE: f64 = 0.05;
 /// Speeds of a computation alone that differ by more than this, before and after, are no measure.
 const SPEED_ALIKE: f64 = 0.05;
-/// Fewer I/Os, or a shorter time, make no rate to divide by.
+/// Fewer I/Os, or a shorter time, make no rate to divide by: what is slow at the first I/Os of a
+/// run is in the one alone, which comes first.
 const IOS_LEAST: u64 = 100;
-const TIME_LEAST_NS: u64 = 100_000_000;
+const TIME_LEAST_NS: u64 = 1_000_000_000;
 /// A GPU that was busy for less of the time is not what was asked for.
 const BUSY_LEAST_PERCENT: f64 = 95.0;
 

@@ -118,7 +118,7 @@ fn too_little_is_unknown_with_its_reason() {
     assert_eq!(why(|_, _| {}), "");
     let few = why(|_, alone| alone.read.ios = 99);
     assert_eq!(few, "alone there were 99 I/Os in 10.0 s; run it longer");
-    let short = why(|is, _| is.measured = Some(TimeSpan { begin_ns: 0, end_ns: 99 * MS }));
+    let short = why(|is, _| is.measured = Some(TimeSpan { begin_ns: 0, end_ns: 999 * MS }));
     assert!(short.starts_with("beside the computation there were"), "{short}");
     let failed = why(|is, _| is.failed = 3);
     assert_eq!(failed, "beside the computation 3 of its I/Os failed");
