@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::code::{
     Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, STREAM_CAPTURE_UNSUPPORTED, UNKNOWN,
 };
-use crate::kernel::Filling;
 use crate::event::{Event, Failure, tell};
+use crate::kernel::Filling;
 use crate::machine::{Device, Machine};
 use crate::managed::{Managed, Residence};
 use crate::memory::{Kind, MemOp};
