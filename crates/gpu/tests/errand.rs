@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use gpuio_gpu::errand::{Desk, Office, Reply, Timing};
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemKind, PageSize, Stream, pattern,
+    Busy, BusyWith, Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemKind, PageSize,
+    Stream, pattern,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -346,6 +347,49 @@ fn a_letter_is_under_way_until_somebody_sees_its_end() {
     fill(&host, 1000);
     assert_eq!(run(&mut next, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
     assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
+}
+
+#[test]
+fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
+    let driver = Driver::load(&which()).unwrap();
+    let context = Context::new(&driver, 0).unwrap();
+    let bench = bench_with(Timing::of(&context));
+    let (host, device) = (bench.locked(4096), bench.alloc(MemKind::Device, 4096));
+    let mut desk = bench.office.desk();
+    // A loaded machine may let the first launches come late.
+    let moves = |desk: &mut Desk, key: u64, wanted: Reply| {
+        let began = Instant::now();
+        loop {
+            fill(&host, key);
+            bench.put(device.ptr(), &data(!key, 4096));
+            let reply = run(desk, host.ptr(), device.ptr(), 4096).unwrap();
+            let there = if reply == Reply::Moved { data(key, 4096) } else { data(!key, 4096) };
+            assert_eq!(bench.take(device.ptr(), 4096), there, "{reply:?}");
+            if reply == wanted {
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "never {wanted:?}");
+        }
+    };
+    moves(&mut desk, 1, Reply::Moved);
+    let sms = Busy::multiprocessors(context.driver(), 0).unwrap();
+    context.make_current().unwrap();
+    let mut busy = Busy::load(&context, BusyWith::Compute, sms).unwrap();
+    // A second or more of launches that leave no room.
+    for _ in 0..1000 {
+        busy.launch(50 * u64::from(sms)).unwrap();
+    }
+    moves(&mut desk, 2, Reply::Busy);
+    assert!(bench.office.is_resting());
+    let launches = bench.office.launches();
+    // Few launches are tried while that lasts.
+    for key in 3..50 {
+        moves(&mut desk, key, Reply::Busy);
+    }
+    assert!(bench.office.launches() - launches < 20, "{} launches", bench.office.launches());
+    busy.stream().sync().unwrap();
+    moves(&mut desk, 50, Reply::Moved);
+    assert!(!bench.office.is_resting());
 }
 
 // ---- what goes wrong
