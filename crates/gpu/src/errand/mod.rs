@@ -2,9 +2,9 @@
 //!
 //! Each thread has a [`Desk`], where it writes a letter: from, to, how many bytes. A kernel that
 //! stays on the device (`kernels/errand.cu`), whose thread blocks have some places for letters
-//! each, moves the bytes and answers. An [`Office`] has the places of one device and sees that the
-//! kernel is there. Letters of more threads than there are places find none now and then: the answer is
-//! [`Reply::Busy`], for the caller to copy in another way.
+//! each, moves the bytes and answers. An [`Office`] has the places of one device and sees that
+//! the kernel is there. Letters of more threads than there are places find none now and then: the
+//! answer is [`Reply::Busy`], for the caller to copy in another way.
 //!
 //! The kernel leaves by itself when no letter came for [`Timing::idle`], or when it has stayed for
 //! [`Timing::stay`], so that whoever waits for the whole device (the driver's free of memory, a
