@@ -26,7 +26,7 @@ pub const ROWS: &[Row] = &[
     // may still be those of the letter that was taken back, which had the same number.
     breaks("and would not be with word 0 read last", "words of two letters", replaced_reversed),
     holds("a letter that came as the block left is taken back", left),
-    holds("the block of the next launch is here too", next_launch),
+    holds("two launches hand a desk over, and each letter is moved once or not", next_launch),
     holds("a letter that was not given back is moved", kept),
 ];
 
@@ -39,6 +39,9 @@ struct Desk {
     answer: AtomicU64,
     gone: AtomicU64,
     here: AtomicU64,
+    /// The last launch that has left the desk, for the one behind it: the order of launches in a
+    /// stream, or a word of the device.
+    left: AtomicU64,
     places: [Place; 2],
 }
 
@@ -114,6 +117,10 @@ impl Desk {
 /// The device's side: a block of this launch, which leaves after so many letters, or so many looks
 /// in vain.
 fn block(desk: &Desk, launch: u64, letters: u64, looks: u32, reversed: bool) {
+    if desk.left.load(Ordering::Acquire) + 1 < launch {
+        // It would wait: what it does then is what another run does that came later.
+        return;
+    }
     desk.here.store(launch, Ordering::Release);
     fence(Ordering::SeqCst);
     let first = desk.answer.load(Ordering::Acquire) + 1;
@@ -124,7 +131,9 @@ fn block(desk: &Desk, launch: u64, letters: u64, looks: u32, reversed: bool) {
         order.into_iter().for_each(|at| words[at] = desk.letter[at].load(Ordering::Acquire));
         if words.iter().any(|word| word >> BITS != number) {
             vain += 1;
-            yield_now();
+            if vain < looks {
+                yield_now();
+            }
             continue;
         }
         let [src, dst, len] = words.map(|word| word & ((1 << BITS) - 1));
@@ -136,6 +145,7 @@ fn block(desk: &Desk, launch: u64, letters: u64, looks: u32, reversed: bool) {
         number += 1;
     }
     desk.gone.store(launch << 1, Ordering::Release);
+    desk.left.store(launch, Ordering::Release);
 }
 
 fn start(desk: &Arc<Desk>, letters: u64, looks: u32, reversed: bool) -> thread::JoinHandle<()> {
@@ -167,24 +177,27 @@ fn moved_reversed() {
     two_letters(true);
 }
 
-/// As `Desk::finish` where the launch is late, then the caller copies by itself.
-fn moved_or_not(device: impl Fn(&Desk) + Copy + Send + Sync + 'static) {
-    often(move || {
+/// As `Desk::finish` where a launch is late: true if the letter was moved, else the caller copies.
+fn moved_or_not(desk: &Desk, letter: Letter) -> bool {
+    loop {
+        if desk.answered() == letter.number {
+            return true;
+        }
+        if desk.take_back(letter) {
+            return false;
+        }
+        yield_now();
+    }
+}
+
+fn taken_back() {
+    often(|| {
         let desk = Arc::new(Desk::default());
-        let theirs = Arc::clone(&desk);
-        let device = thread::spawn(move || device(&theirs));
+        let device = start(&desk, 1, 2, false);
         desk.fill(1, 7);
         let letter = Letter { number: 1, place: 1 };
         desk.put(letter);
-        let moved = loop {
-            if desk.answered() == 1 {
-                break true;
-            }
-            if desk.take_back(letter) {
-                break false;
-            }
-            yield_now();
-        };
+        let moved = moved_or_not(&desk, letter);
         assert_eq!(desk.arrived(1), if moved { 7 } else { 0 });
         desk.fill(1, 8);
         device.join().unwrap();
@@ -192,14 +205,26 @@ fn moved_or_not(device: impl Fn(&Desk) + Copy + Send + Sync + 'static) {
     });
 }
 
-fn taken_back() {
-    moved_or_not(|desk| block(desk, 1, 1, 2, false));
-}
-
+/// Two launches that may both be on the device, a letter for each at the most.
 fn next_launch() {
-    moved_or_not(|desk| {
-        block(desk, 1, 1, 1, false);
-        block(desk, 2, 1, 1, false);
+    often(|| {
+        let desk = Arc::new(Desk::default());
+        let (one, two) = (Arc::clone(&desk), Arc::clone(&desk));
+        let first = thread::spawn(move || block(&one, 1, 1, 1, false));
+        let second = thread::spawn(move || block(&two, 2, 1, 1, false));
+        let mut number = 1;
+        for value in [7, 8] {
+            desk.fill(1, value);
+            let letter = Letter { number, place: 1 };
+            desk.put(letter);
+            let moved = moved_or_not(&desk, letter);
+            assert_eq!(desk.arrived(1), if moved { value } else { 0 });
+            number += u64::from(moved);
+        }
+        desk.fill(1, 9);
+        first.join().unwrap();
+        second.join().unwrap();
+        assert_eq!(desk.arrived(1), 0, "moved after it was taken back");
     });
 }
 
