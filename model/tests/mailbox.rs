@@ -1,7 +1,8 @@
 //! Letters to the kernel that stays on a GPU: what `crates/gpu/src/errand/mailbox.rs` and `desk.rs`
 //! do with the words of a desk, beside a thread that does what a block of
 //! `crates/gpu/kernels/errand.cu` does. A copy and not the sources: whoever changes the protocol
-//! there changes it here.
+//! there changes it here. Left out is what steers when launches come and leave, which no letter
+//! depends on: why one left, that one leaves soon, that one shall leave.
 //!
 //! PTX's `ld.acquire.sys`, `st.release.sys` and `fence.sc.sys` are C11's acquire, release and
 //! sequentially consistent fence ("Memory Consistency Model" in the PTX ISA); what a block's
@@ -39,8 +40,7 @@ struct Desk {
     answer: AtomicU64,
     gone: AtomicU64,
     here: AtomicU64,
-    /// The last launch that has left the desk, for the one behind it: the order of launches in a
-    /// stream, or a word of the device.
+    /// The last launch that has left the desk, for the one behind it.
     left: AtomicU64,
     places: [Place; 2],
 }
@@ -93,7 +93,7 @@ impl Desk {
 
     /// `Inner::is_here`.
     fn is_here(&self) -> bool {
-        let left = self.gone.load(Ordering::Acquire) >> 1;
+        let left = self.gone.load(Ordering::Acquire);
         self.here.load(Ordering::SeqCst) > left
     }
 
@@ -144,7 +144,7 @@ fn block(desk: &Desk, launch: u64, letters: u64, looks: u32, reversed: bool) {
         desk.answer.store(number, Ordering::Release);
         number += 1;
     }
-    desk.gone.store(launch << 1, Ordering::Release);
+    desk.gone.store(launch, Ordering::Release);
     desk.left.store(launch, Ordering::Release);
 }
 
@@ -287,7 +287,7 @@ fn left() {
         desk.fill(1, 7);
         let letter = Letter { number: 1, place: 1 };
         desk.put(letter);
-        while desk.gone.load(Ordering::Acquire) >> 1 < 1 {
+        while desk.gone.load(Ordering::Acquire) < 1 {
             yield_now();
         }
         // What the block did before it left is seen.
