@@ -12,6 +12,9 @@ use crate::{Row, holds};
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod source;
 
+/// What the streams' sources start threads by.
+pub use crate::spawn::spawn;
+
 pub const ROWS: &[Row] = &[
     holds("work that is told of is done by who sleeps", one),
     holds("and by who looks for a while first", one_close),
@@ -68,7 +71,7 @@ fn work(
     wakes: bool,
     tell: impl Fn(&Hands, &Line) + Send + Sync + Copy + 'static,
 ) {
-    crate::often(move || {
+    crate::interrupted(if threads == 1 { 3 } else { 2 }, move || {
         let (hands, line) = (Arc::new(Hands::new(threads)), Arc::new(Line::new()));
         let all: Vec<_> = (0..threads)
             .map(|_| {
@@ -127,5 +130,6 @@ fn started() {
         hands.start(1, make(&count));
         other.join().unwrap();
         assert!(hands.are_there());
+        crate::spawn::end_all();
     });
 }

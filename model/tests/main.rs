@@ -30,13 +30,7 @@ pub mod fork {
     }
 }
 
-pub mod spawn {
-    /// As the crate's, which may find no thread; here one is always had.
-    pub fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
-        drop(loom::thread::spawn(work));
-        true
-    }
-}
+pub mod spawn;
 
 pub mod clock;
 pub mod sync;
@@ -106,8 +100,13 @@ const fn breaks(name: &'static str, words: &'static str, run: fn()) -> Row {
 /// Runs it in every order in which a thread is interrupted three times at most, where it could go
 /// on: all orders would take hours. What goes wrong does so with two, nearly always.
 fn often(run: impl Fn() + Send + Sync + 'static) {
+    interrupted(3, run);
+}
+
+/// As [`often`], with so many interruptions.
+fn interrupted(most: usize, run: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(3));
+    model.preemption_bound = model.preemption_bound.or(Some(most));
     model.max_branches = 10_000;
     model.check(run);
 }

@@ -11,13 +11,14 @@ use loom::thread;
 use self::area::Areas;
 use self::order::{Order, Way};
 use self::sentry::Sentry;
+use self::threads::Threads;
 use self::watch::Watch;
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::moved::Moved;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Guarded, yield_now};
-use crate::{Context, Row, holds, often};
+use crate::{Context, Row, holds, interrupted, often};
 
 #[path = "../../crates/transfer/src/stream/area.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
@@ -29,6 +30,9 @@ mod rounds;
 #[path = "../../crates/transfer/src/stream/sentry.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod sentry;
+#[path = "../../crates/transfer/src/stream/threads.rs"]
+#[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
+mod threads;
 #[path = "../../crates/transfer/src/stream/watch.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod watch;
@@ -46,18 +50,31 @@ pub const ROWS: &[Row] = &[
     holds("what is given up touches nothing afterwards", abandoned),
     holds("an area comes back when the stream needs it no more", given_back),
     holds("a sentry that sleeps hears of a transfer", heard),
+    holds("a thread of ours serves one transfer after the other", served),
+    holds("two threads of ours come for two transfers", both_served),
 ];
 
 /// Where words begin: they go round in the middle of a transfer.
 const START: u32 = u32::MAX - 1;
 const HALF: u64 = 32 << 10;
 
-/// A transfer of so many rounds of `HALF` bytes, in so many pieces each.
+/// A transfer of so many rounds of `HALF` bytes, in so many pieces each, and no threads of ours but
+/// those of the test: whoever has work does it himself.
 fn order(areas: &'static Areas, rounds: u64, pieces: u64, op: crate::engine::Op) -> Arc<Order> {
+    order_with(areas, Box::leak(Box::new(Threads::new(0, false))), (rounds, pieces), op)
+}
+
+fn order_with(
+    areas: &'static Areas,
+    threads: &'static Threads,
+    (rounds, pieces): (u64, u64),
+    op: crate::engine::Op,
+) -> Arc<Order> {
     let most = rounds * HALF;
     let area = areas.take(&Context, Some(most)).unwrap().starting_at(START);
     assert!(rounds == 1 || area.part_len(most) == HALF);
-    Arc::new(Order::new(areas, area, (rounds, HALF, HALF / pieces), op, Way::Gather))
+    let cut = (rounds, HALF, HALF / pieces);
+    Arc::new(Order::new((areas, threads), area, cut, op, Way::Gather))
 }
 
 fn areas() -> &'static Areas {
@@ -224,4 +241,32 @@ fn heard() {
         reach(&order, 1, false);
         assert!(Arc::ptr_eq(&looker.join().unwrap(), &order));
     });
+}
+
+/// Transfers that the stream has come to, each put into the line by a thread of the program.
+fn lined_up(most: u32, count: usize) {
+    // With three threads and three interruptions it takes over a minute.
+    interrupted(if most == 1 { 3 } else { 2 }, move || {
+        let (areas, threads) = (areas(), Box::leak(Box::new(Threads::new(most, false))));
+        let make = |_| order_with(areas, threads, (1, 1), crate::engine::Op::Read);
+        let orders: Vec<_> = (0..count).map(make).collect();
+        for order in &orders {
+            order.reach(1);
+            order.hand_over();
+        }
+        for order in &orders {
+            wait(order.area.served(), order.area.value(1));
+            order.memory.seen(0, 1);
+            assert_eq!(order.ended(), 1);
+        }
+        crate::spawn::end_all();
+    });
+}
+
+fn served() {
+    lined_up(1, 2);
+}
+
+fn both_served() {
+    lined_up(2, 2);
 }

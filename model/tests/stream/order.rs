@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Read;
 use super::area::{Area, Areas};
 use super::rounds::{Part, Progress};
+use super::threads::Threads;
 use super::watch::{Key, Pace};
 use crate::engine::Op;
 use crate::fault::Fault;
@@ -32,28 +33,6 @@ pub struct Known {
     pub offset: u64,
     pub address: u64,
 }
-
-/// Threads of ours: none, so whoever has work does it himself.
-#[derive(Debug)]
-pub struct Threads {
-    pub watch: Nothing,
-}
-
-/// Nothing is watched but what a test watches itself.
-#[derive(Debug)]
-pub struct Nothing;
-
-impl Nothing {
-    pub fn forget(&self, _: &Order) {}
-}
-
-impl Threads {
-    pub fn push(&self, _: &Arc<Order>, _: u32) -> bool {
-        false
-    }
-}
-
-static THREADS: Threads = Threads { watch: Nothing };
 
 /// The bytes of the two parts, in two pieces each.
 #[derive(Debug)]
@@ -90,6 +69,7 @@ pub struct Order {
     pub chunk: u64,
     pub progress: Progress,
     pub memory: Memory,
+    threads: &'static Threads,
     known: Known,
     ended: Arc<AtomicU32>,
 }
@@ -102,8 +82,13 @@ impl std::fmt::Debug for Progress {
 
 impl Order {
     /// `rounds`, bytes of each, and bytes that one thread moves at once.
-    pub fn new(areas: &'static Areas, area: Area, cut: (u64, u64, u64), op: Op, way: Way) -> Self {
-        let (rounds, part_len, chunk) = cut;
+    pub fn new(
+        (areas, threads): (&'static Areas, &'static Threads),
+        area: Area,
+        (rounds, part_len, chunk): (u64, u64, u64),
+        op: Op,
+        way: Way,
+    ) -> Self {
         let ended = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&ended);
         let cells = || std::array::from_fn(|_| Guarded::new(0));
@@ -123,6 +108,7 @@ impl Order {
                 count.fetch_add(1, Ordering::Relaxed);
             })),
             memory: Memory([cells(), cells()], pieces),
+            threads,
             known: Known {
                 read: Read,
                 refused: None,
@@ -151,7 +137,7 @@ impl Order {
     pub fn note_reached(&self) {}
 
     pub fn threads(&self) -> &'static Threads {
-        &THREADS
+        self.threads
     }
 
     pub fn gathers(&self) -> bool {

@@ -29,6 +29,18 @@ struct Queue {
     next: usize,
     asleep: Vec<(usize, usize)>,
     woken: Vec<usize>,
+    over: bool,
+}
+
+/// What threads that never end are ended by, where they would sleep.
+#[derive(Debug)]
+pub struct Over;
+
+/// Ends all threads that sleep, or would.
+pub fn over() {
+    let (lock, changed) = &*QUEUE;
+    lock.lock().unwrap().over = true;
+    changed.notify_all();
 }
 
 loom::lazy_static! {
@@ -50,6 +62,10 @@ pub fn wait(
 ) -> Result<(), Refused> {
     let (lock, changed) = &*QUEUE;
     let mut queue = lock.lock().unwrap();
+    if queue.over {
+        drop(queue);
+        std::panic::resume_unwind(Box::new(Over));
+    }
     fence(Ordering::SeqCst);
     if word.load(Ordering::Relaxed) != expected {
         return Err(Refused);
@@ -64,6 +80,10 @@ pub fn wait(
     queue.asleep.push((place(word), me));
     while !queue.woken.contains(&me) {
         queue = changed.wait(queue).unwrap();
+        if queue.over {
+            drop(queue);
+            std::panic::resume_unwind(Box::new(Over));
+        }
     }
     Ok(())
 }

@@ -6,8 +6,7 @@
 //! sees it or (6) the ring.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use gpuio_io::clock::{Clock, Nanos};
 use rustix::thread::futex;
@@ -17,6 +16,8 @@ use super::sentry::Sentry;
 use super::watch::Watch;
 use crate::crew;
 use crate::job::unpanicked;
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// How long a thread looks for the next piece before it sleeps, in nanoseconds.
 const SPIN: Nanos = 50_000;
