@@ -28,6 +28,7 @@ const PATIENT: Timing = Timing {
     lead: Duration::from_micros(200),
     patience: Duration::from_secs(20),
     rest: Duration::from_millis(4),
+    looks: Duration::ZERO,
 };
 
 struct Bench {
@@ -347,6 +348,38 @@ fn a_letter_is_under_way_until_somebody_sees_its_end() {
     fill(&host, 1000);
     assert_eq!(run(&mut next, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
     assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
+}
+
+#[test]
+fn the_kernel_stays_away_now_and_then_to_look_and_every_letter_ends() {
+    let bench = bench_with(Timing { looks: Duration::from_millis(2), ..PATIENT });
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let bench = &bench;
+            scope.spawn(move || {
+                let (host, device) = (bench.locked(4096), bench.alloc(MemKind::Device, 4096));
+                let mut desk = bench.office.desk();
+                let (mut moved, mut busy) = (0, 0);
+                let began = Instant::now();
+                while (moved < 200 || busy < 5) && began.elapsed() < Duration::from_secs(30) {
+                    let key = seed << 32 | (moved + busy);
+                    fill(&host, key);
+                    match run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap() {
+                        Reply::Moved => {
+                            moved += 1;
+                            assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
+                        }
+                        reply => {
+                            busy += 1;
+                            assert_eq!(reply, Reply::Busy);
+                            std::thread::yield_now();
+                        }
+                    }
+                }
+                assert!(moved >= 200 && busy >= 5, "{moved} moved, {busy} busy");
+            });
+        }
+    });
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn written(memory: &Locked, write: impl FnOnce(&mut [u8])) {
 #[test]
 fn all_pieces_of_a_list_are_moved_and_nothing_beside_them() {
     let context = context();
-    let timing = Timing { patience: Duration::from_secs(20), ..Timing::default() };
+    let timing =
+        Timing { patience: Duration::from_secs(20), looks: Duration::ZERO, ..Timing::default() };
     let office = Office::new(&context, timing).unwrap();
     let desk = RefCell::new(office.desk());
     let stream = Stream::new(&context).unwrap();

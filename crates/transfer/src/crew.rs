@@ -175,8 +175,8 @@ impl Crew {
         let even = |each: u64| len.saturating_mul(calls) / (each * u64::from(self.helped_most));
         let parts = (len / PARTS).max(LEAST);
         let (by, piece) = match pace {
-            Pace::Copies if end != End::Host && sleeps && self.is_crowd() => (By::Us, HANDED),
             Pace::Copies if end == End::Engines && calls >= SEVERAL => (By::All, LEAST_BY_ENGINE),
+            Pace::Copies if end == End::Kernel && sleeps && self.is_crowd() => (By::Us, HANDED),
             // In parts even among many, for one to be copied while the next is read.
             Pace::Copies => (By::All, even(EACH).clamp(LEAST, parts)),
             Pace::Waits => (By::All, even(1).max(LEAST_WAITED)),

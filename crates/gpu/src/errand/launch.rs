@@ -16,6 +16,13 @@ const REST_MOST: Duration = Duration::from_millis(32);
 /// How long after its begin a launch has found out whether there is room for all of its blocks, and
 /// the host could see it.
 const JUDGED: Duration = Duration::from_micros(25);
+/// Blocks of ours take room that other kernels then do without, so that there seems to be enough
+/// for all. Now and then the kernel stays away for so long before it looks: longer than most
+/// kernels take.
+const PAUSE: Duration = Duration::from_micros(100);
+/// When it does so first after it came. Each time there was room it waits twice as long, up to
+/// [`Timing::looks`](super::Timing).
+const PAUSE_AFTER: Duration = Duration::from_micros(500);
 /// After so many launches it is found out anew which places are in use.
 const ACTIVE_FOR: u64 = 32;
 
@@ -28,6 +35,10 @@ pub(super) struct Launching {
     arrived: [u64; 2],
     /// Places that had a letter before `active` was begun anew.
     active_before: u64,
+    /// When the kernel stays away next for a look, as `put_at`.
+    pause_at: u64,
+    /// How long after that it does so again, in nanoseconds.
+    pause_after: u64,
 }
 
 /// A launch: its number, 1 or more, and how many places it serves.
@@ -107,9 +118,13 @@ impl Inner {
             self.ask()?;
             false
         };
+        let now = self.now();
         if finds_room {
+            launching.pause_after = launching.pause_after.max(nanoseconds(PAUSE_AFTER));
+            launching.pause_at = now + launching.pause_after;
             self.rest_until.store(0, Ordering::Relaxed);
         } else {
+            launching.pause_after = 0;
             self.rest_from(until);
         }
         Ok(finds_room)
@@ -164,8 +179,7 @@ impl Inner {
         Ok(Tended::Served)
     }
 
-    /// Makes the launch that takes over, so that no letter waits between two. If it fails, whoever
-    /// needs it finds out.
+    /// Makes the launch that takes over, so that no letter waits between two.
     #[cold]
     fn relieve(&self, desk: u32, latest: Launch) {
         let Ok(mut launching) = self.launching.try_lock() else {
@@ -175,10 +189,23 @@ impl Inner {
         if self.latest() != latest || self.wanted(&mut launching, desk) < latest.desks {
             return;
         }
-        if self.launch(&mut launching, desk, latest, true).is_ok() {
-            // There was room for so long.
-            self.rest_len.store(nanoseconds(self.timing.rest), Ordering::Relaxed);
+        if !self.timing.looks.is_zero() && self.now() >= launching.pause_at {
+            self.pause(&mut launching);
+        } else {
+            // If it fails, whoever needs it finds out.
+            let _ = self.launch(&mut launching, desk, latest, true);
         }
+    }
+
+    /// Has nobody take over, and the next launch look whether there is room without us. Letters
+    /// under way are answered, as until then a launch is there.
+    fn pause(&self, launching: &mut Launching) {
+        // There was room at the last look, and no sign of others since.
+        self.rest_len.store(nanoseconds(self.timing.rest), Ordering::Relaxed);
+        launching.pause_after = (launching.pause_after * 2).min(nanoseconds(self.timing.looks));
+        let until = self.now() + nanoseconds(self.timing.lead + PAUSE);
+        let order = Ordering::Relaxed;
+        let _ = self.rest_until.compare_exchange(0, until, order, order);
     }
 
     fn is_over(&self, launch: Launch) -> bool {

@@ -67,6 +67,10 @@ pub struct Timing {
     pub patience: Duration,
     /// For so long no launch is made after that, and longer if there is no room again.
     pub rest: Duration,
+    /// So often at least, while letters keep coming, the kernel stays away for a moment and looks
+    /// whether others would fill the device without it: their letters are [`Reply::Busy`] then. 0
+    /// for never.
+    pub looks: Duration,
 }
 
 impl Default for Timing {
@@ -82,6 +86,8 @@ impl Default for Timing {
             // Longer than `lead` and the last letter of the launch before.
             patience: Duration::from_micros(200),
             rest: Duration::from_millis(4),
+            // A look takes 0.15 ms.
+            looks: Duration::from_millis(16),
         }
     }
 }
@@ -360,7 +366,11 @@ mod tests {
     fn the_numbers_of_letters_go_round() {
         let driver = Driver::load(&Which::Software).unwrap();
         let context = Context::new(&driver, 0).unwrap();
-        let timing = Timing { patience: Duration::from_secs(20), ..Timing::default() };
+        let timing = Timing {
+            patience: Duration::from_secs(20),
+            looks: Duration::ZERO,
+            ..Timing::default()
+        };
         let office = Office::new(&context, timing).unwrap();
         let host = Locked::new(&context, 4096, PageSize::Plain).unwrap();
         office.0.mailbox.begin_behind(0, 0xffff - 20);
