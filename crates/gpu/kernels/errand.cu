@@ -353,7 +353,7 @@ enum : u64 {
     LAST = 0,
     // The last launch of a stream that ends, times four, and why.
     ENDS = 16,
-    // How many blocks came that only tell that there is room for them, and when the last one did: two
+    // How many blocks came, and when the last one did that only tells that there is room for it: two
     // words for each stream.
     ARRIVED = 32,
     // For each desk the last launch that has left it.
@@ -390,8 +390,9 @@ DEVICE bool is_judged(u64 came, u64 arrived, u64 began, bool &crowded) {
 // `shared`: 64 + 64 * 8 bytes of the device's memory, all zero before the first launch.
 //
 // `blocks`: the first so many blocks have desks, that of their own number and each `blocks` further
-// on, eight at most. The others tell that they came, and leave; `arrived` is how many have done so in
-// this stream when all of this launch have. `half`: which of the two streams it is, 0 or 1.
+// on, eight at most. The others tell when they came, and leave; `arrived` is how many blocks have come
+// in this stream when all of this launch have. Only then may the next launch be made in the other
+// stream, whose blocks wait for these: one that waited for room behind them would never come. `half`: which of the two streams it is, 0 or 1.
 //
 // `launch`: the number of this launch, 1 or more. The one before it may be on the device still, and
 // has the first `before` desks. `idle`, `stay`: nanoseconds without a letter at any desk, and
@@ -430,6 +431,7 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 blocks, u64 arrived, u
             own.began = nanoseconds();
             own.ends = shared + ENDS + half * 8;
             own.came = shared + ARRIVED + half * 16;
+            add_one(own.came);
         }
         warp_meets();
         for (;;) {

@@ -31,7 +31,7 @@ const ACTIVE_FOR: u64 = 32;
 pub(super) struct Launching {
     /// The stream of the latest launch.
     half: usize,
-    /// For each stream how many blocks have told that there was room for them, once all have.
+    /// For each stream how many blocks have come, once all have.
     arrived: [u64; 2],
     /// Places that had a letter before `active` was begun anew.
     active_before: u64,
@@ -238,7 +238,8 @@ impl Inner {
         let blocks = next.desks.min(most_blocks(self.multiprocessors));
         // In the same stream a launch begins when the one before has ended.
         let half = launching.half ^ usize::from(relieves);
-        let arrived = launching.arrived[half] + u64::from(self.multiprocessors);
+        let grid = blocks + self.multiprocessors;
+        let arrived = launching.arrived[half] + u64::from(grid);
         let time = |time| Arg::U64(nanoseconds(time));
         let args = [
             Arg::Ptr(self.mailbox.ptr()),
@@ -253,7 +254,6 @@ impl Inner {
             time(self.timing.stay),
             time(self.timing.lead),
         ];
-        let grid = blocks + self.multiprocessors;
         let put = self.context.entered(|| {
             // SAFETY: the types are the kernel's. The mailbox is never given back, and `shared`
             // only after the streams were waited for; what letters name is the promise of those
