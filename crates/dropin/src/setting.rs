@@ -111,7 +111,11 @@ impl Setting {
         let crowd = number("GPUIO_CUFILE_CROWD");
         let ring_mib = number("GPUIO_CUFILE_RING_MB");
         let chunk_kib = number("GPUIO_CUFILE_CHUNK_KB");
+        // Each launch would only return when the kernel has left (CUDA C++ Programming Guide,
+        // "Asynchronous Concurrent Execution"; the driver reads it as a number).
+        let blocks = filled("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value != "0");
         let resident = number("GPUIO_CUFILE_RESIDENT").map(|value| value != 0);
+        let resident = resident.or(blocks.then_some(false));
         let strict = number("GPUIO_CUFILE_STRICT").map(|value| value != 0);
         let tuning = Tuning { workers, busy, crowd, ring_mib, chunk_kib, resident, strict };
         Setting { whose, version, driver, library, tuning, notes }
@@ -147,5 +151,10 @@ mod tests {
         let tuned = of(&[("GPUIO_CUFILE_WORKERS", "3"), ("GPUIO_CUFILE_RESIDENT", "0")]).tuning;
         assert_eq!((tuned.workers, tuned.resident, tuned.busy), (Some(3), Some(false), None));
         assert_eq!(of(&[("GPUIO_CUFILE_RING_MB", "lots")]).notes.len(), 1);
+        let resident = |given: &[(&str, &str)]| of(given).tuning.resident;
+        assert_eq!(resident(&[("CUDA_LAUNCH_BLOCKING", "1")]), Some(false));
+        assert_eq!(resident(&[("CUDA_LAUNCH_BLOCKING", "0")]), None);
+        let both = [("CUDA_LAUNCH_BLOCKING", "1"), ("GPUIO_CUFILE_RESIDENT", "1")];
+        assert_eq!(resident(&both), Some(true));
     }
 }
