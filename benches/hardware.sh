@@ -98,6 +98,15 @@ cuda_row() { # program, judge's name, arguments
   [ "$code" = 0 ] || { tail -n 1 "$out"; return "$code"; }
   judge "$2" "$out"
 }
+compute() { # work, threads, block
+  built compute || return
+  local out=$dir/logs/compute-$1-$2-$3 peer=()
+  ours "$dir/tmp/compute" "$1" "$file" "$2" "$3" 6 >"$out.ours" || return
+  if [ -n "$nvidia" ] && theirs "$dir/tmp/compute" "$1" "$file" "$2" "$3" 6 >"$out.nvidia"; then
+    peer=("$out.nvidia")
+  fi
+  judge compute "$out.ours" "${peer[@]}"
+}
 beside() { # work, threads, block
   built beside || return
   local out=$dir/logs/beside-$1-$2-$3 code=0 peer=()
@@ -185,9 +194,12 @@ if [ -z "$why" ]; then
   wanted=$(cat "$pack/tests/tmpdir")
   [ -d "$wanted" ] || { mkdir -p "$wanted" 2>/dev/null && made=$wanted; }
   if [ -z "$no_nvcc" ]; then
-    for program in ordering sync_memops beside; do
+    for program in ordering sync_memops beside compute; do
+      libraries="-lcuda -ldl"
+      [ "$program" != compute ] || libraries="-ldl -lcublas"
+      # shellcheck disable=SC2086 # two words
       nvcc -O2 -std=c++17 "-arch=${CUDA_ARCH:-native}" -I "$here/../crates/dropin/include" \
-        "$here/$program.cu" -o "$dir/tmp/$program" -lcuda -ldl >"$dir/logs/nvcc-$program.log" 2>&1 &
+        "$here/$program.cu" -o "$dir/tmp/$program" $libraries >"$dir/logs/nvcc-$program.log" 2>&1 &
     done
   fi
   file=$dir/data
@@ -219,6 +231,12 @@ for shape in "16 4096" "8 1048576"; do
   done
 done
 row "graph beside 8 65536" 40 beside graph 8 65536
+for shape in "8 1048576" "16 4096" "16 65536"; do
+  for work in gemm8192 gemm2048 stream; do
+    # shellcheck disable=SC2086 # threads and block
+    row "$work beside $shape" 40 compute $work $shape
+  done
+done
 row "green context beside 8 65536" 40 beside green 8 65536
 row "memcheck, C program" 60 sanitized memcheck "$pack/bin/write_read" "$dir/wr" 1000003
 row "memcheck, small reads" 60 sanitized memcheck "$pack/bin/dropin" sync "$file" --threads 2 --block 4096 \

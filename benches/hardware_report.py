@@ -5,6 +5,7 @@ where something is not as it has to be.
   hardware_report.py ordering LOG           of ordering.cu
   hardware_report.py memops LOG             of sync_memops.cu
   hardware_report.py beside OURS [NVIDIAS]  of beside.cu, with both libraries
+  hardware_report.py compute OURS [NVIDIAS] of compute.cu, with both libraries
   hardware_report.py several LOG...         of dropin.cpp, in processes at once
   hardware_report.py tests LOG              of a Rust test program: it says what it counted
   hardware_report.py locked MOST PID...     page-locked memory of processes that run, MOST MiB for each
@@ -16,6 +17,9 @@ import time
 
 # How much longer the slowest hundredth of a program's work may take beside reads.
 BESIDE_MOST = 1.2
+# How much of its speed a computation keeps beside reads; less where NVIDIA's library leaves it less.
+KEEPS_LEAST = 0.98
+KEEPS_SPREAD = 0.02
 # Two runs of one library differ by so much.
 SPREAD = 1.25
 # A resident kernel that does not leave shows as work that waits for it, whatever the percentiles say.
@@ -84,6 +88,21 @@ def beside(ours, theirs=None):
     return ratio(result) <= most and result["beside"]["host"]["most_us"] < LONGEST_US
 
 
+def compute(ours, theirs=None):
+    def told(who, result):
+        return (f"{who} keeps {result['compute_keeps']:.3f}, reads {result['gib_per_s_alone']:.2f} to "
+                f"{result['gib_per_s_beside']:.2f} GiB/s")
+
+    result = one(ours)
+    peer = one(theirs) if theirs else None
+    least, reads = KEEPS_LEAST, 0
+    if peer:
+        least = min(least, peer["compute_keeps"] - KEEPS_SPREAD)
+        reads = peer["gib_per_s_beside"] / SPREAD
+    print(told("compute", result) + (told("; NVIDIA's:", peer) if peer else ""))
+    return result["compute_keeps"] >= least and result["gib_per_s_beside"] >= reads
+
+
 def several(*paths):
     results = [one(path) for path in paths]
     good = [result for result in results if result and result["bad_blocks"] == 0]
@@ -149,7 +168,7 @@ def locked(most_mib, *pids):
 
 
 def main():
-    what = {"ordering": ordering, "memops": memops, "beside": beside, "several": several, "tests": tests,
+    what = {"ordering": ordering, "memops": memops, "beside": beside, "compute": compute, "several": several, "tests": tests,
             "locked": locked}
     if len(sys.argv) < 3 or sys.argv[1] not in what:
         sys.exit(__doc__)
