@@ -23,6 +23,11 @@ impl<T> Attempt<T> {
         Self { had: OnceLock::new(), began: Clock::start(), refused: Mutex::new(None) }
     }
 
+    /// The thing if it was had, without an attempt.
+    pub(crate) fn had(&self) -> Option<&T> {
+        self.had.get()
+    }
+
     /// The thing. No lock is held while it is made, so two threads may both make one at first.
     ///
     /// # Errors

@@ -313,7 +313,7 @@ impl Device {
     /// Whether the driver's copy engines move the bytes of large calls now: there is no kernel that
     /// stays, or others fill the device.
     pub(crate) fn uses_engines(&self) -> bool {
-        self.office().ok().flatten().is_none_or(Office::is_resting)
+        self.office.had().is_none_or(Office::is_resting)
     }
 
     fn office(&self) -> Result<Option<&Office>, GpuError> {

@@ -260,7 +260,8 @@ impl Desk {
         let (office, desk) = (&self.office, self.number as usize);
         let is_here =
             || office.is_here(self.number) || office.mailbox.answer(desk) == letter.number;
-        if !office.mailbox.take_back(desk, letter, is_here) {
+        // Asked first, so that a block which is there sees the letter all the time.
+        if is_here() || !office.mailbox.take_back(desk, letter, is_here) {
             return false;
         }
         office.set_posted(self.number, letter.number - 1);

@@ -1,7 +1,7 @@
 //! When the kernel is launched, and when not.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::{ASK_AFTER, DESKS_MOST, Inner, most_blocks, nanoseconds};
@@ -104,19 +104,26 @@ impl Inner {
         if self.now() < until {
             return Ok(false);
         }
-        let Ok(mut launching) = self.launching.try_lock() else {
+        let Some(mut launching) = self.try_launching() else {
             return Ok(false);
         };
+        // Another thread may have done it meanwhile.
+        let now_until = self.rest_until.load(Ordering::Relaxed);
+        if now_until != until {
+            return Ok(now_until == 0);
+        }
         let before = self.latest();
-        // Unless the one before is there still, or waits to be there.
-        let may = self.left(0) >= before.number;
-        let finds_room = if may {
-            self.launch(&mut launching, 0, before, false)?;
-            self.finds_room(self.latest().number)
-        } else {
+        let finds_room = if self.is_there(before) {
             // It may have failed: then the next one is not in its way.
             self.ask()?;
+            if !self.is_stuck(0) {
+                // It works on a long letter, or is on its way.
+                return Ok(false);
+            }
             false
+        } else {
+            self.launch(&mut launching, 0, before, false)?;
+            self.finds_room(self.latest().number)
         };
         let now = self.now();
         if finds_room {
@@ -137,8 +144,10 @@ impl Inner {
         let mut came: Option<Instant> = None;
         loop {
             if self.left(0) >= launch {
-                // Too early for anything but a lack of room, or the launch failed.
-                return false;
+                // No letter came while this thread did not run, others fill the device, or the
+                // launch failed.
+                let gone = self.mailbox.gone(0);
+                return gone.launch >= launch && !gone.was_crowded;
             }
             if came.is_none() && self.mailbox.here(0).launch >= launch {
                 came = Some(Instant::now());
@@ -165,6 +174,10 @@ impl Inner {
                 self.rest();
                 return Ok(Tended::Resting);
             }
+            if gone.launch == latest.number {
+                // There was room.
+                self.rest_len.store(nanoseconds(self.timing.rest), Ordering::Relaxed);
+            }
             let mut launching = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
             // Somebody else may have done it meanwhile; the next look tells.
             if self.latest() == latest {
@@ -182,7 +195,7 @@ impl Inner {
     /// Makes the launch that takes over, so that no letter waits between two.
     #[cold]
     fn relieve(&self, desk: u32, latest: Launch) {
-        let Ok(mut launching) = self.launching.try_lock() else {
+        let Some(mut launching) = self.try_launching() else {
             return;
         };
         // Fewer places can't be taken over: of two launches at once the later one has all.
@@ -206,6 +219,20 @@ impl Inner {
         let until = self.now() + nanoseconds(self.timing.lead + PAUSE);
         let order = Ordering::Relaxed;
         let _ = self.rest_until.compare_exchange(0, until, order, order);
+    }
+
+    /// The right to launch, if nobody has it.
+    fn try_launching(&self) -> Option<MutexGuard<'_, Launching>> {
+        match self.launching.try_lock() {
+            Ok(launching) => Some(launching),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Whether a block of the launch is on the device still, or has yet to come.
+    fn is_there(&self, launch: Launch) -> bool {
+        (0..launch.desks).any(|desk| self.left(desk) < launch.number)
     }
 
     fn is_over(&self, launch: Launch) -> bool {
@@ -264,7 +291,7 @@ impl Inner {
         launching.half = half;
         launching.arrived[half] = arrived;
         // One that serves more places begins when the one before has left.
-        let waits = if self.left(0) < before.number { self.timing.stay } else { Duration::ZERO };
+        let waits = if self.is_there(before) { self.timing.stay } else { Duration::ZERO };
         self.put_at.store(self.now() + nanoseconds(waits), Ordering::Relaxed);
         self.latest.store(next.packed(), Ordering::Release);
         Ok(())
