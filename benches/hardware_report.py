@@ -168,8 +168,8 @@ def locked(most_mib, *pids):
 
 
 def main():
-    what = {"ordering": ordering, "memops": memops, "beside": beside, "compute": compute, "several": several, "tests": tests,
-            "locked": locked}
+    what = {"ordering": ordering, "memops": memops, "beside": beside, "compute": compute,
+            "several": several, "tests": tests, "locked": locked}
     if len(sys.argv) < 3 or sys.argv[1] not in what:
         sys.exit(__doc__)
     sys.exit(0 if what[sys.argv[1]](*sys.argv[2:]) else 1)

@@ -4,16 +4,14 @@
 //! busy, and does a number of equal pieces of work that its blocks share. What a piece is worth is
 //! known here, so whoever counts launches knows the rate of the computation.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 use crate::context::Context;
-use crate::driver::Driver;
 use crate::error::GpuError;
 use crate::memory::{DeviceBuf, MemKind};
 use crate::module::{Arg, Kernel, Module};
 use crate::pinned::Pinned;
 use crate::stream::Stream;
-use crate::table;
 
 const PTX: &str = include_str!("../kernels/busy.ptx");
 
@@ -58,15 +56,6 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Multiprocessors of a device.
-    ///
-    /// # Errors
-    ///
-    /// The driver's refusal.
-    pub fn multiprocessors(driver: &Driver, device: u32) -> Result<u32, GpuError> {
-        Ok(driver.attribute(device, table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1))
-    }
-
     /// Loads the kernel for launches of `blocks` blocks, 1 at least, and takes the memory that it
     /// needs.
     ///
@@ -75,15 +64,11 @@ impl Busy {
     /// The driver's refusal: the kernels need compute capability 7.0, `Memory` an eighth of the
     /// device's memory or 256 MiB.
     pub fn load(context: &Context, with: BusyWith, blocks: u32) -> Result<Self, GpuError> {
-        let Ok(ptx) = CString::new(PTX) else {
-            let error = context.table().error("cuModuleLoadData", table::INVALID_VALUE);
-            return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
-        };
         let name: &CStr = match with {
             BusyWith::Compute => c"gpuio_busy_compute",
             BusyWith::Memory => c"gpuio_busy_memory",
         };
-        let kernel = Module::load(context, &ptx)?.kernel(name)?;
+        let kernel = Module::built_in(context, PTX)?.kernel(name)?;
         let memory = match with {
             BusyWith::Compute => None,
             BusyWith::Memory => {

@@ -230,6 +230,15 @@ impl Driver {
         Ok(device)
     }
 
+    /// How many multiprocessors a device has, 1 at least.
+    ///
+    /// # Errors
+    ///
+    /// There is no such device, or the driver's refusal.
+    pub fn multiprocessors(&self, index: u32) -> Result<u32, GpuError> {
+        Ok(self.attribute(index, table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1))
+    }
+
     /// An attribute of a device; a negative answer counts as 0.
     pub(crate) fn attribute(&self, index: u32, attribute: c_int) -> Result<u32, GpuError> {
         let device = self.device(index)?;

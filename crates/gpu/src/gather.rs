@@ -5,8 +5,6 @@
 //! destinations may be device memory or pinned host memory in any mix, so the same launch serves
 //! reads (host to device) and writes (device to host).
 
-use std::ffi::CString;
-
 use crate::DevPtr;
 use crate::context::Context;
 use crate::error::GpuError;
@@ -139,14 +137,9 @@ impl GatherKernel {
     ///
     /// The driver's refusal: the kernel needs compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
-        let Ok(ptx) = CString::new(PTX) else {
-            let error = context.table().error("cuModuleLoadData", table::INVALID_VALUE);
-            return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
-        };
-        let kernel = Module::load(context, &ptx)?.kernel(c"gpuio_gather")?;
-        let driver = context.driver();
-        let count = driver.attribute(context.device(), table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        Ok(Self { kernel, multiprocessors: count.max(1) })
+        let kernel = Module::built_in(context, PTX)?.kernel(c"gpuio_gather")?;
+        let multiprocessors = context.driver().multiprocessors(context.device())?;
+        Ok(Self { kernel, multiprocessors })
     }
 
     /// The best length, in bytes, of the pieces to cut a batch of `total` bytes into: a power of

@@ -1,6 +1,6 @@
 //! The data rule on the device.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 use crate::DevPtr;
 use crate::context::Context;
@@ -40,18 +40,13 @@ impl PatternKernels {
     ///
     /// The driver's refusal: the kernels need compute capability 7.0.
     pub fn load(context: &Context) -> Result<Self, GpuError> {
-        let Ok(ptx) = CString::new(PTX) else {
-            let error = context.table().error("cuModuleLoadData", table::INVALID_VALUE);
-            return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
-        };
-        let module = Module::load(context, &ptx)?;
+        let module = Module::built_in(context, PTX)?;
         let kernel = |name: &CStr| module.kernel(name);
-        let driver = context.driver();
-        let sms = driver.attribute(context.device(), table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        let sms = context.driver().multiprocessors(context.device())?;
         Ok(Self {
             fill: kernel(c"gpuio_fill")?,
             check: kernel(c"gpuio_check")?,
-            most_blocks: sms.max(1).saturating_mul(BLOCKS_EACH),
+            most_blocks: sms.saturating_mul(BLOCKS_EACH),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Code on the device.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
 
 use crate::DevPtr;
@@ -41,6 +41,19 @@ impl Module {
         let code = unsafe { (context.table().cuModuleLoadData)(&raw mut handle, image) };
         context.check("cuModuleLoadData", code)?;
         Ok(Self(Arc::new(Inner { context: context.clone(), handle })))
+    }
+
+    /// As [`Module::load`], for text that is part of this program.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::load`]; the text holds a NUL.
+    pub(crate) fn built_in(context: &Context, ptx: &str) -> Result<Self, GpuError> {
+        let Ok(ptx) = CString::new(ptx) else {
+            let error = context.table().error("cuModuleLoadData", table::INVALID_VALUE);
+            return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
+        };
+        Self::load(context, &ptx)
     }
 
     /// Finds an entry point by its name.

@@ -9,7 +9,6 @@
 //! [`STAY`], and is launched again with the next letter: whatever waits for the whole device (the
 //! driver's free of memory does) waits no longer than that.
 
-use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -106,11 +105,7 @@ impl Resident {
                 sides.slots, sides.host, sides.device, sides.stride
             )));
         }
-        let Ok(ptx) = CString::new(PTX) else {
-            let error = context.table().error("cuModuleLoadData", table::INVALID_VALUE);
-            return Err(error.on(context.device()).with("the PTX in this program holds a NUL"));
-        };
-        let kernel = Module::load(context, &ptx)?.kernel(c"gpuio_resident")?;
+        let kernel = Module::built_in(context, PTX)?.kernel(c"gpuio_resident")?;
         // One more than can be under way, for the letter that ends the kernel.
         let letters = (sides.slots + 1).next_power_of_two() as usize;
         let answers = (letters * size_of::<u64>()).next_multiple_of(APART);

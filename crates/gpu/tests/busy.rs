@@ -31,7 +31,7 @@ fn time(busy: &mut Busy, context: &Context, launches: u32, pieces: u64) -> f64 {
 #[test]
 fn twice_the_work_takes_twice_the_time() {
     let context = context();
-    let sms = Busy::multiprocessors(context.driver(), 0).unwrap();
+    let sms = context.driver().multiprocessors(0).unwrap();
     for with in [BusyWith::Compute, BusyWith::Memory] {
         let mut busy = Busy::load(&context, with, sms).unwrap();
         let one = time(&mut busy, &context, 20, 20 * u64::from(sms));
@@ -56,7 +56,7 @@ fn each_block_has_a_multiprocessor_of_its_own() {
 #[ignore = "run by each_block_has_a_multiprocessor_of_its_own, with its environment"]
 fn blocks_and_multiprocessors() {
     let context = context();
-    let sms = Busy::multiprocessors(context.driver(), 0).unwrap();
+    let sms = context.driver().multiprocessors(0).unwrap();
     for with in [BusyWith::Compute, BusyWith::Memory] {
         for blocks in [1, sms.div_ceil(2), sms] {
             let mut busy = Busy::load(&context, with, blocks).unwrap();

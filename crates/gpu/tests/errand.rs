@@ -405,7 +405,7 @@ fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
         }
     };
     moves(&mut desk, 1, Reply::Moved);
-    let sms = Busy::multiprocessors(context.driver(), 0).unwrap();
+    let sms = context.driver().multiprocessors(0).unwrap();
     context.make_current().unwrap();
     let mut busy = Busy::load(&context, BusyWith::Compute, sms).unwrap();
     // A second or more of launches that leave no room.

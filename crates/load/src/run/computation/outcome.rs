@@ -1,7 +1,7 @@
 //! What a job and the computation beside it cost each other. Pure.
 
 use gpuio_record::{
-    BesideGpu, BesideResult, DirectionResult, EndedHow, Gpu, JobAlone, JobPlan, JobResult, TimeSpan,
+    BesideGpu, BesideResult, EndedHow, Gpu, JobAlone, JobPlan, JobResult, TimeSpan,
 };
 use gpuio_units::human_ns;
 
@@ -160,12 +160,8 @@ fn io(gpus: &[BesideGpu], beside: &JobResult, alone: &JobResult) -> Result<f64, 
             None => return Err(format!("it is not known how busy GPU {} was", gpu.index)),
         }
     }
-    let rate = |result: &JobResult| bytes_per_s(&result.read) + bytes_per_s(&result.write);
+    let rate = |result: &JobResult| result.read.bytes_per_s + result.write.bytes_per_s;
     Ok(rate(beside) / rate(alone))
-}
-
-fn bytes_per_s(direction: &DirectionResult) -> f64 {
-    direction.bytes_per_s
 }
 
 #[cfg(test)]

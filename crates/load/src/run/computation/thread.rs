@@ -129,7 +129,7 @@ fn work(
     done: &mut Done,
 ) -> Result<(), GpuError> {
     context.make_current()?;
-    done.multiprocessors = Busy::multiprocessors(context.driver(), context.device())?;
+    done.multiprocessors = context.driver().multiprocessors(context.device())?;
     done.blocks = share(done.multiprocessors, plan.share_percent);
     let mut busy = Busy::load(context, with(plan), done.blocks)?;
     let mut batches = Batches::new(context)?;
