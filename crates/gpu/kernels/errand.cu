@@ -50,6 +50,16 @@ DEVICE u64 acquire(u64 at) {
     return value;
 }
 
+// Two words, in one access.
+DEVICE Word acquire_two(u64 at) {
+    Word word;
+    asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(word.low), "=l"(word.high)
+                 : "l"(at)
+                 : "memory");
+    return word;
+}
+
 DEVICE void release(u64 at, u64 value) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
 }
@@ -367,9 +377,11 @@ enum : u64 {
 enum : u64 { QUIET = 20000, PAUSE = 500 };
 
 // On a device with nothing else to do all blocks of a launch begin within 0.1 microseconds, beside
-// kernels that fill it the last one some microseconds later (measured on an H100). The clock of some
-// devices has steps of a microsecond. All must have told of it after so long: nanoseconds.
-enum : u64 { SPREAD = 1500, JUDGED = 20000 };
+// kernels that fill it the last one begins when one of their blocks ends, many microseconds later
+// (measured on an H100). The clock of some devices has steps of a microsecond, and instructions that
+// have left the caches take about as long to fetch, so less than SPREAD tells nothing. All must have
+// told of it after JUDGED. Nanoseconds.
+enum : u64 { SPREAD = 3000, JUDGED = 20000 };
 
 // Whether it is known now if there was room for all blocks of a launch that began then.
 DEVICE bool is_judged(u64 came, u64 arrived, u64 began, bool &crowded) {
@@ -413,9 +425,10 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 blocks, u64 arrived, u
         }
         return;
     }
-    // Of the first warp four threads look at a desk: three words of a letter, and the host's own.
-    const u32 part = me & 3;
-    const bool has = me < 32 && block_number() + (me / 4) * blocks < count;
+    // Of the first warp two threads look at a desk, at two words each: those of a letter, and the
+    // host's own.
+    const u32 part = me & 1;
+    const bool has = me < 16 && block_number() + (me / 2) * blocks < count;
     // When the clock was read last, in nanoseconds since the begin: not between a letter and its
     // answer, which somebody waits for.
     u32 now = 0;
@@ -425,8 +438,8 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 blocks, u64 arrived, u
     bool judged = block_number() != 0;
     bool crowded = false;
     if (me < 32) {
-        const u64 mine = block_number() + (me / 4) * blocks;
-        own.desk[me] = desks + mine * DESK + part * 8;
+        const u64 mine = block_number() + (me / 2) * blocks;
+        own.desk[me] = desks + mine * DESK + part * 16;
         if (me == 0) {
             own.began = nanoseconds();
             own.ends = shared + ENDS + half * 8;
@@ -452,7 +465,7 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 blocks, u64 arrived, u
         // then looks whether a block is here. One of the two sees the other.
         fence();
         if (has) {
-            own.number[me] = acquire(own.desk[me] - part * 8 + ANSWER) + 1;
+            own.number[me] = acquire(own.desk[me] - part * 16 + ANSWER) + 1;
         }
     }
     // Which of the block's desks had the last letter.
@@ -461,21 +474,21 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 blocks, u64 arrived, u
         if (me < 32) {
             u32 since = 0;
             for (;;) {
-                // In one access, and by no more threads than there are words: more take longer.
-                u64 word = 0;
+                // In one access, and by no more threads than needed: more take longer.
+                Word words = {};
                 if (has) {
-                    word = acquire(own.desk[me]);
+                    words = acquire_two(own.desk[me]);
                 }
-                const bool fits = part == 3 || word >> 48 == (own.number[me] & 0xffff);
+                const u64 mark = own.number[me] & 0xffff;
+                const bool fits = words.low >> 48 == mark && (part == 1 || words.high >> 48 == mark);
                 u32 ready = who_say(has && fits);
                 ready &= ready >> 1;
-                ready &= ready >> 2;
-                ready &= 0x11111111;
+                ready &= 0x5555;
                 if (ready == 0) {
                     now = (u32)(nanoseconds() - own.began);
                     since = since == 0 ? now : since;
                 }
-                const bool told = !all_say(part != 3 || word < launch);
+                const bool told = !all_say(part != 1 || words.high < launch);
                 u64 leaves = 0;
                 bool soon = false;
                 if (me == 0) {
@@ -514,20 +527,18 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 blocks, u64 arrived, u
                 }
                 if (ready != 0) {
                     // The next one behind the last that had a letter.
-                    const u32 behind = ready & ~((2u << (turn * 4)) - 1);
+                    const u32 behind = ready & ~((2u << (turn * 2)) - 1);
                     const u32 first = behind != 0 ? behind : ready;
-                    turn = (31 - __builtin_clz(first & (0 - first))) / 4;
-                    const u64 value = word & 0xffffffffffffull;
-                    if (me / 4 == turn) {
+                    turn = (31 - __builtin_clz(first & (0 - first))) / 2;
+                    if (me / 2 == turn) {
                         if (part == 0) {
-                            order.src = value;
+                            order.src = words.low & 0xffffffffffffull;
+                            order.dst = words.high & 0xffffffffffffull;
                             order.leaves = 0;
                             order.desk = own.desk[me];
                             order.number = own.number[me];
-                        } else if (part == 1) {
-                            order.dst = value;
-                        } else if (part == 2) {
-                            order.len = value;
+                        } else {
+                            order.len = words.low & 0xffffffffffffull;
                         }
                         own.number[me]++;
                     }
@@ -544,7 +555,7 @@ KERNEL gpuio_errand(u64 desks, u64 shared, u64 count, u64 blocks, u64 arrived, u
             // No thread touches the host's memory from here on, but for these words.
             if (has && part == 0) {
                 release(own.desk[me] + GONE, leaves);
-                release_here(shared + LEFT + (block_number() + (me / 4) * blocks) * 8, launch);
+                release_here(shared + LEFT + (block_number() + (me / 2) * blocks) * 8, launch);
             }
             return;
         }

@@ -1,5 +1,7 @@
 //! A stream and page-locked memory for one thread at a time.
 
+use std::time::Duration;
+
 use gpuio_gpu::errand::{Desk, Reply};
 use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
 
@@ -9,10 +11,14 @@ use crate::place::Place;
 
 /// Slots of a lane for large calls: one is filled while others are copied.
 pub(crate) const SLOTS: usize = 4;
-/// How long a thread looks for a copy's end before it sleeps, nanoseconds: longer than the copies
-/// of many threads take one after another. A sleep ends late, by a millisecond where all processors
-/// are busy.
+/// How long a thread polls for the end of a copy before it sleeps between two polls, nanoseconds:
+/// longer than the copies of many threads take one after another.
 const SPIN: Nanos = 1_000_000;
+/// How long it sleeps then, and at most: each sleep is twice as long as the one before. An event
+/// that wakes a sleeper instead is late by milliseconds beside computations: with it sixteen
+/// threads that read 4 KiB beside products of 8192 rows moved 0.57 GiB/s, by polling 1.48 (H100).
+const SLEEP: Duration = Duration::from_micros(50);
+const SLEEP_MOST: Duration = Duration::from_millis(1);
 /// Looks at memory, some nanoseconds each, between two questions to the driver, each of which takes
 /// about a microsecond and a lock that others want for their copies.
 const PAUSE: u32 = 64;
@@ -83,8 +89,6 @@ pub(crate) struct Lane {
     /// One for each slot. Not those that wake a sleeper: each of them costs an interrupt, whether
     /// or not anybody sleeps.
     reached: Vec<Event>,
-    /// For who has looked for long enough.
-    late: Event,
     /// Whether a slot's last copy may be under way.
     busy: Vec<bool>,
     /// The number of the slot that is used next, going round.
@@ -141,7 +145,6 @@ impl Lane {
         Ok(Self {
             stream: Stream::new(context)?,
             reached: events.collect::<Result<_, _>>()?,
-            late: Event::new(context, Wait::Block)?,
             memory,
             slot_len,
             busy: vec![false; slots],
@@ -254,12 +257,12 @@ impl Lane {
         }
         let event = &self.reached[slot.index];
         let clock = Clock::start();
+        let mut sleep = SLEEP;
         while !event.query()? {
             if clock.now() > SPIN {
-                // Behind what was put there since, too.
-                self.late.record(&self.stream)?;
-                self.late.sync()?;
-                break;
+                std::thread::sleep(sleep);
+                sleep = (sleep * 2).min(SLEEP_MOST);
+                continue;
             }
             for _ in 0..PAUSE {
                 std::hint::spin_loop();
