@@ -10,11 +10,11 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 
+mod architecture;
 mod arrows;
 mod calls;
 mod functions;
 mod mask;
-mod rooms;
 mod rust;
 mod text;
 
@@ -65,7 +65,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
 fn check(files: &[File], exists: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<Finding>> {
     let architecture = files.iter().find(|file| file.path == "ARCHITECTURE.md");
     let architecture = architecture.context("ARCHITECTURE.md is missing: it holds the rules")?;
-    let rules = rooms::Rules::read(&architecture.text)?;
+    let rules = architecture::Rules::read(&architecture.text)?;
     let mut findings = arrows::check(&rules, files);
     for file in files {
         findings.extend(text::check(file, exists));

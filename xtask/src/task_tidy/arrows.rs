@@ -1,6 +1,6 @@
-//! Dependencies between our crates point the way ARCHITECTURE.md says, and no other.
+//! A crate may use only the crates that ARCHITECTURE.md lists for it.
 
-use super::rooms::{Rules, room};
+use super::architecture::{Rules, crate_of};
 use super::{File, Finding};
 
 const RULE: &str = "arrow";
@@ -15,10 +15,11 @@ pub(super) fn check(rules: &Rules, files: &[File]) -> Vec<Finding> {
 }
 
 fn check_one(rules: &Rules, manifest: &File) -> Vec<Finding> {
-    let user = room(&manifest.path).unwrap_or_default();
+    let user = crate_of(&manifest.path).unwrap_or_default();
     let Some(allowed) = rules.arrows.get(user) else {
         let what = format!(
-            "`{user}` has no dependency arrow in ARCHITECTURE.md, add a line \"- `{user} → …`\""
+            "`{user}` is not in the table of crates in ARCHITECTURE.md, add a row \
+             \"| `{user}` | … | … |\""
         );
         return vec![Finding::new(&manifest.path, 1, RULE, what)];
     };
@@ -29,14 +30,14 @@ fn check_one(rules: &Rules, manifest: &File) -> Vec<Finding> {
             let may = if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") };
             let what = format!(
                 "`{user}` may not use `{used}`, only {may} (ARCHITECTURE.md): move the code to a \
-                 room that may, or pass a value in"
+                 crate that may, or pass a value in"
             );
             Finding::new(&manifest.path, *line, RULE, what)
         })
         .collect()
 }
 
-/// Line and room of each of our crates that a manifest builds with. Dev-dependencies are free:
+/// Line and name of each of our crates that a manifest builds with. Dev-dependencies are free:
 /// tests may look anywhere.
 fn dependencies(manifest: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();

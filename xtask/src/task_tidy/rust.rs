@@ -1,9 +1,9 @@
 //! Rules for Rust files.
 
+use super::architecture::{Rules, is_test_file};
 use super::calls::BANS;
 use super::functions::{functions, test_lines};
 use super::mask::{Masked, is_name, mask};
-use super::rooms::{Rules, is_test_file};
 use super::{File, Finding};
 
 const MAX_COLUMNS: usize = 100;

@@ -7,7 +7,7 @@ use crate::verdict::{Need, Pair};
 pub(super) const MODE: Mode = Mode {
     name: "host",
     is: "gpuio's path host: file and host memory, no GPU",
-    source: "gpuio, ARCHITECTURE.md, The two seams",
+    source: "gpuio, docs/glossary.md, path",
     needs,
 };
 

@@ -6,7 +6,7 @@ use crate::verdict::{Gpu, Need, Pair, gpu};
 pub(super) const MODE: Mode = Mode {
     name: "gpuio",
     is: "gpuio's paths staged and gather: host memory, and copies of the GPU beside the reads",
-    source: "gpuio, ARCHITECTURE.md, The two seams",
+    source: "gpuio, docs/glossary.md, path",
     needs,
 };
 

@@ -5,27 +5,29 @@ use std::collections::BTreeMap;
 
 use anyhow::ensure;
 
+/// The head of the table of crates.
+const HEAD: &str = "| Crate | What it does | May use |";
+
 /// What ARCHITECTURE.md allows.
 #[derive(Debug)]
 pub(super) struct Rules {
-    /// Room → the rooms it may use, without the `gpuio-` of the package name.
+    /// Crate → the crates it may use, without the `gpuio-` of the package name.
     pub(super) arrows: BTreeMap<String, Vec<String>>,
     /// Path prefixes where `unsafe` may be written: `crates/io/`, `crates/load/src/affinity.rs`.
     pub(super) unsafe_paths: Vec<String>,
 }
 
 impl Rules {
-    /// Reads the arrows (``- `a → b, c` `` and ``- `x`, `y` → none of ours``) and the paragraph
-    /// that begins with `` `unsafe` is allowed in``.
+    /// Reads the table of crates (``| `a` | what it does | `b`, `c` |``) and the paragraph that
+    /// begins with `` `unsafe` is allowed in``.
     pub(super) fn read(page: &str) -> anyhow::Result<Self> {
+        let table = page.lines().skip_while(|line| *line != HEAD).skip(2);
         let mut arrows = BTreeMap::new();
-        for line in page.lines().filter_map(|line| line.strip_prefix("- `")) {
-            let Some((left, right)) = line.split_once('→') else {
-                continue;
-            };
-            let users = names(left);
-            let used = if right.contains("none") { Vec::new() } else { names(right) };
-            arrows.extend(users.into_iter().map(|user| (user, used.clone())));
+        for line in table.map_while(|line| line.strip_prefix("| ")) {
+            if let [user, _, used, _] = line.split('|').collect::<Vec<_>>()[..] {
+                let users = names(user);
+                arrows.extend(users.into_iter().map(|user| (user, names(used))));
+            }
         }
         let unsafe_paths: Vec<String> = page
             .split("\n\n")
@@ -38,7 +40,7 @@ impl Rules {
                 None => format!("crates/{name}/"),
             })
             .collect();
-        ensure!(!arrows.is_empty(), "ARCHITECTURE.md has no line like \"- `a → b, c`\"");
+        ensure!(!arrows.is_empty(), "ARCHITECTURE.md has no table with the head {HEAD:?}");
         ensure!(
             !unsafe_paths.is_empty(),
             "ARCHITECTURE.md has no paragraph that begins with \"`unsafe` is allowed in\""
@@ -47,14 +49,14 @@ impl Rules {
     }
 }
 
+/// The names between backticks.
 fn names(part: &str) -> Vec<String> {
-    let words = part.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'));
-    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    part.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The room a path belongs to: `io` for `crates/io/src/lib.rs`.
-pub(super) fn room(path: &str) -> Option<&str> {
-    path.strip_prefix("crates/")?.split_once('/').map(|(room, _)| room)
+/// The crate a path belongs to: `io` for `crates/io/src/lib.rs`.
+pub(super) fn crate_of(path: &str) -> Option<&str> {
+    path.strip_prefix("crates/")?.split_once('/').map(|(name, _)| name)
 }
 
 /// Whether a whole Rust file is no part of the program: in a `tests/` or `examples/` folder (the
