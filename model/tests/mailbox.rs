@@ -1,13 +1,13 @@
-//! Letters to the kernel that stays on a GPU: what `crates/gpu/src/errand/mailbox.rs` and `desk.rs`
-//! do with the words of a desk, beside a thread that does what a block of
-//! `crates/gpu/kernels/errand.cu` does. A copy and not the sources: whoever changes the protocol
-//! there changes it here. Left out is what steers when launches come and leave, which no letter
-//! depends on: why one left, that one leaves soon, that one shall leave.
+//! Commands of the resident copy kernel: what `crates/gpu/src/resident_copy/mailbox.rs` and
+//! `submitter.rs` do with the words of a slot, while a thread does what a block of
+//! `crates/gpu/kernels/resident_copy.cu` does. A copy and not the sources: whoever changes the
+//! protocol there changes it entered. What decides when launches begin and exit is left out, since
+//! no command depends on it: the reason of an exit, the notice of one, the request for one.
 //!
 //! PTX's `ld.acquire.sys`, `st.release.sys` and `fence.sc.sys` are C11's acquire, release and
 //! sequentially consistent fence ("Memory Consistency Model" in the PTX ISA); what a block's
-//! threads do between two barriers is one thread's here, with the three words of a letter read in
-//! either order.
+//! threads do between two barriers is one thread's entered, with the three words of a command read
+//! in either order.
 
 use std::sync::Arc;
 
@@ -18,50 +18,50 @@ use crate::sync::{Guarded, yield_now};
 use crate::{Row, breaks, holds, often};
 
 pub const ROWS: &[Row] = &[
-    holds("what a letter asks for is done once, with its bytes, and so is the next", moved),
-    holds("the same, with the words read the other way round", moved_reversed),
-    holds("a letter is moved or taken back, and the memory is the host's after either", taken_back),
-    holds("a letter in the place of one taken back is read whole", replaced),
-    // The kernel reads them by three threads of a warp in one instruction, and leans on that being
+    holds("a command is executed once, with its bytes, and so is the next", executed),
+    holds("the same, with the words read the other way round", executed_reversed),
+    holds("a command is executed or cancelled, and then the memory is the host's", cancelled),
+    holds("a command in the slot of a cancelled one is read whole", replaced),
+    // The kernel reads them by two threads of a warp in one instruction, and relies on that being
     // one access of the bus: PTX promises no order among threads. With word 0 read last, the others
-    // may still be those of the letter that was taken back, which had the same number.
-    breaks("and would not be with word 0 read last", "words of two letters", replaced_reversed),
-    holds("a letter that came as the block left is taken back", left),
-    holds("two launches hand a desk over, and each letter is moved once or not", next_launch),
-    holds("a letter that was not given back is moved", kept),
+    // may still be those of the cancelled command, which had the same number.
+    breaks("and would not be with word 0 read last", "words of two commands", replaced_reversed),
+    holds("a command that came as the block exited is cancelled", left),
+    holds("two launches hand a slot over, and each command is executed once or not", next_launch),
+    holds("a command that could not be cancelled is executed", kept),
 ];
 
 const BITS: u32 = 48;
 
-/// A desk's words, and two places in memory.
+/// A slot's words, and two memory ranges.
 #[derive(Debug, Default)]
-struct Desk {
-    letter: [AtomicU64; 3],
-    answer: AtomicU64,
-    gone: AtomicU64,
-    here: AtomicU64,
-    /// The last launch that has left the desk, for the one behind it.
+struct Slot {
+    command: [AtomicU64; 3],
+    completion: AtomicU64,
+    exited: AtomicU64,
+    entered: AtomicU64,
+    /// The last launch that has left the slot, for the next one.
     left: AtomicU64,
-    places: [Place; 2],
+    ranges: [Range; 2],
 }
 
-/// What a letter moves from, and to.
+/// The source and destination of a command.
 #[derive(Debug)]
-struct Place {
+struct Range {
     src: Guarded<u64>,
     dst: Guarded<u64>,
 }
 
-impl Default for Place {
+impl Default for Range {
     fn default() -> Self {
         Self { src: Guarded::new(0), dst: Guarded::new(0) }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Letter {
+struct Command {
     number: u64,
-    place: u64,
+    range: u64,
 }
 
 fn marked(number: u64, value: u64) -> u64 {
@@ -69,201 +69,202 @@ fn marked(number: u64, value: u64) -> u64 {
 }
 
 /// The host's side.
-impl Desk {
-    /// `Mailbox::put`: all three words name the place, so that a mixture is seen.
-    fn put(&self, letter: Letter) {
+impl Slot {
+    /// `Mailbox::submit`: all three words name the range, so that a mixture is seen.
+    fn submit(&self, command: Command) {
         for at in [1, 2, 0] {
-            self.letter[at].store(marked(letter.number, letter.place), Ordering::Release);
+            self.command[at].store(marked(command.number, command.range), Ordering::Release);
         }
     }
 
-    /// `Mailbox::take_back`.
-    fn take_back(&self, letter: Letter) -> bool {
-        let before = letter.number - 1;
-        self.letter[0].store(marked(before, 0), Ordering::SeqCst);
+    /// `Mailbox::cancel`.
+    fn cancel(&self, command: Command) -> bool {
+        let before = command.number - 1;
+        self.command[0].store(marked(before, 0), Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if self.is_here() || self.answered() == letter.number {
-            self.letter[0].store(marked(letter.number, letter.place), Ordering::Release);
+        if self.has_block() || self.completed() == command.number {
+            self.command[0].store(marked(command.number, command.range), Ordering::Release);
             return false;
         }
-        self.letter[1].store(marked(before, 0), Ordering::Release);
-        self.letter[2].store(marked(before, 0), Ordering::Release);
+        self.command[1].store(marked(before, 0), Ordering::Release);
+        self.command[2].store(marked(before, 0), Ordering::Release);
         true
     }
 
-    /// `Inner::is_here`.
-    fn is_here(&self) -> bool {
-        let left = self.gone.load(Ordering::Acquire);
-        self.here.load(Ordering::SeqCst) > left
+    /// `Inner::has_block`.
+    fn has_block(&self) -> bool {
+        let left = self.exited.load(Ordering::Acquire);
+        self.entered.load(Ordering::SeqCst) > left
     }
 
-    fn answered(&self) -> u64 {
-        self.answer.load(Ordering::Acquire)
+    fn completed(&self) -> u64 {
+        self.completion.load(Ordering::Acquire)
     }
 
-    fn fill(&self, place: usize, value: u64) {
-        // SAFETY: whether the block uses it now is what the model asks.
-        unsafe { *self.places[place].src.write() = value };
+    fn fill(&self, range: usize, value: u64) {
+        // SAFETY: whether the block uses it now is what the model checks.
+        unsafe { *self.ranges[range].src.write() = value };
         // SAFETY: as above.
-        unsafe { *self.places[place].dst.write() = 0 };
+        unsafe { *self.ranges[range].dst.write() = 0 };
     }
 
-    fn arrived(&self, place: usize) -> u64 {
+    fn copied(&self, range: usize) -> u64 {
         // SAFETY: as above.
-        unsafe { *self.places[place].dst.read() }
+        unsafe { *self.ranges[range].dst.read() }
     }
 }
 
-/// The device's side: a block of this launch, which leaves after so many letters, or so many looks
-/// in vain.
-fn block(desk: &Desk, launch: u64, letters: u64, looks: u32, reversed: bool) {
-    if desk.left.load(Ordering::Acquire) + 1 < launch {
-        // It would wait: what it does then is what another run does that came later.
+/// The device's side: a block of this launch, which exits after so many commands, or so many polls
+/// without one.
+fn block(slot: &Slot, launch: u64, commands: u64, polls: u32, reversed: bool) {
+    if slot.left.load(Ordering::Acquire) + 1 < launch {
+        // It would wait. A run in which it starts later covers what it does then.
         return;
     }
-    desk.here.store(launch, Ordering::Release);
+    slot.entered.store(launch, Ordering::Release);
     fence(Ordering::SeqCst);
-    let first = desk.answer.load(Ordering::Acquire) + 1;
-    let (mut number, mut vain) = (first, 0);
-    while number < first + letters && vain < looks {
+    let first = slot.completion.load(Ordering::Acquire) + 1;
+    let (mut number, mut misses) = (first, 0);
+    while number < first + commands && misses < polls {
         let mut words = [0; 3];
         let order = if reversed { [2, 1, 0] } else { [0, 1, 2] };
-        order.into_iter().for_each(|at| words[at] = desk.letter[at].load(Ordering::Acquire));
+        order.into_iter().for_each(|at| words[at] = slot.command[at].load(Ordering::Acquire));
         if words.iter().any(|word| word >> BITS != number) {
-            vain += 1;
-            if vain < looks {
+            misses += 1;
+            if misses < polls {
                 yield_now();
             }
             continue;
         }
         let [src, dst, len] = words.map(|word| word & ((1 << BITS) - 1));
-        assert!(src == dst && dst == len, "words of two letters: {src} {dst} {len}");
-        let place = &desk.places[src as usize];
-        // SAFETY: whether the host uses it now is what the model asks.
-        unsafe { *place.dst.write() += *place.src.read() };
-        desk.answer.store(number, Ordering::Release);
+        assert!(src == dst && dst == len, "words of two commands: {src} {dst} {len}");
+        let range = &slot.ranges[src as usize];
+        // SAFETY: whether the host uses it now is what the model checks.
+        unsafe { *range.dst.write() += *range.src.read() };
+        slot.completion.store(number, Ordering::Release);
         number += 1;
     }
-    desk.gone.store(launch, Ordering::Release);
-    desk.left.store(launch, Ordering::Release);
+    slot.exited.store(launch, Ordering::Release);
+    slot.left.store(launch, Ordering::Release);
 }
 
-fn start(desk: &Arc<Desk>, letters: u64, looks: u32, reversed: bool) -> thread::JoinHandle<()> {
-    let theirs = Arc::clone(desk);
-    thread::spawn(move || block(&theirs, 1, letters, looks, reversed))
+fn start(slot: &Arc<Slot>, commands: u64, polls: u32, reversed: bool) -> thread::JoinHandle<()> {
+    let theirs = Arc::clone(slot);
+    thread::spawn(move || block(&theirs, 1, commands, polls, reversed))
 }
 
-fn two_letters(reversed: bool) {
+fn two_commands(reversed: bool) {
     often(move || {
-        let desk = Arc::new(Desk::default());
-        let device = start(&desk, 2, u32::MAX, reversed);
+        let slot = Arc::new(Slot::default());
+        let device = start(&slot, 2, u32::MAX, reversed);
         for number in 1..=2 {
-            desk.fill(1, 10 + number);
-            desk.put(Letter { number, place: 1 });
-            while desk.answered() != number {
+            slot.fill(1, 10 + number);
+            slot.submit(Command { number, range: 1 });
+            while slot.completed() != number {
                 yield_now();
             }
-            assert_eq!(desk.arrived(1), 10 + number);
+            assert_eq!(slot.copied(1), 10 + number);
         }
         device.join().unwrap();
     });
 }
 
-fn moved() {
-    two_letters(false);
+fn executed() {
+    two_commands(false);
 }
 
-fn moved_reversed() {
-    two_letters(true);
+fn executed_reversed() {
+    two_commands(true);
 }
 
-/// As `Desk::finish` where a launch is late: true if the letter was moved, else the caller copies.
-fn moved_or_not(desk: &Desk, letter: Letter) -> bool {
+/// As `Submitter::wait` where a launch is late: true if the command was executed, else the caller
+/// copies.
+fn executed_or_not(slot: &Slot, command: Command) -> bool {
     loop {
-        if desk.answered() == letter.number {
+        if slot.completed() == command.number {
             return true;
         }
-        if desk.take_back(letter) {
+        if slot.cancel(command) {
             return false;
         }
         yield_now();
     }
 }
 
-fn taken_back() {
+fn cancelled() {
     often(|| {
-        let desk = Arc::new(Desk::default());
-        let device = start(&desk, 1, 2, false);
-        desk.fill(1, 7);
-        let letter = Letter { number: 1, place: 1 };
-        desk.put(letter);
-        let moved = moved_or_not(&desk, letter);
-        assert_eq!(desk.arrived(1), if moved { 7 } else { 0 });
-        desk.fill(1, 8);
+        let slot = Arc::new(Slot::default());
+        let device = start(&slot, 1, 2, false);
+        slot.fill(1, 7);
+        let command = Command { number: 1, range: 1 };
+        slot.submit(command);
+        let executed = executed_or_not(&slot, command);
+        assert_eq!(slot.copied(1), if executed { 7 } else { 0 });
+        slot.fill(1, 8);
         device.join().unwrap();
-        assert_eq!(desk.arrived(1), 0, "moved after it was taken back");
+        assert_eq!(slot.copied(1), 0, "copied after it was cancelled");
     });
 }
 
-/// Two launches that may both be on the device, a letter for each at the most.
+/// Two launches that may both be on the device, with at most one command each.
 fn next_launch() {
     often(|| {
-        let desk = Arc::new(Desk::default());
-        let (one, two) = (Arc::clone(&desk), Arc::clone(&desk));
+        let slot = Arc::new(Slot::default());
+        let (one, two) = (Arc::clone(&slot), Arc::clone(&slot));
         let first = thread::spawn(move || block(&one, 1, 1, 1, false));
         let second = thread::spawn(move || block(&two, 2, 1, 1, false));
         let mut number = 1;
         for value in [7, 8] {
-            desk.fill(1, value);
-            let letter = Letter { number, place: 1 };
-            desk.put(letter);
-            let moved = moved_or_not(&desk, letter);
-            assert_eq!(desk.arrived(1), if moved { value } else { 0 });
-            number += u64::from(moved);
+            slot.fill(1, value);
+            let command = Command { number, range: 1 };
+            slot.submit(command);
+            let executed = executed_or_not(&slot, command);
+            assert_eq!(slot.copied(1), if executed { value } else { 0 });
+            number += u64::from(executed);
         }
-        desk.fill(1, 9);
+        slot.fill(1, 9);
         first.join().unwrap();
         second.join().unwrap();
-        assert_eq!(desk.arrived(1), 0, "moved after it was taken back");
+        assert_eq!(slot.copied(1), 0, "copied after it was cancelled");
     });
 }
 
 fn kept() {
     often(|| {
-        let desk = Arc::new(Desk::default());
-        let device = start(&desk, 1, u32::MAX, false);
-        desk.fill(1, 7);
-        let letter = Letter { number: 1, place: 1 };
-        desk.put(letter);
-        if desk.take_back(letter) {
-            desk.put(letter);
+        let slot = Arc::new(Slot::default());
+        let device = start(&slot, 1, u32::MAX, false);
+        slot.fill(1, 7);
+        let command = Command { number: 1, range: 1 };
+        slot.submit(command);
+        if slot.cancel(command) {
+            slot.submit(command);
         }
-        while desk.answered() != 1 {
+        while slot.completed() != 1 {
             yield_now();
         }
-        assert_eq!(desk.arrived(1), 7);
+        assert_eq!(slot.copied(1), 7);
         device.join().unwrap();
     });
 }
 
-fn second_in_its_place(reversed: bool) {
+fn second_in_its_slot(reversed: bool) {
     often(move || {
-        let desk = Arc::new(Desk::default());
-        desk.fill(0, 6);
-        desk.fill(1, 7);
-        let device = start(&desk, 1, 2, reversed);
-        let first = Letter { number: 1, place: 1 };
-        desk.put(first);
-        if desk.take_back(first) {
-            desk.fill(1, 9);
-            let second = Letter { number: 1, place: 0 };
-            desk.put(second);
+        let slot = Arc::new(Slot::default());
+        slot.fill(0, 6);
+        slot.fill(1, 7);
+        let device = start(&slot, 1, 2, reversed);
+        let first = Command { number: 1, range: 1 };
+        slot.submit(first);
+        if slot.cancel(first) {
+            slot.fill(1, 9);
+            let second = Command { number: 1, range: 0 };
+            slot.submit(second);
             device.join().unwrap();
-            if desk.answered() == 1 {
-                assert_eq!((desk.arrived(0), desk.arrived(1)), (6, 0));
+            if slot.completed() == 1 {
+                assert_eq!((slot.copied(0), slot.copied(1)), (6, 0));
             } else {
-                assert!(desk.take_back(second), "the block is gone");
-                assert_eq!(desk.arrived(0), 0);
+                assert!(slot.cancel(second), "the block has exited");
+                assert_eq!(slot.copied(0), 0);
             }
         } else {
             device.join().unwrap();
@@ -272,30 +273,30 @@ fn second_in_its_place(reversed: bool) {
 }
 
 fn replaced() {
-    second_in_its_place(false);
+    second_in_its_slot(false);
 }
 
 fn replaced_reversed() {
-    second_in_its_place(true);
+    second_in_its_slot(true);
 }
 
-/// The block looks once and leaves; the host waits until it knows which of the two it was.
+/// The block polls once and exits; the host waits until it knows whether the command was executed.
 fn left() {
     often(|| {
-        let desk = Arc::new(Desk::default());
-        let device = start(&desk, 1, 1, false);
-        desk.fill(1, 7);
-        let letter = Letter { number: 1, place: 1 };
-        desk.put(letter);
-        while desk.gone.load(Ordering::Acquire) < 1 {
+        let slot = Arc::new(Slot::default());
+        let device = start(&slot, 1, 1, false);
+        slot.fill(1, 7);
+        let command = Command { number: 1, range: 1 };
+        slot.submit(command);
+        while slot.exited.load(Ordering::Acquire) < 1 {
             yield_now();
         }
-        // What the block did before it left is seen.
-        if desk.answered() == 1 {
-            assert_eq!(desk.arrived(1), 7);
+        // What the block did before it exited is seen.
+        if slot.completed() == 1 {
+            assert_eq!(slot.copied(1), 7);
         } else {
-            assert!(desk.take_back(letter), "a block that has left is not here");
-            desk.fill(1, 8);
+            assert!(slot.cancel(command), "a block that has exited is not present");
+            slot.fill(1, 8);
         }
         device.join().unwrap();
     });

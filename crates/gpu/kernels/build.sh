@@ -17,10 +17,10 @@ fnv1a64() {
     }
 }
 
-for name in pattern gather resident errand busy; do
+for name in pattern gather resident resident_copy busy; do
     # `nanosleep` came with PTX ISA 6.3 (CUDA 10.0).
     isa=ptx60
-    [ "$name" = errand ] && isa=ptx63
+    [ "$name" = resident_copy ] && isa=ptx63
     "$clang" -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib \
         -Xclang -target-feature -Xclang "+$isa" -Wno-unknown-cuda-version \
         -std=c++17 -O3 -ffp-contract=off -fno-ident -S "$name.cu" -o "$name.ptx.new"

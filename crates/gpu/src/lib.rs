@@ -11,8 +11,8 @@
 //!
 //! For libraries that live in a program of somebody else's: [`Driver::pointer`] tells what an
 //! address is, [`UserStream`] puts work into the program's streams, [`Context::entered`] leaves a
-//! thread's contexts as they were, [`Locked`] is memory that may outlive the driver, and [`errand`]
-//! moves small blocks for many threads.
+//! thread's contexts as they were, [`Locked`] is memory that may outlive the driver, and
+//! [`resident_copy`] moves small blocks for many threads.
 //!
 //! Threads: every owner may move to another thread and be used from several. A thread calls
 //! [`Context::make_current`] once before it uses streams and events of that context; making and
@@ -22,7 +22,6 @@
 mod busy;
 mod context;
 mod driver;
-pub mod errand;
 mod error;
 mod event;
 mod gather;
@@ -37,6 +36,7 @@ mod peer;
 mod pinned;
 mod pointer;
 pub mod resident;
+pub mod resident_copy;
 mod stream;
 mod table;
 mod user;

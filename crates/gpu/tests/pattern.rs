@@ -65,9 +65,9 @@ fn the_ptx_is_of_this_source() {
         include_str!("../kernels/resident.ptx"),
     );
     is_of_source(
-        "errand",
-        include_bytes!("../kernels/errand.cu"),
-        include_str!("../kernels/errand.ptx"),
+        "resident_copy",
+        include_bytes!("../kernels/resident_copy.cu"),
+        include_str!("../kernels/resident_copy.ptx"),
     );
 }
 

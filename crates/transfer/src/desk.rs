@@ -1,12 +1,12 @@
 //! Small calls: the calling thread does them alone, with a slot that it keeps.
 //!
 //! The file's part is one system call into or out of the slot. The GPU's part is a letter to a
-//! kernel that stays on the device (`gpuio_gpu::errand`), which costs no call of the driver; where
-//! that has no room, or can't reach the memory, a copy.
+//! kernel that stays on the device (`gpuio_gpu::resident_copy`), which costs no call of the driver;
+//! where that has no room, or can't reach the memory, a copy.
 
 use std::cell::RefCell;
 
-use gpuio_gpu::errand::{self, Reply};
+use gpuio_gpu::resident_copy::{self, Outcome};
 use gpuio_gpu::{DevPtr, GpuError};
 use gpuio_io::engine::Op;
 
@@ -40,12 +40,13 @@ struct Desk {
     device: &'static Device,
     /// `None` once a copy failed: it may be under way for ever.
     lane: Option<&'static mut Lane>,
-    errand: Option<errand::Desk>,
+    submitter: Option<resident_copy::Submitter>,
 }
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // At the thread's end: no call of the driver, see `give_small` and `errand::Desk`.
+        // At the thread's end: no call of the driver, see `give_small` and
+        // `resident_copy::Submitter`.
         if let Some(lane) = self.lane.take() {
             self.device.give_small(lane);
         }
@@ -68,7 +69,7 @@ pub(crate) fn run(device: &'static Device, asked: &Small<'_>) -> Option<Result<M
             Some(at) => at,
             None => {
                 let lane = Some(device.small_lane()?);
-                desks.0.push(Desk { device, lane, errand: device.errand() });
+                desks.0.push(Desk { device, lane, submitter: device.submitter() });
                 desks.0.len() - 1
             }
         };
@@ -127,13 +128,13 @@ impl Desk {
         let Some(lane) = self.lane.as_mut() else { unreachable!("a desk that runs has a lane") };
         let slot = lane.slot(0);
         if asked.place.kernels(asked.address, len)
-            && let Some(errand) = &mut self.errand
+            && let Some(submitter) = &mut self.submitter
         {
             let (ours, theirs) = (slot.memory.seen.byte_add(skip as u64), DevPtr(asked.address));
             let (src, dst) = if asked.op == Op::Read { (ours, theirs) } else { (theirs, ours) };
             // SAFETY: the slot is this thread's, and the caller of the transfer promises its
             // memory, which the kernel reaches.
-            if unsafe { errand.run(src, dst, len) }? == Reply::Moved {
+            if unsafe { submitter.copy(src, dst, len) }? == Outcome::Copied {
                 return Ok(true);
             }
         }

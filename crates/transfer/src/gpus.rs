@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gpuio_gpu::errand::{self, Office, Timing};
+use gpuio_gpu::resident_copy::{self, CommandQueue, Timing};
 use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Which};
 
 use crate::attempt::Attempt;
@@ -57,7 +57,7 @@ pub(crate) struct Device {
     lanes: Mutex<Lanes>,
     given: Condvar,
     small: Mutex<Small>,
-    office: Attempt<Office>,
+    command_queue: Attempt<CommandQueue>,
     gather: Attempt<GatherKernel>,
     /// Whether the context makes synchronous memory operations synchronize, for memory that can't
     /// be given that attribute.
@@ -177,12 +177,12 @@ impl Gpus {
             lanes: Mutex::default(),
             given: Condvar::new(),
             small: Mutex::default(),
-            office: Attempt::new(),
+            command_queue: Attempt::new(),
             gather: Attempt::new(),
             syncs_memops: AtomicBool::new(false),
         }));
         let _ = device.gather();
-        let _ = device.office();
+        let _ = device.command_queue();
         device
     }
 }
@@ -235,7 +235,9 @@ impl Device {
                 match made {
                     Ok(lane) => {
                         drop(lanes);
-                        return Ok(Box::leak(Box::new(lane.with_desk(self.shared_errand()))));
+                        return Ok(Box::leak(Box::new(
+                            lane.with_submitter(self.shared_submitter()),
+                        )));
                     }
                     // No more memory to lock: what there is has to do.
                     Err(_) if lanes.made > 1 => lanes.made -= 1,
@@ -300,27 +302,29 @@ impl Device {
         }
     }
 
-    /// A desk of one thread at the kernel that stays; `None` where there is none.
-    pub(crate) fn errand(&self) -> Option<errand::Desk> {
-        self.office().ok().flatten().map(Office::desk)
+    /// A submitter for one thread to the resident copy kernel; `None` where there is none.
+    pub(crate) fn submitter(&self) -> Option<resident_copy::Submitter> {
+        self.command_queue().ok().flatten().map(CommandQueue::submitter)
     }
 
     /// The same for long moves.
-    fn shared_errand(&self) -> Option<errand::Desk> {
-        self.office().ok().flatten().map(Office::shared_desk)
+    fn shared_submitter(&self) -> Option<resident_copy::Submitter> {
+        self.command_queue().ok().flatten().map(CommandQueue::shared_submitter)
     }
 
     /// Whether the driver's copy engines move the bytes of large calls now: there is no kernel that
     /// stays, or others fill the device.
     pub(crate) fn uses_engines(&self) -> bool {
-        self.office.had().is_none_or(Office::is_resting)
+        self.command_queue.had().is_none_or(CommandQueue::is_backing_off)
     }
 
-    fn office(&self) -> Result<Option<&Office>, GpuError> {
+    fn command_queue(&self) -> Result<Option<&CommandQueue>, GpuError> {
         if !self.resident {
             return Ok(None);
         }
-        self.office.get(|| Office::new(&self.context, Timing::of(&self.context))).map(Some)
+        self.command_queue
+            .get(|| CommandQueue::new(&self.context, Timing::of(&self.context)))
+            .map(Some)
     }
 
     /// The kernel for many pieces.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gpuio_gpu::errand::{Desk, Reply};
+use gpuio_gpu::resident_copy::{Outcome, Submitter};
 use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
 
 use gpuio_io::clock::{Clock, Nanos};
@@ -93,23 +93,23 @@ pub(crate) struct Lane {
     busy: Vec<bool>,
     /// The number of the slot that is used next, going round.
     turn: usize,
-    /// Bytes that letters moved since they were asked for.
-    by_letters: u64,
-    /// A place at the kernel that stays, where there was one left.
-    desk: Option<Desk>,
-    letter: Option<Letter>,
+    /// Bytes that the resident copy kernel moved since the last query.
+    by_resident_kernel: u64,
+    /// Access to the resident copy kernel, if there is one.
+    submitter: Option<Submitter>,
+    pending: Option<Pending>,
 }
 
-/// A letter under way.
+/// A command of the resident copy kernel in flight.
 #[derive(Debug, Clone, Copy)]
-struct Letter {
+struct Pending {
     slot: usize,
-    what: What,
+    kind: CopyKind,
 }
 
-/// What it moves.
+/// What it copies.
 #[derive(Debug, Clone, Copy)]
-enum What {
+enum CopyKind {
     Bytes { src: DevPtr, dst: DevPtr, len: usize },
     List(List),
 }
@@ -117,7 +117,7 @@ enum What {
 /// Pieces in a slot, or beside it in the lane's memory, that go together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
-    /// What moves them in one launch.
+    /// The kernel that copies them in one launch.
     pub(crate) kernel: &'static GatherKernel,
     pub(crate) at: DevPtr,
     pub(crate) count: u32,
@@ -149,31 +149,32 @@ impl Lane {
             slot_len,
             busy: vec![false; slots],
             turn: 0,
-            by_letters: 0,
-            desk: None,
-            letter: None,
+            by_resident_kernel: 0,
+            submitter: None,
+            pending: None,
         })
     }
 
-    /// With a desk copies go by letters where the kernel reaches the memory: without a call of the
-    /// driver, which takes some microseconds and a lock.
-    pub(crate) fn with_desk(mut self, desk: Option<Desk>) -> Self {
-        self.desk = desk;
+    /// With a submitter the resident copy kernel does the copies where it reaches the memory. That
+    /// saves a driver call, which takes some microseconds and a lock.
+    pub(crate) fn with_submitter(mut self, submitter: Option<Submitter>) -> Self {
+        self.submitter = submitter;
         self
     }
 
-    /// How many bytes letters moved since this was asked last; what is under way is not counted.
-    pub(crate) fn take_by_letters(&mut self) -> u64 {
-        std::mem::take(&mut self.by_letters)
+    /// Bytes that the resident copy kernel moved since the last call. Copies in flight do not
+    /// count.
+    pub(crate) fn take_by_resident_kernel(&mut self) -> u64 {
+        std::mem::take(&mut self.by_resident_kernel)
     }
 
-    /// Has the kernel move bytes between a slot and `address` of a place; false where it can't, or
-    /// not now. A lane has one letter at a time, so this waits for the one before.
+    /// Submits a copy between a slot and `address` to the resident copy kernel; false if it can't
+    /// do it, or not now. A lane has one command in flight, so this waits for the previous one.
     ///
     /// # Safety
     ///
     /// As [`Lane::bring`]; the ranges are those of the slot and of the caller.
-    unsafe fn post(
+    unsafe fn submit(
         &mut self,
         slot: Slot,
         place: Place,
@@ -181,45 +182,45 @@ impl Lane {
         address: u64,
         len: usize,
     ) -> Result<bool, GpuError> {
-        if self.desk.is_none() || !place.kernels(address, len) {
+        if self.submitter.is_none() || !place.kernels(address, len) {
             return Ok(false);
         }
         self.land()?;
-        let Some(desk) = &mut self.desk else {
+        let Some(submitter) = &mut self.submitter else {
             return Ok(false);
         };
         // SAFETY: the caller's promise; `land` sees the end before the slot is used again.
-        match unsafe { desk.post(src, dst, len) }? {
-            Reply::Busy => return Ok(false),
-            Reply::Moved => self.by_letters += len as u64,
-            Reply::Waiting => {
-                let what = What::Bytes { src, dst, len };
-                self.letter = Some(Letter { slot: slot.index, what });
+        match unsafe { submitter.submit(src, dst, len) }? {
+            Outcome::Busy => return Ok(false),
+            Outcome::Copied => self.by_resident_kernel += len as u64,
+            Outcome::Pending => {
+                let kind = CopyKind::Bytes { src, dst, len };
+                self.pending = Some(Pending { slot: slot.index, kind });
             }
         }
         Ok(true)
     }
 
-    /// Waits for the letter under way. Where the kernel gave it back, the driver copies.
+    /// Waits for the command in flight. If it was cancelled, the driver copies.
     fn land(&mut self) -> Result<(), GpuError> {
-        let (Some(letter), Some(desk)) = (self.letter, &mut self.desk) else {
+        let (Some(pending), Some(submitter)) = (self.pending, &mut self.submitter) else {
             return Ok(());
         };
-        let reply = desk.finish();
-        self.letter = None;
-        match (reply?, letter.what) {
-            (Reply::Busy, What::Bytes { src, dst, len }) => {
-                // SAFETY: what the letter was to move: the promise of `post` holds until the slot
+        let outcome = submitter.wait();
+        self.pending = None;
+        match (outcome?, pending.kind) {
+            (Outcome::Busy, CopyKind::Bytes { src, dst, len }) => {
+                // SAFETY: the copy of the command: the promise of `submit` holds until the slot
                 // is free.
-                self.put(letter.slot, |stream| unsafe { stream.copy(dst, src, len) })
+                self.put(pending.slot, |stream| unsafe { stream.copy(dst, src, len) })
             }
             // SAFETY: as above, of `gather`.
-            (Reply::Busy, What::List(list)) => unsafe { self.launch(letter.slot, list) },
-            (_, What::Bytes { len, .. }) => {
-                self.by_letters += len as u64;
+            (Outcome::Busy, CopyKind::List(list)) => unsafe { self.launch(pending.slot, list) },
+            (_, CopyKind::Bytes { len, .. }) => {
+                self.by_resident_kernel += len as u64;
                 Ok(())
             }
-            (_, What::List(_)) => Ok(()),
+            (_, CopyKind::List(_)) => Ok(()),
         }
     }
 
@@ -249,7 +250,7 @@ impl Lane {
 
     /// Waits until the slot's last copy has ended. The context must be current.
     pub(crate) fn free(&mut self, slot: Slot) -> Result<(), GpuError> {
-        if self.letter.is_some_and(|letter| letter.slot == slot.index) {
+        if self.pending.is_some_and(|pending| pending.slot == slot.index) {
             self.land()?;
         }
         if !self.busy[slot.index] {
@@ -304,7 +305,7 @@ impl Lane {
     ) -> Result<(), GpuError> {
         let ours = slot.memory.seen.byte_add(skip as u64);
         // SAFETY: the caller's promise.
-        if unsafe { self.post(slot, place, (ours, DevPtr(address)), address, len) }? {
+        if unsafe { self.submit(slot, place, (ours, DevPtr(address)), address, len) }? {
             return Ok(());
         }
         // SAFETY: the caller's promise.
@@ -356,7 +357,7 @@ impl Lane {
         let (to, from) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
         let ours = slot.memory.seen.byte_add(skip as u64);
         // SAFETY: the caller's promise.
-        if unsafe { self.post(slot, place, (from, ours), address, len) }? {
+        if unsafe { self.submit(slot, place, (from, ours), address, len) }? {
             return Ok(());
         }
         self.put(slot.index, |stream| {
@@ -379,13 +380,13 @@ impl Lane {
     /// As [`GatherKernel::launch`], until the slot is free.
     pub(crate) unsafe fn gather(&mut self, slot: Slot, list: List) -> Result<(), GpuError> {
         self.land()?;
-        if let Some(desk) = &mut self.desk {
+        if let Some(submitter) = &mut self.submitter {
             // SAFETY: the caller's promise; `land` sees the end before the slot is used again.
-            match unsafe { desk.post_list(list.at, list.count) }? {
-                Reply::Busy => {}
-                Reply::Moved => return Ok(()),
-                Reply::Waiting => {
-                    self.letter = Some(Letter { slot: slot.index, what: What::List(list) });
+            match unsafe { submitter.submit_list(list.at, list.count) }? {
+                Outcome::Busy => {}
+                Outcome::Copied => return Ok(()),
+                Outcome::Pending => {
+                    self.pending = Some(Pending { slot: slot.index, kind: CopyKind::List(list) });
                     return Ok(());
                 }
             }

@@ -23,7 +23,7 @@ pub(super) const BANS: [Ban; 4] = [
             "crates/load/src/run",
             "crates/softgpu/",
             // How long a kernel that may not begin is waited for.
-            "crates/gpu/src/errand/",
+            "crates/gpu/src/resident_copy/",
         ],
         instead: "use the clock of `io` (crates/io/src/clock.rs) or take the time as an argument",
     },

@@ -5,10 +5,10 @@
 
 mod busy;
 mod check;
-mod errand;
 mod fill;
 mod gather;
 mod resident;
+mod resident_copy;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -39,7 +39,7 @@ static KERNELS: [Kernel; 7] = [
     kernel("gpuio_fill", 4, fill::run),
     kernel("gpuio_check", 5, check::run),
     kernel("gpuio_gather", 2, gather::run),
-    kernel("gpuio_errand", 11, errand::run),
+    kernel("gpuio_resident_copy", 11, resident_copy::run),
     kernel("gpuio_resident", 10, resident::run),
     Kernel { lasts: Some(busy::lasts), ..kernel("gpuio_busy_compute", 3, busy::compute) },
     Kernel { lasts: Some(busy::lasts), ..kernel("gpuio_busy_memory", 6, busy::memory) },

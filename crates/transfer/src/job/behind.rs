@@ -96,9 +96,9 @@ impl Flying {
     /// The context is current.
     pub(super) fn land(mut self, lane: &mut Lane) -> Result<(), GpuError> {
         let drained = lane.drain();
-        let by_letters = lane.take_by_letters();
-        self.route.by_kernel += by_letters;
-        self.route.by_copy = self.route.by_copy.saturating_sub(by_letters);
+        let by_resident_kernel = lane.take_by_resident_kernel();
+        self.route.by_kernel += by_resident_kernel;
+        self.route.by_copy = self.route.by_copy.saturating_sub(by_resident_kernel);
         if let Err(error) = &drained {
             self.job.fail(0, Fault::Gpu(error.clone()));
         }

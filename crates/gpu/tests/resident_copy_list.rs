@@ -1,12 +1,12 @@
-//! Letters that name a list of blocks, on the software GPU, or on a real one with
+//! Commands that name a list of blocks, on the software GPU, or on a real one with
 //! `GPUIO_TEST_GPU=system`.
-#![allow(unsafe_code, reason = "letters name addresses")]
+#![allow(unsafe_code, reason = "commands name addresses")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::cell::RefCell;
 use std::time::Duration;
 
-use gpuio_gpu::errand::{Office, Reply, Timing};
+use gpuio_gpu::resident_copy::{CommandQueue, Outcome, Timing};
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemKind, PageSize, Piece, Which};
 use gpuio_gpu::{Stream, pattern};
 use proptest::prelude::*;
@@ -37,10 +37,13 @@ fn written(memory: &Locked, write: impl FnOnce(&mut [u8])) {
 #[test]
 fn all_pieces_of_a_list_are_moved_and_nothing_beside_them() {
     let context = context();
-    let timing =
-        Timing { patience: Duration::from_secs(20), looks: Duration::ZERO, ..Timing::default() };
-    let office = Office::new(&context, timing).unwrap();
-    let desk = RefCell::new(office.desk());
+    let timing = Timing {
+        start_timeout: Duration::from_secs(20),
+        probe_interval: Duration::ZERO,
+        ..Timing::default()
+    };
+    let queue = CommandQueue::new(&context, timing).unwrap();
+    let submitter = RefCell::new(queue.submitter());
     let stream = Stream::new(&context).unwrap();
     let locked = |len| Locked::new(&context, len, PageSize::Plain).unwrap();
     let (near, there, back) = (locked(ROOM), locked(MOST * size_of::<Piece>()), locked(ROOM));
@@ -85,11 +88,11 @@ fn all_pieces_of_a_list_are_moved_and_nothing_beside_them() {
             unsafe { at.write(entry) };
         }
         let count = u32::try_from(moves.len()).unwrap();
-        let mut desk = desk.borrow_mut();
+        let mut submitter = submitter.borrow_mut();
         // SAFETY: live ranges that nobody else uses until the end is seen, and no two overlap.
-        let posted = unsafe { desk.post_list(there.ptr(), count) }.unwrap();
-        assert_eq!(posted == Reply::Moved, count == 0);
-        assert_eq!(desk.finish().unwrap(), Reply::Moved);
+        let posted = unsafe { submitter.submit_list(there.ptr(), count) }.unwrap();
+        assert_eq!(posted == Outcome::Copied, count == 0);
+        assert_eq!(submitter.wait().unwrap(), Outcome::Copied);
         if !write {
             copy(back.ptr(), device.ptr());
         }
@@ -102,8 +105,8 @@ fn all_pieces_of_a_list_are_moved_and_nothing_beside_them() {
 #[test]
 #[should_panic(expected = "a list at")]
 fn a_list_that_is_not_aligned_is_refused() {
-    let office = Office::new(&context(), Timing::default()).unwrap();
-    let mut desk = office.desk();
+    let queue = CommandQueue::new(&context(), Timing::default()).unwrap();
+    let mut submitter = queue.submitter();
     // SAFETY: nothing is read of it.
-    let _ = unsafe { desk.post_list(DevPtr(4104), 1) };
+    let _ = unsafe { submitter.submit_list(DevPtr(4104), 1) };
 }

@@ -1,15 +1,15 @@
-//! How fast errands are on the GPU at hand: `cargo run --release -p gpuio-gpu --example errands`.
+//! Measures the resident copy kernel: `cargo run --release -p gpuio-gpu --example resident_copy`.
 //!
 //! For each number of threads and each length: moves per second of all threads, and the time of
 //! one, from page-locked memory to the device. Beside it what plain copies of the same threads do,
 //! each with a stream of its own.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a program for developers")]
-#![expect(unsafe_code, reason = "errands are unsafe")]
+#![expect(unsafe_code, reason = "the copies are unsafe")]
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use gpuio_gpu::errand::{Office, Reply, Timing};
+use gpuio_gpu::resident_copy::{CommandQueue, Outcome, Timing};
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemKind, PageSize, Stream, Which};
 
 const SPAN: Duration = Duration::from_millis(500);
@@ -54,9 +54,11 @@ fn repeat(gate: &Barrier, mut each: impl FnMut() -> bool) -> Done {
 fn main() {
     let driver = Driver::load(&Which::System).or_else(|_| Driver::load(&Which::Software)).unwrap();
     let context = Context::new(&driver, 0).unwrap();
-    let office = Office::new(&context, Timing::default()).unwrap();
+    let queue = CommandQueue::new(&context, Timing::default()).unwrap();
     println!("{}", driver.devices().unwrap()[0].name);
-    println!("threads  bytes  by errand: moves/s  p50 us  p99 us  busy  by copy: moves/s  p50 us");
+    println!(
+        "threads  bytes  resident kernel: copies/s  p50 us  p99 us  busy  driver: copies/s  p50 us"
+    );
     for threads in [1, 2, 4, 8, 12, 16, 24] {
         for len in [512, 4096, 16384, 65536] {
             let ends = || {
@@ -65,11 +67,11 @@ fn main() {
             };
             let (rate, p50, p99, busy) = measure(threads, |gate| {
                 let (host, device) = ends();
-                let mut desk = office.desk();
+                let mut submitter = queue.submitter();
                 // SAFETY: memory of this thread's own.
-                let each = || unsafe { desk.run(host.ptr(), device.ptr(), len) }.unwrap();
+                let each = || unsafe { submitter.copy(host.ptr(), device.ptr(), len) }.unwrap();
                 let mut each = each;
-                repeat(gate, || each() == Reply::Moved)
+                repeat(gate, || each() == Outcome::Copied)
             });
             let (plain, plain_p50, ..) = measure(threads, |gate| {
                 let (host, device) = ends();
@@ -92,5 +94,5 @@ fn main() {
             );
         }
     }
-    println!("{} launches", office.launches());
+    println!("{} launches", queue.launches());
 }

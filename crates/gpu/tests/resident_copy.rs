@@ -1,5 +1,6 @@
-//! Errands against plain copies, on gpuio's software GPU, or with `GPUIO_TEST_GPU=system` on the
-//! system's, where the cases that need the software one say that they are skipped.
+//! The resident copy kernel against plain copies, on gpuio's software GPU, or with
+//! `GPUIO_TEST_GPU=system` on the system's, where the cases that need the software one say that
+//! they are skipped.
 //!
 //! Cases that need an environment of their own run in child processes: this program again, with
 //! the name of an ignored test.
@@ -12,7 +13,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use gpuio_gpu::errand::{Desk, Office, Reply, Timing};
+use gpuio_gpu::resident_copy::{CommandQueue, Outcome, Submitter, Timing};
 use gpuio_gpu::{
     Busy, BusyWith, Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemKind, PageSize,
     Stream, pattern,
@@ -22,31 +23,31 @@ use proptest::test_runner::{Config, TestRunner};
 use support::{child_passes, passes, which};
 
 /// Longer than a loaded machine takes to let a thread of the software GPU run.
-const PATIENT: Timing = Timing {
+const LONG_TIMEOUT: Timing = Timing {
     idle: Duration::from_micros(200),
-    stay: Duration::from_millis(1),
-    lead: Duration::from_micros(200),
-    patience: Duration::from_secs(20),
-    rest: Duration::from_millis(4),
-    looks: Duration::ZERO,
+    lifetime: Duration::from_millis(1),
+    relaunch_lead: Duration::from_micros(200),
+    start_timeout: Duration::from_secs(20),
+    backoff: Duration::from_millis(4),
+    probe_interval: Duration::ZERO,
 };
 
 struct Bench {
     context: Context,
     stream: Stream,
-    office: Office,
+    queue: CommandQueue,
 }
 
 fn bench_with(timing: Timing) -> Bench {
     let driver = Driver::load(&which()).unwrap();
     let context = Context::new(&driver, 0).unwrap();
     let stream = Stream::new(&context).unwrap();
-    let office = Office::new(&context, timing).unwrap();
-    Bench { context, stream, office }
+    let queue = CommandQueue::new(&context, timing).unwrap();
+    Bench { context, stream, queue }
 }
 
 fn bench() -> Bench {
-    bench_with(PATIENT)
+    bench_with(LONG_TIMEOUT)
 }
 
 impl Bench {
@@ -79,24 +80,34 @@ impl Bench {
     }
 }
 
-fn run(desk: &mut Desk, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
+fn run(
+    submitter: &mut Submitter,
+    src: DevPtr,
+    dst: DevPtr,
+    len: usize,
+) -> Result<Outcome, GpuError> {
     // SAFETY: the test gives live ranges that nobody else uses meanwhile.
-    unsafe { desk.run(src, dst, len) }
+    unsafe { submitter.copy(src, dst, len) }
 }
 
-/// Where more threads than there are places have letters, some find none.
-fn run_with_room(desk: &mut Desk, src: DevPtr, dst: DevPtr, len: usize) -> Reply {
+/// Where more threads than there are places have commands, some find none.
+fn run_when_free(submitter: &mut Submitter, src: DevPtr, dst: DevPtr, len: usize) -> Outcome {
     loop {
-        match run(desk, src, dst, len).unwrap() {
-            Reply::Busy => std::thread::yield_now(),
-            reply => return reply,
+        match run(submitter, src, dst, len).unwrap() {
+            Outcome::Busy => std::thread::yield_now(),
+            outcome => return outcome,
         }
     }
 }
 
-fn post(desk: &mut Desk, src: DevPtr, dst: DevPtr, len: usize) -> Result<Reply, GpuError> {
+fn submit(
+    submitter: &mut Submitter,
+    src: DevPtr,
+    dst: DevPtr,
+    len: usize,
+) -> Result<Outcome, GpuError> {
     // SAFETY: the test gives live ranges that nobody else uses until the end is seen.
-    unsafe { desk.post(src, dst, len) }
+    unsafe { submitter.submit(src, dst, len) }
 }
 
 fn slice(memory: &Locked) -> &[u8] {
@@ -125,7 +136,7 @@ fn any_range_is_moved_to_any_other_and_nothing_beside_it() {
     let (device, vmm) = (bench.alloc(MemKind::Device, ROOM), bench.alloc(MemKind::Vmm, ROOM));
     let (near, far) = (bench.locked(ROOM), bench.locked(ROOM));
     let places = [device.ptr(), vmm.ptr(), near.ptr(), far.ptr()];
-    let desk = RefCell::new(bench.office.desk());
+    let submitter = RefCell::new(bench.queue.submitter());
     let strategy = (
         (0..places.len(), 1..places.len()),
         (0_usize..300, 0_usize..300),
@@ -140,8 +151,8 @@ fn any_range_is_moved_to_any_other_and_nothing_beside_it() {
         bench.put(to, &old);
         bench.put(from, &new);
         let (src, dst) = (from.byte_add(skip as u64), to.byte_add(gap as u64));
-        let reply = run(&mut desk.borrow_mut(), src, dst, len).unwrap();
-        prop_assert_eq!(reply, Reply::Moved);
+        let outcome = run(&mut submitter.borrow_mut(), src, dst, len).unwrap();
+        prop_assert_eq!(outcome, Outcome::Copied);
         let there = bench.take(to, ROOM);
         prop_assert!(there[..gap] == old[..gap], "before the destination");
         prop_assert!(there[gap..gap + len] == new[skip..skip + len], "the bytes");
@@ -155,30 +166,30 @@ fn any_range_is_moved_to_any_other_and_nothing_beside_it() {
 fn a_letter_cannot_name_an_address_of_more_than_48_bits() {
     let bench = bench();
     let device = bench.alloc(MemKind::Device, 4096);
-    let mut desk = bench.office.desk();
+    let mut submitter = bench.queue.submitter();
     for (src, dst) in [(DevPtr(1 << 48), device.ptr()), (device.ptr(), DevPtr(1 << 60))] {
-        assert_eq!(run(&mut desk, src, dst, 16).unwrap(), Reply::Busy);
+        assert_eq!(run(&mut submitter, src, dst, 16).unwrap(), Outcome::Busy);
     }
-    assert_eq!(bench.office.launches(), 0);
+    assert_eq!(bench.queue.launches(), 0);
 }
 
-// ---- many desks
+// ---- many submitters
 
 /// One thread: moves blocks in and out of the device and checks each.
 fn work(bench: &Bench, seed: u64, rounds: u64) {
     let len = 9000;
     let (out, back) = (bench.locked(len), bench.locked(len));
     let device = bench.alloc(MemKind::Device, len);
-    let mut desk = bench.office.desk();
+    let mut submitter = bench.queue.submitter();
     for round in 0..rounds {
         let key = seed << 32 | round;
         fill(&out, key);
         let skip = (key.wrapping_mul(0x9E37_79B9) >> 7) % 64;
         let count = usize::try_from(8000 - skip * 100).unwrap();
         let (src, dst) = (out.ptr().byte_add(skip), device.ptr().byte_add(skip * 2));
-        assert_eq!(run_with_room(&mut desk, src, dst, count), Reply::Moved);
+        assert_eq!(run_when_free(&mut submitter, src, dst, count), Outcome::Copied);
         let end = back.ptr().byte_add(skip / 3);
-        assert_eq!(run_with_room(&mut desk, dst, end, count), Reply::Moved);
+        assert_eq!(run_when_free(&mut submitter, dst, end, count), Outcome::Copied);
         let (from, to) = (usize::try_from(skip).unwrap(), usize::try_from(skip / 3).unwrap());
         let right = slice(&back)[to..to + count] == slice(&out)[from..from + count];
         assert!(right, "thread {seed}, round {round}");
@@ -194,7 +205,7 @@ fn many_threads_at_once_are_served_each_with_its_own_bytes() {
             scope.spawn(move || work(bench, seed, 60));
         }
     });
-    assert_eq!(bench.office.desks(), 0);
+    assert_eq!(bench.queue.dedicated_slots(), 0);
 }
 
 #[test]
@@ -223,46 +234,46 @@ fn desks_come_and_go_while_others_work() {
             });
         }
     });
-    assert_eq!(bench.office.desks(), 0);
+    assert_eq!(bench.queue.dedicated_slots(), 0);
 }
 
 #[test]
 fn there_are_more_desks_than_places_and_each_letter_takes_one_that_is_free() {
     let bench = bench();
-    let places = bench.office.places();
+    let places = bench.queue.slots();
     let len = places * 128;
-    let mut desks: Vec<Desk> = (0..places + 9).map(|_| bench.office.desk()).collect();
-    assert_eq!(bench.office.desks() as usize, places);
+    let mut submitters: Vec<Submitter> = (0..places + 9).map(|_| bench.queue.submitter()).collect();
+    assert_eq!(bench.queue.dedicated_slots() as usize, places);
     let device = bench.alloc(MemKind::Device, len);
     let host = bench.locked(len);
     fill(&host, 5);
     // All at once, from those that came last on: so that one launch has them all.
     let mut under_way = Vec::new();
-    for (at, desk) in (0..).zip(desks.iter_mut().rev()) {
+    for (at, submitter) in (0..).zip(submitters.iter_mut().rev()) {
         let (src, dst) = (host.ptr().byte_add(at * 128), device.ptr().byte_add(at * 128));
-        match post(desk, src, dst, 128).unwrap() {
-            Reply::Waiting => under_way.push(desk),
-            // No place is free: no letter's end was seen.
-            reply => assert_eq!((reply, under_way.len()), (Reply::Busy, places)),
+        match submit(submitter, src, dst, 128).unwrap() {
+            Outcome::Pending => under_way.push(submitter),
+            // No place is free: no command's end was seen.
+            outcome => assert_eq!((outcome, under_way.len()), (Outcome::Busy, places)),
         }
     }
     assert_eq!(under_way.len(), places);
     let began = Instant::now();
-    for desk in under_way {
-        while desk.poll().unwrap() != Reply::Moved {
+    for submitter in under_way {
+        while submitter.poll().unwrap() != Outcome::Copied {
             assert!(began.elapsed() < Duration::from_secs(30), "no answer");
             std::thread::yield_now();
         }
     }
     assert_eq!(bench.take(device.ptr(), len), slice(&host));
     // Now all of them have room, one after the other.
-    for (key, desk) in (100..).zip(&mut desks) {
+    for (key, submitter) in (100..).zip(&mut submitters) {
         fill(&host, key);
-        assert_eq!(run(desk, host.ptr(), device.ptr(), len).unwrap(), Reply::Moved);
+        assert_eq!(run(submitter, host.ptr(), device.ptr(), len).unwrap(), Outcome::Copied);
         assert_eq!(bench.take(device.ptr(), len), slice(&host));
     }
-    drop(desks);
-    assert_eq!(bench.office.desks(), 0);
+    drop(submitters);
+    assert_eq!(bench.queue.dedicated_slots(), 0);
 }
 
 // ---- the kernel comes and goes
@@ -272,20 +283,20 @@ fn a_kernel_that_left_is_launched_again() {
     let bench = bench();
     let host = bench.locked(4096);
     let device = bench.alloc(MemKind::Device, 4096);
-    let mut desk = bench.office.desk();
-    let idle = PATIENT.idle;
+    let mut submitter = bench.queue.submitter();
+    let idle = LONG_TIMEOUT.idle;
     let pauses = [idle * 4, Duration::ZERO, idle, idle / 2, idle * 2, Duration::from_millis(20)];
     for (key, pause) in (0..).zip(pauses.iter().cycle().take(60)) {
         fill(&host, key);
-        assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+        assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
         assert_eq!(bench.take(device.ptr(), 4096), slice(&host), "round {key}");
         std::thread::sleep(*pause);
     }
-    let launches = bench.office.launches();
+    let launches = bench.queue.launches();
     assert!(launches > 10, "{launches} launches");
-    // Without letters it stays away.
+    // Without commands it stays away.
     std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(bench.office.launches(), launches);
+    assert_eq!(bench.queue.launches(), launches);
 }
 
 #[test]
@@ -302,7 +313,7 @@ fn whoever_waits_for_the_whole_device_is_let_through_while_there_is_work() {
             });
         }
         let mut longest = Duration::ZERO;
-        let launches = bench.office.launches();
+        let launches = bench.queue.launches();
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(300) {
             let since = Instant::now();
@@ -312,7 +323,7 @@ fn whoever_waits_for_the_whole_device_is_let_through_while_there_is_work() {
         ends.store(true, Ordering::Release);
         // Far more than two stays, for machines with few processors; far less than for ever.
         assert!(longest < Duration::from_secs(2), "{longest:?}");
-        assert!(bench.office.launches() - launches > 10, "it left and came again");
+        assert!(bench.queue.launches() - launches > 10, "it left and came again");
     });
 }
 
@@ -321,57 +332,60 @@ fn a_letter_is_under_way_until_somebody_sees_its_end() {
     let bench = bench();
     let host = bench.locked(4096);
     let device = bench.alloc(MemKind::Device, 4096);
-    let mut desk = bench.office.desk();
-    assert_eq!(desk.poll().unwrap(), Reply::Moved);
-    assert!(desk.take_back());
+    let mut submitter = bench.queue.submitter();
+    assert_eq!(submitter.poll().unwrap(), Outcome::Copied);
+    assert!(submitter.cancel());
     for key in 0..50 {
         fill(&host, key);
-        assert_eq!(post(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Waiting);
+        assert_eq!(
+            submit(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(),
+            Outcome::Pending
+        );
         // At various moments of its way.
         std::thread::sleep(Duration::from_micros(key * 7));
-        if desk.take_back() {
+        if submitter.cancel() {
             let before = data(99, 4096);
             bench.put(device.ptr(), &before);
             std::thread::sleep(Duration::from_millis(1));
             assert_eq!(bench.take(device.ptr(), 4096), before, "round {key}: taken back");
             continue;
         }
-        while desk.poll().unwrap() == Reply::Waiting {
+        while submitter.poll().unwrap() == Outcome::Pending {
             std::thread::yield_now();
         }
         assert_eq!(bench.take(device.ptr(), 4096), slice(&host), "round {key}");
     }
-    // A desk that is dropped with a letter under way leaves no trace.
-    assert_eq!(post(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Waiting);
-    drop(desk);
-    let mut next = bench.office.desk();
+    // A submitter that is dropped with a command under way leaves no trace.
+    assert_eq!(submit(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Pending);
+    drop(submitter);
+    let mut next = bench.queue.submitter();
     fill(&host, 1000);
-    assert_eq!(run(&mut next, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+    assert_eq!(run(&mut next, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
     assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
 }
 
 #[test]
 fn the_kernel_stays_away_now_and_then_to_look_and_every_letter_ends() {
-    let bench = bench_with(Timing { looks: Duration::from_millis(2), ..PATIENT });
+    let bench = bench_with(Timing { probe_interval: Duration::from_millis(2), ..LONG_TIMEOUT });
     std::thread::scope(|scope| {
         for seed in 0..4 {
             let bench = &bench;
             scope.spawn(move || {
                 let (host, device) = (bench.locked(4096), bench.alloc(MemKind::Device, 4096));
-                let mut desk = bench.office.desk();
+                let mut submitter = bench.queue.submitter();
                 let (mut moved, mut busy) = (0, 0);
                 let began = Instant::now();
                 while (moved < 200 || busy < 5) && began.elapsed() < Duration::from_secs(30) {
                     let key = seed << 32 | (moved + busy);
                     fill(&host, key);
-                    match run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap() {
-                        Reply::Moved => {
+                    match run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap() {
+                        Outcome::Copied => {
                             moved += 1;
                             assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
                         }
-                        reply => {
+                        outcome => {
                             busy += 1;
-                            assert_eq!(reply, Reply::Busy);
+                            assert_eq!(outcome, Outcome::Busy);
                             std::thread::yield_now();
                         }
                     }
@@ -388,23 +402,23 @@ fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
     let context = Context::new(&driver, 0).unwrap();
     let bench = bench_with(Timing::of(&context));
     let (host, device) = (bench.locked(4096), bench.alloc(MemKind::Device, 4096));
-    let mut desk = bench.office.desk();
+    let mut submitter = bench.queue.submitter();
     // A loaded machine may let the first launches come late.
-    let moves = |desk: &mut Desk, key: u64, wanted: Reply| {
+    let moves = |submitter: &mut Submitter, key: u64, wanted: Outcome| {
         let began = Instant::now();
         loop {
             fill(&host, key);
             bench.put(device.ptr(), &data(!key, 4096));
-            let reply = run(desk, host.ptr(), device.ptr(), 4096).unwrap();
-            let there = if reply == Reply::Moved { data(key, 4096) } else { data(!key, 4096) };
-            assert_eq!(bench.take(device.ptr(), 4096), there, "{reply:?}");
-            if reply == wanted {
+            let outcome = run(submitter, host.ptr(), device.ptr(), 4096).unwrap();
+            let there = if outcome == Outcome::Copied { data(key, 4096) } else { data(!key, 4096) };
+            assert_eq!(bench.take(device.ptr(), 4096), there, "{outcome:?}");
+            if outcome == wanted {
                 return;
             }
             assert!(began.elapsed() < Duration::from_secs(20), "never {wanted:?}");
         }
     };
-    moves(&mut desk, 1, Reply::Moved);
+    moves(&mut submitter, 1, Outcome::Copied);
     let sms = context.driver().multiprocessors(0).unwrap();
     context.make_current().unwrap();
     let mut busy = Busy::load(&context, BusyWith::Compute, sms).unwrap();
@@ -412,17 +426,17 @@ fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
     for _ in 0..1000 {
         busy.launch(50 * u64::from(sms)).unwrap();
     }
-    moves(&mut desk, 2, Reply::Busy);
-    assert!(bench.office.is_resting());
-    let launches = bench.office.launches();
+    moves(&mut submitter, 2, Outcome::Busy);
+    assert!(bench.queue.is_backing_off());
+    let launches = bench.queue.launches();
     // Few launches are tried while that lasts.
     for key in 3..50 {
-        moves(&mut desk, key, Reply::Busy);
+        moves(&mut submitter, key, Outcome::Busy);
     }
-    assert!(bench.office.launches() - launches < 20, "{} launches", bench.office.launches());
+    assert!(bench.queue.launches() - launches < 20, "{} launches", bench.queue.launches());
     busy.stream().sync().unwrap();
-    moves(&mut desk, 50, Reply::Moved);
-    assert!(!bench.office.is_resting());
+    moves(&mut submitter, 50, Outcome::Copied);
+    assert!(!bench.queue.is_backing_off());
 }
 
 // ---- what goes wrong
@@ -439,15 +453,15 @@ fn child_no_room() {
     let bench = bench_with(Timing::default());
     let host = bench.locked(4096);
     let device = bench.alloc(MemKind::Device, 4096);
-    let mut desk = bench.office.desk();
+    let mut submitter = bench.queue.submitter();
     bench.put(device.ptr(), &data(1, 4096));
     fill(&host, 2);
     let began = Instant::now();
-    assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Busy);
+    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Busy);
     // Nor is the next one made to wait.
-    assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Busy);
+    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Busy);
     assert!(began.elapsed() < Duration::from_millis(400), "{:?}", began.elapsed());
-    // The launch begins in the end, and finds no letter.
+    // The launch begins in the end, and finds no command.
     std::thread::sleep(Duration::from_millis(700));
     assert_eq!(bench.take(device.ptr(), 4096), data(1, 4096));
 }
@@ -469,11 +483,11 @@ fn child_lost() {
         for host in &hosts {
             let (bench, device) = (&bench, device.ptr());
             scope.spawn(move || {
-                let mut desk = bench.office.desk();
+                let mut submitter = bench.queue.submitter();
                 let began = Instant::now();
                 let error = loop {
-                    match run(&mut desk, host.ptr(), device, 16) {
-                        Ok(reply) => assert_eq!(reply, Reply::Moved),
+                    match run(&mut submitter, host.ptr(), device, 16) {
+                        Ok(outcome) => assert_eq!(outcome, Outcome::Copied),
                         Err(error) => break error,
                     }
                     // So that the kernel leaves and is launched again.
@@ -483,7 +497,7 @@ fn child_lost() {
                 assert!(error.is_sticky(), "{error}");
                 // It stays one, at once.
                 let again = Instant::now();
-                assert!(run(&mut desk, host.ptr(), device, 16).is_err());
+                assert!(run(&mut submitter, host.ptr(), device, 16).is_err());
                 assert!(again.elapsed() < Duration::from_secs(1));
             });
         }
@@ -501,11 +515,11 @@ fn child_failed_once() {
     let bench = bench();
     let host = bench.locked(4096);
     let device = bench.alloc(MemKind::Device, 4096);
-    let mut desk = bench.office.desk();
-    let error = run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap_err();
+    let mut submitter = bench.queue.submitter();
+    let error = run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap_err();
     assert_eq!((error.code, error.is_sticky()), (1, false));
     fill(&host, 8);
-    assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
     assert_eq!(bench.take(device.ptr(), 4096), slice(&host));
 }
 
@@ -517,14 +531,14 @@ fn an_impatient_office_comes_over_a_launch_that_failed() {
 #[test]
 #[ignore = "run as a child"]
 fn child_failed_unseen() {
-    let bench = bench_with(Timing { patience: Duration::from_micros(100), ..PATIENT });
+    let bench = bench_with(Timing { start_timeout: Duration::from_micros(100), ..LONG_TIMEOUT });
     let host = bench.locked(4096);
     let device = bench.alloc(MemKind::Device, 4096);
-    let mut desk = bench.office.desk();
+    let mut submitter = bench.queue.submitter();
     let (began, mut errors) = (Instant::now(), 0);
     loop {
-        match run(&mut desk, host.ptr(), device.ptr(), 4096) {
-            Ok(Reply::Moved) => break,
+        match run(&mut submitter, host.ptr(), device.ptr(), 4096) {
+            Ok(Outcome::Copied) => break,
             Ok(_) => {}
             Err(_) => errors += 1,
         }
@@ -545,11 +559,11 @@ fn child_illegal() {
     let bench = bench();
     let host = bench.locked(4096);
     let device = bench.alloc(MemKind::Device, 4096);
-    let mut desks = [bench.office.desk(), bench.office.desk()];
-    assert_eq!(run(&mut desks[0], host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+    let mut submitters = [bench.queue.submitter(), bench.queue.submitter()];
+    assert_eq!(run(&mut submitters[0], host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
     let past = device.ptr().byte_add(1 << 19);
-    assert!(run(&mut desks[0], host.ptr(), past, 4096).unwrap_err().is_sticky());
-    assert!(run(&mut desks[1], host.ptr(), device.ptr(), 4096).is_err());
+    assert!(run(&mut submitters[0], host.ptr(), past, 4096).unwrap_err().is_sticky());
+    assert!(run(&mut submitters[1], host.ptr(), device.ptr(), 4096).is_err());
 }
 
 #[test]
@@ -563,10 +577,10 @@ fn a_context_that_is_reset_under_us_is_an_error_and_no_crash() {
 fn child_reset() {
     type Reset = unsafe extern "C" fn(i32) -> i32;
     let bench = bench();
-    let mut desk = bench.office.desk();
+    let mut submitter = bench.queue.submitter();
     let host = bench.locked(4096);
     let device = bench.alloc(MemKind::Device, 4096);
-    assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap(), Reply::Moved);
+    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
     std::thread::sleep(Duration::from_millis(20));
     let path = bench.context.driver().library_path_hint();
     // SAFETY: the library is loaded already; its initialisers do not run again.
@@ -576,12 +590,12 @@ fn child_reset() {
     // SAFETY: nothing is under way.
     assert_eq!(unsafe { reset(0) }, 0);
     for _ in 0..3 {
-        let error = run(&mut desk, host.ptr(), device.ptr(), 4096).unwrap_err();
+        let error = run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap_err();
         assert!([201, 709].contains(&error.code), "{error}");
     }
     // What is made anew works, in the context that took the place.
-    let again = bench_with(PATIENT);
+    let again = bench_with(LONG_TIMEOUT);
     let (host, device) = (again.locked(64), again.alloc(MemKind::Device, 64));
-    let mut desk = again.office.desk();
-    assert_eq!(run(&mut desk, host.ptr(), device.ptr(), 64).unwrap(), Reply::Moved);
+    let mut submitter = again.queue.submitter();
+    assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 64).unwrap(), Outcome::Copied);
 }

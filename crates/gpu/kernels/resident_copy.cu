@@ -1,0 +1,571 @@
+// The resident copy kernel: copies for many host threads, each between addresses of its own.
+//
+// The host writes a command into a slot in pinned memory. A thread block polls up to eight slots, copies
+// what the command names, and writes the number of the completed command. No driver call is needed in
+// between. All blocks exit together: when no command came for a while; when the launch has reached its
+// lifetime, so that whoever waits for the whole device waits no longer than that; when the host requests
+// it; and when other kernels fill the device. The host launches the kernel again, in a second stream,
+// shortly before the lifetime ends: the new blocks wait until the old ones have left their slots.
+//
+// The protocol is in crates/gpu/src/resident_copy. softgpu/src/kernel/resident_copy.rs does the same in
+// software. build.sh makes resident_copy.ptx from this file.
+//
+// No CUDA header is needed under clang, so that the PTX can be made where no CUDA SDK is.
+
+typedef unsigned long long u64;
+typedef unsigned int u32;
+
+#if defined(__clang__)
+#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256, 3))) void
+#define DEVICE static inline __attribute__((device))
+#define SHARED static __attribute__((shared))
+
+DEVICE u32 thread_number() { return __nvvm_read_ptx_sreg_tid_x(); }
+DEVICE u32 thread_count() { return __nvvm_read_ptx_sreg_ntid_x(); }
+DEVICE u32 block_number() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+#else
+#define KERNEL extern "C" __global__ void __launch_bounds__(256, 3)
+#define DEVICE static inline __device__
+#define SHARED __shared__
+
+DEVICE u32 thread_number() { return threadIdx.x; }
+DEVICE u32 thread_count() { return blockDim.x; }
+DEVICE u32 block_number() { return blockIdx.x; }
+#endif
+
+// 16 bytes in one access, the widest that every GPU since sm_20 has.
+struct Word {
+    u64 low;
+    u64 high;
+};
+
+// Commands and completions cross between host and device while the kernel runs. An acquire at system
+// scope on what the host released makes the host's earlier stores visible, a release the device's
+// stores to the host and to kernels that are launched after the host has seen it (PTX ISA, "Memory
+// Consistency Model"; sm_70 and later).
+
+DEVICE u64 acquire(u64 at) {
+    u64 value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    return value;
+}
+
+// Two words, in one access.
+DEVICE Word acquire_two(u64 at) {
+    Word word;
+    asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(word.low), "=l"(word.high)
+                 : "l"(at)
+                 : "memory");
+    return word;
+}
+
+DEVICE void release(u64 at, u64 value) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
+}
+
+// Words that the blocks of a launch share. Each access is atomic by itself; there is no order among them.
+DEVICE u64 load_relaxed(u64 at) {
+    u64 value;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    return value;
+}
+
+DEVICE void store_relaxed(u64 at, u64 value) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
+}
+
+// The same, ordered for the threads of this device: after the acquire they see what was stored before
+// the release.
+DEVICE u64 acquire_gpu(u64 at) {
+    u64 value;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    return value;
+}
+
+DEVICE void release_gpu(u64 at, u64 value) {
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
+}
+
+DEVICE void atomic_add_one(u64 at) {
+    asm volatile("red.release.gpu.global.add.u64 [%0], %1;" : : "l"(at), "l"(1ull) : "memory");
+}
+
+DEVICE void atomic_max(u64 at, u64 value) {
+    asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
+}
+
+// Everything before it is visible to host and device before anything after it is done.
+DEVICE void fence() { asm volatile("fence.sc.sys;" : : : "memory"); }
+
+// A barrier for the threads of the block; orders their memory accesses.
+DEVICE void sync_block() { asm volatile("bar.sync 0;" : : : "memory"); }
+
+// A barrier for the threads of the warp.
+DEVICE void sync_warp() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
+
+// Whether `holds` is true for all threads of the warp. All of them must call it.
+DEVICE bool all_lanes(bool holds) {
+    u32 result;
+    asm volatile("{\n\t"
+                 ".reg .pred mine, all;\n\t"
+                 "setp.ne.u32 mine, %1, 0;\n\t"
+                 "vote.sync.all.pred all, mine, 0xffffffff;\n\t"
+                 "selp.u32 %0, 1, 0, all;\n\t"
+                 "}"
+                 : "=r"(result)
+                 : "r"((u32)holds)
+                 : "memory");
+    return result != 0;
+}
+
+// A bit for each thread of the warp for which `holds` is true. All of them must call it.
+DEVICE u32 ballot(bool holds) {
+    u32 result;
+    asm volatile("{\n\t"
+                 ".reg .pred mine;\n\t"
+                 "setp.ne.u32 mine, %1, 0;\n\t"
+                 "vote.sync.ballot.b32 %0, mine, 0xffffffff;\n\t"
+                 "}"
+                 : "=r"(result)
+                 : "r"((u32)holds)
+                 : "memory");
+    return result;
+}
+
+DEVICE u64 clock_ns() {
+    u64 now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) : : "memory");
+    return now;
+}
+
+DEVICE void sleep_ns(u32 nanoseconds) {
+    asm volatile("nanosleep.u32 %0;" : : "r"(nanoseconds) : "memory");
+}
+
+// Addresses come out of the command, so the compiler cannot know their space. They are global ones: a
+// generic address outside the windows of shared and local memory is the global address (PTX ISA,
+// "Generic Addressing").
+//
+// Not `.nc`, unlike the loads of gather.cu: others write these bytes while the kernel runs.
+
+DEVICE Word load(u64 at) {
+    Word word;
+    asm volatile("ld.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(word.low), "=l"(word.high)
+                 : "l"(at)
+                 : "memory");
+    return word;
+}
+
+DEVICE u32 load_byte(u64 at) {
+    u32 byte;
+    asm volatile("ld.global.u8 %0, [%1];" : "=r"(byte) : "l"(at) : "memory");
+    return byte;
+}
+
+DEVICE void store(u64 at, Word word) {
+    asm volatile("st.global.v2.u64 [%0], {%1, %2};"
+                 :
+                 : "l"(at), "l"(word.low), "l"(word.high)
+                 : "memory");
+}
+
+DEVICE void store_byte(u64 at, u32 byte) {
+    asm volatile("st.global.u8 [%0], %1;" : : "l"(at), "r"(byte) : "memory");
+}
+
+// The aligned words that 16 bytes of the source lie in: one, or two if the source's alignment
+// differs from the destination's.
+struct Raw {
+    Word first;
+    Word second;
+};
+
+// Two words hold 16 bytes at least one of which is in each, so nothing is read that shares no
+// 16-byte word with the piece. The second word is its neighbour's first, loaded by another lane of
+// the same instruction: it comes from a cache, not across the bus again.
+template <bool SHIFTED> DEVICE Raw raw(u64 at) {
+    Raw r;
+    r.first = load(at);
+    if (SHIFTED) {
+        r.second = load(at + 16);
+    }
+    return r;
+}
+
+// The 16 bytes from byte `shift` of `r` on.
+template <bool SHIFTED> DEVICE Word joined(const Raw &r, u32 shift) {
+    if (!SHIFTED) {
+        return r.first;
+    }
+    const bool half = shift >= 8;
+    const u64 a = half ? r.first.high : r.first.low;
+    const u64 b = half ? r.second.low : r.first.high;
+    const u64 c = half ? r.second.high : r.second.low;
+    const u32 bits = (shift & 7) * 8;
+    // In two steps, for a shift by 64 is not defined.
+    Word word;
+    word.low = (a >> bits) | ((b << 1) << (63 - bits));
+    word.high = (b >> bits) | ((c << 1) << (63 - bits));
+    return word;
+}
+
+// Copies `len` bytes, a multiple of 16, to `dst`, a multiple of 16, from `src`, a multiple of 16
+// unless SHIFTED.
+//
+// A warp takes 2 KiB at a time, in four strips of 512 bytes: neighbouring threads have neighbouring
+// words, and the four words of a thread lie at distances that the instructions hold, so they cost
+// no registers.
+template <bool SHIFTED> DEVICE void copy_words(u64 dst, u64 src, u64 len, u32 thread, u32 thread_total) {
+    const u32 shift = (u32)src & 15;
+    const u64 base = src - shift;
+    // Strips start at multiples of 128 bytes of the source, which is what one read request across
+    // PCIe takes. Before the first word the offset is negative, that is greater than any length.
+    const u64 skew = base & 127 & ~15ull;
+    const u64 first = (thread & ~31u) * 64 + (thread & 31) * 16 - skew;
+    for (u64 at = first; (long long)at < (long long)len; at += thread_total * 64) {
+        Raw r[4] = {};
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            if (at + k * 512 < len) {
+                r[k] = raw<SHIFTED>(base + at + k * 512);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            if (at + k * 512 < len) {
+                store(dst + at + k * 512, joined<SHIFTED>(r[k], shift));
+            }
+        }
+    }
+}
+
+// Copies `len` bytes between any addresses: bytes until the destination is a multiple of 16, words,
+// bytes. At least 32 threads are here: the first 16 have the bytes at the head, the next the bytes
+// at the tail.
+DEVICE void copy(u64 dst, u64 from, u64 len, u32 thread, u32 thread_total) {
+    const u64 to_aligned = (0 - dst) & 15;
+    const u64 head = len < to_aligned ? len : to_aligned;
+    const u64 words = (len - head) & ~15ull;
+    const u64 tail = (len - head) & 15;
+    const bool at_tail = thread >= 16;
+    const u64 edge = at_tail ? len - tail + (thread - 16) : thread;
+    const bool has_edge = at_tail ? thread - 16 < tail : thread < head;
+    u32 byte = 0;
+    if (has_edge) {
+        byte = load_byte(from + edge);
+    }
+    const u64 src = from + head;
+    if ((src & 15) == 0) {
+        copy_words<false>(dst + head, src, words, thread, thread_total);
+    } else {
+        copy_words<true>(dst + head, src, words, thread, thread_total);
+    }
+    if (has_edge) {
+        store_byte(dst + edge, byte);
+    }
+}
+
+// An entry of a list: 32 bytes, the last eight of which are not read.
+struct Piece {
+    u64 src;
+    u64 dst;
+    u64 len;
+};
+
+DEVICE Piece piece(u64 list, u64 at) {
+    const Word first = load(list + at * 32);
+    const Word second = load(list + at * 32 + 16);
+    Piece p;
+    p.src = first.low;
+    p.dst = first.high;
+    p.len = second.low;
+    return p;
+}
+
+// Flag in a command's length: the length counts the entries of a list.
+enum : u64 { LISTED = 1ull << 47 };
+
+// What warp 0 passes to the other threads of the block.
+struct Work {
+    u64 src;
+    u64 dst;
+    u64 len;
+    // The command's slot and number, for its completion.
+    u64 slot;
+    u64 number;
+    // Not 0: the block exits, with this exit word.
+    u64 exit;
+};
+
+// State of the first warp, one entry for each thread. It is in shared memory, since the registers of a
+// thread limit how many blocks fit beside those of other kernels.
+struct PollState {
+    // The number of the command that the thread waits for.
+    u64 number[32];
+    // The address that the thread polls.
+    u64 slot[32];
+    // When this block began.
+    u64 began;
+    // Addresses of EXIT_WORD and STARTED of this launch's stream.
+    u64 exit_word;
+    u64 started;
+};
+
+// Executes a command: all threads of the block copy one range, or each warp copies pieces of a list, every
+// n-th piece for n warps. A piece of 4 KiB is two rounds of a warp, but less than one round of the block.
+// A separate loop, or more strips at a time, would take more registers from other kernels on the device.
+DEVICE void run_command(const Work &work, u32 thread, u32 thread_total) {
+    const bool listed = (work.len & LISTED) != 0;
+    const u64 count = listed ? work.len & ~LISTED : 1;
+    const u32 step = listed ? thread_total / 32 : 1;
+    const u32 rank = listed ? thread & 31 : thread;
+    const u32 ranks = listed ? 32 : thread_total;
+    u64 at = listed ? thread / 32 : 0;
+    Piece next = {work.src, work.dst, work.len};
+    if (listed && at < count) {
+        next = piece(work.src, at);
+    }
+    for (; at < count; at += step) {
+        const Piece now = next;
+        // Loaded early, so that its latency overlaps with the copy of this piece.
+        if (at + step < count) {
+            next = piece(work.src, at + step);
+        }
+        copy(now.dst, now.src, now.len, rank, ranks);
+    }
+}
+
+// The layout of a slot, in bytes from its begin. The host writes the command and, behind it, the exit
+// request (launches up to that number exit); the device writes the rest, on other cache lines. Each slot
+// has an exit request of its own, because blocks that read the same line of host memory wait for each
+// other.
+enum : u64 {
+    SLOT_LEN = 256,
+    // The number of the last completed command.
+    COMPLETED = 128,
+    // The last launch that has left the slot, times four, plus the reason (below). It is the block's last
+    // access to host memory.
+    EXITED = 136,
+    // The last launch that has entered the slot, times two. The lowest bit: it exits soon, and all of its
+    // blocks are on the device.
+    ENTERED = 144,
+};
+
+// Why a launch exits: no command came, its lifetime is over, other kernels fill the device, the host
+// requested it.
+enum : u64 { IDLE = 0, EXPIRED = 1, GPU_FULL = 2, REQUESTED = 3 };
+
+// The layout of `shared`, in device memory, in bytes. Two launches may be on the device, in two streams,
+// so some words exist once for each stream.
+enum : u64 {
+    // When the last command of any slot completed.
+    LAST = 0,
+    // The last launch of the stream that exits, times four, plus the reason.
+    EXIT_WORD = 16,
+    // How many blocks have started, and when the last probe block did: two words for each stream.
+    STARTED = 32,
+    // For each slot, the last launch that has left it.
+    SLOT_EXITED = 64,
+    // Offset of the time behind STARTED.
+    TIME = 8,
+};
+
+// A block that had no command for QUIET nanoseconds polls every PAUSE nanoseconds, to leave the bus to
+// others.
+enum : u64 { QUIET = 20000, PAUSE = 500 };
+
+// On an otherwise idle device all blocks of a launch start within 0.1 microseconds. Beside kernels that
+// fill the device the last one starts when one of their blocks ends, many microseconds later (measured
+// on an H100). The clock of some devices has steps of a microsecond, and instructions that have left the
+// caches take about as long to fetch, so a shorter time than SPREAD means nothing. All blocks must have
+// started after OCCUPANCY_TIMEOUT. Nanoseconds.
+enum : u64 { SPREAD = 3000, OCCUPANCY_TIMEOUT = 20000 };
+
+// Whether it is known now if there was room for all blocks of a launch that began at `began`.
+DEVICE bool occupancy_known(u64 counter, u64 blocks, u64 began, bool &gpu_full) {
+    const bool all_started = acquire_gpu(counter) >= blocks;
+    // Clocks of multiprocessors may differ a little: as signed numbers.
+    gpu_full = all_started ? (long long)(load_relaxed(counter + TIME) - began) > (long long)SPREAD
+                           : clock_ns() - began > OCCUPANCY_TIMEOUT;
+    return all_started || gpu_full;
+}
+
+// `slots`: 64 slots of 256 bytes, in pinned memory, aligned to 256, of which the first `count` are served.
+// A command is three words: source, destination and length, each of 48 bits, with the low 16 bits of the
+// command's number above them, so that the words may arrive one by one. A length of 0 copies nothing. With
+// the highest bit of the length set, the rest of it counts the entries of a list at the source, 32 bytes
+// each, {u64 src, dst, len, unused}, aligned to 16. The first command that is executed in a slot is the one
+// after its last completed one.
+//
+// `shared`: 64 + 64 * 8 bytes of device memory, all zero before the first launch.
+//
+// `blocks`: so many blocks poll slots: the slot of their own number and each `blocks` further on, eight at
+// most. All other blocks are probes: they record when they started, and exit. `started`: how many blocks
+// have started in this stream once all of this launch have. Only then may the next launch be made in the
+// other stream: its blocks wait for these, and one of these that waited for room behind them would never
+// start. `stream`: which of the two streams it is, 0 or 1.
+//
+// `launch`: the number of this launch, 1 or more. The previous one may still be on the device, and has the
+// first `previous` slots. `idle`, `lifetime`: all blocks exit after so many nanoseconds without a command in
+// any slot, and altogether. `lead`: so long before the end of `lifetime` the host is notified.
+//
+// Each block has 32 to 256 threads, a multiple of 32.
+KERNEL gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 blocks, u64 started, u64 stream,
+                           u64 previous, u64 launch, u64 idle, u64 lifetime, u64 lead) {
+    SHARED Work work;
+    SHARED PollState state;
+    const u32 thread = thread_number();
+    const u32 thread_total = thread_count();
+    if (block_number() >= blocks) {
+        if (thread == 0) {
+            const u64 counter = shared + STARTED + stream * 16;
+            atomic_max(counter + TIME, clock_ns());
+            atomic_add_one(counter);
+        }
+        return;
+    }
+    // Two threads of the first warp poll a slot, two words each: the command and the exit request.
+    const u32 part = thread & 1;
+    const bool has = thread < 16 && block_number() + (thread / 2) * blocks < count;
+    // The last reading of the clock, in nanoseconds since the block began. The clock is not read between a
+    // command and its completion, which a host thread waits for.
+    u32 now = 0;
+    // Thread 0: whether the host was notified that this launch exits soon. Thread 0 of block 0: whether it
+    // is known if there was room for all blocks.
+    bool announced = false;
+    bool known = block_number() != 0;
+    bool gpu_full = false;
+    if (thread < 32) {
+        const u64 mine = block_number() + (thread / 2) * blocks;
+        state.slot[thread] = slots + mine * SLOT_LEN + part * 16;
+        if (thread == 0) {
+            state.began = clock_ns();
+            state.exit_word = shared + EXIT_WORD + stream * 8;
+            state.started = shared + STARTED + stream * 16;
+            atomic_add_one(state.started);
+        }
+        sync_warp();
+        for (;;) {
+            if (!known) {
+                known = occupancy_known(state.started, started, state.began, gpu_full);
+            }
+            const bool first = has && part == 0 && mine < previous;
+            const bool waits = first && acquire_gpu(shared + SLOT_EXITED + mine * 8) + 1 < launch;
+            if (all_lanes(!waits)) {
+                break;
+            }
+        }
+        if (has && part == 0) {
+            release(state.slot[thread] + ENTERED, launch << 1);
+        }
+        sync_warp();
+        // The host cancels a command by the same two steps in the other order: it changes the command,
+        // then reads ENTERED. At least one of the two sees the other.
+        fence();
+        if (has) {
+            state.number[thread] = acquire(state.slot[thread] - part * 16 + COMPLETED) + 1;
+        }
+    }
+    // The block's slot that had the last command.
+    u32 next = 0;
+    for (;;) {
+        if (thread < 32) {
+            u32 since = 0;
+            for (;;) {
+                // In one access, by as few threads as possible: more threads take longer.
+                Word words = {};
+                if (has) {
+                    words = acquire_two(state.slot[thread]);
+                }
+                const u64 mark = state.number[thread] & 0xffff;
+                const bool fits = words.low >> 48 == mark && (part == 1 || words.high >> 48 == mark);
+                u32 ready = ballot(has && fits);
+                ready &= ready >> 1;
+                ready &= 0x5555;
+                if (ready == 0) {
+                    now = (u32)(clock_ns() - state.began);
+                    since = since == 0 ? now : since;
+                }
+                const bool exit_requested = !all_lanes(part != 1 || words.high < launch);
+                u64 exit = 0;
+                bool soon = false;
+                if (thread == 0) {
+                    if (!known) {
+                        known = occupancy_known(state.started, started, state.began, gpu_full);
+                    }
+                    if (exit_requested) {
+                        exit = launch << 2 | REQUESTED;
+                    } else if (gpu_full) {
+                        exit = launch << 2 | GPU_FULL;
+                    } else if (now > lifetime) {
+                        exit = launch << 2 | EXPIRED;
+                    } else {
+                        soon = !announced && now + lead > lifetime && load_relaxed(state.started) >= started;
+                        announced |= soon;
+                        if (ready == 0) {
+                            const u64 word = load_relaxed(state.exit_word);
+                            exit = word >> 2 == launch ? word : 0;
+                            if (exit == 0 && now - since > idle) {
+                                // Clocks of multiprocessors may differ a little: as a signed number.
+                                const u64 last = load_relaxed(shared + LAST) - state.began;
+                                exit = (long long)(now - last) > (long long)idle ? launch << 2 | IDLE : 0;
+                            }
+                        }
+                    }
+                }
+                if (!all_lanes(exit == 0)) {
+                    if (thread == 0) {
+                        store_relaxed(state.exit_word, exit);
+                        work.exit = exit;
+                    }
+                    break;
+                }
+                if (!all_lanes(!soon) && has && part == 0) {
+                    release(state.slot[thread] + ENTERED, launch << 1 | 1);
+                }
+                if (ready != 0) {
+                    // Round robin: the next ready slot after the last one.
+                    const u32 later = ready & ~((2u << (next * 2)) - 1);
+                    const u32 first = later != 0 ? later : ready;
+                    next = (31 - __builtin_clz(first & (0 - first))) / 2;
+                    if (thread / 2 == next) {
+                        if (part == 0) {
+                            work.src = words.low & 0xffffffffffffull;
+                            work.dst = words.high & 0xffffffffffffull;
+                            work.exit = 0;
+                            work.slot = state.slot[thread];
+                            work.number = state.number[thread];
+                        } else {
+                            work.len = words.low & 0xffffffffffffull;
+                        }
+                        state.number[thread]++;
+                    }
+                    break;
+                }
+                if (now - since > QUIET) {
+                    sleep_ns(PAUSE);
+                }
+            }
+        }
+        sync_block();
+        const u64 exit = work.exit;
+        if (exit != 0) {
+            // From here on no thread accesses host memory, except for these words.
+            if (has && part == 0) {
+                release(state.slot[thread] + EXITED, exit);
+                release_gpu(shared + SLOT_EXITED + (block_number() + (thread / 2) * blocks) * 8, launch);
+            }
+            return;
+        }
+        run_command(work, thread, thread_total);
+        sync_block();
+        if (thread == 0) {
+            release(work.slot + COMPLETED, work.number);
+            const u64 completed = clock_ns();
+            now = (u32)(completed - state.began);
+            store_relaxed(shared + LAST, completed);
+        }
+    }
+}
