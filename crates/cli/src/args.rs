@@ -1,5 +1,5 @@
-//! The command line, and only that. Values are parsed by the table of keys in `spec`, so that a
-//! flag and a job-file key mean the same.
+//! Defines the command line. Values are parsed by the key table in `spec`, so that a flag and the
+//! job-file key of the same name mean the same.
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
@@ -24,7 +24,7 @@ pub(crate) use stats::Stats;
 pub(crate) use sweep::{Sweep, Vary};
 pub(crate) use top::Top;
 
-/// Storage-to-GPU load generator: every number with its evidence.
+/// Measure the path from storage to GPU memory, with evidence for every number.
 #[derive(Debug, Parser)]
 #[command(name = "gpuio", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -36,83 +36,84 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Run a load and measure it.
     ///
-    /// Without arguments: makes a scratch data set here, runs short read and write loads on every
-    /// path that this machine has, verifies the bytes, prints one table and saves the record.
+    /// Without arguments: creates scratch files in this directory, runs short read and write loads
+    /// on every path that can run here, verifies the data, prints one table and saves the record.
     Bench(Box<Bench>),
-    /// Say what is wrong with this machine for I/O between storage and GPUs, and how to mend it.
+    /// Diagnose storage-to-GPU I/O problems on this machine and suggest fixes.
     ///
-    /// Findings are fail, warn, unknown (the facts are absent, with the reason), info or pass. The
-    /// exit code is 1 where something failed. Changes nothing; docs/check.md lists the rules.
+    /// Findings are fail, warn, unknown (facts are missing, with the reason), info or pass. The
+    /// exit code is 1 if a check failed. Changes nothing. docs/check.md lists the rules.
     Check(Check),
-    /// Hold results against each other: ratio, 95 % interval, and whether it is more than noise.
+    /// Compare results: ratio, 95 % interval, and whether the difference is more than noise.
     ///
-    /// Results are records, sweeps, folders of records (repeats), gdsio's output, fio's JSON or
-    /// elbencho's CSV; the first is the baseline. Exit code 1 where something is worse than
-    /// --threshold allows, 2 where results differ in what decides the figures (docs/compare.md).
+    /// Accepts records, sweeps, directories of records (repeats), gdsio's output, fio's JSON and
+    /// elbencho's CSV. The first result is the baseline. Exit code 1: a result is worse than
+    /// --threshold allows. Exit code 2: the results are not comparable, because settings or
+    /// machines differ (docs/compare.md).
     Compare(Compare),
-    /// Run another program with gpuio's libcufile.so.0 in the place of NVIDIA's.
+    /// Run another program with gpuio's libcufile.so.0 instead of NVIDIA's.
     ///
-    /// gpuio exec -- python train.py: whatever calls cuFile (KvikIO, torch.cuda.gds, DALI, fio, …)
-    /// reads and writes GPU memory without nvidia-fs, root or udev, on any file system
-    /// (docs/cufile.md). The program takes this process's place: its signals and its exit code are
-    /// its own. Exit codes before that: 2 usage, 3 gpuio's library is not here or the program could
-    /// not load it, 126 the program can't be executed, 127 there is none.
+    /// gpuio exec -- python train.py: every program that uses cuFile (KvikIO, torch.cuda.gds, DALI,
+    /// fio, …) then reads and writes GPU memory without nvidia-fs, root or udev, on any file system
+    /// (docs/cufile.md). The program replaces this process and keeps its own signals and exit code.
+    /// Exit codes if it does not start: 2 wrong usage, 3 gpuio's library is missing or can't be
+    /// loaded by the program, 126 the program can't be executed, 127 no such program.
     Exec(Exec),
-    /// Show the paths, engines and formats that are built in, and which can run here.
+    /// List the built-in paths, engines and formats, and which of them can run here.
     List,
-    /// Make a report of records and sweeps: one page with plots and evidence, or tables.
+    /// Create a report from records and sweeps: one HTML page with plots and evidence, or tables.
     ///
-    /// The page is one file that needs no network. Other formats are for wikis and for programs
-    /// that plot or watch (docs/report.md).
+    /// The HTML page is one file and needs no network. Other formats are for wikis, plotting and
+    /// monitoring (docs/report.md).
     Report(Report),
-    /// Say which storage each GPU should use, what that should deliver, and write the job file.
+    /// Recommend the storage for each GPU, estimate its performance, and write a job file.
     ///
-    /// Pairs GPUs with the drives, arrays, mounts and network cards nearest to them, says which
-    /// links they share, how arrays should be regrouped, what throughput and IOPS the hardware
-    /// should give and which part limits it (docs/plan.md). Runs and changes nothing.
+    /// Pairs each GPU with the nearest drives, arrays, mounts and network cards. Reports which
+    /// links they share, how arrays should be regrouped, the throughput and IOPS to expect from the
+    /// hardware, and the part that limits them (docs/plan.md). Runs no load and changes nothing.
     Plan(Plan),
-    /// Print a saved record again, or the journal of a run that died.
+    /// Print a saved record again, or the journal of a run that crashed.
     Show(Show),
-    /// Run a load over the values of some keys, in shuffled rounds, until each point is settled.
+    /// Run a load for every combination of some values, in shuffled rounds.
     ///
-    /// Results are in a folder, a record per run; the same command goes on where it was left.
-    /// Points are run by gpuio bench, whose flags say what all share (docs/sweep.md).
+    /// Saves one record per run in a directory. The same command resumes an interrupted sweep. Each
+    /// point is a run of gpuio bench and shares the bench flags given here (docs/sweep.md).
     Sweep(Box<Sweep>),
-    /// Show what devices do, once a second: drives, arrays, GPUs, network, NFS, page cache, CPUs.
+    /// Show live device activity: drives, arrays, GPUs, network, NFS, page cache, CPUs.
     ///
-    /// Only what is behind the files, mounts, devices and GPUs that are named; else all that are
-    /// not idle or virtual. A screen on a terminal, tables or lines of JSON elsewhere, or a page
-    /// for Prometheus (docs/top.md). Keys: q ends, tab and arrows move, s sorts, p pauses, + and -
-    /// change the interval.
+    /// Shows the devices behind the named files, mounts, devices and GPUs; without names, all
+    /// devices that are active and not virtual. On a terminal: a full screen. Otherwise: tables,
+    /// lines of JSON, or a page for Prometheus (docs/top.md). Keys: q quits, tab and arrows move, s
+    /// sorts, p pauses, + and - change the interval.
     Top(Top),
-    /// Show what gpuio's processes count while they run: throughput, percentiles, GPUs and paths.
+    /// Show live statistics of gpuio processes: throughput, percentiles, GPUs and paths.
     ///
-    /// Without a process: a list of those that keep statistics, yours or, for root, everybody's
-    /// (docs/stats.md).
+    /// Without a process ID: lists the processes that publish statistics, your own or, for root,
+    /// all of them (docs/stats.md).
     Stats(Stats),
-    /// Show which GPU, drive, array, network card and mount belong together (docs/topo.md).
+    /// Show how GPUs, drives, arrays, network cards and mounts are connected (docs/topo.md).
     ///
-    /// Prints the PCIe tree with each link's speed, the distance between any two devices, and what
-    /// is near to each GPU. With two devices: the way between them, hop by hop.
+    /// Prints the PCIe tree with the speed of each link, the distance between devices, and the
+    /// devices near each GPU. With two devices: the route between them, link by link.
     Topo(Topo),
-    /// Print gds_stats' sections from a process's live counters (see docs/stats.md).
+    /// Print live counters of a process in the format of gds_stats (see docs/stats.md).
     #[command(name = "gds_stats", disable_help_flag = true)]
     GdsStats {
-        /// gds_stats' own words.
+        /// Arguments of gds_stats.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Print gdscheck's sections from gpuio's own facts (see docs/check.md).
+    /// Print gpuio's facts about this machine in the format of gdscheck (see docs/check.md).
     #[command(disable_help_flag = true)]
     Gdscheck {
-        /// gdscheck's own words.
+        /// Arguments of gdscheck.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Speak gdsio: its flags, its config files, its result line (see docs/gdsio.md).
+    /// Accept gdsio's flags and config files, and print its result line (see docs/gdsio.md).
     #[command(disable_help_flag = true)]
     Gdsio {
-        /// gdsio's own words.
+        /// Arguments of gdsio.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
@@ -120,8 +121,8 @@ pub(crate) enum Verb {
 /// Flags of `bench`. Each value is parsed as the job-file key of the same name.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Job file in gpuio's dialect, which reads gdsio's and fio's keys (docs/job-file.md). Flags
-    /// beside it apply to all of its jobs.
+    /// Job file in gpuio's format; keys of gdsio and fio work too (docs/job-file.md). Flags on the
+    /// command line apply to all of its jobs.
     pub(crate) job_file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -134,7 +135,7 @@ pub(crate) struct Bench {
     pub(crate) ab: Ab,
 }
 
-/// What is run, where and on what: `bench` and `sweep` take it alike.
+/// What to run, and where: flags shared by `bench` and `sweep`.
 #[derive(Debug, Args)]
 pub(crate) struct Work {
     #[command(flatten)]
@@ -147,141 +148,142 @@ pub(crate) struct Work {
     pub(crate) data: Data,
 }
 
-/// Two job files in one run.
+/// Flags of a comparison of two job files.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct Ab {
-    /// Run two job files in turns (A B, B A, …; an even seed begins with B) and print their
-    /// comparison (docs/compare.md). -o names a folder for the records; --format is text, json or
-    /// markdown
+    /// Run two job files alternately (A B, B A, …; an even seed starts with B) and print a
+    /// comparison (docs/compare.md). -o names a directory for the records; --format is text, json
+    /// or markdown
     #[arg(long, value_names = ["A.ini", "B.ini"], num_args = 2, conflicts_with = "job_file")]
     pub(crate) ab: Vec<PathBuf>,
-    /// How often each of them runs [5]
+    /// Number of runs of each job file [5]
     #[arg(long, value_name = "N", requires = "ab",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
 }
 
-/// What the hardware should deliver, beside what is built in (docs/expectation.md).
+/// Hardware figures in addition to the built-in ones (docs/expectation.md).
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Expectation")]
 pub(crate) struct FigureFlags {
-    /// Figures of drives, servers and processors, such as a maker's data sheet; repeat for more
+    /// File with figures of drives, servers and processors, for example from a data sheet; repeat
+    /// for more
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
-    /// What a file server delivers: read=24GB/s,write=12GB/s,iops=800k,ports=2x100Gb, and
-    /// name=SERVER where it is one of several; repeat for more
+    /// Performance of a file server: read=24GB/s,write=12GB/s,iops=800k,ports=2x100Gb, and
+    /// name=SERVER if there are several; repeat for more
     #[arg(long, value_name = "FIGURES")]
     pub(crate) server: Vec<String>,
 }
 
-/// What to do. A value may begin with a hyphen: `--size -1` is told by the key's own words, with
-/// the flag.
+/// The load. A value may begin with a hyphen, so that the parser of the key reports the error for
+/// `--size -1` and names the flag.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// How bytes travel: host, staged, cached, managed, gather, resident, routed, gds, gds-stream,
-    /// gds-batch, gds-batch-stream, a list of them, all, or auto (by block size and what works
-    /// here, with the reason) [staged if a GPU is named, else host]
+    /// Data path: host, staged, cached, managed, gather, resident, routed, gds, gds-stream,
+    /// gds-batch, gds-batch-stream, a list of them, all, or auto (chosen by block size and by what
+    /// works here; the reason is printed) [staged if a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
-    /// Between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
+    /// I/O engine between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<String>,
-    /// read, write, randread, randwrite, rw, randrw [read]
+    /// Direction and order: read, write, randread, randwrite, rw, randrw [read]
     #[arg(long, value_name = "RW")]
     pub(crate) rw: Option<String>,
     /// Block size: 4k, or MIN:MAX:STEP [1M sequential, 4k random]
     #[arg(long, value_name = "SIZE")]
     pub(crate) bs: Option<String>,
-    /// Block sizes with shares: 4k/60:64k/40
+    /// Block sizes and their percentages: 4k/60:64k/40
     #[arg(long, value_name = "SPLIT", conflicts_with = "bs")]
     pub(crate) bssplit: Option<String>,
-    /// Bytes each thread works on [the file, or what suits disk and memory]
+    /// Size of each thread's region [the file, or a size that suits disk and memory]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<String>,
-    /// Bytes each thread moves before it stops
+    /// Stop each thread after this many bytes
     #[arg(long, value_name = "SIZE")]
     pub(crate) io_size: Option<String>,
-    /// Where in the file to start
+    /// Start of the region in the file
     #[arg(long, value_name = "SIZE")]
     pub(crate) offset: Option<String>,
-    /// Threads [1]
+    /// Number of threads [1]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<String>,
-    /// I/Os in flight per thread [32 or 8 asynchronous, 4 in a GPU path's ring, 1 otherwise]
+    /// I/Os in flight per thread [32 or 8 asynchronous, 4 on a GPU path, 1 otherwise]
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<String>,
-    /// Time to run: 10, 500ms, 2m [10 s]
+    /// Run time: 10, 500ms, 2m [10 s]
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
-    /// Time at the start that does not count [0]
+    /// Warm-up time at the start that is not measured [0]
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp: Option<String>,
-    /// End once this is steady, by fio's rules: iops, bw, lat, or one of them with _slope, and its
-    /// limit: iops:2%, bw_slope:1%; --runtime is the longest time then [10 checks of a second, at
-    /// most 10 times; --set ss_dur=, ss_ramp=, ss_interval=]
+    /// Stop once the load is steady, by fio's rules: iops, bw, lat, or one of them with _slope, and
+    /// its limit: iops:2%, bw_slope:1%; --runtime is then the maximum time [10 checks of a second,
+    /// at most 10 times; --set ss_dur=, ss_ramp=, ss_interval=]
     #[arg(long, value_name = "CRITERION")]
     pub(crate) steady: Option<String>,
-    /// Wait before the first I/O [0]
+    /// Delay before the first I/O [0]
     #[arg(long, value_name = "TIME")]
     pub(crate) start_delay: Option<String>,
-    /// Times through the region, instead of a time
+    /// Number of passes over the region, instead of a run time
     #[arg(long, value_name = "N")]
     pub(crate) loops: Option<String>,
-    /// Per cent of reads in a mix [50]
+    /// Percentage of reads in a mixed load [50]
     #[arg(long, value_name = "PERCENT")]
     pub(crate) rwmixread: Option<String>,
-    /// random, zipf:THETA, pareto:H, normal:PERCENT [random]
+    /// Distribution of random offsets: random, zipf:THETA, pareto:H, normal:PERCENT [random]
     #[arg(long, value_name = "KIND")]
     pub(crate) random_distribution: Option<String>,
-    /// Let random blocks repeat before all are touched
+    /// Allow random blocks to repeat before all blocks were accessed
     #[arg(long)]
     pub(crate) norandommap: bool,
-    /// Grid of random offsets [the block size]
+    /// Alignment of random offsets [the block size]
     #[arg(long, value_name = "SIZE")]
     pub(crate) align: Option<String>,
-    /// Put offsets off the 4 KiB grid on purpose
+    /// Use offsets that are not 4 KiB aligned, on purpose
     #[arg(long)]
     pub(crate) unaligned: bool,
-    /// Bytes per second and thread
+    /// Limit in bytes per second and thread
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<String>,
-    /// I/Os per second and thread
+    /// Limit in I/Os per second and thread
     #[arg(long, value_name = "N")]
     pub(crate) rate_iops: Option<String>,
-    /// Arrivals at the rate: linear or poisson [linear]
+    /// Arrival process at that rate: linear or poisson [linear]
     #[arg(long, value_name = "KIND")]
     pub(crate) rate_process: Option<String>,
-    /// Seed of every random choice [1]
+    /// Seed of all random choices [1]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<String>,
-    /// Verify: pass (after the clock: what timed writes left is read back, what was read is read
-    /// again), rewrite (writes all data anew and verifies that) or inline (every timed read) [off;
-    /// pass if no mode is given]
+    /// Verify the data: pass (after the measurement: reads back what timed writes wrote, or reads
+    /// again what timed reads read), rewrite (writes all data again and verifies it) or inline
+    /// (every timed read) [off; pass if no mode is given]
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "pass")]
     pub(crate) verify: Option<String>,
-    /// Measure what could be reached at most, this long for each ceiling, after the jobs: 500ms
-    /// [off; on with --path all; 1 s if no time is given]
+    /// Measure the ceilings after the jobs, that is, the highest rates this machine can reach; for
+    /// this long each: 500ms [off; on with --path all; 1 s if no time is given]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
           default_missing_value = "on", conflicts_with = "no_ceilings")]
     pub(crate) ceilings: Option<String>,
-    /// Measure no ceilings, with --path all either
+    /// Do not measure ceilings, even with --path all
     #[arg(long)]
     pub(crate) no_ceilings: bool,
-    /// Run each job twice, alone and with a kernel that keeps its GPUs busy, and say what either
-    /// costs the other: compute (arithmetic in registers) or memory (a stream over GPU memory), on
+    /// Run each job twice, alone and while a kernel keeps its GPUs busy, and report how much each
+    /// slows the other: compute (arithmetic in registers) or memory (a stream over GPU memory), on
     /// all multiprocessors or a share of them: compute:50%
     #[arg(long, value_name = "WORK")]
     pub(crate) beside: Option<String>,
-    /// What writes carry: pattern or random [pattern]
+    /// Content of writes: pattern or random [pattern]
     #[arg(long, value_name = "KIND")]
     pub(crate) fill: Option<String>,
-    /// New data before every write (outside latencies, inside the wall clock)
+    /// Generate new data before every write (not in latencies, but in the run time)
     #[arg(long)]
     pub(crate) refill: bool,
-    /// Faults on purpose: eio=1%,short=5%,delay=2ms@10%,stall=1s@5s,rate=100M,seed=7
+    /// Inject faults: eio=1%,short=5%,delay=2ms@10%,stall=1s@5s,rate=100M,seed=7
     #[arg(long, value_name = "FAULTS")]
     pub(crate) inject: Option<String>,
 }
@@ -293,86 +295,88 @@ pub(crate) struct MachineFlags {
     /// GPUs: 0,1 or all or none; software or software:0,1 for gpuio's software GPU
     #[arg(long, value_name = "GPUS")]
     pub(crate) gpu: Option<String>,
-    /// NUMA node of the threads [their GPU's]
+    /// NUMA node of the threads [that of their GPU]
     #[arg(long, value_name = "NODE")]
     pub(crate) numa: Option<String>,
     /// CPUs of the threads: 0-3,8
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus: Option<String>,
-    /// Memory that bytes end in: device, vmm, pinned, malloc, mmap [device; malloc on host; managed
-    /// on managed]
+    /// Destination memory: device, vmm, pinned, malloc, mmap [device; malloc on host; managed on
+    /// managed]
     #[arg(long, value_name = "KIND")]
     pub(crate) memory: Option<String>,
-    /// Streams per thread on GPU paths [2 below 64k, else 1; one per slot or batch on cuFile's]
+    /// CUDA streams per thread on GPU paths [2 below 64k, else 1; one per I/O or batch on cuFile
+    /// paths]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
-    /// GPU near the drive, through which path routed goes [one on the drive's NUMA node]
+    /// GPU near the drive that path routed copies through [one on the drive's NUMA node]
     #[arg(long, value_name = "GPU")]
     pub(crate) via_gpu: Option<String>,
-    /// Blocks per launch on path gather [512 KiB of them, 2 MiB from 16k, 4 MiB from 512k on], per
-    /// submit on gds-batch and gds-batch-stream [16]
+    /// Blocks per kernel launch on path gather [512 KiB of them, 2 MiB from 16k, 4 MiB from 512k
+    /// on], per submit on gds-batch and gds-batch-stream [16]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
 }
 
-/// How NVIDIA's cuFile is driven, on the paths that need it.
+/// Settings of NVIDIA's cuFile, on the paths that need it.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "cuFile")]
 pub(crate) struct CufileFlags {
-    /// The cuFile library [libcufile.so.0 of the system, a CUDA toolkit or a Python environment]
+    /// The cuFile library to load [libcufile.so.0 of the system, a CUDA toolkit or a Python
+    /// environment]
     #[arg(long, value_name = "FILE")]
     pub(crate) cufile_lib: Option<PathBuf>,
-    /// A setting of cuFile on top of its own configuration file: properties.allow_compat_mode=true;
+    /// cuFile setting that overrides its configuration file: properties.allow_compat_mode=true;
     /// repeat for more
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) cufile_set: Vec<String>,
 }
 
-/// Which bytes.
+/// The files or devices.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct Data {
-    /// Directory with one file per thread, made when missing [./gpuio-scratch, removed afterwards]
+    /// Directory with one file per thread, created if missing [./gpuio-scratch, removed afterwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: Option<String>,
-    /// File or block device; repeat for more
+    /// File or block device to use; repeat for more
     #[arg(long, value_name = "FILE")]
     pub(crate) filename: Vec<String>,
-    /// First part of file names in the directory [gpuio]
+    /// Prefix of file names in the directory [gpuio]
     #[arg(long, value_name = "NAME")]
     pub(crate) file_prefix: Option<String>,
-    /// O_DIRECT [where the file system takes it]
+    /// Use O_DIRECT [where the file system supports it]
     #[arg(long)]
     pub(crate) direct: bool,
-    /// Page cache
+    /// Use the page cache
     #[arg(long, conflicts_with = "direct")]
     pub(crate) buffered: bool,
-    /// Read the files into the page cache before the clock starts [with --path all and --buffered,
-    /// where they fit half of memory]
+    /// Read the files into the page cache before the measurement [with --path all and --buffered,
+    /// if they fit in half of memory]
     #[arg(long)]
     pub(crate) pre_read: bool,
-    /// Drop the files from the page cache before the clock starts
+    /// Drop the files from the page cache before the measurement
     #[arg(long, conflicts_with = "pre_read")]
     pub(crate) invalidate: bool,
-    /// Leave the page cache as it is, with --path all and in sweeps too
+    /// Leave the page cache as it is, even with --path all and in sweeps
     #[arg(long, conflicts_with = "pre_read")]
     pub(crate) no_pre_read: bool,
-    /// Writes wait for stable storage (O_DSYNC)
+    /// Make each write wait for stable storage (O_DSYNC)
     #[arg(long)]
     pub(crate) sync: bool,
-    /// All threads use one descriptor per named file
+    /// Share one file descriptor per named file among all threads
     #[arg(long)]
     pub(crate) shared_fd: bool,
-    /// Keep the scratch data set
+    /// Keep the scratch files
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Overwrite regular files that gpuio did not make
+    /// Overwrite regular files that gpuio did not create
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Write to this block device and lose what is on it; repeat for more
+    /// Write to this block device and destroy its data; repeat for more
     #[arg(long, value_name = "DEVICE")]
     pub(crate) destroy_data_on: Vec<PathBuf>,
-    /// Any key of the job-file dialect
+    /// Set any key of the job-file format
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }
@@ -381,26 +385,26 @@ pub(crate) struct Data {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Out {
-    /// text, json, csv, gdsio or plan [text; with -o by the file's extension]
+    /// Output format: text, json, csv, gdsio or plan [text; with -o by the file's extension]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// Save the record in this file too
+    /// Also save the record in this file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// In text, show the witnesses of every job's path (docs/proof.md), not only of those whose
-    /// bytes took another way than asked
+    /// Show the evidence for every job's data path, not only where it differs from the requested
+    /// one (docs/proof.md; text format only)
     #[arg(long)]
     pub(crate) evidence: bool,
-    /// Print the plan as a job file and end
+    /// Print the plan as a job file and exit
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// No progress, and no table when the record is saved
+    /// No progress display, and no table if the record is saved
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Keep no counters for gpuio stats while it runs
+    /// Publish no live counters for gpuio stats
     #[arg(long)]
     pub(crate) no_stats_page: bool,
-    /// Sample no devices beside the jobs
+    /// Do not sample devices during the run
     #[arg(long)]
     pub(crate) no_watch: bool,
 }
@@ -463,7 +467,7 @@ impl Work {
             value.as_ref().map(|value| (key, value.clone(), flag))
         });
         let paths = load.path.iter().map(|path| ("path", path.clone(), "--path"));
-        // A colon parts names in the key; in a flag it belongs to the name.
+        // A colon separates names in the key. In a flag it is part of the name.
         let name = |name: &String| ("filename", name.replace(':', "\\:"), "--filename");
         let names = data.filename.iter().map(name);
         let off = load.no_ceilings.then(|| ("ceilings", "off".to_owned(), "--no-ceilings"));
@@ -475,12 +479,12 @@ impl Work {
 }
 
 impl Bench {
-    /// Whether nothing at all was asked: the quick run.
+    /// Whether no load was requested: then the quick run is made.
     pub(crate) fn is_quick(&self) -> bool {
         let only_place = self.work.keys().iter().all(|(key, ..)| QUICK_KEYS.contains(key));
         self.job_file.is_none() && self.work.data.set.is_empty() && only_place
     }
 }
 
-/// Keys that say where the quick run goes or on which GPU, and leave it the quick run.
+/// Keys that choose the directory or GPU of the quick run. With them it is still the quick run.
 const QUICK_KEYS: [&str; 6] = ["directory", "gpu", "keep", "runtime", "file_prefix", "ceilings"];

@@ -1,4 +1,4 @@
-//! What to beware of in a result.
+//! Warnings about results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 pub struct Warning {
     /// The job it is about.
     pub job: Option<String>,
-    /// What was seen.
+    /// What was observed.
     #[serde(flatten)]
     pub kind: WarningKind,
-    /// The warning in words: what was seen, why it matters, what to do next.
+    /// The warning as text: what happened, what it means, what to do.
     pub text: String,
 }
 
-/// Kinds of warning, with the readings that they rest on.
+/// Kinds of warning, with the figures behind them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "warning")]
 pub enum WarningKind {
@@ -23,17 +23,17 @@ pub enum WarningKind {
     PageCacheServedReads {
         /// Bytes that the job read.
         bytes: u64,
-        /// Bytes that storage delivered to the process meanwhile.
+        /// Bytes that storage delivered to the process during the run.
         from_storage: u64,
     },
-    /// O_DIRECT was asked for, yet the page cache was at work.
+    /// O_DIRECT was requested, but data came from a cache.
     DirectButCached {
         /// Bytes that the job read.
         bytes: u64,
-        /// Bytes that storage delivered to the process meanwhile.
+        /// Bytes that storage delivered to the process during the run.
         from_storage: u64,
     },
-    /// Bytes of the job's files lie in holes or extents that were never written.
+    /// Some bytes of the job's files are in holes or extents that were never written.
     Holes {
         /// Bytes in holes.
         hole_bytes: u64,
@@ -44,14 +44,14 @@ pub enum WarningKind {
         /// Whether the job reads.
         reads: bool,
     },
-    /// The file system takes no O_DIRECT.
+    /// The file system does not support O_DIRECT.
     DirectRefused {
         /// File system type.
         filesystem: String,
     },
     /// A depth above 1 on an engine and path that do one I/O at a time.
     DepthOnSynchronousEngine {
-        /// Depth asked for.
+        /// Requested depth.
         depth: u32,
         /// The engine.
         engine: String,
@@ -61,9 +61,9 @@ pub enum WarningKind {
         /// The engine.
         engine: String,
     },
-    /// The block layer cut or merged I/Os.
+    /// The block layer split or merged I/Os.
     SplitByBlockLayer {
-        /// Mean size of the tool's I/Os.
+        /// Mean size of the job's I/Os.
         mean_io_bytes: u64,
         /// Mean size of the device's requests.
         mean_request_bytes: u64,
@@ -74,8 +74,8 @@ pub enum WarningKind {
     BufferedWrites {
         /// Bytes written by the job.
         bytes: u64,
-        /// Bytes that the device took meanwhile from all who write to it, where known: no more than
-        /// that can be the job's.
+        /// Bytes that the device received during the run from all programs, where known: an upper
+        /// bound for the job.
         to_storage: Option<u64>,
     },
     /// Synchronous writes: each waits for stable storage.
@@ -84,8 +84,8 @@ pub enum WarningKind {
     DirectWritesInDeviceCache {
         /// The device.
         device: String,
-        /// Whether the kernel says that it has such a cache; `false` where it does not say. Where
-        /// it says that there is none, there is no warning.
+        /// Whether the kernel reports such a cache; `false` if it does not report it either way. If
+        /// it reports that there is none, there is no warning.
         #[serde(default)]
         known: bool,
     },
@@ -103,32 +103,32 @@ pub enum WarningKind {
         /// Usable memory.
         memory_bytes: u64,
     },
-    /// The engine is not what was asked.
+    /// The requested engine was replaced by another.
     EngineSteppedDown {
-        /// What was asked.
+        /// Requested engine.
         asked: String,
-        /// What ran.
+        /// Engine that ran.
         got: String,
         /// Reasons.
         why: Vec<String>,
     },
-    /// A rate was asked for and not reached.
+    /// The requested rate was not reached.
     RateNotReached {
-        /// Share of the asked rate that was reached, 0 to 1.
+        /// Share of the requested rate that was reached, 0 to 1.
         reached: f64,
     },
     /// I/Os were due before the end and never started.
     NeverStarted {
         /// How many.
         ios: u64,
-        /// How many were started and landed.
+        /// How many were started and completed.
         landed: u64,
-        /// How long the first of them had been due, nanoseconds.
+        /// How long the first of them was overdue, nanoseconds.
         longest_wait_ns: u64,
     },
-    /// The job ended before it had settled by the criterion asked for.
+    /// The job ended before it was steady by the requested criterion.
     NotSteady {
-        /// The criterion, as asked.
+        /// The requested criterion.
         asked: String,
         /// Slope or deviation of the last window, in the limit's unit; absent where no window was
         /// full.
@@ -143,26 +143,26 @@ pub enum WarningKind {
     },
     /// The GPUs are gpuio's software GPU.
     SoftwareGpu,
-    /// Faults were injected on purpose.
+    /// Faults were injected.
     FaultsInjected {
         /// As given.
         inject: String,
     },
-    /// Data was generated or checked between I/Os: the wall clock contains it.
+    /// Data was generated or checked between I/Os: the run time includes it.
     WorkBetweenIos {
         /// Time, summed over workers.
         between_ns: u64,
         /// Share of the workers' time, 0 to 1.
         share: f64,
     },
-    /// More threads than CPUs that they may run on.
+    /// More threads than allowed CPUs.
     MoreThreadsThanCpus {
         /// Threads of the group.
         threads: u32,
         /// CPUs allowed.
         cpus: u32,
     },
-    /// A worker runs on another NUMA node than its GPU.
+    /// A worker ran on another NUMA node than its GPU.
     FarFromGpu {
         /// GPU index.
         gpu: u32,
@@ -171,27 +171,27 @@ pub enum WarningKind {
         /// Node of the GPU.
         gpu_node: u32,
     },
-    /// The kernel read more from storage than the job asked for.
+    /// The kernel read more from storage than the job requested.
     ReadAhead {
         /// Bytes that the jobs of the group read.
         bytes: u64,
-        /// Bytes that storage delivered to the process meanwhile.
+        /// Bytes that storage delivered to the process during the run.
         from_storage: u64,
-        /// Whether blocks came one after another.
+        /// Whether blocks were read sequentially.
         sequential: bool,
     },
-    /// A device moved more than this process caused.
+    /// A device moved more bytes than this process caused.
     OtherTraffic {
         /// The device, or devices joined by `+`.
         device: String,
         /// `read` or `write`.
         direction: String,
-        /// Bytes that this process moved there or caused to be moved.
+        /// Bytes that this process moved or caused to be moved.
         ours_bytes: u64,
         /// Bytes that the device counted.
         device_bytes: u64,
     },
-    /// Members of an array took unequal parts of its traffic.
+    /// Members of an array carried unequal parts of its traffic.
     ArrayPartUsed {
         /// The array or volume.
         array: String,
@@ -208,40 +208,40 @@ pub enum WarningKind {
         /// Its bytes, both directions.
         least_bytes: u64,
     },
-    /// Several ways lead to a device, and some of them carried next to nothing.
+    /// Several paths lead to a device, and some of them carried almost nothing.
     PathIdle {
         /// The device.
         device: String,
-        /// Ways that carried next to nothing.
+        /// Paths that carried almost nothing.
         idle: Vec<String>,
-        /// The way that carried most.
+        /// The path that carried most.
         busiest: String,
         /// Its bytes, both directions.
         busiest_bytes: u64,
-        /// How ways are chosen, where known.
+        /// How paths are chosen, where known.
         policy: Option<String>,
     },
-    /// A device had fewer requests under way than were asked for.
+    /// A device had fewer requests in flight than requested.
     DepthNotReached {
         /// The device.
         device: String,
-        /// I/Os that the jobs could have under way.
+        /// I/Os that the jobs could have in flight.
         asked: u64,
-        /// Requests under way at the device on average.
+        /// Requests in flight at the device on average.
         seen: f64,
     },
-    /// A GPU that nobody asked for carried traffic like that of the jobs.
+    /// A GPU that was not requested carried traffic like that of the jobs.
     OtherGpu {
-        /// GPUs that were asked for, as NVML numbers them.
+        /// Requested GPUs, as NVML numbers them.
         asked: Vec<u32>,
-        /// The other.
+        /// The other GPU.
         other: u32,
         /// What its PCIe link carried in the busier direction, bytes per second.
         other_bytes_per_s: u64,
         /// What the jobs moved, bytes per second.
         bytes_per_s: u64,
     },
-    /// A link carried much less or much more than passed over it.
+    /// A link carried much less or much more than should have passed over it.
     LinkDisagrees {
         /// The link: an interface with its RDMA ports, or a GPU's PCIe link.
         link: String,
@@ -252,7 +252,7 @@ pub enum WarningKind {
         /// Bytes per second that the link counted.
         counted_bytes_per_s: u64,
     },
-    /// Accepted settings without effect.
+    /// A setting that was accepted but has no effect.
     Note {
         /// The note.
         note: String,

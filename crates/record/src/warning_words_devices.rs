@@ -1,22 +1,22 @@
-//! Words of what devices counted beside what the tool did.
+//! The text of warnings that compare device counters with gpuio's own counts.
 
 use gpuio_units::human_bytes;
 
 use super::{float, size};
 use crate::WarningKind;
 
-/// Where counters of devices and the tool's own disagree.
+/// Differences between counters of devices and gpuio's own.
 pub(super) fn words(kind: &WarningKind) -> String {
     match kind {
         WarningKind::ReadAhead { bytes, from_storage, sequential } => {
             let why = if *sequential {
-                "read-ahead fetched what nobody came to read"
+                "the kernel's read-ahead fetched data that was not read"
             } else {
-                "around each small read the kernel fetched more"
+                "the kernel fetched more around each small read"
             };
             format!(
-                "Storage delivered {} for the {} that were read: {why}. The device worked for \
-                 bytes that are in no figure here. Use --direct to leave the page cache out.",
+                "Storage delivered {} for the {} that were read: {why}. This extra work of the \
+                 device is in no figure here. Use --direct to bypass the page cache.",
                 size(*from_storage),
                 size(*bytes),
             )
@@ -32,17 +32,17 @@ pub(super) fn words(kind: &WarningKind) -> String {
                 some => size(*some),
             };
             format!(
-                "{device} {verb} {} during the run, {ours} of it from gpuio. {who}, so figures \
-                 here are those of a shared device. See who it is with gpuio top or iotop, and \
-                 repeat with nothing else at work; --runtime 60s shows whether it lasts.",
+                "{device} {verb} {} during the run, {ours} of it from gpuio. {who}, so the \
+                 results are those of a shared device. Find it with gpuio top or iotop, stop it \
+                 and repeat; --runtime 60s shows whether the traffic lasts.",
                 size(*device_bytes),
             )
         }
         WarningKind::DepthNotReached { device, asked, seen } => format!(
-            "{asked} I/Os could be under way, but {device} had only {seen:.1} on average. The rest \
-             waited before it: for a CPU, for the GPU's copies, or in the file system. The device \
-             may do more; compare with --path host, with more --threads, or with --engine \
-             io_uring."
+            "Queue depth not reached: {asked} I/Os were allowed in flight, but {device} had \
+             {seen:.1} on average. The others waited for a CPU, for GPU copies or in the file \
+             system, so the device may be able to do more. Compare with --path host, more \
+             --threads, or --engine io_uring."
         ),
         WarningKind::ArrayPartUsed { .. } | WarningKind::PathIdle { .. } => of_members(kind),
         _ => of_links(kind),
@@ -62,10 +62,10 @@ fn of_members(kind: &WarningKind) -> String {
         } => {
             let level = level.as_ref().map(|level| format!(" ({level})")).unwrap_or_default();
             format!(
-                "Of the {members} members of {array}{level}, {busiest} moved {} and {least} only \
-                 {}: part of the array did the work. Blocks of one chunk, one stream on a mirror, \
-                 or files on one part of a volume do that. Use a --bs of a whole stripe, more \
-                 --threads, or a larger --size.",
+                "Only a part of {array}{level} did the work: of its {members} members, {busiest} \
+                 moved {} and {least} {}. Causes are blocks of one chunk, one stream on a mirror, \
+                 or files on one part of a volume. Use a --bs of a full stripe, more --threads, \
+                 or a larger --size.",
                 size(*busiest_bytes),
                 size(*least_bytes),
             )
@@ -73,13 +73,13 @@ fn of_members(kind: &WarningKind) -> String {
         WarningKind::PathIdle { device, idle, busiest, busiest_bytes, policy } => {
             let policy = match policy.as_deref() {
                 Some(policy) => format!("its policy is {policy}"),
-                None => "its policy is not known".to_owned(),
+                None => "its policy is unknown".to_owned(),
             };
             format!(
-                "Several ways lead to {device}: {busiest} carried {}, and {} next to nothing \
-                 ({policy}). The rate is that of part of the links. If no way is down, a policy \
-                 that spreads I/Os (round-robin, queue-depth) uses all; `gpuio topo --tree` shows \
-                 them.",
+                "Not all paths to {device} were used: {busiest} carried {}, and {} almost nothing \
+                 ({policy}). The rate is that of only some of the links. If all paths are up, \
+                 choose a policy that spreads I/Os (round-robin, queue-depth); `gpuio topo \
+                 --tree` shows the paths.",
                 size(*busiest_bytes),
                 idle.join(", "),
             )
@@ -93,9 +93,10 @@ fn of_links(kind: &WarningKind) -> String {
         WarningKind::OtherGpu { asked, other, other_bytes_per_s, bytes_per_s } => {
             let asked: Vec<String> = asked.iter().map(|gpu| format!("GPU {gpu}")).collect();
             format!(
-                "GPU {other} carried {} while the load of {} was for {}. A library may take \
-                 bytes through a GPU nearer to the storage, which costs throughput; or another \
-                 program uses it. Repeat with --gpu {other}, or see what is near: gpuio topo.",
+                "GPU {other} carried {} while {} were loaded on {}. A library may route data \
+                 through a GPU nearer to the storage, which costs throughput; or another program \
+                 uses that GPU. Repeat with --gpu {other}, or list the devices near each GPU: \
+                 gpuio topo.",
                 rate(*other_bytes_per_s),
                 rate(*bytes_per_s),
                 asked.join(", "),
@@ -104,14 +105,15 @@ fn of_links(kind: &WarningKind) -> String {
         WarningKind::LinkDisagrees { link, direction, bytes_per_s, counted_bytes_per_s } => {
             let verb = if direction == "write" { "writes" } else { "reads" };
             let why = if counted_bytes_per_s < bytes_per_s {
-                "The bytes took another way (a second card, a cache, another GPU), or its \
-                 counters do not see them"
+                "The data took another route (a second card, a cache, another GPU), or the link's \
+                 counters do not include it"
             } else {
-                "Others use it too, or much was sent again"
+                "Other programs use the link too, or much data was sent again"
             };
             format!(
-                "{link} counted {}, and {verb} of {} were to pass over it. {why}. Hold it against \
-                 the witnesses: --evidence; gpuio top shows every link.",
+                "{link} counted {}, but {verb} of {} should have passed over it. {why}. Compare \
+                 with the evidence for the data path (--evidence) and watch the links with gpuio \
+                 top.",
                 rate(*counted_bytes_per_s),
                 rate(*bytes_per_s),
             )

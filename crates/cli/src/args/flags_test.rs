@@ -1,7 +1,7 @@
 //! Each flag of each verb has an effect, and a test that shows it.
 //!
-//! Flags that stand for a key of job files are found by parsing them: the key's effect is tested
-//! where plans are made. Every other flag names a test here, whose text has to use it.
+//! Flags that stand for a key of job files are found by parsing them: the key's effect is tested in
+//! the tests of `load`. For every other flag, the table names a test whose text must use it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

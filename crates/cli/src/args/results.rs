@@ -1,4 +1,4 @@
-//! Flags of the verbs that take results.
+//! Flags of the verbs that read results.
 
 use std::path::PathBuf;
 
@@ -7,71 +7,71 @@ use clap::Args;
 /// What to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// A record as -o NAME.json saves it, or a journal
+    /// A record saved with -o NAME.json, or a journal
     #[arg(value_name = "FILE")]
     pub(crate) record: PathBuf,
-    /// text, json, csv, gdsio or plan [text]
+    /// Output format: text, json, csv, gdsio or plan [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// In text, show the witnesses of every job's path (docs/proof.md)
+    /// Show the evidence for every job's data path (docs/proof.md; text format only)
     #[arg(long)]
     pub(crate) evidence: bool,
 }
 
-/// What to hold against what.
+/// What to compare.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Files or folders, the baseline first
+    /// Files or directories, the baseline first
     #[arg(value_name = "RESULT", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// Split the results by an axis of their sweep, or by path, engine, bs, threads, depth, …, and
-    /// hold its values against each other, the first named being the baseline: path=gds,gather
+    /// compare its values; the first value is the baseline: path=gds,gather
     #[arg(long, value_name = "KEY[=A,B]")]
     pub(crate) axis: Option<String>,
-    /// Compare although this differs: load, path, cache, direct, verify, inject, cufile,
-    /// ended, software-gpu, filesystem, device, gpu, cpu, kernel, or all; a list with commas
+    /// Compare even if these differ: load, path, cache, direct, verify, inject, cufile, ended,
+    /// software-gpu, filesystem, device, gpu, cpu, kernel, or all; comma-separated list
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) despite: Vec<String>,
-    /// Exit with 1 where something is worse by more than this, its whole interval beyond it: 5%
+    /// Exit with code 1 if a result is worse by more than this and its whole interval is beyond it:
+    /// 5%
     #[arg(long, value_name = "PERCENT")]
     pub(crate) threshold: Option<String>,
-    /// What the threshold is on: throughput, iops, mean, p50, p99, p99.9, cpu; a list with commas
-    /// [throughput]
+    /// Figures that the threshold applies to: throughput, iops, mean, p50, p99, p99.9, cpu;
+    /// comma-separated list [throughput]
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold")]
     pub(crate) metric: Vec<String>,
-    /// text, json or markdown [text]
+    /// Output format: text, json or markdown [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
 }
 
-/// Of which records, and where to.
+/// Which records to report, and where to write the report.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Records that -o NAME.json saved, journals, sweeps' folders, or folders of records
+    /// Records saved with -o NAME.json, journals, sweep directories, or directories of records
     #[arg(value_name = "RECORD|FOLDER", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// The file to write, - for standard output, with fio-json also a folder for a file per job
+    /// File to write, - for standard output; for fio-json also a directory, with one file per job
     /// [report.html; standard output in other formats]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// html, markdown, csv, fio-json or openmetrics [by the file's extension; html]
+    /// Output format: html, markdown, csv, fio-json or openmetrics [by the file's extension; html]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// Title [the sweep's name, or the record's]
+    /// Title of the report [name of the sweep or record]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// A picture of the machine's topology, as SVG, or none [drawn of this machine, where the
-    /// records were made on it]
+    /// SVG picture of the machine's topology, or none [drawn if the records are from this machine]
     #[arg(long, value_name = "FILE|none")]
     pub(crate) topo: Option<PathBuf>,
-    /// Draw the topology of the machine in these files, as topo --from takes them
+    /// Draw the topology of the machine described by these files, as for topo --from
     #[arg(long, value_name = "FILE|DIR", num_args = 1.., conflicts_with = "topo")]
     pub(crate) from: Vec<PathBuf>,
-    /// Leave the records out of the page where they take more than this, packed; none for no limit
-    /// [16M]
+    /// Leave the records out of the page if they are larger than this when compressed; none for no
+    /// limit [16M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) embed_limit: Option<String>,
-    /// Overwrite a file that gpuio did not make: what is in it is lost
+    /// Overwrite a file that gpuio did not create; its content is lost
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -2,22 +2,21 @@
 
 use clap::Args;
 
-/// Of which process, and how much.
+/// Which process, and how much detail.
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
-    /// The process [all, one line each]
+    /// Process ID [all processes, one line each]
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
-    /// 1: totals, rates and percentiles; 2: also sizes; 3: also GPUs and paths; of a process, or in
-    /// JSON [1]
+    /// Level of detail: 1 totals, rates and percentiles; 2 also sizes; 3 also GPUs and paths. For
+    /// one process, or with --json [1]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
     pub(crate) level: Option<u8>,
-    /// Look again and again, this long apart, until the process ends: 500ms [1 s if no time is
-    /// given]
+    /// Repeat at this interval until the process ends: 500ms [1 s if no time is given]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
           default_missing_value = "1")]
     pub(crate) watch: Option<String>,
-    /// JSON; with --watch a line per look
+    /// Print JSON; with --watch one line per sample
     #[arg(long)]
     pub(crate) json: bool,
 }

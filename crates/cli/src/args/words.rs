@@ -1,4 +1,4 @@
-//! Flags of `bench` as words again, for a run in a process of its own.
+//! Rebuilds the command line of `bench`, for a run in a process of its own.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use super::{Bench, Work};
 
 impl Bench {
-    /// The words behind `gpuio` that run this job file with the same flags, without those of `--ab`
-    /// and of the output.
+    /// Arguments for `gpuio` that run this job file with the same flags, except those of `--ab` and
+    /// of the output.
     pub(crate) fn words_for(&self, job_file: &Path) -> Vec<OsString> {
         let mut words = self.words_of_plan(job_file);
         for file in &self.figures.spec {
@@ -26,7 +26,7 @@ impl Bench {
         words
     }
 
-    /// The same without what concerns a run alone.
+    /// The same without flags that only affect a run.
     pub(crate) fn words_of_plan(&self, job_file: &Path) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["bench".into(), job_file.into()];
         words.extend(self.work.words());
