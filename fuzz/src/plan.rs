@@ -40,7 +40,7 @@ pub(crate) fn printed(data: &[u8]) {
 fn stripped(mut plan: Plan) -> Plan {
     for job in &mut plan.jobs {
         for choice in [&mut job.path.choice, &mut job.engine] {
-            choice.asked.clear();
+            choice.requested.clear();
             choice.why = None;
         }
         job.direct_why = None;

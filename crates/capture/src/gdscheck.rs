@@ -268,7 +268,7 @@ impl Reader {
                 Fact::Known(mib) => Fact::Known(mib.saturating_mul(1 << 20)),
                 Fact::Unknown(why) => Fact::Unknown(why),
             },
-            says,
+            support: says,
             iommu,
         });
         Ok(())
@@ -277,10 +277,10 @@ impl Reader {
     /// What stands on a line of its own where a document broke the line of a GPU.
     fn rest_of_gpu(&mut self, line: &str) -> bool {
         let Some(gpu) = self.out.gpus.last_mut() else { return false };
-        if !line.contains("GDS") || line.contains("WARN") || gpu.says.known().is_some() {
+        if !line.contains("GDS") || line.contains("WARN") || gpu.support.known().is_some() {
             return false;
         }
-        (gpu.says, gpu.iommu) = verdict(line);
+        (gpu.support, gpu.iommu) = verdict(line);
         true
     }
 }

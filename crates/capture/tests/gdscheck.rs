@@ -56,7 +56,7 @@ fn the_oldest_layout() {
     let gpu = &check.gpus[0];
     assert_eq!((&gpu.index, &gpu.name), (&Fact::Known(0), &known("Quadro P400")));
     assert_eq!(gpu.bar1_bytes, Fact::Known(256 << 20));
-    assert_eq!((&gpu.says, gpu.iommu.known()), (&known("supports GDS"), None));
+    assert_eq!((&gpu.support, gpu.iommu.known()), (&known("supports GDS"), None));
     assert_eq!((&check.iommu, &check.verification), (&known("disabled"), &known("succeeded")));
     assert!(check.platform.known().is_none() && check.notes.is_empty(), "{check:#?}");
 }
@@ -112,7 +112,7 @@ fn a_page_of_a_pdf() {
     assert_eq!(value(&check.settings, "profile.cufile_stats"), "3");
     assert_eq!(check.gpus.len(), 2);
     assert_eq!(
-        (&check.gpus[1].says, &check.gpus[1].iommu),
+        (&check.gpus[1].support, &check.gpus[1].iommu),
         (&known("supports GDS"), &known("Disabled"))
     );
     assert_eq!(check.acs, ["0000:80:01.1", "0000:e0:03.1"]);
@@ -145,7 +145,7 @@ fn warnings_other_results_and_unknown_lines() {
     assert_eq!((ours.iommu.why(), ours.drivers[0].value.why()), (Some("no kernel"), Some("x y")));
     let gpu = &ours.gpus[0];
     let whys =
-        [gpu.name.why(), gpu.says.why(), gpu.iommu.why(), gpu.index.why(), gpu.bar1_bytes.why()];
+        [gpu.name.why(), gpu.support.why(), gpu.iommu.why(), gpu.index.why(), gpu.bar1_bytes.why()];
     assert_eq!(whys, [Some("b c"), Some("e"), Some("f"), Some("a"), Some("d")]);
 }
 

@@ -148,6 +148,6 @@ fn clean(check: &mut GdsCheck) {
     for gpu in &mut check.gpus {
         one(&mut gpu.index);
         one(&mut gpu.bar1_bytes);
-        [&mut gpu.name, &mut gpu.says, &mut gpu.iommu].into_iter().for_each(one);
+        [&mut gpu.name, &mut gpu.support, &mut gpu.iommu].into_iter().for_each(one);
     }
 }

@@ -149,7 +149,7 @@ fn nothing_is_claimed_that_settings_or_facts_leave_open() {
 }
 
 #[test]
-fn where_the_library_was_asked_its_flags_stand() {
+fn where_the_library_was_requested_its_flags_stand() {
     let machine = machine!("dgx-a100");
     let storage = ["NVMe", "NVMe by peer-to-peer DMA", "Lustre"].map(str::to_owned).to_vec();
     let library = LibrarySays { release: Some((1, 15)), storage, compat: false };

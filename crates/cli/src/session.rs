@@ -251,7 +251,7 @@ impl Watch for Kept<'_> {
 
 /// Whether a job runs over cuFile.
 pub(crate) fn takes_cufile(job: &JobPlan) -> bool {
-    let row = gpuio_io::path::find(&job.path.choice.got);
+    let row = gpuio_io::path::find(&job.path.choice.actual);
     row.is_some_and(|row| !row.uses_engine())
 }
 

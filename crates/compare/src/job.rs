@@ -89,15 +89,16 @@ impl Job<'_> {
 
     /// The engine as it came up; NVIDIA's library moves the bytes itself.
     pub(crate) fn engine(&self) -> Option<String> {
-        if self.plan.path.choice.got.starts_with("gds") {
+        if self.plan.path.choice.actual.starts_with("gds") {
             return None;
         }
         // What stands behind the name tells how it was set up: `io_uring (fixed buffers)`.
         let name = |got: &'_ str| got.split([' ', '(']).next().unwrap_or(got).to_owned();
-        let mut names: Vec<String> = self.result.engine.iter().map(|one| name(&one.got)).collect();
+        let mut names: Vec<String> =
+            self.result.engine.iter().map(|one| name(&one.actual)).collect();
         names.sort_unstable();
         names.dedup();
-        Some(if names.is_empty() { self.plan.engine.got.clone() } else { names.join("+") })
+        Some(if names.is_empty() { self.plan.engine.actual.clone() } else { names.join("+") })
     }
 
     /// Where the bytes end, among the kinds that a GPU path has.
@@ -157,7 +158,7 @@ impl Job<'_> {
     }
 
     pub(crate) fn path(&self) -> String {
-        self.plan.path.choice.got.clone()
+        self.plan.path.choice.actual.clone()
     }
 
     pub(crate) fn taken(&self) -> Option<String> {
@@ -190,7 +191,7 @@ impl Job<'_> {
 
     /// The share of buffered files in the page cache, in three steps; direct I/O goes around it.
     pub(crate) fn resident(&self) -> Option<String> {
-        if self.result.direct_got == DirectMode::Direct {
+        if self.result.direct_actual == DirectMode::Direct {
             return Some(AROUND_THE_CACHE.to_owned());
         }
         let share = self.result.cache.resident_before?;
@@ -203,7 +204,7 @@ impl Job<'_> {
     }
 
     pub(crate) fn direct(&self) -> String {
-        match self.result.direct_got {
+        match self.result.direct_actual {
             DirectMode::Direct => "direct".to_owned(),
             DirectMode::Buffered => "buffered".to_owned(),
         }
@@ -296,7 +297,7 @@ impl Job<'_> {
         words
             .extend(stop.bytes_per_thread.map(|bytes| format!("{} a thread", format_bytes(bytes))));
         let steady = self.plan.steady.as_ref();
-        words.extend(steady.map(|steady| format!("once {} is steady", steady.asked)));
+        words.extend(steady.map(|steady| format!("once {} is steady", steady.requested)));
         if self.plan.ramp_ns > 0 {
             words.push(format!("ramp {}", format_duration_ns(self.plan.ramp_ns)));
         }

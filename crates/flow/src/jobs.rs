@@ -78,7 +78,7 @@ fn directions(job: &JobPlan) -> Vec<(Towards, f64)> {
 
 /// Why no figures can describe a job.
 fn beyond_figures(job: &JobPlan) -> Option<String> {
-    if job.engine.got == "null" {
+    if job.engine.actual == "null" {
         return Some("no file is read or written".to_owned());
     }
     if job.direct != DirectMode::Direct {
@@ -115,7 +115,7 @@ fn of_job(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Asked 
         name: job.name.clone(),
         storage: storage_of(machine, job, storage),
         end: end(job),
-        by: if job.path.choice.got.starts_with(PEER_PATHS) { By::Direct } else { By::Host },
+        by: if job.path.choice.actual.starts_with(PEER_PATHS) { By::Direct } else { By::Host },
         towards,
         block_bytes,
         pattern: match job.order {
@@ -143,7 +143,7 @@ fn end(job: &JobPlan) -> End {
     }
     let gpus: Vec<String> = job.gpus.iter().map(|gpu| gpu.pci.clone()).collect();
     match gpus.as_slice() {
-        _ if job.path.choice.got == "host" => End::Host,
+        _ if job.path.choice.actual == "host" => End::Host,
         [] => End::Host,
         [one] => End::Gpu(one.clone()),
         _ => End::Gpus(gpus),

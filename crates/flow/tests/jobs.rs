@@ -74,7 +74,7 @@ fn eight_drives_are_read_at_eight_times_the_rate_of_one() {
 fn a_bounce_to_one_gpu_ends_at_its_link() {
     let all = of(&|plan| {
         large_reads(&mut plan.jobs[0]);
-        plan.jobs[0].path.choice.got = "staged".to_owned();
+        plan.jobs[0].path.choice.actual = "staged".to_owned();
         plan.jobs[0].gpus = vec![gpu("0000:39:00.0", false)];
     });
     near(all[0].expected.bytes_per_s, 15.753846e9 * 256.0 / 280.0);
@@ -87,7 +87,7 @@ fn a_bounce_to_one_gpu_ends_at_its_link() {
 fn peers_beyond_the_root_complex_have_no_figure() {
     let all = of(&|plan| {
         large_reads(&mut plan.jobs[0]);
-        plan.jobs[0].path.choice.got = "gds".to_owned();
+        plan.jobs[0].path.choice.actual = "gds".to_owned();
         plan.jobs[0].gpus = vec![gpu("0000:39:00.0", false)];
     });
     assert_eq!(all[0].expected.bytes_per_s, None);
@@ -118,7 +118,7 @@ fn few_in_flight_are_bound_by_the_time_that_each_takes() {
 }
 
 #[test]
-fn a_rate_that_was_asked_for_is_all_that_is_expected() {
+fn a_rate_that_was_requested_for_is_all_that_is_expected() {
     use gpuio_record::Arrivals;
     let all = of(&|plan| {
         large_reads(&mut plan.jobs[0]);
@@ -151,7 +151,7 @@ fn what_no_figure_describes_says_why() {
         all[0].expected.unknown.clone().unwrap()
     };
     assert!(why(&|job| job.direct = DirectMode::Buffered).contains("page cache"));
-    assert!(why(&|job| job.engine.got = "null".to_owned()).contains("no file"));
+    assert!(why(&|job| job.engine.actual = "null".to_owned()).contains("no file"));
     assert!(why(&|job| job.gpus = vec![gpu("f5f7:01:00.0", true)]).contains("software GPU"));
     assert!(why(&|job| job.targets[0].path = "/elsewhere/a".to_owned()).contains("no storage"));
 }

@@ -31,10 +31,10 @@ pub use plan::{
     MemoryKind, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,
     Via, WorkerPlan,
 };
-pub use proof::{Proof, Route, Says, Source, Verdict, Witness};
+pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use result::{
-    CacheReading, DirectionResult, EndedHow, EngineGot, FileLegCounters, GpuResult, HopBytes,
-    IoFailure, JobResult, Latency, NeverStarted, Point, Record, SetupTimes, StorageReading,
+    ActualEngine, CacheReading, DirectionResult, EndedHow, FileLegCounters, GpuResult, IoFailure,
+    JobResult, Latency, NeverStarted, Point, Record, SegmentBytes, SetupTimes, StorageReading,
     TimeSpan, Tool, VerifyMismatch, VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
@@ -43,11 +43,12 @@ pub use totals::{DirectionTotal, RunTotals};
 pub use warning::{Warning, WarningKind};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 
-/// Version of the record's schema. Raised when a field changes meaning or goes, or may be null
-/// where it never was, which readers of the version before could not take; added fields do not
-/// raise it.
-pub const SCHEMA_VERSION: u32 = 2;
+/// Version of the record's schema. It rises when a field is removed, renamed, changes its meaning
+/// or becomes nullable: changes that a reader of the previous version cannot handle. New fields do
+/// not raise it.
+pub const SCHEMA_VERSION: u32 = 3;
 
-/// The oldest version whose records are read as well. Version 1 always had rates of totals and
-/// percentiles; all else of it is as it is now.
+/// The oldest version that gpuio still reads. Version 1 always had rates of totals and
+/// percentiles. Versions 1 and 2 used other names for some fields and values; each of these has a
+/// serde alias, so they read to the same values.
 pub const OLDEST_SCHEMA: u32 = 1;

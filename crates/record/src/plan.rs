@@ -41,14 +41,15 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// What was asked for, what was chosen, and why, where the two differ or a choice was made.
+/// What the user requested, what runs, and why the two differ or how a choice was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
-    /// As asked, `auto` where the choice was gpuio's, or `default` for a path when none was asked
-    /// for.
-    pub asked: String,
-    /// As it will run.
-    pub got: String,
+    /// The request; `auto` where gpuio chose, `default` for a path when none was requested.
+    #[serde(alias = "asked")]
+    pub requested: String,
+    /// What will run.
+    #[serde(alias = "got")]
+    pub actual: String,
     /// The reason for the choice; absent when it was named.
     pub why: Option<String>,
 }
@@ -95,8 +96,8 @@ pub struct JobPlan {
     pub align_bytes: u64,
     /// Bytes of which offsets and lengths of direct I/O must be multiples here, the logical block
     /// size as a rule; 1 through the page cache, 0 in records of before it was kept.
-    #[serde(default)]
-    pub direct_grain_bytes: u64,
+    #[serde(default, alias = "direct_grain_bytes")]
+    pub direct_alignment_bytes: u64,
     /// Added to every offset to put it off the 4 KiB grid on purpose; 0 otherwise.
     pub skew_bytes: u64,
     /// When the job ends.

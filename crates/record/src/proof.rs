@@ -1,45 +1,49 @@
-//! Which way the bytes took, and who says so.
+//! The data path of a job and the evidence for it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was asked, what was got, and the evidence.
+/// The requested data path, the actual one, and the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
-    /// The path that was asked for, and what it means for the bytes.
-    pub asked: String,
-    /// What came up: path, engines, and how the kernel holds the descriptors.
-    pub got: String,
-    /// The way that the bytes took.
+    /// The requested path, and what it means for the bytes.
+    #[serde(alias = "asked")]
+    pub requested: String,
+    /// What ran: path, engines, and the flags that the kernel reports for the descriptors.
+    #[serde(alias = "got")]
+    pub actual: String,
+    /// The data path that the bytes took.
     pub verdict: Verdict,
-    /// Whether the verdict is the way that was asked for.
-    pub as_asked: bool,
-    /// The verdict and what it rests on, in one plain sentence.
+    /// Whether the verdict is the requested path.
+    #[serde(alias = "as_asked")]
+    pub as_requested: bool,
+    /// The verdict and its basis in one sentence.
     pub sentence: String,
-    /// The witnesses, reads before writes, each with its readings.
-    pub witnesses: Vec<Witness>,
+    /// The evidence with its readings, reads before writes.
+    #[serde(alias = "witnesses")]
+    pub evidence: Vec<Evidence>,
 }
 
-/// The way that a job's bytes took, as far as its witnesses support one.
+/// The data path of a job's bytes, as far as the evidence supports one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// As printed: `direct`, `bounce (host)`, `bounce (GPU 1)`, `page cache`, `holes, no device`,
     /// `mixed` or `unknown`, where needed with what served the bytes: `bounce (host), from page
     /// cache`.
     pub words: String,
-    /// Between where the bytes were kept and the memory that was asked for.
+    /// The route between the stored bytes and the requested memory.
     pub route: Route,
     /// What delivered or took the bytes.
     pub source: Source,
 }
 
-/// Stops between a file's bytes and the memory that was asked for.
+/// Intermediate memory between a file's bytes and the requested memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Route {
-    /// None: the device moved the bytes into or out of the memory that was asked for.
+    /// None: the device moved the bytes directly into or out of the requested memory.
     Direct,
-    /// The page cache, from which the CPU copied into the host memory that was asked for.
+    /// The page cache, from which the CPU copied into the requested host memory.
     HostMemory,
     /// A buffer in host memory on the way to or from GPU memory.
     BounceHost,
@@ -50,7 +54,7 @@ pub enum Route {
     },
     /// More than one of these: part of the bytes, or a direction, by another than the rest.
     Mixed,
-    /// The witnesses disagree, or none could tell.
+    /// The evidence disagrees, or none is conclusive.
     Unknown,
 }
 
@@ -69,13 +73,13 @@ pub enum Source {
     /// Nothing: nearly all of what was read are holes or extents that were never written, whose
     /// zeros the kernel makes.
     Holes,
-    /// The witnesses disagree, or none could tell.
+    /// The evidence disagrees, or none is conclusive.
     Unknown,
 }
 
-/// One witness of one direction.
+/// The evidence of one source for one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Witness {
+pub struct Evidence {
     /// Name: `own`, `process_io`, `block`, `nfs`, `nic`, `page_cache`, `cufile_stats`,
     /// `cufile_properties`, `nvidia_fs`, `gpu_pcie`.
     pub name: String,
@@ -87,25 +91,31 @@ pub struct Witness {
     pub before: Option<String>,
     /// The reading after the clock stopped; absent when there was none.
     pub after: Option<String>,
-    /// Bytes that it saw move between the two.
-    pub moved: Option<u64>,
-    /// Bytes that gpuio moved meanwhile and that `moved` is compared with: the job's own, or
-    /// those of all jobs of the group that the counter covers. Ramp included.
-    pub of: Option<u64>,
-    /// Whether it speaks for the path that was asked for.
-    pub says: Says,
-    /// Why it says so.
+    /// Bytes that the source counted between the two readings.
+    #[serde(alias = "moved")]
+    pub observed_bytes: Option<u64>,
+    /// Bytes that gpuio moved in the same time, to compare with `observed_bytes`: the job's own,
+    /// or those of all jobs of the group that the counter covers. The ramp is included.
+    #[serde(alias = "of")]
+    pub expected_bytes: Option<u64>,
+    /// Whether it supports the requested path.
+    #[serde(alias = "says")]
+    pub assessment: Assessment,
+    /// The reason for the assessment.
     pub why: String,
 }
 
-/// What a witness says of the path that was asked for.
+/// What a piece of evidence means for the requested path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Says {
-    /// Its reading is that of the path.
-    For,
-    /// Its reading is not that of the path.
-    Against,
-    /// Its reading fits either, or there is none.
-    CantTell,
+pub enum Assessment {
+    /// The reading is the one expected of this path.
+    #[serde(alias = "for")]
+    Supports,
+    /// The reading is not the one expected of this path.
+    #[serde(alias = "against")]
+    Contradicts,
+    /// The reading fits several paths, or there is none.
+    #[serde(alias = "cant_tell")]
+    Inconclusive,
 }

@@ -115,7 +115,6 @@ pub struct SetupTimes {
     pub close_ns: u64,
 }
 
-/// For serde, which hands a reference.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(time: &u64) -> bool {
     *time == 0
@@ -152,11 +151,12 @@ pub struct JobResult {
     /// CPU cost over that time.
     pub cpu: CpuCost,
     /// What the engine really was, per distinct answer.
-    pub engine: Vec<EngineGot>,
+    pub engine: Vec<ActualEngine>,
     /// The tool's own count of the file leg, ramp included.
     pub file_leg: FileLegCounters,
     /// Direct or buffered as the kernel holds the descriptors (fcntl F_GETFL), read back.
-    pub direct_got: DirectMode,
+    #[serde(alias = "direct_got")]
+    pub direct_actual: DirectMode,
     /// Page cache before and after, over the job's files.
     pub cache: CacheReading,
     /// Which way the bytes took and who says so; absent in records of before it was taken down.
@@ -262,9 +262,10 @@ pub struct Latency {
 
 /// An engine as it came up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct EngineGot {
+pub struct ActualEngine {
     /// What ran.
-    pub got: String,
+    #[serde(alias = "got")]
+    pub actual: String,
     /// Steps down from what was asked, with reasons.
     pub steps_down: Vec<String>,
     /// Workers with exactly this answer.
@@ -386,9 +387,10 @@ pub struct VerifyOutcome {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VerifySubject {
-    /// Not said: a record of before this was told apart.
+    /// Not recorded: the record is older than this field.
     #[default]
-    Unsaid,
+    #[serde(alias = "unsaid")]
+    Unspecified,
     /// What reads brought: those of the timed load and, after the clock, the data set read again.
     Reads,
     /// What timed reads brought; the job's writes were not read back.
@@ -483,14 +485,14 @@ pub struct ViaResult {
     /// one another.
     pub through_host: bool,
     /// Bytes on their way from files.
-    pub read: HopBytes,
+    pub read: SegmentBytes,
     /// Bytes on their way to files.
-    pub write: HopBytes,
+    pub write: SegmentBytes,
 }
 
 /// Bytes of one direction, leg by leg.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HopBytes {
+pub struct SegmentBytes {
     /// Between host memory and the near GPU.
     pub host_near_bytes: u64,
     /// Between the near GPU and the far one.

@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 /// A criterion that ends a job once it is met, by the rules of fio's `steadystate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyPlan {
-    /// As asked, such as `iops_slope:1%`.
-    pub asked: String,
+    /// The criterion as requested, such as `iops_slope:1%`.
+    #[serde(alias = "asked")]
+    pub requested: String,
     /// What is looked at.
     pub of: SteadyFigure,
     /// The slope of the line of least squares through the window, in place of the largest deviation
     /// from its mean.
     pub slope: bool,
-    /// What must stay above the value that was seen: in the figure's unit (for a slope, per check),
+    /// What must stay above the observed value: in the figure's unit (for a slope, per check),
     /// or with `percent` in per cent of the window's mean.
     pub limit: f64,
     /// Whether the limit is in per cent of the window's mean.
@@ -48,5 +49,6 @@ pub struct Steady {
     /// Mean of the last window judged, in the figure's unit; absent where none was full.
     pub mean: Option<f64>,
     /// Slope or largest deviation of that window, in the limit's unit.
-    pub seen: Option<f64>,
+    #[serde(alias = "seen")]
+    pub observed: Option<f64>,
 }

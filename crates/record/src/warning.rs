@@ -106,9 +106,11 @@ pub enum WarningKind {
     /// The requested engine was replaced by another.
     EngineSteppedDown {
         /// Requested engine.
-        asked: String,
+        #[serde(alias = "asked")]
+        requested: String,
         /// Engine that ran.
-        got: String,
+        #[serde(alias = "got")]
+        actual: String,
         /// Reasons.
         why: Vec<String>,
     },
@@ -122,17 +124,20 @@ pub enum WarningKind {
         /// How many.
         ios: u64,
         /// How many were started and completed.
-        landed: u64,
+        #[serde(alias = "landed")]
+        completed: u64,
         /// How long the first of them was overdue, nanoseconds.
         longest_wait_ns: u64,
     },
     /// The job ended before it was steady by the requested criterion.
     NotSteady {
         /// The requested criterion.
-        asked: String,
+        #[serde(alias = "asked")]
+        requested: String,
         /// Slope or deviation of the last window, in the limit's unit; absent where no window was
         /// full.
-        seen: Option<f64>,
+        #[serde(alias = "seen")]
+        observed: Option<f64>,
     },
     /// Workers finished at very different times.
     UnevenFinish {
@@ -226,14 +231,17 @@ pub enum WarningKind {
         /// The device.
         device: String,
         /// I/Os that the jobs could have in flight.
-        asked: u64,
+        #[serde(alias = "asked")]
+        requested: u64,
         /// Requests in flight at the device on average.
-        seen: f64,
+        #[serde(alias = "seen")]
+        observed: f64,
     },
     /// A GPU that was not requested carried traffic like that of the jobs.
     OtherGpu {
         /// Requested GPUs, as NVML numbers them.
-        asked: Vec<u32>,
+        #[serde(alias = "asked")]
+        requested: Vec<u32>,
         /// The other GPU.
         other: u32,
         /// What its PCIe link carried in the busier direction, bytes per second.

@@ -187,7 +187,7 @@ fn engine_words(kind: &WarningKind) -> String {
                 block_flag(*mean_request_bytes),
             )
         }
-        WarningKind::EngineSteppedDown { asked, got, why } => {
+        WarningKind::EngineSteppedDown { requested: asked, actual: got, why } => {
             let why =
                 if why.is_empty() { "no reason was reported".to_owned() } else { why.join("; ") };
             format!(
@@ -215,7 +215,7 @@ fn clock_words(kind: &WarningKind) -> String {
              Lower --rate or --rate-iops, or raise --threads or --depth.",
             reached * 100.0,
         ),
-        WarningKind::NeverStarted { ios, landed, longest_wait_ns } => format!(
+        WarningKind::NeverStarted { ios, completed: landed, longest_wait_ns } => format!(
             "{} I/Os were due before the end but never started; {} completed. The missing ones \
              are in no latency figure and would be the slowest: p99 and higher are at least the \
              values shown, the maximum at least {}. Lower --rate or --rate-iops to what the load \
@@ -224,7 +224,7 @@ fn clock_words(kind: &WarningKind) -> String {
             human_count(float(*landed)),
             human_ns(float(*longest_wait_ns)),
         ),
-        WarningKind::NotSteady { asked, seen } => {
+        WarningKind::NotSteady { requested: asked, observed: seen } => {
             let unit = if asked.ends_with('%') { " %" } else { "" };
             let seen = match seen {
                 Some(seen) => format!("the last window showed {:.3}{unit}", seen.abs()),

@@ -38,7 +38,7 @@ pub(super) fn words(kind: &WarningKind) -> String {
                 size(*device_bytes),
             )
         }
-        WarningKind::DepthNotReached { device, asked, seen } => format!(
+        WarningKind::DepthNotReached { device, requested: asked, observed: seen } => format!(
             "Queue depth not reached: {asked} I/Os were allowed in flight, but {device} had \
              {seen:.1} on average. The others waited for a CPU, for GPU copies or in the file \
              system, so the device may be able to do more. Compare with --path host, more \
@@ -90,7 +90,7 @@ fn of_members(kind: &WarningKind) -> String {
 
 fn of_links(kind: &WarningKind) -> String {
     match kind {
-        WarningKind::OtherGpu { asked, other, other_bytes_per_s, bytes_per_s } => {
+        WarningKind::OtherGpu { requested: asked, other, other_bytes_per_s, bytes_per_s } => {
             let asked: Vec<String> = asked.iter().map(|gpu| format!("GPU {gpu}")).collect();
             format!(
                 "GPU {other} carried {} while {} were loaded on {}. A library may route data \

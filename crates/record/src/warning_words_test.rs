@@ -41,12 +41,12 @@ fn second_half() -> Vec<WarningKind> {
         WarningKind::RunTooShort { elapsed_ns: 120_000_000, ios: 480 },
         WarningKind::DataSetFitsMemory { data_bytes: 8 << 30, memory_bytes: 64 << 30 },
         WarningKind::EngineSteppedDown {
-            asked: text("io_uring"),
-            got: text("psync"),
+            requested: text("io_uring"),
+            actual: text("psync"),
             why: vec![text("kernel.io_uring_disabled is 2")],
         },
         WarningKind::RateNotReached { reached: 0.731 },
-        WarningKind::NotSteady { asked: text("iops:2%"), seen: Some(3.21) },
+        WarningKind::NotSteady { requested: text("iops:2%"), observed: Some(3.21) },
         WarningKind::UnevenFinish { first_done_ns: 4_000_000_000, last_done_ns: 9_500_000_000 },
         WarningKind::SoftwareGpu,
         WarningKind::FaultsInjected { inject: text("eio:offset=1M") },
@@ -88,9 +88,9 @@ fn of_devices() -> Vec<WarningKind> {
             busiest_bytes: 5 << 30,
             policy: Some(text("numa")),
         },
-        WarningKind::DepthNotReached { device: text("sda"), asked: 256, seen: 3.2 },
+        WarningKind::DepthNotReached { device: text("sda"), requested: 256, observed: 3.2 },
         WarningKind::OtherGpu {
-            asked: vec![12],
+            requested: vec![12],
             other: 0,
             other_bytes_per_s: 5 << 30,
             bytes_per_s: 4 << 30,
@@ -213,8 +213,8 @@ fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
     assert!(holes(4096, true).contains("are allocated but were never written"), "no hole");
     assert!(holes(4096, false).contains("allocates"), "of writes");
     let silent = WarningKind::EngineSteppedDown {
-        asked: "a".to_owned(),
-        got: "b".to_owned(),
+        requested: "a".to_owned(),
+        actual: "b".to_owned(),
         why: Vec::new(),
     };
     assert!(silent.to_string().contains("no reason was reported"));

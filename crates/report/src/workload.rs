@@ -98,12 +98,12 @@ pub(crate) fn blocks_short(blocks: &[BlockShare]) -> String {
 pub(crate) fn engine_got(plan: &JobPlan, job: &JobResult) -> String {
     let mut names: Vec<&str> = Vec::new();
     for engine in &job.engine {
-        if !names.contains(&engine.got.as_str()) {
-            names.push(&engine.got);
+        if !names.contains(&engine.actual.as_str()) {
+            names.push(&engine.actual);
         }
     }
     if names.is_empty() {
-        return plan.engine.got.clone();
+        return plan.engine.actual.clone();
     }
     names.join("+")
 }
@@ -120,7 +120,7 @@ pub(crate) fn verified(outcome: Option<&VerifyOutcome>) -> String {
         Some(outcome) => match outcome.subject {
             VerifySubject::Rewritten => "rewritten, ok".to_owned(),
             VerifySubject::TimedReads => "reads ok".to_owned(),
-            VerifySubject::Unsaid | VerifySubject::Reads | VerifySubject::TimedWrites => {
+            VerifySubject::Unspecified | VerifySubject::Reads | VerifySubject::TimedWrites => {
                 "ok".to_owned()
             }
         },

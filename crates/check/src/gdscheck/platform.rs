@@ -23,7 +23,7 @@ fn one(machine: &Machine, gpu: &GpuFacts) -> GdsGpu {
             Fact::Unknown(why) => Fact::unknown(why.clone()),
         },
         // Without the words that scripts look for.
-        says: Fact::unknown("only NVIDIA's library tells whether it takes this GPU"),
+        support: Fact::unknown("only NVIDIA's library tells whether it takes this GPU"),
         iommu: of_gpu(machine, gpu),
     }
 }

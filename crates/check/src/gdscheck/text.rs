@@ -112,7 +112,7 @@ impl Page {
             Shown(&gpu.index),
             Shown(&gpu.name),
             Shown(&size),
-            Shown(&gpu.says),
+            Shown(&gpu.support),
             Shown(&gpu.iommu)
         ));
     }

@@ -24,9 +24,9 @@ fn judge(machine: &Machine) -> Vec<Found> {
         return vec![Found::not_applicable("gdscheck's output is not among what was read")];
     };
     let mut found: Vec<Found> = Vec::new();
-    let said = |gpu: &&GdsGpu| gpu.says.known().is_some_and(|words| words != "supports GDS");
+    let said = |gpu: &&GdsGpu| gpu.support.known().is_some_and(|words| words != "supports GDS");
     for gpu in check.gpus.iter().filter(said) {
-        let words = gpu.says.known().map_or("", String::as_str);
+        let words = gpu.support.known().map_or("", String::as_str);
         let place = gpu.index.known().map(|index| format!("GPU index {index}"));
         let mend = "use paths that do not need it: `gpuio bench --path auto`";
         found.push(if words.to_ascii_lowercase().contains("not") {
@@ -107,7 +107,7 @@ mod tests {
             index: Fact::Known(1),
             name: Fact::default(),
             bar1_bytes: Fact::default(),
-            says: Fact::Known("does not support GDS".to_owned()),
+            support: Fact::Known("does not support GDS".to_owned()),
             iommu: Fact::default(),
         };
         let found = of(GdsCheck {

@@ -383,10 +383,10 @@ const CASES: &[Case] = &[
     ("gdscheck", Fail, |m| printed(m, [("NVMe", "nvfs"); 3], "failed")),
     ("gdscheck", Warn, |m| {
         only_printed(m, "Supported", "Unsupported");
-        let says = Fact::Known("does not support GDS".to_owned());
+        let support = Fact::Known("does not support GDS".to_owned());
         let (index, unknown) = (Fact::Known(0), Fact::unknown("no"));
         let bar1_bytes = Fact::unknown("no");
-        let gpu = GdsGpu { index, name: unknown.clone(), bar1_bytes, says, iommu: unknown };
+        let gpu = GdsGpu { index, name: unknown.clone(), bar1_bytes, support, iommu: unknown };
         m.gdscheck.as_mut().unwrap().gpus.push(gpu);
     }),
     ("gdscheck", Info, |m| {

@@ -94,7 +94,7 @@ fn a_sweep_compares_by_its_axis() {
     let mut record = record(dir.path(), "r.json");
     fs::create_dir(dir.path().join("sweep")).unwrap();
     for engine in ["psync", "io_uring"] {
-        record["jobs"][0]["engine"][0]["got"] = engine.into();
+        record["jobs"][0]["engine"][0]["actual"] = engine.into();
         file(dir.path(), &format!("sweep/{engine}.json"), &record.to_string());
     }
     let sweep = serde_json::json!({

@@ -34,7 +34,7 @@ fn verified(path: &str, streams: u64, memories: &[&str]) {
         check_clean(&record);
         let (plan, job) = jobs(&record)[0];
         assert_eq!(
-            (&plan["engine"]["got"], &plan["streams"]),
+            (&plan["engine"]["actual"], &plan["streams"]),
             (&"none (cuFile)".into(), &streams.into())
         );
         assert_eq!(plan["register_buffer"], true);

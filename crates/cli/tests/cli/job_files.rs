@@ -42,7 +42,7 @@ fn fio_defaults() {
     check_clean(&record);
     let (plan, job) = jobs(&record)[0];
     assert_eq!((plan["direct"].as_str(), plan["depth"].as_u64()), (Some("buffered"), Some(1)));
-    assert_eq!(job["direct_got"], "buffered");
+    assert_eq!(job["direct_actual"], "buffered");
     assert_eq!(n(&job["read"]["bytes"]), 1 << 20);
     assert!(
         warnings(&record).contains(&"page_cache_served_reads")

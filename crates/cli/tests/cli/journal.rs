@@ -149,7 +149,7 @@ fn a_saved_record_is_shown_as_it_was() {
     show("r.json --format yaml").exits(2).says(&["formats are"]);
     file(dir.path(), "other.json", "{\"name\": 1}");
     show("other.json").exits(2).says(&["other.json", "no record of gpuio's", "-o NAME.json"]);
-    let later = saved.replace("\"schema_version\": 2", "\"schema_version\": 99");
+    let later = saved.replace("\"schema_version\": 3", "\"schema_version\": 99");
     file(dir.path(), "later.json", &later);
-    show("later.json").exits(2).says(&["schema 99", "reads 1 to 2"]);
+    show("later.json").exits(2).says(&["schema 99", "reads 1 to 3"]);
 }

@@ -167,7 +167,7 @@ fn unaligned_offsets_and_buffered_files() {
          --directory d");
     assert_eq!(n(&plan["skew_bytes"]) % 4096, 512);
     let (_, job, record) = one("--rw write --buffered --bs 64k --size 1m --loops 1 --directory d");
-    assert_eq!(job["direct_got"], "buffered");
+    assert_eq!(job["direct_actual"], "buffered");
     assert!(warnings(&record).contains(&"buffered_writes"), "{:?}", warnings(&record));
     let (_, _, record) = one("--rw write --sync --bs 64k --size 1m --loops 1 --directory d");
     assert!(warnings(&record).contains(&"sync_writes"), "{:?}", warnings(&record));

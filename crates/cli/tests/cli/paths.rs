@@ -9,7 +9,7 @@ const DIRECTIONS: [&str; 6] = ["read", "write", "randread", "randwrite", "rw", "
 
 /// The engine as it came up, such as `io_uring (fixed buffers, fixed files)`.
 fn got(job: &serde_json::Value) -> &str {
-    job["engine"][0]["got"].as_str().unwrap()
+    job["engine"][0]["actual"].as_str().unwrap()
 }
 
 /// All directions of one path and engine in one run, one after another.
@@ -34,8 +34,8 @@ fn all_directions(path: &str, engine: &str, verify: bool) {
     assert_eq!(jobs(&record).len(), DIRECTIONS.len());
     for (plan, job) in jobs(&record) {
         assert!(got(job).starts_with(engine), "{job}");
-        assert_eq!(plan["path"]["choice"]["got"], path);
-        assert_eq!(job["direct_got"], if buffered { "buffered" } else { "direct" });
+        assert_eq!(plan["path"]["choice"]["actual"], path);
+        assert_eq!(job["direct_actual"], if buffered { "buffered" } else { "direct" });
         let name = job["name"].as_str().unwrap();
         assert_eq!(n(&job["read"]["ios"]) > 0, name != "write" && name != "randwrite", "{name}");
         assert_eq!(n(&job["write"]["ios"]) > 0, !name.ends_with("read"), "{name}");
@@ -198,7 +198,7 @@ fn two_gpus() {
     assert_eq!(groups, [0, 0, 1]);
     assert_eq!(jobs[0].0["gpus"][0]["index"], 0);
     assert_eq!(jobs[1].0["gpus"][0]["index"], 1);
-    let engine = jobs[0].0["engine"]["got"].as_str().unwrap();
+    let engine = jobs[0].0["engine"]["actual"].as_str().unwrap();
     assert!(got(jobs[0].1).starts_with(engine) && engine != "psync", "{}", got(jobs[0].1));
     assert_eq!(got(jobs[1].1), "psync", "the other job's engine is not this one's");
     let dealt: Vec<&serde_json::Value> =
@@ -214,7 +214,7 @@ fn all_paths_without_a_gpu() {
     let record = no_driver(dir.path(), &format!("{load} --format json")).exits(0).json();
     check_clean(&record);
     assert_eq!(jobs(&record).len(), 1);
-    assert_eq!(record["plan"]["jobs"][0]["path"]["choice"]["got"], "host");
+    assert_eq!(record["plan"]["jobs"][0]["path"]["choice"]["actual"], "host");
     let out = record["plan"]["left_out"].as_array().unwrap();
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
@@ -264,7 +264,7 @@ fn auto_says_why() {
         let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();
         check_clean(&record);
         let choice = &record["plan"]["jobs"][0]["path"]["choice"];
-        assert_eq!((&choice["asked"], &choice["got"]), (&"auto".into(), &want.into()));
+        assert_eq!((&choice["requested"], &choice["actual"]), (&"auto".into(), &want.into()));
         assert!(choice["why"].as_str().unwrap().starts_with(reason), "{choice}");
         let text = bench(dir.path(), &line).exits(0).out;
         assert!(text.contains(&format!("auto → {want}: {reason}")), "{text}");

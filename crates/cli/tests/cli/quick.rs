@@ -36,7 +36,7 @@ fn only_the_record_stays() {
     check_clean(&record);
     let mut paths: Vec<&str> = jobs(&record)
         .iter()
-        .map(|(plan, _)| plan["path"]["choice"]["got"].as_str().unwrap())
+        .map(|(plan, _)| plan["path"]["choice"]["actual"].as_str().unwrap())
         .collect();
     paths.sort_unstable();
     paths.dedup();

@@ -156,7 +156,7 @@ fn check_latency(plan: &Value, side: &Value, name: &Value) {
     assert_eq!(n(&latency["total"]["count"]), n(&side["ios"]), "{name}");
     assert_eq!(n(&latency["file"]["count"]), n(&side["ios"]), "{name}");
     // cuFile's two legs can't be told apart.
-    let path = plan["path"]["choice"]["got"].as_str().unwrap();
+    let path = plan["path"]["choice"]["actual"].as_str().unwrap();
     let on_gpu = path != "host" && !path.starts_with("gds");
     assert_eq!(!latency["gpu"].is_null(), on_gpu, "{name}: GPU leg");
     if on_gpu {

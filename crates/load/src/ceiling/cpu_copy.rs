@@ -34,15 +34,15 @@ const ON_CALLER: [&str; 2] = ["psync", "mmap"];
 
 fn plan(seen: &Seen<'_>) -> Vec<Want> {
     let job = seen.job;
-    let moves = seen.path.uses_engine() && job.engine.got != "null";
+    let moves = seen.path.uses_engine() && job.engine.actual != "null";
     if job.direct != DirectMode::Buffered || !moves {
         return Vec::new();
     }
     let mut plan = seen.ceiling(CeilingKind::CpuCopy, format!("cpu copy of {}", job.name));
     let block = format_bytes(block(job));
     plan.what = format!("copies of {block} from memory into rings as large as the job's");
-    if !ON_CALLER.contains(&job.engine.got.as_str()) {
-        let engine = &job.engine.got;
+    if !ON_CALLER.contains(&job.engine.actual.as_str()) {
+        let engine = &job.engine.actual;
         let why = format!(
             "engine {engine} may copy on threads of its own or the kernel's, as many as it likes: \
              the job's threads alone are no bound"

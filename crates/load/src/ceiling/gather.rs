@@ -11,7 +11,7 @@ pub(super) const ROW: Row = Row { kind: CeilingKind::Gather, plan, find };
 fn plan(seen: &Seen<'_>) -> Vec<Want> {
     let job = seen.job;
     // With engine `null` the job is this ceiling itself.
-    if !(seen.path.batches && seen.path.uses_engine()) || job.engine.got == "null" {
+    if !(seen.path.batches && seen.path.uses_engine()) || job.engine.actual == "null" {
         return Vec::new();
     }
     let want = |direction| {

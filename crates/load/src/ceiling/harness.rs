@@ -14,7 +14,7 @@ const NO_FILE: &str = "/dev/null";
 const RAMP_PART: u64 = 10;
 
 pub(super) fn named(got: &str) -> Choice {
-    Choice { asked: got.to_owned(), got: got.to_owned(), why: None }
+    Choice { requested: got.to_owned(), actual: got.to_owned(), why: None }
 }
 
 /// A path by name. The names are those of our own table, where a test looks them up.
@@ -83,7 +83,7 @@ pub(super) fn without_files(
     load.engine = named("null");
     load.read_percent = if direction == Towards::Read { 100 } else { 0 };
     load.direct = DirectMode::Buffered;
-    load.direct_grain_bytes = 1;
+    load.direct_alignment_bytes = 1;
     load.sync = false;
     load.inject = None;
     load.keep = true;

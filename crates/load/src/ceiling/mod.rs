@@ -144,7 +144,8 @@ pub(crate) fn plan(
     let mut wants: Vec<Want> = Vec::new();
     for row in CEILINGS {
         for job in jobs {
-            let (Some(time_ns), Some(path)) = (job.ceilings_ns, path::find(&job.path.choice.got))
+            let (Some(time_ns), Some(path)) =
+                (job.ceilings_ns, path::find(&job.path.choice.actual))
             else {
                 continue;
             };

@@ -38,7 +38,7 @@ fn plan_gpu(seen: &Seen<'_>) -> Vec<Want> {
 /// Only for O_DIRECT: what the page cache holds has no link to cross.
 fn plan_nvme(seen: &Seen<'_>) -> Vec<Want> {
     let job = seen.job;
-    if job.direct != DirectMode::Direct || job.engine.got == "null" {
+    if job.direct != DirectMode::Direct || job.engine.actual == "null" {
         return Vec::new();
     }
     let places = places(job);

@@ -13,12 +13,12 @@ pub(super) const ROW: Row = Row { kind: CeilingKind::Storage, plan, find };
 /// Not for path `host`, which would be held against itself, nor for an engine that moves nothing.
 fn plan(seen: &Seen<'_>) -> Vec<Want> {
     let job = seen.job;
-    if !seen.path.needs_gpu || job.engine.got == "null" {
+    if !seen.path.needs_gpu || job.engine.actual == "null" {
         return Vec::new();
     }
     // cuFile has no engine of ours: the one that suits these files stands in its place.
     let engine = match seen.path.uses_engine() {
-        true => job.engine.got.clone(),
+        true => job.engine.actual.clone(),
         false => defaults::fitting(job.direct, seen.engine_missing).0,
     };
     let want = |direction| {
@@ -55,8 +55,8 @@ fn direction_word(direction: gpuio_record::Towards) -> &'static str {
 fn is_it(host: &JobPlan, ceiling: &CeilingPlan, load: &JobPlan, jobs: &[JobPlan]) -> bool {
     let alone = jobs.iter().filter(|other| other.group == host.group).count() == 1;
     let free = host.pacing.is_none() && !host.works_between_ios();
-    host.path.choice.got == "host"
-        && Some(&host.engine.got) == ceiling.engine.as_ref()
+    host.path.choice.actual == "host"
+        && Some(&host.engine.actual) == ceiling.engine.as_ref()
         && alone
         && free
         && self::load(ceiling, host) == *load
@@ -65,7 +65,7 @@ fn is_it(host: &JobPlan, ceiling: &CeilingPlan, load: &JobPlan, jobs: &[JobPlan]
 fn load(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
     let mut load = unbound(ceiling, job);
     load.path = path_choice("host");
-    load.engine = named(ceiling.engine.as_deref().unwrap_or(&job.engine.got));
+    load.engine = named(ceiling.engine.as_deref().unwrap_or(&job.engine.actual));
     load.verify = if ceiling.restores { VerifyMode::Rewrite } else { VerifyMode::Off };
     if load.direct == DirectMode::Buffered {
         load.ramp_ns = load.stop.runtime_ns.unwrap_or(0);

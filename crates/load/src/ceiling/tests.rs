@@ -149,7 +149,7 @@ struct Bare {
 impl Bench for Bare {
     fn load(&mut self, job: &JobPlan, _: bool) -> Result<JobResult, String> {
         self.runs += 1;
-        Err(format!("{} can't run", job.path.choice.got))
+        Err(format!("{} can't run", job.path.choice.actual))
     }
     /// The first load left a block wrong, though it gave no figure.
     fn restored(&mut self) -> Option<VerifyOutcome> {

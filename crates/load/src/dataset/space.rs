@@ -74,7 +74,7 @@ fn check_plan_with(jobs: &[JobPlan], free: impl Fn(&Path) -> Option<u64>) -> Res
     for job in jobs {
         let writes = job.read_percent < 100;
         // That engine moves no bytes: only what is read is made.
-        if job.engine.got == "null" && job.read_percent == 0 {
+        if job.engine.actual == "null" && job.read_percent == 0 {
             continue;
         }
         for target in job.targets.iter().filter(|target| target.kind == TargetKind::File) {

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_was_asked_for_decides() {
+    fn memory_that_was_requested_for_decides() {
         let managed = Sight { managed: true, ..sight(4 * KIB, 128) };
         assert_eq!(path(&managed), "managed");
         for block in [512, 1 << 30] {

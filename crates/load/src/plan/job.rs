@@ -51,7 +51,7 @@ pub(super) fn resolve(
         order,
         blocks,
         align_bytes,
-        direct_grain_bytes: grain,
+        direct_alignment_bytes: grain,
         skew_bytes,
         stop: defaults::stop(asked, laid.size_bytes),
         steady: None,
@@ -159,7 +159,7 @@ fn slots(
 fn path_choice(picked: &Picked) -> PathChoice {
     let Picked { row, asked, why } = picked;
     PathChoice {
-        choice: Choice { asked: asked.clone(), got: row.name.to_owned(), why: why.clone() },
+        choice: Choice { requested: asked.clone(), actual: row.name.to_owned(), why: why.clone() },
         gdsio: row.gdsio,
         gdsio_name: row.gdsio_name.to_owned(),
     }
@@ -168,7 +168,7 @@ fn path_choice(picked: &Picked) -> PathChoice {
 /// A choice: named when there is no reason for it.
 fn choice(got: &str, why: Option<String>) -> Choice {
     let asked = why.as_ref().map_or(got, |_| "auto").to_owned();
-    Choice { asked, got: got.to_owned(), why }
+    Choice { requested: asked, actual: got.to_owned(), why }
 }
 
 /// What stands in an engine's place on a path without one.

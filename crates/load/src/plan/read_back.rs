@@ -43,7 +43,7 @@ pub(super) fn of_job(job: &JobPlan) -> Option<String> {
                 .into(),
         );
     }
-    if job.verify != VerifyMode::Off && writes && job.engine.got == "null" {
+    if job.verify != VerifyMode::Off && writes && job.engine.actual == "null" {
         return Some("engine null writes nothing, so there is nothing to verify".into());
     }
     let lengths = job.targets.iter().map(|target| target.length_bytes);

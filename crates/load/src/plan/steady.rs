@@ -60,7 +60,7 @@ pub(super) fn resolve(
         return Err(PlanError::usage(asked, "steady", what));
     }
     let plan = SteadyPlan {
-        asked: steady.words.clone(),
+        requested: steady.words.clone(),
         of: match steady.of {
             SteadyOf::Iops => SteadyFigure::Iops,
             SteadyOf::Bandwidth => SteadyFigure::Bandwidth,

@@ -177,7 +177,7 @@ fn direct(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> 
         let what = "pre_read fills the page cache, which O_DIRECT passes by; use --buffered";
         return wrong("pre_read", what.into());
     }
-    if plan.engine.got == "mmap" {
+    if plan.engine.actual == "mmap" {
         let what = "engine mmap goes through the page cache and can't be direct; use --buffered";
         return wrong("direct", what.into());
     }

@@ -90,10 +90,10 @@ impl Witness for GpuPcie {
         if uuids.is_empty() {
             return Testimony::none("the job has no GPU with a PCIe link");
         }
-        if !on_gpu(job) || Way::of(&job.path.choice.got) == Way::User {
+        if !on_gpu(job) || Way::of(&job.path.choice.actual) == Way::User {
             return Testimony::none("the bytes were asked for in host memory");
         }
-        if Way::of(&job.path.choice.got) == Way::Relay {
+        if Way::of(&job.path.choice.actual) == Way::Relay {
             return Testimony::none("between GPUs bytes may take NVLink, which is not PCIe");
         }
         let State::Ended(links) = &self.state else {

@@ -25,7 +25,7 @@ mod verdict;
 
 use gpuio_host::Root;
 use gpuio_io::path::CufileDriver;
-use gpuio_record::{DirectMode, JobPlan, JobResult, MemoryKind, Proof, Witness as Entry};
+use gpuio_record::{DirectMode, Evidence as Entry, JobPlan, JobResult, MemoryKind, Proof};
 use gpuio_units::human_bytes;
 
 pub(crate) use share::Share;
@@ -109,7 +109,7 @@ impl Case<'_> {
 
 /// Whether a library moves the job's bytes.
 fn by_library(job: &JobPlan) -> bool {
-    Way::of(&job.path.choice.got) == Way::Library
+    Way::of(&job.path.choice.actual) == Way::Library
 }
 
 /// Whether GPU memory is no memory of the CPU's: on machines with 64-bit Arm CPUs it may be
@@ -141,7 +141,7 @@ fn holes(result: &JobResult) -> Holes {
 
 /// Whether a job's bytes pass the page cache as far as the kernel was told.
 fn goes_through_cache(job: &JobPlan, result: &JobResult) -> bool {
-    result.direct_got == DirectMode::Buffered || job.engine.got == "mmap"
+    result.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
 }
 
 /// What a witness has to say.
@@ -207,9 +207,9 @@ impl Evidence {
         for flow in flows.into_iter().filter_map(|(flow, asked)| asked.then_some(flow)) {
             let case = Case { jobs, results, at, flow };
             let ask = Ask {
-                way: Way::of(&job.path.choice.got),
-                direct: job.direct == DirectMode::Direct && job.engine.got != "mmap",
-                direct_got: !goes_through_cache(job, result),
+                way: Way::of(&job.path.choice.actual),
+                direct: job.direct == DirectMode::Direct && job.engine.actual != "mmap",
+                direct_actual: !goes_through_cache(job, result),
                 flow,
                 bytes: case.bytes(),
                 holes: holes(result),
@@ -226,14 +226,14 @@ impl Evidence {
             judged.push((flow, verdict::judge(&ask, &saws)));
             entries.extend(heard.into_iter().map(|(row, said)| entry(row, &ask, said)));
         }
-        let (verdict, as_asked, sentence) = verdict::together(judged, jobs.len() > 1);
+        let (verdict, as_requested, sentence) = verdict::together(judged, jobs.len() > 1);
         Proof {
-            asked: asked(job),
-            got: got(job, result),
+            requested: asked(job),
+            actual: got(job, result),
             verdict,
-            as_asked,
+            as_requested,
             sentence,
-            witnesses: entries,
+            evidence: entries,
         }
     }
 }
@@ -245,9 +245,9 @@ fn entry(row: &Row, ask: &Ask, said: Testimony) -> Entry {
         source: row.source.to_owned(),
         before: said.before,
         after: said.after,
-        moved: said.moved,
-        of: said.of,
-        says: verdict::speaks(ask, said.saw),
+        observed_bytes: said.moved,
+        expected_bytes: said.of,
+        assessment: verdict::speaks(ask, said.saw),
         why: said.why,
     }
 }
@@ -275,7 +275,7 @@ fn reconcile(heard: &mut [(&'static Row, Testimony)]) {
 }
 
 fn asked(job: &JobPlan) -> String {
-    let path = &job.path.choice.got;
+    let path = &job.path.choice.actual;
     match (Way::of(path), job.direct) {
         (Way::User, DirectMode::Direct) => {
             format!("{path}, O_DIRECT: between storage and the program's memory, nothing between")
@@ -297,13 +297,14 @@ fn asked(job: &JobPlan) -> String {
 }
 
 fn got(job: &JobPlan, result: &JobResult) -> String {
-    let mut engines: Vec<&str> = result.engine.iter().map(|engine| engine.got.as_str()).collect();
+    let mut engines: Vec<&str> =
+        result.engine.iter().map(|engine| engine.actual.as_str()).collect();
     engines.dedup();
-    let held = match result.direct_got {
+    let held = match result.direct_actual {
         DirectMode::Direct => "every descriptor has O_DIRECT",
         DirectMode::Buffered => "descriptors without O_DIRECT",
     };
-    format!("{}, engine {}, {held}", job.path.choice.got, engines.join("+"))
+    format!("{}, engine {}, {held}", job.path.choice.actual, engines.join("+"))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]

@@ -1,7 +1,7 @@
 //! gpuio's own counters, leg by leg.
 
 use gpuio_host::Root;
-use gpuio_record::{DirectionResult, HopBytes, JobPlan, ViaResult};
+use gpuio_record::{DirectionResult, JobPlan, SegmentBytes, ViaResult};
 
 use super::verdict::{Flow, Saw, Way};
 use super::{Case, Row, Share, Testimony, Witness, size};
@@ -26,7 +26,7 @@ impl Witness for Own {
         let leg = case.bytes();
         let gpu = landed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some());
         let job: &JobPlan = case.job();
-        let (saw, why) = if job.engine.got == "null" {
+        let (saw, why) = if job.engine.actual == "null" {
             (Saw::Nothing, "engine null moves nothing: no bytes, no way".to_owned())
         } else if landed.bytes == 0 {
             (Saw::Nothing, "no I/O landed".to_owned())
@@ -38,7 +38,7 @@ impl Witness for Own {
             );
             (Saw::Legs { host: false, gpu }, why)
         } else {
-            (Saw::Legs { host: true, gpu }, legs(Way::of(&job.path.choice.got), gpu).to_owned())
+            (Saw::Legs { host: true, gpu }, legs(Way::of(&job.path.choice.actual), gpu).to_owned())
         };
         Testimony {
             before: Some("0 B".to_owned()),
@@ -65,7 +65,7 @@ fn legs(way: Way, gpu: bool) -> &'static str {
 /// What a path through another GPU counted of itself: of the file leg's `bytes` those that made
 /// both hops.
 pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Saw {
-    let HopBytes { host_near_bytes, near_far_bytes } = match flow {
+    let SegmentBytes { host_near_bytes, near_far_bytes } = match flow {
         Flow::Read => via.read,
         Flow::Write => via.write,
     };
@@ -89,7 +89,7 @@ mod test {
     #[test]
     fn all_bytes_have_to_have_made_both_hops() {
         let of = |host_near_bytes, near_far_bytes| {
-            let read = HopBytes { host_near_bytes, near_far_bytes };
+            let read = SegmentBytes { host_near_bytes, near_far_bytes };
             relayed(&ViaResult { gpu: 3, read, ..ViaResult::default() }, Flow::Read, 1000)
         };
         let saw = |share| Saw::Relayed { gpu: 3, share };

@@ -1,7 +1,7 @@
 //! From what witnesses saw to a verdict. Pure: everything it knows is in its arguments, and it
 //! claims nothing that they do not support.
 
-use gpuio_record::{Route, Says, Source, Verdict};
+use gpuio_record::{Assessment, Route, Source, Verdict};
 
 use super::{Share, library};
 
@@ -106,7 +106,7 @@ pub(super) struct Ask {
     /// Whether O_DIRECT was asked for.
     pub(super) direct: bool,
     /// Whether every descriptor has it and the engine honours it.
-    pub(super) direct_got: bool,
+    pub(super) direct_actual: bool,
     pub(super) flow: Flow,
     /// Bytes that passed the file leg.
     pub(super) bytes: u64,
@@ -140,47 +140,47 @@ impl Holes {
 pub(super) struct Judged {
     pub(super) route: Route,
     pub(super) source: Source,
-    pub(super) as_asked: bool,
+    pub(super) as_requested: bool,
     /// What it rests on, without a full stop.
     pub(super) because: String,
 }
 
 /// Whether what a witness saw is what the path that was asked for would show.
-pub(super) fn speaks(ask: &Ask, saw: Saw) -> Says {
+pub(super) fn speaks(ask: &Ask, saw: Saw) -> Assessment {
     match saw {
-        Saw::Nothing => Says::CantTell,
+        Saw::Nothing => Assessment::Inconclusive,
         Saw::Legs { host, gpu } => match ask.way {
-            Way::User if host && !gpu => Says::For,
-            Way::Ring | Way::Relay if host && gpu => Says::For,
-            Way::User | Way::Ring | Way::Relay => Says::Against,
-            Way::Library => Says::CantTell,
+            Way::User if host && !gpu => Assessment::Supports,
+            Way::Ring | Way::Relay if host && gpu => Assessment::Supports,
+            Way::User | Way::Ring | Way::Relay => Assessment::Contradicts,
+            Way::Library => Assessment::Inconclusive,
         },
-        Saw::Relayed { .. } if ask.way != Way::Relay => Says::CantTell,
-        Saw::Relayed { share: Share::All, .. } => Says::For,
-        Saw::Relayed { .. } => Says::Against,
+        Saw::Relayed { .. } if ask.way != Way::Relay => Assessment::Inconclusive,
+        Saw::Relayed { share: Share::All, .. } => Assessment::Supports,
+        Saw::Relayed { .. } => Assessment::Contradicts,
         Saw::Storage(share) => match (ask.direct, share) {
-            (true, Share::All) | (false, Share::Part | Share::Little) => Says::For,
-            (true, _) => Says::Against,
+            (true, Share::All) | (false, Share::Part | Share::Little) => Assessment::Supports,
+            (true, _) => Assessment::Contradicts,
             // The page cache fetches from storage what it does not hold.
-            (false, Share::All) => Says::CantTell,
+            (false, Share::All) => Assessment::Inconclusive,
         },
         Saw::Cache(growth) => match (ask.direct, growth) {
-            (true, Growth::Still { .. }) | (false, Growth::Grew { .. }) => Says::For,
-            (true, Growth::Grew { .. }) => Says::Against,
-            (false, Growth::Still { resident }) if resident => Says::For,
-            (false, Growth::Still { .. }) => Says::CantTell,
+            (true, Growth::Still { .. }) | (false, Growth::Grew { .. }) => Assessment::Supports,
+            (true, Growth::Grew { .. }) => Assessment::Contradicts,
+            (false, Growth::Still { resident }) if resident => Assessment::Supports,
+            (false, Growth::Still { .. }) => Assessment::Inconclusive,
         },
-        Saw::NvidiaFs(_) if ask.way != Way::Library => Says::CantTell,
-        Saw::NvidiaFs(Share::All) => Says::For,
+        Saw::NvidiaFs(_) if ask.way != Way::Library => Assessment::Inconclusive,
+        Saw::NvidiaFs(Share::All) => Assessment::Supports,
         // cuFile moves bytes without nvidia-fs too (peer-to-peer DMA, CUDA 12.8): no bytes here
         // are no proof of a detour.
-        Saw::NvidiaFs(_) => Says::CantTell,
-        Saw::Library(_) if ask.way != Way::Library => Says::CantTell,
-        Saw::Library(Told::Past { .. }) => Says::For,
-        Saw::Library(Told::Host | Told::Both) => Says::Against,
-        Saw::Reached(_) if ask.way == Way::User => Says::CantTell,
-        Saw::Reached(true) => Says::For,
-        Saw::Reached(false) => Says::Against,
+        Saw::NvidiaFs(_) => Assessment::Inconclusive,
+        Saw::Library(_) if ask.way != Way::Library => Assessment::Inconclusive,
+        Saw::Library(Told::Past { .. }) => Assessment::Supports,
+        Saw::Library(Told::Host | Told::Both) => Assessment::Contradicts,
+        Saw::Reached(_) if ask.way == Way::User => Assessment::Inconclusive,
+        Saw::Reached(true) => Assessment::Supports,
+        Saw::Reached(false) => Assessment::Contradicts,
     }
 }
 
@@ -211,7 +211,7 @@ pub(super) fn judge(ask: &Ask, saws: &[(&str, Saw)]) -> Judged {
         (Way::Relay, Some((true, true))) => relay(ask, saws, &served),
     };
     let source = if route == Route::Unknown { Source::Unknown } else { source };
-    Judged { route, source, as_asked: as_asked(ask, route, source), because }
+    Judged { route, source, as_requested: as_requested(ask, route, source), because }
 }
 
 fn memory(ask: &Ask) -> &'static str {
@@ -246,7 +246,7 @@ fn host_route(source: Source) -> Route {
     }
 }
 
-fn as_asked(ask: &Ask, route: Route, source: Source) -> bool {
+fn as_requested(ask: &Ask, route: Route, source: Source) -> bool {
     let route_fits = match ask.way {
         Way::User if ask.direct => route == Route::Direct,
         Way::User => route == Route::HostMemory,
@@ -302,7 +302,7 @@ fn by_share(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Sourc
     let read = ask.flow == Flow::Read;
     let moved = if read { "delivered" } else { "took" };
     match (share, cache) {
-        (Share::All, _) if !ask.direct_got => {
+        (Share::All, _) if !ask.direct_actual => {
             let text = format!("storage {moved} all bytes by {who}, and no O_DIRECT was in force");
             (Source::StorageThroughPageCache, text)
         }
@@ -379,7 +379,7 @@ pub(super) fn together(judged: Vec<(Flow, Judged)>, shared: bool) -> (Verdict, b
         (route, source) =
             if nth == 0 { (one.route, one.source) } else { join((route, source), one) };
     }
-    let as_asked = !judged.is_empty() && judged.iter().all(|(_, one)| one.as_asked);
+    let as_requested = !judged.is_empty() && judged.iter().all(|(_, one)| one.as_requested);
     let flows: Vec<Flow> = judged.iter().map(|(flow, _)| *flow).collect();
     let verdict = Verdict { words: printed(route, source, &flows), route, source };
     let reasons: Vec<String> = judged
@@ -391,7 +391,7 @@ pub(super) fn together(judged: Vec<(Flow, Judged)>, shared: bool) -> (Verdict, b
         .collect();
     let scope = if shared { " (counters cover all jobs of the group)" } else { "" };
     let sentence = format!("{}: {}{scope}.", verdict.words, reasons.join("; "));
-    (verdict, as_asked, sentence)
+    (verdict, as_requested, sentence)
 }
 
 /// The way of both directions, where one can be named.

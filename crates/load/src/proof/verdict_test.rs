@@ -1,4 +1,4 @@
-use gpuio_record::{Route, Says, Source};
+use gpuio_record::{Assessment, Route, Source};
 use proptest::prelude::*;
 
 use super::super::Share;
@@ -7,13 +7,13 @@ use super::*;
 const ASK: Ask = Ask {
     way: Way::User,
     direct: true,
-    direct_got: true,
+    direct_actual: true,
     flow: Flow::Read,
     bytes: 1 << 20,
     holes: Holes { absent: 0, range: 0 },
     software_gpu: false,
 };
-const BUFFERED: Ask = Ask { direct: false, direct_got: false, ..ASK };
+const BUFFERED: Ask = Ask { direct: false, direct_actual: false, ..ASK };
 const HOST_LEGS: Saw = Saw::Legs { host: true, gpu: false };
 const RING_LEGS: Saw = Saw::Legs { host: true, gpu: true };
 const STILL: Saw = Saw::Cache(Growth::Still { resident: true });
@@ -63,17 +63,17 @@ fn reads_of_holes_come_from_no_device() {
         together(vec![(ask.flow, judged)], false)
     };
     let some = holes(12 << 20);
-    let (verdict, as_asked, text) = sentence(&some, PART, EMPTY);
-    assert_eq!((verdict.source, as_asked), (Source::Mixed, false));
+    let (verdict, as_requested, text) = sentence(&some, PART, EMPTY);
+    assert_eq!((verdict.source, as_requested), (Source::Mixed, false));
     assert!(text.contains("12.0 MiB of 64.0 MiB are holes"), "{text}");
     assert!(!text.contains("page cache"), "{text}");
     assert_eq!(sentence(&some, LITTLE, EMPTY).0.source, Source::Unknown);
     assert_eq!(sentence(&some, LITTLE, STILL).0.source, Source::Mixed);
     assert_eq!(sentence(&some, ALL, EMPTY).0.words, "direct", "holes that were not met");
     for cache in [EMPTY, STILL, GREW, NONE] {
-        let (verdict, as_asked, text) = sentence(&holes(64 << 20), LITTLE, cache);
-        assert_eq!((verdict.words.as_str(), as_asked), ("holes, no device", false), "{text}");
-        let through = Ask { direct: false, direct_got: false, ..holes(63 << 20) };
+        let (verdict, as_requested, text) = sentence(&holes(64 << 20), LITTLE, cache);
+        assert_eq!((verdict.words.as_str(), as_requested), ("holes, no device", false), "{text}");
+        let through = Ask { direct: false, direct_actual: false, ..holes(63 << 20) };
         assert_eq!(sentence(&through, LITTLE, cache).0.source, Source::Holes);
     }
     let ring = Ask { way: Way::Ring, ..holes(64 << 20) };
@@ -124,11 +124,11 @@ fn nothing_is_claimed_of_a_library() {
         seen.push(("nvidia_fs", nvidia_fs));
         let judged = judge(&library, &seen);
         assert_eq!((judged.route, judged.source), (Route::Unknown, Source::Unknown));
-        assert!(!judged.as_asked);
+        assert!(!judged.as_requested);
     }
     let says = |saw| speaks(&library, saw);
-    assert_eq!(says(Saw::NvidiaFs(Share::All)), Says::For);
-    assert_eq!(says(Saw::NvidiaFs(Share::Little)), Says::CantTell, "peer-to-peer DMA");
+    assert_eq!(says(Saw::NvidiaFs(Share::All)), Assessment::Supports);
+    assert_eq!(says(Saw::NvidiaFs(Share::Little)), Assessment::Inconclusive, "peer-to-peer DMA");
 }
 
 const HOST: Saw = Saw::Library(Told::Host);
@@ -191,15 +191,15 @@ fn a_path_through_another_gpu_names_it() {
         together(vec![(relay.flow, judge(&relay, &seen))], false)
     };
     let through = |share| Some(Saw::Relayed { gpu: 2, share });
-    let (verdict, as_asked, sentence) = of(RING_LEGS, through(Share::All));
-    assert_eq!((verdict.words.as_str(), as_asked), ("bounce (GPU 2)", true), "{sentence}");
+    let (verdict, as_requested, sentence) = of(RING_LEGS, through(Share::All));
+    assert_eq!((verdict.words.as_str(), as_requested), ("bounce (GPU 2)", true), "{sentence}");
     assert!(sentence.contains("a host buffer and GPU 2"), "{sentence}");
     assert_eq!(of(RING_LEGS, through(Share::Part)).0.words, "unknown");
     assert_eq!(of(RING_LEGS, None).0.words, "unknown");
     assert_eq!(of(HOST_LEGS, through(Share::All)).0.words, "unknown");
-    assert_eq!(speaks(&relay, through(Share::All).unwrap()), Says::For);
-    assert_eq!(speaks(&relay, through(Share::Little).unwrap()), Says::Against);
-    assert_eq!(speaks(&ASK, through(Share::All).unwrap()), Says::CantTell);
+    assert_eq!(speaks(&relay, through(Share::All).unwrap()), Assessment::Supports);
+    assert_eq!(speaks(&relay, through(Share::Little).unwrap()), Assessment::Contradicts);
+    assert_eq!(speaks(&ASK, through(Share::All).unwrap()), Assessment::Inconclusive);
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn a_link_that_carried_nothing_denies_a_gpu_leg() {
     assert!(judged.because.contains("witnesses disagree"), "{}", judged.because);
     seen[4].1 = Saw::Reached(true);
     assert_eq!(judge(&ring, &seen).route, Route::BounceHost);
-    assert_eq!(speaks(&ring, Saw::Reached(true)), Says::For);
-    assert_eq!(speaks(&ASK, Saw::Reached(false)), Says::CantTell);
+    assert_eq!(speaks(&ring, Saw::Reached(true)), Assessment::Supports);
+    assert_eq!(speaks(&ASK, Saw::Reached(false)), Assessment::Inconclusive);
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn directions_that_took_different_ways_are_mixed() {
         seen.push(("cufile_stats", saw));
         (flow, judge(&ask, &seen))
     };
-    let (verdict, as_asked, sentence) =
+    let (verdict, as_requested, sentence) =
         together(vec![judged(Flow::Read, STRAIGHT), judged(Flow::Write, HOST)], false);
-    assert_eq!((verdict.words.as_str(), as_asked), ("mixed", false), "{sentence}");
+    assert_eq!((verdict.words.as_str(), as_requested), ("mixed", false), "{sentence}");
     assert_eq!(verdict.route, Route::Mixed);
 }
 
@@ -245,40 +245,40 @@ fn both_directions_of_a_mixed_job() {
     };
     let read = judged(&ASK, ALL, ALL, EMPTY);
     let write = judged(&Ask { flow: Flow::Write, ..ASK }, ALL, ALL, EMPTY);
-    let (verdict, as_asked, sentence) = together(vec![read.clone(), write.clone()], true);
-    assert_eq!((verdict.words.as_str(), as_asked), ("direct", true));
+    let (verdict, as_requested, sentence) = together(vec![read.clone(), write.clone()], true);
+    assert_eq!((verdict.words.as_str(), as_requested), ("direct", true));
     assert!(sentence.contains("reads: ") && sentence.contains("; writes: "), "{sentence}");
     assert!(sentence.ends_with("(counters cover all jobs of the group)."), "{sentence}");
     let cached = judged(&Ask { flow: Flow::Write, ..ASK }, LITTLE, LITTLE, STILL);
-    let (verdict, as_asked, _) = together(vec![read.clone(), cached], false);
-    assert_eq!((verdict.words.as_str(), as_asked), ("mixed", false));
+    let (verdict, as_requested, _) = together(vec![read.clone(), cached], false);
+    assert_eq!((verdict.words.as_str(), as_requested), ("mixed", false));
     let blind = judged(&Ask { flow: Flow::Write, ..ASK }, NONE, NONE, EMPTY);
     assert_eq!(together(vec![read, blind], false).0.words, "unknown");
     assert_eq!(together(Vec::new(), false).0.words, "unknown");
 }
 
 #[test]
-fn witnesses_speak_for_and_against_what_was_asked() {
+fn witnesses_speak_for_and_against_what_was_requested() {
     let of = |ask: &Ask, saw| speaks(ask, saw);
     assert_eq!(
         [ALL, PART, LITTLE].map(|saw| of(&ASK, saw)),
-        [Says::For, Says::Against, Says::Against]
+        [Assessment::Supports, Assessment::Contradicts, Assessment::Contradicts]
     );
     assert_eq!(
         [ALL, PART, LITTLE].map(|saw| of(&BUFFERED, saw)),
-        [Says::CantTell, Says::For, Says::For]
+        [Assessment::Inconclusive, Assessment::Supports, Assessment::Supports]
     );
     assert_eq!(
         [STILL, EMPTY, GREW].map(|saw| of(&ASK, saw)),
-        [Says::For, Says::For, Says::Against]
+        [Assessment::Supports, Assessment::Supports, Assessment::Contradicts]
     );
     assert_eq!(
         [STILL, EMPTY, GREW].map(|saw| of(&BUFFERED, saw)),
-        [Says::For, Says::CantTell, Says::For]
+        [Assessment::Supports, Assessment::Inconclusive, Assessment::Supports]
     );
-    assert_eq!(of(&ASK, HOST_LEGS), Says::For);
-    assert_eq!(of(&ASK, RING_LEGS), Says::Against);
-    assert_eq!(of(&ASK, NONE), Says::CantTell);
+    assert_eq!(of(&ASK, HOST_LEGS), Assessment::Supports);
+    assert_eq!(of(&ASK, RING_LEGS), Assessment::Contradicts);
+    assert_eq!(of(&ASK, NONE), Assessment::Inconclusive);
 }
 
 fn any_share() -> impl Strategy<Value = Saw> {
@@ -312,9 +312,9 @@ fn any_way() -> impl Strategy<Value = Vec<(&'static str, Saw)>> {
 fn any_ask() -> impl Strategy<Value = Ask> {
     let way = prop_oneof![Just(Way::User), Just(Way::Ring), Just(Way::Relay), Just(Way::Library)];
     (way, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(way, direct, direct_got, read)| {
+        |(way, direct, direct_actual, read)| {
             let flow = if read { Flow::Read } else { Flow::Write };
-            Ask { way, direct, direct_got, flow, ..ASK }
+            Ask { way, direct, direct_actual, flow, ..ASK }
         },
     )
 }
@@ -366,9 +366,9 @@ proptest! {
         let only = |saw: Saw| !told.is_empty() && told.iter().all(|other| *other == saw);
         match judged.source {
             Source::Storage => {
-                prop_assert!(only(ALL) && ask.direct_got && matches!(cache, STILL | EMPTY));
+                prop_assert!(only(ALL) && ask.direct_actual && matches!(cache, STILL | EMPTY));
             }
-            Source::StorageThroughPageCache => prop_assert!(only(ALL) && !ask.direct_got),
+            Source::StorageThroughPageCache => prop_assert!(only(ALL) && !ask.direct_actual),
             Source::PageCache => {
                 prop_assert!(only(LITTLE) && cache != EMPTY);
                 prop_assert!(ask.flow == Flow::Write || cache != GREW);
@@ -384,8 +384,8 @@ proptest! {
             Route::Unknown => prop_assert_eq!(judged.source, Source::Unknown),
             _ => {}
         }
-        if judged.as_asked {
-            let against = seen.iter().any(|(_, saw)| speaks(&ask, *saw) == Says::Against);
+        if judged.as_requested {
+            let against = seen.iter().any(|(_, saw)| speaks(&ask, *saw) == Assessment::Contradicts);
             prop_assert!(!against, "{seen:?}");
         }
         let (verdict, _, sentence) = together(vec![(ask.flow, judged)], false);

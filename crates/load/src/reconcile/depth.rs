@@ -27,7 +27,7 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
     match queue {
         Some(queue) if asked > 1 && queue < float(asked) * SHARE => {
             let device = device.device.clone();
-            vec![(None, WarningKind::DepthNotReached { device, asked, seen: queue })]
+            vec![(None, WarningKind::DepthNotReached { device, requested: asked, observed: queue })]
         }
         _ => Vec::new(),
     }
@@ -40,8 +40,8 @@ fn plain((job, result): (&JobPlan, &JobResult)) -> bool {
 
 /// I/Os that a job can have at storage at once.
 fn at_once(job: &JobPlan) -> u64 {
-    let path = gpuio_io::path::find(&job.path.choice.got);
-    let engine = gpuio_io::engine::find(&job.engine.got);
+    let path = gpuio_io::path::find(&job.path.choice.actual);
+    let engine = gpuio_io::engine::find(&job.engine.actual);
     let many = match path {
         Some(path) if !path.uses_engine() => path.overlaps(),
         _ => engine.is_some_and(|row| row.asynchronous),

@@ -32,7 +32,7 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
             let carried = gpu.received_per_s.max(gpu.sent_per_s);
             if carried >= AT_REST_PER_S && carried >= load / 10.0 {
                 let kind = WarningKind::OtherGpu {
-                    asked: indices.iter().copied().collect(),
+                    requested: indices.iter().copied().collect(),
                     other: gpu.index,
                     other_bytes_per_s: whole(carried),
                     bytes_per_s: whole(load),
@@ -54,7 +54,7 @@ fn less(seen: &Seen<'_>, flow: Flow, load: f64) -> Option<WarningKind> {
     let mut uuids: Vec<&String> = Vec::new();
     for (job, _) in seen.moving() {
         // A GPU on the way carries the bytes too, and host memory is no GPU's.
-        if job.via.is_some() || job.path.choice.got == "host" {
+        if job.via.is_some() || job.path.choice.actual == "host" {
             return None;
         }
         uuids.extend(job.gpus.iter().map(|gpu| &gpu.uuid));

@@ -99,7 +99,7 @@ impl Seen<'_> {
     /// Jobs that move bytes, with their results.
     fn moving(&self) -> impl Iterator<Item = (&JobPlan, &JobResult)> {
         let both = self.jobs.iter().zip(self.results);
-        both.filter(|(job, _)| job.engine.got != "null")
+        both.filter(|(job, _)| job.engine.actual != "null")
     }
 
     /// Bytes of all jobs of the group.
@@ -129,7 +129,7 @@ impl Seen<'_> {
 
 /// Whether a job's bytes pass the page cache.
 fn cached(job: &JobPlan, result: &JobResult) -> bool {
-    result.direct_got == DirectMode::Buffered || job.engine.got == "mmap"
+    result.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
 }
 
 #[expect(

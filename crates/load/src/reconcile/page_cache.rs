@@ -12,7 +12,7 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
     for (at, (job, result)) in seen.jobs.iter().zip(seen.results).enumerate() {
         let (bytes, _) = Flow::Read.of(result);
         if let Some(from_storage) = result.cache.process_read_bytes
-            && job.engine.got != "null"
+            && job.engine.actual != "null"
             && bytes > 0
             && from_storage < at_devices(seen) / 2
         {

@@ -13,7 +13,7 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let ([job], [result], [device]) = (seen.jobs, seen.results, seen.storage()) else {
         return Vec::new();
     };
-    if job.engine.got == "null" {
+    if job.engine.actual == "null" {
         return Vec::new();
     }
     let of = |flow: Flow| {

@@ -219,8 +219,11 @@ fn a_queue_that_does_not_reach_the_device() {
         let device = Block { queue: Some(queue), ..block("nvme0n1", 0) };
         found(&job, &result, &Counted { seconds: 10.0, block: vec![device], ..NOBODY })
     };
-    let short =
-        |asked, seen| WarningKind::DepthNotReached { device: "nvme0n1".into(), asked, seen };
+    let short = |asked, seen| WarningKind::DepthNotReached {
+        device: "nvme0n1".into(),
+        requested: asked,
+        observed: seen,
+    };
     let deep = "engine=io_uring\ndepth=32\nthreads=4";
     assert_eq!(queue(deep, 9.5), [short(128, 9.5)]);
     assert_eq!(queue(deep, 64.0), []);
@@ -249,7 +252,7 @@ fn gpu(index: u32, asked: bool, sent_per_s: f64, received_per_s: f64) -> Gpu {
 
 /// dcgmi beside gdsio on a DGX-2, GPU 12 asked for, 3.893747 GiB/s: fields 1009 and 1010.
 #[test]
-fn traffic_on_gpu_0_while_gpu_12_was_asked_for() {
+fn traffic_on_gpu_0_while_gpu_12_was_requested_for() {
     let (job, result) = into_gpu(4_180_879_000);
     let gpus = vec![
         gpu(0, false, 4_712_070_210.0, 5_237_742_827.0),
@@ -260,7 +263,7 @@ fn traffic_on_gpu_0_while_gpu_12_was_asked_for() {
     ];
     let counted = Counted { seconds: 10.0, gpus, ..NOBODY };
     let other = WarningKind::OtherGpu {
-        asked: vec![12],
+        requested: vec![12],
         other: 0,
         other_bytes_per_s: 5_237_742_827,
         bytes_per_s: 4_180_879_000,
@@ -273,7 +276,7 @@ fn traffic_on_gpu_0_while_gpu_12_was_asked_for() {
 
 /// The same machine with random reads of 4 KiB into GPU 10, 0.105713 GiB/s.
 #[test]
-fn traffic_on_gpu_0_while_gpu_10_was_asked_for() {
+fn traffic_on_gpu_0_while_gpu_10_was_requested_for() {
     let (job, result) = into_gpu(113_508_000);
     let gpus = vec![
         gpu(0, false, 108_216_883.0, 122_481_373.0),
@@ -281,7 +284,9 @@ fn traffic_on_gpu_0_while_gpu_10_was_asked_for() {
         gpu(10, true, 22_110_153.0, 124_205_217.0),
     ];
     let kinds = found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY });
-    let [WarningKind::OtherGpu { asked, other: 0, .. }] = &kinds[..] else { panic!("{kinds:?}") };
+    let [WarningKind::OtherGpu { requested: asked, other: 0, .. }] = &kinds[..] else {
+        panic!("{kinds:?}")
+    };
     assert_eq!(asked, &[10]);
 }
 

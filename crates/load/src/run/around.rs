@@ -93,7 +93,7 @@ pub(super) fn caches(jobs: &[JobPlan], held: &Targets, before: Before) -> Vec<Ca
 /// only where the job reads. Block devices have no holes that could be asked for.
 fn holes(job: &JobPlan, held: &Targets) -> (Option<HolesReading>, Vec<String>) {
     let mut silent = Vec::new();
-    if job.engine.got == "null" {
+    if job.engine.actual == "null" {
         return (None, silent);
     }
     let mut sum = HolesReading { hole_bytes: Some(0), unwritten_bytes: Some(0), range_bytes: 0 };

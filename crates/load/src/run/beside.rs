@@ -109,7 +109,7 @@ impl Beside {
 }
 
 fn by_library(job: &JobPlan) -> bool {
-    let row = gpuio_io::path::find(&job.path.choice.got);
+    let row = gpuio_io::path::find(&job.path.choice.actual);
     row.is_some_and(|row| !row.uses_engine())
 }
 

@@ -380,11 +380,11 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
         length: target.length_bytes,
         writes,
         // A mapping can't reach past the end of a file, so its file must be there whole.
-        reads: reads || job.engine.got == "mmap",
+        reads: reads || job.engine.actual == "mmap",
         needs_pattern: reads && verified && !back,
         // What is left of it below one unit is never written.
         other: back.then(|| part.start..part.end - (part.end - part.start) % blocks::unit(job)),
-        laid_out: job.engine.got != "null" && !lays_itself(job),
+        laid_out: job.engine.actual != "null" && !lays_itself(job),
         // A verified write of a part leaves a file that can be verified only if the rest of it
         // holds the pattern as well.
         rest: writes && verified && *part != (0..target.length_bytes),
@@ -409,7 +409,7 @@ fn lays_itself(job: &JobPlan) -> bool {
         covered && job.stop.bytes_per_thread.is_some_and(|most| most >= bytes)
     };
     // A mapping can't reach past the end of a file.
-    let grows = job.engine.got != "mmap";
+    let grows = job.engine.actual != "mmap";
     let all = || parts(job).into_iter().zip(&job.targets).all(|(p, t)| p == (0..t.length_bytes));
     in_order && to_the_end && grows && job.workers.iter().all(whole) && all()
 }

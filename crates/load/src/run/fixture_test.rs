@@ -91,7 +91,7 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
             write_bytes: writes * 4096,
             ..FileLegCounters::default()
         },
-        direct_got: job.direct,
+        direct_actual: job.direct,
         cache: CacheReading {
             process_read_bytes: Some(reads * 4096),
             process_write_bytes: Some(writes * 4096),

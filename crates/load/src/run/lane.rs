@@ -12,7 +12,7 @@ const GRID: u64 = 4096;
 /// The lane of a worker that has opened its files; none without a page, or where all are taken.
 pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Lane> {
     let job = task.job;
-    let row = path::find(&job.path.choice.got);
+    let row = path::find(&job.path.choice.actual);
     let gpu = task.plan.gpu.and_then(|gpu| job.gpus.get(gpu as usize));
     let gpu = gpu.filter(|_| row.is_some_and(|row| !row.uses_engine() || row.has_gpu_leg()));
     let lane = task.stats?.lane(&Key {
@@ -23,7 +23,7 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Lane> 
             Some(gpu) if gpu.software => "software".to_owned(),
             Some(gpu) => gpu.pci.clone(),
         },
-        path: job.path.choice.got.clone(),
+        path: job.path.choice.actual.clone(),
         // Without what it was opened with: `io_uring (fixed buffers)`.
         engine: engine.split(" (").next().unwrap_or(engine).to_owned(),
         // What NVIDIA's library registers is between it and the path.

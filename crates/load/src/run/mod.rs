@@ -271,7 +271,7 @@ fn close(data: DataSet<'_>, clock: Clock, ran: &mut Ran) {
 /// Whether a path that was not named, one of all, could not be opened: then it is left out with its
 /// reason like those that the plan left out.
 fn one_of_all(jobs: &[JobPlan], error: &RunError) -> bool {
-    let all = jobs.iter().all(|job| job.path.choice.asked == "all");
+    let all = jobs.iter().all(|job| job.path.choice.requested == "all");
     all && matches!(error, RunError::Path { .. })
 }
 
@@ -288,7 +288,7 @@ fn leave_out(plan: &mut Plan, jobs: &[JobPlan], error: &RunError) {
     plan.ceilings.retain(|ceiling| !ceiling.jobs.is_empty());
     plan.jobs.retain(|job| !gone(&job.name));
     let why = error.to_string();
-    let out = |job: &JobPlan| LeftOut { path: job.path.choice.got.clone(), why: why.clone() };
+    let out = |job: &JobPlan| LeftOut { path: job.path.choice.actual.clone(), why: why.clone() };
     plan.left_out.extend(jobs.iter().map(out));
 }
 

@@ -2,7 +2,7 @@
 
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
-    CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, EngineGot, FileLegCounters,
+    ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FileLegCounters,
     GpuResult, JobPlan, JobResult, Latency, NeverStarted, Point, Steady, TimeSpan, ViaResult,
     WorkerResult,
 };
@@ -84,7 +84,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         cpu: cpu.0.cost(cpu.1, last_done_ns, bytes),
         engine: engines(&ready),
         file_leg,
-        direct_got: direct(&ready),
+        direct_actual: direct(&ready),
         cache,
         proof: None,
         failures: failures.into_record(job),
@@ -127,8 +127,8 @@ fn whose(own: Usage, whole: bool, process: Option<Usage>) -> (Usage, CpuScope) {
 /// Whether threads may work for the job that are neither its workers nor its engine's: those of the
 /// kernel's io_uring, of the CUDA driver, of the software GPU, of cuFile.
 fn has_unseen_threads(job: &JobPlan) -> bool {
-    let path = io_path::find(&job.path.choice.got);
-    let engine = io_engine::find(&job.engine.got);
+    let path = io_path::find(&job.path.choice.actual);
+    let engine = io_engine::find(&job.engine.actual);
     path.is_none_or(|path| path.needs_gpu || !path.uses_engine())
         || engine.is_none_or(|engine| engine.unseen_threads)
 }
@@ -207,15 +207,16 @@ fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
     }
 }
 
-fn engines(ready: &[Ready]) -> Vec<EngineGot> {
-    let mut all: Vec<EngineGot> = Vec::new();
+fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
+    let mut all: Vec<ActualEngine> = Vec::new();
     for one in ready {
-        let same =
-            |got: &&mut EngineGot| got.got == one.engine_got && got.steps_down == one.steps_down;
+        let same = |got: &&mut ActualEngine| {
+            got.actual == one.engine_got && got.steps_down == one.steps_down
+        };
         match all.iter_mut().find(same) {
             Some(got) => got.workers += 1,
-            None => all.push(EngineGot {
-                got: one.engine_got.clone(),
+            None => all.push(ActualEngine {
+                actual: one.engine_got.clone(),
                 steps_down: one.steps_down.clone(),
                 workers: 1,
             }),

@@ -107,7 +107,7 @@ impl Settling {
         let Some(seen) = self.rule.judge(self.window.make_contiguous()) else { return };
         self.result.checks += 1;
         self.result.mean = Some(seen.mean);
-        self.result.seen = Some(seen.value).filter(|value| value.is_finite());
+        self.result.observed = Some(seen.value).filter(|value| value.is_finite());
         if seen.attained {
             self.result.attained_at_ns = Some(now.saturating_sub(self.ramp_over));
         }
@@ -126,7 +126,7 @@ mod tests {
 
     fn settling(of: SteadyFigure, limit: f64) -> Settling {
         let plan = SteadyPlan {
-            asked: "a".to_owned(),
+            requested: "a".to_owned(),
             of,
             slope: false,
             limit,
@@ -153,7 +153,7 @@ mod tests {
         let result = settling.result();
         assert_eq!((result.attained_at_ns, result.checks), (Some(6 * CHECK), 3));
         assert!((result.mean.unwrap() - 100.333).abs() < 0.01, "{result:?}");
-        assert!((result.seen.unwrap() - 0.664).abs() < 0.01, "{result:?}");
+        assert!((result.observed.unwrap() - 0.664).abs() < 0.01, "{result:?}");
     }
 
     #[test]
@@ -179,6 +179,6 @@ mod tests {
         let any = (1..20).any(|n| settling.sample(n * CHECK, &still, &Histogram::default()));
         assert!(!any);
         let result = settling.result();
-        assert_eq!((result.attained_at_ns, result.seen, result.mean), (None, None, Some(0.0)));
+        assert_eq!((result.attained_at_ns, result.observed, result.mean), (None, None, Some(0.0)));
     }
 }

@@ -153,7 +153,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         keys,
         prepares: job.works_between_ios(),
         judges: job.verify != VerifyMode::Off,
-        has_gpu: path::find(&job.path.choice.got).is_some_and(path::Row::has_gpu_leg),
+        has_gpu: path::find(&job.path.choice.actual).is_some_and(path::Row::has_gpu_leg),
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);

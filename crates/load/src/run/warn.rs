@@ -70,7 +70,7 @@ fn one(job: &JobPlan, result: &JobResult, host: &HostFacts) -> Vec<WarningKind> 
 
 /// What stands between the job and storage.
 fn cache(job: &JobPlan, host: &HostFacts, kinds: &mut Vec<WarningKind>) {
-    if job.engine.got == "null" {
+    if job.engine.actual == "null" {
         return;
     }
     let refused = job.direct_why.as_deref().and_then(|why| why.strip_suffix(REFUSES_DIRECT));
@@ -102,7 +102,7 @@ fn holes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
 
 fn writes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     let bytes = result.file_leg.write_bytes;
-    if bytes == 0 || job.engine.got == "null" {
+    if bytes == 0 || job.engine.actual == "null" {
         return;
     }
     if job.sync {
@@ -124,15 +124,15 @@ fn writes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
 
 fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     // A pool's threads block on buffered files by design, and are counted as such.
-    let queues = matches!(job.engine.got.as_str(), "libaio" | "io_uring");
+    let queues = matches!(job.engine.actual.as_str(), "libaio" | "io_uring");
     if queues && job.direct == DirectMode::Buffered {
-        let engine = job.engine.got.clone();
+        let engine = job.engine.actual.clone();
         kinds.push(WarningKind::AsyncEngineOnBufferedFile { engine });
     }
     for got in result.engine.iter().filter(|got| !got.steps_down.is_empty()) {
         kinds.push(WarningKind::EngineSteppedDown {
-            asked: job.engine.got.clone(),
-            got: got.got.clone(),
+            requested: job.engine.actual.clone(),
+            actual: got.actual.clone(),
             why: got.steps_down.clone(),
         });
     }
@@ -155,7 +155,10 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     if let Some((asked, steady)) = job.steady.as_ref().zip(result.steady)
         && steady.attained_at_ns.is_none()
     {
-        kinds.push(WarningKind::NotSteady { asked: asked.asked.clone(), seen: steady.seen });
+        kinds.push(WarningKind::NotSteady {
+            requested: asked.requested.clone(),
+            observed: steady.observed,
+        });
     }
     if let Some(pacing) = &job.pacing
         && elapsed_ns > 0
@@ -173,7 +176,7 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     if let Some(never) = result.never_started.filter(|never| never.matters(job.threads)) {
         let (ios, longest_wait_ns) = (never.ios, never.longest_wait_ns);
         let landed = result.read.ios + result.write.ios;
-        kinds.push(WarningKind::NeverStarted { ios, landed, longest_wait_ns });
+        kinds.push(WarningKind::NeverStarted { ios, completed: landed, longest_wait_ns });
     }
     if result.between_ios_ns > 0 {
         let time = elapsed_ns as f64 * f64::from(job.threads);

@@ -1,7 +1,7 @@
 //! Each warning on a case that deserves it, and silence on one that does not.
 
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{EngineGot, HolesReading, StorageReading};
+use gpuio_record::{ActualEngine, HolesReading, StorageReading};
 
 use super::super::fixture_test::{host, job, result};
 use super::*;
@@ -239,8 +239,8 @@ fn an_asynchronous_engine_on_the_page_cache() {
 fn an_engine_that_stepped_down() {
     let job = job("engine=io_uring");
     let mut result = result(&job, 100_000);
-    let got = |got: &str, why: &[&str]| EngineGot {
-        got: got.into(),
+    let got = |got: &str, why: &[&str]| ActualEngine {
+        actual: got.into(),
         steps_down: why.iter().map(|why| (*why).to_owned()).collect(),
         workers: 1,
     };
@@ -248,8 +248,8 @@ fn an_engine_that_stepped_down() {
     assert_eq!(warned(&job, &result), []);
     result.engine.push(got("io_uring", &["memlock is 64 KiB"]));
     let stepped = WarningKind::EngineSteppedDown {
-        asked: "io_uring".into(),
-        got: "io_uring".into(),
+        requested: "io_uring".into(),
+        actual: "io_uring".into(),
         why: vec!["memlock is 64 KiB".into()],
     };
     assert_eq!(warned(&job, &result), [stepped]);

@@ -12,7 +12,7 @@ use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, HopCounters, Via};
 use gpuio_page::{Lane, Page};
 use gpuio_record::{
-    DirectMode, FileLegCounters, HopBytes, JobPlan, MemoryKind, NeverStarted, VerifyMode,
+    DirectMode, FileLegCounters, JobPlan, MemoryKind, NeverStarted, SegmentBytes, VerifyMode,
     ViaResult, WorkerPlan,
 };
 use gpuio_stat::{LiveTotals, Tally};
@@ -150,7 +150,7 @@ fn file_leg(counters: &LegCounters) -> FileLegCounters {
 /// A reading of the counters of the legs by way of another GPU.
 fn via(job: &JobPlan, hops: &HopCounters) -> Option<ViaResult> {
     let via = job.via.as_ref()?;
-    let bytes = |hops: &path::Hops| HopBytes {
+    let bytes = |hops: &path::Hops| SegmentBytes {
         host_near_bytes: hops.host_near.load(Ordering::Relaxed),
         near_far_bytes: hops.near_far.load(Ordering::Relaxed),
     };
@@ -201,7 +201,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
     let counters = Arc::new(LegCounters::default());
     let hops = Arc::new(HopCounters::default());
     let config = path_config(task, &files, (&counters, &hops))?;
-    let row = path::find(&task.job.path.choice.got).ok_or_else(|| broken(task, "path"))?;
+    let row = path::find(&task.job.path.choice.actual).ok_or_else(|| broken(task, "path"))?;
     let path_error = |source| RunError::Path {
         job: task.job.name.clone(),
         thread: task.plan.thread,
@@ -245,9 +245,9 @@ fn path_config(
     let job = task.job;
     let memory = mem_kind(job.memory);
     let block_max = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
-    let row = path::find(&job.path.choice.got).ok_or_else(|| broken(task, "path"))?;
+    let row = path::find(&job.path.choice.actual).ok_or_else(|| broken(task, "path"))?;
     let engine = match row.uses_engine() {
-        true => Some(engine::find(&job.engine.got).ok_or_else(|| broken(task, "engine"))?),
+        true => Some(engine::find(&job.engine.actual).ok_or_else(|| broken(task, "engine"))?),
         false => None,
     };
     let inject = match &job.inject {
@@ -290,7 +290,7 @@ fn path_config(
 /// What direct I/O goes on at multiples of. Plans of before it was kept have 4 KiB, which every
 /// logical block size divides.
 fn grain(job: &JobPlan) -> u32 {
-    let grain = if job.direct_grain_bytes > 0 { job.direct_grain_bytes } else { 4096 };
+    let grain = if job.direct_alignment_bytes > 0 { job.direct_alignment_bytes } else { 4096 };
     u32::try_from(grain).unwrap_or(4096)
 }
 

@@ -49,7 +49,7 @@ fn each_job_of_a_group_is_told_its_own_engine() {
     );
     for (job, name) in ran.jobs.iter().zip(["pool", "psync", "null"]) {
         let [engine] = &job.engine[..] else { panic!("{:?}", job.engine) };
-        assert!(engine.got.starts_with(name), "{}: {engine:?}", job.name);
+        assert!(engine.actual.starts_with(name), "{}: {engine:?}", job.name);
         assert_eq!(engine.workers, 3);
     }
 }

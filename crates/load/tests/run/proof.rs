@@ -1,6 +1,6 @@
 //! The way that bytes took, proven on real files.
 
-use gpuio_record::{DirectMode, JobResult, Proof, Route, Says, Source, Witness};
+use gpuio_record::{Assessment, DirectMode, Evidence, JobResult, Proof, Route, Source};
 
 use crate::lab::{Lab, child_passes};
 
@@ -8,14 +8,14 @@ fn proof(job: &JobResult) -> &Proof {
     job.proof.as_ref().unwrap()
 }
 
-fn says(proof: &Proof, name: &str) -> Says {
-    proof.witnesses.iter().find(|witness| witness.name == name).unwrap().says
+fn says(proof: &Proof, name: &str) -> Assessment {
+    proof.evidence.iter().find(|witness| witness.name == name).unwrap().assessment
 }
 
 /// Whether some witness could tell what storage moved: not on every file system of a test machine.
 fn storage_is_seen(proof: &Proof) -> bool {
     let storage = ["process_io", "block", "nfs"];
-    let seen = |name: &&str| says(proof, name) != Says::CantTell;
+    let seen = |name: &&str| says(proof, name) != Assessment::Inconclusive;
     storage.iter().any(seen)
 }
 
@@ -31,12 +31,12 @@ fn with_buffered_reads_alone() {
     // lost in so much.
     let job = Lab::new().job("size=1m\nbs=256k\nloops=1024\ndirect=0\nengine=psync");
     let proof = proof(&job);
-    assert_eq!(says(proof, "own"), Says::For, "{proof:#?}");
-    let leg = proof.witnesses.iter().find(|witness| witness.name == "own").unwrap();
-    assert_eq!((leg.moved, leg.of), (Some(1 << 30), Some(1 << 30)));
+    assert_eq!(says(proof, "own"), Assessment::Supports, "{proof:#?}");
+    let leg = proof.evidence.iter().find(|witness| witness.name == "own").unwrap();
+    assert_eq!((leg.observed_bytes, leg.expected_bytes), (Some(1 << 30), Some(1 << 30)));
     if storage_is_seen(proof) {
         assert_eq!(proof.verdict.words, "page cache", "{proof:#?}");
-        assert!(proof.as_asked);
+        assert!(proof.as_requested);
     }
     assert_ne!(proof.verdict.route, Route::Direct, "{proof:#?}");
     assert_ne!(proof.verdict.source, Source::Storage);
@@ -47,12 +47,15 @@ fn direct_is_said_only_where_nothing_speaks_against_it() {
     let job = Lab::new().job("size=8m\nbs=256k\nloops=4\nengine=psync");
     let proof = proof(&job);
     if proof.verdict.route == Route::Direct {
-        assert_eq!(job.direct_got, DirectMode::Direct);
-        assert_eq!(says(proof, "page_cache"), Says::For, "{proof:#?}");
-        assert!(proof.witnesses.iter().all(|witness| witness.says != Says::Against), "{proof:#?}");
+        assert_eq!(job.direct_actual, DirectMode::Direct);
+        assert_eq!(says(proof, "page_cache"), Assessment::Supports, "{proof:#?}");
+        assert!(
+            proof.evidence.iter().all(|witness| witness.assessment != Assessment::Contradicts),
+            "{proof:#?}"
+        );
         assert!(storage_is_seen(proof));
     }
-    if job.direct_got == DirectMode::Buffered {
+    if job.direct_actual == DirectMode::Buffered {
         assert_ne!(proof.verdict.route, Route::Direct);
     }
 }
@@ -62,7 +65,7 @@ fn an_engine_that_moves_nothing_proves_nothing() {
     let job = Lab::new().job("engine=null\nsize=1m\nbs=4k\nruntime=100ms");
     let proof = proof(&job);
     assert_eq!(proof.verdict.words, "unknown", "{proof:#?}");
-    assert!(!proof.as_asked);
+    assert!(!proof.as_requested);
     assert!(proof.sentence.contains("moved no bytes"), "{}", proof.sentence);
 }
 
@@ -81,11 +84,11 @@ fn with_a_ring_alone() {
     assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
     // What others move at the same device is counted too. Where all of it is little beside what
     // was read, the page cache gave the rest.
-    let storage = proof.witnesses.iter().filter(|witness| {
+    let storage = proof.evidence.iter().filter(|witness| {
         ["process_io", "block", "nfs"].contains(&witness.name.as_str())
-            && witness.says != Says::CantTell
+            && witness.assessment != Assessment::Inconclusive
     });
-    let moved: Vec<u64> = storage.filter_map(|witness| witness.moved).collect();
+    let moved: Vec<u64> = storage.filter_map(|witness| witness.observed_bytes).collect();
     if !moved.is_empty() && moved.iter().all(|moved| moved * 100 <= job.read.bytes) {
         assert_eq!(proof.verdict.words, "bounce (host), from page cache", "{proof:#?}");
     }
@@ -98,8 +101,8 @@ fn jobs_that_ran_together_share_counters_and_say_so() {
                 [a]\nfile_prefix=a\n[b]\nfile_prefix=b\nrw=rw\n";
     let ran = lab.run(text);
     let process = |job: &JobResult| {
-        let found = proof(job).witnesses.iter().find(|witness| witness.name == "process_io");
-        found.unwrap().of
+        let found = proof(job).evidence.iter().find(|witness| witness.name == "process_io");
+        found.unwrap().expected_bytes
     };
     let all = ran.jobs.iter().map(|job| job.file_leg.read_bytes).sum();
     for job in &ran.jobs {
@@ -108,7 +111,7 @@ fn jobs_that_ran_together_share_counters_and_say_so() {
     }
     let directions = |job: &JobResult| {
         let mut words: Vec<String> =
-            proof(job).witnesses.iter().map(|witness| witness.direction.clone()).collect();
+            proof(job).evidence.iter().map(|witness| witness.direction.clone()).collect();
         words.dedup();
         words
     };
@@ -116,8 +119,8 @@ fn jobs_that_ran_together_share_counters_and_say_so() {
     assert_eq!(directions(&ran.jobs[1]), ["read", "write"]);
 }
 
-fn witness<'a>(proof: &'a Proof, name: &str, direction: &str) -> &'a Witness {
-    let mut of = proof.witnesses.iter();
+fn witness<'a>(proof: &'a Proof, name: &str, direction: &str) -> &'a Evidence {
+    let mut of = proof.evidence.iter();
     of.find(|witness| witness.name == name && witness.direction == direction).unwrap()
 }
 
@@ -137,14 +140,18 @@ fn with_the_stand_in_for_cufile() {
     for job in &ran.jobs {
         let proof = proof(job);
         assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
-        assert!(!proof.as_asked, "a library is asked to go straight");
+        assert!(!proof.as_requested, "a library is asked to go straight");
         assert!(proof.sentence.contains("cufile_stats and cufile_properties"), "{proof:#?}");
         let stats = witness(proof, "cufile_stats", "read");
-        assert_eq!(stats.says, Says::Against);
-        assert_eq!(stats.moved, Some(job.file_leg.read_bytes));
-        assert_eq!(stats.moved, stats.of);
+        assert_eq!(stats.assessment, Assessment::Contradicts);
+        assert_eq!(stats.observed_bytes, Some(job.file_leg.read_bytes));
+        assert_eq!(stats.observed_bytes, stats.expected_bytes);
         let pcie = witness(proof, "gpu_pcie", "read");
-        assert_eq!((pcie.says, pcie.moved), (Says::CantTell, None), "a software GPU has no link");
+        assert_eq!(
+            (pcie.assessment, pcie.observed_bytes),
+            (Assessment::Inconclusive, None),
+            "a software GPU has no link"
+        );
     }
     // The second group's counts begin where the first's ended, and are compared from there.
     let (first, second) = (&ran.jobs[0], &ran.jobs[1]);
@@ -152,7 +159,7 @@ fn with_the_stand_in_for_cufile() {
     assert!(count(first).starts_with("n=0 "), "{}", count(first));
     assert!(count(second).starts_with("n=64 posix=64 nvfs=0 p2p=0 "), "{}", count(second));
     let written = witness(proof(second), "cufile_stats", "write");
-    assert_eq!(written.moved, Some(second.file_leg.write_bytes));
+    assert_eq!(written.observed_bytes, Some(second.file_leg.write_bytes));
 }
 
 #[test]
@@ -166,7 +173,7 @@ fn witnesses_that_do_not_concern_a_job_say_so() {
         ("nic", "not on NFS"),
     ] {
         let silent = witness(proof, name, "read");
-        assert_eq!(silent.says, Says::CantTell, "{name}");
+        assert_eq!(silent.assessment, Assessment::Inconclusive, "{name}");
         assert!(silent.why.contains(why), "{name}: {}", silent.why);
     }
 }

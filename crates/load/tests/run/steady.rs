@@ -20,7 +20,7 @@ fn a_job_that_settles_ends_then_and_its_neighbour_goes_on() {
     assert!(at >= 400 * MS && steady.checks >= 1, "{steady:?}");
     assert!(a.last_done_ns >= at - 100 * MS && a.last_done_ns < 50_000 * MS, "{a:?}");
     assert!((2000.0..6000.0).contains(&steady.mean.unwrap()), "{steady:?}");
-    assert!(steady.seen.unwrap() < 50.0, "{steady:?}");
+    assert!(steady.observed.unwrap() < 50.0, "{steady:?}");
     assert!(b.steady.is_none() && b.last_done_ns > 2900 * MS, "{b:?}");
     let warned = |kind: &WarningKind| matches!(kind, WarningKind::NotSteady { .. });
     assert!(!ran.warnings.iter().any(|warning| warned(&warning.kind)));
@@ -36,10 +36,12 @@ fn a_job_that_does_not_settle_says_so() {
     let job = &ran.jobs[0];
     let steady = job.steady.unwrap();
     assert_eq!((job.ended, steady.attained_at_ns), (EndedHow::Complete, None));
-    assert!(steady.checks >= 1 && steady.seen.unwrap() >= 1.0, "{steady:?}");
+    assert!(steady.checks >= 1 && steady.observed.unwrap() >= 1.0, "{steady:?}");
     let found = ran.warnings.iter().find_map(|warning| match &warning.kind {
-        WarningKind::NotSteady { asked, seen } => Some((asked.as_str(), *seen)),
+        WarningKind::NotSteady { requested: asked, observed: seen } => {
+            Some((asked.as_str(), *seen))
+        }
         _ => None,
     });
-    assert_eq!(found, Some(("bw:1", steady.seen)));
+    assert_eq!(found, Some(("bw:1", steady.observed)));
 }

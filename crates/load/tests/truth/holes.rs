@@ -68,7 +68,7 @@ fn a_file_of_nothing_but_a_hole_was_read_from_no_device() {
         let known = ran.jobs[0].cache.process_read_bytes.is_some();
         let source = if known { Source::Holes } else { Source::Unknown };
         assert_eq!(proof.verdict.source, source, "{order}: {}", proof.sentence);
-        assert!(!proof.as_asked);
+        assert!(!proof.as_requested);
         let cached = |warning: &gpuio_record::Warning| {
             matches!(
                 warning.kind,

@@ -66,7 +66,8 @@ pub struct GdsGpu {
     /// Size of BAR1, in bytes.
     pub bar1_bytes: Fact<u64>,
     /// Whether GPUDirect Storage takes it, in gdscheck's words: `supports GDS`.
-    pub says: Fact<String>,
+    #[serde(alias = "says")]
+    pub support: Fact<String>,
     /// State of the IOMMU for this GPU in gdscheck's words (from 1.0 on).
     pub iommu: Fact<String>,
 }

@@ -127,7 +127,7 @@ pub(crate) fn ended_word(how: EndedHow) -> &'static str {
 }
 
 fn direct(line: &Line<'_>) -> String {
-    u8::from(line.job.direct_got == DirectMode::Direct).to_string()
+    u8::from(line.job.direct_actual == DirectMode::Direct).to_string()
 }
 
 fn cpu_scope(line: &Line<'_>) -> String {
@@ -178,7 +178,7 @@ pub const COLUMNS: &[Column] = &[
         "path",
         "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, \
          `gds` or another of cuFile's",
-        |l| l.plan.path.choice.got.clone(),
+        |l| l.plan.path.choice.actual.clone(),
     ),
     column(
         "gpu_software",

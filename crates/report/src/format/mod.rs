@@ -31,7 +31,7 @@ pub const FORMATS: &[Row] = &[
     },
     Row {
         name: "json",
-        summary: "the whole record, by docs/schema/record-v2.schema.json",
+        summary: "the whole record, by docs/schema/record-v3.schema.json",
         render: json::render,
     },
     Row {

@@ -127,7 +127,7 @@ fn depth(row: &Row<'_>) -> Place {
 /// The axes that every record has. The first is the one by which colours are given. Axes of the
 /// load come before what came along, so that figures hold them first.
 const AXES: &[Known] = &[
-    ("path", "path", true, Role::Load, |row| (row.plan.path.choice.got.clone(), None)),
+    ("path", "path", true, Role::Load, |row| (row.plan.path.choice.actual.clone(), None)),
     ("direction", "direction", true, Role::Load, |row| (row.direction.name().to_owned(), None)),
     ("load", "load", true, Role::Load, |row| (rw(row.plan).to_owned(), None)),
     ("block", "block size", true, Role::Load, |row| {
@@ -141,7 +141,7 @@ const AXES: &[Known] = &[
     ("settings", "other settings", true, Role::Load, |row| (settings(row), None)),
     ("machine", "machine", true, Role::Load, |row| (header::host(&row.record().host), None)),
     ("opened", "opened", true, Role::CameAlong, |row| {
-        let word = match row.result.direct_got {
+        let word = match row.result.direct_actual {
             DirectMode::Direct => "direct",
             DirectMode::Buffered => "buffered",
         };

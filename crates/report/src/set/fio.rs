@@ -29,7 +29,7 @@ pub fn files(set: &Set) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     for row in jobs_of(&rows(set)) {
         let plan = row.plan;
-        let folder = format!("{}-{}", plan.path.choice.got, blocks_short(&plan.blocks));
+        let folder = format!("{}-{}", plan.path.choice.actual, blocks_short(&plan.blocks));
         let file = format!("{}-{}-{}.json", rw(plan), plan.depth, plan.threads);
         let run = |nth: usize| match nth {
             1 => format!("{folder}/{file}"),
@@ -92,7 +92,7 @@ fn job(row: &Row<'_>) -> Value {
         "total_err": result.failed,
         "gpuio": {
             "record": row.member.name,
-            "path": plan.path.choice.got,
+            "path": plan.path.choice.actual,
             "verdict": result.proof.as_ref().map(|proof| proof.verdict.words.clone()),
             "software_gpu": row.record().plan.software_gpu,
             "latency": "due until landed",
@@ -113,7 +113,7 @@ fn options(row: &Row<'_>) -> Value {
     put("iodepth", plan.depth.to_string());
     put("numjobs", plan.threads.to_string());
     put("ioengine", engine_got(plan, row.result));
-    let direct = row.result.direct_got == gpuio_record::DirectMode::Direct;
+    let direct = row.result.direct_actual == gpuio_record::DirectMode::Direct;
     put("direct", u8::from(direct).to_string());
     put("size", plan.size_bytes.to_string());
     if plan.read_percent > 0 && plan.read_percent < 100 {

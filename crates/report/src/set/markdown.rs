@@ -160,7 +160,7 @@ fn line(row: &Row<'_>) -> String {
     let cells = [
         row.member.name.clone(),
         row.plan.name.clone(),
-        row.plan.path.choice.got.clone(),
+        row.plan.path.choice.actual.clone(),
         proof.map_or_else(|| "not recorded".to_owned(), |proof| proof.verdict.words.clone()),
         row.load(),
         row.rate(),

@@ -71,10 +71,10 @@ const GAUGES: &[Gauge] = &[
         },
     },
     Gauge {
-        name: "gpuio_path_as_asked",
+        name: "gpuio_path_as_requested",
         unit: "",
         help: "1 where witnesses say that the bytes took the path asked for, else 0.",
-        value: |row| row.result.proof.as_ref().map(|proof| f64::from(u8::from(proof.as_asked))),
+        value: |row| row.result.proof.as_ref().map(|proof| f64::from(u8::from(proof.as_requested))),
     },
 ];
 

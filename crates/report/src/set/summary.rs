@@ -118,7 +118,7 @@ const APART: &[&str] =
 /// the path has the same words, in what it differs.
 fn loads(points: &[Vec<usize>], rows: &[Row<'_>], columns: &[Column]) -> Vec<String> {
     let words = |point: &[usize]| rows[point[0]].load_in_words();
-    let path = |point: &[usize]| &rows[point[0]].plan.path.choice.got;
+    let path = |point: &[usize]| &rows[point[0]].plan.path.choice.actual;
     let load = |point: &Vec<usize>| {
         let mut all = vec![words(point)];
         for column in columns.iter().filter(|column| APART.contains(&column.key.as_str())) {
@@ -151,14 +151,15 @@ fn of_point(point: &[Row<'_>], load: &str, several: bool, named: bool) -> Line {
     let taken = first.result.proof.as_ref();
     Line {
         about: if alone || named { format!("{name}: {load}") } else { load.to_owned() },
-        path: first.plan.path.choice.got.clone(),
+        path: first.plan.path.choice.actual.clone(),
         runs: point.len(),
         medians: medians.collect(),
         interval: half_width(&rates).map(|share| format!("±{:.1} %", share * 100.0)),
         notes: notes(point),
         taken: taken.map(|proof| {
-            let as_asked = point.iter().flat_map(|row| &row.result.proof).all(|one| one.as_asked);
-            (proof.verdict.words.clone(), as_asked)
+            let as_requested =
+                point.iter().flat_map(|row| &row.result.proof).all(|one| one.as_requested);
+            (proof.verdict.words.clone(), as_requested)
         }),
         evidence: match (taken, alone) {
             (Some(proof), true) => proof.sentence.clone(),
@@ -249,7 +250,7 @@ fn by_path<'a>(rows: &[Row<'a>]) -> Vec<Vec<Row<'a>>> {
     for row in rows {
         let same = |group: &&mut Vec<Row<'_>>| {
             let first = &group[0];
-            first.plan.path.choice.got == row.plan.path.choice.got
+            first.plan.path.choice.actual == row.plan.path.choice.actual
                 && first.direction == row.direction
         };
         match groups.iter_mut().find(same) {
@@ -268,8 +269,8 @@ fn of_path(group: &[Row<'_>]) -> Line {
     let first = &group[0];
     let (taken, evidence) = taken(group);
     Line {
-        about: format!("{}, {}", first.plan.path.choice.got, first.direction.name()),
-        path: first.plan.path.choice.got.clone(),
+        about: format!("{}, {}", first.plan.path.choice.actual, first.direction.name()),
+        path: first.plan.path.choice.actual.clone(),
         runs: group.len(),
         medians: Vec::new(),
         interval: None,
@@ -291,11 +292,11 @@ fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
     let mut words: Vec<(String, bool, usize)> = Vec::new();
     for proof in group.iter().filter_map(|row| row.result.proof.as_ref()) {
         match words.iter_mut().find(|(word, _, _)| *word == proof.verdict.words) {
-            Some((_, as_asked, times)) => {
+            Some((_, as_requested, times)) => {
                 *times += 1;
-                *as_asked &= proof.as_asked;
+                *as_requested &= proof.as_requested;
             }
-            None => words.push((proof.verdict.words.clone(), proof.as_asked, 1)),
+            None => words.push((proof.verdict.words.clone(), proof.as_requested, 1)),
         }
     }
     words.sort_by_key(|word| std::cmp::Reverse(word.2));
@@ -309,7 +310,7 @@ fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
     };
     let taken = match words.as_slice() {
         [] => None,
-        [(word, as_asked, _)] if told == all => Some((word.clone(), *as_asked)),
+        [(word, as_requested, _)] if told == all => Some((word.clone(), *as_requested)),
         several => Some(("differs".to_owned(), several.iter().all(|word| word.1))),
     };
     (taken, format!("Path taken: {evidence}."))

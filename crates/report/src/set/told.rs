@@ -1,6 +1,8 @@
 //! What a set says in words, shared by the formats for people.
 
-use gpuio_record::{DirectMode, EndedHow, JobResult, Proof, Record, Says, WarningKind, Witness};
+use gpuio_record::{
+    Assessment, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
+};
 
 use super::Set;
 use super::rows::Row;
@@ -147,7 +149,7 @@ fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
         if let Some(verify) = job.verify.as_ref().filter(|verify| verify.bad_blocks > 0) {
             bad(format!("Wrong data in {} blocks.", count(verify.bad_blocks)));
         }
-        if let Some(proof) = job.proof.as_ref().filter(|proof| !proof.as_asked) {
+        if let Some(proof) = job.proof.as_ref().filter(|proof| !proof.as_requested) {
             bad(format!("The bytes took another way than asked. {}", proof.sentence));
         }
     }
@@ -232,7 +234,7 @@ const COLD: f64 = 0.01;
 fn page_cache(set: &Set) -> String {
     let jobs = || set.members.iter().flat_map(|member| &member.record.jobs);
     let of = |mode: DirectMode| {
-        let jobs: Vec<&JobResult> = jobs().filter(|job| job.direct_got == mode).collect();
+        let jobs: Vec<&JobResult> = jobs().filter(|job| job.direct_actual == mode).collect();
         (!jobs.is_empty()).then(|| (jobs.len(), state(&jobs)))
     };
     let text = match (of(DirectMode::Direct), of(DirectMode::Buffered)) {
@@ -301,10 +303,10 @@ pub(super) fn proofs<'a>(rows: &[Row<'a>]) -> Vec<(Row<'a>, &'a Proof)> {
 }
 
 /// What a witness says, as a word.
-pub(super) fn says(witness: &Witness) -> &'static str {
-    match witness.says {
-        Says::For => "for",
-        Says::Against => "against",
-        Says::CantTell => "can't tell",
+pub(super) fn says(witness: &Evidence) -> &'static str {
+    match witness.assessment {
+        Assessment::Supports => "for",
+        Assessment::Contradicts => "against",
+        Assessment::Inconclusive => "can't tell",
     }
 }

@@ -309,7 +309,7 @@ fn a_hostile_record_runs_nothing() {
         for (plan, job) in record.plan.jobs.iter_mut().zip(&mut record.jobs) {
             plan.name = format!("{hostile}{}", plan.name);
             job.name.clone_from(&plan.name);
-            plan.path.choice.got = hostile.to_owned();
+            plan.path.choice.actual = hostile.to_owned();
         }
         record.command = vec![hostile.to_owned()];
         record.started_at = hostile.to_owned();

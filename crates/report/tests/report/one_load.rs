@@ -68,7 +68,7 @@ fn loads(set: &Set, figured: &Figured) -> (usize, usize, usize) {
         all.len()
     };
     (
-        many(plans().map(|job| job.path.choice.got.clone()).collect()),
+        many(plans().map(|job| job.path.choice.actual.clone()).collect()),
         many(plans().map(|job| job.blocks[0].max_bytes.to_string()).collect()),
         many(plans().map(|job| job.depth.to_string()).collect()),
     )
@@ -213,7 +213,7 @@ fn the_page_begins_with_machine_gpu_drive_and_the_state_of_the_page_cache() {
     assert!(head(&set).contains("O_DIRECT in all jobs; cold"));
     for member in &mut set.members {
         member.record.jobs[0].cache.resident_before = Some(1.0);
-        member.record.jobs[0].direct_got = gpuio_record::DirectMode::Buffered;
+        member.record.jobs[0].direct_actual = gpuio_record::DirectMode::Buffered;
     }
     assert!(head(&set).contains("all jobs read and write through it; warm"));
     set.members[0].record.jobs[0].cache.resident_before = Some(0.5);

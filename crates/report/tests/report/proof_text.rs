@@ -11,7 +11,7 @@ const HEAD: &str = "path taken, with witnesses:";
 fn astray() -> Record {
     let mut record = records::host_quick();
     let proof = record.jobs[0].proof.as_mut().unwrap();
-    proof.as_asked = false;
+    proof.as_requested = false;
     proof.verdict.words = "page cache".to_owned();
     (proof.verdict.route, proof.verdict.source) = (Route::HostMemory, Source::PageCache);
     proof.sentence = "page cache: storage delivered less than 5 %.".to_owned();

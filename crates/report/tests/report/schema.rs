@@ -2,6 +2,7 @@
 
 use crate::records;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gpuio_record::Record;
@@ -9,7 +10,7 @@ use gpuio_report::find;
 use serde_json::{Value, json};
 
 fn committed() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/record-v2.schema.json")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/record-v3.schema.json")
 }
 
 /// The schema of the types as they are now.
@@ -35,7 +36,7 @@ fn the_committed_schema_is_that_of_the_types() {
     let file = std::fs::read_to_string(committed()).unwrap_or_default();
     assert!(
         file == now,
-        "docs/schema/record-v2.schema.json is not that of the types in crate gpuio-record.\n\
+        "docs/schema/record-v3.schema.json is not that of the types in crate gpuio-record.\n\
          Fields added: run UPDATE_SCHEMA=1 cargo test -p gpuio-report schema and commit.\n\
          A field that changed meaning or went: raise SCHEMA_VERSION first, and name a new file."
     );
@@ -90,15 +91,80 @@ fn records_of_version_1_are_read_and_are_of_this_one_then() {
     old["schema_version"] = json!(1);
     let read = |value: &Value| gpuio_report::format::json::parse(&value.to_string());
     assert_eq!(read(&old).unwrap(), now);
-    for unknown in [0, 3] {
+    for unknown in [0, 4] {
         old["schema_version"] = json!(unknown);
         let error = read(&old).unwrap_err().to_string();
         assert!(
-            error.contains(&format!("schema {unknown}")) && error.contains("1 to 2"),
+            error.contains(&format!("schema {unknown}")) && error.contains("1 to 3"),
             "{error}"
         );
     }
     // Why the version was raised: what a reader of version 1 can't take.
     let total = &generated()["$defs"]["DirectionTotal"]["properties"]["bytes_per_s"]["type"];
     assert_eq!(*total, json!(["number", "null"]));
+}
+
+/// Fields that version 3 renamed, the old name first.
+const RENAMED: [(&str, &str); 12] = [
+    ("asked", "requested"),
+    ("got", "actual"),
+    ("as_asked", "as_requested"),
+    ("direct_got", "direct_actual"),
+    ("direct_grain_bytes", "direct_alignment_bytes"),
+    ("witnesses", "evidence"),
+    ("moved", "observed_bytes"),
+    ("of", "expected_bytes"),
+    ("says", "assessment"),
+    ("seen", "observed"),
+    ("landed", "completed"),
+    ("subject", "subject"),
+];
+
+/// Values of `says` and `subject` that version 3 renamed.
+const RENAMED_VALUES: [(&str, &str); 4] = [
+    ("for", "supports"),
+    ("against", "contradicts"),
+    ("cant_tell", "inconclusive"),
+    ("unsaid", "unspecified"),
+];
+
+/// `value` with the names of version 3; `found` counts the old names.
+fn renamed(value: &Value, found: &mut BTreeMap<&'static str, u32>) -> Value {
+    match value {
+        Value::Array(values) => values.iter().map(|value| renamed(value, found)).collect(),
+        Value::Object(fields) => {
+            // `of` of a steady-state criterion is another field.
+            let criterion = fields.contains_key("window_ns");
+            let rename = |(key, value): (&String, &Value)| {
+                let known =
+                    RENAMED.iter().find(|(old, _)| old == key && !(criterion && *old == "of"));
+                let Some((old, new)) = known else {
+                    return (key.clone(), renamed(value, found));
+                };
+                *found.entry(old).or_default() += 1;
+                let word = RENAMED_VALUES.iter().find(|(old, _)| value == old);
+                let Some((old, word)) = word else {
+                    return ((*new).to_owned(), renamed(value, found));
+                };
+                *found.entry(old).or_default() += 1;
+                ((*new).to_owned(), json!(word))
+            };
+            fields.iter().map(rename).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// The file was written by a program of version 2.
+#[test]
+fn a_record_of_version_2_reads_to_the_same_values() {
+    let text = include_str!("fixtures/record-version-2.json");
+    let mut found = BTreeMap::new();
+    let mut expected = renamed(&serde_json::from_str(text).unwrap(), &mut found);
+    expected["schema_version"] = json!(3);
+    let read = gpuio_report::format::json::parse(text).unwrap();
+    assert_eq!(as_json(&read), expected);
+    let old = RENAMED.iter().chain(&RENAMED_VALUES).map(|(old, _)| old);
+    let missing: Vec<_> = old.filter(|old| !found.contains_key(*old)).collect();
+    assert!(missing.is_empty(), "the file has none of {missing:?}");
 }

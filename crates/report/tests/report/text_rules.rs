@@ -3,7 +3,7 @@
 use crate::records;
 
 use gpuio_record::{
-    EndedHow, Expected, GpuResult, HopBytes, JobExpected, Record, Towards, VerifyOutcome,
+    EndedHow, Expected, GpuResult, JobExpected, Record, SegmentBytes, Towards, VerifyOutcome,
     ViaResult, Warning, WarningKind,
 };
 use gpuio_report::{plan_text, render_text, render_text_with_evidence};
@@ -60,7 +60,7 @@ fn a_run_that_did_not_end_says_so_before_any_figure() {
     assert!(text(&record).contains("it ended after its last job;"));
     record.jobs.pop();
     let last = record.plan.jobs.last().unwrap().clone();
-    let place = format!("it ended in {} (path {}) or right", last.name, last.path.choice.got);
+    let place = format!("it ended in {} (path {}) or right", last.name, last.path.choice.actual);
     let said = text(&record);
     assert!(said.contains(&place) && said.contains(&format!("NOT RUN: {}", last.name)), "{said}");
 }
@@ -70,8 +70,8 @@ fn choices_of_auto_stand_with_their_reason() {
     let mut record = records::many_jobs();
     assert!(!render_text(&record, 120).contains("auto →"));
     for (nth, job) in record.plan.jobs.iter_mut().enumerate() {
-        job.path.choice.asked = "auto".to_owned();
-        job.path.choice.got = if nth == 1 { "gather" } else { "staged" }.to_owned();
+        job.path.choice.requested = "auto".to_owned();
+        job.path.choice.actual = if nth == 1 { "gather" } else { "staged" }.to_owned();
         job.path.choice.why = Some("of its blocks".to_owned());
     }
     let names: Vec<String> = record.plan.jobs.iter().map(|job| job.name.clone()).collect();
@@ -79,7 +79,7 @@ fn choices_of_auto_stand_with_their_reason() {
     let line = format!("path:    {}: auto → gather: of its blocks", names[1]);
     assert!(text.lines().any(|said| said == line), "{text}");
     assert_eq!(text.matches("auto → staged: of its blocks").count(), 1, "{text}");
-    record.plan.jobs[1].path.choice.got = "staged".to_owned();
+    record.plan.jobs[1].path.choice.actual = "staged".to_owned();
     let text = render_text(&record, 120);
     assert!(text.lines().any(|said| said == "path:    auto → staged: of its blocks"), "{text}");
 }
@@ -91,9 +91,9 @@ fn bytes_of_several_gpus_and_by_way_of_one_are_told_and_marked() {
     assert!(!alone.contains("by GPU:") && !alone.contains("by way of"), "{alone}");
     let part = |index, bytes, ios| GpuResult { index, bytes, ios };
     record.jobs[0].gpus = vec![part(0, 3 << 20, 48), part(2, 1 << 20, 16)];
-    let read = HopBytes { host_near_bytes: 4 << 20, near_far_bytes: 3 << 20 };
+    let read = SegmentBytes { host_near_bytes: 4 << 20, near_far_bytes: 3 << 20 };
     record.jobs[0].via =
-        Some(ViaResult { gpu: 1, through_host: true, read, write: HopBytes::default() });
+        Some(ViaResult { gpu: 1, through_host: true, read, write: SegmentBytes::default() });
     let text = render_text(&record, 200);
     for line in [
         "GPU 0 3.00 MiB in 48 I/Os, GPU 2 1.00 MiB in 16 I/Os",

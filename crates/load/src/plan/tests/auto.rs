@@ -7,8 +7,8 @@ use super::*;
 /// The path and the reason.
 fn chosen(bench: &Bench, text: &str) -> (String, String) {
     let choice = bench.job(&format!("path=auto\n{text}")).path.choice;
-    assert_eq!(choice.asked, "auto");
-    (choice.got, choice.why.unwrap_or_default())
+    assert_eq!(choice.requested, "auto");
+    (choice.actual, choice.why.unwrap_or_default())
 }
 
 fn got(text: &str) -> String {
@@ -86,7 +86,7 @@ fn a_path_that_was_named_is_that_path() {
         let via = if row.via_gpu { "\ngpu=1\nvia_gpu=0" } else { "" };
         let job = job(&format!("path={}{via}", row.name));
         let choice = job.path.choice;
-        assert_eq!((choice.asked.as_str(), choice.got.as_str()), (row.name, row.name));
+        assert_eq!((choice.requested.as_str(), choice.actual.as_str()), (row.name, row.name));
         assert_eq!(choice.why, None);
     }
 }
@@ -103,7 +103,7 @@ fn a_path_that_was_named_and_can_not_run_is_refused_with_its_reason() {
             (&no_cufile, !row.uses_engine(), "libcufile.so.0: not found"),
         ] {
             if !needs {
-                assert_eq!(bench.plan(&spec).unwrap().jobs[0].path.choice.got, row.name);
+                assert_eq!(bench.plan(&spec).unwrap().jobs[0].path.choice.actual, row.name);
                 continue;
             }
             let refusal = bench.refusal(&spec);

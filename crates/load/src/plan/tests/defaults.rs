@@ -14,10 +14,13 @@ const SECOND: u64 = 1_000_000_000;
 fn a_native_job_that_says_nothing_reads_large_blocks_from_storage_for_ten_seconds() {
     let job = job("");
     assert_eq!((job.name.as_str(), job.group), ("a", 0));
-    assert_eq!((job.path.choice.asked.as_str(), job.path.choice.got.as_str()), ("default", "host"));
+    assert_eq!(
+        (job.path.choice.requested.as_str(), job.path.choice.actual.as_str()),
+        ("default", "host")
+    );
     assert_eq!(job.path.choice.why.as_deref(), Some("no GPU and no path was asked for"));
     assert_eq!((job.path.gdsio, job.path.gdsio_name.as_str()), (Some(1), "CPUONLY"));
-    assert_eq!((job.engine.asked.as_str(), job.engine.got.as_str()), ("auto", "io_uring"));
+    assert_eq!((job.engine.requested.as_str(), job.engine.actual.as_str()), ("auto", "io_uring"));
     assert_eq!(job.engine.why.as_deref(), Some("O_DIRECT I/O gains from depth"));
     assert_eq!((job.threads, job.depth, job.read_percent), (1, 8, 100));
     assert_eq!((job.order, job.blocks), (Order::Sequential, sizes(MIB)));
@@ -93,7 +96,7 @@ fn depth_follows_block_size_engine_and_path() {
 fn o_direct_is_the_default_where_it_works() {
     let direct = |text: &str| {
         let job = job(text);
-        (job.direct, job.direct_why.unwrap_or_default(), job.engine.got)
+        (job.direct, job.direct_why.unwrap_or_default(), job.engine.actual)
     };
     let (mode, why, engine) = direct("directory=/refuses");
     assert_eq!((mode, why.as_str()), (DirectMode::Buffered, "tmpfs refuses O_DIRECT"));
@@ -127,7 +130,7 @@ fn the_grain_of_the_coarsest_file_counts() {
 fn the_engine_steps_down_with_a_reason() {
     let engine = |missing| {
         let job = Bench { missing, ..Bench::default() }.job("");
-        (job.engine.got, job.engine.why.unwrap_or_default(), job.depth)
+        (job.engine.actual, job.engine.why.unwrap_or_default(), job.depth)
     };
     let (got, why, depth) = engine(&["io_uring"]);
     assert_eq!((got.as_str(), depth), ("libaio", 8));
@@ -136,7 +139,7 @@ fn the_engine_steps_down_with_a_reason() {
     assert_eq!((got.as_str(), depth), ("psync", 1));
     assert_eq!(why, "neither io_uring nor libaio can run here");
     let named = job("engine=io_uring");
-    assert_eq!((named.engine.asked.as_str(), named.engine.why), ("io_uring", None));
+    assert_eq!((named.engine.requested.as_str(), named.engine.why), ("io_uring", None));
 }
 
 #[test]
@@ -155,8 +158,8 @@ fn a_native_job_stops_by_time_unless_bytes_were_asked_for() {
 fn gdsio_does_one_blocking_i_o_per_thread_and_one_pass() {
     let text = "xfer_type=2\nrw=randread\ndirectory=/d\nsize=1g\ngpu_dev_id=1\nnum_threads=2";
     let planned = job(text);
-    assert_eq!((planned.path.choice.got.as_str(), planned.depth), ("staged", 1));
-    assert_eq!(planned.engine.got, "psync");
+    assert_eq!((planned.path.choice.actual.as_str(), planned.depth), ("staged", 1));
+    assert_eq!(planned.engine.actual, "psync");
     assert_eq!(planned.engine.why.as_deref(), Some("gdsio does one blocking I/O per thread"));
     let order = Order::Random { distribution: Distribution::Uniform, coverage: false };
     assert_eq!((planned.order, planned.blocks), (order, sizes(4 * KIB)));
@@ -170,7 +173,7 @@ fn gdsio_does_one_blocking_i_o_per_thread_and_one_pass() {
 #[test]
 fn fio_reads_four_kib_through_the_page_cache_once() {
     let planned = job("ioengine=sync\nsize=1g\ndirectory=/d");
-    assert_eq!((planned.engine.got.as_str(), planned.depth), ("psync", 1));
+    assert_eq!((planned.engine.actual.as_str(), planned.depth), ("psync", 1));
     assert_eq!((planned.blocks, planned.direct), (sizes(4 * KIB), DirectMode::Buffered));
     assert_eq!((planned.stop, planned.file_prefix.as_str()), (bytes(GIB), "gpuio"));
     let capped = Stop { runtime_ns: Some(5 * SECOND), bytes_per_thread: Some(GIB) };
@@ -196,9 +199,9 @@ fn a_gpu_path_has_a_ring_in_device_memory() {
 }
 
 #[test]
-fn a_gpu_that_was_asked_for_brings_its_path() {
+fn a_gpu_that_was_requested_for_brings_its_path() {
     let job = job("gpu=1");
-    assert_eq!(job.path.choice.got, "staged");
+    assert_eq!(job.path.choice.actual, "staged");
     assert_eq!(job.path.choice.why.as_deref(), Some("a GPU was asked for and no path"));
 }
 
@@ -296,7 +299,7 @@ fn cufiles_batches_and_streams() {
 fn cufile_moves_the_bytes_without_an_engine() {
     let plain = job("path=gds\nrw=randread");
     assert_eq!((plain.path.gdsio, plain.path.gdsio_name.as_str()), (Some(0), "GPUD"));
-    assert_eq!(plain.engine.got, "none (cuFile)");
+    assert_eq!(plain.engine.actual, "none (cuFile)");
     assert_eq!((plain.depth, plain.streams, plain.gpus.len()), (1, 0, 1));
     assert_eq!((plain.memory, plain.register_buffer), (MemoryKind::Device, Some(true)));
     assert_eq!(plain.notes, [""; 0]);

@@ -144,7 +144,7 @@ fn outcome(text: &str) -> Result<Plan, PlanError> {
     let mut plan = Bench::default().plan(&parsed(text))?;
     for job in &mut plan.jobs {
         for choice in [&mut job.path.choice, &mut job.engine] {
-            choice.asked.clear();
+            choice.requested.clear();
             choice.why = None;
         }
         job.direct_why = None;
@@ -276,13 +276,13 @@ fn what_a_dialect_implies_is_not_judged() {
 }
 
 #[test]
-fn a_depth_that_was_asked_for_is_had() {
-    let engine = |text: &str| job(text).engine.got;
+fn a_depth_that_was_requested_for_is_had() {
+    let engine = |text: &str| job(text).engine.actual;
     assert_eq!(engine("direct=0\ndepth=8"), "io_uring");
     assert_eq!(engine("direct=0"), "psync");
     assert_eq!(engine("path=staged\ndirect=0\ndepth=8"), "psync", "the ring has it");
     let bench = Bench { missing: &["io_uring"], ..Bench::default() };
-    assert_eq!(bench.job("direct=0\ndepth=8").engine.got, "pool");
+    assert_eq!(bench.job("direct=0\ndepth=8").engine.actual, "pool");
 }
 
 #[test]

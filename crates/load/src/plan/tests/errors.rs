@@ -94,7 +94,7 @@ fn what_was_named_is_an_error_where_it_can_not_be_had() {
     );
     // A default steps down, and says why.
     let plan = bench.job("");
-    assert_eq!(plan.engine.got, "libaio");
+    assert_eq!(plan.engine.actual, "libaio");
     assert!(plan.engine.why.unwrap().contains("io_uring is switched off"));
     // gdsio's users name a GPU for its processor-only type, too.
     bench.job("xfer_type=1\ngpu_dev_id=0\nsize=1g\nrw=write");

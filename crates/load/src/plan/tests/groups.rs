@@ -39,7 +39,7 @@ fn no_neighbour_runs_beside_one_of_several_paths() {
 fn all_paths_are_those_that_this_machine_has() {
     let spec = parsed("[a]\npath=all\n[b]\npath=all\n");
     let plan = Bench::default().plan(&spec).unwrap();
-    let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.got.as_str()).collect();
+    let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.actual.as_str()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
     let all = [["host", "staged", "cached", "managed", "gather", "resident"].as_slice(), &cufile]
         .concat();
@@ -47,7 +47,7 @@ fn all_paths_are_those_that_this_machine_has() {
     let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
     assert_eq!(left, ["routed"], "it runs where it is named");
     for job in &plan.jobs {
-        assert_eq!(job.path.choice.asked, "all");
+        assert_eq!(job.path.choice.requested, "all");
         assert_eq!(job.path.choice.why.as_deref(), Some("all paths were asked for"));
     }
 

@@ -6,7 +6,7 @@ use super::*;
 fn stripped(mut plan: Plan) -> Plan {
     for job in &mut plan.jobs {
         for choice in [&mut job.path.choice, &mut job.engine] {
-            choice.asked.clear();
+            choice.requested.clear();
             choice.why = None;
         }
         job.direct_why = None;

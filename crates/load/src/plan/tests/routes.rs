@@ -78,7 +78,7 @@ fn managed_memory_is_buffered_unless_direct_is_named() {
     assert_eq!((managed.memory, managed.direct), (MemoryKind::Managed, DirectMode::Buffered));
     assert!(managed.direct_why.unwrap().contains("EFAULT"));
     assert_eq!(job("path=managed\ngpu=0\ndirect=1").direct, DirectMode::Direct);
-    assert_eq!(job("xfer_type=3\ngpu_dev_id=0\nsize=1m\nrw=write").path.choice.got, "managed");
+    assert_eq!(job("xfer_type=3\ngpu_dev_id=0\nsize=1m\nrw=write").path.choice.actual, "managed");
     let device = usage("path=managed\nmemory=device");
     assert!(device.contains("path managed ends in managed memory, not in device"), "{device}");
     let host = usage("path=host\nmemory=managed");

@@ -164,7 +164,7 @@ fn align(s: &Seen<'_>) -> Option<String> {
     let align = s.asked.align?;
     let sizes = || s.plan.blocks.iter();
     let (least, most) = (sizes().map(|b| b.min_bytes).min()?, sizes().map(|b| b.max_bytes).max()?);
-    let grain = s.plan.direct_grain_bytes.max(1);
+    let grain = s.plan.direct_alignment_bytes.max(1);
     match &s.plan.order {
         Order::Sequential => when(align != grain, IN_ORDER),
         Order::Random { coverage: true, .. } => {
@@ -251,7 +251,7 @@ fn numa(s: &Seen<'_>) -> Option<String> {
 
 /// More than one I/O in flight, where each call blocks and nothing else is under way beside it.
 fn depth(s: &Seen<'_>) -> Option<String> {
-    let row = engine::find(&s.plan.engine.got);
+    let row = engine::find(&s.plan.engine.actual);
     let asynchronous = s.path.uses_engine() && row.is_some_and(|row| row.asynchronous);
     if s.plan.depth == 1 || asynchronous || s.path.has_gpu_leg() || s.path.overlaps() {
         return None;
@@ -260,7 +260,7 @@ fn depth(s: &Seen<'_>) -> Option<String> {
         true => format!(
             "engine {} has one I/O in flight for each thread; use engine=io_uring, or raise \
              threads",
-            s.plan.engine.got
+            s.plan.engine.actual
         ),
         false => format!(
             "path {} has one call of cuFile's in flight for each thread; raise threads, or use \

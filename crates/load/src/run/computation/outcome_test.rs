@@ -64,7 +64,7 @@ fn moved(job: &JobPlan, bytes_per_s: f64) -> JobResult {
     result.measured = Some(seconds(1, 11));
     result.read.bytes_per_s = bytes_per_s;
     result.cache = CacheReading { resident_before: Some(0.5), ..CacheReading::default() };
-    result.direct_got = DirectMode::Direct;
+    result.direct_actual = DirectMode::Direct;
     result
 }
 

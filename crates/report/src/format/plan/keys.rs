@@ -35,10 +35,10 @@ fn ends_in_comment(value: &str) -> bool {
 }
 
 pub(super) fn write(out: &mut String, job: &JobPlan) {
-    text(out, "path", &job.path.choice.got);
+    text(out, "path", &job.path.choice.actual);
     // On a path of cuFile's there is no engine, and none may be named.
     if job.register_buffer.is_none() {
-        text(out, "engine", &job.engine.got);
+        text(out, "engine", &job.engine.actual);
     }
     set(out, "gpu", &gpus(job));
     set(out, "memory", memory_word(job.memory));
@@ -227,7 +227,7 @@ fn time(out: &mut String, job: &JobPlan) {
         switch(out, "time_based", job.stop.bytes_per_thread.is_none());
     }
     if let Some(steady) = &job.steady {
-        set(out, "steadystate", &steady.asked);
+        set(out, "steadystate", &steady.requested);
         set(out, "steadystate_duration", &format_duration_ns(steady.window_ns));
         set(out, "steadystate_ramp_time", &format_duration_ns(steady.ramp_ns));
         set(out, "steadystate_check_interval", &format_duration_ns(steady.check_ns));

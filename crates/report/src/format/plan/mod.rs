@@ -57,7 +57,7 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
     }
     let path = &job.path;
     chosen(out, "path", &path.choice);
-    let got = &path.choice.got;
+    let got = &path.choice.actual;
     match path.gdsio {
         Some(number) => {
             comment(out, &format!("path {got}: gdsio's -x {number} ({})", path.gdsio_name));
@@ -77,7 +77,7 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
 
 /// The reason where there is one, and what was asked where it differs.
 fn chosen(out: &mut String, what: &str, choice: &Choice) {
-    let Choice { asked, got, why } = choice;
+    let Choice { requested: asked, actual: got, why } = choice;
     let asked = if asked == got { String::new() } else { format!(" (asked: {asked})") };
     match why {
         Some(why) => comment(out, &format!("{what} {got}{asked}: {why}")),

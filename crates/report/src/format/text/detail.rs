@@ -47,7 +47,7 @@ fn legs_grid(record: &Record, form: Words) -> Grid {
             }
             rows.push(vec![
                 plan.name.clone(),
-                path_cell(&plan.path.choice.got, mark),
+                path_cell(&plan.path.choice.actual, mark),
                 rw_of(plan, *direction).to_owned(),
                 pair(latency.queue.as_ref()),
                 pair(latency.file.as_ref()),

@@ -1,6 +1,6 @@
 //! Lines about jobs with more than one GPU: what each moved, and what went through another.
 
-use gpuio_record::{GpuResult, HopBytes, Record, ViaResult};
+use gpuio_record::{GpuResult, Record, SegmentBytes, ViaResult};
 
 use super::detail::{line, mark, name_width};
 use crate::number::bytes;
@@ -30,14 +30,14 @@ pub(super) fn ways(record: &Record, width: u16) -> String {
 fn way(via: &ViaResult) -> String {
     let gpu = via.gpu;
     let mut words = Vec::new();
-    let moved = |hop: &HopBytes| hop.host_near_bytes + hop.near_far_bytes > 0;
+    let moved = |hop: &SegmentBytes| hop.host_near_bytes + hop.near_far_bytes > 0;
     if moved(&via.read) {
-        let HopBytes { host_near_bytes, near_far_bytes } = via.read;
+        let SegmentBytes { host_near_bytes, near_far_bytes } = via.read;
         let (first, second) = (bytes(host_near_bytes), bytes(near_far_bytes));
         words.push(format!("{first} from the host to GPU {gpu}, {second} on from there"));
     }
     if moved(&via.write) {
-        let HopBytes { host_near_bytes, near_far_bytes } = via.write;
+        let SegmentBytes { host_near_bytes, near_far_bytes } = via.write;
         let (first, second) = (bytes(near_far_bytes), bytes(host_near_bytes));
         words.push(format!("{first} to GPU {gpu}, {second} from there to the host"));
     }

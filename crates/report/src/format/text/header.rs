@@ -119,7 +119,7 @@ fn direct_modes(record: &Record) -> Option<String> {
     const DIRECT: &str = "direct (O_DIRECT)";
     const BUFFERED: &str = "buffered (page cache)";
     let names = |mode| {
-        let jobs = record.jobs.iter().filter(|job| job.direct_got == mode);
+        let jobs = record.jobs.iter().filter(|job| job.direct_actual == mode);
         jobs.map(|job| job.name.as_str()).collect::<Vec<&str>>()
     };
     let (direct, buffered) = (names(DirectMode::Direct), names(DirectMode::Buffered));
@@ -162,7 +162,9 @@ pub(crate) fn gpus(record: &Record) -> Vec<String> {
 fn unfinished(record: &Record, width: u16) -> String {
     let next = record.plan.jobs.get(record.jobs.len());
     let next = match next {
-        Some(job) => format!("in {} (path {}) or right before it", job.name, job.path.choice.got),
+        Some(job) => {
+            format!("in {} (path {}) or right before it", job.name, job.path.choice.actual)
+        }
         None => "after its last job".to_owned(),
     };
     let text = format!(
@@ -175,9 +177,9 @@ fn unfinished(record: &Record, width: u16) -> String {
 /// Paths that `auto` chose, each with its reason once.
 fn chosen_paths(record: &Record, width: u16) -> String {
     let mut chosen: Vec<(String, Vec<&str>)> = Vec::new();
-    for job in record.plan.jobs.iter().filter(|job| job.path.choice.asked == "auto") {
+    for job in record.plan.jobs.iter().filter(|job| job.path.choice.requested == "auto") {
         let why = job.path.choice.why.as_deref().unwrap_or("no reason was recorded");
-        let line = format!("auto → {}: {why}", job.path.choice.got);
+        let line = format!("auto → {}: {why}", job.path.choice.actual);
         match chosen.iter_mut().find(|(same, _)| *same == line) {
             Some((_, names)) => names.push(&job.name),
             None => chosen.push((line, vec![&job.name])),

@@ -1,6 +1,6 @@
 //! Which way the bytes took, and the witnesses.
 
-use gpuio_record::{JobPlan, Proof, Record, Route, Says, Source, Verdict, Witness};
+use gpuio_record::{Assessment, Evidence, JobPlan, Proof, Record, Route, Source, Verdict};
 
 use super::PARAGRAPH_WIDTH;
 use super::table::Words;
@@ -46,7 +46,7 @@ pub(super) fn render(record: &Record, width: u16, all: bool) -> String {
     let wide = if all { width } else { width.min(PARAGRAPH_WIDTH) };
     let mut out = String::new();
     for (plan, job) in jobs(record) {
-        if let Some(proof) = job.proof.as_ref().filter(|proof| all || !proof.as_asked) {
+        if let Some(proof) = job.proof.as_ref().filter(|proof| all || !proof.as_requested) {
             out.push_str(&of_job(plan, proof, wide, all));
         }
     }
@@ -55,16 +55,16 @@ pub(super) fn render(record: &Record, width: u16, all: bool) -> String {
 
 fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
     let mut out = paragraph("  ", &format!("{}: {}", plan.name, proof.sentence), width);
-    out.push_str(&paragraph("    asked  ", &proof.asked, width));
-    out.push_str(&paragraph("    got    ", &proof.got, width));
-    let longest = |text: fn(&Witness) -> usize| proof.witnesses.iter().map(text).max().unwrap_or(0);
+    out.push_str(&paragraph("    asked  ", &proof.requested, width));
+    out.push_str(&paragraph("    got    ", &proof.actual, width));
+    let longest = |text: fn(&Evidence) -> usize| proof.evidence.iter().map(text).max().unwrap_or(0);
     let name = longest(|witness| witness.name.chars().count());
     let moved = longest(|witness| amounts(witness).chars().count());
-    for witness in &proof.witnesses {
-        let says = match witness.says {
-            Says::For => "for",
-            Says::Against => "against",
-            Says::CantTell => "can't tell",
+    for witness in &proof.evidence {
+        let says = match witness.assessment {
+            Assessment::Supports => "for",
+            Assessment::Contradicts => "against",
+            Assessment::Inconclusive => "can't tell",
         };
         let (who, flow, figure) = (&witness.name, &witness.direction, amounts(witness));
         let first = format!("    {who:name$}  {flow:5}  {says:10}  {figure:>moved$}  ");
@@ -77,9 +77,9 @@ fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
     out
 }
 
-fn amounts(witness: &Witness) -> String {
+fn amounts(witness: &Evidence) -> String {
     let amount = |figure: Option<u64>| figure.map_or_else(|| NONE.to_owned(), bytes);
-    match (witness.moved, witness.of) {
+    match (witness.observed_bytes, witness.expected_bytes) {
         (None, None) => NONE.to_owned(),
         (moved, of) => format!("{} of {}", amount(moved), amount(of)),
     }

@@ -21,8 +21,8 @@ pub(super) fn render(record: &Record, width: u16) -> String {
 
 fn words(asked: &SteadyPlan, got: &Steady) -> String {
     let head = match got.attained_at_ns {
-        Some(at) => format!("{} attained after {}", asked.asked, time(at)),
-        None => format!("{} NOT attained", asked.asked),
+        Some(at) => format!("{} attained after {}", asked.requested, time(at)),
+        None => format!("{} NOT attained", asked.requested),
     };
     let Some(mean) = got.mean else {
         return format!("{head}; no window of {} was full", time(asked.window_ns));
@@ -33,7 +33,7 @@ fn words(asked: &SteadyPlan, got: &Steady) -> String {
         SteadyFigure::Latency => human_ns(value),
     };
     let window = time(asked.window_ns);
-    let seen = match got.seen {
+    let seen = match got.observed {
         None => "not known".to_owned(),
         Some(seen) if asked.percent => format!("{seen:.3} %"),
         // The formats are of amounts, which have no sign.

@@ -154,10 +154,10 @@ fn engines(record: &Record, width: u16) -> String {
     let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
     for (plan, job) in jobs(record) {
         for engine in &job.engine {
-            match ways.iter_mut().find(|(got, _)| *got == engine.got) {
+            match ways.iter_mut().find(|(got, _)| *got == engine.actual) {
                 Some((_, names)) if names.contains(&plan.name.as_str()) => {}
                 Some((_, names)) => names.push(&plan.name),
-                None => ways.push((&engine.got, vec![&plan.name])),
+                None => ways.push((&engine.actual, vec![&plan.name])),
             }
         }
     }
@@ -196,13 +196,13 @@ fn stepped_down(job: &JobResult) -> bool {
 fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
     let mut names: Vec<&str> = Vec::new();
     for engine in &job.engine {
-        let name = short_name(&engine.got);
+        let name = short_name(&engine.actual);
         if !names.contains(&name) {
             names.push(name);
         }
     }
     if names.is_empty() {
-        names.push(short_name(&plan.engine.got));
+        names.push(short_name(&plan.engine.actual));
     }
     let mark = if stepped_down(job) { "*" } else { "" };
     format!("{}{mark}", names.join("+"))
@@ -266,7 +266,7 @@ fn job_row(
     let [p50, p99, p99_9, max] = latency_cells(result.latency.as_ref(), never);
     [
         format!("{}{partial}", plan.name),
-        path_cell(&plan.path.choice.got, software),
+        path_cell(&plan.path.choice.actual, software),
         proof::cell(job.proof.as_ref(), words),
         engine_cell(plan, job),
         blocks_short(&plan.blocks),

@@ -58,7 +58,7 @@ fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
 fn subject(outcome: &VerifyOutcome) -> &'static str {
     match outcome.subject {
         // A record of before this was told apart.
-        VerifySubject::Unsaid => "",
+        VerifySubject::Unspecified => "",
         VerifySubject::Reads => "reads, ",
         VerifySubject::TimedReads => "timed reads (writes were not read back), ",
         VerifySubject::TimedWrites => "timed writes, read back, ",

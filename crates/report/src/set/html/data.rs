@@ -46,7 +46,7 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
             })
         })
         .collect();
-    let taken = |row: &Row<'_>| row.result.proof.as_ref().map(|proof| u8::from(proof.as_asked));
+    let taken = |row: &Row<'_>| row.result.proof.as_ref().map(|proof| u8::from(proof.as_requested));
     json!({
         "title": set.title,
         "software": super::super::rows::software(set),
@@ -58,7 +58,7 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
             .iter()
             .map(|row| u8::from(chosen::depth_is_ours(row)))
             .collect::<Vec<u8>>(),
-        "as_asked": rows.iter().map(taken).collect::<Vec<Option<u8>>>(),
+        "as_requested": rows.iter().map(taken).collect::<Vec<Option<u8>>>(),
         "ceilings": rows
             .iter()
             .map(|row| row.side().of_ceiling.as_ref().map(|of| ceilings::word(of.kind)))

@@ -156,7 +156,7 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
 fn line(out: &mut String, row: &Row<'_>, several: bool) {
     let proof = row.result.proof.as_ref();
     let taken = proof.map_or_else(|| "not recorded".to_owned(), |p| p.verdict.words.clone());
-    let words = [told::name(row, several), row.plan.path.choice.got.clone(), taken, row.load()];
+    let words = [told::name(row, several), row.plan.path.choice.actual.clone(), taken, row.load()];
     let _ = write!(out, "<tr data-path=\"{}\">", escape(&words[1]));
     let _ = write!(out, "<th scope=\"row\">{}</th>", escape(&words[0]));
     words[1..].iter().for_each(|word| {

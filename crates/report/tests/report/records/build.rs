@@ -5,18 +5,18 @@ use gpuio_record::facts::{
     NumaFacts, NumaNode, TargetStorage,
 };
 use gpuio_record::{
-    BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode, DirectionResult, EndedHow,
-    EngineGot, FileLegCounters, Fill, Gpu, GuardNote, JobPlan, JobResult, Latency, MemoryKind,
-    Order, PathChoice, Plan, Point, Proof, Record, Region, Route, SCHEMA_VERSION, Says, SetupTimes,
-    Source, Stop, TargetKind, TargetPlan, TimeSpan, Tool, Verdict, VerifyMode, Witness, WorkerPlan,
-    WorkerResult,
+    ActualEngine, Assessment, BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode,
+    DirectionResult, EndedHow, Evidence, FileLegCounters, Fill, Gpu, GuardNote, JobPlan, JobResult,
+    Latency, MemoryKind, Order, PathChoice, Plan, Point, Proof, Record, Region, Route,
+    SCHEMA_VERSION, SetupTimes, Source, Stop, TargetKind, TargetPlan, TimeSpan, Tool, Verdict,
+    VerifyMode, WorkerPlan, WorkerResult,
 };
 use gpuio_stat::{Histogram, Summary};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 pub(crate) fn choice(got: &str) -> Choice {
-    Choice { asked: got.to_owned(), got: got.to_owned(), why: None }
+    Choice { requested: got.to_owned(), actual: got.to_owned(), why: None }
 }
 
 pub(crate) fn path(got: &str, gdsio: u8, gdsio_name: &str) -> PathChoice {
@@ -82,7 +82,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         order: Order::Sequential,
         blocks: vec![block(1 << 20)],
         align_bytes: 4096,
-        direct_grain_bytes: 512,
+        direct_alignment_bytes: 512,
         skew_bytes: 0,
         stop: Stop { runtime_ns: Some(10 * SECOND), bytes_per_thread: None },
         steady: None,
@@ -154,7 +154,7 @@ pub(crate) fn side(ios: u64, block: u64, low_ns: u64) -> DirectionResult {
 
 /// The bytes took the way that was asked for, and two witnesses say so.
 pub(crate) fn proof(plan: &JobPlan) -> Proof {
-    let ring = plan.path.choice.got != "host";
+    let ring = plan.path.choice.actual != "host";
     let (route, source, words) = match (ring, plan.direct) {
         (false, DirectMode::Direct) => (Route::Direct, Source::Storage, "direct"),
         (false, DirectMode::Buffered) => (Route::HostMemory, Source::PageCache, "page cache"),
@@ -163,31 +163,31 @@ pub(crate) fn proof(plan: &JobPlan) -> Proof {
             (Route::BounceHost, Source::PageCache, "bounce (host), from page cache")
         }
     };
-    let witness = |name: &str, says| Witness {
+    let witness = |name: &str, says| Evidence {
         name: name.to_owned(),
         direction: "read".to_owned(),
         source: format!("counters of {name}"),
         before: Some("read_bytes 4096".to_owned()),
         after: Some("read_bytes 21474840576".to_owned()),
-        moved: Some(20 << 30),
-        of: Some(20 << 30),
-        says,
+        observed_bytes: Some(20 << 30),
+        expected_bytes: Some(20 << 30),
+        assessment: says,
         why: format!("{name} has its reasons"),
     };
-    let absent = Witness {
+    let absent = Evidence {
         before: None,
         after: None,
-        moved: None,
-        of: None,
-        ..witness("nvidia_fs", Says::CantTell)
+        observed_bytes: None,
+        expected_bytes: None,
+        ..witness("nvidia_fs", Assessment::Inconclusive)
     };
     Proof {
-        asked: format!("{}, as asked", plan.path.choice.got),
-        got: format!("{}, engine {}", plan.path.choice.got, plan.engine.got),
+        requested: format!("{}, as asked", plan.path.choice.actual),
+        actual: format!("{}, engine {}", plan.path.choice.actual, plan.engine.actual),
         verdict: Verdict { words: words.to_owned(), route, source },
-        as_asked: true,
+        as_requested: true,
         sentence: format!("{words}: storage delivered all bytes by process_io."),
-        witnesses: vec![witness("process_io", Says::For), absent],
+        evidence: vec![witness("process_io", Assessment::Supports), absent],
     }
 }
 
@@ -218,8 +218,8 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
             voluntary_switches: 20_000,
             involuntary_switches: 12,
         },
-        engine: vec![EngineGot {
-            got: plan.engine.got.clone(),
+        engine: vec![ActualEngine {
+            actual: plan.engine.actual.clone(),
             steps_down: Vec::new(),
             workers: plan.threads,
         }],
@@ -228,7 +228,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
             read_bytes: read.bytes,
             ..FileLegCounters::default()
         },
-        direct_got: plan.direct,
+        direct_actual: plan.direct,
         cache: CacheReading::default(),
         proof: Some(proof(plan)),
         failures: Vec::new(),

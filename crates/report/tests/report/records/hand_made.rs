@@ -79,8 +79,8 @@ pub(crate) fn host_quick() -> Record {
     rand_read.depth = 32;
     let mixed = rand_mixed(&rand_read);
     let auto = Choice {
-        asked: "auto".to_owned(),
-        got: "io_uring".to_owned(),
+        requested: "auto".to_owned(),
+        actual: "io_uring".to_owned(),
         why: Some("O_DIRECT I/O gains from depth".to_owned()),
     };
     let mut seq_read = job("seq-read");
@@ -123,7 +123,7 @@ pub(crate) fn host_quick() -> Record {
         })
         .to_vec();
     for job in &mut record.jobs {
-        job.engine[0].got = "io_uring (fixed buffers, fixed files)".to_owned();
+        job.engine[0].actual = "io_uring (fixed buffers, fixed files)".to_owned();
     }
     record
 }
@@ -182,7 +182,7 @@ pub(crate) fn staged_in_trouble() -> Record {
         times: 5,
     }];
     read.verify = Some(VerifyOutcome {
-        subject: VerifySubject::Unsaid,
+        subject: VerifySubject::Unspecified,
         filled_bytes: 0,
         timed_blocks: 16,
         timed_bytes: 16 << 20,
@@ -211,11 +211,11 @@ pub(crate) fn staged_in_trouble() -> Record {
     record.warnings.push(warn(Some("train"), far));
     let reason = "io_uring: files not registered: EMFILE".to_owned();
     let engine = &mut record.jobs[0].engine[0];
-    engine.got = "io_uring (fixed buffers)".to_owned();
+    engine.actual = "io_uring (fixed buffers)".to_owned();
     engine.steps_down.push(reason.clone());
     let down = WarningKind::EngineSteppedDown {
-        asked: "io_uring".to_owned(),
-        got: engine.got.clone(),
+        requested: "io_uring".to_owned(),
+        actual: engine.actual.clone(),
         why: vec![reason],
     };
     record.warnings.push(warn(Some("train"), down));

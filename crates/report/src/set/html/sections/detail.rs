@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_record::Witness;
+use gpuio_record::Evidence;
 
 use super::super::super::rows::Row;
 use super::super::super::{Picture, Set};
@@ -95,25 +95,25 @@ pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
     cut(out, proofs.len());
     let several = rows.iter().any(|row| row.nth > 0);
     for (row, proof) in proofs.iter().take(MOST) {
-        let class = if proof.as_asked { "good" } else { "bad" };
+        let class = if proof.as_requested { "good" } else { "bad" };
         let _ = writeln!(
             out,
             "<details{}><summary>{}: <span class=\"badge {class}\">{}</span></summary>\n<p>{}</p>\n\
              <dl><dt>asked</dt><dd>{}</dd><dt>got</dt><dd>{}</dd></dl>",
-            if proof.as_asked { "" } else { " open" },
+            if proof.as_requested { "" } else { " open" },
             escape(&told::name(row, several)),
             escape(&proof.verdict.words),
             escape(&proof.sentence),
-            escape(&proof.asked),
-            escape(&proof.got)
+            escape(&proof.requested),
+            escape(&proof.actual)
         );
-        witnesses(out, &proof.witnesses);
+        witnesses(out, &proof.evidence);
         out.push_str("</details>\n");
     }
     out.push_str("</section>\n");
 }
 
-fn witnesses(out: &mut String, witnesses: &[Witness]) {
+fn witnesses(out: &mut String, witnesses: &[Evidence]) {
     if witnesses.is_empty() {
         out.push_str("<p class=\"quiet\">No witness.</p>\n");
         return;
@@ -132,8 +132,8 @@ fn witnesses(out: &mut String, witnesses: &[Witness]) {
             escape(&witness.source),
             escape(&witness.name),
             escape(&witness.direction),
-            bytes(witness.moved),
-            bytes(witness.of),
+            bytes(witness.observed_bytes),
+            bytes(witness.expected_bytes),
             told::says(witness),
             escape(&witness.why)
         );
