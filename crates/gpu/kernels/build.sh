@@ -8,7 +8,7 @@ clang=${1:-clang-14}
 # FNV-1a, 64 bits: sh has 64-bit signed arithmetic, whose product wraps as FNV wants. The bytes
 # come from od, so that the script needs nothing beyond POSIX.
 fnv1a64() {
-    od -An -v -tu1 "$1" | tr -s ' \n' '\n\n' | awk 'NF' | {
+    cat "$@" | od -An -v -tu1 | tr -s ' \n' '\n\n' | awk 'NF' | {
         h=-3750763034362895579 # 0xcbf29ce484222325 as a signed number
         while read -r byte; do
             h=$(((h ^ byte) * 1099511628211))
@@ -25,7 +25,7 @@ for name in pattern gather resident resident_copy busy; do
         -Xclang -target-feature -Xclang "+$isa" -Wno-unknown-cuda-version \
         -std=c++17 -O3 -ffp-contract=off -fno-ident -S "$name.cu" -o "$name.ptx.new"
     {
-        printf '// made by kernels/build.sh from %s.cu fnv1a64:%s\n' "$name" "$(fnv1a64 "$name.cu")"
+        printf '// made by kernels/build.sh from %s.cu fnv1a64:%s\n' "$name" "$(fnv1a64 "$name.cu" device.cuh copy.cuh)"
         cat "$name.ptx.new"
     } >"$name.ptx"
     rm "$name.ptx.new"

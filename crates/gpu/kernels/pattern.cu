@@ -2,48 +2,16 @@
 //
 // A file is a sequence of little-endian 8-byte words. Word w stands at byte offset 8*w and is
 // mix(key + w * GOLDEN), where mix is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast
-// splittable pseudorandom number generators", OOPSLA 2014). The twin for the CPU is
-// ../src/pattern.rs; build.sh makes pattern.ptx from this file.
-//
-// No CUDA header is needed under clang, so that the PTX can be made where no CUDA SDK is.
+// splittable pseudorandom number generators", OOPSLA 2014). ../src/pattern.rs does the same
+// on the CPU. build.sh makes pattern.ptx from this file.
 
-typedef unsigned long long u64;
+#include "device.cuh"
+
 typedef unsigned char u8;
 
-#if defined(__clang__)
-#define KERNEL extern "C" __attribute__((global)) void
-#define DEVICE static inline __attribute__((device))
-
-DEVICE u64 thread_number() {
-    return (u64)__nvvm_read_ptx_sreg_ctaid_x() * __nvvm_read_ptx_sreg_ntid_x() +
-           __nvvm_read_ptx_sreg_tid_x();
-}
-
-DEVICE u64 thread_count() {
-    return (u64)__nvvm_read_ptx_sreg_nctaid_x() * __nvvm_read_ptx_sreg_ntid_x();
-}
-
-DEVICE void add_atomic(u64 *at, u64 by) { __nvvm_atom_add_gen_ll((long long *)at, (long long)by); }
-
-DEVICE void min_atomic(u64 *at, u64 with) { __nvvm_atom_min_gen_ull(at, with); }
-#else
-#define KERNEL extern "C" __global__ void
-#define DEVICE static inline __device__
-
-DEVICE u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
-
-DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
-
-DEVICE void add_atomic(u64 *at, u64 by) { atomicAdd(at, by); }
-
-DEVICE void min_atomic(u64 *at, u64 with) { atomicMin(at, with); }
-#endif
-
-// Two words in one 16-byte access, the widest that every GPU since sm_20 has.
-struct alignas(16) Pair {
-    u64 low;
-    u64 high;
-};
+// The number of a thread in its launch, and how many there are.
+DEVICE u64 launch_thread() { return (u64)block_number() * thread_count() + thread_number(); }
+DEVICE u64 launch_threads() { return (u64)block_count() * thread_count(); }
 
 DEVICE u64 word(u64 key, u64 w) {
     u64 z = key + w * 0x9E3779B97F4A7C15ull;
@@ -88,7 +56,7 @@ DEVICE Cut cut(u64 address, u64 len, u64 offset) {
 
 // Writes the bytes of word w that lie in the range: one by one, unless the word is whole and
 // aligned.
-DEVICE void put(const Cut &c, u64 key, u64 w) {
+DEVICE void write(const Cut &c, u64 key, u64 w) {
     const u64 value = word(key, w);
     const u64 at = w * 8;
     if (at >= c.begin && at + 8 <= c.end && ((c.base + at) & 7) == 0) {
@@ -120,19 +88,19 @@ DEVICE bool differs(const Cut &c, u64 key, u64 w) {
 
 KERNEL gpuio_fill(u64 dst, u64 len, u64 key, u64 offset) {
     const Cut c = cut(dst, len, offset);
-    const u64 me = thread_number();
-    const u64 all = thread_count();
-    for (u64 p = c.first_pair + me; p < c.last_pair; p += all) {
-        Pair pair;
+    const u64 thread = launch_thread();
+    const u64 threads = launch_threads();
+    for (u64 p = c.first_pair + thread; p < c.last_pair; p += threads) {
+        Word pair;
         pair.low = word(key, p * 2);
         pair.high = word(key, p * 2 + 1);
-        *(Pair *)(c.base + p * 16) = pair;
+        *(Word *)(c.base + p * 16) = pair;
     }
-    for (u64 w = c.head + me; w < c.head_end; w += all) {
-        put(c, key, w);
+    for (u64 w = c.head + thread; w < c.head_end; w += threads) {
+        write(c, key, w);
     }
-    for (u64 w = c.tail + me; w < c.tail_end; w += all) {
-        put(c, key, w);
+    for (u64 w = c.tail + thread; w < c.tail_end; w += threads) {
+        write(c, key, w);
     }
 }
 
@@ -140,30 +108,30 @@ KERNEL gpuio_fill(u64 dst, u64 len, u64 key, u64 offset) {
 // starts them at 0 and at the greatest u64.
 KERNEL gpuio_check(u64 src, u64 len, u64 key, u64 offset, u64 report) {
     const Cut c = cut(src, len, offset);
-    const u64 me = thread_number();
-    const u64 all = thread_count();
+    const u64 thread = launch_thread();
+    const u64 threads = launch_threads();
     u64 bad = 0;
     u64 first = ~0ull;
-    for (u64 p = c.first_pair + me; p < c.last_pair; p += all) {
-        const Pair pair = *(const Pair *)(c.base + p * 16);
+    for (u64 p = c.first_pair + thread; p < c.last_pair; p += threads) {
+        const Word pair = *(const Word *)(c.base + p * 16);
         const bool low = pair.low != word(key, p * 2);
         const bool high = pair.high != word(key, p * 2 + 1);
         bad += (u64)low + (u64)high;
         const u64 here = low ? p * 16 : high ? p * 16 + 8 : ~0ull;
         first = here < first ? here : first;
     }
-    for (u64 w = c.head + me; w < c.head_end; w += all) {
+    for (u64 w = c.head + thread; w < c.head_end; w += threads) {
         const bool differ = differs(c, key, w);
         bad += (u64)differ;
         first = differ && w * 8 < first ? w * 8 : first;
     }
-    for (u64 w = c.tail + me; w < c.tail_end; w += all) {
+    for (u64 w = c.tail + thread; w < c.tail_end; w += threads) {
         const bool differ = differs(c, key, w);
         bad += (u64)differ;
         first = differ && w * 8 < first ? w * 8 : first;
     }
     if (bad != 0) {
-        add_atomic((u64 *)report, bad);
-        min_atomic((u64 *)report + 1, first);
+        atomic_add((u64 *)report, bad);
+        atomic_min((u64 *)report + 1, first);
     }
 }

@@ -9,46 +9,8 @@
 //
 // The protocol is in crates/gpu/src/resident_copy. softgpu/src/kernel/resident_copy.rs does the same in
 // software. build.sh makes resident_copy.ptx from this file.
-//
-// No CUDA header is needed under clang, so that the PTX can be made where no CUDA SDK is.
 
-typedef unsigned long long u64;
-typedef unsigned int u32;
-
-#if defined(__clang__)
-#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256, 3))) void
-#define DEVICE static inline __attribute__((device))
-#define SHARED static __attribute__((shared))
-
-DEVICE u32 thread_number() { return __nvvm_read_ptx_sreg_tid_x(); }
-DEVICE u32 thread_count() { return __nvvm_read_ptx_sreg_ntid_x(); }
-DEVICE u32 block_number() { return __nvvm_read_ptx_sreg_ctaid_x(); }
-#else
-#define KERNEL extern "C" __global__ void __launch_bounds__(256, 3)
-#define DEVICE static inline __device__
-#define SHARED __shared__
-
-DEVICE u32 thread_number() { return threadIdx.x; }
-DEVICE u32 thread_count() { return blockDim.x; }
-DEVICE u32 block_number() { return blockIdx.x; }
-#endif
-
-// 16 bytes in one access, the widest that every GPU since sm_20 has.
-struct Word {
-    u64 low;
-    u64 high;
-};
-
-// Commands and completions cross between host and device while the kernel runs. An acquire at system
-// scope on what the host released makes the host's earlier stores visible, a release the device's
-// stores to the host and to kernels that are launched after the host has seen it (PTX ISA, "Memory
-// Consistency Model"; sm_70 and later).
-
-DEVICE u64 acquire(u64 at) {
-    u64 value;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-    return value;
-}
+#include "copy.cuh"
 
 // Two words, in one access.
 DEVICE Word acquire_two(u64 at) {
@@ -58,10 +20,6 @@ DEVICE Word acquire_two(u64 at) {
                  : "l"(at)
                  : "memory");
     return word;
-}
-
-DEVICE void release(u64 at, u64 value) {
-    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
 }
 
 // Words that the blocks of a launch share. Each access is atomic by itself; there is no order among them.
@@ -98,9 +56,6 @@ DEVICE void atomic_max(u64 at, u64 value) {
 // Everything before it is visible to host and device before anything after it is done.
 DEVICE void fence() { asm volatile("fence.sc.sys;" : : : "memory"); }
 
-// A barrier for the threads of the block; orders their memory accesses.
-DEVICE void sync_block() { asm volatile("bar.sync 0;" : : : "memory"); }
-
 // A barrier for the threads of the warp.
 DEVICE void sync_warp() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
 
@@ -133,155 +88,8 @@ DEVICE u32 ballot(bool holds) {
     return result;
 }
 
-DEVICE u64 clock_ns() {
-    u64 now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) : : "memory");
-    return now;
-}
-
 DEVICE void sleep_ns(u32 nanoseconds) {
     asm volatile("nanosleep.u32 %0;" : : "r"(nanoseconds) : "memory");
-}
-
-// Addresses come out of the command, so the compiler cannot know their space. They are global ones: a
-// generic address outside the windows of shared and local memory is the global address (PTX ISA,
-// "Generic Addressing").
-//
-// Not `.nc`, unlike the loads of gather.cu: others write these bytes while the kernel runs.
-
-DEVICE Word load(u64 at) {
-    Word word;
-    asm volatile("ld.global.v2.u64 {%0, %1}, [%2];"
-                 : "=l"(word.low), "=l"(word.high)
-                 : "l"(at)
-                 : "memory");
-    return word;
-}
-
-DEVICE u32 load_byte(u64 at) {
-    u32 byte;
-    asm volatile("ld.global.u8 %0, [%1];" : "=r"(byte) : "l"(at) : "memory");
-    return byte;
-}
-
-DEVICE void store(u64 at, Word word) {
-    asm volatile("st.global.v2.u64 [%0], {%1, %2};"
-                 :
-                 : "l"(at), "l"(word.low), "l"(word.high)
-                 : "memory");
-}
-
-DEVICE void store_byte(u64 at, u32 byte) {
-    asm volatile("st.global.u8 [%0], %1;" : : "l"(at), "r"(byte) : "memory");
-}
-
-// The aligned words that 16 bytes of the source lie in: one, or two if the source's alignment
-// differs from the destination's.
-struct Raw {
-    Word first;
-    Word second;
-};
-
-// Two words hold 16 bytes at least one of which is in each, so nothing is read that shares no
-// 16-byte word with the piece. The second word is its neighbour's first, loaded by another lane of
-// the same instruction: it comes from a cache, not across the bus again.
-template <bool SHIFTED> DEVICE Raw raw(u64 at) {
-    Raw r;
-    r.first = load(at);
-    if (SHIFTED) {
-        r.second = load(at + 16);
-    }
-    return r;
-}
-
-// The 16 bytes from byte `shift` of `r` on.
-template <bool SHIFTED> DEVICE Word joined(const Raw &r, u32 shift) {
-    if (!SHIFTED) {
-        return r.first;
-    }
-    const bool half = shift >= 8;
-    const u64 a = half ? r.first.high : r.first.low;
-    const u64 b = half ? r.second.low : r.first.high;
-    const u64 c = half ? r.second.high : r.second.low;
-    const u32 bits = (shift & 7) * 8;
-    // In two steps, for a shift by 64 is not defined.
-    Word word;
-    word.low = (a >> bits) | ((b << 1) << (63 - bits));
-    word.high = (b >> bits) | ((c << 1) << (63 - bits));
-    return word;
-}
-
-// Copies `len` bytes, a multiple of 16, to `dst`, a multiple of 16, from `src`, a multiple of 16
-// unless SHIFTED.
-//
-// A warp takes 2 KiB at a time, in four strips of 512 bytes: neighbouring threads have neighbouring
-// words, and the four words of a thread lie at distances that the instructions hold, so they cost
-// no registers.
-template <bool SHIFTED> DEVICE void copy_words(u64 dst, u64 src, u64 len, u32 thread, u32 thread_total) {
-    const u32 shift = (u32)src & 15;
-    const u64 base = src - shift;
-    // Strips start at multiples of 128 bytes of the source, which is what one read request across
-    // PCIe takes. Before the first word the offset is negative, that is greater than any length.
-    const u64 skew = base & 127 & ~15ull;
-    const u64 first = (thread & ~31u) * 64 + (thread & 31) * 16 - skew;
-    for (u64 at = first; (long long)at < (long long)len; at += thread_total * 64) {
-        Raw r[4] = {};
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            if (at + k * 512 < len) {
-                r[k] = raw<SHIFTED>(base + at + k * 512);
-            }
-        }
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            if (at + k * 512 < len) {
-                store(dst + at + k * 512, joined<SHIFTED>(r[k], shift));
-            }
-        }
-    }
-}
-
-// Copies `len` bytes between any addresses: bytes until the destination is a multiple of 16, words,
-// bytes. At least 32 threads are here: the first 16 have the bytes at the head, the next the bytes
-// at the tail.
-DEVICE void copy(u64 dst, u64 from, u64 len, u32 thread, u32 thread_total) {
-    const u64 to_aligned = (0 - dst) & 15;
-    const u64 head = len < to_aligned ? len : to_aligned;
-    const u64 words = (len - head) & ~15ull;
-    const u64 tail = (len - head) & 15;
-    const bool at_tail = thread >= 16;
-    const u64 edge = at_tail ? len - tail + (thread - 16) : thread;
-    const bool has_edge = at_tail ? thread - 16 < tail : thread < head;
-    u32 byte = 0;
-    if (has_edge) {
-        byte = load_byte(from + edge);
-    }
-    const u64 src = from + head;
-    if ((src & 15) == 0) {
-        copy_words<false>(dst + head, src, words, thread, thread_total);
-    } else {
-        copy_words<true>(dst + head, src, words, thread, thread_total);
-    }
-    if (has_edge) {
-        store_byte(dst + edge, byte);
-    }
-}
-
-// An entry of a list: 32 bytes, the last eight of which are not read.
-struct Piece {
-    u64 src;
-    u64 dst;
-    u64 len;
-};
-
-DEVICE Piece piece(u64 list, u64 at) {
-    const Word first = load(list + at * 32);
-    const Word second = load(list + at * 32 + 16);
-    Piece p;
-    p.src = first.low;
-    p.dst = first.high;
-    p.len = second.low;
-    return p;
 }
 
 // Flag in a command's length: the length counts the entries of a list.
@@ -325,15 +133,15 @@ DEVICE void run_command(const Work &work, u32 thread, u32 thread_total) {
     u64 at = listed ? thread / 32 : 0;
     Piece next = {work.src, work.dst, work.len};
     if (listed && at < count) {
-        next = piece(work.src, at);
+        next = piece<CoherentLoads>(work.src, at);
     }
     for (; at < count; at += step) {
         const Piece now = next;
         // Loaded early, so that its latency overlaps with the copy of this piece.
         if (at + step < count) {
-            next = piece(work.src, at + step);
+            next = piece<CoherentLoads>(work.src, at + step);
         }
-        copy(now.dst, now.src, now.len, rank, ranks);
+        copy<CoherentLoads>(now.dst, now.src, now.len, rank, ranks);
     }
 }
 
@@ -412,7 +220,7 @@ DEVICE bool occupancy_known(u64 counter, u64 blocks, u64 began, bool &gpu_full) 
 // any slot, and altogether. `lead`: so long before the end of `lifetime` the host is notified.
 //
 // Each block has 32 to 256 threads, a multiple of 32.
-KERNEL gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 blocks, u64 started, u64 stream,
+KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 blocks, u64 started, u64 stream,
                            u64 previous, u64 launch, u64 idle, u64 lifetime, u64 lead) {
     SHARED Work work;
     SHARED PollState state;

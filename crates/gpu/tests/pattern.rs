@@ -36,11 +36,18 @@ fn files_of_a_set_differ_and_so_do_sets() {
     assert!((0..64).all(|w| !first.contains(&word(file_key(7, 2), w))));
 }
 
-/// Fails if `ptx` was made from another text than `source`.
+/// Fails if `ptx` was made from another text than `source` and the headers.
 fn is_of_source(name: &str, source: &[u8], ptx: &str) {
-    let hash = source.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
+    let headers = [
+        include_bytes!("../kernels/device.cuh").as_slice(),
+        include_bytes!("../kernels/copy.cuh").as_slice(),
+    ];
+    let hash = source
+        .iter()
+        .chain(headers.into_iter().flatten())
+        .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
+        });
     let first = ptx.lines().next().unwrap();
     let expected = format!("// made by kernels/build.sh from {name}.cu fnv1a64:{hash:016x}");
     assert_eq!(first, expected, "{name}.ptx is older than {name}.cu: run kernels/build.sh");

@@ -7,7 +7,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use gpuio_gpu::resident::{Direction, IDLE, Resident, STAY, Sides};
+use gpuio_gpu::resident::{Direction, IDLE, LIFETIME, Resident, Sides};
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemKind, Pinned, Stream};
 use support::which;
 
@@ -51,14 +51,14 @@ impl Bench {
         bytes
     }
 
-    fn post(&mut self, slot: u32, len: u32, direction: Direction) {
-        // SAFETY: the test uses no slot that is under way.
-        unsafe { self.resident.post(slot, len, direction) }.unwrap();
+    fn submit(&mut self, slot: u32, len: u32, direction: Direction) {
+        // SAFETY: the test uses no slot that is in flight.
+        unsafe { self.resident.submit(slot, len, direction) }.unwrap();
     }
 
     fn wait(&mut self) {
         let began = Instant::now();
-        while self.resident.under_way() > 0 {
+        while self.resident.in_flight() > 0 {
             self.resident.take().unwrap();
             assert!(began.elapsed() < Duration::from_secs(180), "no answer");
         }
@@ -81,14 +81,14 @@ fn blocks_of_any_length_cross_in_both_directions() {
         let old = bench.on_device(slot);
         let new = data(seed);
         bench.slot(slot).copy_from_slice(&new);
-        bench.post(slot, len, Direction::In);
+        bench.submit(slot, len, Direction::In);
         bench.wait();
         let len = len as usize;
         let there = bench.on_device(slot);
         assert_eq!(there[..len], new[..len], "{len} bytes in");
         assert_eq!(there[len..], old[len..], "past {len} bytes in");
         bench.slot(slot).fill(0);
-        bench.post(slot, u32::try_from(len).unwrap(), Direction::Out);
+        bench.submit(slot, u32::try_from(len).unwrap(), Direction::Out);
         bench.wait();
         assert_eq!(bench.slot(slot)[..len], new[..len], "{len} bytes out");
         assert!(bench.slot(slot)[len..].iter().all(|&byte| byte == 0), "past {len} bytes out");
@@ -97,22 +97,22 @@ fn blocks_of_any_length_cross_in_both_directions() {
 
 #[test]
 fn letters_are_answered_in_order_also_more_than_the_mailbox_has_words() {
-    // Three slots, so the mailbox has four words, and is gone round many times.
+    // Three slots, so the mailbox has four words, and is exited round many times.
     let mut bench = bench(3);
-    let mut posted = 0_u32;
+    let mut submitted = 0_u32;
     let mut taken = 0_u32;
     while taken < 300 {
-        if posted < 300 && posted - taken < 3 {
-            let slot = posted % 3;
-            let new = data(posted);
+        if submitted < 300 && submitted - taken < 3 {
+            let slot = submitted % 3;
+            let new = data(submitted);
             bench.slot(slot).copy_from_slice(&new);
-            bench.post(slot, 4096, Direction::In);
-            posted += 1;
+            bench.submit(slot, 4096, Direction::In);
+            submitted += 1;
             continue;
         }
         let count = u32::try_from(bench.resident.take().unwrap()).unwrap();
         for done in taken..taken + count {
-            assert_eq!(bench.on_device(done % 3)[..4096], data(done)[..4096], "letter {done}");
+            assert_eq!(bench.on_device(done % 3)[..4096], data(done)[..4096], "command {done}");
         }
         taken += count;
     }
@@ -125,7 +125,7 @@ fn a_kernel_that_went_is_launched_again() {
         let seed = u32::try_from(round).unwrap();
         let new = data(seed);
         bench.slot(1).copy_from_slice(&new);
-        bench.post(1, 4096, Direction::In);
+        bench.submit(1, 4096, Direction::In);
         bench.wait();
         assert_eq!(bench.on_device(1)[..4096], new[..4096], "round {round}");
         std::thread::sleep(*pause);
@@ -133,10 +133,10 @@ fn a_kernel_that_went_is_launched_again() {
     // Also one that always has work goes in the end, and nothing is lost.
     let began = Instant::now();
     let mut rounds = 0_u32;
-    while began.elapsed() < STAY * 2 || rounds <= 100 {
+    while began.elapsed() < LIFETIME * 2 || rounds <= 100 {
         let new = data(rounds);
         bench.slot(0).copy_from_slice(&new);
-        bench.post(0, 4096, Direction::In);
+        bench.submit(0, 4096, Direction::In);
         bench.wait();
         rounds += 1;
         if rounds.is_multiple_of(64) {
@@ -149,12 +149,12 @@ fn a_kernel_that_went_is_launched_again() {
 fn a_kernel_that_always_has_work_goes_in_the_end_and_nothing_is_lost() {
     let mut bench = bench(3);
     let began = Instant::now();
-    let (mut posted, mut taken) = (0_u64, 0_u64);
-    // Two letters wait at any time, so that the kernel never finds none.
-    while began.elapsed() < STAY * 3 || posted <= 300 {
-        while posted - taken < 3 {
-            bench.post(u32::try_from(posted % 3).unwrap(), 4096, Direction::In);
-            posted += 1;
+    let (mut submitted, mut taken) = (0_u64, 0_u64);
+    // Two commands wait at any time, so that the kernel never finds none.
+    while began.elapsed() < LIFETIME * 3 || submitted <= 300 {
+        while submitted - taken < 3 {
+            bench.submit(u32::try_from(submitted % 3).unwrap(), 4096, Direction::In);
+            submitted += 1;
         }
         taken += bench.resident.take().unwrap();
     }

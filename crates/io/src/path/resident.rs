@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use gpuio_gpu::MemKind;
-use gpuio_gpu::resident::{Direction, Resident, SLOTS_MOST, Sides};
+use gpuio_gpu::resident::{Direction, MAX_SLOTS, Resident, Sides};
 
 use super::ends::{self, Ends};
 use super::judge::Judge;
@@ -52,9 +52,9 @@ fn open(config: Config) -> Result<Opened, PathError> {
             gpu.memory
         )));
     }
-    if config.slots > SLOTS_MOST {
+    if config.slots > MAX_SLOTS {
         return Err(setup(format!(
-            "{} slots: a letter names one of at most {SLOTS_MOST}; lower --depth",
+            "{} slots: a command names one of at most {MAX_SLOTS}; lower --depth",
             config.slots
         )));
     }
@@ -106,7 +106,7 @@ impl Mover for Letters {
         };
         // SAFETY: the sides are those of `ends`, which is dropped after the mover; a slot is its
         // request's alone until it comes back.
-        match unsafe { self.resident.post(slot, len, direction) } {
+        match unsafe { self.resident.submit(slot, len, direction) } {
             Ok(()) => self.slots.push_back(slot),
             Err(error) => ended.push((slot, Err(error))),
         }

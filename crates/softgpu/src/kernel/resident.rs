@@ -1,11 +1,11 @@
-//! `gpuio_resident(letters, mask, answers, host, device, stride, first, launch, idle, stay)`: moves
-//! a block for each letter that the host writes while the kernel runs, and answers.
+//! `gpuio_resident(commands, mask, completions, host, device, stride, first, launch, idle,
+//! lifetime)`: copies a block for each command that the host writes while the kernel runs.
 //!
-//! A letter is one word: bits 0 to 31 the length in bytes (0 ends the kernel), 32 to 46 the slot,
-//! 47 the direction, 48 to 63 the low bits of its number. Letter `n` lies in word `n & mask`. The
-//! number of the last letter worked off goes to `answers`, `launch` to 128 bytes behind it as the
-//! kernel's last access. It also goes by itself: after `idle` nanoseconds without a letter, or
-//! `stay` altogether.
+//! A command is one word: bits 0 to 31 the length in bytes (0 ends the kernel), 32 to 46 the slot,
+//! 47 the direction, 48 to 63 the low bits of its number. Command `n` is word `n & mask`. The
+//! number of the last completed command goes to `completions`, `launch` to 128 bytes behind it as
+//! the kernel's last access. It also exits after `idle` nanoseconds without a command, and after
+//! `lifetime` altogether.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,47 +13,48 @@ use std::time::{Duration, Instant};
 use crate::code::{Answer, ILLEGAL_ADDRESS, MISALIGNED_ADDRESS};
 use crate::reach::Reach;
 
-/// From letter to copy: a program that does not wait for the answer is to see old bytes.
-const LATE: Duration = Duration::from_micros(20);
+/// The time from command to copy: a program that does not wait for the completion sees old bytes.
+const COPY_DELAY: Duration = Duration::from_micros(20);
 
 pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
-    let &[letters, mask, answers, host, device, stride, first, launch, idle, stay] = args else {
+    let &[commands, mask, completions, host, device, stride, first, launch, idle, lifetime] = args
+    else {
         return Err(ILLEGAL_ADDRESS);
     };
     let began = Instant::now();
     let mut number = first;
     loop {
-        let place = letters.wrapping_add((number & mask).wrapping_mul(8));
+        let at = commands.wrapping_add((number & mask).wrapping_mul(8));
         let mut since = None;
-        // Also where a letter always waits.
-        let is_late = number & 63 == 0 && began.elapsed() > Duration::from_nanos(stay);
-        let letter = loop {
-            if is_late {
+        // Checked also while commands never pause.
+        let is_expired = number & 63 == 0 && began.elapsed() > Duration::from_nanos(lifetime);
+        let command = loop {
+            if is_expired {
                 break 0;
             }
-            let letter = word(memory, place, |word| word.load(Ordering::Acquire))?;
-            if letter >> 48 == number & 0xffff {
-                break letter;
+            let command = word(memory, at, |word| word.load(Ordering::Acquire))?;
+            if command >> 48 == number & 0xffff {
+                break command;
             }
             let since = *since.get_or_insert_with(Instant::now);
             let is_over = |from: Instant, most| from.elapsed() > Duration::from_nanos(most);
-            if is_over(since, idle) || is_over(began, stay) {
+            if is_over(since, idle) || is_over(began, lifetime) {
                 break 0;
             }
             std::thread::sleep(Duration::from_micros(1));
         };
-        let len = letter & 0xffff_ffff;
+        let len = command & 0xffff_ffff;
         if len == 0 {
-            let gone = answers.wrapping_add(128);
-            return word(memory, gone, |word| word.store(launch, Ordering::Release));
+            let exited = completions.wrapping_add(128);
+            return word(memory, exited, |word| word.store(launch, Ordering::Release));
         }
-        let at = (letter >> 32 & 0x7fff).wrapping_mul(stride);
-        let (near, far) = (device.wrapping_add(at), host.wrapping_add(at));
-        let out = letter >> 47 & 1 == 1;
-        std::thread::sleep(LATE);
+        let skip = (command >> 32 & 0x7fff).wrapping_mul(stride);
+        let (near, far) = (device.wrapping_add(skip), host.wrapping_add(skip));
+        let out = command >> 47 & 1 == 1;
+        std::thread::sleep(COPY_DELAY);
         let (to, from) = if out { (far, near) } else { (near, far) };
         copy(memory, to, from, len)?;
-        word(memory, answers, |word| word.store(number, Ordering::Release))?;
+        word(memory, completions, |word| word.store(number, Ordering::Release))?;
         number += 1;
     }
 }
