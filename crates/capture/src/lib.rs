@@ -1,13 +1,25 @@
-//! A machine from text, as support engineers send it: what `lspci`, `nvidia-smi`, `mount`,
-//! `gdscheck` and others printed, into the same types that `host` reads from the kernel.
+//! Parses what tools print (`lspci`, `nvidia-smi`, `mount`, `gdscheck` and others) into the facts
+//! that `host` reads from the kernel, and packs and reads captures of a machine.
 //!
-//! Each text knows a part. [`add`] puts one into a [`Captured`], in any order: functions are told
-//! by PCI address, devices by kernel name, and what one text knows stays when another does not.
-//! Lines of a prompt with the command, blank lines and lines of dots are passed over; anything
-//! else that a tool does not print is a [`CaptureError`] with line and column, but for `gdscheck`,
-//! whose releases differ: lines of it that are not known are kept as notes. Nothing here reads the
-//! system. A text may be 1 MiB long, of `lspci -vv` and `lstopo` 32 MiB, and hold no more devices
-//! than a machine can have.
+//! Each text covers a part of a machine. [`add`] merges one into a [`Captured`], in any order:
+//! functions are identified by PCI address, devices by kernel name, and what one text knows stays
+//! when another does not. Prompt lines with the command, blank lines and lines of dots are
+//! skipped. Any other line that the tool does not print is a [`CaptureError`] with line and
+//! column. Only for `gdscheck`, whose releases differ, unknown lines are kept as notes. Nothing
+//! here reads the system. A text may have 1 MiB (`lspci -vv` and `lstopo`: 32 MiB), and no more
+//! devices than a machine can have.
+//!
+//! This is not part of `host`, because kernel interfaces promise a format, and tools print for
+//! people: their texts come cut, filtered and pasted. `host` lends what both share: the spelling
+//! of addresses, options of NFS mounts, kinds of file systems, the choice of a route. That a mount
+//! point is named after an interface is no fact: the machine marks such a route as derived from
+//! the name; `topo`, `pair` and `flow` use it, the rules of `check` do not.
+//!
+//! [`pack`] replaces secrets by position and format, the same value by the same token. A capture
+//! contains exactly the files that a reader of the machine opened (`host::Recorder`), so it gives
+//! the same answers.
+//!
+//! To add a text: a file `TOOL.rs` here and a row in `KINDS`.
 
 mod by_path;
 mod cufile_json;

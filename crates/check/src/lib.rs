@@ -1,10 +1,24 @@
-//! What is wrong with a machine for I/O between storage and GPUs, and how to mend it.
+//! Finds faults of a machine for I/O between storage and GPUs, and suggests fixes.
 //!
-//! Each rule is a pure function from [`Machine`] to what it found, in a file of its own, with a
-//! row in [`RULES`]. A rule whose facts are absent says *unknown* with the reason, and never
-//! guesses. [`check`] runs rules; [`text`] and [`json`] print what came out. Nothing here reads
-//! the system, and all functions may be called from any thread. [`gdscheck`] has gdscheck's
-//! sections from the same facts.
+//! A rule is a pure function from [`Machine`] to findings, in a file of its own, with a row in
+//! [`RULES`]: its question, why it matters, the fix, its source. A finding is `fail` where
+//! something can't work or hardware gives less than it could, `warn` where it costs, `unknown`
+//! where facts are missing, with the reason. A test checks that every rule reports only *unknown*
+//! for a machine without any facts. [`check`] runs rules; [`text`] and [`json`] print the
+//! findings. Nothing here reads the system; all functions may be called from any thread.
+//!
+//! The verdict on a pair of one mount and one GPU: each row of `MODES` (`verdict/mode`) lists what
+//! it needs; each need is met, not met or unknown, and together they give the answer. The machine
+//! is narrowed to what the pair touches, so that the same rules apply to it. `prove` compares
+//! measured results with that verdict; it is pure too. The `cli` measures (`verb/check/prove`): it
+//! runs `gpuio bench` as a process for each path.
+//!
+//! [`gdscheck`] prints gdscheck's sections from the same facts. gdscheck's own output (read by
+//! `capture`) is kept apart in a `Machine`, because it is a tool's statement: a rule uses it only
+//! where it would be *unknown* otherwise, and says so.
+//!
+//! To add a rule: a file in `rule/`, a row in [`RULES`], a row in docs/check.md. To add a mode: a
+//! file in `verdict/mode/`, a row in `MODES`, a row in docs/check.md.
 //!
 //! [`Machine`]: gpuio_record::facts::Machine
 

@@ -1,9 +1,18 @@
-//! Holds measurements against each other: pairs like with like, gives each ratio with the interval
-//! that it may lie in, and lists what makes two results no fair pair.
+//! Compares measurements: pairs like with like, computes each ratio with its confidence interval,
+//! and lists the differences that make two results no fair pair.
 //!
 //! Pure: [`of_record::runs`] and [`of_reading::run`] make [`Run`]s, [`compare`] makes a
-//! [`Comparison`] of them, [`text`], [`markdown`] and [`json`] print it. What is held against what
-//! and why is in `docs/compare.md`.
+//! [`Comparison`] of them, [`text`], [`markdown`] and [`json`] print it. The reasons are in
+//! `docs/compare.md`.
+//!
+//! - A `Run` holds facts by the keys of `ASPECTS` and figures by the keys of `METRICS`. A row of
+//!   `ASPECTS` has its key, the flag of `--despite`, whether a difference is refused or only
+//!   shown, and a function each for gpuio's records and for another tool's reading.
+//! - `cell` joins repeats, `pair` finds partners, `difference` compares their aspects, `judge`
+//!   computes ratio, interval and verdict with `stat::infer`, which is tested against SciPy.
+//! - The verb reads files; `bench --ab` makes records alternately and calls the same functions.
+//!
+//! To add a reason against a comparison: a row of `ASPECTS`, and of the table in docs/compare.md.
 
 mod aspect;
 pub mod axis;

@@ -1,19 +1,20 @@
-//! NVIDIA's cuFile library (`libcufile.so.0`), loaded at run time, and safe owners of what it
-//! hands out.
+//! NVIDIA's cuFile library (`libcufile.so.0`), loaded at run time, with safe owners.
 //!
-//! Nothing here links it: [`Library::load`] looks in the places where installations and Python
-//! wheels put it, and its absence is a value that says what was tried. The declarations are our
-//! own, from the public "cuFile API Reference Guide" (GPUDirect Storage, releases 1.0 to 1.16).
+//! Nothing here links it: [`Library::load`] looks in the directories where installations and
+//! Python wheels put it. A missing library is a value that lists what was tried. The declarations
+//! are gpuio's own, from the public "cuFile API Reference Guide" (GPUDirect Storage, releases 1.0
+//! to 1.16).
 //!
 //! The owners form a chain, each keeping the one before it alive: [`Library`], [`Driver`], then
 //! [`Handle`] (a registered file) and [`Buffer`] (a registered range of memory). Bytes move by
-//! blocking calls of the handle, by a [`Batch`], or by [`StreamIo`] in the order of a stream; what
-//! a release lacks of that is a value ([`Lacks`]). The library is one
-//! per process and so is its configuration: an [`Environment`] is applied before the first thread
-//! starts, and one [`Driver`] is opened.
+//! blocking calls of the handle, by a [`Batch`], or by [`StreamIo`] in the order of a stream.
+//! Functions that a release lacks are a value ([`Lacks`]). A process has one library and one
+//! configuration: an [`Environment`] is applied before the first thread starts, and one [`Driver`]
+//! is opened.
 //!
 //! Threads: every owner may move to another thread. cuFile finds the GPU by address, but a thread
-//! has the context of that GPU current before it moves bytes, as the guide advises.
+//! makes the context of that GPU current before it moves bytes, as the guide advises. A submit of
+//! more I/Os than the library's pool has buffers never returns, so `pool` limits them.
 #![allow(unsafe_code)]
 
 mod absent;

@@ -1,16 +1,18 @@
-//! The configuration of NVIDIA's cuFile library: its text, with the place of every key, and a
-//! table of the keys it knows.
+//! The configuration of NVIDIA's cuFile library: a parser that keeps the position of every key,
+//! and the table of known keys.
 //!
 //! cuFile reads one JSON file with comments: the one that `CUFILE_ENV_PATH_JSON` names, or
-//! `/etc/cufile.json`. It does not say which keys it passed over, so [`problems`] does: keys that
-//! no release knows, keys that come twice, values of a wrong type or out of range, sizes off the
-//! 4 KiB grid, and settings that contradict each other. Everything here is pure and may be called
-//! from any thread; nothing opens a file.
+//! `/etc/cufile.json`. It ignores wrong keys without a message, so [`problems`] reports them: keys
+//! that no release knows, repeated keys, values of a wrong type or out of range, sizes that are no
+//! multiple of 4 KiB, and settings that contradict each other. Everything here is pure and may be
+//! called from any thread; nothing opens a file.
 //!
-//! Sources of the table: NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, "GPUDirect
-//! Storage Parameters" (r1.20); Release Notes (1.5 to 1.20); Troubleshooting Guide, "JSON Config
-//! Parameters" and "Dynamic Routing"; ranges as `cuFileGetParameterMinMaxValue` of 1.15 and 1.20
-//! returns them.
+//! Sources of the table: NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide,
+//! "GPUDirect Storage Parameters" (r1.20); Release Notes (1.5 to 1.20); Troubleshooting Guide,
+//! "JSON Config Parameters" and "Dynamic Routing"; ranges as `cuFileGetParameterMinMaxValue` of
+//! 1.15 and 1.20 returns them.
+//!
+//! To add a key: a row of `KEYS` in `table.rs`, and of the table in docs/cufile-json.md.
 
 mod combination;
 mod problem;

@@ -1,14 +1,19 @@
-//! Expectation: what hardware, read or described, should deliver.
+//! Computes what hardware, real or described, should deliver, and which part is the bottleneck.
 //!
-//! A [`Network`] holds the parts that bytes pass (drives, links, network ports, servers), each
-//! with the share of its time that one byte of a [`Flow`] takes. [`fill()`] raises all flows
-//! together until parts saturate (max–min fair), and so names each flow's bottleneck.
-//! [`of_machine`] makes network and flows of a machine's facts, [`paper`] of a description.
-//! Figures of drives and servers come from [`Figures`]: a built-in table of data sheets, a user's
-//! file, or a user's words. A figure that is missing makes the answer unknown, with the reason,
-//! never a guess; the parts with known figures still bound it from above.
+//! - A [`Network`] holds the parts that bytes pass (drives, links, network ports, servers), each
+//!   with the share of its time that one byte of a [`Flow`] takes. [`fill()`] raises all flows
+//!   together until parts saturate (max–min fair), which gives each flow's bottleneck.
+//! - [`of_machine`] builds network and flows from a machine's facts (links of PCIe by
+//!   `topo::climb`), [`paper`] from a description, `jobs` from a plan. `expectation` turns the
+//!   answer into `record::Expected`.
+//! - Figures of drives and servers come from [`Figures`]: a built-in table of data sheets, a
+//!   user's file, or the command line. A missing figure makes the answer unknown, with the reason;
+//!   the parts with known figures still bound it from above.
 //!
-//! Pure: nothing here reads the system or a clock, or prints.
+//! Pure: nothing here reads the system or a clock, or prints. The `cli` reads the machine for it
+//! after the run, outside every clock. docs/expectation.md has the model and its sources.
+//!
+//! To add a drive: a section of `drives.ini`, with its source.
 
 mod drive;
 mod expectation;

@@ -1,8 +1,10 @@
-//! Readers of what other load generators print: gdsio's result lines, fio's JSON, elbencho's CSV.
+//! Parses what other load generators print: gdsio's result lines, fio's JSON, elbencho's CSV.
 //!
-//! Each gives [`Reading`]s: a result with what the tool told of the load. What it does not tell is
-//! absent, never guessed, and a figure carries how far its own print may be off. Nothing here
-//! reads a file, compares or judges.
+//! Each parser gives [`Reading`]s: a result with what the tool reports about the load. What it
+//! does not report is absent, never guessed; a figure carries the possible error of its printed
+//! digits. Nothing here reads a file or compares.
+//!
+//! To add a tool: a file here and a row in `TOOLS`.
 
 mod elbencho;
 mod error;

@@ -1,13 +1,24 @@
-//! What this machine is, read from the kernel, one interface per module.
+//! Reads what this machine is from the kernel, one interface per module, into `record::facts`.
 //!
-//! Every reader takes a [`Root`], so that the same code reads a live system and a small tree
-//! made by a test. Parsing is apart from reading. A file that the kernel lacks is no error: the
-//! field stays `None`. A line that does not have its documented form is a [`HostError`] with
-//! path and line; [`collect`] gathers those in `HostFacts::problems` and goes on, and so does
-//! [`machine::read`], which reads the whole machine for questions of topology.
+//! Every reader takes a [`Root`], so that the same code reads a live system, a directory and a
+//! tree in memory. A root can record which files are read through it: that is what a capture
+//! contains. Parsing is separate from reading. A missing file is not an error: the field stays
+//! `None`. A line that does not have its documented form is a [`HostError`] with path and line;
+//! [`collect`] gathers those in `HostFacts::problems` and continues, and so does
+//! [`machine::read`], which reads the whole machine for topology, checks and plans. Configuration
+//! space is read word by word, since each word costs a microsecond at the device.
 //!
-//! Nothing here writes, and nothing is cached: each call reads anew. All functions may be called
-//! from any thread; `/proc/self` names the process, so affinity is that of its main thread.
+//! In a machine, lists refer to each other by PCI address and kernel name. A value that the caller
+//! may not be allowed to read (root only, no NVML) is a `Fact`: known, or unknown with the reason.
+//! Where the kernel simply does not report it, it is an `Option`.
+//!
+//! `target` checks whether a file or device may be written: it opens the target once (`O_PATH`),
+//! and decides by what that descriptor reports. `input` reads files that a user names, with a
+//! limit on their size.
+//!
+//! Nothing here writes, and nothing is cached. All functions may be called from any thread;
+//! `/proc/self` is the process, so affinity is that of its main thread. Tests have servers as
+//! tables (`tests/fixtures/machines`), which a builder writes out as trees.
 
 pub mod block;
 pub mod build_config;

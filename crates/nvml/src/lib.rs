@@ -1,13 +1,13 @@
 //! NVML, NVIDIA's management library (`libnvidia-ml.so.1`), loaded at run time: readings of a GPU
 //! as plain values.
 //!
-//! Its absence is a value, and so is the absence of each reading: boards, drivers and containers
+//! A missing library is a value, and so is each missing reading: boards, drivers and containers
 //! differ in what they answer. Nothing here is cached, nothing is changed on the GPU, and no
 //! reading needs root. Functions and fields are those of the "NVML API Reference Guide" (driver
 //! 580).
 //!
-//! Threads: NVML locks for itself. A [`Library`] may be shared; each call asks the kernel driver
-//! and takes from microseconds to milliseconds.
+//! Threads: NVML has its own locks. A [`Library`] may be shared; each call queries the kernel
+//! driver and takes from microseconds to milliseconds.
 
 mod counter;
 mod gpu;

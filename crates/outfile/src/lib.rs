@@ -1,10 +1,23 @@
-//! Files and directories that gpuio makes for its user: results, journals, locks, scratch.
+//! Creates, replaces and removes the files and directories that gpuio makes for its user: results,
+//! reports, captures, job files, journals, locks, scratch directories.
 //!
-//! Four rules hold for all of them. A name is created or it fails: no symbolic link is followed and
-//! no file is truncated. What gets a name is whole: it is written under none (`O_TMPFILE`, open(2))
-//! or as a draft, and named at the end. What is replaced or removed is the file that the caller
-//! has in mind, by device and inode, or it stays. What a process leaves when it is killed is known
-//! by a lock that died with it (flock(2)).
+//! Four rules:
+//!
+//! - Creating a name succeeds or fails: no symbolic link is followed and no file is truncated.
+//! - A name appears only when its file is complete. The file is written without a name
+//!   (`O_TMPFILE`, open(2)), or as a draft under a lock where the file system lacks that, and gets
+//!   its name only if nothing has it (`linkat`, `RENAME_NOREPLACE`).
+//! - Only the file that the caller means, by device and inode, is replaced or removed. To replace
+//!   it, the two names are exchanged (`RENAME_EXCHANGE`) and the old file is checked; another file
+//!   that appeared in between goes back. Without that call (NFS) the old file is first moved away
+//!   and checked, and readers wait for the lock. To remove a file, it first gets an unpredictable
+//!   name and is checked there.
+//! - What a killed process leaves is recognised by a lock that the kernel released with it
+//!   (flock(2)). A directory in `$TMPDIR` has mode 0700 and an owner file under such a lock; the
+//!   next run of the same user removes abandoned ones, file by file, and names what it leaves.
+//!
+//! The crate `tempfile` does not fit: its unnamed files can't get a name, and its leftovers can't
+//! be told from files in use.
 
 mod directory;
 mod draft;

@@ -1,13 +1,18 @@
-//! The live page: counters of a running process in a small file of shared memory, a fixed layout,
-//! written by the threads of one process, read by anyone whom its owner lets.
+//! The live page: counters of a running process in a small file of shared memory, with a fixed
+//! layout, written by the threads of one process and read by anyone whom its owner allows.
 //!
-//! A process makes one page ([`Page::create`]) and gives each of its threads a [`Lane`]. A lane is
-//! written by plain relaxed stores of one thread: nanoseconds per I/O, no system call, no lock.
-//! Readers copy the file's bytes out by read(2) and check everything that they find
-//! ([`read::find`], [`read::list`]): a page may be half-written, hostile, or of a process that was
-//! killed.
+//! A process makes one page ([`Page::create`]) in `/dev/shm` and gives each of its threads a
+//! [`Lane`]. A thread writes its own with plain relaxed stores: nanoseconds per I/O, no system
+//! call, no lock, and no reader can delay it. All of the file is allocated before it is mapped,
+//! because a store to a full tmpfs would raise a signal.
 //!
-//! The layout is in `layout`; docs/stats.md has it in words.
+//! Readers copy the file's bytes out by read(2) (a mapped file that somebody truncates raises a
+//! signal too) and validate everything ([`read::find`], [`read::list`]): a page may be
+//! half-written, malicious, or of a killed process. A page belongs to a process only if PID, start
+//! time, PID namespace and boot agree.
+//!
+//! `layout` is the contract; sizes and offsets are asserted at compile time, and any change is a
+//! new version. docs/stats.md describes it.
 
 mod bucket;
 pub mod format;

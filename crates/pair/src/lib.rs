@@ -1,9 +1,21 @@
-//! Pairing: which drives, arrays and network cards each GPU should use, how arrays should be
-//! regrouped, and what to start with.
+//! Assigns storage and network cards to GPUs, suggests how arrays should be regrouped, and gives
+//! start values.
 //!
 //! [`pair()`] is a pure function of a machine's facts and topology: nothing is read, written or
-//! run. [`mod@format`] prints the answer, and writes the job file that goes with it. What facts do
-//! not tell is said to be unknown; such a way counts as farther than any known one.
+//! run. [`mod@format`] prints the answer and writes its job file. Unknown facts are reported as
+//! unknown; an unknown route counts as farther than any known one.
+//!
+//! - `store` lists what can be assigned and in which order: data mounts, network mounts, raw
+//!   drives, the system's disk.
+//! - `distance` is how far each is from each GPU.
+//! - `assign` solves the assignment exactly, as a flow of least cost. Costs are compared part by
+//!   part (covered GPUs, classes, evenness, hops, order), so no weights had to be invented and
+//!   ties always resolve the same way.
+//! - `regroup` splits arrays, `links` counts who shares a link, `start` gives threads and depth.
+//!
+//! The `cli` builds streams from the pairs for `flow` and sets its answer here
+//! (`Pairing::set_expected`): the two crates do not depend on each other. docs/plan.md has the
+//! reasons.
 
 mod assign;
 mod distance;

@@ -1,9 +1,12 @@
-//! What was asked of gpuio: job files in the INI dialect shared with fio and gdsio, gdsio's
-//! command line, and the table of keys that both and the native flags go through.
+//! The request: job files in the INI dialect shared with fio and gdsio, gdsio's command line, and
+//! the table of keys that both and gpuio's own flags use.
 //!
-//! This crate says what was asked and nothing else. It fills in no default, reads no file, no
-//! environment and no machine: functions take text and closures and return values. All of them
-//! may be called from any thread, and none panics on any input.
+//! This crate parses what was requested and nothing else. It sets no default and reads no file, no
+//! environment and no machine: functions take text and closures and return values. All of them may
+//! be called from any thread, and none panics on any input.
+//!
+//! To add a key: a setter in `keys/set.rs` and a row of the table beside it; docs/job-file.md has
+//! the printed table.
 
 mod gdsio;
 mod ini;

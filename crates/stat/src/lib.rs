@@ -1,7 +1,10 @@
-//! Counting: histograms, tallies, and the live counters that other threads may read. And what a
-//! few runs say of the next: intervals of ratios, the rank test.
+//! Statistics: histograms, tallies, live counters that other threads may read, confidence
+//! intervals of ratios, and the rank test.
 //!
-//! Nothing here reads a clock or knows files and GPUs; times come in as nanoseconds.
+//! Nothing here reads a clock or knows files and GPUs; times are nanoseconds that the caller
+//! passes. The histogram is our own: recording never fails, memory and error are fixed, it has one
+//! counter per value range, merges exactly and serialises sparsely. Student's t is our own too,
+//! tested against SciPy (`tests/scipy`).
 
 mod histogram;
 pub mod infer;

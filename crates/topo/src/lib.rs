@@ -1,9 +1,16 @@
-//! Topology: which GPU, drive, array, network card and mount belong together.
+//! Topology: which GPU, drive, array, network card and mount are near to each other.
 //!
 //! [`Topology::of`] is a pure function of a machine's facts, live or captured: devices, the route
-//! between any two of them, who is near to whom, and the tree from NUMA nodes down to devices.
-//! [`explain()`] follows one pair hop by hop. [`mod@format`] prints. What facts do not tell is
+//! between any two of them, which are near to which, and the tree from NUMA nodes down to devices.
+//! [`explain()`] follows one route hop by hop. [`mod@format`] prints. An unknown fact stays
 //! unknown with its reason, never a guess.
+//!
+//! - `graph` follows PCI functions up to their host bridge. If the kind of a port is not reported,
+//!   its position decides, since upstream and downstream ports of switches alternate.
+//! - `route` joins two such lists. The switches passed give the class by `nvidia-smi`'s names;
+//!   ports missing in a cut listing make it unknown.
+//! - What `nvidia-smi topo` printed fills in what facts do not contain, is marked as printed, and
+//!   is compared with the facts.
 
 mod affinity;
 mod branch;

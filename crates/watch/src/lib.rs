@@ -1,12 +1,17 @@
-//! What devices do: raw samples of counters, and rates from two of them.
+//! Samples counters of devices, and computes rates from two samples.
 //!
 //! A [`Watcher`] reads every [`Probe`] of [`PROBES`] into a [`Sample`]: counters as the kernel or
-//! the driver gives them, with the moment on the monotonic clock. [`Interval::between`] is a pure
-//! function of two samples. Counters that wrap are followed, those that went back make all figures
-//! of their device unknown for that interval, and devices come and go.
+//! the driver gives them, with the time on the monotonic clock. [`Interval::between`] is a pure
+//! function of two samples. A counter of 32 bits may wrap once. If one of 64 bits goes back, all
+//! figures of that device are unknown for the interval. Devices may come and go. `select` turns
+//! files, mounts and names into devices by the machine's facts.
 //!
-//! Reads kernel files through `host` and GPUs through `nvml`; writes, prints and starts nothing.
-//! A [`Watcher`] belongs to one thread at a time.
+//! Reads kernel files through `host` and GPUs through `nvml`; writes, prints and starts nothing. A
+//! [`Watcher`] belongs to one thread at a time. Users: `gpuio top` (screen, lines, Prometheus),
+//! and `load`, which samples the devices below a job's files during the run.
+//!
+//! To add a kind of device: a file `probe/NAME.rs` with its metrics (key, unit, scale, width) and
+//! the figures made from a change, a row in [`PROBES`], and a row in docs/top.md.
 
 mod interval;
 mod metric;
