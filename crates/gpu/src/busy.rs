@@ -2,7 +2,7 @@
 //!
 //! The kernels are `kernels/busy.cu`. A launch has one block for each multiprocessor that is to be
 //! busy, and does a number of equal pieces of work that its blocks share. What a piece is worth is
-//! known here, so whoever counts launches knows the rate of the computation.
+//! known here, so the number of launches gives the rate of the computation.
 
 use std::ffi::CStr;
 
@@ -21,7 +21,7 @@ const THREADS: u32 = 1024;
 const FLOP_OF_PIECE: u64 = THREADS as u64 * 64 * 52 * 2;
 /// Words of 16 bytes of each thread in a piece of memory.
 const PIECE_LEN: u64 = THREADS as u64 * 16 * 16;
-/// Device memory that the stream goes through: several times the largest cache between it and the
+/// Device memory that the stream passes over: several times the largest cache between it and the
 /// multiprocessors (50 MB on an H100, 126 MB on a B200).
 const MEMORY_LEN: u64 = 256 << 20;
 /// The kernels' `State`: two counters 128 bytes apart, and from 256 on a bit for each
@@ -78,7 +78,7 @@ impl Busy {
             }
         };
         let staged = Pinned::alloc(context, 2 * STATE_LEN)?;
-        // SAFETY: the memory's own bytes, which nobody else knows yet.
+        // SAFETY: the memory's own bytes, which nothing else uses yet.
         unsafe { staged.as_ptr().write_bytes(0, staged.len()) };
         let state = DeviceBuf::alloc(context, MemKind::Device, STATE_LEN)?;
         let stream = Stream::new(context)?;
@@ -126,7 +126,7 @@ impl Busy {
         Ok(())
     }
 
-    /// Launches once, waits, and says on how many multiprocessors blocks were.
+    /// Launches once, waits, and returns how many multiprocessors had blocks.
     ///
     /// # Errors
     ///

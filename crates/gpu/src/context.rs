@@ -8,8 +8,8 @@ use crate::driver::Driver;
 use crate::error::GpuError;
 use crate::table::{self, CAPTURE_MODE_RELAXED as RELAXED, CUcontext, CUdevice, Table};
 
-/// The handle (`CUcontext`) of a context that may be anybody's: a number to compare, which says
-/// nothing of whether the context lives.
+/// The handle (`CUcontext`) of a context that the program or a library may own: a number to
+/// compare, which says nothing of whether the context lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RawContext(pub(crate) usize);
 
@@ -22,7 +22,7 @@ struct Inner {
     index: u32,
     device: CUdevice,
     handle: CUcontext,
-    /// The number by which a context that was reset is told from the one it was, where the driver
+    /// The number that distinguishes a context from the one before a reset, where the driver
     /// has such numbers.
     id: Option<u64>,
 }
@@ -70,8 +70,8 @@ impl Context {
     }
 
     /// Waits for all work put into the context so far, by anyone in the process: also by libraries,
-    /// into streams that they show nobody. `cuCtxSynchronize`, CUDA driver API manual, "Context
-    /// Management".
+    /// into streams that they keep to themselves. `cuCtxSynchronize`, CUDA driver API manual,
+    /// "Context Management".
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Context {
     }
 
     /// Runs `work` with this context current on the calling thread, and leaves the thread's stack
-    /// of contexts as it was, also where `work` panics. For threads that belong to somebody else.
+    /// of contexts as it was, also where `work` panics. For threads of the program.
     ///
     /// What `work` calls is allowed, and spoils nothing, while another thread captures a graph
     /// (`cuThreadExchangeStreamCaptureMode`, CUDA driver API manual, "Stream Management").
@@ -177,7 +177,7 @@ impl Drop for Inner {
     }
 }
 
-/// The context's own number, where the driver tells.
+/// The context's own number, where the driver has one.
 fn id(table: &Table, handle: CUcontext) -> Option<u64> {
     let ask = table.cuCtxGetId?;
     let mut id = 0_u64;
@@ -187,7 +187,7 @@ fn id(table: &Table, handle: CUcontext) -> Option<u64> {
     (code == table::SUCCESS).then_some(id)
 }
 
-/// Sets what the calling thread may call while others capture, and answers what it was; does
+/// Sets what the calling thread may call while others capture, and returns what it was; does
 /// nothing without a mode, or where the driver has none.
 fn exchange(table: &Table, mode: Option<c_int>) -> Option<c_int> {
     let (exchange, mut mode) = (table.cuThreadExchangeStreamCaptureMode?, mode?);

@@ -151,7 +151,7 @@ impl Driver {
         self.0.version
     }
 
-    /// The file the driver was loaded from, as far as the loader tells.
+    /// The file that the driver was loaded from, if the loader reports it.
     #[must_use]
     pub fn library_path_hint(&self) -> &Path {
         &self.0.path
@@ -239,7 +239,7 @@ impl Driver {
         Ok(self.attribute(index, table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1))
     }
 
-    /// An attribute of a device; a negative answer counts as 0.
+    /// An attribute of a device; a negative value counts as 0.
     pub(crate) fn attribute(&self, index: u32, attribute: c_int) -> Result<u32, GpuError> {
         let device = self.device(index)?;
         let mut value: c_int = 0;
@@ -259,7 +259,7 @@ impl Driver {
         call: &'static str,
         ask: impl FnOnce(*mut c_char, c_int) -> c_int,
     ) -> Result<String, GpuError> {
-        // One byte more than the driver is told of, so that the text ends in any case.
+        // One byte more than the driver gets, so that the text always ends.
         let mut bytes = [0_u8; 257];
         let code = ask(bytes.as_mut_ptr().cast(), 256);
         self.table().check(call, code).map_err(|e| e.on(index))?;

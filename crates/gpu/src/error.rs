@@ -15,14 +15,14 @@ pub enum Absent {
     NoLibrary {
         /// What was tried, in this order.
         tried: Vec<PathBuf>,
-        /// What the loader said of each.
+        /// The loader's message for each.
         why: Vec<String>,
     },
     /// The library is there and its driver does not start.
     InitFailed {
         /// The call that failed, `cuInit` as a rule.
         call: &'static str,
-        /// What it answered.
+        /// The code that it returned.
         code: i32,
         /// The code's name.
         name: String,
@@ -67,7 +67,7 @@ impl fmt::Display for Absent {
                 )
             }
             Self::InitFailed { call, code, name, text, hint } => {
-                write!(f, "the CUDA driver is there and does not start: {call} answered ")?;
+                write!(f, "the CUDA driver is installed but does not start: {call} returned ")?;
                 write!(f, "{name} ({code}), {text}. {hint}")
             }
             Self::SymbolMissing { library, symbol } => write!(
@@ -94,7 +94,7 @@ impl Absent {
     }
 }
 
-/// What to look at after `cuInit` answered `code`.
+/// What to check after `cuInit` returned `code`.
 fn init_hint(code: i32) -> &'static str {
     match code {
         table::NO_DEVICE => {
@@ -130,7 +130,7 @@ fn init_hint(code: i32) -> &'static str {
 pub struct GpuError {
     /// The driver's function, or gpuio's own check before it.
     pub call: &'static str,
-    /// What it answered (the enumeration `CUresult` in the driver API's manual).
+    /// The code that it returned (the enumeration `CUresult` in the driver API's manual).
     pub code: i32,
     /// The code's name.
     pub name: String,
@@ -138,7 +138,7 @@ pub struct GpuError {
     pub text: String,
     /// The device, if one is known.
     pub device: Option<u32>,
-    /// What was asked: sizes and addresses, in bytes. May be empty.
+    /// What was requested: sizes and addresses, in bytes. May be empty.
     pub detail: String,
 }
 
@@ -149,7 +149,7 @@ impl GpuError {
         self
     }
 
-    /// The same error, telling what was asked.
+    /// The same error with what was requested.
     pub(crate) fn with(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
         self

@@ -67,7 +67,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// The driver's refusal, or an answer that is no time.
+    /// The driver's refusal, or a result that is no time.
     pub fn ns_since(&self, earlier: &Event) -> Result<f64, GpuError> {
         const CALL: &str = "cuEventElapsedTime";
         let Some(elapsed) = self.context.table().cuEventElapsedTime else {
@@ -81,7 +81,7 @@ impl Event {
             return Ok(f64::from(ms) * 1e6);
         }
         let error = self.context.table().error(CALL, table::INVALID_VALUE);
-        Err(error.on(self.context.device()).with(format!("the driver says {ms} ms")))
+        Err(error.on(self.context.device()).with(format!("the driver reports {ms} ms")))
     }
 
     /// Puts the mark behind everything that `stream` holds now. A mark recorded before is

@@ -27,11 +27,11 @@ const BLOCKS: (u32, u32) = (64, 256);
 /// Threads for each multiprocessor: 64 KiB are then on their way to each. PCIe 5.0 x16 needs about
 /// 100 KiB on their way to all of them, copies within the device's memory some MiB.
 const THREADS_EACH: u32 = 1024;
-/// The least and the greatest answer of [`GatherKernel::piece_len`], in bytes.
+/// The least and the greatest result of [`GatherKernel::piece_len`], in bytes.
 const PIECES: (u64, u64) = (4 << 10, 64 << 10);
 
 /// The piece that one block of 256 threads moves in a single round of loads, in bytes: the size
-/// to cut blocks into where [`GatherKernel::piece_len`] cannot be asked.
+/// to cut blocks into where [`GatherKernel::piece_len`] can't be called.
 pub const PIECE_LEN: u64 = 16 << 10;
 
 /// An entry of the list that [`GatherKernel::launch`] takes, as the kernel reads it.
@@ -71,7 +71,7 @@ pub fn pieces(src: DevPtr, dst: DevPtr, len: u64, piece_max: u64) -> Pieces {
 }
 
 /// The most entries that [`pieces`] makes of `len` bytes, whatever their addresses: what a list
-/// needs room for.
+/// needs space for.
 #[must_use]
 pub fn most_pieces(len: u64, piece_max: u64) -> u64 {
     match len {
@@ -148,7 +148,7 @@ impl GatherKernel {
     #[must_use]
     pub fn piece_len(&self, total: u64) -> u64 {
         let each = total.div_ceil(u64::from(self.multiprocessors));
-        // Before the rounding up, which has no answer close to 2^64.
+        // Before the rounding up, which would overflow close to 2^64.
         each.clamp(PIECES.0, PIECES.1).next_power_of_two()
     }
 
@@ -175,9 +175,10 @@ impl GatherKernel {
     ///
     /// # Errors
     ///
-    /// A list that is not aligned or a shape outside its limits, told before anything is launched;
-    /// the driver's refusal. A failure of the kernel itself comes with the next sync or query: an
-    /// address that the device cannot reach loses the context (`CUDA_ERROR_ILLEGAL_ADDRESS`).
+    /// A list that is not aligned or a shape outside its limits, reported before anything is
+    /// launched; the driver's refusal. A failure of the kernel itself comes with the next sync or
+    /// query: an address that the device cannot reach loses the context
+    /// (`CUDA_ERROR_ILLEGAL_ADDRESS`).
     ///
     /// # Safety
     ///
@@ -197,7 +198,7 @@ impl GatherKernel {
         unsafe { self.put(stream.handle(), list, count, shape) }
     }
 
-    /// As [`GatherKernel::launch`], into a stream of somebody else's. The stream's context must be
+    /// As [`GatherKernel::launch`], into a stream of the program. The stream's context must be
     /// current ([`UserStream::entered`]).
     ///
     /// # Errors

@@ -128,13 +128,13 @@ impl PatternKernels {
     }
 }
 
-/// Checks ranges one after another and tells what it found: owns the report on the device and its
+/// Checks ranges one after another and reports what it found: owns the report on the device and its
 /// way back. For one thread at a time.
 #[derive(Debug)]
 pub struct Checker {
     kernels: PatternKernels,
     report: DeviceBuf,
-    /// The report's start value, then room for the answer, then room for the word found.
+    /// The report's start value, then space for the result, then space for the first bad word.
     staged: Pinned,
 }
 
@@ -154,7 +154,7 @@ impl Checker {
     }
 
     /// Compares `len` bytes at `src` with the file with this key from byte `offset` on, behind what
-    /// the stream holds, and waits for the answer. `None` means that all are right.
+    /// the stream holds, and waits for the result. `None` means that all are right.
     ///
     /// # Errors
     ///
@@ -174,16 +174,16 @@ impl Checker {
     ) -> Result<Option<Mismatch>, GpuError> {
         let staged = self.staged.as_ptr();
         // SAFETY: the offset is within the 4096 bytes.
-        let answer = unsafe { staged.add(REPORT_LEN) };
+        let result = unsafe { staged.add(REPORT_LEN) };
         // SAFETY: both ranges are the checker's own and live until the sync below.
         unsafe { stream.h2d(self.report.ptr(), staged.as_ptr(), REPORT_LEN)? };
         // SAFETY: `src` is the caller's promise; the report is the checker's own, and aligned.
         unsafe { self.kernels.check(stream, src, len, key, offset, self.report.ptr())? };
         // SAFETY: both ranges are the checker's own and live until the sync below.
-        unsafe { stream.d2h(answer.as_ptr(), self.report.ptr(), REPORT_LEN)? };
+        unsafe { stream.d2h(result.as_ptr(), self.report.ptr(), REPORT_LEN)? };
         stream.sync()?;
         // SAFETY: 16 bytes at a multiple of 16 within the memory, which the stream has written.
-        let [bad_words, first_offset] = unsafe { answer.cast::<[u64; 2]>().read() };
+        let [bad_words, first_offset] = unsafe { result.cast::<[u64; 2]>().read() };
         if bad_words == 0 {
             return Ok(None);
         }

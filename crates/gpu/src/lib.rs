@@ -7,9 +7,9 @@
 //!
 //! The owners form a chain, each keeping the one before it alive: [`Driver`], [`Context`], then
 //! [`Stream`], [`Event`], [`Pinned`], [`Managed`], [`DeviceBuf`], [`Module`]. Dropping one
-//! gives its resource back and ignores what the driver answers.
+//! gives its resource back and ignores what the driver returns.
 //!
-//! For libraries that live in a program of somebody else's: [`Driver::pointer`] tells what an
+//! For libraries inside another program: [`Driver::pointer`] reports what an
 //! address is, [`UserStream`] puts work into the program's streams, [`Context::entered`] leaves a
 //! thread's contexts as they were, [`Locked`] is memory that may outlive the driver, and
 //! [`resident_copy`] moves small blocks for many threads.

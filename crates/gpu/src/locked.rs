@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::GpuError;
 use crate::table::{self, CUdeviceptr};
 
-/// What pages a mapping is asked to have.
+/// The page size that a mapping requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageSize {
     /// What the kernel gives.
@@ -197,7 +197,7 @@ impl Mapping {
         let mapping = Self { start, len, whole: (first, whole) };
         if pages == PageSize::Huge {
             let whole_len = len.next_multiple_of(PAGE);
-            // A wish: what the kernel answers does not matter.
+            // A hint: the result does not matter.
             // SAFETY: whole pages of the mapping that was just made.
             let _ = unsafe { libc::madvise(start.as_ptr().cast(), whole_len, libc::MADV_HUGEPAGE) };
         }

@@ -1,7 +1,7 @@
 //! Managed memory: one address for host and GPU, and hints about where its pages shall be.
 //!
 //! The driver moves a page to whoever touches it. A hint (`cuMemPrefetchAsync`) moves it before,
-//! in a stream's order, so that nobody has to wait for a fault of each page. That needs a GPU with
+//! in a stream's order, so that no access waits for a page fault. That needs a GPU with
 //! concurrent managed access (Pascal and later on Linux; not under WSL, and not where a hypervisor
 //! withholds it).
 //!
@@ -86,7 +86,7 @@ impl Managed {
         DevPtr(self.start.addr().get() as u64)
     }
 
-    /// The length in bytes, as asked for.
+    /// The length in bytes, as requested.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -220,14 +220,14 @@ mod tests {
         context.make_current().unwrap();
         let stream = Stream::new(&context).unwrap();
         let managed = Managed::alloc(&context, 3 * 4096).unwrap();
-        // SAFETY: fresh memory of this length is on the host and known to nobody else.
+        // SAFETY: fresh memory of this length is on the host and not used elsewhere.
         unsafe { managed.as_ptr().as_ptr().write_bytes(7, managed.len()) };
         managed.prefetch(&stream, 0, managed.len(), Side::Device).unwrap();
         managed.prefetch(&stream, 4096, 4096, Side::Host).unwrap();
         stream.sync().unwrap();
         // SAFETY: the second page came back, and the stream was waited for.
         let second = unsafe { managed.as_ptr().add(4096) };
-        // SAFETY: as above; nobody writes it.
+        // SAFETY: as above; nothing writes it.
         unsafe { std::slice::from_raw_parts(second.as_ptr(), 4096) }.to_vec()
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A "synchronous" call of CUDA may return before its work has ended: a copy from pageable memory
 //! to a device once the bytes are in a staging buffer, a copy on one device and a memset at once
-//! (CUDA driver API manual, "API synchronization behavior"). Whoever reads or writes the memory
-//! after that from another stream, or from a kernel that stays, does so before the work has ended.
+//! (CUDA driver API manual, "API synchronization behavior"). An access
+//! from another stream, or from the resident copy kernel, may then come before the work has ended.
 //!
 //! Two switches of the driver end that. `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` of an allocation: such
 //! operations on it always synchronize. `CU_CTX_SYNC_MEMOPS` of a context (CUDA 12.1): such
@@ -18,7 +18,7 @@ use crate::error::GpuError;
 use crate::event::{Event, Wait};
 use crate::table::{self, CUstream};
 
-/// How long a thread sleeps between two looks at an event.
+/// How long a thread sleeps between two queries of an event.
 const PAUSE: Duration = Duration::from_micros(20);
 
 impl Driver {

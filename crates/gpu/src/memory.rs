@@ -165,7 +165,7 @@ impl DeviceBuf {
         self.kind
     }
 
-    /// Its length in bytes, as asked for.
+    /// Its length in bytes, as requested.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len

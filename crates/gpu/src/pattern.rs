@@ -18,7 +18,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// that it can be vectorised, and the first level cache holds them.
 const BLOCK: usize = 512;
 
-/// Bytes that are not what the rule says.
+/// Bytes that differ from the pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mismatch {
     /// The byte offset in the file of the first word that differs, a multiple of 8. It is less

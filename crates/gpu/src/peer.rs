@@ -30,7 +30,7 @@ impl Context {
 
     /// Lets this context reach the memory of `peer`'s GPU, until the process ends. Copies between
     /// the two then go from one to the other; without, the driver takes them through host memory.
-    /// A right that was given before stays.
+    /// Access that was enabled before stays enabled.
     ///
     /// # Errors
     ///

@@ -34,13 +34,13 @@ impl Pinned {
     /// Allocates `len` bytes, aligned to 4096. What they hold is not defined.
     ///
     /// The driver promises no alignment: a driver 580 cuts small blocks out of a larger one at
-    /// multiples of 512 bytes. So a page more is asked for, and the start is moved up.
+    /// multiples of 512 bytes. So one page more is allocated, and the start is moved up.
     ///
     /// # Errors
     ///
     /// The driver's refusal (no memory, the limit of locked memory, or a length of 0).
     pub fn alloc(context: &Context, len: usize) -> Result<Self, GpuError> {
-        // The driver answers success and a null pointer.
+        // The driver returns success and a null pointer.
         if len == 0 {
             let error = context.table().error("cuMemHostAlloc", table::INVALID_VALUE);
             return Err(error.on(context.device()).with("0 bytes of pinned memory"));

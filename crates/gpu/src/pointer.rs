@@ -1,4 +1,4 @@
-//! What an address that somebody else allocated is.
+//! What kind of memory an address of the program is.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -20,7 +20,7 @@ pub enum Owner {
     Managed,
 }
 
-/// What the driver says of an address. It holds for the moment of the question: whoever owns the
+/// What the driver reports for an address. It holds for the moment of the query: the owner of the
 /// memory may free it at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pointer {
@@ -33,7 +33,7 @@ pub struct Pointer {
     /// for memory that belongs to a device and no context: pools (`cuMemAllocAsync`) and mappings
     /// (`cuMemMap`).
     pub context: Option<RawContext>,
-    /// Where the allocation begins, and its length in bytes, where the driver tells.
+    /// Where the allocation begins, and its length in bytes, where the driver reports it.
     pub range: Option<(u64, u64)>,
     /// False for addresses that were reserved and have no memory behind them, and for a mapping
     /// that its own device may not both read and write (`cuMemSetAccess`).
@@ -67,8 +67,8 @@ impl Pointer {
     }
 }
 
-/// What is asked, in the order of the answers.
-const ASKED: [c_int; 8] = [
+/// The attributes that are queried, in the order of the results.
+const ATTRIBUTES: [c_int; 8] = [
     table::POINTER_MEMORY_TYPE,
     table::POINTER_CONTEXT,
     table::POINTER_IS_MANAGED,
@@ -82,38 +82,38 @@ const ASKED: [c_int; 8] = [
 impl Driver {
     /// What the memory at `address` is: one call of the driver (`cuPointerGetAttributes`, CUDA
     /// driver API manual, "Unified Addressing"), which takes well under a microsecond, needs no
-    /// current context, makes none and touches no memory. Any number may be asked for.
+    /// current context, makes none and touches no memory. Any number is allowed.
     ///
     /// # Errors
     ///
     /// The driver's refusal: it is being taken down at the process's end, or this is a child of the
     /// process that initialised it.
     pub fn pointer(&self, address: u64) -> Result<Pointer, GpuError> {
-        let mut asked = ASKED;
+        let mut attributes = ATTRIBUTES;
         // An attribute's value has 1, 4 or 8 bytes; of the shorter ones the rest stays 0, and is
         // the upper part on little-endian machines, which are all that CUDA runs on.
-        let mut answers = [0_u64; ASKED.len()];
-        let start = answers.as_mut_ptr();
-        let mut places: [*mut c_void; ASKED.len()] =
+        let mut values = [0_u64; ATTRIBUTES.len()];
+        let start = values.as_mut_ptr();
+        let mut targets: [*mut c_void; ATTRIBUTES.len()] =
             std::array::from_fn(|at| start.wrapping_add(at).cast());
-        // ASKED has eight entries.
-        let count = c_uint::try_from(ASKED.len()).unwrap_or(0);
+        // ATTRIBUTES has eight entries.
+        let count = c_uint::try_from(ATTRIBUTES.len()).unwrap_or(0);
         let call = self.table().cuPointerGetAttributes;
-        // SAFETY: `asked` and `places` have `count` entries, and each place has room for the
-        // longest attribute.
-        let code = unsafe { call(count, asked.as_mut_ptr(), places.as_mut_ptr(), address) };
+        // SAFETY: `attributes` and `targets` have `count` entries, and each target has space for
+        // the longest attribute.
+        let code = unsafe { call(count, attributes.as_mut_ptr(), targets.as_mut_ptr(), address) };
         self.table()
             .check("cuPointerGetAttributes", code)
             .map_err(|e| e.with(format!("of the address {address:#x}")))?;
-        let mut told = understood(answers);
+        let mut pointer = parsed(values);
         // Of a pool or a mapping: who may use a mapping its owner decides.
-        if told.owner == Owner::Device
-            && told.context.is_none()
-            && let Some(device) = told.device
+        if pointer.owner == Owner::Device
+            && pointer.context.is_none()
+            && let Some(device) = pointer.device
         {
-            told.mapped &= self.allows(device, address);
+            pointer.mapped &= self.allows(device, address);
         }
-        Ok(told)
+        Ok(pointer)
     }
 
     /// Whether a device may read and write memory of its own that belongs to no context: a mapping
@@ -141,9 +141,9 @@ impl Driver {
     }
 }
 
-/// The answers in our words.
-fn understood(answers: [u64; ASKED.len()]) -> Pointer {
-    let [kind, context, managed, ordinal, start, len, mapped, sync_memops] = answers;
+/// Translates the driver's values.
+fn parsed(values: [u64; ATTRIBUTES.len()]) -> Pointer {
+    let [kind, context, managed, ordinal, start, len, mapped, sync_memops] = values;
     let owner = match kind {
         _ if managed & 0xff != 0 => Owner::Managed,
         table::MEMORY_TYPE_HOST => Owner::Pinned,
@@ -173,22 +173,22 @@ mod tests {
 
     #[test]
     fn what_the_driver_does_not_know_is_of_the_host() {
-        // What drivers answer for the device: -2, or nothing at all.
+        // What drivers return for the device: -2, or nothing at all.
         for ordinal in [0xffff_fffe, 0] {
-            let told = understood([0, 0, 0, ordinal, 0, 0, 0, 0]);
-            assert_eq!((told.owner, told.device, told.context), (Owner::Host, None, None));
-            assert_eq!(told.left_from(7), None);
+            let pointer = parsed([0, 0, 0, ordinal, 0, 0, 0, 0]);
+            assert_eq!((pointer.owner, pointer.device, pointer.context), (Owner::Host, None, None));
+            assert_eq!(pointer.left_from(7), None);
         }
     }
 
     #[test]
     fn managed_memory_is_that_whatever_its_type() {
         for kind in [1, 2] {
-            let told = understood([kind, 0x40, 1, 3, 4096, 64, 1, 1]);
-            assert_eq!((told.owner, told.device), (Owner::Managed, Some(3)));
-            assert_eq!(told.context, Some(RawContext(0x40)));
-            assert_eq!(told.left_from(4100), Some(60));
-            assert_eq!(told.left_from(4161), None);
+            let pointer = parsed([kind, 0x40, 1, 3, 4096, 64, 1, 1]);
+            assert_eq!((pointer.owner, pointer.device), (Owner::Managed, Some(3)));
+            assert_eq!(pointer.context, Some(RawContext(0x40)));
+            assert_eq!(pointer.left_from(4100), Some(60));
+            assert_eq!(pointer.left_from(4161), None);
         }
     }
 }

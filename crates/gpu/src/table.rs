@@ -10,7 +10,7 @@ use libloading::Library;
 
 use crate::error::{Absent, GpuError};
 
-/// What each call answers: 0, or a code of the enumeration of the same name.
+/// What each call returns: 0, or a code of the enumeration of the same name.
 pub(crate) type CUresult = c_int;
 /// A device by its number.
 pub(crate) type CUdevice = c_int;
@@ -31,11 +31,11 @@ pub(crate) type HostFn = unsafe extern "C" fn(*mut c_void);
 /// Physical memory of the virtual memory management calls.
 pub(crate) type CUmemGenericAllocationHandle = u64;
 
-/// The call did what was asked.
+/// Success.
 pub(crate) const SUCCESS: CUresult = 0;
 /// An argument is out of its range.
 pub(crate) const INVALID_VALUE: CUresult = 1;
-/// The memory asked for is not there.
+/// There is not enough memory.
 pub(crate) const OUT_OF_MEMORY: CUresult = 2;
 /// The driver was not initialised, or is being taken down at exit.
 pub(crate) const NOT_INITIALIZED: CUresult = 3;
@@ -51,13 +51,13 @@ pub(crate) const NO_BINARY_FOR_GPU: CUresult = 209;
 pub(crate) const UNSUPPORTED_PTX_VERSION: CUresult = 222;
 /// The context was destroyed, or reset.
 pub(crate) const CONTEXT_IS_DESTROYED: CUresult = 709;
-/// The right was given before: an answer, no error.
+/// Access was already enabled: no error.
 pub(crate) const PEER_ACCESS_ALREADY_ENABLED: CUresult = 704;
-/// Asynchronous work is still under way: an answer, no error.
+/// Asynchronous work is still in flight: no error.
 pub(crate) const NOT_READY: CUresult = 600;
 /// The memory is registered already.
 pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: CUresult = 712;
-/// The device or the driver lacks what was asked.
+/// The device or the driver does not support the request.
 pub(crate) const NOT_SUPPORTED: CUresult = 801;
 /// The fabric manager, or another service that the GPUs need, is not up.
 pub(crate) const SYSTEM_NOT_READY: CUresult = 802;
@@ -139,7 +139,7 @@ pub(crate) const MEM_LOCATION_TYPE_HOST: c_int = 2;
 pub(crate) const DEVICE_CPU: CUdevice = -1;
 /// `cuMemAllocManaged`: every stream of every device may use it.
 pub(crate) const MEM_ATTACH_GLOBAL: c_uint = 1;
-/// `cuMemAdvise`: where the pages are at home.
+/// `cuMemAdvise`: the preferred location of the pages.
 pub(crate) const MEM_ADVISE_SET_PREFERRED_LOCATION: c_int = 3;
 /// `CUmemAccessDesc`: read and write.
 pub(crate) const MEM_ACCESS_READWRITE: c_int = 3;
@@ -278,7 +278,7 @@ table! {
         );
     }
     optional {
-        // CUDA 11.4; tells the instances of a partitioned (MIG) GPU apart.
+        // CUDA 11.4; distinguishes the instances of a partitioned (MIG) GPU.
         cuDeviceGetUuid_v2(*mut [u8; 16], CUdevice);
         // CUDA 10.1: what a thread may call while another one captures.
         cuThreadExchangeStreamCaptureMode(*mut c_int);
@@ -338,7 +338,7 @@ impl Table {
     pub(crate) fn open(candidates: &[PathBuf]) -> Result<(Self, PathBuf), Absent> {
         let mut why = Vec::new();
         for path in candidates {
-            // SAFETY: running the library's initialisers is what the caller asked for by naming
+            // SAFETY: running the library's initialisers is what the caller requested by naming
             // it: the system's CUDA driver, gpuio's software GPU or a path that the user gave.
             match unsafe { Library::new(path.as_os_str()) } {
                 Ok(library) => return Ok((Self::resolve(library, path)?, path.clone())),
@@ -348,20 +348,20 @@ impl Table {
         Err(Absent::NoLibrary { tried: candidates.to_vec(), why })
     }
 
-    /// An error for the answer `code` of `call`, or `Ok` for success.
+    /// An error for the result `code` of `call`, or `Ok` for success.
     #[inline]
     pub(crate) fn check(&self, call: &'static str, code: CUresult) -> Result<(), GpuError> {
         if code == SUCCESS { Ok(()) } else { Err(self.error(call, code)) }
     }
 
-    /// The error for the answer `code` of `call`.
+    /// The error for the result `code` of `call`.
     #[cold]
     pub(crate) fn error(&self, call: &'static str, code: CUresult) -> GpuError {
         GpuError {
             call,
             code,
-            name: said(self.cuGetErrorName, code),
-            text: said(self.cuGetErrorString, code),
+            name: explanation(self.cuGetErrorName, code),
+            text: explanation(self.cuGetErrorString, code),
             device: None,
             detail: String::new(),
         }
@@ -376,23 +376,23 @@ impl Table {
     }
 }
 
-/// What `ask`, one of the two functions that explain codes, says of `code`.
-fn said(
-    ask: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult,
+/// The text for `code` by `explain`, one of the driver's two functions that explain codes.
+fn explanation(
+    explain: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult,
     code: CUresult,
 ) -> String {
     let mut text: *const c_char = std::ptr::null();
     // SAFETY: `text` is valid for the write of one pointer. Both functions may be called before
     // cuInit and from any thread.
-    let answer = unsafe { ask(code, &raw mut text) };
-    if answer != SUCCESS || text.is_null() {
+    let result = unsafe { explain(code, &raw mut text) };
+    if result != SUCCESS || text.is_null() {
         return "a code this driver does not know".into();
     }
     // SAFETY: on success the driver stores a NUL-terminated string that is never freed.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// The error and its sources in one line: libloading's own `Display` hides what the loader said.
+/// The error and its sources in one line: libloading's own `Display` hides the loader's message.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,4 +1,4 @@
-//! Streams of somebody else's: of the program that this library serves.
+//! Streams of the program that loaded this library.
 
 use std::ffi::{c_int, c_void};
 
@@ -18,7 +18,8 @@ pub type HostFn = unsafe extern "C" fn(*mut c_void);
 pub struct RawStream(pub(crate) CUstream);
 
 // SAFETY: the handle is only handed back to the driver, which takes it from any thread. What the
-// handle of a thread's own stream means there is told in the documentation of `UserStream::new`.
+// handle of a thread's own stream means there is described in the documentation of
+// `UserStream::new`.
 unsafe impl Send for RawStream {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawStream {}
@@ -43,7 +44,7 @@ impl RawStream {
     }
 }
 
-/// A stream of somebody else's and the context that it belongs to. Dropping it does nothing.
+/// A stream of the program and the context that it belongs to. Dropping it does nothing.
 ///
 /// What is put into it needs its context to be current: [`UserStream::entered`].
 #[derive(Debug, Clone)]
@@ -132,7 +133,7 @@ impl UserStream {
         // SAFETY: `status` is valid for the write of one int; the stream lives.
         let code = unsafe { call(self.stream.0, &raw mut status) };
         self.check("cuStreamIsCapturing", code)?;
-        // A capture that became invalid counts too, until somebody ends it.
+        // A capture that became invalid counts too, until it is ended.
         Ok(status != 0)
     }
 

@@ -29,7 +29,7 @@ pub(super) fn write(words: &mut [[u8; 8]], state: u64) {
     write_each(words, state);
 }
 
-/// True if any word is not what the rule says, from the one with this state on.
+/// True if any word from this state on differs from the pattern.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn differ(words: &[[u8; 8]], state: u64) -> bool {
     differ_any(words, state)
@@ -62,7 +62,7 @@ mod x86 {
         differ_any(words, state)
     }
 
-    /// Both answers are kept by the standard library after the first call.
+    /// The standard library caches both results.
     fn has_avx512() -> bool {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512dq")
@@ -87,7 +87,7 @@ mod x86 {
         }
     }
 
-    /// True if any word is not what the rule says, from the one with this state on.
+    /// True if any word from this state on differs from the pattern.
     pub(in crate::pattern) fn differ(words: &[[u8; 8]], state: u64) -> bool {
         if has_avx512() {
             // SAFETY: the CPU has the instructions the function is compiled for.

@@ -16,7 +16,7 @@ const MAX_BACKOFF: Duration = Duration::from_millis(32);
 /// So long after its begin a launch knows whether there was room for all of its blocks, and the
 /// host can see it.
 const OCCUPANCY_KNOWN: Duration = Duration::from_micros(25);
-/// Our own blocks displace those of other kernels, so a launch that takes over finds enough room.
+/// Our own blocks displace those of other kernels, so a launch that takes over finds enough space.
 /// Before a probe the kernel therefore stays away for so long: longer than most kernels take.
 const PROBE_PAUSE: Duration = Duration::from_micros(100);
 /// The first probe comes so long after the kernel started. The interval doubles after each probe
