@@ -18,7 +18,7 @@ mod source;
 pub const LARGE: u64 = 256 << 10;
 
 /// loom's own panics are to end the test.
-pub fn unpanicked<T>(work: impl FnOnce() -> T) -> Result<T, crate::fault::Fault> {
+pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, crate::fault::Fault> {
     Ok(work())
 }
 
@@ -26,8 +26,8 @@ pub const ROWS: &[Row] = &[
     holds("each piece is moved once, and seen by the caller who works too", helped),
     holds("a caller who sleeps is told when all have landed", asleep),
     holds("pieces behind a failure are passed over, and counted off", failed),
-    holds("a caller gets a turn or the end, and sleeps through neither", turn),
-    holds("a turn that comes while the caller lies down is taken", only_turn),
+    holds("a caller gets a permit or the end, and sleeps through neither", permit),
+    holds("a permit that comes while the caller lies down is taken", only_permit),
 ];
 
 struct Call {
@@ -114,9 +114,9 @@ fn failed() {
     });
 }
 
-/// A caller who found no turn, as in `Crew::run_here`, with a thread of ours that may do all of the
+/// A caller who found no turn, as in `WorkerPool::run_in_caller`, with a thread of ours that may do all of the
 /// call and one that passes a turn on.
-fn turn() {
+fn permit() {
     crate::often(|| {
         let (call, given) = (Call::new(1), Arc::new(AtomicU32::new(0)));
         call.counters.set_waiting();
@@ -124,13 +124,13 @@ fn turn() {
         let worker = thread::spawn(move || theirs.work(|_| true));
         let (theirs, count) = (Arc::clone(&call), Arc::clone(&given));
         let leaver = thread::spawn(move || {
-            if theirs.counters.wants_turn() && theirs.counters.has_more() {
-                theirs.counters.give_turn();
+            if theirs.counters.wants_permit() && theirs.counters.has_more() {
+                theirs.counters.grant_permit();
                 count.fetch_add(1, Ordering::Relaxed);
             }
         });
-        call.counters.sleep_for_turn();
-        if call.counters.has_turn() {
+        call.counters.sleep_until_permit();
+        if call.counters.has_permit() {
             call.work(|_| true);
         }
         call.counters.wait();
@@ -138,23 +138,23 @@ fn turn() {
         worker.join().unwrap();
         leaver.join().unwrap();
         // A turn that came late is the caller's still, who asks for it once more.
-        assert_eq!(given.load(Ordering::Relaxed) == 1, call.counters.has_turn());
+        assert_eq!(given.load(Ordering::Relaxed) == 1, call.counters.has_permit());
     });
 }
 
 /// Nobody but the caller can do it, once he has a turn.
-fn only_turn() {
+fn only_permit() {
     crate::often(|| {
         let call = Call::new(1);
         call.counters.set_waiting();
         let theirs = Arc::clone(&call);
         let leaver = thread::spawn(move || {
-            assert!(theirs.counters.wants_turn());
-            theirs.counters.give_turn();
-            assert!(!theirs.counters.wants_turn());
+            assert!(theirs.counters.wants_permit());
+            theirs.counters.grant_permit();
+            assert!(!theirs.counters.wants_permit());
         });
-        call.counters.sleep_for_turn();
-        assert!(call.counters.has_turn());
+        call.counters.sleep_until_permit();
+        assert!(call.counters.has_permit());
         call.work(|_| true);
         call.counters.wait();
         assert_eq!(call.moved(), [1]);

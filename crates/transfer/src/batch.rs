@@ -6,8 +6,8 @@
 //! page-locked memory while holding some, so there is always a run that comes to its end, however
 //! many entries there are and however little memory.
 
-mod cold;
 mod run;
+mod uring;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,14 +17,14 @@ use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use thiserror::Error;
 
-use crate::crew::{Owner, Work};
+use crate::api::State;
+use crate::device::Devices;
 use crate::fault::Fault;
 use crate::file::File;
-use crate::gpus::Gpus;
-use crate::job::Behind;
-use crate::moved::Moved;
-use crate::place::Place;
-use crate::transfer::State;
+use crate::job::DeferredCompletion;
+use crate::memory::MemoryLocation;
+use crate::pool::{Work, WorkOwner};
+use crate::transferred::Transferred;
 use run::Taken;
 
 /// One transfer of a batch.
@@ -35,7 +35,7 @@ pub struct Entry {
     /// The file.
     pub file: File,
     /// What the memory is.
-    pub place: Place,
+    pub location: MemoryLocation,
     /// Its address.
     pub address: u64,
     /// Bytes.
@@ -52,20 +52,20 @@ pub struct Event {
     /// The entry's mark.
     pub cookie: u64,
     /// What became of it.
-    pub outcome: Result<Moved, Fault>,
+    pub outcome: Result<Transferred, Fault>,
 }
 
 /// There is no room for so many entries; none was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "{asked} entries for a batch that has room for {room}: fetch events first, submit fewer, or \
-     make a larger batch; one of a parent process has no room at all"
+    "{requested} entries for a batch that has capacity_left for {capacity_left}: fetch events first, submit fewer, or \
+     make a larger batch; one of a parent process has no capacity_left at all"
 )]
-pub struct Full {
+pub struct BatchFull {
     /// How many were offered.
-    pub asked: usize,
+    pub requested: usize,
     /// How many there is room for.
-    pub room: u32,
+    pub capacity_left: u32,
 }
 
 /// A batch. It may be used from many threads, and again after its events were fetched. Dropping it
@@ -89,11 +89,11 @@ pub(crate) struct Core {
 struct Queue {
     waiting: VecDeque<Entry>,
     running: usize,
-    ended: VecDeque<Event>,
+    completed: VecDeque<Event>,
     /// Threads that sleep until something changes.
     sleepers: usize,
     /// Whether the batch stands in the crew's line.
-    lined: bool,
+    queued: bool,
     /// When the entries that wait came.
     since: Option<Clock>,
     /// Threads that wait for events and work on the batch meanwhile.
@@ -102,7 +102,7 @@ struct Queue {
 
 impl Queue {
     fn outstanding(&self) -> usize {
-        self.waiting.len() + self.running + self.ended.len()
+        self.waiting.len() + self.running + self.completed.len()
     }
 }
 
@@ -138,16 +138,16 @@ impl Batch {
     ///
     /// Until its event was fetched, or the batch was dropped, the memory of each entry is live: of
     /// a read nobody else's, of a write written by nobody else.
-    pub unsafe fn submit(&self, entries: Vec<Entry>) -> Result<(), Full> {
+    pub unsafe fn submit(&self, entries: Vec<Entry>) -> Result<(), BatchFull> {
         let core = &self.0;
         if !core.state.is_here() {
-            return Err(Full { asked: entries.len(), room: 0 });
+            return Err(BatchFull { requested: entries.len(), capacity_left: 0 });
         }
         let mut queue = core.lock();
         let taken = u32::try_from(queue.outstanding()).unwrap_or(u32::MAX);
-        let room = core.capacity.saturating_sub(taken);
-        if entries.len() > room as usize {
-            return Err(Full { asked: entries.len(), room });
+        let capacity_left = core.capacity.saturating_sub(taken);
+        if entries.len() > capacity_left as usize {
+            return Err(BatchFull { requested: entries.len(), capacity_left });
         }
         if entries.is_empty() {
             return Ok(());
@@ -157,17 +157,17 @@ impl Batch {
             queue.since = Some(Clock::start());
         }
         queue.waiting.extend(entries);
-        let is_new = !std::mem::replace(&mut queue.lined, true);
+        let is_new = !std::mem::replace(&mut queue.queued, true);
         if queue.sleepers > 0 {
             core.changed.notify_all();
         }
         drop(queue);
         let work: Arc<dyn Work> = Arc::<Core>::clone(core);
-        let (crew, gpus) = (&core.state.crew, &core.state.gpus);
+        let (pool, devices) = (&core.state.pool, &core.state.devices);
         if is_new {
-            crew.offer(gpus, &work, runs)
+            pool.submit(devices, &work, runs)
         } else {
-            crew.call_spare_hands(gpus, runs)
+            pool.wake_spare_workers(devices, runs)
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Batch {
         let over = || left().is_some_and(|left| left.is_zero());
         let (least, most) = (least.min(most) as usize, most as usize);
         let mut queue = core.lock();
-        if core.state.settings.workers_most == 0 && queue.ended.is_empty() {
+        if core.state.settings.max_workers == 0 && queue.completed.is_empty() {
             // Nobody else does it, and the caller may ask without ever waiting.
             drop(queue);
             core.help(&|| true);
@@ -195,16 +195,16 @@ impl Batch {
         }
         loop {
             let wanted = least.min(queue.outstanding());
-            if queue.ended.len() >= wanted || over() {
-                let count = queue.ended.len().min(most);
-                return queue.ended.drain(..count).collect();
+            if queue.completed.len() >= wanted || over() {
+                let count = queue.completed.len().min(most);
+                return queue.completed.drain(..count).collect();
             }
             if queue.waiting.is_empty() {
                 queue = core.sleep(queue, left());
                 continue;
             }
             drop(queue);
-            core.help(&|| over() || core.lock().ended.len() >= wanted);
+            core.help(&|| over() || core.lock().completed.len() >= wanted);
             queue = core.lock();
         }
     }
@@ -229,11 +229,11 @@ impl Drop for Batch {
         while queue.running > 0 {
             queue = core.sleep(queue, None);
         }
-        let was_lined = std::mem::replace(&mut queue.lined, false);
+        let was_queued = std::mem::replace(&mut queue.queued, false);
         drop(queue);
-        if was_lined {
+        if was_queued {
             let work: Arc<dyn Work> = Arc::<Core>::clone(core);
-            core.state.crew.strike(&work);
+            core.state.pool.remove(&work);
         }
     }
 }
@@ -263,12 +263,12 @@ impl Core {
     /// Bytes of a slot; none in a child of `fork(2)`, where entries go one by one and those on a
     /// GPU are refused.
     fn slot(&self) -> usize {
-        if self.state.is_forked() { 0 } else { self.state.settings.chunk() }
+        if self.state.is_forked() { 0 } else { self.state.settings.max_piece() }
     }
 
     fn most(&self) -> usize {
         // A launch for each run costs a call of the driver, a letter to the kernel that stays not.
-        run::most(self.state.crew.is_crowded() && !self.state.settings.resident)
+        run::most(self.state.pool.is_busy() && !self.state.settings.resident)
     }
 
     /// Takes what is to be done next.
@@ -281,10 +281,10 @@ impl Core {
     }
 
     /// Tells ends.
-    fn ended(&self, events: Vec<Event>) {
+    fn completed(&self, events: Vec<Event>) {
         let mut queue = self.lock();
         queue.running -= events.len();
-        queue.ended.extend(events);
+        queue.completed.extend(events);
         if queue.sleepers > 0 {
             self.changed.notify_all();
         }
@@ -295,18 +295,20 @@ impl Core {
     fn help(&self, enough: &dyn Fn() -> bool) {
         match self.take() {
             None => {}
-            Some(Taken::One(entry)) => self.ended(vec![self.one(*entry)]),
+            Some(Taken::One(entry)) => self.completed(vec![self.run_entry(*entry)]),
             Some(Taken::Run(run)) => {
                 let more = |kind| if enough() { None } else { self.take_run(kind) };
                 let state = self.state;
                 let _helping = Helping::new(self);
-                state.crew.beside(|| run::carry(&state.gpus, run, more, |ends| self.ended(ends)));
+                state.pool.with_extra_permit(|| {
+                    run::execute(&state.devices, run, more, |ends| self.completed(ends))
+                });
             }
         }
     }
 
     /// A run like those before, if one is next.
-    fn take_run(&self, kind: run::Kind) -> Option<run::Run> {
+    fn take_run(&self, kind: run::RunKind) -> Option<run::Run> {
         let slot = self.slot();
         let mut queue = self.lock();
         let run = run::take_run(&mut queue.waiting, slot, self.most(), Some(kind))?;
@@ -315,16 +317,16 @@ impl Core {
     }
 
     /// Runs one entry to its end, as a call of its own.
-    fn one(&self, entry: Entry) -> Event {
+    fn run_entry(&self, entry: Entry) -> Event {
         let cookie = entry.cookie;
         Event { cookie, outcome: self.state.run(entry.into()) }
     }
 
     fn cancel(&self) {
         let mut queue = self.lock();
-        let Queue { waiting, ended, .. } = &mut *queue;
+        let Queue { waiting, completed, .. } = &mut *queue;
         let gone = waiting.drain(..).map(|entry| entry.cookie);
-        ended.extend(gone.map(|cookie| Event { cookie, outcome: Err(Fault::Cancelled) }));
+        completed.extend(gone.map(|cookie| Event { cookie, outcome: Err(Fault::Cancelled) }));
         if queue.sleepers > 0 {
             self.changed.notify_all();
         }
@@ -352,11 +354,11 @@ impl Work for Core {
         !self.lock().waiting.is_empty()
     }
 
-    fn owner(&self) -> Owner {
-        Owner::Either
+    fn owner(&self) -> WorkOwner {
+        WorkOwner::Either
     }
 
-    fn is_left(&self) -> bool {
+    fn is_starved(&self) -> bool {
         /// Nanoseconds. Who submits and then waits for the ends does the work sooner than a thread
         /// that has to be woken, which would take the processor of another caller besides.
         const SOON: u64 = 200_000;
@@ -365,28 +367,33 @@ impl Work for Core {
         !queue.waiting.is_empty() && queue.helping == 0 && is_late
     }
 
-    fn work(self: Arc<Self>, gpus: &'static Gpus, behind: &mut Behind) {
-        behind.settle();
+    fn work(self: Arc<Self>, devices: &'static Devices, deferred: &mut DeferredCompletion) {
+        deferred.complete();
         while let Some(taken) = self.take() {
             match taken {
                 Taken::One(entry) => {
                     let cookie = entry.cookie;
                     // This thread has a turn, so it moves the entry's pieces itself.
-                    let outcome = self.state.run_with_turn((*entry).into());
-                    self.ended(vec![Event { cookie, outcome }]);
+                    let outcome = self.state.run_with_permit((*entry).into());
+                    self.completed(vec![Event { cookie, outcome }]);
                 }
                 Taken::Run(run) => {
-                    run::carry(gpus, run, |kind| self.take_run(kind), |ends| self.ended(ends));
+                    run::execute(
+                        devices,
+                        run,
+                        |kind| self.take_run(kind),
+                        |ends| self.completed(ends),
+                    );
                 }
             }
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn may_leave_queue(&self) -> bool {
         let mut queue = self.lock();
         if queue.waiting.is_empty() {
-            queue.lined = false;
+            queue.queued = false;
         }
-        !queue.lined
+        !queue.queued
     }
 }

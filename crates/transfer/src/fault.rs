@@ -37,7 +37,7 @@ pub enum FileError {
 /// Why nobody can say what an address is, or bytes can't be put there.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum PlaceError {
+pub enum LocationError {
     /// The driver's refusal.
     #[error(transparent)]
     Gpu(#[from] GpuError),

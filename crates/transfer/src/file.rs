@@ -2,10 +2,10 @@
 
 mod edges;
 mod read;
-mod spread;
+mod reopen;
+mod residency;
+mod shards;
 mod sys;
-mod twin;
-mod warmth;
 mod write;
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gpuio_io::engine::Op;
 
 use crate::fault::{Failed, Fault, FileError};
-use crate::settings::{Cold, Strict};
-pub(crate) use read::{Absent, Got, Spot, Tried};
-use spread::Spread;
-use twin::Twin;
-use warmth::Warmth;
+use crate::settings::{BypassCache, UncachedReads};
+pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
+use reopen::ReopenedFd;
+use residency::CacheResidency;
+use shards::DescriptorShards;
 
 /// A file, by a duplicate of the caller's descriptor: the caller may close his own at any time.
 /// Cloning is cheap; the duplicate is closed with the last clone, calls under way hold one.
@@ -33,7 +33,7 @@ use warmth::Warmth;
 /// that the process holds on the file, as closing any descriptor of a file does; locks of open file
 /// descriptions (`F_OFD_SETLK`) stay.
 #[derive(Debug, Clone)]
-#[expect(clippy::redundant_allocation, reason = "the outer one is a count, see `apart`")]
+#[expect(clippy::redundant_allocation, reason = "the outer one is a count, see `with_own_count`")]
 pub struct File(pub(crate) Arc<Arc<Inner>>);
 
 impl File {
@@ -41,7 +41,7 @@ impl File {
     /// that clone at the same time pass from processor to processor; clones of this one do so
     /// elsewhere.
     #[must_use]
-    pub fn apart(&self) -> Self {
+    pub fn with_own_count(&self) -> Self {
         Self(Arc::new(Arc::clone(&self.0)))
     }
 }
@@ -58,18 +58,18 @@ pub(crate) struct Inner {
     /// Device and inode in one number.
     identity: u64,
     regular: bool,
-    cold: Cold,
+    uncached: UncachedReads,
     /// Never read from the page cache.
-    strict: bool,
+    bypass_cache: bool,
     /// Without `O_DIRECT`.
-    buffered: Twin,
+    buffered: ReopenedFd,
     /// With it.
-    direct: Twin,
+    direct: ReopenedFd,
     /// The file system accepted `O_DIRECT` and refused a read or write with it.
     direct_refused: AtomicBool,
     /// More without it.
-    spread: Spread,
-    warmth: Warmth,
+    shards: DescriptorShards,
+    residency: CacheResidency,
     /// Whether the next read or write panics.
     #[cfg(test)]
     pub(crate) panics: AtomicBool,
@@ -77,13 +77,13 @@ pub(crate) struct Inner {
 
 /// What the bytes of a call wait for, which tells how to cut it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum Bottleneck {
     /// The processor: they are copied out of the page cache.
-    Copies,
+    Cpu,
     /// The device.
-    Waits,
+    Device,
     /// The file: writes through the page cache, which the kernel lets in one at a time.
-    Alone,
+    FileLock,
 }
 
 /// How the caller's descriptor is open (`fcntl(2)`, `F_GETFL`).
@@ -94,7 +94,7 @@ pub(crate) struct Mode {
     /// used only where the file can't be opened without.
     append: bool,
     /// What a second descriptor gets too.
-    kept: libc::c_int,
+    reopen_flags: libc::c_int,
 }
 
 /// Offsets and memory of direct I/O are aligned to a page at least, also where a sector would do:
@@ -105,11 +105,15 @@ const ALIGN_MOST: u32 = 64 << 10;
 
 impl File {
     #[cfg(test)]
-    pub(crate) fn new(fd: BorrowedFd<'_>, cold: Cold) -> Result<Self, FileError> {
-        Self::open(fd, cold, Strict::default())
+    pub(crate) fn new(fd: BorrowedFd<'_>, uncached: UncachedReads) -> Result<Self, FileError> {
+        Self::open(fd, uncached, BypassCache::default())
     }
 
-    pub(crate) fn open(fd: BorrowedFd<'_>, cold: Cold, strict: Strict) -> Result<Self, FileError> {
+    pub(crate) fn open(
+        fd: BorrowedFd<'_>,
+        uncached: UncachedReads,
+        bypass_cache: BypassCache,
+    ) -> Result<Self, FileError> {
         let own = duplicate(fd)?;
         let raw = fd.as_raw_fd();
         let failed = |call, errno: rustix::io::Errno| FileError::Call {
@@ -120,11 +124,11 @@ impl File {
         let stat = rustix::fs::fstat(&own).map_err(|errno| failed("fstat", errno))?;
         let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
         if !kind.is_file() && !kind.is_block_device() {
-            return Err(FileError::Kind { fd: raw, what: words(kind) });
+            return Err(FileError::Kind { fd: raw, what: file_type_name(kind) });
         }
         let mode = mode(&own).map_err(|errno| failed("fcntl(F_GETFL)", errno))?;
         let own = std::fs::File::from(own);
-        let align = alignment(&own);
+        let align = direct_alignment(&own);
         // The halves are mixed so that neighbours do not meet in one of a few locks.
         let identity =
             stat.st_ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ stat.st_dev.rotate_left(32);
@@ -134,18 +138,18 @@ impl File {
             align,
             identity,
             regular: kind.is_file(),
-            cold,
-            strict: mode.direct
-                && match strict {
-                    Strict::BlockDevices => kind.is_block_device(),
-                    Strict::All => true,
-                    Strict::None => false,
+            uncached,
+            bypass_cache: mode.direct
+                && match bypass_cache {
+                    BypassCache::BlockDevices => kind.is_block_device(),
+                    BypassCache::All => true,
+                    BypassCache::None => false,
                 },
-            buffered: Twin::new(),
-            direct: Twin::new(),
+            buffered: ReopenedFd::new(),
+            direct: ReopenedFd::new(),
             direct_refused: AtomicBool::new(false),
-            spread: Spread::new(),
-            warmth: Warmth::new(),
+            shards: DescriptorShards::new(),
+            residency: CacheResidency::new(),
             #[cfg(test)]
             panics: AtomicBool::new(false),
         }))))
@@ -154,15 +158,17 @@ impl File {
 
 impl Inner {
     /// What a call is likely to wait for. `large` says that it is.
-    pub(crate) fn pace(&self, op: Op, large: bool) -> Pace {
+    pub(crate) fn bottleneck(&self, op: Op, large: bool) -> Bottleneck {
         match op {
-            Op::Write if !self.mode.direct => Pace::Alone,
-            Op::Write => Pace::Waits,
-            Op::Read if self.strict => Pace::Waits,
-            Op::Read if self.reads_past(large) && self.align != 0 && self.warmth.is_cold() => {
-                Pace::Waits
+            Op::Write if !self.mode.direct => Bottleneck::FileLock,
+            Op::Write => Bottleneck::Device,
+            Op::Read if self.bypass_cache => Bottleneck::Device,
+            Op::Read
+                if self.bypasses_cache(large) && self.align != 0 && self.residency.is_cold() =>
+            {
+                Bottleneck::Device
             }
-            Op::Read => Pace::Copies,
+            Op::Read => Bottleneck::Cpu,
         }
     }
 
@@ -178,8 +184,8 @@ impl Inner {
     }
 
     /// Whether what the page cache does not hold is read past it.
-    fn reads_past(&self, large: bool) -> bool {
-        self.mode.direct || (large && self.cold == Cold::Direct)
+    fn bypasses_cache(&self, large: bool) -> bool {
+        self.mode.direct || (large && self.uncached == UncachedReads::Direct)
     }
 
     /// A descriptor without `O_DIRECT`, where there is one.
@@ -188,19 +194,19 @@ impl Inner {
         if !self.mode.direct && !self.mode.append {
             return Some(own);
         }
-        let twin = self.buffered.get(own, self.mode.kept, true);
-        twin.or_else(|| (!self.mode.direct).then_some(own))
+        let reopened = self.buffered.get(own, self.mode.reopen_flags, true);
+        reopened.or_else(|| (!self.mode.direct).then_some(own))
     }
 
     /// As [`Inner::buffered`], to read by: the calling thread's own where many read. None for a
     /// file that is never read from the page cache.
     fn reading(&self) -> Option<RawFd> {
-        if self.strict {
+        if self.bypass_cache {
             return None;
         }
         let first = self.buffered()?;
         let advised = first != self.own.as_raw_fd();
-        Some(self.spread.get(first, self.mode.kept, advised).unwrap_or(first))
+        Some(self.shards.get(first, self.mode.reopen_flags, advised).unwrap_or(first))
     }
 
     /// A descriptor with `O_DIRECT`, where there is one and the file system takes it.
@@ -212,15 +218,15 @@ impl Inner {
         if self.mode.direct && !self.mode.append {
             return Some(own);
         }
-        let twin = self.direct.get(own, self.mode.kept | libc::O_DIRECT, false);
-        twin.or_else(|| self.mode.direct.then_some(own))
+        let reopened = self.direct.get(own, self.mode.reopen_flags | libc::O_DIRECT, false);
+        reopened.or_else(|| self.mode.direct.then_some(own))
     }
 
     /// Bytes from a multiple of the alignment of direct I/O to `offset`: where in a slot the byte
     /// at `offset` shall stand.
     pub(crate) fn skip(&self, offset: u64) -> usize {
         let align = self.align() as u64;
-        #[expect(clippy::cast_possible_truncation, reason = "below the alignment")]
+        #[expect(clippy::cast_possible_truncation, reason = "below the direct_alignment")]
         let skip = (offset % align) as usize;
         skip
     }
@@ -260,29 +266,29 @@ fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd, FileError> {
 
 fn mode(fd: &OwnedFd) -> Result<Mode, rustix::io::Errno> {
     let flags = rustix::fs::fcntl_getfl(fd)?.bits().cast_signed();
-    let kept = libc::O_ACCMODE | libc::O_SYNC | libc::O_DSYNC | libc::O_NOATIME;
+    let reopen_flags = libc::O_ACCMODE | libc::O_SYNC | libc::O_DSYNC | libc::O_NOATIME;
     Ok(Mode {
         direct: flags & libc::O_DIRECT != 0,
         append: flags & libc::O_APPEND != 0,
-        kept: flags & kept,
+        reopen_flags: flags & reopen_flags,
     })
 }
 
 /// What the file system asks of direct I/O (`statx(2)`, `STATX_DIOALIGN`, Linux 6.1); a page where
 /// it does not say.
-fn alignment(file: &std::fs::File) -> u32 {
-    let told = gpuio_host::statx::open_file(file).ok().and_then(|facts| facts.direct);
-    let Some(told) = told else {
+fn direct_alignment(file: &std::fs::File) -> u32 {
+    let limits = gpuio_host::statx::open_file(file).ok().and_then(|facts| facts.direct);
+    let Some(limits) = limits else {
         return ALIGN_LEAST;
     };
-    let most = told.memory_bytes.max(told.offset_bytes);
-    if !told.supported || most > ALIGN_MOST || !most.is_power_of_two() {
+    let most = limits.memory_bytes.max(limits.offset_bytes);
+    if !limits.supported || most > ALIGN_MOST || !most.is_power_of_two() {
         return 0;
     }
     most.max(ALIGN_LEAST)
 }
 
-fn words(kind: rustix::fs::FileType) -> &'static str {
+fn file_type_name(kind: rustix::fs::FileType) -> &'static str {
     use rustix::fs::FileType;
     match kind {
         FileType::Directory => "a directory",

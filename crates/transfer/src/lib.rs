@@ -2,7 +2,7 @@
 //! threads at once.
 //!
 //! A [`Transfer`] is asked for a range of a file and an address. It finds out what the address is
-//! ([`Place`]), reads what is in the page cache from there and the rest from the device, and copies
+//! ([`MemoryLocation`]), reads what is in the page cache from there and the rest from the device, and copies
 //! through page-locked memory of its own. Nothing has to be announced first, and any alignment of
 //! offset, address and length will do.
 //!
@@ -16,32 +16,30 @@
 //! the host work in it, with state of its own, calls on memory of a GPU answer [`Fault::Forked`].
 #![allow(unsafe_code)]
 
-mod attempt;
+mod api;
 mod batch;
-mod born;
 mod bounce;
-mod crew;
-mod desk;
+mod device;
 mod fault;
 mod file;
-mod gpus;
+mod fork;
 mod job;
-mod lane;
-mod moved;
-mod place;
+mod memory;
+mod pool;
+mod retry;
 mod settings;
 mod spawn;
 mod stream;
 mod sync;
-mod transfer;
+mod transferred;
 
-pub use batch::{Batch, Entry, Event, Full};
-pub use fault::{Fault, FileError, PlaceError};
+pub use api::Transfer;
+pub use batch::{Batch, BatchFull, Entry, Event};
+pub use fault::{Fault, FileError, LocationError};
 pub use file::File;
 pub use gpuio_gpu::RawStream;
 pub use gpuio_io::engine::Op;
-pub use moved::{Moved, Route};
-pub use place::Place;
-pub use settings::{Cold, Settings, Strict};
-pub use stream::{Ended, Param, Params, Read};
-pub use transfer::Transfer;
+pub use memory::MemoryLocation;
+pub use settings::{BypassCache, Settings, UncachedReads};
+pub use stream::{OnCompletion, Param, Params, ResolvedParams};
+pub use transferred::{RouteBytes, Transferred};

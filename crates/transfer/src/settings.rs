@@ -4,7 +4,7 @@ use gpuio_gpu::Which;
 
 /// How bytes are read that are not in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Cold {
+pub enum UncachedReads {
     /// By a descriptor with `O_DIRECT` where the call is large or the caller's own descriptor has
     /// it, by a plain one otherwise.
     #[default]
@@ -17,7 +17,7 @@ pub enum Cold {
 /// says. Others are read from the cache where it holds their bytes: these are the file's as this
 /// host sees it, but not what another host wrote to a shared device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Strict {
+pub enum BypassCache {
     /// Block devices, which hosts may share without a file system that knows of it.
     #[default]
     BlockDevices,
@@ -34,34 +34,34 @@ pub struct Settings {
     /// Most threads of our own that help callers, and no more at once than make so many with those
     /// who work already. They are started when there is work for them; 0 means that callers work
     /// alone.
-    pub workers_most: u32,
+    pub max_workers: u32,
     /// Most threads, callers and our own together, that move the bytes of large calls at once, 1 or
     /// more; the others sleep. More than use up the bandwidth of memory only burn time.
-    pub busy_most: u32,
+    pub max_active: u32,
     /// From so many calls at once on, large reads of files that the page cache holds are left to as
-    /// many threads of our own, and their callers sleep; 0 or more than `workers_most` for never.
+    /// many threads of our own, and their callers sleep; 0 or more than `max_workers` for never.
     /// What saturates the link to a GPU is about right.
-    pub crowd: u32,
+    pub oversubscription: u32,
     /// Most page-locked memory for each GPU, in bytes. One lane of it is always made. As much again
     /// is for transfers in streams, which beyond it get short pieces instead of waiting.
-    pub ring_bytes_most: u64,
+    pub max_staging_bytes: u64,
     /// Longest piece that a large call is cut into, in bytes: rounded to a power of two from 64 KiB
     /// to 16 MiB.
-    pub chunk_bytes: u32,
+    pub max_piece_bytes: u32,
     /// How bytes are read that are not in the page cache.
-    pub cold: Cold,
+    pub uncached: UncachedReads,
     /// Which files with `O_DIRECT` are never read from the page cache.
-    pub strict: Strict,
+    pub bypass_cache: BypassCache,
     /// Whether small calls may go through a kernel that stays on the GPU while calls keep coming.
     pub resident: bool,
     /// Whether the streams of a program may wait for words of memory that we store, where the
     /// device can do that. Otherwise functions that the stream calls read and write, one after
     /// the other.
-    pub stream_words: bool,
+    pub stream_semaphores: bool,
     /// Whether a thread of ours looks at the words by which streams tell that they have come to a
     /// transfer, where transfers follow soon one after another. Otherwise each stream calls a
     /// function for each transfer, which takes longer.
-    pub stream_sentry: bool,
+    pub stream_poller: bool,
     /// Which CUDA driver.
     pub driver: Which,
 }
@@ -73,20 +73,20 @@ impl Default for Settings {
         // Twelve copying threads of sixteen cores fill the link to a GPU; few cores are all needed.
         let workers = (cores * 3 / 4).max(cores.min(4));
         Self {
-            workers_most: workers,
+            max_workers: workers,
             // A caller with a core to itself works sooner than one that is woken. Fewer than eight
             // are no danger to the memory of any machine.
-            busy_most: cores.max(8),
+            max_active: cores.max(8),
             // Ten of sixteen cores copy 45 GiB/s out of the page cache, which a link of 16 lanes
             // of PCIe 5 carries.
-            crowd: (cores * 5 / 8).max(8),
-            ring_bytes_most: 256 << 20,
-            chunk_bytes: 1 << 20,
-            cold: Cold::default(),
-            strict: Strict::default(),
+            oversubscription: (cores * 5 / 8).max(8),
+            max_staging_bytes: 256 << 20,
+            max_piece_bytes: 1 << 20,
+            uncached: UncachedReads::default(),
+            bypass_cache: BypassCache::default(),
             resident: true,
-            stream_words: true,
-            stream_sentry: true,
+            stream_semaphores: true,
+            stream_poller: true,
             driver: Which::System,
         }
     }
@@ -94,8 +94,8 @@ impl Default for Settings {
 
 impl Settings {
     /// The longest piece, as it is used.
-    pub(crate) fn chunk(&self) -> usize {
-        let bytes = self.chunk_bytes.clamp(64 << 10, 16 << 20).next_power_of_two();
+    pub(crate) fn max_piece(&self) -> usize {
+        let bytes = self.max_piece_bytes.clamp(64 << 10, 16 << 20).next_power_of_two();
         bytes as usize
     }
 }

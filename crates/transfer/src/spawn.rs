@@ -14,7 +14,7 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
     let masked =
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0 };
     let body = move || {
-        spread();
+        widen_affinity();
         work();
     };
     let thread = std::thread::Builder::new().name("gpuio-transfer".into()).stack_size(STACK);
@@ -30,7 +30,7 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
 
 /// Takes the CPUs of the process's first thread, if those are more than were inherited: a caller
 /// that is bound to one CPU would otherwise bind all who help it.
-fn spread() {
+fn widen_affinity() {
     let process = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()));
     let (Ok(process), Ok(own)) = (process, rustix::thread::sched_getaffinity(None)) else {
         return;

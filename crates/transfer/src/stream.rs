@@ -19,7 +19,7 @@
 //! before a part is used again, and at the end.
 //!
 //! The stream tells by storing a word (`cuStreamWriteValue32`), which one thread of ours, the
-//! sentry (`sentry.rs`), looks at. Behind it, where the sentry has too much to look at or the
+//! sentry (`sentry.rs`), looks at. DeferredCompletion it, where the sentry has too much to look at or the
 //! stream was held up by others the last time, it also calls a function (`cuLaunchHostFunc`), on a
 //! thread of the driver's that an interrupt wakes: the stream goes on when that has returned, which
 //! takes longer than to read 1 MiB. Where the driver has no waits for words, the function reads or
@@ -35,14 +35,14 @@
 //! stream waits: queues are not shared between contexts. For memory of the host there is no GPU's
 //! part at all.
 
-mod area;
-mod order;
-mod put;
-mod rounds;
-mod sentry;
-mod serve;
-mod threads;
-mod watch;
+mod chunks;
+mod enqueue;
+mod file_io;
+mod op;
+mod pending;
+mod poller;
+mod staging;
+mod workers;
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -50,32 +50,32 @@ use std::sync::{PoisonError, RwLock};
 use gpuio_gpu::{GatherKernel, GpuError, RawStream, UserStream};
 use gpuio_io::engine::Op;
 
+use crate::api::{State, Transfer};
+use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::file::File;
-use crate::gpus::{Device, Gpus};
-use crate::moved::Moved;
-use crate::place::Place;
+use crate::memory::MemoryLocation;
 use crate::settings::Settings;
-use crate::transfer::{State, Transfer};
-use area::Areas;
-use order::{Order, Way};
-use threads::Threads;
-use watch::Key;
+use crate::transferred::Transferred;
+use op::{Method, StreamOp};
+use pending::StreamKey;
+use staging::StagingBuffers;
+use workers::StreamWorkers;
 
 /// When a parameter is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param<T> {
     /// When the transfer is put into the stream.
-    Now(T),
+    Immediate(T),
     /// When the stream comes to the transfer: it is read from there then.
-    Later(*const T),
+    Deferred(*const T),
 }
 
 /// What a transfer in a stream takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Params {
     /// The most bytes that `size` may be.
-    pub size_most: usize,
+    pub max_size: usize,
     /// Bytes.
     pub size: Param<usize>,
     /// Where in the file, in bytes.
@@ -92,7 +92,7 @@ unsafe impl Sync for Params {}
 
 /// Parameters as they were when the stream came to the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Read {
+pub struct ResolvedParams {
     /// Bytes.
     pub size: usize,
     /// Where in the file, in bytes.
@@ -103,73 +103,74 @@ pub struct Read {
 
 /// How many mappings that follow one another are looked at, some 100 ns each: 128 GiB of the
 /// smallest.
-const MAPPINGS_MOST: u32 = 1 << 16;
+const MAX_MAPPINGS: u32 = 1 << 16;
 
 /// Called once, before work that stands in the stream behind the transfer, on any thread: it must
 /// not call the driver nor wait for the GPU. It is not called if the context is lost before the
 /// stream comes to the transfer.
-pub type Ended = Box<dyn FnOnce(Read, Result<Moved, Fault>) + Send>;
+pub type OnCompletion = Box<dyn FnOnce(ResolvedParams, Result<Transferred, Fault>) + Send>;
 
 /// What is kept for streams.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    bytes_most: u64,
-    chunk: usize,
-    words: bool,
-    devices: RwLock<HashMap<u32, &'static Served>>,
+    max_bytes: u64,
+    piece_len: usize,
+    semaphores: bool,
+    devices: RwLock<HashMap<u32, &'static StreamDevice>>,
     /// They wait for file I/O alone.
-    files: Threads,
+    file_workers: StreamWorkers,
     /// They make whole calls, which wait for the GPU.
-    calls: Threads,
+    call_workers: StreamWorkers,
 }
 
 /// What is kept for streams of one device.
 #[derive(Debug)]
-struct Served {
+struct StreamDevice {
     device: &'static Device,
-    areas: Areas,
-    words: bool,
+    buffers: StagingBuffers,
+    semaphores: bool,
 }
 
 impl Streams {
     pub(crate) fn new(settings: &Settings) -> Self {
         // Those who only help are no more than pay beside the program's own threads.
-        let most = settings.workers_most.clamp(1, settings.busy_most.max(1));
+        let most = settings.max_workers.clamp(1, settings.max_active.max(1));
         Self {
-            bytes_most: settings.ring_bytes_most,
-            chunk: settings.chunk(),
-            words: settings.stream_words,
+            max_bytes: settings.max_staging_bytes,
+            piece_len: settings.max_piece(),
+            semaphores: settings.stream_semaphores,
             devices: RwLock::default(),
-            files: Threads::new(most, settings.stream_sentry),
-            calls: Threads::new(most, settings.stream_sentry),
+            file_workers: StreamWorkers::new(most, settings.stream_poller),
+            call_workers: StreamWorkers::new(most, settings.stream_poller),
         }
     }
 
     /// What is kept for a device, made when it is first asked for.
-    fn device(&self, gpus: &Gpus, index: u32) -> Result<&'static Served, GpuError> {
+    fn device(&self, devices: &Devices, index: u32) -> Result<&'static StreamDevice, GpuError> {
         // Before the locks: this may call the driver.
-        let device = gpus.device(index)?;
-        let known = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-        let is_current = |served: &&&'static Served| std::ptr::eq(served.device, device);
-        if let Some(served) = known.get(&index).filter(is_current) {
-            return Ok(served);
+        let device = devices.device(index)?;
+        let resolved = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        let is_current =
+            |stream_device: &&&'static StreamDevice| std::ptr::eq(stream_device.device, device);
+        if let Some(stream_device) = resolved.get(&index).filter(is_current) {
+            return Ok(stream_device);
         }
-        drop(known);
+        drop(resolved);
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(served) = devices.get(&index).filter(is_current) {
-            return Ok(served);
+        if let Some(stream_device) = devices.get(&index).filter(is_current) {
+            return Ok(stream_device);
         }
-        let served: &'static Served = Box::leak(Box::new(Served {
+        let stream_device: &'static StreamDevice = Box::leak(Box::new(StreamDevice {
             device,
-            areas: Areas::new(self.bytes_most, self.chunk),
-            words: self.words && device.context().driver().waits_for_words(index),
+            buffers: StagingBuffers::new(self.max_bytes, self.piece_len),
+            semaphores: self.semaphores && device.context().driver().waits_for_words(index),
         }));
-        devices.insert(index, served);
-        Ok(served)
+        devices.insert(index, stream_device);
+        Ok(stream_device)
     }
 }
 
-impl Served {
+impl StreamDevice {
     fn kernel(&self) -> Option<&GatherKernel> {
         self.device.gather().ok()
     }
@@ -197,12 +198,14 @@ impl Transfer {
         &self,
         stream: RawStream,
         file: &File,
-        (place, base): (Place, u64),
+        (location, base): (MemoryLocation, u64),
         params: Params,
-        ended: Ended,
+        on_completion: OnCompletion,
     ) -> Result<(), Fault> {
         // SAFETY: the caller's promise.
-        unsafe { self.put_on(stream, (Op::Read, file), (place, base), params, ended) }
+        unsafe {
+            self.enqueue_on(stream, (Op::Read, file), (location, base), params, on_completion)
+        }
     }
 
     /// As [`Transfer::read_on`], from memory to the file.
@@ -218,96 +221,99 @@ impl Transfer {
         &self,
         stream: RawStream,
         file: &File,
-        (place, base): (Place, u64),
+        (location, base): (MemoryLocation, u64),
         params: Params,
-        ended: Ended,
+        on_completion: OnCompletion,
     ) -> Result<(), Fault> {
         // SAFETY: the caller's promise.
-        unsafe { self.put_on(stream, (Op::Write, file), (place, base), params, ended) }
+        unsafe {
+            self.enqueue_on(stream, (Op::Write, file), (location, base), params, on_completion)
+        }
     }
 
     /// # Safety
     ///
     /// As [`Transfer::read_on`].
-    unsafe fn put_on(
+    unsafe fn enqueue_on(
         &self,
         stream: RawStream,
         (op, file): (Op, &File),
-        (place, base): (Place, u64),
+        (location, base): (MemoryLocation, u64),
         params: Params,
-        ended: Ended,
+        on_completion: OnCompletion,
     ) -> Result<(), Fault> {
         let state = self.state();
         if state.forked {
             return Err(Fault::Forked);
         }
-        let driver = state.gpus.driver().ok_or(Fault::NoDriver)?;
+        let driver = state.devices.driver().ok_or(Fault::NoDriver)?;
         // SAFETY: the caller's promise.
         let stream = unsafe { UserStream::new(driver, stream) }?;
         if stream.entered(|| stream.is_capturing())?? {
             return Err(Fault::Captured);
         }
         let index = stream.device()?;
-        if state.gpus.current(index).is_some_and(|device| device.context().is_reset()) {
-            state.gpus.renew(index);
+        if state.devices.current(index).is_some_and(|device| device.context().is_reset()) {
+            state.devices.renew(index);
         }
-        let served = state.streams.device(&state.gpus, index)?;
-        let way = self.way(served, &stream, place, base, &params)?;
-        let kept = (state, served, Key::of(&stream));
-        let order = Order::new(kept, (op, file.clone()), (way, base), params, ended)?;
-        put::put(&stream, served, &order)
+        let stream_device = state.streams.device(&state.devices, index)?;
+        let method = self.method(stream_device, &stream, location, base, &params)?;
+        let kept = (state, stream_device, StreamKey::of(&stream));
+        let stream_op =
+            StreamOp::new(kept, (op, file.clone()), (method, base), params, on_completion)?;
+        enqueue::enqueue(&stream, stream_device, &stream_op)
     }
 
     /// How the bytes shall go.
-    fn way(
+    fn method(
         &self,
-        served: &'static Served,
+        stream_device: &'static StreamDevice,
         stream: &UserStream,
-        place: Place,
+        location: MemoryLocation,
         base: u64,
         params: &Params,
-    ) -> Result<Way, Fault> {
-        let Some(device) = place.device() else {
-            return Ok(Way::Host);
+    ) -> Result<Method, Fault> {
+        let Some(device) = location.device() else {
+            return Ok(Method::Host);
         };
-        let context = served.device.context();
+        let context = stream_device.device.context();
         if stream.context() != context.raw() || context.device() != device {
-            return Ok(Way::Call(place));
+            return Ok(Method::BlockingCall(location));
         }
-        if !is_reached(place) {
+        if !is_reached(location) {
             return Err(Fault::OtherContext);
         }
         // Nothing but the kernel can move the bytes: a copy in a stream of ours could stand behind
         // the program's wait.
-        served.device.gather()?;
-        let skip = u64::try_from(now(params.buffer_offset)).unwrap_or(0);
+        stream_device.device.gather()?;
+        let skip = u64::try_from(hint(params.buffer_offset)).unwrap_or(0);
         // An offset that is read later may lead anywhere.
         let wanted = match params.buffer_offset {
-            Param::Now(_) => skip.saturating_add(params.size_most as u64),
-            Param::Later(_) => u64::MAX,
+            Param::Immediate(_) => skip.saturating_add(params.max_size as u64),
+            Param::Deferred(_) => u64::MAX,
         };
-        let reach = self.reach(place, base, wanted);
-        let bring = place.managed.then(|| {
-            let len = reach.saturating_sub(skip).min(params.size_most as u64);
+        let reach = self.reach(location, base, wanted);
+        let prefetch = location.managed.then(|| {
+            let len = reach.saturating_sub(skip).min(params.max_size as u64);
             (base.saturating_add(skip), usize::try_from(len).unwrap_or(0))
         });
-        Ok(Way::Gather { reach, bring: bring.filter(|(_, len)| *len > 0) })
+        Ok(Method::Kernel { reach, prefetch: prefetch.filter(|(_, len)| *len > 0) })
     }
 
     /// How many bytes from the base on kernels reach: one allocation, and mappings that follow one
     /// another without a gap (`cuMemMap`) until there are as many as are wanted. What the driver
     /// allocates may lie side by side too, and is another's.
-    fn reach(&self, place: Place, base: u64, wanted: u64) -> u64 {
-        let end_of = |place: Place| {
-            let (start, len) = place.range()?;
-            is_reached(place).then(|| start.saturating_add(len))
+    fn reach(&self, location: MemoryLocation, base: u64, wanted: u64) -> u64 {
+        let end_of = |location: MemoryLocation| {
+            let (start, len) = location.range()?;
+            is_reached(location).then(|| start.saturating_add(len))
         };
         let wanted = base.saturating_add(wanted);
-        let mut end = end_of(place).unwrap_or(base);
+        let mut end = end_of(location).unwrap_or(base);
         let mut mappings = 1;
-        while place.loose && end > base && end < wanted && mappings < MAPPINGS_MOST {
+        while location.contextless && end > base && end < wanted && mappings < MAX_MAPPINGS {
             mappings += 1;
-            let next = self.place(end).ok().filter(|next| next.loose).and_then(end_of);
+            let next = self.locate(end).ok().filter(|next| next.contextless).and_then(end_of);
             match next {
                 Some(next) if next > end => end = next,
                 _ => break,
@@ -319,24 +325,24 @@ impl Transfer {
 
 /// Whether our kernel may go there. Managed memory is brought to the GPU before, as far as is known
 /// by then where it will be; what is not there the GPU fetches page by page.
-fn is_reached(place: Place) -> bool {
-    place.is_primary() || place.managed
+fn is_reached(location: MemoryLocation) -> bool {
+    location.is_primary() || location.managed
 }
 
 /// What a parameter is when the transfer is put into the stream: of a later one but a hint.
-fn now(param: Param<i64>) -> i64 {
+fn hint(param: Param<i64>) -> i64 {
     match param {
-        Param::Now(value) => value,
+        Param::Immediate(value) => value,
         // SAFETY: the caller of the transfer keeps the address valid.
-        Param::Later(at) => unsafe { at.read_volatile() },
+        Param::Deferred(at) => unsafe { at.read_volatile() },
     }
 }
 
 /// The threads that serve a way.
-fn threads(state: &'static State, way: &Way) -> &'static Threads {
-    match way {
-        Way::Call(_) => &state.streams.calls,
-        Way::Host | Way::Gather { .. } => &state.streams.files,
+fn workers(state: &'static State, method: &Method) -> &'static StreamWorkers {
+    match method {
+        Method::BlockingCall(_) => &state.streams.call_workers,
+        Method::Host | Method::Kernel { .. } => &state.streams.file_workers,
     }
 }
 

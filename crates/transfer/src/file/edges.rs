@@ -11,24 +11,25 @@ use std::os::fd::RawFd;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::sys::errno;
-use crate::born::{Born, OfProcess};
 use crate::fault::Failed;
+use crate::fork::{PerProcess, ProcessMark};
 
 /// Locks, which files share by their identity: two handles of one file have the same.
 const LOCKS: usize = 64;
 
 struct Locks {
-    born: Born,
+    mark: ProcessMark,
     locks: [RwLock<()>; LOCKS],
 }
 
 /// A thread that a child of `fork(2)` does not have may hold one of its parent's.
-static HELD: OfProcess<Locks> = OfProcess::later();
+static PROCESS_LOCKS: PerProcess<Locks> = PerProcess::new();
 
 /// This process's locks.
 fn locks() -> &'static Locks {
-    let make = || Locks { born: Born::here(), locks: std::array::from_fn(|_| RwLock::new(())) };
-    HELD.get(|locks| &locks.born, make)
+    let make =
+        || Locks { mark: ProcessMark::new(), locks: std::array::from_fn(|_| RwLock::new(())) };
+    PROCESS_LOCKS.get(|locks| &locks.mark, make)
 }
 
 fn lock(identity: u64) -> &'static RwLock<()> {
@@ -43,13 +44,13 @@ pub(super) fn shared(identity: u64) -> RwLockReadGuard<'static, ()> {
 }
 
 /// For writes of edges.
-pub(super) fn alone(identity: u64) -> RwLockWriteGuard<'static, ()> {
+pub(super) fn exclusive(identity: u64) -> RwLockWriteGuard<'static, ()> {
     lock(identity).write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes the range's dirty pages to the device and waits for it (`sync_file_range(2)`). Where the
 /// file system has nothing to write to, that is no error.
-pub(super) fn to_device(fd: RawFd, offset: u64, len: usize) -> Result<(), Failed> {
+pub(super) fn flush_range(fd: RawFd, offset: u64, len: usize) -> Result<(), Failed> {
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;

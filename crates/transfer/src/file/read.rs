@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 
 use super::Inner;
 use super::sys::{self, Cached};
-use crate::bounce::Bounce;
+use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
 
 /// Where the bytes shall stand.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spot {
+pub(crate) struct ReadBuffer {
     /// The first of them.
     pub(crate) at: *mut u8,
     /// True for a slot of ours: `at` is [`Inner::skip`] bytes behind an aligned address, and the
@@ -20,14 +20,14 @@ pub(crate) struct Spot {
 
 /// What was read: bytes by the way that they came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Got {
+pub(crate) struct FileBytes {
     pub(crate) cached: usize,
     pub(crate) direct: usize,
 }
 
 /// A read that the page cache could not answer, for whoever does many at once.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Absent {
+pub(crate) struct UncachedRead {
     pub(crate) fd: RawFd,
     pub(crate) at: *mut u8,
     pub(crate) len: u32,
@@ -36,15 +36,15 @@ pub(crate) struct Absent {
 
 /// What a look into the page cache gave.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Tried {
+pub(crate) enum CacheLookup {
     /// It is done.
-    Read(Result<Got, Failed>),
+    Done(Result<FileBytes, Failed>),
     /// It is not there. If the read that was told of comes back whole, this is what was got.
-    Absent { got: Got },
+    Uncached { file_bytes: FileBytes },
 }
 
-impl Got {
-    pub(crate) fn bytes(&self) -> usize {
+impl FileBytes {
+    pub(crate) fn total(&self) -> usize {
         self.cached + self.direct
     }
 }
@@ -62,94 +62,94 @@ impl Inner {
     /// The spot is valid for writes of `len` bytes, and of what its slack promises.
     pub(crate) unsafe fn read(
         &self,
-        spot: Spot,
+        buffer: ReadBuffer,
         len: usize,
         offset: u64,
         large: bool,
-    ) -> Result<Got, Failed> {
+    ) -> Result<FileBytes, Failed> {
         #[cfg(test)]
         self.panic_if_asked();
-        let mut got = Got::default();
+        let mut file_bytes = FileBytes::default();
         let buffered = self.reading();
         let direct =
-            if self.reads_past(large) || buffered.is_none() { self.direct() } else { None };
+            if self.bypasses_cache(large) || buffered.is_none() { self.direct() } else { None };
         if let Some(direct) = direct {
             if let Some(buffered) = buffered {
                 // SAFETY: the caller's promise.
-                got.cached = unsafe { self.take_cached(buffered, spot.at, len, offset) }?;
+                file_bytes.cached = unsafe { self.read_cached(buffered, buffer.at, len, offset) }?;
             }
-            if got.cached < len {
-                let rest = spot.after(got.cached);
-                let (left, at) = (len - got.cached, offset + got.cached as u64);
+            if file_bytes.cached < len {
+                let rest = buffer.after(file_bytes.cached);
+                let (left, at) = (len - file_bytes.cached, offset + file_bytes.cached as u64);
                 // SAFETY: the rest of the caller's spot.
-                got.direct = unsafe { self.past_cache(direct, rest, left, at) }?;
+                file_bytes.direct = unsafe { self.read_direct(direct, rest, left, at) }?;
             }
         }
-        while got.bytes() < len {
-            let (done, at) = (got.bytes(), offset + got.bytes() as u64);
-            let rest = spot.after(done);
+        while file_bytes.total() < len {
+            let (done, at) = (file_bytes.total(), offset + file_bytes.total() as u64);
+            let rest = buffer.after(done);
             let more = if let Some(fd) = buffered {
                 // SAFETY: the rest of the caller's spot.
                 let more = unsafe { sys::pread(fd, rest.at, len - done, at) }?;
-                got.cached += more;
+                file_bytes.cached += more;
                 more
             } else {
                 // SAFETY: the rest of the caller's spot.
-                let more = unsafe { self.by_bounce(rest.at, len - done, at) }?;
-                got.direct += more;
+                let more = unsafe { self.read_bounced(rest.at, len - done, at) }?;
+                file_bytes.direct += more;
                 more
             };
             if more == 0 {
                 break;
             }
         }
-        Ok(got)
+        Ok(file_bytes)
     }
 
     /// As [`Inner::read`] for small pieces, but what would wait for the device is not read: it is
-    /// added to `absent`, and [`Tried::Absent`] is the answer.
+    /// added to `absent`, and [`CacheLookup::Uncached`] is the answer.
     ///
     /// # Safety
     ///
     /// As [`Inner::read`], with slack.
-    pub(crate) unsafe fn read_or_tell(
+    pub(crate) unsafe fn read_cached_or_defer(
         &self,
-        spot: Spot,
+        buffer: ReadBuffer,
         len: usize,
         offset: u64,
-        absent: &mut Vec<Absent>,
-    ) -> Tried {
+        absent: &mut Vec<UncachedRead>,
+    ) -> CacheLookup {
         #[cfg(test)]
         self.panic_if_asked();
         let buffered = self.reading();
         let direct = if self.mode.direct { self.direct() } else { None };
-        let (Some(fd), true) = (buffered, spot.slack) else {
+        let (Some(fd), true) = (buffered, buffer.slack) else {
             // SAFETY: the caller's promise.
-            return Tried::Read(unsafe { self.read(spot, len, offset, false) });
+            return CacheLookup::Done(unsafe { self.read(buffer, len, offset, false) });
         };
         // SAFETY: the caller's promise.
-        match unsafe { self.take_cached(fd, spot.at, len, offset) } {
+        match unsafe { self.read_cached(fd, buffer.at, len, offset) } {
             Ok(found) if found == len => {
-                return Tried::Read(Ok(Got { cached: found, direct: 0 }));
+                return CacheLookup::Done(Ok(FileBytes { cached: found, direct: 0 }));
             }
             Ok(_) => {}
-            Err(failed) => return Tried::Read(Err(failed)),
+            Err(failed) => return CacheLookup::Done(Err(failed)),
         }
-        let all = Got { cached: 0, direct: len };
-        let (told, got) = match direct {
+        let all = FileBytes { cached: 0, direct: len };
+        let (limits, file_bytes) = match direct {
             Some(fd) => {
                 let skip = self.skip(offset);
                 let span = (skip + len).next_multiple_of(self.align());
-                let (at, offset) = (spot.at.wrapping_sub(skip), offset - skip as u64);
-                (Absent { fd, at, len: small(span), offset }, all)
+                let (at, offset) = (buffer.at.wrapping_sub(skip), offset - skip as u64);
+                (UncachedRead { fd, at, len: small(span), offset }, all)
             }
             None => {
-                let got = Got { cached: len, direct: 0 };
-                (Absent { fd, at: spot.at, len: small(len), offset }, got)
+                let file_bytes = FileBytes { cached: len, direct: 0 };
+                (UncachedRead { fd, at: buffer.at, len: small(len), offset }, file_bytes)
             }
         };
-        absent.push(told);
-        Tried::Absent { got }
+        absent.push(limits);
+        CacheLookup::Uncached { file_bytes }
     }
 
     /// What the page cache holds of the range, from its start on.
@@ -157,14 +157,14 @@ impl Inner {
     /// # Safety
     ///
     /// `at` is valid for writes of `len` bytes.
-    unsafe fn take_cached(
+    unsafe fn read_cached(
         &self,
         fd: RawFd,
         at: *mut u8,
         len: usize,
         offset: u64,
     ) -> Result<usize, Failed> {
-        if !self.warmth.hopes(fd, offset, len) {
+        if !self.residency.is_worth_trying(fd, offset, len) {
             return Ok(0);
         }
         // SAFETY: the caller's promise.
@@ -175,7 +175,7 @@ impl Inner {
             // 6.8), or can't tell: the caller's own mode decides.
             Cached::Unsupported => return Ok(0),
         };
-        self.warmth.learn(found == len);
+        self.residency.record(found == len);
         Ok(found)
     }
 
@@ -185,21 +185,21 @@ impl Inner {
     /// # Safety
     ///
     /// As [`Inner::read`].
-    unsafe fn past_cache(
+    unsafe fn read_direct(
         &self,
         fd: RawFd,
-        spot: Spot,
+        buffer: ReadBuffer,
         len: usize,
         offset: u64,
     ) -> Result<usize, Failed> {
         let align = self.align();
         let skip = self.skip(offset);
-        if !spot.slack && (skip != 0 || !spot.at.addr().is_multiple_of(align)) {
+        if !buffer.slack && (skip != 0 || !buffer.at.addr().is_multiple_of(align)) {
             return Ok(0);
         }
         let span =
-            if spot.slack { (skip + len).next_multiple_of(align) } else { len - len % align };
-        let (start, from) = (spot.at.wrapping_sub(skip), offset - skip as u64);
+            if buffer.slack { (skip + len).next_multiple_of(align) } else { len - len % align };
+        let (start, from) = (buffer.at.wrapping_sub(skip), offset - skip as u64);
         let mut done = 0;
         while done < span {
             // SAFETY: inside the spot and its slack: `span` ends at most at the next aligned
@@ -230,15 +230,15 @@ impl Inner {
     /// # Safety
     ///
     /// `at` is valid for writes of `len` bytes.
-    unsafe fn by_bounce(&self, at: *mut u8, len: usize, offset: u64) -> Result<usize, Failed> {
+    unsafe fn read_bounced(&self, at: *mut u8, len: usize, offset: u64) -> Result<usize, Failed> {
         use std::os::fd::AsRawFd;
         let align = self.align();
         let skip = self.skip(offset);
-        let mut bounce = Bounce::new((skip + len).next_multiple_of(align), align);
+        let mut bounce = BounceBuffer::new((skip + len).next_multiple_of(align), align);
         let (into, room) = (bounce.as_mut_ptr(), bounce.len());
         // SAFETY: all of a buffer of our own.
-        let got = unsafe { sys::pread(self.own.as_raw_fd(), into, room, offset - skip as u64) }?;
-        let bytes = got.saturating_sub(skip).min(len);
+        let count = unsafe { sys::pread(self.own.as_raw_fd(), into, room, offset - skip as u64) }?;
+        let bytes = count.saturating_sub(skip).min(len);
         // SAFETY: `bytes` are in the buffer behind `skip`, and `at` has room for them; a buffer
         // that was just allocated overlaps nobody's.
         unsafe { std::ptr::copy_nonoverlapping(into.wrapping_add(skip), at, bytes) };
@@ -251,7 +251,7 @@ fn small(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-impl Spot {
+impl ReadBuffer {
     fn after(self, bytes: usize) -> Self {
         Self { at: self.at.wrapping_add(bytes), slack: self.slack }
     }

@@ -33,9 +33,9 @@ pub(super) unsafe fn pread(
     let from = offset_of("pread", offset, len)?;
     loop {
         // SAFETY: the caller's promise.
-        let got = unsafe { libc::pread(fd, at.cast(), len, from) };
-        match usize::try_from(got) {
-            Ok(got) => return Ok(got),
+        let count = unsafe { libc::pread(fd, at.cast(), len, from) };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count),
             Err(_) => match errno() {
                 libc::EINTR => {}
                 errno => return Err(Failed { call: "pread", errno, offset, len: len as u64 }),
@@ -70,9 +70,9 @@ pub(super) unsafe fn pread_cached(
     let into = libc::iovec { iov_base: at.cast(), iov_len: len };
     loop {
         // SAFETY: one vector, whose memory is valid by the caller's promise.
-        let got = unsafe { libc::preadv2(fd, &raw const into, 1, from, NOWAIT) };
-        if let Ok(got) = usize::try_from(got) {
-            return Ok(Cached::Bytes(got));
+        let count = unsafe { libc::preadv2(fd, &raw const into, 1, from, NOWAIT) };
+        if let Ok(count) = usize::try_from(count) {
+            return Ok(Cached::Bytes(count));
         }
         match errno() {
             libc::EINTR => {}
@@ -97,9 +97,9 @@ pub(super) unsafe fn pwrite(
     let from = offset_of("pwrite", offset, len)?;
     loop {
         // SAFETY: the caller's promise.
-        let put = unsafe { libc::pwrite(fd, at.cast(), len, from) };
-        match usize::try_from(put) {
-            Ok(put) => return Ok(put),
+        let count = unsafe { libc::pwrite(fd, at.cast(), len, from) };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count),
             Err(_) => match errno() {
                 libc::EINTR => {}
                 errno => return Err(Failed { call: "pwrite", errno, offset, len: len as u64 }),

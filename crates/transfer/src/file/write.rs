@@ -3,9 +3,9 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
-use super::read::Got;
+use super::read::FileBytes;
 use super::{Inner, edges, sys};
-use crate::bounce::Bounce;
+use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
 
 impl Inner {
@@ -24,7 +24,7 @@ impl Inner {
         at: *const u8,
         len: usize,
         offset: u64,
-    ) -> Result<Got, Failed> {
+    ) -> Result<FileBytes, Failed> {
         #[cfg(test)]
         self.panic_if_asked();
         if !self.mode.direct {
@@ -32,14 +32,14 @@ impl Inner {
             let fd = self.unless_appending(Some(self.buffered().unwrap_or(own)), len, offset)?;
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }?;
-            return Ok(Got { cached: len, direct: 0 });
+            return Ok(FileBytes { cached: len, direct: 0 });
         }
         let align = self.align();
         let skip = self.skip(offset);
         let head = ((align - skip) % align).min(len);
         let body = (len - head) / align * align;
         let congruent = (at.addr() + head).is_multiple_of(align);
-        let mut got = Got::default();
+        let mut file_bytes = FileBytes::default();
         let direct = self.direct().filter(|fd| body > 0 && congruent && !self.appends(*fd));
         let Some(direct) = direct else {
             // SAFETY: the caller's promise.
@@ -47,19 +47,19 @@ impl Inner {
         };
         if head > 0 {
             // SAFETY: the first part of the caller's range.
-            got.add(unsafe { self.edge(at, head, offset) }?);
+            file_bytes.add(unsafe { self.edge(at, head, offset) }?);
         }
         let middle = at.wrapping_add(head);
         // SAFETY: the middle part of the caller's range.
-        got.add(unsafe { self.blocks(direct, middle, body, offset + head as u64) }?);
+        file_bytes.add(unsafe { self.blocks(direct, middle, body, offset + head as u64) }?);
         let done = head + body;
         if done < len {
             // SAFETY: the last part of the caller's range.
             let last =
                 unsafe { self.edge(at.wrapping_add(done), len - done, offset + done as u64) };
-            got.add(last?);
+            file_bytes.add(last?);
         }
-        Ok(got)
+        Ok(file_bytes)
     }
 
     /// Whole blocks, past the cache.
@@ -73,14 +73,14 @@ impl Inner {
         at: *const u8,
         len: usize,
         offset: u64,
-    ) -> Result<Got, Failed> {
+    ) -> Result<FileBytes, Failed> {
         let written = {
             let _shared = edges::shared(self.identity);
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }
         };
         match written {
-            Ok(()) => Ok(Got { cached: 0, direct: len }),
+            Ok(()) => Ok(FileBytes { cached: 0, direct: len }),
             Err(failed) if failed.errno == libc::EINVAL && self.buffered().is_some() => {
                 self.direct_refused.store(true, Ordering::Relaxed);
                 // SAFETY: the caller's promise.
@@ -95,17 +95,17 @@ impl Inner {
     /// # Safety
     ///
     /// As [`Inner::write`].
-    unsafe fn edge(&self, at: *const u8, len: usize, offset: u64) -> Result<Got, Failed> {
+    unsafe fn edge(&self, at: *const u8, len: usize, offset: u64) -> Result<FileBytes, Failed> {
         if len == 0 {
-            return Ok(Got::default());
+            return Ok(FileBytes::default());
         }
-        let _alone = edges::alone(self.identity);
+        let _exclusive = edges::exclusive(self.identity);
         if let Some(fd) = self.buffered() {
             let fd = self.unless_appending(Some(fd), len, offset)?;
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }?;
-            edges::to_device(fd, offset, len)?;
-            return Ok(Got { cached: len, direct: 0 });
+            edges::flush_range(fd, offset, len)?;
+            return Ok(FileBytes { cached: len, direct: 0 });
         }
         self.unless_appending(None, len, offset)?;
         let mut done = 0;
@@ -114,7 +114,7 @@ impl Inner {
             // SAFETY: the rest of the caller's range.
             done += unsafe { self.rewrite(from, len - done, offset + done as u64) }?;
         }
-        Ok(Got { cached: 0, direct: len })
+        Ok(FileBytes { cached: 0, direct: len })
     }
 
     /// Whether a write by this descriptor would land behind the end of the file, whatever its
@@ -148,7 +148,7 @@ impl Inner {
         let align = self.align();
         let skip = self.skip(offset);
         let from = offset - skip as u64;
-        let mut blocks = Bounce::new((skip + len).next_multiple_of(align), align);
+        let mut blocks = BounceBuffer::new((skip + len).next_multiple_of(align), align);
         let (start, room) = (blocks.as_mut_ptr(), blocks.len());
         let taken = len.min(room - skip);
         // SAFETY: all of a zeroed buffer of our own.
@@ -172,7 +172,7 @@ impl Inner {
     }
 }
 
-impl Got {
+impl FileBytes {
     fn add(&mut self, other: Self) {
         self.cached += other.cached;
         self.direct += other.direct;

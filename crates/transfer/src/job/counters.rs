@@ -16,7 +16,7 @@ use crate::sync::size;
 pub(super) struct Counters {
     pieces: u64,
     next: AtomicU64,
-    left: AtomicU64,
+    remaining: AtomicU64,
     /// Where the file ended, in bytes from the start of the call.
     end: AtomicU64,
     /// Where the first piece that failed begins.
@@ -27,8 +27,8 @@ pub(super) struct Counters {
 
 /// All pieces have landed.
 const DONE: u32 = 1;
-/// The caller may work: see [`crate::crew`].
-const TURN: u32 = 2;
+/// The caller may work: see [`crate::pool`].
+const PERMIT: u32 = 2;
 /// The caller sleeps, or is about to.
 const ASLEEP: u32 = 4;
 /// The caller waits for a turn.
@@ -39,7 +39,7 @@ impl Counters {
         Self {
             pieces,
             next: AtomicU64::new(0),
-            left: AtomicU64::new(pieces),
+            remaining: AtomicU64::new(pieces),
             end: AtomicU64::new(u64::MAX),
             failed_at: AtomicU64::new(u64::MAX),
             state: AtomicU32::new(0),
@@ -56,7 +56,7 @@ impl Counters {
     }
 
     /// Whether nobody has taken a piece.
-    pub(super) fn is_fresh(&self) -> bool {
+    pub(super) fn is_unstarted(&self) -> bool {
         self.next.load(Ordering::Relaxed) == 0
     }
 
@@ -99,13 +99,13 @@ impl Counters {
     /// Counts off pieces that have landed.
     pub(super) fn finish(&self, count: u64) {
         // AcqRel: the last one sees what the others did, and tells the caller of all of it.
-        if self.left.fetch_sub(count, Ordering::AcqRel) == count {
-            self.tell(DONE);
+        if self.remaining.fetch_sub(count, Ordering::AcqRel) == count {
+            self.signal(DONE);
         }
     }
 
     /// Sets a bit that the caller waits for, and wakes it if it sleeps.
-    fn tell(&self, bit: u32) {
+    fn signal(&self, bit: u32) {
         // AcqRel: the caller's load acquires what came before.
         if self.state.fetch_or(bit, Ordering::AcqRel) & ASLEEP != 0 {
             let _ = futex::wake(&self.state, futex::Flags::PRIVATE, 1);
@@ -117,17 +117,17 @@ impl Counters {
         self.state.fetch_or(WAITING, Ordering::AcqRel);
     }
 
-    pub(super) fn has_turn(&self) -> bool {
-        self.state.load(Ordering::Acquire) & TURN != 0
+    pub(super) fn has_permit(&self) -> bool {
+        self.state.load(Ordering::Acquire) & PERMIT != 0
     }
 
     /// Whether the caller waits for a turn that nobody has given it.
-    pub(super) fn wants_turn(&self) -> bool {
-        self.state.load(Ordering::Acquire) & (WAITING | TURN) == WAITING
+    pub(super) fn wants_permit(&self) -> bool {
+        self.state.load(Ordering::Acquire) & (WAITING | PERMIT) == WAITING
     }
 
-    pub(super) fn give_turn(&self) {
-        self.tell(TURN);
+    pub(super) fn grant_permit(&self) {
+        self.signal(PERMIT);
     }
 
     /// Waits until all pieces have landed.
@@ -143,8 +143,8 @@ impl Counters {
     }
 
     /// Sleeps until the caller has a turn or all pieces have landed.
-    pub(super) fn sleep_for_turn(&self) {
-        self.wait_for(DONE | TURN, 0);
+    pub(super) fn sleep_until_permit(&self) {
+        self.wait_for(DONE | PERMIT, 0);
         self.state.fetch_and(!ASLEEP, Ordering::AcqRel);
     }
 
