@@ -1,4 +1,4 @@
-//! The door.
+//! The public entry point: [`Transfer`] and the state that one process keeps for it.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::stream::Streams;
 use crate::transferred::Transferred;
 
-/// Moves bytes between files and memory of callers. Cloning is cheap. See the crate's page.
+/// Moves bytes between files and callers' memory. Cloning is cheap. The crate's page explains how.
 #[derive(Debug, Clone)]
 pub struct Transfer(Arc<Shared>);
 
@@ -28,8 +28,8 @@ struct Shared {
     state: PerProcess<State>,
 }
 
-/// What one process keeps for a transfer. It is never freed: threads of ours may use it until the
-/// process is gone, and the driver must not be called to free what it gave.
+/// What one process keeps for a transfer. It is never freed: our threads may use it until the
+/// process exits, and the driver must not be called at exit to free what it allocated.
 #[derive(Debug)]
 pub(crate) struct State {
     mark: ProcessMark,
@@ -37,7 +37,7 @@ pub(crate) struct State {
     pub(crate) devices: Devices,
     pub(crate) pool: WorkerPool,
     pub(crate) streams: Streams,
-    /// In a child of the process in which the transfer was made.
+    /// This is a child of the process that made the transfer.
     pub(crate) forked: bool,
 }
 
@@ -55,10 +55,10 @@ impl State {
 }
 
 impl Transfer {
-    /// Makes one. No call of the driver: it is loaded when the first address is asked about.
+    /// Creates a transfer. Calls no driver: [`Transfer::locate`] loads it on first use.
     ///
-    /// What it takes of the machine (threads, page-locked memory, the driver) stays taken until the
-    /// process ends, so a process makes one.
+    /// Threads, page-locked memory and the driver stay allocated until the process ends, so a
+    /// process creates one.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let state = PerProcess::with(State::new(&settings, false));
@@ -70,26 +70,27 @@ impl Transfer {
         self.0.state.get(|state| &state.mark, || State::new(&self.0.settings, true))
     }
 
-    /// A file, by the caller's descriptor, which is duplicated and may be closed afterwards.
+    /// Opens a file by the caller's descriptor. The descriptor is duplicated; the caller may close
+    /// it.
     ///
     /// # Errors
     ///
-    /// The descriptor is not open, or no regular file and no block device.
+    /// The descriptor is not open, or is neither a regular file nor a block device.
     pub fn file(&self, fd: BorrowedFd<'_>) -> Result<File, FileError> {
         File::open(fd, self.0.settings.uncached, self.0.settings.bypass_cache)
     }
 
-    /// What the memory at an address is. The first question loads the driver, which takes some
-    /// hundred milliseconds; where there is none, all memory is the host's. Later ones take less
-    /// than a microsecond. The calling thread needs no context.
+    /// Queries what kind of memory an address is. The first call loads the driver, which takes some
+    /// hundred milliseconds; without a driver all memory is host memory. Later calls take less than
+    /// a microsecond. The calling thread needs no context.
     ///
     /// # Errors
     ///
-    /// The driver's refusal.
+    /// The driver's error.
     pub fn locate(&self, address: u64) -> Result<MemoryLocation, LocationError> {
         let state = self.state();
         if state.forked {
-            // Addresses of GPU memory are reserved in the child too and hold nothing.
+            // GPU addresses stay reserved in the child, but there is no memory behind them.
             return Ok(MemoryLocation::host());
         }
         let Some(driver) = state.devices.driver() else {
@@ -106,7 +107,7 @@ impl Transfer {
         }
     }
 
-    /// Whether what was told of an address may still hold: not where the device was reset since.
+    /// Whether a location may still be valid. It is not if the device was reset since the query.
     #[must_use]
     pub fn is_current(&self, location: &MemoryLocation) -> bool {
         let Some(index) = location.device() else {
@@ -117,20 +118,20 @@ impl Transfer {
             && state.devices.current(index).is_some_and(|it| it.serial() == location.serial)
     }
 
-    /// Reads `len` bytes at `offset` of the file into the memory at `address`, which `place` was
-    /// asked for (its own address, or another of the same allocation). Returns when they are there:
-    /// later work of any stream, and the host, see them. Where the file ends before `len` bytes, a
-    /// GPU's memory behind them is left as it was; the host's may be changed up to `len` bytes, as
-    /// by any read with `O_DIRECT`.
+    /// Reads `len` bytes at `offset` of the file into the memory at `address`. `location` is the
+    /// result of [`Transfer::locate`] for this address, or for another one of the same allocation.
+    /// Returns when the bytes are visible to the host and to later work of any stream. Where the
+    /// file ends early, GPU memory beyond the end is left unchanged; host memory may be changed up
+    /// to `len` bytes, as by any read with `O_DIRECT`.
     ///
     /// # Errors
     ///
-    /// What failed first, by offset. What the memory then holds is not defined.
+    /// The first failure by offset. The content of the memory is then undefined.
     ///
     /// # Safety
     ///
-    /// Until the call returns, `len` bytes at `address` are live memory of that place that nobody
-    /// else uses.
+    /// Until the call returns, `len` bytes at `address` are live memory of that location, and
+    /// nothing else uses them.
     pub unsafe fn read(
         &self,
         file: &File,
@@ -142,18 +143,18 @@ impl Transfer {
         self.call(Op::Read, file, location, address, len, offset)
     }
 
-    /// Writes `len` bytes from the memory at `address` to `offset` of the file. What other threads
-    /// and streams wrote to that memory before the call counts, whether or not anybody waited for
-    /// it, only if it is done: the caller waits for its own streams.
+    /// Writes `len` bytes from the memory at `address` to `offset` of the file. The caller
+    /// synchronizes its own streams first: writes to the memory that are still running may be
+    /// missed.
     ///
     /// # Errors
     ///
-    /// What failed first, by offset. How much of the rest was written is not defined.
+    /// The first failure by offset. How much of the rest was written is undefined.
     ///
     /// # Safety
     ///
-    /// Until the call returns, `len` bytes at `address` are live memory of that place that nobody
-    /// else writes.
+    /// Until the call returns, `len` bytes at `address` are live memory of that location, and
+    /// nothing else writes them.
     pub unsafe fn write(
         &self,
         file: &File,
@@ -165,7 +166,7 @@ impl Transfer {
         self.call(Op::Write, file, location, address, len, offset)
     }
 
-    /// Makes a call, and once more where it finds out that the device was reset: its memory may be
+    /// Makes a call, and repeats it once if the device turns out to have been reset: there may be
     /// new memory at the same address.
     fn call(
         &self,
@@ -206,7 +207,7 @@ impl Transfer {
         }
     }
 
-    /// An empty batch for at most `capacity` entries at once.
+    /// Creates an empty batch for at most `capacity` entries at a time.
     #[must_use]
     pub fn batch(&self, capacity: u32) -> Batch {
         Batch::new(self.state(), capacity)
@@ -214,22 +215,22 @@ impl Transfer {
 }
 
 impl State {
-    /// Whether this is the process that the state belongs to.
+    /// Whether this state belongs to the calling process.
     pub(crate) fn is_here(&self) -> bool {
         self.mark.is_here()
     }
 
-    /// Whether it is that of a child of `fork(2)`.
+    /// Whether this is the state of a child of `fork(2)`.
     pub(crate) fn is_forked(&self) -> bool {
         self.forked
     }
 
-    /// Runs one call to its end.
+    /// Runs one call to completion.
     pub(crate) fn run(&'static self, request: Request) -> Result<Transferred, Fault> {
         self.run_by(request, true, WorkerPool::run)
     }
 
-    /// As [`State::run`], for a thread that has a turn.
+    /// Like [`State::run`], for a thread that already holds a permit.
     pub(crate) fn run_with_permit(&'static self, request: Request) -> Result<Transferred, Fault> {
         self.run_by(request, false, WorkerPool::run_with_permit)
     }
@@ -258,8 +259,9 @@ impl State {
         job.outcome()
     }
 
-    /// The call as far as the file can go: nothing where it is empty, an error where it begins
-    /// beyond the largest offset, a shorter one where it ends there or far behind the file.
+    /// Trims a request to what the file allows: `None` if nothing is left, an error if it begins
+    /// beyond the largest offset, a shorter request if it ends beyond that or far beyond the end of
+    /// the file.
     fn fitting(&self, mut request: Request) -> Result<Option<Request>, Fault> {
         if self.forked && request.location.device().is_some() {
             return Err(Fault::Forked);
@@ -277,8 +279,8 @@ impl State {
             return Err(file.0.fault(failed));
         }
         request.len = request.len.min(room);
-        // One question for the size saves as many empty reads as there are pieces behind the end.
-        // A file that has no size to tell (of proc, of FUSE) says 0 and is read as it is.
+        // One `fstat(2)` saves an empty read for each piece beyond the end. Files without a size
+        // (of proc, of FUSE) report 0 and are read as requested.
         let chunk = self.settings.max_piece() as u64;
         if request.op == Op::Read && request.len > chunk {
             let size = request.file.0.size().filter(|size| *size > request.offset);

@@ -1,9 +1,9 @@
-//! Aligned memory for a moment.
+//! Temporary aligned memory.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Longest piece, bytes: more goes in turns.
+/// Longest buffer, bytes: longer requests take several passes.
 const MOST: usize = 256 << 10;
 
 /// Aligned memory of the program's allocator, for the length of a call.
@@ -14,7 +14,7 @@ pub(crate) struct BounceBuffer {
 }
 
 impl BounceBuffer {
-    /// `wanted` bytes, or as many as one turn takes: a multiple of `align`, a power of two.
+    /// `wanted` bytes, or as many as one pass takes: a multiple of `align`, a power of two.
     pub(crate) fn new(wanted: usize, align: usize) -> Self {
         let len = wanted.clamp(1, MOST).next_multiple_of(align);
         let Ok(layout) = Layout::from_size_align(len, align) else {

@@ -1,4 +1,4 @@
-//! The driver, and what we keep on each of its devices. Nothing of it is ever given back.
+//! The driver, and the state that is kept per device. None of it is ever freed.
 
 pub(crate) mod small;
 pub(crate) mod staging;
@@ -14,7 +14,7 @@ use crate::device::staging::{PinnedMemory, SLOTS, StagingRing};
 use crate::retry::RetryingCell;
 use crate::settings::Settings;
 
-/// The driver, from the first time that it is asked for.
+/// The driver, loaded on first use.
 #[derive(Debug)]
 pub(crate) struct Devices {
     which: Which,
@@ -31,9 +31,8 @@ struct Loaded {
     making: Mutex<()>,
 }
 
-/// What we keep on a device now: nothing yet, or the state of its context as that is. Where a
-/// program resets the device, another takes its place; the old one is never freed, for others may
-/// still have it.
+/// The current state of a device: empty until first use. When a program resets the device, new
+/// state replaces it; the old one is never freed, because other threads may still use it.
 #[derive(Debug, Default)]
 struct CurrentDevice(AtomicPtr<Device>);
 
@@ -48,10 +47,10 @@ impl CurrentDevice {
     }
 }
 
-/// A device's primary context and its lanes.
+/// A device's primary context, its staging rings and kernels.
 #[derive(Debug)]
 pub(crate) struct Device {
-    /// No other state of any device has this number.
+    /// Differs between all states of all devices.
     serial: u32,
     context: Context,
     slot_len: usize,
@@ -63,33 +62,33 @@ pub(crate) struct Device {
     command_queue: RetryingCell<CommandQueue>,
     gather: RetryingCell<GatherKernel>,
     /// Whether the context makes synchronous memory operations synchronize, for memory that can't
-    /// be given that attribute.
+    /// have that attribute itself.
     syncs_memops: AtomicBool,
 }
 
-/// How long a call waits for the default streams, which may hold a kernel that waits for the
-/// caller; a copy that was begun ends in milliseconds.
+/// How long a call waits for the default streams. These may hold a kernel that waits for the
+/// caller; a started copy ends in milliseconds.
 const DEFAULT_STREAMS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// RingPool of one short slot, for small calls: each thread that makes such calls keeps one.
+/// Rings of one short slot for small calls. Each thread that makes such calls keeps one.
 #[derive(Debug, Default)]
 struct SmallRings {
     free: Vec<&'static mut StagingRing>,
     made: usize,
-    /// Memory that no lane has yet, and how many slots of it.
+    /// Memory that no ring uses yet, and its number of slots.
     spare: Option<(PinnedMemory, usize)>,
 }
 
-/// Bytes of the slot of a lane for small calls: the longest one and the slack around it.
+/// Bytes of the slot of a small ring: the longest small call and its slack.
 pub(crate) const SMALL_SLOT: usize = 128 << 10;
-/// Slots of memory that is locked at once.
+/// Slots of memory that are page-locked at once.
 const SLOTS_LOCKED_AT_ONCE: usize = 16;
-/// Most lanes for small calls: 32 MiB.
+/// Most small rings: 32 MiB.
 const MAX_SMALL_RINGS: usize = 256;
 
 #[derive(Debug, Default)]
 struct RingPool {
-    /// The one given back last is taken first: its memory is most likely in a cache.
+    /// Last in, first out: the memory of the ring that came back last is most likely in a cache.
     free: Vec<&'static mut StagingRing>,
     made: usize,
     waiting: usize,
@@ -118,18 +117,18 @@ impl Devices {
         made.as_ref()
     }
 
-    /// The driver, where there is one: without it there is no memory of a GPU.
+    /// The driver, if there is one. Without it there is no GPU memory.
     pub(crate) fn driver(&self) -> Option<&Driver> {
         self.loaded().map(|loaded| &loaded.driver)
     }
 
-    /// What we keep on the device of this index, made when it is first asked for.
+    /// The state of the device with this index, made on first use.
     pub(crate) fn device(&self, index: u32) -> Result<&'static Device, GpuError> {
         let Some(loaded) = self.loaded() else {
             unreachable!("a location on a GPU comes from a driver")
         };
         let Some(known) = loaded.devices.get(index as usize) else {
-            // The driver tells of it in its own words.
+            // The driver reports this error in its own words.
             return Context::new(&loaded.driver, index).map(|context| self.leak(context));
         };
         if let Some(device) = known.get() {
@@ -144,13 +143,13 @@ impl Devices {
         Ok(device)
     }
 
-    /// What we keep on the device now, if anything.
+    /// The current state of the device, if any.
     pub(crate) fn current(&self, index: u32) -> Option<&'static Device> {
         self.loaded()?.devices.get(index as usize)?.get()
     }
 
-    /// Makes new state for a device whose context was reset, once a call found out. True if the
-    /// call may be made again.
+    /// Makes new state for a device after a call found that its context was reset. True if the call
+    /// may be repeated.
     pub(crate) fn renew(&self, index: u32) -> bool {
         let Some(loaded) = self.loaded() else {
             return false;
@@ -166,9 +165,9 @@ impl Devices {
         made.map(|device| known.set(device)).is_ok()
     }
 
-    /// Keeps a device, with the kernels loaded. To load one may wait for all that is under way on
-    /// the device (CUDA C++ Programming Guide, "Lazy Loading"), for streams that are held by the
-    /// program among it: better now than at a transfer in such a stream.
+    /// Leaks the state of a device, with its kernels loaded. Loading a kernel may wait for all work
+    /// on the device (CUDA C++ Programming Guide, "Lazy Loading"), including streams that the
+    /// program holds up: better now than at a transfer in such a stream.
     fn leak(&self, context: Context) -> &'static Device {
         static SERIAL: AtomicU32 = AtomicU32::new(1);
         let device: &'static Device = Box::leak(Box::new(Device {
@@ -195,17 +194,17 @@ impl Device {
         &self.context
     }
 
-    /// Which state of a device this is.
+    /// Identifies this state of the device.
     pub(crate) fn serial(&self) -> u32 {
         self.serial
     }
 
     /// Waits for the program's synchronous memory operations on the memory at `address` that are
-    /// under way though their calls returned, and has later ones return after they have ended: see
-    /// [`Driver::synchronize_memops`]. Called for memory that has not been given the attribute.
+    /// still running although their calls returned, and makes later ones return only after they
+    /// have ended: see [`Driver::synchronize_memops`]. Called for memory without that attribute.
     ///
-    /// Mappings (`cuMemMap`) can't have it. For them the primary context gets the same property, as
-    /// a whole, and the first call waits for the default streams. A driver before CUDA 12.1 has
+    /// Mappings (`cuMemMap`) can't have it. For them the primary context as a whole gets the same
+    /// property, and the first call waits for the default streams. A driver before CUDA 12.1 has
     /// neither, and each call waits.
     pub(crate) fn synchronize_memops(&self, driver: &Driver, address: u64) -> Result<(), GpuError> {
         if self.syncs_memops.load(Ordering::Acquire) {
@@ -220,9 +219,8 @@ impl Device {
         Ok(())
     }
 
-    /// Takes a lane, making one where there is none and memory may still be had, waiting for one
-    /// otherwise. Whoever holds one gives it back without waiting for another, so there is always
-    /// one to come.
+    /// Takes a ring. Makes one if none is free and the memory limit allows it, otherwise waits for
+    /// one. Who holds a ring returns it without waiting for another, so a ring always becomes free.
     pub(crate) fn take_ring(&self) -> Result<&'static mut StagingRing, GpuError> {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -244,7 +242,7 @@ impl Device {
                             ring.with_submitter(self.shared_submitter()),
                         )));
                     }
-                    // No more memory to lock: what there is has to do.
+                    // No more memory can be page-locked: the existing rings must do.
                     Err(_) if rings.made > 1 => rings.made -= 1,
                     Err(error) => {
                         rings.made -= 1;
@@ -261,7 +259,7 @@ impl Device {
         }
     }
 
-    /// Gives a lane back, none of whose copies is under way.
+    /// Returns a ring without copies in flight.
     pub(crate) fn give_back(&self, ring: &'static mut StagingRing) {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         rings.free.push(ring);
@@ -270,7 +268,7 @@ impl Device {
         }
     }
 
-    /// Gives up a lane whose copies may be under way for ever: its memory is never used again.
+    /// Drops a ring whose copies may stay in flight forever. Its memory is never used again.
     pub(crate) fn abandon(&self, ring: &'static mut StagingRing) {
         let _ = ring;
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -280,7 +278,7 @@ impl Device {
         }
     }
 
-    /// A lane of one slot of [`SMALL_SLOT`] bytes; `None` where no more are to be had.
+    /// A ring with one slot of [`SMALL_SLOT`] bytes; `None` if the limit is reached.
     pub(crate) fn take_small_ring(&self) -> Option<&'static mut StagingRing> {
         let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ring) = small.free.pop() {
@@ -302,26 +300,26 @@ impl Device {
         Some(Box::leak(Box::new(ring)))
     }
 
-    /// Gives it back, for another thread. Calls no driver; where that would have to wait, which it
-    /// might for ever in a child of `fork(2)`, the lane is lost.
+    /// Returns it, for another thread. Calls no driver. If the lock is held, possibly forever in a
+    /// child of `fork(2)`, the ring is lost.
     pub(crate) fn give_back_small(&self, ring: &'static mut StagingRing) {
         if let Ok(mut small) = self.small.try_lock() {
             small.free.push(ring);
         }
     }
 
-    /// A submitter for one thread to the resident copy kernel; `None` where there is none.
+    /// Access of one thread to the resident copy kernel; `None` if there is none.
     pub(crate) fn submitter(&self) -> Option<resident_copy::Submitter> {
         self.command_queue().ok().flatten().map(CommandQueue::submitter)
     }
 
-    /// The same for long moves.
+    /// The same for long copies.
     fn shared_submitter(&self) -> Option<resident_copy::Submitter> {
         self.command_queue().ok().flatten().map(CommandQueue::shared_submitter)
     }
 
-    /// Whether the driver's copy engines move the bytes of large calls now: there is no kernel that
-    /// stays, or others fill the device.
+    /// Whether the driver's copy engines now move the bytes of large calls: there is no resident
+    /// copy kernel, or other kernels fill the device.
     pub(crate) fn uses_copy_engines(&self) -> bool {
         self.command_queue.had().is_none_or(CommandQueue::is_backing_off)
     }
@@ -335,11 +333,11 @@ impl Device {
             .map(Some)
     }
 
-    /// The kernel for many pieces.
+    /// The kernel that copies many pieces.
     ///
     /// # Errors
     ///
-    /// Why the device does not have it: for good, or for now, as its memory is full.
+    /// Why the device does not have it: permanently, or for now because its memory is full.
     pub(crate) fn gather(&self) -> Result<&GatherKernel, GpuError> {
         self.gather.get(|| GatherKernel::load(&self.context))
     }

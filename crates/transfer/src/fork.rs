@@ -1,14 +1,14 @@
-//! Telling a child process from the one that made something, and values of one process.
+//! Detects a child of `fork(2)`, and holds values that belong to one process.
 
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Knows whether this is still the process that made it.
+/// Identifies the process that made it.
 ///
-/// The kernel clears a page of the mapping in a child (`madvise(2)`, `MADV_WIPEONFORK`, Linux
-/// 4.14), so asking is one load and no handler of ours is called by `fork`. Where the kernel has
-/// no such page the process's number is compared.
+/// The kernel clears a page of this mapping in a child (`madvise(2)`, `MADV_WIPEONFORK`, Linux
+/// 4.14). So the check is one load, and `fork` calls no handler of ours. Where the kernel lacks
+/// this, process IDs are compared.
 #[derive(Debug)]
 pub(crate) enum ProcessMark {
     Page(*const AtomicU32),
@@ -21,7 +21,7 @@ unsafe impl Send for ProcessMark {}
 unsafe impl Sync for ProcessMark {}
 
 impl ProcessMark {
-    /// For this process. Its page stays mapped for as long as the process lives.
+    /// Marks this process. Its page stays mapped for the life of the process.
     pub(crate) fn new() -> Self {
         match page() {
             Some(page) => Self::Page(page),
@@ -33,7 +33,7 @@ impl ProcessMark {
     #[inline]
     pub(crate) fn is_here(&self) -> bool {
         match self {
-            // SAFETY: mapped for good, aligned, and only used as an atomic.
+            // SAFETY: never unmapped, aligned, and only used as an atomic.
             Self::Page(page) => unsafe { &**page }.load(Ordering::Relaxed) == 1,
             Self::Number(number) => *number == std::process::id(),
         }
@@ -41,22 +41,23 @@ impl ProcessMark {
 }
 
 /// A value that each process has for itself and that is never freed. A child of `fork(2)` makes its
-/// own: of its parent's it has no thread, and locks may be held there for ever.
+/// own: it lacks its parent's threads, and the parent's locks may be held forever.
 #[derive(Debug)]
 pub(crate) struct PerProcess<T>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> PerProcess<T> {
-    /// Made when it is first asked for.
+    /// Made on first use.
     pub(crate) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// This process's is `value`.
+    /// Starts with `value` for this process.
     pub(crate) fn with(value: T) -> Self {
         Self(AtomicPtr::new(Box::into_raw(Box::new(value))))
     }
 
-    /// This process's: the one that there is if its `born` says so, else what `make` makes.
+    /// This process's value: the existing one if its `mark` is of this process, else the result of
+    /// `make`.
     pub(crate) fn get(
         &self,
         mark: impl FnOnce(&T) -> &ProcessMark,
@@ -74,7 +75,7 @@ impl<T: Send + Sync + 'static> PerProcess<T> {
             // SAFETY: as above.
             Ok(_) => unsafe { &*fresh },
             Err(first) => {
-                // SAFETY: from Box::into_raw above, and nobody has seen it.
+                // SAFETY: from Box::into_raw above, and no other thread has seen it.
                 drop(unsafe { Box::from_raw(fresh) });
                 // SAFETY: another thread's of this process; never freed.
                 unsafe { &*first }
@@ -93,7 +94,7 @@ fn page() -> Option<*const AtomicU32> {
         return None;
     }
     if !wiped(start, len) {
-        // SAFETY: mapped above with this length, and nobody has it.
+        // SAFETY: mapped above with this length, and not used elsewhere.
         unsafe { libc::munmap(start, len) };
         return None;
     }

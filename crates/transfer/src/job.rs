@@ -1,4 +1,4 @@
-//! One call, cut into pieces that any number of threads work on.
+//! One call, split into pieces that any number of threads work on.
 
 mod counters;
 mod deferred;
@@ -19,21 +19,22 @@ use counters::Counters;
 pub(crate) use deferred::DeferredCompletion;
 pub(crate) use work::catch_panic;
 
-/// A call is large from here on, bytes: what it does not find in the page cache it reads past it.
+/// From this length on, in bytes, a call is large: it reads with `O_DIRECT` what the page cache
+/// does not hold.
 pub(crate) const LARGE: u64 = 256 << 10;
 
 /// Who moves the pieces of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Executors {
-    /// Its caller, and threads of ours that help.
+    /// Its caller, helped by workers.
     CallerAndWorkers,
-    /// Its caller, who is let into the file one at a time in any case.
+    /// Its caller alone: the kernel lets only one thread into the file anyway.
     CallerOnly,
-    /// Threads of ours, each a call at a time. The caller sleeps.
+    /// Workers, one call each. The caller sleeps.
     WorkersOnly,
 }
 
-/// What a caller asked for.
+/// The parameters of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) op: Op,
@@ -44,21 +45,21 @@ pub(crate) struct Request {
     pub(crate) offset: u64,
 }
 
-/// A call under way. Threads that come to it late hold it by its `Arc`; [`Counters`] tells why they
-/// do no harm.
+/// A call in progress. Threads that arrive late keep it alive by their `Arc`; [`Counters`] explains
+/// why they do no harm.
 #[derive(Debug)]
 pub(crate) struct Job {
     request: Request,
     executors: Executors,
     began: Clock,
-    /// Bytes of a piece: a power of two. Pieces begin and end at its multiples in the file.
+    /// Bytes of a piece: a power of two. In the file, pieces begin and end at its multiples.
     piece_len: u64,
     counters: Counters,
     failed: Mutex<Option<(u64, Fault)>>,
     totals: Mutex<RouteBytes>,
 }
 
-/// A piece: bytes from the start of the call on.
+/// A piece: a range in bytes from the start of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) start: u64,
@@ -66,8 +67,7 @@ pub(crate) struct Piece {
 }
 
 impl Job {
-    /// Cuts a call, which is not empty and ends below 2^63 in the file, into pieces of `chunk`
-    /// bytes.
+    /// Splits a call into pieces of `piece_len` bytes. The call is not empty and ends below 2^63.
     pub(crate) fn new(request: Request, executors: Executors, piece_len: u64) -> Self {
         let pieces = (request.offset % piece_len + request.len).div_ceil(piece_len);
         Self {
@@ -93,8 +93,8 @@ impl Job {
         self.request.len >= LARGE
     }
 
-    /// The next piece that has to be moved, counting in `counted` what is passed over: pieces
-    /// behind the end of the file, or behind one that failed.
+    /// Takes the next piece to move. Adds to `counted` the pieces that it took, including those
+    /// that it skipped: pieces beyond the end of the file or after a failed one.
     fn take(&self, counted: &mut u64) -> Option<Piece> {
         let index = self.counters.take(counted, |index| self.piece(index).start)?;
         Some(self.piece(index))
@@ -104,16 +104,16 @@ impl Job {
         let before = self.request.offset % self.piece_len;
         let start = (index * self.piece_len).saturating_sub(before);
         let end = ((index + 1) * self.piece_len - before).min(self.request.len);
-        // At most a chunk, which is below 2^32.
+        // At most the length of a piece, which is below 2^32.
         Piece { start, len: usize::try_from(end - start).unwrap_or(0) }
     }
 
-    /// Tells that the file ended after so many bytes of the call.
+    /// Records that the file ended after so many bytes of the call.
     fn ends(&self, bytes: u64) {
         self.counters.ends(bytes);
     }
 
-    /// Tells that the piece that begins there failed. The first by offset is the call's answer.
+    /// Records that the piece at `start` failed. The first failure by offset is the call's result.
     fn fail(&self, start: u64, fault: Fault) {
         self.counters.fails(start);
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ impl Job {
         }
     }
 
-    /// Takes all pieces that are left and fails them.
+    /// Takes all remaining pieces and fails them.
     pub(crate) fn give_up(&self, fault: &Fault) {
         let mut counted = 0;
         while let Some(piece) = self.take(&mut counted) {
@@ -131,7 +131,7 @@ impl Job {
         self.finish(counted, &RouteBytes::default());
     }
 
-    /// Counts off pieces that have landed, and the way that their bytes went.
+    /// Counts completed pieces and the route of their bytes.
     fn finish(&self, count: u64, route: &RouteBytes) {
         if count == 0 {
             return;
@@ -140,7 +140,7 @@ impl Job {
         self.counters.finish(count);
     }
 
-    /// Says that the caller has no turn and wants one.
+    /// Records that the caller has no permit and wants one.
     pub(crate) fn set_waiting(&self) {
         self.counters.set_waiting();
     }
@@ -149,22 +149,22 @@ impl Job {
         self.counters.has_permit()
     }
 
-    /// Waits until all pieces have landed.
+    /// Waits until all pieces have completed.
     pub(crate) fn wait(&self) {
         self.counters.wait();
     }
 
-    /// Sleeps until all pieces have landed, for a caller who knows that this takes its time.
+    /// Sleeps, without spinning first, until all pieces have completed.
     pub(crate) fn sleep(&self) {
         self.counters.sleep();
     }
 
-    /// Sleeps until the caller has a turn or all pieces have landed.
+    /// Sleeps until the caller has a permit or all pieces have completed.
     pub(crate) fn sleep_until_permit(&self) {
         self.counters.sleep_until_permit();
     }
 
-    /// What became of the call. All pieces have landed.
+    /// The call's result. All pieces have completed.
     pub(crate) fn outcome(&self) -> Result<Transferred, Fault> {
         let end = self.counters.end().min(self.request.len);
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -196,7 +196,7 @@ impl Work for Job {
     }
 
     fn is_starved(&self) -> bool {
-        /// Nanoseconds: about as long as a thread of ours takes to wake up and take a call.
+        /// Nanoseconds: about as long as a worker needs to wake up and take a call.
         const SOON: u64 = 200_000;
         self.is_unstarted() && self.began.now() > SOON
     }

@@ -1,24 +1,24 @@
-//! What an address is.
+//! What kind of memory an address is.
 
 use gpuio_gpu::{Driver, GpuError, Owner};
 
 use crate::device::Device;
 use crate::fault::LocationError;
 
-/// What the memory at an address is, for the moment of the question.
+/// What kind of memory an address is, at the time of the query.
 ///
-/// It holds as long as the caller keeps the memory: an address whose memory was freed and allocated
-/// anew has to be asked for again.
+/// Valid as long as the caller keeps the memory. Query again if the memory was freed and allocated
+/// anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLocation {
     pub(crate) kind: LocationKind,
-    /// Start and length of the allocation, where known.
+    /// Start and length of the allocation, if known.
     pub(crate) range: Option<(u64, u64)>,
     /// Whether its pages move between host and GPU.
     pub(crate) managed: bool,
     /// Whether it belongs to no context: a mapping, or memory of a pool.
     pub(crate) contextless: bool,
-    /// The state of the device that it was asked of; 0 for memory of the host.
+    /// The state of the device at the query; 0 for host memory.
     pub(crate) serial: u32,
 }
 
@@ -27,13 +27,13 @@ pub(crate) enum LocationKind {
     Host,
     Gpu {
         device: u32,
-        /// Whether our kernels, which run in the device's primary context, reach it.
+        /// Whether our kernels, which run in the device's primary context, can access it.
         kernels: bool,
     },
 }
 
 impl MemoryLocation {
-    /// Memory of the host.
+    /// Host memory.
     #[must_use]
     pub fn host() -> Self {
         Self {
@@ -57,8 +57,7 @@ impl MemoryLocation {
         }
     }
 
-    /// The GPU that the memory lies on, by the driver's number; `None` for memory of the host,
-    /// page-locked or not.
+    /// The GPU of the memory, by the driver's index; `None` for host memory, page-locked or not.
     #[must_use]
     pub fn device(&self) -> Option<u32> {
         match self.kind {
@@ -73,14 +72,14 @@ impl MemoryLocation {
         self.managed
     }
 
-    /// Start and length in bytes of the allocation, where the driver tells.
+    /// Start and length of the allocation in bytes, if the driver reports them.
     #[must_use]
     pub fn range(&self) -> Option<(u64, u64)> {
         self.range
     }
 
-    /// Whether these bytes are all in the allocation that was asked about, where the driver told
-    /// its extent.
+    /// Whether all these bytes are in the queried allocation, as far as the driver reports its
+    /// extent.
     #[must_use]
     pub fn holds(&self, address: u64, len: usize) -> bool {
         self.range.is_some_and(|(start, length)| {
@@ -94,17 +93,17 @@ impl MemoryLocation {
         matches!(self.kind, LocationKind::Gpu { kernels: true, .. })
     }
 
-    /// Whether our kernels may touch these bytes. Beyond what the driver calls one allocation there
-    /// may be nothing, which a copy reports and a kernel dies of.
+    /// Whether our kernels may access these bytes. Beyond one allocation there may be no memory; a
+    /// copy reports that, a kernel crashes.
     pub(crate) fn is_reached_by_kernels(&self, address: u64, len: usize) -> bool {
         self.is_primary() && self.holds(address, len)
     }
 
-    /// What the driver says of the address, `device` giving what we keep on a device.
+    /// Queries the driver. `device` returns the state that is kept for a device.
     ///
     /// A transfer must not begin before the program's own `cudaMemcpy` or `cudaMemset` on that
-    /// memory has ended, though such a call may return earlier. Once this returns, none is under
-    /// way there, and later ones return after they have ended.
+    /// memory has ended, though such a call may return earlier. After this returns, none is running
+    /// there, and later ones return only after they have ended.
     pub(crate) fn query(
         driver: &Driver,
         address: u64,
@@ -118,8 +117,8 @@ impl MemoryLocation {
         if !info.sync_memops {
             device_state.synchronize_memops(driver, address)?;
         }
-        // Pages of managed memory may be on the host: a copy goes there, a kernel only where the
-        // GPU can fault, and then page by page.
+        // Pages of managed memory may be on the host. A copy reaches them; a kernel only if the GPU
+        // can fault, and then page by page.
         let kernels = info.owner == Owner::Device && info.is_reached_by(device_state.context());
         let managed = info.owner == Owner::Managed;
         let contextless = info.context.is_none();

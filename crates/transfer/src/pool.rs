@@ -1,19 +1,22 @@
-//! Who works on large calls: callers and threads of our own, no more at once than pays.
+//! The worker pool: a semaphore limits how many threads move data, and workers hold fewer permits
+//! than callers.
 //!
-//! A *turn* is the right to move bytes; there are `max_active`. A caller that gets one works on its
-//! own call, and lines the call up where it has more than one piece, so that threads of ours with
-//! turns of their own help. A caller that gets none lines its call up and sleeps, until the call is
-//! done by others or a turn is passed on to it. Where calls are many, reads are not begun by their
-//! callers at all: to wake one takes a tenth of a call, in which its turn moves nothing, and more
-//! threads than saturate the link only wait for it. A few threads of ours then go from call to
-//! call. Turns go to those in line, in its order; work that no caller does itself, such as a batch,
-//! gets one that is kept until a thread of ours comes.
+//! A [`Permit`] is the right to move bytes; there are `max_active`. A caller that gets one works on
+//! its own call. If the call has more than one piece, the caller also queues it, so that workers
+//! with permits of their own help. A caller that gets none queues its call and sleeps until others
+//! have finished it or a permit is passed on to it.
 //!
-//! No wake-up is lost. Who wants a turn (1) lines up and (2) looks whether a turn is free; who has
-//! one (3) gives it back and (4) looks whether somebody is in line. All four are sequentially
-//! consistent, so either (2) sees (3) or (4) sees (1). A turn is passed on with the line locked,
-//! once for each call, and the caller looks for it with the line locked before it returns, so none
-//! goes to a call that is over.
+//! From `oversubscription` calls on, callers do not start reads at all. Waking a caller takes a
+//! tenth of a call, during which its permit moves nothing, and more threads than saturate the link
+//! only wait for it. A few workers then go from call to call.
+//!
+//! Permits go to queued work in queue order. Work that no caller does itself, such as a batch, gets
+//! a permit that is reserved until a worker arrives.
+//!
+//! No wake-up is lost. Who wants a permit (1) queues and (2) tries to acquire one; who has one (3)
+//! releases it and (4) reads the queue. All four are sequentially consistent, so either (2) sees
+//! (3) or (4) sees (1). A permit is passed on under the queue's lock, once per call, and the caller
+//! checks for it under the same lock before it returns, so none goes to a finished call.
 
 mod workers;
 
@@ -27,25 +30,26 @@ use crate::job::{DeferredCompletion, Executors, Job, catch_panic};
 use crate::settings::Settings;
 use workers::Workers;
 
-/// What stands in the line.
+/// An entry of the queue.
 pub(crate) trait Work: std::fmt::Debug + Send + Sync {
-    /// Whether there is something to do that nobody has taken.
+    /// Whether a part is left that no thread has taken.
     fn has_more(&self) -> bool;
 
-    /// Does as much of it as nobody else takes, on any thread that has a turn. What is under way to
-    /// the GPU then is left in `behind`, where what was there before was settled meanwhile.
+    /// Does all parts that no other thread takes, on a thread that holds a permit. Copies to the
+    /// GPU that are still in flight at the end are left in `deferred`; what `deferred` held before
+    /// is completed first.
     fn work(self: Arc<Self>, devices: &'static Devices, deferred: &mut DeferredCompletion);
 
-    /// Who does it.
+    /// Who does the work.
     fn owner(&self) -> WorkOwner;
 
-    /// Whether it has waited for so long that nobody but a thread of ours with a turn that is kept
-    /// for it will do it soon. Request of what is not a caller's.
+    /// Whether it has waited so long that only a worker with a reserved permit will do it soon. Not
+    /// called for work of [`WorkOwner::Caller`].
     fn is_starved(&self) -> bool {
         false
     }
 
-    /// Whether nobody has begun it.
+    /// Whether no thread has started it.
     fn is_unstarted(&self) -> bool {
         true
     }
@@ -55,48 +59,49 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Passes a turn on to that caller.
+    /// Passes a permit on to that caller.
     fn grant_permit(&self) {}
 
-    /// Whether it may be taken out of the line: nothing is to do, and who has more lines up again.
-    /// Called with the line locked.
+    /// Whether it may leave the queue: nothing is left to do, and who adds more queues it again.
+    /// Called with the queue locked.
     fn may_leave_queue(&self) -> bool {
         false
     }
 }
 
-/// Who does work that stands in the line.
+/// Who does queued work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkOwner {
-    /// The caller who waits for it, with a turn; threads of ours help.
+    /// The waiting caller, with a permit; workers help.
     Caller,
-    /// Threads of ours; the caller sleeps.
+    /// Workers; the caller sleeps.
     Workers,
-    /// Threads of ours, or whoever asks for its end.
+    /// Workers, or the thread that waits for completions.
     Either,
 }
 
-/// What moves the bytes between page-locked memory and the caller's.
+/// How bytes move between page-locked memory and the caller's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CopyMethod {
-    /// Nothing: the file is read into the caller's memory, which is the host's.
+    /// Not at all: file I/O goes directly to the caller's host memory.
     Host,
-    /// A kernel that stays on the GPU.
+    /// The resident copy kernel.
     Kernel,
     /// The GPU's copy engines.
     CopyEngines,
 }
 
-/// The right to move bytes, given back when it is dropped.
+/// The right to move bytes. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct Permit<'a> {
     pool: Option<&'a WorkerPool>,
-    /// Whether a thread of ours is to be woken for what is in line: not by one that looks itself.
+    /// Whether releasing it wakes a worker for queued work. False for workers, which look at the
+    /// queue themselves.
     notifies: bool,
 }
 
 impl Permit<'_> {
-    /// Gives it back now.
+    /// Releases it now.
     pub(crate) fn release(&mut self) {
         if let Some(pool) = self.pool.take() {
             pool.release(self.notifies);
@@ -110,22 +115,22 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// The turns, the line, and our own threads.
+/// The semaphore, the queue and the workers.
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
     max_active: u32,
-    /// While so many are busy threads of ours help nobody: there is no processor for them.
+    /// With so many permits taken, workers help nobody: no processor is left for them.
     worker_permits: u32,
-    /// While so many calls are under way, reads are left to as many threads of ours.
+    /// From so many concurrent calls on, reads are left to as many workers.
     oversubscription: u32,
     held: AtomicU32,
-    /// Turns kept for a thread of ours to come, none or one.
+    /// Permits reserved for a worker: 0 or 1.
     reserved: AtomicU32,
-    /// Calls that want helpers, or a turn for their caller, in the order in which they came.
+    /// Calls that want helpers or a permit for their caller, oldest first.
     queue: Mutex<VecDeque<Arc<dyn Work>>>,
-    /// The length of the line.
+    /// Length of the queue.
     queue_len: AtomicU32,
-    /// Calls between their begin and their end.
+    /// Calls in progress.
     calls: AtomicU32,
     workers: Workers,
 }
@@ -149,8 +154,8 @@ impl WorkerPool {
         }
     }
 
-    /// Who shall move the pieces of a call, and how long those are: `len` bytes that go at this
-    /// pace to or from that end, by pieces of `most` at most; `sleeps` if the caller may.
+    /// Decides who moves the pieces of a call of `len` bytes, and how long these are: at most
+    /// `most` bytes. `sleeps`: the caller may sleep.
     pub(crate) fn split(
         &self,
         len: u64,
@@ -159,20 +164,20 @@ impl WorkerPool {
         sleeps: bool,
         most: u64,
     ) -> (Executors, u64) {
-        /// Below that the driver's calls take longer than the copies.
+        /// Below this, the driver's calls take longer than the copies.
         const LEAST: u64 = 128 << 10;
-        /// A device is asked for no less: each time costs an interrupt and a sleep.
+        /// Shorter reads from a device are not worth it: each costs an interrupt and a sleep.
         const MIN_FROM_DEVICE: u64 = 256 << 10;
-        /// Pieces for each turn, so that the last ones end at about the same time.
+        /// Pieces per permit, so that the last ones end at about the same time.
         const EACH: u64 = 4;
         const PARTS: u64 = 4;
-        /// The fewest that keep the GPU's part behind the processor's, which takes longer: half as
-        /// much moves 6 % less, twice as much 4 %.
+        /// Shortest piece with which the GPU keeps up with the processor, which takes longer: half
+        /// of it moves 6 % less, twice as much 4 % less.
         const HANDED: u64 = 512 << 10;
-        /// What a copy engine moves at nearly its full rate, while copies of 128 KiB reach half of
-        /// it: each costs some microseconds in the driver, whose lock all threads share.
+        /// With this length a copy engine nearly reaches its full rate; with 128 KiB it reaches
+        /// half. Each copy costs some microseconds in the driver, whose lock all threads share.
         const MIN_PER_ENGINE: u64 = 512 << 10;
-        /// From so many calls on pieces of that length are enough to keep the engines busy.
+        /// From so many calls on, pieces of that length keep the engines busy.
         const SEVERAL: u64 = 4;
         let calls = u64::from(self.calls.load(Ordering::Relaxed)) + 1;
         let even = |each: u64| len.saturating_mul(calls) / (each * u64::from(self.worker_permits));
@@ -186,7 +191,7 @@ impl WorkerPool {
             {
                 (Executors::WorkersOnly, HANDED)
             }
-            // In parts even among many, for one to be copied while the next is read.
+            // Split even among many calls, so that one piece is copied while the next is read.
             Bottleneck::Cpu => (Executors::CallerAndWorkers, even(EACH).clamp(LEAST, parts)),
             Bottleneck::Device => (Executors::CallerAndWorkers, even(1).max(MIN_FROM_DEVICE)),
             Bottleneck::FileLock if calls == 1 => (Executors::CallerOnly, parts),
@@ -195,12 +200,12 @@ impl WorkerPool {
         (executors, piece.min(most).next_power_of_two())
     }
 
-    /// Whether calls are so many that their callers would only take each other's processors.
+    /// Whether there are more calls than processors can serve at once.
     fn is_oversubscribed(&self) -> bool {
         self.oversubscription > 0 && self.calls.load(Ordering::Relaxed) >= self.oversubscription
     }
 
-    /// Has the job's pieces moved, by this thread or others, and returns when they have landed.
+    /// Moves the job's pieces, by this thread or others, and returns when all have completed.
     pub(crate) fn run(&'static self, devices: &'static Devices, job: &Arc<Job>) {
         let work: Arc<dyn Work> = Arc::<Job>::clone(job);
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -210,7 +215,7 @@ impl WorkerPool {
         self.calls.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Has threads of ours do the job while this one sleeps; false if there are none.
+    /// Lets workers do the job while this thread sleeps; false if there are no workers.
     fn delegate(&'static self, devices: &'static Devices, job: &Job, work: &Arc<dyn Work>) -> bool {
         if self.held.load(Ordering::Relaxed) < self.oversubscription {
             self.workers.start(1, || move || self.work_loop(devices));
@@ -219,8 +224,7 @@ impl WorkerPool {
             return false;
         }
         self.enqueue(work);
-        // Who is busy looks at the line when he has done. A turn that is free beside is for one
-        // more.
+        // Busy workers look at the queue when they finish. A free permit is for one more worker.
         if self.held.load(Ordering::SeqCst) < self.oversubscription {
             self.workers.notify(1);
         }
@@ -253,24 +257,24 @@ impl WorkerPool {
         job.wait();
     }
 
-    /// Moves what nobody else takes of a job.
+    /// Moves the pieces that no other thread takes.
     fn work(devices: &'static Devices, job: &Arc<Job>, permit: &mut Permit<'_>) {
         let mut deferred = DeferredCompletion::default();
         Arc::clone(job).work(devices, &mut deferred);
-        // What is left is to wait for the GPU, which takes no more of the memory's bandwidth than
-        // it must: who waits for a turn may wake up meanwhile.
+        // What is left is waiting for the GPU, which needs little memory bandwidth, so the next
+        // thread may already wake up.
         permit.release();
         deferred.complete();
     }
 
-    /// As [`WorkerPool::run`], for a thread that has a turn and keeps it.
+    /// Like [`WorkerPool::run`], for a thread that holds a permit and keeps it.
     pub(crate) fn run_with_permit(&'static self, devices: &'static Devices, job: &Arc<Job>) {
         let work: Arc<dyn Work> = Arc::<Job>::clone(job);
         self.work_with_help(devices, job, &work, &mut Permit { pool: None, notifies: false });
         job.wait();
     }
 
-    /// Works on a job and has others help where it has more than one piece.
+    /// Works on a job, with helpers if it has more than one piece.
     fn work_with_help(
         &'static self,
         devices: &'static Devices,
@@ -289,7 +293,7 @@ impl WorkerPool {
         }
     }
 
-    /// Lines work up for our own threads, as many as `wanted`, and returns at once.
+    /// Queues work for up to `wanted` workers and returns at once.
     pub(crate) fn submit(
         &'static self,
         devices: &'static Devices,
@@ -297,14 +301,14 @@ impl WorkerPool {
         wanted: u64,
     ) {
         self.enqueue(work);
-        // One at least has to be there, for a turn that is kept for it.
+        // At least one worker must exist, for a reserved permit.
         self.workers.start(1, || move || self.work_loop(devices));
         self.wake_spare_workers(devices, wanted);
     }
 
-    /// As [`WorkerPool::wake_workers`] for work whose callers are mostly about to do it themselves. For
-    /// each thread that is busy one is left out: it will be back with more, and a thread too many
-    /// takes the processor of one that somebody waits for, for some milliseconds.
+    /// Like [`WorkerPool::wake_workers`], for work that its callers are likely to do themselves
+    /// soon. It wakes one worker less per busy thread: a busy thread will return for more, and a
+    /// surplus worker can take the processor of a thread that is waited for, for some milliseconds.
     pub(crate) fn wake_spare_workers(&'static self, devices: &'static Devices, wanted: u64) {
         self.wake_workers(devices, wanted.min(self.spare_workers().into()));
     }
@@ -313,21 +317,21 @@ impl WorkerPool {
         self.worker_permits.saturating_sub(self.held.load(Ordering::SeqCst).saturating_mul(2))
     }
 
-    /// Does work with a turn beyond the limit, for a thread that would only sleep otherwise: what
-    /// it does is bound by system calls and not by the bandwidth of memory.
+    /// Does work with a permit beyond the limit, for a thread that would otherwise sleep. The work
+    /// must be limited by system calls and not by memory bandwidth.
     pub(crate) fn with_extra_permit<T>(&self, work: impl FnOnce() -> T) -> T {
         self.held.fetch_add(1, Ordering::SeqCst);
         let _turn = Permit { pool: Some(self), notifies: true };
         work()
     }
 
-    /// Takes a turn, if one is free.
+    /// Acquires a permit if one is free.
     fn try_acquire(&self) -> Option<Permit<'_>> {
         let entered = self.try_acquire_below(self.max_active);
         entered.then(|| Permit { pool: Some(self), notifies: true })
     }
 
-    /// Whether more threads are at work than ours would join.
+    /// Whether more threads are active than workers would join.
     pub(crate) fn is_busy(&self) -> bool {
         self.held.load(Ordering::Relaxed) >= self.worker_permits
     }
@@ -337,7 +341,7 @@ impl WorkerPool {
         self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
-    /// Gives a turn back, or passes it on.
+    /// Releases a permit, or passes it on.
     fn release(&self, notifies: bool) {
         if self.queue_len.load(Ordering::SeqCst) == 0 {
             self.held.fetch_sub(1, Ordering::SeqCst);
@@ -354,13 +358,13 @@ impl WorkerPool {
                 next.grant_permit();
                 return;
             }
-            // With the line locked, so no second one is kept.
+            // Under the queue's lock, so that no second one is reserved.
             self.reserved.store(1, Ordering::SeqCst);
             drop(queue);
             self.workers.notify(1);
             return;
         }
-        // With the line locked: who lines up after this finds the turn.
+        // Under the queue's lock: who queues after this finds the permit free.
         let held = self.held.fetch_sub(1, Ordering::SeqCst);
         let spare = self.spare_workers() > 0;
         let waits =
@@ -372,9 +376,9 @@ impl WorkerPool {
         }
     }
 
-    /// Whether work has nobody but threads of ours, as its caller sleeps or went away, and the next
-    /// turn shall be kept for one of them: callers that come again and again would take every turn
-    /// before it is awake.
+    /// Whether only workers will do this work, because its caller sleeps or has returned, and the
+    /// next permit is to be reserved for one of them. Otherwise busy callers would take every
+    /// permit before the worker wakes up.
     fn reserves_for(&self, work: &Arc<dyn Work>) -> bool {
         work.owner() != WorkOwner::Caller
             && self.reserved.load(Ordering::SeqCst) == 0
@@ -382,7 +386,7 @@ impl WorkerPool {
             && work.is_starved()
     }
 
-    /// Work to help with and the turn for it.
+    /// Takes work to help with, and a permit for it.
     fn pick(&self) -> Option<(Arc<dyn Work>, Permit<'_>)> {
         if self.queue_len.load(Ordering::SeqCst) == 0 && self.reserved.load(Ordering::SeqCst) == 0 {
             return None;
@@ -395,22 +399,23 @@ impl WorkerPool {
         let mut queue = self.lock();
         let before = queue.len();
         queue.retain(|work| !work.may_leave_queue());
-        // A line has fewer than 2^32 entries, each of which is a call of some thread.
+        // The queue has fewer than 2^32 entries: each is a call of some thread.
         let gone = u32::try_from(before - queue.len()).unwrap_or(0);
         self.queue_len.fetch_sub(gone, Ordering::SeqCst);
         let open = || queue.iter().filter(|work| work.has_more());
         let left =
             if is_reserved { open().find(|work| work.owner() != WorkOwner::Caller) } else { None };
-        // A call each is better than all at one: less is waited for.
+        // Workers on different calls wait less than workers on one call.
         let fresh = || open().find(|work| work.is_unstarted());
         let found = left.or_else(fresh).or_else(|| open().next()).cloned();
         drop(queue);
-        // Who lines up from here on may have found every turn taken, and this one looks no more.
+        // Who queues from here on may have found every permit taken, and this thread does not look
+        // again.
         permit.notifies = found.is_none();
         found.map(|work| (work, permit))
     }
 
-    /// While so many are busy threads of ours do not begin anything.
+    /// With so many permits taken, workers start nothing.
     fn worker_limit(&self) -> u32 {
         if self.is_oversubscribed() { self.oversubscription } else { self.worker_permits }
     }
@@ -421,7 +426,7 @@ impl WorkerPool {
         self.queue_len.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Takes work out of the line, if it is there still.
+    /// Takes work out of the queue if it is still there.
     pub(crate) fn remove(&self, work: &Arc<dyn Work>) {
         let mut queue = self.lock();
         if let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, work)) {
@@ -430,7 +435,7 @@ impl WorkerPool {
         }
     }
 
-    /// Wakes threads of ours, or starts them, as many as are wanted and have turns.
+    /// Wakes or starts as many workers as are wanted and have permits.
     pub(crate) fn wake_workers(&'static self, devices: &'static Devices, wanted: u64) {
         let free = self.worker_permits.saturating_sub(self.held.load(Ordering::Relaxed));
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(free);
@@ -440,7 +445,7 @@ impl WorkerPool {
         }
     }
 
-    /// What a thread of ours does, for ever.
+    /// The body of a worker thread. Never returns.
     fn work_loop(&'static self, devices: &'static Devices) {
         let (mut idle, mut deferred) = (workers::IdleState::new(), DeferredCompletion::default());
         loop {
@@ -450,7 +455,8 @@ impl WorkerPool {
                     self.workers.wake_more();
                 }
                 idle.worked();
-                // What panics tells its callers itself; this thread stays for the others.
+                // A panic is reported to the callers of the work; this thread continues for the
+                // others.
                 let _ = catch_panic(|| work.work(devices, &mut deferred));
             } else if !deferred.is_empty() {
                 deferred.complete();

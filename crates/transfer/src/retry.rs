@@ -1,16 +1,15 @@
-//! What the driver may refuse for a while: for want of memory, of a compiler.
+//! A value whose creation the driver may refuse for a while, for lack of memory or of a compiler.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_gpu::GpuError;
 use gpuio_io::clock::{Clock, Nanos};
 
-/// After a refusal nothing is asked for so long, nanoseconds: to load a kernel may wait for all
-/// that is under way on the device.
+/// Pause after a refusal, in nanoseconds: loading a kernel may wait for all work on the device.
 const PAUSE: Nanos = 500_000_000;
 
-/// A thing that is made when it is first asked for, kept once it was had, and tried again some time
-/// after a refusal.
+/// A value that is made on first use and then kept. After a refusal it is tried again after a
+/// pause.
 #[derive(Debug)]
 pub(crate) struct RetryingCell<T> {
     had: OnceLock<T>,
@@ -23,12 +22,13 @@ impl<T> RetryingCell<T> {
         Self { had: OnceLock::new(), began: Clock::start(), refused: Mutex::new(None) }
     }
 
-    /// The thing if it was had, without an attempt.
+    /// The value, if it was made.
     pub(crate) fn had(&self) -> Option<&T> {
         self.had.get()
     }
 
-    /// The thing. No lock is held while it is made, so two threads may both make one at first.
+    /// The value, made if necessary. No lock is held while it is made, so two threads may both make
+    /// one at first.
     ///
     /// # Errors
     ///

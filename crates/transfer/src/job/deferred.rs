@@ -1,8 +1,8 @@
-//! What a thread has not waited for when it goes on to the next call.
+//! Deferred completion: the last copies of a call that a thread does not wait for yet.
 //!
-//! The last piece of a call is under way to the GPU when all of them are taken. A thread that has
-//! more to do reads the first piece of the next call meanwhile, with the same lane, if that is of
-//! the same file, and settles the call before when the piece is in page-locked memory.
+//! When all pieces of a call are taken, its last piece may still be in flight to the GPU. If the
+//! thread's next call reads the same file, the thread first reads that call's first piece, with the
+//! same ring, and then waits for the previous call.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::fault::Fault;
 use crate::file::Inner;
 use crate::transferred::RouteBytes;
 
-/// None or one call whose last pieces are under way, and the lane that they are in.
+/// At most one call whose last pieces are in flight, and their ring.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredCompletion(Option<(InFlight, &'static Device, &'static mut StagingRing)>);
 
-/// Pieces of a call that are under way.
+/// Pieces of a call that are in flight.
 #[derive(Debug)]
 pub(super) struct InFlight {
     pub(super) job: Arc<Job>,
-    /// How many, with those that were passed over.
+    /// How many, including skipped ones.
     pub(super) counted: u64,
     pub(super) route: RouteBytes,
 }
 
 impl DeferredCompletion {
-    /// Waits for what is under way, if anything is, and counts it off.
+    /// Waits for pieces in flight, if there are any, and counts them.
     pub(crate) fn complete(&mut self) {
         let Some((in_flight, device, ring)) = self.0.take() else {
             return;
@@ -42,7 +42,7 @@ impl DeferredCompletion {
         match completed.flatten() {
             Ok(()) => device.give_back(ring),
             Err(error) => {
-                // A context that is lost could not be entered, and somebody waits for the pieces.
+                // A lost context could not be entered, and a caller waits for the pieces.
                 if let Some(in_flight) = in_flight {
                     in_flight.job.fail(0, Fault::Gpu(error));
                     in_flight.job.finish(in_flight.counted, &in_flight.route);
@@ -52,20 +52,20 @@ impl DeferredCompletion {
         }
     }
 
-    /// Waits for what is under way unless it is of the same file: the next call's first read may
-    /// wait for as long as its file has nothing to give, and nobody else's call shall.
+    /// Completes unless the next call reads the same file: its first read may wait as long as its
+    /// file has no data, and that must not delay a call of another file.
     pub(super) fn complete_unless_same_file(&mut self, file: &Inner) {
         if self.0.as_ref().is_some_and(|(in_flight, ..)| !in_flight.job.file().is_same(file)) {
             self.complete();
         }
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// A lane of the device, with what is under way in it. The context is current.
+    /// A ring of the device, with the pieces in flight in it. The context is current.
     pub(super) fn take_ring(
         &mut self,
         device: &'static Device,
@@ -73,7 +73,7 @@ impl DeferredCompletion {
         match self.0.take_if(|(_, other, _)| std::ptr::eq(*other, device)) {
             Some((in_flight, _, ring)) => Ok((ring, Some(in_flight))),
             None => {
-                // Another device's: nobody waits for a lane while holding one.
+                // Of another device: a thread never waits for a ring while it holds one.
                 self.complete();
                 Ok((device.take_ring()?, None))
             }
@@ -92,8 +92,8 @@ impl DeferredCompletion {
 }
 
 impl InFlight {
-    /// Waits for all that is under way in the lane, which is of this call alone, and counts it off.
-    /// The context is current.
+    /// Waits for all copies in flight in the ring, which belong to this call alone, and counts
+    /// them. The context is current.
     pub(super) fn complete(mut self, ring: &mut StagingRing) -> Result<(), GpuError> {
         let waited = ring.wait_for_all();
         let by_resident_kernel = ring.take_by_resident_kernel();

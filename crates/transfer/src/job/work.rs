@@ -1,4 +1,4 @@
-//! What a thread does for a job: takes pieces until there are none.
+//! What a thread does for a job: it takes and moves pieces until none is left.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,19 +17,19 @@ use crate::memory::LocationKind;
 use crate::pool::Work;
 use crate::transferred::RouteBytes;
 
-/// Pieces that a write has copied out of the GPU, or is copying, before they go to the file.
+/// Pieces that a write copies out of the GPU ahead of the file.
 const AHEAD: usize = 2;
 
-/// Does work that others wait for: a panic becomes a fault, so that nobody waits for ever.
+/// Runs work that others wait for. A panic becomes a fault, so that nobody waits forever.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
-    // What the work leaves half done is counted as failed by whoever gets the fault, and locks are
-    // taken whether or not they are poisoned.
+    // The receiver of the fault counts unfinished work as failed, and locks are taken even if they
+    // are poisoned.
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Fault::Panicked)
 }
 
 impl Job {
-    /// Moves pieces until none is left to take. Those whose bytes are under way to the GPU then are
-    /// left behind, and count when that is settled.
+    /// Moves pieces until none is left. Copies to the GPU that are then in flight go to `deferred`;
+    /// their pieces count when it completes.
     pub(super) fn move_pieces(
         self: &Arc<Self>,
         devices: &'static Devices,
@@ -71,7 +71,7 @@ impl Job {
             };
             let at = std::ptr::with_exposed_provenance_mut::<u8>(address);
             let moved = match self.request.op {
-                // SAFETY: the caller of the transfer promises that memory, and nobody else has
+                // SAFETY: the caller of the transfer promises that memory, and no other thread has
                 // this piece of it.
                 Op::Read => unsafe { self.read(ReadBuffer { at, slack: false }, piece) },
                 // SAFETY: as above.
@@ -98,7 +98,7 @@ impl Job {
             Op::Write => self.write_from_gpu(ring, before, (&mut counted, &mut route)),
         });
         let worked = worked.map_or_else(|fault| Err((0, fault)), |worked| worked.map_err(in_gpu));
-        // Where the first piece was not to be had.
+        // If there was no first piece.
         let completed = before.take().map_or(Ok(()), |before| before.complete(ring));
         let worked = worked.and(completed.map_err(|error| in_gpu((0, error))));
         let in_flight = InFlight { job: Arc::clone(self), counted, route };
@@ -106,7 +106,8 @@ impl Job {
             Ok(()) => deferred.defer(in_flight, device, ring),
             Err((start, fault)) => {
                 self.fail(start, fault.clone());
-                // What is under way must land before its pieces count and the lane is another's.
+                // Copies in flight must end before their pieces count and another thread gets the
+                // ring.
                 let synchronized = ring.synchronize();
                 if synchronized.is_ok() {
                     device.give_back(ring)
@@ -114,13 +115,14 @@ impl Job {
                     device.abandon(ring)
                 }
                 self.finish(in_flight.counted, &in_flight.route);
-                // What is left to take lies behind the piece that failed, and nobody else may come.
+                // The remaining pieces come after the failed one, and no other thread may take
+                // them.
                 self.give_up(&fault);
             }
         }
     }
 
-    /// File to slot to GPU, the copies of some slots running while the next is filled.
+    /// File to slot to GPU. Copies of some slots run while the next slot is filled.
     fn read_to_gpu(
         &self,
         ring: &mut StagingRing,
@@ -136,7 +138,7 @@ impl Job {
             // SAFETY: the slot is this thread's and holds the piece with its slack, see `skip`.
             let read = unsafe { self.read(buffer, piece) };
             if let Some(before) = before.take() {
-                // Executors now it has landed, most likely, and somebody waits for it.
+                // It has completed by now, most likely, and its caller waits.
                 before.complete(ring).map_err(at)?;
             }
             let Some(file_bytes) = read else {
@@ -148,9 +150,9 @@ impl Job {
             let address = self.request.address + piece.start;
             let location = self.request.location;
             let copied = if file_bytes.direct > 0 {
-                // The kernel that takes letters has left during so long a wait, most likely.
-                // SAFETY: the bytes are there; the caller of the transfer promises its memory until
-                // the job is done, which is after the lane was drained.
+                // The resident copy kernel has exited during so long a wait, most likely. SAFETY:
+                // the bytes are there; the caller of the transfer promises its memory until the job
+                // is done, which is after the ring was waited for.
                 unsafe {
                     ring.copy_to_gpu_by_driver(slot, skip, location, address, file_bytes.total())
                 }
@@ -165,7 +167,7 @@ impl Job {
         Ok(())
     }
 
-    /// GPU to slot to file, the copy of the next piece running while one is written.
+    /// GPU to slot to file. The next piece is copied while one is written.
     fn write_from_gpu(
         &self,
         ring: &mut StagingRing,
@@ -182,8 +184,8 @@ impl Job {
             {
                 let slot = ring.next_slot();
                 let (skip, address) = (self.skip(piece), self.request.address + piece.start);
-                // SAFETY: of the slots fewer are under way than there are, so this one is free;
-                // the caller of the transfer promises its memory until the job is done.
+                // SAFETY: fewer slots are in flight than there are, so this one is free; the caller
+                // of the transfer promises its memory until the job is done.
                 unsafe {
                     ring.copy_from_gpu(slot, skip, self.request.location, address, piece.len)
                 }
@@ -195,7 +197,7 @@ impl Job {
             };
             ring.wait_for_slot(slot).map_err(|error| (piece.start, error))?;
             let at = slot.memory.at.wrapping_add(self.skip(piece));
-            // SAFETY: the piece's bytes, which have landed in the slot.
+            // SAFETY: the piece's bytes, which are in the slot.
             if let Some(file_bytes) = unsafe { self.write(at, piece) } {
                 route.file(file_bytes);
                 route.by_copy += file_bytes.total() as u64;
@@ -203,7 +205,7 @@ impl Job {
         }
     }
 
-    /// Reads a piece; `None` where that failed, which is noted.
+    /// Reads a piece; `None` if that failed, which is recorded.
     ///
     /// # Safety
     ///
@@ -225,7 +227,7 @@ impl Job {
         }
     }
 
-    /// Writes a piece; `None` where that failed, which is noted.
+    /// Writes a piece; `None` if that failed, which is recorded.
     ///
     /// # Safety
     ///
@@ -245,8 +247,8 @@ impl Job {
         &self.request.file.0
     }
 
-    /// Where in a slot a piece begins. Pieces end at multiples of a chunk, which is a multiple of
-    /// the alignment, so the piece and its slack fit into a slot of a chunk's length.
+    /// Where a piece begins in its slot. Pieces end at multiples of `piece_len`, which is a
+    /// multiple of the alignment, so a piece and its slack fit into a slot.
     fn skip(&self, piece: Piece) -> usize {
         self.file().skip(self.request.offset + piece.start)
     }

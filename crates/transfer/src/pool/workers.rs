@@ -1,4 +1,4 @@
-//! Threads of our own: started when they are wanted, asleep when they are not, never ended.
+//! The pool's threads: started on demand, asleep without work, never ended.
 
 use gpuio_io::clock::{Clock, Nanos};
 use rustix::thread::futex;
@@ -6,27 +6,26 @@ use rustix::thread::futex;
 use crate::spawn::spawn;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// How long a thread looks for the next call before it sleeps, if calls come as close as that:
-/// nanoseconds.
+/// How long an idle thread spins before it sleeps, if calls arrive that frequently: nanoseconds.
 const SPIN: Nanos = 80_000;
-/// How many a caller wakes itself, at some microseconds each; each of them wakes two more.
+/// Threads that a caller wakes itself, at some microseconds each; each of them wakes two more.
 const WOKEN_PER_CALL: u32 = 3;
-/// How many threads one call starts at most, at some 30 microseconds each.
+/// Threads that one call starts at most, at some 30 microseconds each.
 const STARTED_PER_CALL: u32 = 3;
-/// Our threads, counted.
+/// The threads' counters and their futex.
 #[derive(Debug)]
 pub(super) struct Workers {
     most: u32,
     started: AtomicU32,
-    /// Those that were started and are there.
+    /// Threads that have been started.
     available: AtomicU32,
-    /// Changes when there may be work; what sleepers sleep on.
+    /// Changes when there may be work. Idle threads wait on it (futex).
     wake_seq: AtomicU32,
     spinning: AtomicU32,
     asleep: AtomicU32,
 }
 
-/// What a thread remembers of its last rest.
+/// What a thread remembers of its last idle time.
 #[derive(Debug)]
 pub(super) struct IdleState {
     since: Clock,
@@ -44,7 +43,7 @@ impl IdleState {
         self.slept
     }
 
-    /// It found work.
+    /// Records that it found work.
     pub(super) fn worked(&mut self) {
         self.frequent = self.since.now() < SPIN;
         self.slept = false;
@@ -64,7 +63,7 @@ impl Workers {
         }
     }
 
-    /// Starts threads until `wanted` are idle, a few at a time.
+    /// Starts threads until `wanted` are idle, a few per call.
     pub(super) fn start<F: FnOnce() + Send + 'static>(&self, wanted: u32, make: impl Fn() -> F) {
         for _ in 0..STARTED_PER_CALL {
             let idle = self.asleep.load(Ordering::Relaxed) + self.spinning.load(Ordering::Relaxed);
@@ -75,7 +74,8 @@ impl Workers {
                 return;
             }
             if !spawn(make()) {
-                // The limit of threads: those there are have to do, and callers work themselves.
+                // The limit of threads is reached: the existing ones must do, and callers work
+                // themselves.
                 self.started.fetch_sub(1, Ordering::Relaxed);
                 return;
             }
@@ -83,17 +83,17 @@ impl Workers {
         }
     }
 
-    /// Whether there is a thread that will come when it is called.
+    /// Whether at least one thread can be woken.
     pub(super) fn any_started(&self) -> bool {
         self.available.load(Ordering::Acquire) > 0
     }
 
-    /// The bell as it is: to be read before one looks for work, and handed to [`Workers::rest`].
+    /// The wake sequence: read it before looking for work, and pass it to [`Workers::wait`].
     pub(super) fn seen(&self) -> u32 {
         self.wake_seq.load(Ordering::SeqCst)
     }
 
-    /// Tells that there is work for so many.
+    /// Announces work for `wanted` threads.
     pub(super) fn notify(&self, wanted: u32) {
         self.wake_seq.fetch_add(1, Ordering::SeqCst);
         let awake = self.spinning.load(Ordering::SeqCst);
@@ -101,7 +101,7 @@ impl Workers {
         self.wake(wanted.saturating_sub(awake).min(WOKEN_PER_CALL).min(asleep));
     }
 
-    /// Wakes two more, if any sleep.
+    /// Wakes two more sleeping threads.
     pub(super) fn wake_more(&self) {
         self.wake(self.asleep.load(Ordering::SeqCst).min(2));
     }
@@ -112,10 +112,11 @@ impl Workers {
         }
     }
 
-    /// Returns when the bell was rung since `heard` was read, or a little earlier.
+    /// Returns when `notify` was called since `seen` was read, or a little earlier.
     ///
-    /// Sleeping is entered before the kernel compares the bell, and ringing reads who sleeps after
-    /// it has changed the bell: so either the kernel sees the change or the ringer the sleeper.
+    /// A sleeper is counted before the kernel compares the sequence, and `notify` reads that count
+    /// after it has changed the sequence. So either the kernel sees the change or `notify` sees the
+    /// sleeper.
     pub(super) fn wait(&self, idle: &mut IdleState, seen: u32) {
         if !idle.slept && !self.spin_quietly(idle, seen) {
             return;
@@ -126,7 +127,8 @@ impl Workers {
         idle.slept = true;
     }
 
-    /// Looks at the bell for a while, if calls come close to one another; true if it stayed quiet.
+    /// Spins on the wake sequence for a while, if calls arrive frequently; true if it did not
+    /// change.
     fn spin_quietly(&self, idle: &mut IdleState, seen: u32) -> bool {
         idle.since = Clock::start();
         if !idle.frequent {
