@@ -1,10 +1,10 @@
-//! Many transfers at once, whose ends are asked for.
+//! Batches: many transfers at once, whose completions are fetched as events.
 //!
-//! Entries wait in the batch. Whoever works on it, threads of ours and those that wait for its
-//! events, takes a run of them: neighbours that fit together into one slot and go to or from one
-//! GPU, which then cost one launch, or a single one that is large or of the host. Nobody waits for
-//! page-locked memory while holding some, so there is always a run that comes to its end, however
-//! many entries there are and however little memory.
+//! Entries wait in the batch. Workers, and threads that wait for its events, take them from there:
+//! either a run of neighbouring small entries of one GPU that fit into one slot and cost one
+//! launch, or a single entry that is large or in host memory. No thread waits for page-locked
+//! memory while it holds some, so a run always completes, however many entries there are and
+//! however little memory.
 
 mod run;
 mod uring;
@@ -34,54 +34,54 @@ pub struct Entry {
     pub op: Op,
     /// The file.
     pub file: File,
-    /// What the memory is.
+    /// What kind of memory it is.
     pub location: MemoryLocation,
     /// Its address.
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// The caller's mark, which comes back.
+    /// The caller's value, returned with the event.
     pub cookie: u64,
 }
 
-/// The end of an entry.
+/// The completion of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The entry's mark.
+    /// The entry's value.
     pub cookie: u64,
-    /// What became of it.
+    /// Its result.
     pub outcome: Result<Transferred, Fault>,
 }
 
-/// There is no room for so many entries; none was taken.
+/// The batch has too little space left; it accepted no entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "{requested} entries for a batch that has capacity_left for {capacity_left}: fetch events first, submit fewer, or \
      make a larger batch; one of a parent process has no capacity_left at all"
 )]
 pub struct BatchFull {
-    /// How many were offered.
+    /// How many were submitted.
     pub requested: usize,
-    /// How many there is room for.
+    /// How many it would accept now.
     pub capacity_left: u32,
 }
 
 /// A batch. It may be used from many threads, and again after its events were fetched. Dropping it
-/// cancels what has not begun and waits for the rest.
+/// cancels entries that have not begun and waits for the rest.
 ///
-/// In a child of `fork(2)` a batch of the parent is empty and takes nothing.
+/// In a child of `fork(2)` the parent's batch is empty and accepts nothing.
 #[derive(Debug)]
 pub struct Batch(Arc<Core>);
 
-/// What those who work on a batch share.
+/// What the threads that work on a batch share.
 #[derive(Debug)]
 pub(crate) struct Core {
     state: &'static State,
     capacity: u32,
     queue: Mutex<Queue>,
-    /// Something ended, or there is more to do.
+    /// An entry completed, or there is more to do.
     changed: Condvar,
 }
 
@@ -92,11 +92,11 @@ struct Queue {
     completed: VecDeque<Event>,
     /// Threads that sleep until something changes.
     sleepers: usize,
-    /// Whether the batch stands in the crew's line.
+    /// Whether the batch is in the pool's queue.
     queued: bool,
-    /// When the entries that wait came.
+    /// When the waiting entries were submitted.
     since: Option<Clock>,
-    /// Threads that wait for events and work on the batch meanwhile.
+    /// Threads that work on the batch while they wait for its events.
     helping: usize,
 }
 
@@ -112,13 +112,13 @@ impl Batch {
         Self(Arc::new(Core { state, capacity, queue, changed }))
     }
 
-    /// The most entries at once.
+    /// The most entries at a time.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.0.capacity
     }
 
-    /// Entries whose events were not fetched.
+    /// Entries whose events were not fetched yet.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         if !self.0.state.is_here() {
@@ -127,17 +127,17 @@ impl Batch {
         u32::try_from(self.0.lock().outstanding()).unwrap_or(u32::MAX)
     }
 
-    /// Takes entries, and returns when threads of ours know of them. Never waits for memory or for
+    /// Accepts entries and returns once workers can take them. Never waits for memory or for
     /// another entry.
     ///
     /// # Errors
     ///
-    /// More than the batch has room for, in which case it takes none.
+    /// More entries than the batch has space for; it then accepts none.
     ///
     /// # Safety
     ///
-    /// Until its event was fetched, or the batch was dropped, the memory of each entry is live: of
-    /// a read nobody else's, of a write written by nobody else.
+    /// Until its event was fetched, or the batch was dropped, the memory of each entry is live.
+    /// Nothing else uses the memory of a read, and nothing else writes the memory of a write.
     pub unsafe fn submit(&self, entries: Vec<Entry>) -> Result<(), BatchFull> {
         let core = &self.0;
         if !core.state.is_here() {
@@ -172,10 +172,10 @@ impl Batch {
         Ok(())
     }
 
-    /// Fetches ends: at least `least` (as many as are outstanding, if that is fewer) and at most
-    /// `most`, waiting for them no longer than `timeout`, or as long as it takes without one. Each
-    /// comes once, in the order in which entries ended. The waiting thread works on the batch, so a
-    /// timeout may be passed by the time that one run takes.
+    /// Fetches events: at least `least` (or all outstanding ones, if these are fewer) and at most
+    /// `most`, waiting for at most `timeout`, or without limit. Each event is returned once, in
+    /// order of completion. The waiting thread works on the batch, so it may exceed the timeout by
+    /// the time of one run.
     #[must_use]
     pub fn events(&self, least: u32, most: u32, timeout: Option<Duration>) -> Vec<Event> {
         let core = &self.0;
@@ -188,7 +188,7 @@ impl Batch {
         let (least, most) = (least.min(most) as usize, most as usize);
         let mut queue = core.lock();
         if core.state.settings.max_workers == 0 && queue.completed.is_empty() {
-            // Nobody else does it, and the caller may ask without ever waiting.
+            // There are no workers, and the caller may poll without ever waiting.
             drop(queue);
             core.help(&|| true);
             queue = core.lock();
@@ -209,8 +209,8 @@ impl Batch {
         }
     }
 
-    /// Ends all entries that have not begun with [`Fault::Cancelled`]; their events come. What has
-    /// begun goes on.
+    /// Ends all entries that have not begun with [`Fault::Cancelled`]; their events follow. Entries
+    /// that have begun continue.
     pub fn cancel(&self) {
         if self.0.state.is_here() {
             self.0.cancel();
@@ -243,7 +243,7 @@ impl Core {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps until something changes, no longer than `most`; may return earlier.
+    /// Sleeps until something changes, at most `most`; may return earlier.
     fn sleep<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue>,
@@ -260,14 +260,14 @@ impl Core {
         queue
     }
 
-    /// Bytes of a slot; none in a child of `fork(2)`, where entries go one by one and those on a
-    /// GPU are refused.
+    /// Bytes of a slot; 0 in a child of `fork(2)`, where entries run one by one and those on a GPU
+    /// are refused.
     fn slot(&self) -> usize {
         if self.state.is_forked() { 0 } else { self.state.settings.max_piece() }
     }
 
     fn most(&self) -> usize {
-        // A launch for each run costs a call of the driver, a letter to the kernel that stays not.
+        // Long runs save launches. A command to the resident copy kernel costs no driver call.
         run::most(self.state.pool.is_busy() && !self.state.settings.resident)
     }
 
@@ -280,7 +280,7 @@ impl Core {
         Some(taken)
     }
 
-    /// Tells ends.
+    /// Records completions.
     fn completed(&self, events: Vec<Event>) {
         let mut queue = self.lock();
         queue.running -= events.len();
@@ -290,8 +290,7 @@ impl Core {
         }
     }
 
-    /// What a thread does that waits for events: one thing, and what is next while it is not
-    /// `enough`.
+    /// Work of a thread that waits for events: one run or entry, and more runs until `enough`.
     fn help(&self, enough: &dyn Fn() -> bool) {
         match self.take() {
             None => {}
@@ -307,7 +306,7 @@ impl Core {
         }
     }
 
-    /// A run like those before, if one is next.
+    /// A run like the previous ones, if one is next.
     fn take_run(&self, kind: run::RunKind) -> Option<run::Run> {
         let slot = self.slot();
         let mut queue = self.lock();
@@ -316,7 +315,7 @@ impl Core {
         Some(run)
     }
 
-    /// Runs one entry to its end, as a call of its own.
+    /// Runs one entry to completion, as a call of its own.
     fn run_entry(&self, entry: Entry) -> Event {
         let cookie = entry.cookie;
         Event { cookie, outcome: self.state.run(entry.into()) }
@@ -359,8 +358,8 @@ impl Work for Core {
     }
 
     fn is_starved(&self) -> bool {
-        /// Nanoseconds. Who submits and then waits for the ends does the work sooner than a thread
-        /// that has to be woken, which would take the processor of another caller besides.
+        /// Nanoseconds. A thread that submits and then waits does the work sooner than a worker
+        /// that has to be woken, which would also take the processor of another caller.
         const SOON: u64 = 200_000;
         let queue = self.lock();
         let is_late = queue.since.as_ref().is_none_or(|since| since.now() > SOON);
@@ -373,7 +372,7 @@ impl Work for Core {
             match taken {
                 Taken::One(entry) => {
                     let cookie = entry.cookie;
-                    // This thread has a turn, so it moves the entry's pieces itself.
+                    // This thread holds a permit, so it moves the entry's pieces itself.
                     let outcome = self.state.run_with_permit((*entry).into());
                     self.completed(vec![Event { cookie, outcome }]);
                 }

@@ -1,4 +1,4 @@
-//! Files that callers name by a descriptor.
+//! Files, opened from callers' descriptors.
 
 mod edges;
 mod read;
@@ -22,38 +22,37 @@ use reopen::ReopenedFd;
 use residency::CacheResidency;
 use shards::DescriptorShards;
 
-/// A file, by a duplicate of the caller's descriptor: the caller may close his own at any time.
-/// Cloning is cheap; the duplicate is closed with the last clone, calls under way hold one.
+/// A file, held by a duplicate of the caller's descriptor; the caller may close its own at any
+/// time. Cloning is cheap. The duplicate is closed with the last clone; calls in progress hold one.
 ///
-/// Beside the duplicate there may be a second descriptor of the same file in the other mode, with
-/// or without `O_DIRECT`, opened through `/proc/self/fd` when it is first needed, and where many
-/// threads read the file three more of the mode without it (`spread`; at most 192 in the process,
-/// and an eighth of its limit). Advice (`posix_fadvise(2)`) that the caller gave for its own does
-/// not hold for those. Closing any of them drops the POSIX record locks (`fcntl(2)`, `F_SETLK`)
-/// that the process holds on the file, as closing any descriptor of a file does; locks of open file
-/// descriptions (`F_OFD_SETLK`) stay.
+/// There may be more descriptors of the same file, opened through `/proc/self/fd` when first
+/// needed: one in the other mode (with or without `O_DIRECT`), and if many threads read the file
+/// three more without `O_DIRECT` (`shards`; at most 192 in the process, and an eighth of its
+/// limit). The caller's advice (`posix_fadvise(2)`) does not apply to them. Closing any of them
+/// drops the POSIX record locks (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as
+/// closing any descriptor of a file does; locks of open file descriptions (`F_OFD_SETLK`) stay.
 #[derive(Debug, Clone)]
 #[expect(clippy::redundant_allocation, reason = "the outer one is a count, see `with_own_count`")]
 pub struct File(pub(crate) Arc<Arc<Inner>>);
 
 impl File {
-    /// The same file with a count of its own. Clones count themselves in one place, which threads
-    /// that clone at the same time pass from processor to processor; clones of this one do so
-    /// elsewhere.
+    /// The same file with a reference count of its own. All clones of one `File` share a count,
+    /// whose cache line moves between the processors of threads that clone at the same time. Clones
+    /// of the result use another one.
     #[must_use]
     pub fn with_own_count(&self) -> Self {
         Self(Arc::new(Arc::clone(&self.0)))
     }
 }
 
-/// What the calls of all threads share of a file.
+/// What all calls on a file share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     /// The caller's open file description.
     own: OwnedFd,
     mode: Mode,
-    /// What offsets, lengths and memory of direct I/O are aligned to here, in bytes: a power of
-    /// two, 4096 at least. 0 where it is not possible.
+    /// Alignment of offsets, lengths and memory for direct I/O, in bytes: a power of two, 4096 at
+    /// least. 0 if direct I/O is not possible.
     align: u32,
     /// Device and inode in one number.
     identity: u64,
@@ -67,7 +66,7 @@ pub(crate) struct Inner {
     direct: ReopenedFd,
     /// The file system accepted `O_DIRECT` and refused a read or write with it.
     direct_refused: AtomicBool,
-    /// More without it.
+    /// More descriptors without `O_DIRECT`.
     shards: DescriptorShards,
     residency: CacheResidency,
     /// Whether the next read or write panics.
@@ -75,14 +74,14 @@ pub(crate) struct Inner {
     pub(crate) panics: AtomicBool,
 }
 
-/// What the bytes of a call wait for, which tells how to cut it.
+/// What limits the speed of a call. Determines how it is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bottleneck {
-    /// The processor: they are copied out of the page cache.
+    /// The processor: bytes are copied out of the page cache.
     Cpu,
     /// The device.
     Device,
-    /// The file: writes through the page cache, which the kernel lets in one at a time.
+    /// The file: the kernel lets only one thread at a time write through the page cache.
     FileLock,
 }
 
@@ -90,17 +89,17 @@ pub(crate) enum Bottleneck {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mode {
     direct: bool,
-    /// Linux appends whatever offset a write names (`pwrite(2)`, "BUGS"), so such a descriptor is
-    /// used only where the file can't be opened without.
+    /// With `O_APPEND` Linux appends whatever offset a write names (`pwrite(2)`, "BUGS"). Such a
+    /// descriptor is used only if the file can't be reopened without it.
     append: bool,
-    /// What a second descriptor gets too.
+    /// The flags that a reopened descriptor gets too.
     reopen_flags: libc::c_int,
 }
 
-/// Offsets and memory of direct I/O are aligned to a page at least, also where a sector would do:
-/// so the blocks of direct writes and the edges written through the cache never share a page.
+/// Offsets and memory of direct I/O are aligned to a page at least, even if a sector would do: so
+/// blocks of direct writes never share a page with edges written through the cache.
 const ALIGN_LEAST: u32 = 4096;
-/// Pieces of calls are no shorter than this, so no alignment above it can be kept.
+/// Pieces of calls are no shorter than this, so a larger alignment is impossible.
 const ALIGN_MOST: u32 = 64 << 10;
 
 impl File {
@@ -129,7 +128,7 @@ impl File {
         let mode = mode(&own).map_err(|errno| failed("fcntl(F_GETFL)", errno))?;
         let own = std::fs::File::from(own);
         let align = direct_alignment(&own);
-        // The halves are mixed so that neighbours do not meet in one of a few locks.
+        // Mixes the halves so that neighbouring files do not share a lock.
         let identity =
             stat.st_ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ stat.st_dev.rotate_left(32);
         Ok(Self(Arc::new(Arc::new(Inner {
@@ -157,7 +156,7 @@ impl File {
 }
 
 impl Inner {
-    /// What a call is likely to wait for. `large` says that it is.
+    /// The likely bottleneck of a call. `large`: the call is large.
     pub(crate) fn bottleneck(&self, op: Op, large: bool) -> Bottleneck {
         match op {
             Op::Write if !self.mode.direct => Bottleneck::FileLock,
@@ -172,23 +171,23 @@ impl Inner {
         }
     }
 
-    /// Panics if a test asked for it, once.
+    /// Panics once if a test requested it.
     #[cfg(test)]
     pub(crate) fn panic_if_asked(&self) {
         assert!(!self.panics.swap(false, Ordering::AcqRel), "asked for by a test");
     }
 
-    /// Whether it is the same file as another, most likely.
+    /// Whether it is most likely the same file.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Whether what the page cache does not hold is read past it.
+    /// Whether bytes that are not in the page cache are read with `O_DIRECT`.
     fn bypasses_cache(&self, large: bool) -> bool {
         self.mode.direct || (large && self.uncached == UncachedReads::Direct)
     }
 
-    /// A descriptor without `O_DIRECT`, where there is one.
+    /// A descriptor without `O_DIRECT`, if there is one.
     fn buffered(&self) -> Option<RawFd> {
         let own = self.own.as_raw_fd();
         if !self.mode.direct && !self.mode.append {
@@ -198,8 +197,8 @@ impl Inner {
         reopened.or_else(|| (!self.mode.direct).then_some(own))
     }
 
-    /// As [`Inner::buffered`], to read by: the calling thread's own where many read. None for a
-    /// file that is never read from the page cache.
+    /// Like [`Inner::buffered`], for reading: the calling thread's own descriptor if many threads
+    /// read. None for a file that is never read from the page cache.
     fn reading(&self) -> Option<RawFd> {
         if self.bypass_cache {
             return None;
@@ -209,7 +208,7 @@ impl Inner {
         Some(self.shards.get(first, self.mode.reopen_flags, advised).unwrap_or(first))
     }
 
-    /// A descriptor with `O_DIRECT`, where there is one and the file system takes it.
+    /// A descriptor with `O_DIRECT`, if there is one and the file system accepts it.
     fn direct(&self) -> Option<RawFd> {
         if self.align == 0 || self.direct_refused.load(Ordering::Relaxed) {
             return None;
@@ -222,8 +221,8 @@ impl Inner {
         reopened.or_else(|| self.mode.direct.then_some(own))
     }
 
-    /// Bytes from a multiple of the alignment of direct I/O to `offset`: where in a slot the byte
-    /// at `offset` shall stand.
+    /// The distance in bytes of `offset` from the last multiple of the direct I/O alignment. The
+    /// byte at `offset` goes to this position in a slot.
     pub(crate) fn skip(&self, offset: u64) -> usize {
         let align = self.align() as u64;
         #[expect(clippy::cast_possible_truncation, reason = "below the direct_alignment")]
@@ -231,12 +230,12 @@ impl Inner {
         skip
     }
 
-    /// What direct I/O is aligned to here, in bytes: a power of two from 4 KiB to 64 KiB.
+    /// The alignment of direct I/O, in bytes: a power of two from 4 KiB to 64 KiB.
     pub(crate) fn align(&self) -> usize {
         self.align.max(ALIGN_LEAST) as usize
     }
 
-    /// The size of a regular file now.
+    /// The current size of a regular file.
     pub(crate) fn size(&self) -> Option<u64> {
         if !self.regular {
             return None;
@@ -245,7 +244,7 @@ impl Inner {
         u64::try_from(stat.st_size).ok()
     }
 
-    /// The call's error, with the file's name.
+    /// The error of a call, with the file's name.
     #[cold]
     pub(crate) fn fault(&self, failed: Failed) -> Fault {
         let Failed { call, errno, offset, len } = failed;
@@ -255,7 +254,7 @@ impl Inner {
     }
 }
 
-/// A duplicate above the standard streams: a program that closed one of those may open it again.
+/// Duplicates above the standard streams: a program that closed one of those may open it again.
 fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd, FileError> {
     rustix::io::fcntl_dupfd_cloexec(fd, 3).map_err(|errno| FileError::Call {
         call: "fcntl(F_DUPFD_CLOEXEC)",
@@ -274,8 +273,8 @@ fn mode(fd: &OwnedFd) -> Result<Mode, rustix::io::Errno> {
     })
 }
 
-/// What the file system asks of direct I/O (`statx(2)`, `STATX_DIOALIGN`, Linux 6.1); a page where
-/// it does not say.
+/// The alignment that the file system requires for direct I/O (`statx(2)`, `STATX_DIOALIGN`, Linux
+/// 6.1); a page if it does not report one.
 fn direct_alignment(file: &std::fs::File) -> u32 {
     let limits = gpuio_host::statx::open_file(file).ok().and_then(|facts| facts.direct);
     let Some(limits) = limits else {
@@ -300,11 +299,11 @@ fn file_type_name(kind: rustix::fs::FileType) -> &'static str {
     }
 }
 
-/// Takes ownership of a descriptor that a system call just gave.
+/// Takes ownership of a descriptor that a system call just returned.
 ///
 /// # Safety
 ///
-/// `fd` is open and nobody else's.
+/// `fd` is open and not owned elsewhere.
 unsafe fn owned(fd: RawFd) -> OwnedFd {
     // SAFETY: the caller's promise.
     unsafe { OwnedFd::from_raw_fd(fd) }

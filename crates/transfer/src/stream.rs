@@ -1,39 +1,38 @@
 //! Transfers in the order of a program's stream.
 //!
-//! Nothing here is put into a stream of ours: the program's stream itself tells us that it has come
-//! to the transfer, waits for a word that a thread of ours stores when the file's bytes lie in
-//! page-locked memory (`cuStreamWaitValue32`), and runs the kernel that moves them. A copy in a
-//! stream of ours could stand behind that very wait: streams share the few hardware queues of a
-//! context (`CUDA_DEVICE_MAX_CONNECTIONS`), and one that waits holds up all of them. Sources: CUDA
-//! driver API manual, "Stream Memory Operations" and `cuLaunchHostFunc`; CUDA C++ Programming
-//! Guide, "Environment Variables".
-//!
-//! A read, in rounds of a part of the page-locked memory each, of which there are one or two:
+//! A stream operation ([`StreamOp`]) is split into chunks that go through a double-buffered
+//! [`StagingBuffer`](staging::StagingBuffer). For each chunk of a read the stream signals that it
+//! has reached it (`cuStreamWriteValue32`), waits for a semaphore value that one of our threads
+//! stores when the file's bytes are in page-locked memory (`cuStreamWaitValue32`), and then runs
+//! the kernel that copies them:
 //!
 //! ```text
-//! stream:   tell   wait   gather   tell   wait   gather   ...   store "empty"
-//! threads:     read   read ...        read (the next round into the free part)
+//! stream:   signal  wait  copy  signal  wait  copy  ...   store "released"
+//! workers:     read  read ...       read (the next chunk into the free half)
 //! ```
 //!
-//! A write is the other way round: gather, tell; the threads write; the stream waits for them
-//! before a part is used again, and at the end.
+//! A write is the other way round: copy, signal; workers write; the stream waits for them before it
+//! uses a half again, and at the end.
 //!
-//! The stream tells by storing a word (`cuStreamWriteValue32`), which one thread of ours, the
-//! sentry (`sentry.rs`), looks at. DeferredCompletion it, where the sentry has too much to look at or the
-//! stream was held up by others the last time, it also calls a function (`cuLaunchHostFunc`), on a
-//! thread of the driver's that an interrupt wakes: the stream goes on when that has returned, which
-//! takes longer than to read 1 MiB. Where the driver has no waits for words, the function reads or
-//! writes itself and returns when that is done.
+//! No copy goes into a stream of ours: it could queue behind that very wait. Streams share the few
+//! hardware queues of a context (`CUDA_DEVICE_MAX_CONNECTIONS`), and a waiting stream blocks all
+//! others of its queue. Sources: CUDA driver API manual, "Stream Memory Operations" and
+//! `cuLaunchHostFunc`; CUDA C++ Programming Guide, "Environment Variables".
 //!
-//! Progress: the threads that serve streams ([mod@threads]) wait for nothing but file I/O, so each
-//! word comes whatever else the GPU is held up by. Page-locked memory for the whole transfer is
-//! taken when it is put into the stream, and where the bound is reached a small piece beyond it, so
-//! nobody waits for memory that only later work of a stream gives back.
+//! The poller thread ([`mod@poller`]) watches the signals. If it has too many streams to watch, or
+//! the stream was held up the last time, the stream also calls a host function
+//! (`cuLaunchHostFunc`), on a driver thread that an interrupt wakes. The stream continues when the
+//! function has returned, which takes longer than reading 1 MiB. Where the driver has no waits for
+//! semaphore values, the function itself reads or writes, and returns when that is done.
 //!
-//! What a kernel of ours can't reach, memory of a context that the program created, is moved by
-//! threads of a second kind with our own streams, which are of the primary context, while the
-//! stream waits: queues are not shared between contexts. For memory of the host there is no GPU's
-//! part at all.
+//! Progress: stream workers ([`mod@workers`]) wait for nothing but file I/O, so each awaited value
+//! arrives whatever else holds up the GPU. Page-locked memory for the whole operation is taken when
+//! it is enqueued; at the memory limit, a small buffer beyond it. So no thread waits for memory
+//! that only later work of a stream returns.
+//!
+//! Memory of a context that the program created, which our kernel can't reach, is moved by workers
+//! of a second kind with our own streams while the program's stream waits. These are of the primary
+//! context, and contexts do not share queues. For host memory there is no GPU side at all.
 
 mod chunks;
 mod enqueue;
@@ -62,55 +61,54 @@ use pending::StreamKey;
 use staging::StagingBuffers;
 use workers::StreamWorkers;
 
-/// When a parameter is known.
+/// A parameter of a transfer in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param<T> {
-    /// When the transfer is put into the stream.
+    /// Known when the transfer is enqueued.
     Immediate(T),
-    /// When the stream comes to the transfer: it is read from there then.
+    /// Read from this address when the stream reaches the transfer.
     Deferred(*const T),
 }
 
-/// What a transfer in a stream takes.
+/// The parameters of a transfer in a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Params {
-    /// The most bytes that `size` may be.
+    /// The largest value that `size` may have.
     pub max_size: usize,
     /// Bytes.
     pub size: Param<usize>,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub file_offset: Param<i64>,
-    /// Where in the memory, in bytes from the base on.
+    /// Offset in the memory from its base, in bytes.
     pub buffer_offset: Param<i64>,
 }
 
-// SAFETY: the addresses are only read from, once, by whoever serves the transfer; the caller of
-// `Transfer::read_on` keeps them for any thread.
+// SAFETY: the addresses are only read from, once, by the thread that resolves the parameters; the
+// caller of `Transfer::read_on` keeps them valid for any thread.
 unsafe impl Send for Params {}
 // SAFETY: as for Send.
 unsafe impl Sync for Params {}
 
-/// Parameters as they were when the stream came to the transfer.
+/// Parameters as they were when the stream reached the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResolvedParams {
     /// Bytes.
     pub size: usize,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub file_offset: i64,
-    /// Where in the memory, in bytes from the base on.
+    /// Offset in the memory from its base, in bytes.
     pub buffer_offset: i64,
 }
 
-/// How many mappings that follow one another are looked at, some 100 ns each: 128 GiB of the
-/// smallest.
+/// How many adjacent mappings are queried, some 100 ns each: 128 GiB of the smallest.
 const MAX_MAPPINGS: u32 = 1 << 16;
 
-/// Called once, before work that stands in the stream behind the transfer, on any thread: it must
-/// not call the driver nor wait for the GPU. It is not called if the context is lost before the
-/// stream comes to the transfer.
+/// Called once, before later work of the stream runs, on any thread. It must not call the driver
+/// nor wait for the GPU. It is not called if the context is lost before the stream reaches the
+/// transfer.
 pub type OnCompletion = Box<dyn FnOnce(ResolvedParams, Result<Transferred, Fault>) + Send>;
 
-/// What is kept for streams.
+/// The state of all transfers in streams.
 #[derive(Debug)]
 pub(crate) struct Streams {
     max_bytes: u64,
@@ -123,7 +121,7 @@ pub(crate) struct Streams {
     call_workers: StreamWorkers,
 }
 
-/// What is kept for streams of one device.
+/// The state for streams of one device.
 #[derive(Debug)]
 struct StreamDevice {
     device: &'static Device,
@@ -133,7 +131,7 @@ struct StreamDevice {
 
 impl Streams {
     pub(crate) fn new(settings: &Settings) -> Self {
-        // Those who only help are no more than pay beside the program's own threads.
+        // More helpers would only compete with the program's own threads.
         let most = settings.max_workers.clamp(1, settings.max_active.max(1));
         Self {
             max_bytes: settings.max_staging_bytes,
@@ -145,7 +143,7 @@ impl Streams {
         }
     }
 
-    /// What is kept for a device, made when it is first asked for.
+    /// The state for a device, made on first use.
     fn device(&self, devices: &Devices, index: u32) -> Result<&'static StreamDevice, GpuError> {
         // Before the locks: this may call the driver.
         let device = devices.device(index)?;
@@ -177,23 +175,23 @@ impl StreamDevice {
 }
 
 impl Transfer {
-    /// Puts a read into a stream: from the file into the memory at `base`, which `place` was asked
-    /// for. It happens after all that was put there before and before all that comes later, and
-    /// `ended` is called with what became of it. Does not wait for the stream, unless the driver
+    /// Enqueues a read into a stream: from the file into the memory at `base`, whose location
+    /// `location` is. It runs after all earlier and before all later work of the stream, and
+    /// `on_completion` is called with its result. Does not wait for the stream, unless the driver
     /// does because the stream is full.
     ///
     /// A default stream is that of the calling thread's current context.
     ///
     /// # Errors
     ///
-    /// Nothing was put into the stream, or what was does nothing, and `ended` is not called: a
-    /// stream that is being captured, or the driver's refusal.
+    /// Nothing was enqueued, or what was enqueued does nothing, and `on_completion` is not called:
+    /// the stream is being captured, or the driver refused.
     ///
     /// # Safety
     ///
-    /// The stream is live. Until it has passed the transfer the addresses of parameters are valid
-    /// for reads, and the memory from `base` on, as far as the parameters then tell, is live and
-    /// used by nobody but earlier and later work of the stream.
+    /// The stream is live. Until it has passed the transfer, the addresses of parameters are valid
+    /// for reads, and the memory from `base` on, as far as the resolved parameters reach, is live
+    /// and used only by earlier and later work of the stream.
     pub unsafe fn read_on(
         &self,
         stream: RawStream,
@@ -208,7 +206,7 @@ impl Transfer {
         }
     }
 
-    /// As [`Transfer::read_on`], from memory to the file.
+    /// Like [`Transfer::read_on`], from memory to the file.
     ///
     /// # Errors
     ///
@@ -264,7 +262,7 @@ impl Transfer {
         enqueue::enqueue(&stream, stream_device, &stream_op)
     }
 
-    /// How the bytes shall go.
+    /// Chooses how the bytes move.
     fn method(
         &self,
         stream_device: &'static StreamDevice,
@@ -283,11 +281,11 @@ impl Transfer {
         if !is_reached(location) {
             return Err(Fault::OtherContext);
         }
-        // Nothing but the kernel can move the bytes: a copy in a stream of ours could stand behind
-        // the program's wait.
+        // Only the kernel can move the bytes: a copy in a stream of ours could queue behind the
+        // program's wait.
         stream_device.device.gather()?;
         let skip = u64::try_from(hint(params.buffer_offset)).unwrap_or(0);
-        // An offset that is read later may lead anywhere.
+        // A deferred offset may lead anywhere.
         let wanted = match params.buffer_offset {
             Param::Immediate(_) => skip.saturating_add(params.max_size as u64),
             Param::Deferred(_) => u64::MAX,
@@ -300,9 +298,9 @@ impl Transfer {
         Ok(Method::Kernel { reach, prefetch: prefetch.filter(|(_, len)| *len > 0) })
     }
 
-    /// How many bytes from the base on kernels reach: one allocation, and mappings that follow one
-    /// another without a gap (`cuMemMap`) until there are as many as are wanted. What the driver
-    /// allocates may lie side by side too, and is another's.
+    /// How many bytes from the base kernels can reach: one allocation, and mappings that follow
+    /// each other without a gap (`cuMemMap`), up to `wanted`. Adjacent allocations of the driver
+    /// may belong to others and do not count.
     fn reach(&self, location: MemoryLocation, base: u64, wanted: u64) -> u64 {
         let end_of = |location: MemoryLocation| {
             let (start, len) = location.range()?;
@@ -323,13 +321,13 @@ impl Transfer {
     }
 }
 
-/// Whether our kernel may go there. Managed memory is brought to the GPU before, as far as is known
-/// by then where it will be; what is not there the GPU fetches page by page.
+/// Whether our kernel may access it. Managed memory is prefetched to the GPU as far as its range is
+/// known at that time; the GPU fetches the rest page by page.
 fn is_reached(location: MemoryLocation) -> bool {
     location.is_primary() || location.managed
 }
 
-/// What a parameter is when the transfer is put into the stream: of a later one but a hint.
+/// The value of a parameter when the transfer is enqueued; for a deferred one only a hint.
 fn hint(param: Param<i64>) -> i64 {
     match param {
         Param::Immediate(value) => value,
@@ -338,7 +336,7 @@ fn hint(param: Param<i64>) -> i64 {
     }
 }
 
-/// The threads that serve a way.
+/// The workers for a method.
 fn workers(state: &'static State, method: &Method) -> &'static StreamWorkers {
     match method {
         Method::BlockingCall(_) => &state.streams.call_workers,

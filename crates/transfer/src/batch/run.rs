@@ -1,5 +1,5 @@
-//! Neighbours of a batch that go together: read into one slot, or written from one, with one
-//! launch.
+//! Runs: neighbouring small entries of a batch that are read into one slot, or written from one,
+//! with one launch.
 
 use std::collections::VecDeque;
 
@@ -16,16 +16,16 @@ use crate::transferred::Transferred;
 
 /// Most entries of a run.
 pub(super) const MOST_ENTRIES: u32 = 128;
-/// Most entries of a run where others can take the next.
+/// Most entries of a run while other threads can take the next one.
 const SHARED: usize = 32;
 /// Most bytes of a run of more than one entry.
 const BYTES_MOST: usize = 512 << 10;
-/// The longest entry that goes into a run, bytes: longer ones cost a copy each, and no more.
+/// The longest entry of a run, bytes: a longer one costs no more than a copy of its own.
 const LONGEST: usize = 64 << 10;
-/// Bytes at a slot's begin for the list of pieces: [`BYTES_MOST`] in pieces of 4 KiB, and two more
-/// for each entry.
+/// Bytes at the start of a slot for the list of pieces: [`BYTES_MOST`] in pieces of 4 KiB, and two
+/// more for each entry.
 const LIST: usize = 16 << 10;
-/// What the places of entries in a slot are multiples of, bytes; files may ask for more.
+/// Alignment of entries in a slot, bytes; files may require more.
 const ALIGN: usize = 4 << 10;
 
 /// What the entries of a run have in common.
@@ -35,12 +35,12 @@ pub(super) struct RunKind {
     op: Op,
 }
 
-/// Entries that go together.
+/// Entries that are moved together.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) kind: RunKind,
     pub(super) entries: Vec<Entry>,
-    /// Where each one's bytes stand in the slot.
+    /// The offset of each entry's bytes in the slot.
     slot_offsets: Vec<usize>,
 }
 
@@ -67,25 +67,25 @@ impl From<Entry> for Request {
     }
 }
 
-/// For how many threads there is work.
+/// The number of threads that can work on the entries.
 pub(super) fn count(entries: &[Entry]) -> u64 {
     let small = entries.iter().filter(|entry| kind(entry).is_some()).count();
     (small.div_ceil(SHARED) + entries.len() - small) as u64
 }
 
-/// The kind of run that an entry may go into.
+/// The kind of run that an entry can be part of.
 fn kind(entry: &Entry) -> Option<RunKind> {
     let device = entry.location.device()?;
     let fits = (1..=LONGEST).contains(&entry.len) && entry.offset <= i64::MAX.cast_unsigned() / 2;
     fits.then_some(RunKind { device, op: entry.op })
 }
 
-/// How many entries a run may have.
+/// The most entries of a run.
 pub(super) fn most(is_busy: bool) -> usize {
     if is_busy { MOST_ENTRIES as usize } else { SHARED }
 }
 
-/// Takes the first entry, and those behind it that go with it into a slot of `slot` bytes, `most`
+/// Takes the first entry, and those after it that fit with it into a slot of `slot` bytes, `most`
 /// in all.
 pub(super) fn take(waiting: &mut VecDeque<Entry>, slot: usize, most: usize) -> Option<Taken> {
     if let Some(run) = take_run(waiting, slot, most, None) {
@@ -94,7 +94,7 @@ pub(super) fn take(waiting: &mut VecDeque<Entry>, slot: usize, most: usize) -> O
     waiting.pop_front().map(|entry| Taken::One(Box::new(entry)))
 }
 
-/// As [`take`], but only a run, and of the kind that is wanted.
+/// Like [`take`], but takes only a run, and of the wanted kind.
 pub(super) fn take_run(
     waiting: &mut VecDeque<Entry>,
     slot: usize,
@@ -127,8 +127,8 @@ pub(super) fn take_run(
     Some(Run { kind: kind_of_run, entries, slot_offsets })
 }
 
-/// Moves a run and those that `next` gives, one being read or written while another is copied, and
-/// tells the ends of each when it has landed.
+/// Moves a run and those that `next` returns. One is read or written while another is copied.
+/// Reports the entries of each as they complete.
 pub(super) fn execute(
     devices: &Devices,
     first: Run,
@@ -170,23 +170,23 @@ impl Run {
     }
 }
 
-/// A run whose copies are under way, and what is known of each entry.
+/// A run whose copies are in flight, and what is known of each entry.
 struct InFlightRun {
     slot: Slot,
     run: Run,
-    /// For a read what came from the file, for a write nothing yet.
+    /// For a read the bytes from the file, for a write nothing yet.
     file_bytes: Vec<Result<FileBytes, Fault>>,
     by_kernel: Vec<bool>,
     enqueued: Result<(), GpuError>,
 }
 
-/// A thread with a lane, for as long as runs come.
+/// A thread with a ring, for as long as there are runs.
 struct RunExecutor {
     device: &'static Device,
     ring: &'static mut StagingRing,
     kernel: Option<&'static GatherKernel>,
     failed: bool,
-    /// Reads may be under way for ever into the lane's memory.
+    /// Reads may stay in flight into the ring's memory forever.
     lost: bool,
 }
 
@@ -201,7 +201,7 @@ impl RunExecutor {
         })
     }
 
-    /// Gives the lane back. Nothing is under way, unless something failed.
+    /// Returns the ring. Nothing is in flight, unless something failed.
     fn end(self) {
         if self.lost || (self.failed && self.ring.synchronize().is_err()) {
             self.device.abandon(self.ring);
@@ -210,7 +210,7 @@ impl RunExecutor {
         }
     }
 
-    /// As [`Carrier::start`]; where that panics the run's entries end with that fault.
+    /// Like [`RunExecutor::start`]; if that panics, the run's entries end with that fault.
     fn try_to_start(
         &mut self,
         run: Run,
@@ -222,7 +222,7 @@ impl RunExecutor {
         started
             .inspect_err(|fault| {
                 self.failed = true;
-                // Nothing may touch the entries' memory once they have ended.
+                // Nothing may touch the entries' memory after they have ended.
                 self.lost |= self.ring.synchronize().is_err();
                 let event = |cookie| Event { cookie, outcome: Err(fault.clone()) };
                 completed(cookies.into_iter().map(event).collect());
@@ -230,7 +230,7 @@ impl RunExecutor {
             .ok()
     }
 
-    /// Reads a run from its files, for a read, and puts its copies into the stream.
+    /// For a read, reads a run from its files; then enqueues its copies.
     fn start(&mut self, run: Run, number: usize) -> InFlightRun {
         let slot = self.ring.slot(number);
         let enqueued = self.ring.wait_for_slot(slot);
@@ -249,7 +249,7 @@ impl RunExecutor {
         in_flight
     }
 
-    /// Reads each entry of a run to its place in the slot: first what the page cache holds, then
+    /// Reads each entry of a run to its offset in the slot: first what the page cache holds, then
     /// the others all at once.
     fn read_all(&mut self, run: &Run, slot: Slot) -> Vec<Result<FileBytes, Fault>> {
         let buffers = run.entries.iter().zip(&run.slot_offsets).map(|(entry, &slot_offset)| {
@@ -258,11 +258,11 @@ impl RunExecutor {
         let mut uncached: Vec<UncachedRead> = Vec::new();
         let first = buffers.clone().map(|(entry, buffer)| {
             let file = &entry.file.0;
-            // SAFETY: the slot is this thread's, and has room for the entry and its slack there.
+            // SAFETY: the slot is this thread's, and has space for the entry and its slack there.
             unsafe { file.read_cached_or_defer(buffer, entry.len, entry.offset, &mut uncached) }
         });
         let first: Vec<_> = first.collect();
-        // SAFETY: places in the slot, which is given up if reads are left under way.
+        // SAFETY: ranges of the slot, which is dropped if reads are left in flight.
         let whole = match unsafe { uring::read(&uncached) } {
             Ok(whole) => whole.unwrap_or_default(),
             Err(_) => {
@@ -296,7 +296,7 @@ impl RunExecutor {
         read.collect()
     }
 
-    /// Puts the copies of a run into the stream: one launch for all that the kernel reaches.
+    /// Enqueues the copies of a run: one launch for all memory that the kernel reaches.
     fn enqueue_copies(&mut self, in_flight: &mut InFlightRun) -> Result<(), GpuError> {
         let (slot, run) = (in_flight.slot, &in_flight.run);
         let lens: Vec<usize> = in_flight
@@ -324,8 +324,8 @@ impl RunExecutor {
             }
             let (to, address) = (entry.location, entry.address);
             match run.kind.op {
-                // SAFETY: the bytes are in the slot, which is this thread's until it is free; the
-                // memory is the promise of whoever submitted the entry.
+                // SAFETY: the bytes are in the slot, which is this thread's until it is free; who
+                // submitted the entry promises its memory.
                 Op::Read => unsafe { self.ring.copy_to_gpu(slot, slot_offset, to, address, len) },
                 // SAFETY: as above.
                 Op::Write => unsafe {
@@ -347,23 +347,23 @@ impl RunExecutor {
         longest: u64,
     ) -> Result<(), GpuError> {
         assert!(size_of_val(list) <= LIST, "{} pieces", list.len());
-        // SAFETY: LIST bytes at the slot's begin are the list's, and the slot is aligned.
+        // SAFETY: LIST bytes at the start of the slot are the list's, and the slot is aligned.
         unsafe {
             std::ptr::copy_nonoverlapping(list.as_ptr(), slot.memory.at.cast(), list.len());
         }
         let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
         let list = List { kernel, at: slot.memory.device_ptr, count, longest };
-        // SAFETY: the list stands in the slot, which is this thread's until it is free; the kernel
-        // reaches what the entries name, and their memory is the promise of who submitted them.
+        // SAFETY: the list is in the slot, which is this thread's until it is free; the kernel
+        // reaches what the entries name, and who submitted them promises their memory.
         unsafe { self.ring.gather(slot, list) }
     }
 
-    /// Waits for a run's copies, writes its files, for a write, and tells the ends.
+    /// Waits for a run's copies, for a write writes its files, and returns the events.
     fn complete(&mut self, in_flight: InFlightRun) -> Vec<Event> {
         let InFlightRun { slot, run, file_bytes, by_kernel, enqueued } = in_flight;
         if let Err(error) = enqueued.and_then(|()| self.ring.wait_for_slot(slot)) {
             self.failed = true;
-            // What is under way must not meet the next user of the memory.
+            // Copies in flight must not meet the next user of the memory.
             let _ = self.ring.synchronize();
             return run.fail(&Fault::Gpu(error));
         }
@@ -386,7 +386,7 @@ impl RunExecutor {
 
 fn write(entry: &Entry, at: *const u8) -> Result<FileBytes, Fault> {
     let file = &entry.file.0;
-    // SAFETY: the entry's bytes, which have landed in the slot.
+    // SAFETY: the entry's bytes, which are in the slot.
     let file_bytes = unsafe { file.write(at, entry.len, entry.offset) };
     file_bytes.map_err(|failed| file.fault(failed))
 }

@@ -1,8 +1,8 @@
-//! Reads of a run that the page cache can't answer, all at once by io_uring(7).
+//! Submits the uncached reads of a run all at once by io_uring(7).
 //!
-//! One ring for each thread, made when it is first wanted, with no file and no memory registered:
-//! files come and go with their handles. Where the kernel, or a container's filter, has no ring for
-//! us, such reads are done one after another, as is whatever the ring did not read whole.
+//! Each thread has one ring, made on first use, without registered files or memory, because files
+//! come and go. Where the kernel, or a container's filter, refuses a ring, such reads are done one
+//! after another, as are reads that the ring completed short.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,24 +12,24 @@ use io_uring::{IoUring, opcode, types};
 
 use crate::file::UncachedRead;
 
-/// Fewer reads than these are not worth a ring.
+/// Fewer reads than this are not worth a ring.
 const FEWEST: usize = 4;
 /// Entries of a ring: the most reads of a run.
 const DEPTH: u32 = super::run::MOST_ENTRIES;
-/// How long a kernel without memory for requests is asked again, every 100 microseconds: 2 s.
+/// How often a kernel without memory for requests is retried, every 100 microseconds: for 2 s.
 const MOST_RETRIES: u32 = 20_000;
 
 thread_local! {
-    /// `None` inside once the kernel refused.
+    /// `None` inside after the kernel refused.
     static RING: RefCell<Option<Option<IoUring>>> = const { RefCell::new(None) };
 }
 
-/// Reads them all, at most [`DEPTH`], and tells which were read whole; `None` where nothing was
-/// tried. An error means that some may be under way for ever.
+/// Reads them all, at most [`DEPTH`], and returns which were read in full; `None` if nothing was
+/// tried. After an error some reads may stay in flight forever.
 ///
 /// # Safety
 ///
-/// The memory of each is valid for writes until this returns, or for ever after an error.
+/// The memory of each is valid for writes until this returns, or forever after an error.
 pub(super) unsafe fn read(wanted: &[UncachedRead]) -> Result<Option<Vec<bool>>, io::Error> {
     if wanted.len() < FEWEST || wanted.len() > DEPTH as usize {
         return Ok(None);
@@ -45,7 +45,7 @@ pub(super) unsafe fn read(wanted: &[UncachedRead]) -> Result<Option<Vec<bool>>, 
         // SAFETY: the caller's promise.
         let done = unsafe { all(usable, wanted) };
         if done.is_err() {
-            // What is left in it must not be taken for another run's.
+            // Its remaining completions must not be taken for those of another run.
             *made = None;
         }
         done.map(Some)

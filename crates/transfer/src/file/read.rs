@@ -1,4 +1,4 @@
-//! Reading a range into memory of the host.
+//! Reads a range of a file into host memory.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
@@ -8,24 +8,24 @@ use super::sys::{self, Cached};
 use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
 
-/// Where the bytes shall stand.
+/// The destination of a read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadBuffer {
-    /// The first of them.
+    /// Its first byte.
     pub(crate) at: *mut u8,
-    /// True for a slot of ours: `at` is [`Inner::skip`] bytes behind an aligned address, and the
-    /// memory around, from that address to the next aligned one behind the end, may be written.
+    /// True for a staging slot: `at` is [`Inner::skip`] bytes after an aligned address, and the
+    /// memory from that address to the next aligned one after the end may be written.
     pub(crate) slack: bool,
 }
 
-/// What was read: bytes by the way that they came.
+/// Bytes moved between file and host memory, by mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileBytes {
     pub(crate) cached: usize,
     pub(crate) direct: usize,
 }
 
-/// A read that the page cache could not answer, for whoever does many at once.
+/// A read that the page cache could not serve, to be done together with others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UncachedRead {
     pub(crate) fd: RawFd,
@@ -34,12 +34,12 @@ pub(crate) struct UncachedRead {
     pub(crate) offset: u64,
 }
 
-/// What a look into the page cache gave.
+/// The result of a read from the page cache.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CacheLookup {
-    /// It is done.
+    /// The read is done.
     Done(Result<FileBytes, Failed>),
-    /// It is not there. If the read that was told of comes back whole, this is what was got.
+    /// The bytes are not cached. If the deferred read completes in full, this is its result.
     Uncached { file_bytes: FileBytes },
 }
 
@@ -50,16 +50,16 @@ impl FileBytes {
 }
 
 impl Inner {
-    /// Reads `len` bytes at `offset`: fewer only where the file ends. `large` says that the call
-    /// is, of which this may be a piece.
+    /// Reads `len` bytes at `offset`; fewer only at the end of the file. `large`: this is a piece
+    /// of a large call.
     ///
-    /// What the page cache holds comes from there. The rest comes by direct I/O where the caller's
-    /// descriptor has it or the call is large, and by a plain read otherwise, which has the kernel
-    /// read ahead.
+    /// Cached bytes come from the page cache. The rest comes by direct I/O if the caller's
+    /// descriptor has it or the call is large, otherwise by a plain read, for which the kernel
+    /// reads ahead.
     ///
     /// # Safety
     ///
-    /// The spot is valid for writes of `len` bytes, and of what its slack promises.
+    /// The buffer is valid for writes of `len` bytes, and of its slack.
     pub(crate) unsafe fn read(
         &self,
         buffer: ReadBuffer,
@@ -81,7 +81,7 @@ impl Inner {
             if file_bytes.cached < len {
                 let rest = buffer.after(file_bytes.cached);
                 let (left, at) = (len - file_bytes.cached, offset + file_bytes.cached as u64);
-                // SAFETY: the rest of the caller's spot.
+                // SAFETY: the rest of the caller's buffer.
                 file_bytes.direct = unsafe { self.read_direct(direct, rest, left, at) }?;
             }
         }
@@ -89,12 +89,12 @@ impl Inner {
             let (done, at) = (file_bytes.total(), offset + file_bytes.total() as u64);
             let rest = buffer.after(done);
             let more = if let Some(fd) = buffered {
-                // SAFETY: the rest of the caller's spot.
+                // SAFETY: the rest of the caller's buffer.
                 let more = unsafe { sys::pread(fd, rest.at, len - done, at) }?;
                 file_bytes.cached += more;
                 more
             } else {
-                // SAFETY: the rest of the caller's spot.
+                // SAFETY: the rest of the caller's buffer.
                 let more = unsafe { self.read_bounced(rest.at, len - done, at) }?;
                 file_bytes.direct += more;
                 more
@@ -106,8 +106,8 @@ impl Inner {
         Ok(file_bytes)
     }
 
-    /// As [`Inner::read`] for small pieces, but what would wait for the device is not read: it is
-    /// added to `absent`, and [`CacheLookup::Uncached`] is the answer.
+    /// Like [`Inner::read`] for small pieces, but does not wait for the device: a read that would
+    /// is added to `uncached`, and the result is [`CacheLookup::Uncached`].
     ///
     /// # Safety
     ///
@@ -152,7 +152,7 @@ impl Inner {
         CacheLookup::Uncached { file_bytes }
     }
 
-    /// What the page cache holds of the range, from its start on.
+    /// Reads the cached part of the range, from its start. Returns its length.
     ///
     /// # Safety
     ///
@@ -171,7 +171,7 @@ impl Inner {
         let found = match unsafe { sys::pread_cached(fd, at, len, offset) }? {
             Cached::Bytes(bytes) => bytes,
             Cached::Nothing => 0,
-            // A file system without the question keeps all its files in memory (tmpfs before Linux
+            // A file system without this query keeps all its files in memory (tmpfs before Linux
             // 6.8), or can't tell: the caller's own mode decides.
             Cached::Unsupported => return Ok(0),
         };
@@ -179,8 +179,8 @@ impl Inner {
         Ok(found)
     }
 
-    /// Reads by direct I/O as far as alignment lets it, which is all where there is slack. May end
-    /// early, before the end of the file too: the caller goes on.
+    /// Reads by direct I/O as far as alignment allows; with slack that is the whole range. May end
+    /// early, even before the end of the file; the caller continues.
     ///
     /// # Safety
     ///
@@ -202,8 +202,8 @@ impl Inner {
         let (start, from) = (buffer.at.wrapping_sub(skip), offset - skip as u64);
         let mut done = 0;
         while done < span {
-            // SAFETY: inside the spot and its slack: `span` ends at most at the next aligned
-            // address behind it.
+            // SAFETY: inside the buffer and its slack: `span` ends at most at the next aligned
+            // address after it.
             let more = unsafe {
                 sys::pread(fd, start.wrapping_add(done), span - done, from + done as u64)
             };
@@ -216,7 +216,7 @@ impl Inner {
                 Err(failed) => return Err(failed),
             };
             done += more;
-            // What ends inside a block ends with the file.
+            // A read that ends inside a block ends at the end of the file.
             if more == 0 || !more.is_multiple_of(align) {
                 break;
             }
@@ -224,8 +224,8 @@ impl Inner {
         Ok(done.saturating_sub(skip).min(len))
     }
 
-    /// Reads one aligned piece through memory of its own and copies what was asked for: for a file
-    /// that has no descriptor without `O_DIRECT`, into memory that direct I/O can't use.
+    /// Reads one aligned range through a temporary buffer and copies the requested bytes: for a
+    /// file without a descriptor without `O_DIRECT`, into memory that direct I/O can't use.
     ///
     /// # Safety
     ///
@@ -239,8 +239,8 @@ impl Inner {
         // SAFETY: all of a buffer of our own.
         let count = unsafe { sys::pread(self.own.as_raw_fd(), into, room, offset - skip as u64) }?;
         let bytes = count.saturating_sub(skip).min(len);
-        // SAFETY: `bytes` are in the buffer behind `skip`, and `at` has room for them; a buffer
-        // that was just allocated overlaps nobody's.
+        // SAFETY: `bytes` are in the buffer after `skip`, and `at` has space for them; a new
+        // allocation overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(into.wrapping_add(skip), at, bytes) };
         Ok(bytes)
     }

@@ -1,24 +1,24 @@
-//! Whether it pays to ask the page cache first.
+//! Cache residency: whether a read from the page cache is worth trying first.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::sys;
 
-/// Hits in a row after which a file that was cold counts as warm again.
+/// Consecutive hits after which a cold file counts as warm again.
 const HITS_UNTIL_WARM: u32 = 8;
-/// Of how many cold pieces one is tried where the kernel can't be asked.
+/// One of so many cold pieces is tried where the kernel can't report residency.
 const COLD_PIECES_PER_TRY: u32 = 16;
 
-/// What the last pieces of a file met in the page cache.
+/// How the last pieces of a file fared in the page cache.
 ///
 /// A read with `RWF_NOWAIT` that finds nothing is not free: since Linux 5.9 it starts read-ahead
-/// (mm/filemap.c, `filemap_get_pages`), so a cold file that is read with `O_DIRECT` would be read
-/// twice in part. While a file is cold `cachestat(2)` is asked first, which starts nothing; where
-/// that is missing only some pieces are tried. All of it is advice, so nothing is ordered.
+/// (mm/filemap.c, `filemap_get_pages`), so a cold file that is read with `O_DIRECT` would partly be
+/// read twice. While a file is cold, `cachestat(2)` is queried first, which starts nothing; without
+/// it only some pieces are tried. These are hints, so no memory order is needed.
 #[derive(Debug)]
 pub(super) struct CacheResidency {
-    /// 0 is warm.
+    /// Hits left until the file counts as warm; 0 is warm.
     cold: AtomicU32,
     attempts: AtomicU32,
 }
@@ -28,19 +28,19 @@ impl CacheResidency {
         Self { cold: AtomicU32::new(0), attempts: AtomicU32::new(0) }
     }
 
-    /// Whether the last pieces were not there.
+    /// Whether the last pieces were not cached.
     pub(super) fn is_cold(&self) -> bool {
         self.cold.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a read from the cache is worth a try.
+    /// Whether a read from the cache is worth trying.
     pub(super) fn is_worth_trying(&self, fd: RawFd, offset: u64, len: usize) -> bool {
         if self.cold.load(Ordering::Relaxed) == 0 {
             return true;
         }
         let page = rustix::param::page_size() as u64;
         match sys::cached_pages(fd, offset, len as u64) {
-            // The last page may lie behind the end of the file.
+            // The last page may lie beyond the end of the file.
             Some(pages) => pages > 0 && pages + 1 >= (len as u64).div_ceil(page),
             None => {
                 self.attempts.fetch_add(1, Ordering::Relaxed).is_multiple_of(COLD_PIECES_PER_TRY)
@@ -48,7 +48,7 @@ impl CacheResidency {
         }
     }
 
-    /// What a try gave.
+    /// Records the result of a try.
     pub(super) fn record(&self, found: bool) {
         let cold = self.cold.load(Ordering::Relaxed);
         let next = if found { cold.saturating_sub(1) } else { HITS_UNTIL_WARM };

@@ -1,10 +1,11 @@
-//! More descriptors of one file to read by, so that threads do not meet in one count.
+//! Descriptor shards: several descriptors of one file for reading, so that threads do not contend
+//! for one reference count.
 //!
-//! A system call of a process with threads counts itself in the open file description (`struct
-//! file`, its reference count), which passes from processor to processor. Sixteen threads that read
-//! 4 KiB each of a warm file by one description make 4.6 M/s, by four 9.6 and by sixteen 11.9
-//! (Linux 6.18, sixteen cores of a Xeon). A duplicate of a descriptor shares the description, so
-//! the file is opened anew.
+//! A system call of a multithreaded process changes the reference count of the open file
+//! description (`struct file`), whose cache line moves between processors. Sixteen threads that
+//! read 4 KiB each of a warm file make 4.6 M/s by one description, 9.6 by four and 11.9 by sixteen
+//! (Linux 6.18, sixteen cores of a Xeon). A duplicated descriptor shares the description, so the
+//! file is reopened.
 
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
@@ -12,19 +13,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::reopen::ReopenedFd;
 
-/// Descriptions that threads share, the first one among them.
+/// Descriptions that threads share, including the first one.
 const SHARDS: usize = 4;
-/// Reads by the threads of a seat before a description is opened for them: a file that is read once
-/// or twice, or by one thread, costs none.
+/// Reads by the threads of a shard before a description is opened for them: a file that is read
+/// once or twice, or by one thread, costs none.
 const READS: u32 = 64;
-/// Most descriptors that this takes of the process, and what part of its limit.
+/// Most descriptors that all shards of the process take, and the part of its limit that they may
+/// take.
 const MOST: u32 = 192;
 const PART: u64 = 8;
 
 /// How many are open in this process.
 static OPEN: AtomicU32 = AtomicU32::new(0);
 
-/// The descriptors of a file for all threads but those of the first seat.
+/// The descriptors of a file, for all threads except those of the first shard.
 #[derive(Debug)]
 pub(super) struct DescriptorShards([Shard; SHARDS - 1]);
 
@@ -42,7 +44,7 @@ impl DescriptorShards {
         }))
     }
 
-    /// The calling thread's descriptor, if it has one: the file of `own`, opened anew with `flags`.
+    /// The calling thread's descriptor, if it has one: the file of `own`, reopened with `flags`.
     pub(super) fn get(&self, own: RawFd, flags: libc::c_int, advised: bool) -> Option<RawFd> {
         self.0.get(shard_of_thread().checked_sub(1)?)?.get(own, flags, advised)
     }
@@ -53,13 +55,13 @@ impl Shard {
         if let Some(fd) = self.reopened.known() {
             return (fd >= 0).then_some(fd);
         }
-        // One thread counts to exactly that, and opens it; the others go on as before meanwhile.
+        // Exactly one thread reaches this count and opens it; the others continue as before.
         if self.reads.fetch_add(1, Ordering::Relaxed) != READS {
             return None;
         }
         let more = |open| (open < most()).then_some(open + 1);
         if OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-            // Others may be closed by the time that as many reads have come again.
+            // Others may have been closed when as many reads have come again.
             self.reads.store(0, Ordering::Relaxed);
             return None;
         }
@@ -79,14 +81,14 @@ impl Drop for Shard {
     }
 }
 
-/// The calling thread's seat. The first thread that asks has the first, so a process with one
-/// thread never opens anything.
+/// The calling thread's shard. The first thread has the first one, so a process with one thread
+/// never opens anything.
 fn shard_of_thread() -> usize {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     thread_local! {
         static SHARD: usize = NEXT.fetch_add(1, Ordering::Relaxed) as usize % SHARDS;
     }
-    // A thread that is ending has none any more.
+    // A thread that is exiting has none any more.
     SHARD.try_with(|shard| *shard).unwrap_or(0)
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 
 use crate::fault::Failed;
 
-/// `preadv2(2)`: answer at once with what is in the page cache (Linux 4.14).
+/// `preadv2(2)`: return at once with what is in the page cache (Linux 4.14).
 const NOWAIT: libc::c_int = libc::RWF_NOWAIT;
 
 pub(super) fn errno() -> i32 {
@@ -19,7 +19,7 @@ fn offset_of(call: &'static str, offset: u64, len: usize) -> Result<libc::off_t,
     }
 }
 
-/// One `pread(2)`, done again when a signal interrupts it before the first byte.
+/// One `pread(2)`, repeated if a signal interrupts it before the first byte.
 ///
 /// # Safety
 ///
@@ -44,18 +44,18 @@ pub(super) unsafe fn pread(
     }
 }
 
-/// What the page cache gave.
+/// The result of a read from the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cached {
-    /// So many bytes, from the start on; 0 at the end of the file.
+    /// So many bytes from the start; 0 at the end of the file.
     Bytes(usize),
-    /// The first byte is not there.
+    /// The first byte is not cached.
     Nothing,
-    /// The file system, or the kernel, has no such question.
+    /// The file system or the kernel does not support this query.
     Unsupported,
 }
 
-/// What of the range the page cache holds, copied without waiting for the device.
+/// Copies the cached part of the range without waiting for the device.
 ///
 /// # Safety
 ///
@@ -83,7 +83,7 @@ pub(super) unsafe fn pread_cached(
     }
 }
 
-/// One `pwrite(2)`, done again when a signal interrupts it before the first byte.
+/// One `pwrite(2)`, repeated if a signal interrupts it before the first byte.
 ///
 /// # Safety
 ///
@@ -129,8 +129,8 @@ struct Counts {
 /// The number of `cachestat(2)`, the same on every architecture.
 const CACHESTAT: libc::c_long = 451;
 
-/// Pages of the range in the page cache, without touching it; `None` before Linux 6.5, and where
-/// the caller may not know.
+/// Pages of the range in the page cache, without touching it; `None` before Linux 6.5, and if the
+/// caller may not know.
 pub(super) fn cached_pages(fd: RawFd, offset: u64, length: u64) -> Option<u64> {
     let range = Range { offset, length };
     let mut found = Counts::default();

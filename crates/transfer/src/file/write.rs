@@ -1,4 +1,4 @@
-//! Writing a range from memory of the host.
+//! Writes a range of a file from host memory.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
@@ -9,12 +9,12 @@ use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
 
 impl Inner {
-    /// Writes `len` bytes at `offset`, all of them or an error.
+    /// Writes `len` bytes at `offset`: all of them, or an error.
     ///
-    /// A descriptor without `O_DIRECT` is written through the page cache, as its owner would. With
-    /// it, blocks that are whole in the file and aligned in memory go past the cache; the edges go
-    /// through it and to the device at once, so that no dirty page is left which a later direct
-    /// write could lose its bytes to.
+    /// Without `O_DIRECT` the bytes go through the page cache, as the descriptor's owner would
+    /// write them. With it, blocks that are whole in the file and aligned in memory are written
+    /// directly. The edges go through the cache and are flushed at once, so that no dirty page is
+    /// left that could overwrite a later direct write.
     ///
     /// # Safety
     ///
@@ -62,7 +62,7 @@ impl Inner {
         Ok(file_bytes)
     }
 
-    /// Whole blocks, past the cache.
+    /// Writes whole blocks directly.
     ///
     /// # Safety
     ///
@@ -90,7 +90,7 @@ impl Inner {
         }
     }
 
-    /// Bytes that do not fill blocks, or stand where direct I/O can't take them.
+    /// Writes bytes that do not fill blocks, or whose memory direct I/O can't use.
     ///
     /// # Safety
     ///
@@ -117,14 +117,13 @@ impl Inner {
         Ok(FileBytes { cached: 0, direct: len })
     }
 
-    /// Whether a write by this descriptor would land behind the end of the file, whatever its
-    /// offset.
+    /// Whether a write by this descriptor would append to the file, whatever its offset.
     fn appends(&self, fd: RawFd) -> bool {
         self.mode.append && fd == self.own.as_raw_fd()
     }
 
-    /// The descriptor to write by, the caller's own where none is given; refused where that appends
-    /// and the file could not be opened anew.
+    /// The descriptor to write by: `fd`, or the caller's own. An error if it appends and the file
+    /// could not be reopened.
     fn unless_appending(
         &self,
         fd: Option<RawFd>,
@@ -137,12 +136,12 @@ impl Inner {
         if self.appends(fd) { Err(refused) } else { Ok(fd) }
     }
 
-    /// Reads blocks, puts the bytes into them and writes them back, keeping the file's length: for
-    /// a file that has no descriptor without `O_DIRECT`. Answers how many bytes one turn took.
+    /// Reads blocks, changes the bytes in them and writes them back, keeping the file's length: for
+    /// a file without a descriptor without `O_DIRECT`. Returns how many bytes one pass took.
     ///
     /// # Safety
     ///
-    /// As [`Inner::write`]; nobody else writes edges of the file meanwhile.
+    /// As [`Inner::write`]; nothing else writes edges of the file during the call.
     unsafe fn rewrite(&self, at: *const u8, len: usize, offset: u64) -> Result<usize, Failed> {
         let own = self.own.as_raw_fd();
         let align = self.align();
@@ -153,8 +152,7 @@ impl Inner {
         let taken = len.min(room - skip);
         // SAFETY: all of a zeroed buffer of our own.
         let old = unsafe { sys::pread(own, start, room, from) }?;
-        // SAFETY: `taken` bytes fit behind `skip`; a buffer that was just allocated overlaps
-        // nobody's.
+        // SAFETY: `taken` bytes fit after `skip`; a new allocation overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(at, start.wrapping_add(skip), taken) };
         let span = (skip + taken).next_multiple_of(align);
         // SAFETY: the first `span` bytes of the buffer, at most all.
@@ -179,7 +177,7 @@ impl FileBytes {
     }
 }
 
-/// Writes all of the bytes, going on where the kernel stopped short.
+/// Writes all bytes, continuing after short writes.
 ///
 /// # Safety
 ///

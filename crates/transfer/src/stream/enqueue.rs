@@ -1,4 +1,4 @@
-//! What is put into the program's stream.
+//! Enqueues a transfer into the program's stream.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,27 +11,27 @@ use super::StreamDevice;
 use super::op::{Method, StreamOp};
 use crate::fault::Fault;
 
-/// What the stream calls us for.
+/// What the stream calls the host for.
 #[derive(Debug, Clone, Copy)]
 enum HostStep {
     /// The parameters may be read.
     Begin,
-    /// So many rounds may begin.
+    /// The stream has reached so many chunks.
     Reach(u64),
-    /// So many rounds have to be done.
+    /// So many chunks must be done before the stream continues.
     Do(u64),
     /// The page-locked memory is free.
     Free,
 }
 
-/// Puts a transfer into the stream. When it fails, nothing of it happens later.
+/// Enqueues a transfer. If it fails, nothing of the transfer happens later.
 pub(super) fn enqueue(
     stream: &UserStream,
     stream_device: &'static StreamDevice,
     stream_op: &Arc<StreamOp>,
 ) -> Result<(), Fault> {
     let enqueued = stream.entered(|| {
-        // What is looked at stands there in the order in which the stream comes to it.
+        // The poller watches operations in the order in which the stream reaches them.
         let _one = stream_op.latency.lock_enqueue();
         prefetch(stream, stream_op);
         match (stream_op.uses_kernel(), stream_op.op) {
@@ -52,8 +52,7 @@ pub(super) fn enqueue(
     })
 }
 
-/// Managed memory shall be on the GPU before the kernel goes there. A refusal changes nothing but
-/// the speed.
+/// Prefetches managed memory to the GPU. A refusal costs only speed.
 fn prefetch(stream: &UserStream, stream_op: &StreamOp) {
     if let Method::Kernel { prefetch: Some((start, len)), .. } = stream_op.method {
         // SAFETY: the caller of the transfer keeps the memory until the stream has passed.
@@ -71,12 +70,12 @@ fn read(stream: &UserStream, stream_op: &Arc<StreamOp>) -> Result<(), GpuError> 
         }
     }
     let value = stream_op.buffer.value(stream_op.chunks);
-    // SAFETY: a word of ours, which lives as long as the process.
+    // SAFETY: a semaphore of ours, which lives as long as the process.
     let stored = unsafe { stream.store(stream_op.buffer.released_device_ptr(), value) };
     if stored.is_ok() {
         stream_op.stream_device.buffers.give_back_later(stream_op.buffer, value);
     }
-    // Without that the area is never used again, which is no failure of the transfer.
+    // Without the store the buffer is never used again. The transfer itself still succeeds.
     Ok(())
 }
 
@@ -97,7 +96,7 @@ fn read_by_calls(stream: &UserStream, stream_op: &Arc<StreamOp>) -> Result<(), G
         call_host(stream, stream_op, HostStep::Do(chunk + 1))?;
         launch_kernel(stream, stream_op, chunk)?;
     }
-    // Without that the area is never used again, which is no failure of the transfer.
+    // Without the call the buffer is never used again. The transfer itself still succeeds.
     let _ = call_host(stream, stream_op, HostStep::Free);
     Ok(())
 }
@@ -111,7 +110,7 @@ fn write_by_calls(stream: &UserStream, stream_op: &Arc<StreamOp>) -> Result<(), 
     Ok(())
 }
 
-/// A write's parameters have to be known before its first bytes are taken.
+/// A write's parameters must be known before its first bytes are copied.
 fn begin(stream: &UserStream, stream_op: &Arc<StreamOp>) -> Result<(), GpuError> {
     if stream_op.is_fixed() {
         stream_op.begin();
@@ -120,24 +119,24 @@ fn begin(stream: &UserStream, stream_op: &Arc<StreamOp>) -> Result<(), GpuError>
     call_host(stream, stream_op, HostStep::Begin)
 }
 
-/// Has the stream tell that it has come to so many rounds: by a word, and where the sentry does not
-/// look at it, or the stream is likely to be held up for longer than a call takes, by a call. That
-/// stands behind the store and before the wait for the bytes, so that the way to it and back goes
-/// on beside the reading.
+/// Makes the stream signal that it has reached so many chunks: by a semaphore value, and by a host
+/// call if the poller does not watch it or the stream is likely to be held up for longer than a
+/// call takes. The call comes after the store and before the wait, so its latency overlaps the
+/// reading.
 fn signal_reached(
     stream: &UserStream,
     stream_op: &Arc<StreamOp>,
     chunks: u64,
 ) -> Result<(), GpuError> {
     let (word, value) = (stream_op.buffer.reached_device_ptr(), stream_op.buffer.value(chunks));
-    // SAFETY: a word of ours, which lives as long as the process and is used atomically.
+    // SAFETY: a semaphore of ours, which lives as long as the process and is used atomically.
     unsafe { stream.store(word, value) }?;
     stream_op.note_enqueued();
     if stream_op.latency.is_prompt() && stream_op.workers().poll_for(stream_op) {
         return Ok(());
     }
     call_host(stream, stream_op, HostStep::Reach(chunks))?;
-    // Not before the call is there: a transfer that was refused up to here has not begun.
+    // Only after the call is enqueued: a transfer that was refused up to here has not begun.
     stream_op.workers().poll_for(stream_op);
     Ok(())
 }
@@ -145,9 +144,9 @@ fn signal_reached(
 fn wait_for_chunk(stream: &UserStream, stream_op: &StreamOp, chunk: u64) -> Result<(), GpuError> {
     let (word, value) =
         (stream_op.buffer.completed_device_ptr(), stream_op.buffer.value(chunk + 1));
-    // SAFETY: a word of ours, which lives as long as the process and comes: threads store it that
-    // wait for file I/O alone, or for work of another context, and where putting the rest fails
-    // `abandon` does.
+    // SAFETY: a semaphore of ours, which lives as long as the process. Its value arrives: the
+    // threads that store it wait for file I/O alone, or for work of another context, and `abandon`
+    // stores it if enqueueing the rest fails.
     unsafe { stream.wait_for(word, value) }?;
     stream_op.note_enqueued();
     Ok(())
@@ -159,9 +158,9 @@ fn launch_kernel(stream: &UserStream, stream_op: &StreamOp, chunk: u64) -> Resul
     let Some(kernel) = stream_op.stream_device.kernel() else {
         unreachable!("transfers go this method where there is a kernel")
     };
-    // SAFETY: the list and the part live as long as the process and are filled before the stream
-    // comes here; the caller of the transfer promises the memory, of which the list names what was
-    // found to be reached.
+    // SAFETY: the list and the half live as long as the process and are filled before the stream
+    // gets here; the caller of the transfer promises the memory, and the list names only reachable
+    // parts of it.
     unsafe { kernel.launch_in(stream, list, count, shape) }?;
     stream_op.note_enqueued();
     Ok(())
@@ -185,9 +184,9 @@ fn call_host(
 }
 
 unsafe extern "C" fn host_callback(data: *mut c_void) {
-    // SAFETY: from Box::into_raw in `call`, and called once.
+    // SAFETY: from Box::into_raw in `call_host`, and called once.
     let step = unsafe { Box::from_raw(data.cast::<(Arc<StreamOp>, HostStep)>()) };
-    // A panic must not leave; the hook has told of it.
+    // A panic must not unwind into the driver; the panic hook has reported it.
     let _ = catch_unwind(AssertUnwindSafe(|| run_step(&step.0, step.1)));
 }
 

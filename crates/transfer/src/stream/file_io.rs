@@ -1,4 +1,4 @@
-//! The file's side of a transfer in a stream.
+//! The file side of a transfer in a stream.
 
 use gpuio_io::engine::Op;
 
@@ -10,7 +10,7 @@ use crate::job::Request;
 use crate::transferred::RouteBytes;
 
 impl StreamOp {
-    /// Moves a piece, and notes what came of it.
+    /// Moves a piece and records its result.
     pub(super) fn move_piece(&self, piece: PieceRange) {
         match self.method {
             Method::Kernel { .. } => {
@@ -18,11 +18,11 @@ impl StreamOp {
                 let skip = self.skip(piece.offset - piece.start);
                 let in_chunk = piece.start - piece.chunk * self.chunk_len;
                 let by = in_chunk + skip.unwrap_or(0);
-                // Inside the part, so below its length.
+                // Inside the half, so below its length.
                 let at = first.wrapping_add(usize::try_from(by).unwrap_or(0));
-                // SAFETY: the part has room for the round's bytes, and for a page before and
-                // behind; whoever has the piece is the only one to use its bytes, the stream not
-                // until the round is told of.
+                // SAFETY: the half has space for the chunk's bytes, and for a page before and
+                // after; whoever has the piece is the only one to use its bytes, and the stream
+                // does not until the chunk completes.
                 let moved = unsafe { self.move_file_bytes(at, skip.is_some(), piece) };
                 self.note(piece, moved, |route, bytes| route.by_kernel = bytes);
             }
@@ -32,7 +32,7 @@ impl StreamOp {
                 let at = usize::try_from(address).unwrap_or(0);
                 let at = std::ptr::with_exposed_provenance_mut::<u8>(at);
                 // SAFETY: the caller of the transfer promises that memory until the stream has
-                // passed, and nobody else has this piece of it.
+                // passed, and no other thread has this piece of it.
                 let moved = unsafe { self.move_file_bytes(at, false, piece) };
                 self.note(piece, moved, |route, bytes| route.by_host = bytes);
             }

@@ -1,4 +1,4 @@
-//! One transfer in a stream: what was asked for, and what of it is known.
+//! One stream operation: its parameters, and what of them is resolved.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,25 +17,24 @@ use crate::fault::Fault;
 use crate::file::File;
 use crate::memory::MemoryLocation;
 
-/// How many pieces a round is cut into, where they are not too short or too long then.
+/// How many pieces a chunk is split into, unless they would be too short or too long.
 const PIECES: u64 = 4;
-/// Bytes that one thread moves at once, the least: a shorter piece is done before a thread that
-/// has to be woken for it comes.
+/// Shortest piece of one thread, in bytes: a shorter one is done before a woken thread arrives.
 const MIN_PIECE: u64 = 128 << 10;
-/// The most pieces: a round's ticket has 32 bits for those taken.
+/// The most pieces: a chunk's ticket has 32 bits for those taken.
 const MAX_PIECES: u64 = 1 << 30;
 
-/// How the bytes go.
+/// How the bytes move.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Method {
-    /// By the kernel in the program's stream, as far as `reach` bytes from the base.
+    /// By the kernel in the program's stream, up to `reach` bytes from the base.
     Kernel {
         /// Bytes.
         reach: u64,
-        /// Managed memory to have on the GPU before, address and bytes.
+        /// Managed memory to prefetch to the GPU: address and bytes.
         prefetch: Option<(u64, usize)>,
     },
-    /// To and from memory of the host.
+    /// To and from host memory.
     Host,
     /// By a call of ours, while the stream waits.
     BlockingCall(MemoryLocation),
@@ -45,10 +44,10 @@ pub(super) enum Method {
 pub(super) struct StreamOp {
     pub(super) state: &'static State,
     pub(super) stream_device: &'static StreamDevice,
-    /// Which stream it is in, and how that comes to transfers.
+    /// Its stream, and how fast that reaches transfers.
     pub(super) key: StreamKey,
     pub(super) latency: Arc<StreamLatency>,
-    /// When it was made, as the pace has it.
+    /// When it was made, on the clock of `latency`.
     created: Nanos,
     pub(super) op: Op,
     pub(super) file: File,
@@ -57,13 +56,13 @@ pub(super) struct StreamOp {
     params: Params,
     pub(super) buffer: StagingBuffer,
     pub(super) chunks: u64,
-    /// Bytes of a round.
+    /// Bytes of a chunk.
     pub(super) chunk_len: u64,
     /// Bytes of a kernel's piece.
     kernel_piece_len: u64,
     /// Bytes that one thread reads or writes at once.
     pub(super) piece_len: u64,
-    /// Whether the stream has something of it.
+    /// Whether any part of it is in the stream.
     is_enqueued: AtomicBool,
     resolved: OnceLock<Resolved>,
     pub(super) progress: Progress,
@@ -76,13 +75,13 @@ impl std::fmt::Debug for StreamOp {
     }
 }
 
-/// What is known once the parameters were read.
+/// The resolved parameters.
 #[derive(Debug)]
 pub(super) struct Resolved {
     pub(super) read: ResolvedParams,
-    /// The transfer is nothing: bad parameters.
+    /// The parameters are invalid; nothing is transferred.
     pub(super) refused: Option<Fault>,
-    /// In bytes, 0 where it is refused.
+    /// In bytes, 0 if refused.
     pub(super) len: u64,
     pub(super) offset: u64,
     pub(super) address: u64,
@@ -136,12 +135,12 @@ impl StreamOp {
         }))
     }
 
-    /// How long ago it was made, in nanoseconds.
+    /// Nanoseconds since it was made.
     pub(super) fn age(&self) -> Nanos {
         self.latency.now().saturating_sub(self.created)
     }
 
-    /// The stream has come to it.
+    /// Records that the stream has reached it.
     pub(super) fn note_reached(&self) {
         self.latency.record_reached(self.created);
     }
@@ -154,7 +153,7 @@ impl StreamOp {
         super::workers(self.state, &self.method)
     }
 
-    /// Whether all parameters are known before the stream comes to the transfer.
+    /// Whether all parameters are known before the stream reaches the transfer.
     pub(super) fn is_fixed(&self) -> bool {
         let Params { size, file_offset, buffer_offset, .. } = self.params;
         matches!(size, Param::Immediate(_))
@@ -162,35 +161,36 @@ impl StreamOp {
             && matches!(buffer_offset, Param::Immediate(_))
     }
 
-    /// The most entries of a round's list, and the shape of its launch.
+    /// The most entries of a chunk's list, and the shape of its launch.
     pub(super) fn launch(&self, chunk: u64) -> (u32, Shape) {
         let left = (self.params.max_size as u64).saturating_sub(chunk * self.chunk_len);
         let most = left.min(self.chunk_len);
-        // A part has room for far fewer than 2^32 pages.
+        // Half a buffer has space for far fewer than 2^32 pages.
         let count = u32::try_from(most_pieces(most, self.kernel_piece_len)).unwrap_or(u32::MAX);
         let shape = |kernel: &gpuio_gpu::GatherKernel| kernel.shape(count, self.kernel_piece_len);
         let kernel = self.stream_device.kernel();
         (count, kernel.map_or(Shape { grid: 1, block: 64 }, shape))
     }
 
-    /// Which part of the area a round takes.
+    /// The half of the buffer that a chunk uses.
     pub(super) fn half(&self, chunk: u64) -> usize {
         usize::from(chunk % 2 == 1)
     }
 
-    /// Where in a part the first byte stands: as far from a page as in the file, so that direct I/O
-    /// can be had whatever the offset; none where that needs more than a page.
+    /// The position of the first byte in its half: its distance from a page boundary is the same as
+    /// in the file, so that direct I/O works at any offset. None if the alignment is more than a
+    /// page.
     pub(super) fn skip(&self, offset: u64) -> Option<u64> {
         (self.file.0.skip(PAGE as u64) == 0).then_some(offset % PAGE as u64)
     }
 
-    /// What the parameters are, which are read the first time: when the stream has come to the
-    /// transfer, or they are fixed.
+    /// The parameters, which are read on the first call: when the stream has reached the transfer,
+    /// or they are fixed.
     pub(super) fn resolve(&self) -> &Resolved {
         self.resolved.get_or_init(|| {
             let Params { size, file_offset, buffer_offset, .. } = self.params;
-            // SAFETY: the stream has come to the transfer, or the parameter is known; the caller of
-            // the transfer keeps it until the stream has passed.
+            // SAFETY: the stream has reached the transfer, or the parameter is fixed; the caller of
+            // the transfer keeps it valid until the stream has passed.
             let size = unsafe { value(size) };
             // SAFETY: as above.
             let file_offset = unsafe { value(file_offset) };
@@ -222,7 +222,7 @@ impl StreamOp {
         {
             return Err(Fault::Outside { address, len: size });
         }
-        // What is beyond the largest offset can't be in a file.
+        // No file has bytes beyond the largest offset.
         let room = i64::MAX.cast_unsigned() - offset;
         if self.op == Op::Write && size > room {
             return Err(size_wrong());
@@ -230,7 +230,7 @@ impl StreamOp {
         Ok((size.min(room), offset, address))
     }
 
-    /// Makes the list of a round, of the bytes up to `end`.
+    /// Writes the list of a chunk, of its bytes up to `end`.
     pub(super) fn list(&self, chunk: u64, end: u64) {
         let resolved = self.resolve();
         let start = chunk * self.chunk_len;
@@ -245,8 +245,8 @@ impl StreamOp {
         let mut cut = pieces(from, to, bytes, self.kernel_piece_len);
         for at in 0..count as usize {
             let piece = cut.next().unwrap_or_default();
-            // SAFETY: the list has room for the most pieces of a part, and the stream reads it only
-            // after the word that is stored later, or the function that is called now.
+            // SAFETY: the list has space for the most pieces of a half, and the stream reads it
+            // only after the semaphore value that is stored later, or the function that runs now.
             unsafe { first.wrapping_add(at).write_volatile(piece) };
         }
     }
@@ -260,11 +260,11 @@ impl StreamOp {
     }
 }
 
-/// A parameter's value now.
+/// A parameter's current value.
 ///
 /// # Safety
 ///
-/// The address of a later one is valid for a read.
+/// The address of a deferred one is valid for a read.
 unsafe fn value<T: Copy>(param: Param<T>) -> T {
     match param {
         Param::Immediate(value) => value,
