@@ -14,20 +14,20 @@ use crate::{Row, holds};
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod source;
 
-/// As `crate::job` has it for the streams' sources.
+/// As in `crate::job`, for the sources of streams.
 pub const LARGE: u64 = 256 << 10;
 
-/// loom's own panics are to end the test.
+/// loom's own panics must end the test.
 pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, crate::fault::Fault> {
     Ok(work())
 }
 
 pub const ROWS: &[Row] = &[
-    holds("each piece is moved once, and seen by the caller who works too", helped),
-    holds("a caller who sleeps is told when all have landed", asleep),
-    holds("pieces behind a failure are passed over, and counted off", failed),
-    holds("a caller gets a permit or the end, and sleeps through neither", permit),
-    holds("a permit that comes while the caller lies down is taken", only_permit),
+    holds("each piece is moved once, and the caller, who works too, sees all", helped),
+    holds("a sleeping caller wakes when all pieces have completed", asleep),
+    holds("pieces after a failure are skipped and counted", failed),
+    holds("a caller sleeps through neither a permit nor the end", permit),
+    holds("a permit that comes while the caller goes to sleep is taken", only_permit),
 ];
 
 struct Call {
@@ -58,9 +58,9 @@ impl Call {
         }
     }
 
-    /// How often each piece was moved, which only the caller asks, at the end.
+    /// How often each piece was moved. Only the caller reads it, at the end.
     fn moved(&self) -> Vec<u32> {
-        // SAFETY: all pieces have landed.
+        // SAFETY: all pieces have completed.
         self.memory.iter().map(|piece| unsafe { *piece.read() }).collect()
     }
 }
@@ -94,7 +94,7 @@ fn asleep() {
 fn failed() {
     crate::often(|| {
         let call = Call::new(3);
-        // The second piece fails; who knows that moves nothing behind it.
+        // The second piece fails; a thread that has seen this moves nothing after it.
         let work = |call: &Call| {
             let knows = Cell::new(false);
             call.work(|index| {
@@ -114,8 +114,8 @@ fn failed() {
     });
 }
 
-/// A caller who found no turn, as in `WorkerPool::run_in_caller`, with a thread of ours that may do all of the
-/// call and one that passes a turn on.
+/// A caller without a permit, as in `WorkerPool::run_in_caller`, with a worker that may do all of
+/// the call and a thread that passes a permit on.
 fn permit() {
     crate::often(|| {
         let (call, given) = (Call::new(1), Arc::new(AtomicU32::new(0)));
@@ -137,12 +137,12 @@ fn permit() {
         assert_eq!(call.moved(), [1]);
         worker.join().unwrap();
         leaver.join().unwrap();
-        // A turn that came late is the caller's still, who asks for it once more.
+        // A permit that came late still belongs to the caller, who checks for it once more.
         assert_eq!(given.load(Ordering::Relaxed) == 1, call.counters.has_permit());
     });
 }
 
-/// Nobody but the caller can do it, once he has a turn.
+/// Only the caller can do it, once it has a permit.
 fn only_permit() {
     crate::often(|| {
         let call = Call::new(1);

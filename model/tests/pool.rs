@@ -1,4 +1,4 @@
-//! StreamWorkers of our own, asleep while there is nothing to do: `crates/transfer/src/pool/workers.rs`.
+//! The pool's threads, which sleep without work: `crates/transfer/src/pool/workers.rs`.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::{Row, holds};
 mod source;
 
 pub const ROWS: &[Row] = &[
-    holds("work that is told of is done by who sleeps", one),
-    holds("and by who looks for a while first", one_frequent),
-    holds("two pieces of work for two who sleep", two),
-    holds("one who was woken wakes the other", chain),
-    holds("no more threads are started than may be", started),
+    holds("a sleeping thread does announced work", one),
+    holds("so does a thread that spins first", one_frequent),
+    holds("two pieces of work for two sleeping threads", two),
+    holds("a woken thread wakes the other", chain),
+    holds("no more threads are started than the limit", started),
 ];
 
-/// Pieces of work that nobody has taken. No access to it orders anything.
+/// Pieces of work that no thread has taken. Its accesses order nothing.
 #[derive(Default)]
 struct Queue(Option<AtomicU32>);
 
@@ -39,7 +39,7 @@ impl Queue {
     }
 }
 
-/// As `WorkerPool::hand` does, until it has done so many.
+/// Like `WorkerPool::work_loop`, until it has done `many` pieces.
 fn work_loop(workers: &Workers, queue: &Queue, many: u32, frequent: bool, wakes: bool) {
     let mut idle = IdleState::new();
     if frequent {
@@ -48,7 +48,7 @@ fn work_loop(workers: &Workers, queue: &Queue, many: u32, frequent: bool, wakes:
     let mut done = 0;
     while done < many {
         let seen = workers.seen();
-        // As `WorkerPool::pick` looks at the line's length before it takes its lock.
+        // As `WorkerPool::pick` reads the queue's length before it takes the lock.
         if queue.count().load(Ordering::SeqCst) > 0 && queue.take() {
             if wakes && idle.slept() && queue.count().load(Ordering::SeqCst) > 0 {
                 workers.wake_more();
@@ -61,7 +61,7 @@ fn work_loop(workers: &Workers, queue: &Queue, many: u32, frequent: bool, wakes:
     }
 }
 
-/// Work for so many threads, told of at once or one by one.
+/// Work for so many threads, announced at once or one by one.
 fn work(
     threads: u32,
     frequent: bool,
@@ -81,7 +81,7 @@ fn work(
     });
 }
 
-/// As `WorkerPool::enqueue` and `Workers::ring` behind it.
+/// Like `WorkerPool::enqueue` followed by `Workers::notify`.
 fn add(workers: &Workers, queue: &Queue) {
     queue.count().fetch_add(1, Ordering::SeqCst);
     workers.notify(1);

@@ -1,6 +1,6 @@
-//! Transfers in streams: `area.rs`, `rounds.rs`, `sentry.rs` and `watch.rs` of
-//! `crates/transfer/src/stream`. The stream is a thread that does what `put.rs` puts there: a store
-//! of a word releases what the stream did before, a wait for a word acquires what was done for it
+//! Transfers in streams: `staging.rs`, `chunks.rs`, `poller.rs`, `pending.rs` and `workers.rs` of
+//! `crates/transfer/src/stream`. The stream is a thread that does what `enqueue.rs` enqueues: a
+//! store of a semaphore releases what the stream did before, a wait acquires what was done for it
 //! (`cuStreamWriteValue32`, `cuStreamWaitValue32`), and the kernel is a plain access between the
 //! two.
 
@@ -37,29 +37,29 @@ mod staging;
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod workers;
 
-/// What a transfer was asked for.
+/// The parameters of a transfer.
 #[derive(Debug, Clone, Copy)]
 struct ResolvedParams;
 type OnCompletion = Box<dyn FnOnce(ResolvedParams, Result<Transferred, Fault>) + Send>;
 
 pub const ROWS: &[Row] = &[
-    holds("a read of three chunks, by a thread that looks at the semaphores", looked_at),
-    holds("a read of three chunks, by calls of the stream", called),
+    holds("a read of three chunks, by a thread that polls the semaphores", polled),
+    holds("a read of three chunks, by host calls of the stream", called),
     holds("two workers share a chunk", shared),
-    holds("a write's bytes are read after the stream has come to them", written),
-    holds("what is given up touches nothing afterwards", abandoned),
-    holds("an buffer comes back when the stream needs it no more", given_back),
-    holds("a poller that sleeps hears of a transfer", seen),
-    holds("a thread of ours serves one transfer after the other", stream_device),
-    holds("two workers of ours come for two transfers", both_completed),
+    holds("a write's bytes are read after the stream has reached them", written),
+    holds("an abandoned transfer touches nothing afterwards", abandoned),
+    holds("a buffer comes back when the stream no longer needs it", given_back),
+    holds("a sleeping poller learns of a transfer", notified),
+    holds("a worker serves one transfer after the other", served),
+    holds("two workers serve two transfers", both_served),
 ];
 
-/// Where words begin: they go round in the middle of a transfer.
+/// The first semaphore value: it wraps around in the middle of a transfer.
 const START: u32 = u32::MAX - 1;
 const HALF: u64 = 32 << 10;
 
-/// A transfer of so many rounds of `HALF` bytes, in so many pieces each, and no threads of ours but
-/// those of the test: whoever has work does it himself.
+/// A transfer of so many chunks of `HALF` bytes, in so many pieces each, without workers: the
+/// threads of the test do the work.
 fn stream_op(
     buffers: &'static StagingBuffers,
     chunks: u64,
@@ -86,14 +86,14 @@ fn buffers() -> &'static StagingBuffers {
     Box::leak(Box::new(StagingBuffers::new(1 << 30, 16 << 10)))
 }
 
-/// The stream's wait for a word.
+/// The stream's wait for a semaphore.
 fn wait(word: &AtomicU32, value: u32) {
     while word.load(Ordering::Acquire).wrapping_sub(value).cast_signed() < 0 {
         yield_now();
     }
 }
 
-/// The stream's store that tells how far it has come, and a call behind it or none.
+/// The stream's signal that it has reached so many chunks, with or without a host call after it.
 fn reach(stream_op: &Arc<StreamOp>, chunks: u64, calls: bool) {
     stream_op.buffer.reached().store(stream_op.buffer.value(chunks), Ordering::Release);
     if calls && stream_op.reach(chunks) {
@@ -101,7 +101,7 @@ fn reach(stream_op: &Arc<StreamOp>, chunks: u64, calls: bool) {
     }
 }
 
-/// The stream, as `put::read` fills it.
+/// The stream, as `enqueue::read` fills it.
 fn reads(stream_op: &Arc<StreamOp>, calls: bool) {
     reach(stream_op, stream_op.chunks.min(2), calls);
     for chunk in 0..stream_op.chunks {
@@ -113,8 +113,8 @@ fn reads(stream_op: &Arc<StreamOp>, calls: bool) {
     }
 }
 
-/// Looks at the word as the sentry and the threads do, until the stream has come to all of it.
-fn looks(stream_op: &Arc<StreamOp>) {
+/// Polls the semaphore as the poller does, until the stream has reached all chunks.
+fn polls(stream_op: &Arc<StreamOp>) {
     while !stream_op.is_reached() {
         if stream_op.poll_reached() {
             stream_op.dispatch();
@@ -123,11 +123,11 @@ fn looks(stream_op: &Arc<StreamOp>) {
     }
 }
 
-fn looked_at() {
+fn polled() {
     often(|| {
         let stream_op = stream_op(buffers(), 3, 1, crate::engine::Op::Read);
         let theirs = Arc::clone(&stream_op);
-        let poller = thread::spawn(move || looks(&theirs));
+        let poller = thread::spawn(move || polls(&theirs));
         reads(&stream_op, false);
         poller.join().unwrap();
         assert_eq!(stream_op.ended(), 1);
@@ -138,7 +138,7 @@ fn called() {
     often(|| {
         let stream_op = stream_op(buffers(), 3, 2, crate::engine::Op::Read);
         let theirs = Arc::clone(&stream_op);
-        // A thread of ours that comes when it likes.
+        // A worker that arrives at any time.
         let helper = thread::spawn(move || theirs.work());
         reads(&stream_op, true);
         helper.join().unwrap();
@@ -150,12 +150,12 @@ fn shared() {
     often(|| {
         let stream_op = stream_op(buffers(), 1, 2, crate::engine::Op::Read);
         let (ours, theirs) = (Arc::clone(&stream_op), Arc::clone(&stream_op));
-        // A thread of ours, which also asks for more as `Step::Do` does.
+        // A worker that also dispatches more, as `HostStep::Do` does.
         let helper = thread::spawn(move || {
             theirs.work();
             theirs.dispatch();
         });
-        let poller = thread::spawn(move || looks(&ours));
+        let poller = thread::spawn(move || polls(&ours));
         reads(&stream_op, false);
         helper.join().unwrap();
         poller.join().unwrap();
@@ -163,12 +163,12 @@ fn shared() {
     });
 }
 
-/// The stream, as `put::write` fills it.
+/// The stream, as `enqueue::write` fills it.
 fn written() {
     often(|| {
         let stream_op = stream_op(buffers(), 3, 1, crate::engine::Op::Write);
         let theirs = Arc::clone(&stream_op);
-        let poller = thread::spawn(move || looks(&theirs));
+        let poller = thread::spawn(move || polls(&theirs));
         for chunk in 0..stream_op.chunks {
             if chunk >= 2 {
                 wait(stream_op.buffer.completed(), stream_op.buffer.value(chunk - 1));
@@ -205,9 +205,9 @@ fn given_back() {
         let memory = Arc::new(Guarded::new(1));
         let theirs = Arc::clone(&memory);
         let stream = thread::spawn(move || {
-            // SAFETY: nobody writes it before the store.
+            // SAFETY: no thread writes it before the store.
             assert_eq!(unsafe { *theirs.read() }, 1);
-            // SAFETY: an address of the area's, where host and device see the same.
+            // SAFETY: an address of the buffer's, which is the same for host and device.
             let word = unsafe { AtomicU32::from_ptr(buffer.released_device_ptr().0 as *mut u32) };
             word.store(buffer.value(1), Ordering::Release);
         });
@@ -215,7 +215,7 @@ fn given_back() {
         for _ in 0..2 {
             let other = buffers.take(&Context, Some(HALF)).unwrap();
             if other.completed_device_ptr() == buffer.completed_device_ptr() {
-                // SAFETY: the area is this thread's.
+                // SAFETY: the buffer is this thread's.
                 unsafe { *memory.write() = 2 };
                 assert_eq!(other.value(0), buffer.value(1));
                 assert_eq!(other.chunks_reached(), 0, "a word of the transfer before");
@@ -226,12 +226,12 @@ fn given_back() {
     });
 }
 
-fn seen() {
+fn notified() {
     often(|| {
         let stream_op = stream_op(buffers(), 1, 1, crate::engine::Op::Read);
         let (pending, poller) = (Arc::new(PendingOps::default()), Arc::new(Poller::new(8, true)));
         let (eyes, theirs) = (Arc::clone(&pending), Arc::clone(&poller));
-        let looker = thread::spawn(move || {
+        let watcher = thread::spawn(move || {
             let since = Clock::start();
             loop {
                 let seen = theirs.sequence();
@@ -244,12 +244,12 @@ fn seen() {
         assert!(pending.add(&stream_op));
         poller.notify();
         reach(&stream_op, 1, false);
-        assert!(Arc::ptr_eq(&looker.join().unwrap(), &stream_op));
+        assert!(Arc::ptr_eq(&watcher.join().unwrap(), &stream_op));
     });
 }
 
-/// Transfers that the stream has come to, each put into the line by a thread of the program.
-fn lined_up(most: u32, count: usize) {
+/// Transfers that the stream has reached, each queued by a thread of the program.
+fn queued(most: u32, count: usize) {
     // With three threads and three interruptions it takes over a minute.
     interrupted(if most == 1 { 3 } else { 2 }, move || {
         let (buffers, workers) = (buffers(), Box::leak(Box::new(StreamWorkers::new(most, false))));
@@ -268,10 +268,10 @@ fn lined_up(most: u32, count: usize) {
     });
 }
 
-fn stream_device() {
-    lined_up(1, 2);
+fn served() {
+    queued(1, 2);
 }
 
-fn both_completed() {
-    lined_up(2, 2);
+fn both_served() {
+    queued(2, 2);
 }

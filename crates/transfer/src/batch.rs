@@ -58,8 +58,8 @@ pub struct Event {
 /// The batch has too little space left; it accepted no entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "{requested} entries for a batch that has capacity_left for {capacity_left}: fetch events first, submit fewer, or \
-     make a larger batch; one of a parent process has no capacity_left at all"
+    "{requested} entries submitted, but the batch has space for {capacity_left}: fetch events \
+     first, submit fewer, or make a larger batch. A batch of the parent process has no space."
 )]
 pub struct BatchFull {
     /// How many were submitted.

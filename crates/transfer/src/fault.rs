@@ -11,8 +11,8 @@ use thiserror::Error;
 pub enum FileError {
     /// `fstat(2)` or duplicating it failed.
     #[error(
-        "{call} of descriptor {fd}: {}; the descriptor must be open, and the limit of open files \
-         (ulimit -n) leave room for three more", std::io::Error::from_raw_os_error(*errno)
+        "{call} of descriptor {fd}: {}. The descriptor must be open, and the limit of open files \
+         (ulimit -n) must allow three more", std::io::Error::from_raw_os_error(*errno)
     )]
     Call {
         /// The system call.
@@ -43,8 +43,8 @@ pub enum LocationError {
     Gpu(#[from] GpuError),
     /// This is a child of the process that initialised the driver.
     #[error(
-        "the memory at {address:#x} can't be looked at in a child process: CUDA does not survive \
-         fork(2); start the child by exec, or fork before CUDA is used"
+        "the memory at {address:#x} can't be queried in a child process: CUDA does not survive \
+         fork(2). Start the child by exec, or fork before CUDA is used"
     )]
     Forked {
         /// The address.
@@ -78,12 +78,12 @@ pub enum Fault {
     Gpu(#[from] GpuError),
     /// This is a child of the process that initialised the driver.
     #[error(
-        "memory of a GPU can't be used in a child process: CUDA does not survive fork(2); start \
-         the child by exec, or fork before CUDA is used"
+        "GPU memory can't be used in a child process: CUDA does not survive fork(2). Start the \
+         child by exec, or fork before CUDA is used"
     )]
     Forked,
     /// A parameter of a transfer in a stream was invalid when the stream reached it.
-    #[error("{name} is {value}: offsets are 0 or more, a size is at most what was told before")]
+    #[error("{name} is {value}: an offset must be 0 or more, and a size at most the announced one")]
     Parameter {
         /// Its name.
         name: &'static str,
@@ -91,9 +91,7 @@ pub enum Fault {
         value: i64,
     },
     /// The range of a transfer in a stream leaves the memory of its base.
-    #[error(
-        "{len} bytes at {address:#x} leave the memory that the transfer was put into the stream for"
-    )]
+    #[error("{len} bytes at {address:#x} leave the memory that the transfer was enqueued for")]
     Outside {
         /// Its start.
         address: u64,
@@ -101,16 +99,18 @@ pub enum Fault {
         len: u64,
     },
     /// The stream is being captured into a graph, which can't contain file I/O.
-    #[error("the stream is being captured: end the capture first, files can't be in a graph")]
+    #[error("the stream is being captured. End the capture first: a graph can't contain file I/O")]
     Captured,
     /// The memory belongs to another context of the device than the stream.
-    #[error("the memory is of another context than the stream: use a stream of the same context")]
+    #[error(
+        "the memory is of another context than the stream: use a stream of the memory's context"
+    )]
     OtherContext,
     /// There is no driver, so there are no streams.
     #[error("there is no CUDA driver in this process, so there are no streams")]
     NoDriver,
     /// A thread of gpuio panicked: a defect. How much was transferred is unknown.
-    #[error("a defect in gpuio: a thread of its panicked; what was moved is not known")]
+    #[error("a defect in gpuio: one of its threads panicked. How much was transferred is unknown")]
     Panicked,
     /// Cancelled before it began.
     #[error("cancelled before it began")]

@@ -1,8 +1,9 @@
-//! Moves bytes between files and callers' memory, on a GPU or in the host, for many threads at once.
+//! Moves bytes between files and callers' memory, on a GPU or in the host, for many threads at
+//! once.
 //!
-//! Nothing has to be registered first, and any alignment of offset, address and length will do. What
-//! the page cache holds is read from there, the rest from the device. cuFile's names, codes and
-//! configuration live in `dropin`; load generation and printing live elsewhere too.
+//! Nothing has to be registered first, and any alignment of offset, address and length will do.
+//! What the page cache holds is read from there, the rest from the device. cuFile's names, codes
+//! and configuration live in `dropin`; load generation and printing live elsewhere too.
 //!
 //! How one `cuFileRead` into GPU memory flows:
 //!
@@ -12,15 +13,15 @@
 //!    command to the resident copy kernel (`gpuio_gpu::resident_copy`) or a driver copy moves the
 //!    bytes on.
 //! 3. A longer call is a job (`job`), split at multiples of a power of two in the file. The worker
-//!    pool (`pool`) decides who takes the pieces: the caller, its workers or both. Each thread holds
-//!    a permit and a staging ring (`device/staging`), and reads one piece while the previous one is
-//!    copied to the GPU.
+//!    pool (`pool`) decides who takes the pieces: the caller, its workers or both. Each thread
+//!    holds a permit and a staging ring (`device/staging`), and reads one piece while the previous
+//!    one is copied to the GPU.
 //! 4. A piece (`file`) is read from the page cache if it is there, otherwise with `O_DIRECT`.
 //! 5. The thread that completes the last piece wakes the caller.
 //!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
-//! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a staging
-//! buffer: the stream signals that it has reached a chunk, waits for the host, then copies.
+//! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a
+//! staging buffer: the stream signals that it has reached a chunk, waits for the host, then copies.
 //!
 //! Which thread does what, and what may block:
 //!
@@ -33,8 +34,9 @@
 //! | poller | watches semaphore values of streams | its own sleep only |
 //!
 //! Every function may be called from any thread. A caller needs no current CUDA context, and its
-//! context is left as it was. At exit nothing is returned to the driver: threads, page-locked memory
-//! and contexts stay until the process ends, because a driver that shuts down must not be called.
+//! context is left as it was. At exit nothing is returned to the driver: threads, page-locked
+//! memory and contexts stay until the process ends, because a driver that shuts down must not be
+//! called.
 //!
 //! After `fork(2)` the child has none of these threads, and no driver. Calls on host memory work in
 //! it, with state of its own (`fork`); calls on GPU memory return [`Fault::Forked`].

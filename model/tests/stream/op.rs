@@ -1,4 +1,4 @@
-//! In the place of `order.rs` and `serve.rs`: a transfer whose file's side is one access.
+//! Replaces `op.rs` and `file_io.rs`: a transfer whose file side is one access.
 
 use std::sync::Arc;
 
@@ -34,28 +34,28 @@ pub struct Resolved {
     pub address: u64,
 }
 
-/// The bytes of the two parts, in two pieces each.
+/// The bytes of the two halves, in two pieces each.
 #[derive(Debug)]
 pub struct Memory([[Guarded<u64>; 2]; 2], usize);
 
 impl Memory {
-    /// What the stream's kernel does with a part.
+    /// The access of the stream's kernel to a half.
     pub fn seen(&self, half: usize, value: u64) {
         for piece in &self.0[half][..self.1] {
-            // SAFETY: whether others write it now is what the model asks.
+            // SAFETY: the model checks that no thread writes it now.
             assert_eq!(unsafe { *piece.read() }, value, "bytes of another chunk");
         }
     }
 
     pub fn put(&self, half: usize, value: u64) {
         for piece in &self.0[half][..self.1] {
-            // SAFETY: whether others use it now is what the model asks.
+            // SAFETY: the model checks that no thread uses it now.
             unsafe { *piece.write() = value };
         }
     }
 }
 
-/// A transfer in a stream, as the sources know it.
+/// A transfer in a stream, as far as the sources need it.
 #[derive(Debug)]
 pub struct StreamOp {
     pub stream_device: StreamDevice,
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Progress {
 }
 
 impl StreamOp {
-    /// `rounds`, bytes of each, and bytes that one thread moves at once.
+    /// Chunks, bytes of each, and bytes that one thread moves at once.
     pub fn new(
         (buffers, workers): (&'static StagingBuffers, &'static StreamWorkers),
         buffer: StagingBuffer,
@@ -121,7 +121,7 @@ impl StreamOp {
         }
     }
 
-    /// How often its end was told.
+    /// How often its completion was reported.
     pub fn ended(&self) -> u32 {
         self.ended.load(Ordering::Relaxed)
     }
@@ -130,7 +130,7 @@ impl StreamOp {
         &self.resolved
     }
 
-    /// Time says nothing here.
+    /// Time plays no role here.
     pub fn age(&self) -> u64 {
         0
     }
@@ -145,7 +145,7 @@ impl StreamOp {
         true
     }
 
-    /// The stream has it, and its words are waited for.
+    /// The stream has it and waits for its semaphores.
     pub fn is_enqueued(&self) -> bool {
         true
     }
@@ -154,18 +154,18 @@ impl StreamOp {
         usize::from(chunk % 2 == 1)
     }
 
-    /// Lists belong to the parts; no entries here.
+    /// Lists belong to the halves; there are no entries here.
     pub fn launch(&self, _: u64) -> (u32, ()) {
         (0, ())
     }
 
     pub fn list(&self, _: u64, _: u64) {}
 
-    /// The file's side of a piece.
+    /// The file side of a piece.
     pub fn move_piece(&self, range: PieceRange) {
         let at = usize::try_from(range.start % self.chunk_len / self.piece_len).unwrap();
         let piece = &self.memory.0[self.half(range.chunk)][at];
-        // SAFETY: who has the piece is the only one to use its bytes, as the model sees to.
+        // SAFETY: who has the piece is the only one to use its bytes, as the model checks.
         match self.op {
             Op::Read => unsafe { *piece.write() = range.chunk + 1 },
             Op::Write => assert_eq!(unsafe { *piece.read() }, range.chunk + 1, "not the chunk's"),

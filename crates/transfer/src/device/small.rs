@@ -1,8 +1,8 @@
-//! Small calls: the calling thread does them alone, with a slot that it keeps.
+//! Small calls: the calling thread does them alone, with a slot of its own.
 //!
-//! The file's part is one system call into or out of the slot. The GPU's part is a letter to a
-//! kernel that stays on the device (`gpuio_gpu::resident_copy`), which costs no call of the driver;
-//! where that has no room, or can't reach the memory, a copy.
+//! The file side is one system call into or out of the slot. The GPU side is a command to the
+//! resident copy kernel (`gpuio_gpu::resident_copy`), which needs no driver call. If that kernel is
+//! full or can't reach the memory, the driver copies.
 
 use std::cell::RefCell;
 
@@ -17,11 +17,11 @@ use crate::file::{Inner, ReadBuffer};
 use crate::memory::MemoryLocation;
 use crate::transferred::Transferred;
 
-/// The longest small call, bytes: more is moved faster by the driver's copies.
+/// The longest small call, bytes: longer ones are faster by the driver's copies.
 pub(crate) const SMALL: u64 = 64 << 10;
 
-/// What a caller asked for. The file is borrowed: to count it would be a write that all threads of
-/// a file make to the same place.
+/// A small call's parameters. The file is borrowed: a reference count would be a write by all
+/// threads of a file to one cache line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SmallRequest<'a> {
     pub(crate) op: Op,
@@ -36,57 +36,56 @@ pub(crate) struct SmallRequest<'a> {
 
 /// What a thread keeps for small calls on one device.
 #[derive(Debug)]
-struct Desk {
+struct SmallState {
     device: &'static Device,
-    /// `None` once a copy failed: it may be under way for ever.
+    /// `None` after a failed copy, which may stay in flight forever.
     ring: Option<&'static mut StagingRing>,
     submitter: Option<resident_copy::Submitter>,
 }
 
-impl Drop for Desk {
+impl Drop for SmallState {
     fn drop(&mut self) {
-        // At the thread's end: no call of the driver, see `give_small` and
-        // `resident_copy::Submitter`.
+        // At thread exit: no driver call, see `give_back_small` and `resident_copy::Submitter`.
         if let Some(ring) = self.ring.take() {
             self.device.give_back_small(ring);
         }
     }
 }
 
-/// The desks of a thread, one for each device that it used.
-struct Desks(Vec<Desk>);
+/// The states of a thread, one for each device that it used.
+struct SmallStates(Vec<SmallState>);
 
 thread_local! {
-    static DESKS: RefCell<Desks> = const { RefCell::new(Desks(Vec::new())) };
+    static STATES: RefCell<SmallStates> = const { RefCell::new(SmallStates(Vec::new())) };
 }
 
-/// Runs a small call on memory of the device; `None` where this thread can have no desk.
+/// Runs a small call on memory of the device; `None` if this thread can't have a slot.
 pub(crate) fn run(
     device: &'static Device,
     request: &SmallRequest<'_>,
 ) -> Option<Result<Transferred, Fault>> {
-    let with = |desks: &RefCell<Desks>| {
-        let mut desks = desks.try_borrow_mut().ok()?;
-        let known = desks.0.iter().position(|desk| std::ptr::eq(desk.device, device));
+    let with = |states: &RefCell<SmallStates>| {
+        let mut states = states.try_borrow_mut().ok()?;
+        let known = states.0.iter().position(|state| std::ptr::eq(state.device, device));
         let at = match known {
             Some(at) => at,
             None => {
                 let ring = Some(device.take_small_ring()?);
-                desks.0.push(Desk { device, ring, submitter: device.submitter() });
-                desks.0.len() - 1
+                states.0.push(SmallState { device, ring, submitter: device.submitter() });
+                states.0.len() - 1
             }
         };
-        let desk = &mut desks.0[at];
-        if desk.ring.is_none() {
-            desk.ring = Some(device.take_small_ring()?);
+        let state = &mut states.0[at];
+        if state.ring.is_none() {
+            state.ring = Some(device.take_small_ring()?);
         }
-        desk.run(request)
+        state.run(request)
     };
-    // A thread that is ending has no desks any more.
-    DESKS.try_with(with).ok().flatten()
+    // A thread that is exiting has no state any more.
+    STATES.try_with(with).ok().flatten()
 }
 
-impl Desk {
+impl SmallState {
     fn run(&mut self, request: &SmallRequest<'_>) -> Option<Result<Transferred, Fault>> {
         let file = request.file;
         let skip = file.skip(request.offset);
@@ -102,17 +101,17 @@ impl Desk {
                     Ok(file_bytes) => file_bytes,
                     Err(error) => return Some(Err(failed(error))),
                 };
-                match self.carry(request, skip, file_bytes.total()) {
+                match self.copy_slot(request, skip, file_bytes.total()) {
                     Ok(by_kernel) => (file_bytes, by_kernel),
                     Err(error) => return Some(Err(Fault::Gpu(error))),
                 }
             }
             Op::Write => {
-                let by_kernel = match self.carry(request, skip, len) {
+                let by_kernel = match self.copy_slot(request, skip, len) {
                     Ok(by_kernel) => by_kernel,
                     Err(error) => return Some(Err(Fault::Gpu(error))),
                 };
-                // SAFETY: `len` bytes that have landed in the slot.
+                // SAFETY: `len` bytes that are in the slot.
                 match unsafe { file.write(at, len, request.offset) } {
                     Ok(file_bytes) => (file_bytes, by_kernel),
                     Err(error) => return Some(Err(failed(error))),
@@ -122,9 +121,9 @@ impl Desk {
         Some(Ok(Transferred::through(file_bytes, by_kernel)))
     }
 
-    /// Moves `len` bytes between the slot and the caller's memory, and waits; true if the kernel
-    /// did.
-    fn carry(
+    /// Copies `len` bytes between the slot and the caller's memory, and waits; true if the resident
+    /// copy kernel did it.
+    fn copy_slot(
         &mut self,
         request: &SmallRequest<'_>,
         skip: usize,
@@ -133,7 +132,7 @@ impl Desk {
         if len == 0 {
             return Ok(false);
         }
-        let Some(ring) = self.ring.as_mut() else { unreachable!("a desk that runs has a ring") };
+        let Some(ring) = self.ring.as_mut() else { unreachable!("a running call has a ring") };
         let slot = ring.slot(0);
         if request.location.is_reached_by_kernels(request.address, len)
             && let Some(submitter) = &mut self.submitter

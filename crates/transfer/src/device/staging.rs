@@ -1,4 +1,4 @@
-//! A stream and page-locked memory for one thread at a time.
+//! The staging ring: page-locked slots and a CUDA stream, used by one thread at a time.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use gpuio_io::clock::{Clock, Nanos};
 
 use crate::memory::MemoryLocation;
 
-/// Slots of a lane for large calls: one is filled while others are copied.
+/// Slots of a ring for large calls: one is filled while others are copied.
 pub(crate) const SLOTS: usize = 4;
-/// How long a thread polls for the end of a copy before it sleeps between two polls, nanoseconds:
+/// How long a thread polls for the end of a copy before it sleeps between polls, nanoseconds:
 /// longer than the copies of many threads take one after another.
 const SPIN: Nanos = 1_000_000;
-/// How long it sleeps then, and at most: each sleep is twice as long as the one before. An event
-/// that wakes a sleeper instead is late by milliseconds beside computations: with it sixteen
-/// threads that read 4 KiB beside products of 8192 rows moved 0.57 GiB/s, by polling 1.48 (H100).
+/// The first and the longest sleep; each is twice as long as the previous one. Events that wake a
+/// sleeper are late by milliseconds while computations run: sixteen threads that read 4 KiB during
+/// products of 8192 rows moved 0.57 GiB/s with them, and 1.48 by polling (H100).
 const SLEEP: Duration = Duration::from_micros(50);
 const SLEEP_MOST: Duration = Duration::from_millis(1);
-/// Looks at memory, some nanoseconds each, between two questions to the driver, each of which takes
-/// about a microsecond and a lock that others want for their copies.
+/// Spin steps, some nanoseconds each, between two driver queries. Each query takes about a
+/// microsecond and a lock that other threads need for their copies.
 const PAUSE: u32 = 64;
 
-/// Copies of so many bytes read lines that their processor has given back first.
+/// From so many bytes on, a copy's source is first demoted from the processor's own cache.
 const DEMOTED: usize = 64 << 10;
 
-/// Has the processor move what it just wrote from its own cache to the one that all share.
+/// Asks the processor to move what it just wrote from its own cache to the shared one.
 ///
-/// A copy engine has few reads under way, and reads of lines that lie changed in a processor's own
-/// cache take long: sixteen threads that read 1 MiB each and copy it move 25 GiB/s over a link that
-/// carries 44, and 39 after this (H100, Xeon of the fourth generation). The instruction is a hint,
-/// and does nothing where the processor does not know it (Intel SDM, `CLDEMOTE`).
+/// A copy engine has few reads in flight, and reads of lines that are modified in a processor's own
+/// cache are slow: sixteen threads that read 1 MiB each and copy it move 25 GiB/s over a link that
+/// carries 44, and 39 with this (H100, Xeon of the fourth generation). The instruction is a hint,
+/// and does nothing on processors without it (Intel SDM, `CLDEMOTE`).
 ///
 /// # Safety
 ///
@@ -39,7 +39,7 @@ const DEMOTED: usize = 64 << 10;
 unsafe fn demote(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     {
-        /// Bytes of a line.
+        /// Bytes of a cache line.
         const LINE: usize = 64;
         let first = from.addr() % LINE;
         for at in (0..first + len).step_by(LINE) {
@@ -55,16 +55,16 @@ unsafe fn demote(from: *const u8, len: usize) {
     let _ = (from, len);
 }
 
-/// Page-locked memory that is never given back.
+/// Page-locked memory that is never freed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PinnedMemory {
     pub(crate) at: *mut u8,
-    /// The same as the device sees it.
+    /// Its address on the device.
     pub(crate) device_ptr: DevPtr,
 }
 
-// SAFETY: an address of memory that lives as long as the process; who may use it is decided by who
-// has the lane.
+// SAFETY: an address of memory that lives as long as the process; who holds the ring decides who
+// uses it.
 unsafe impl Send for PinnedMemory {}
 // SAFETY: as for Send.
 unsafe impl Sync for PinnedMemory {}
@@ -80,18 +80,18 @@ impl PinnedMemory {
     }
 }
 
-/// Whoever has one works with it alone. RingPool are made when they are needed and never given back.
+/// A ring, which one thread uses at a time. Rings are made on demand and never freed.
 #[derive(Debug)]
 pub(crate) struct StagingRing {
     stream: Stream,
     memory: PinnedMemory,
     slot_len: usize,
-    /// One for each slot. Not those that wake a sleeper: each of them costs an interrupt, whether
-    /// or not anybody sleeps.
+    /// One for each slot, polled. Events that wake a sleeper would cost an interrupt each, whether
+    /// or not a thread sleeps.
     copied: Vec<Event>,
-    /// Whether a slot's last copy may be under way.
+    /// Whether a slot's last copy may be in flight.
     busy: Vec<bool>,
-    /// The number of the slot that is used next, going round.
+    /// The number of the next slot; wraps around.
     next_number: usize,
     /// Bytes that the resident copy kernel moved since the last query.
     by_resident_kernel: u64,
@@ -114,27 +114,27 @@ enum CopyKind {
     List(List),
 }
 
-/// Pieces in a slot, or beside it in the lane's memory, that go together.
+/// Pieces in a slot, or elsewhere in the ring's memory, that are copied together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
     /// The kernel that copies them in one launch.
     pub(crate) kernel: &'static GatherKernel,
     pub(crate) at: DevPtr,
     pub(crate) count: u32,
-    /// Bytes of the longest at most.
+    /// Bytes of the longest piece at most.
     pub(crate) longest: u64,
 }
 
-/// One of a lane's slots.
+/// One of a ring's slots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub(crate) index: usize,
-    /// Its first byte: aligned to 64 KiB at least.
+    /// Its first byte, aligned to at least 64 KiB.
     pub(crate) memory: PinnedMemory,
 }
 
 impl StagingRing {
-    /// Takes `slots` times `slot_len` bytes of memory.
+    /// Makes a ring of `slots` times `slot_len` bytes of `memory`.
     pub(crate) fn new(
         context: &Context,
         memory: PinnedMemory,
@@ -169,11 +169,11 @@ impl StagingRing {
     }
 
     /// Submits a copy between a slot and `address` to the resident copy kernel; false if it can't
-    /// do it, or not now. A lane has one command in flight, so this waits for the previous one.
+    /// do it, or not now. A ring has one command in flight, so this waits for the previous one.
     ///
     /// # Safety
     ///
-    /// As [`StagingRing::bring`]; the ranges are those of the slot and of the caller.
+    /// As [`StagingRing::copy_to_gpu`]; the ranges are those of the slot and of the caller.
     unsafe fn submit(
         &mut self,
         slot: Slot,
@@ -185,11 +185,12 @@ impl StagingRing {
         if self.submitter.is_none() || !location.is_reached_by_kernels(address, len) {
             return Ok(false);
         }
-        self.land()?;
+        self.finish_command()?;
         let Some(submitter) = &mut self.submitter else {
             return Ok(false);
         };
-        // SAFETY: the caller's promise; `land` sees the end before the slot is used again.
+        // SAFETY: the caller's promise; `finish_command` waits for the end before the slot is used
+        // again.
         match unsafe { submitter.submit(src, dst, len) }? {
             Outcome::Busy => return Ok(false),
             Outcome::Copied => self.by_resident_kernel += len as u64,
@@ -202,7 +203,7 @@ impl StagingRing {
     }
 
     /// Waits for the command in flight. If it was cancelled, the driver copies.
-    fn land(&mut self) -> Result<(), GpuError> {
+    fn finish_command(&mut self) -> Result<(), GpuError> {
         let (Some(pending), Some(submitter)) = (self.pending, &mut self.submitter) else {
             return Ok(());
         };
@@ -224,7 +225,7 @@ impl StagingRing {
         }
     }
 
-    /// Puts work for a slot into the stream, and the mark that `free` looks at behind it.
+    /// Enqueues work for a slot, and the event that `wait_for_slot` polls.
     fn enqueue(
         &mut self,
         slot: usize,
@@ -235,13 +236,13 @@ impl StagingRing {
         self.copied[slot].record(&self.stream)
     }
 
-    /// The slot for the turn of this number.
+    /// The slot with this number, modulo the number of slots.
     pub(crate) fn slot(&self, number: usize) -> Slot {
         let index = number % self.busy.len();
         Slot { index, memory: self.memory.after(index * self.slot_len) }
     }
 
-    /// The slot that was used the longest ago.
+    /// The least recently used slot.
     pub(crate) fn next_slot(&mut self) -> Slot {
         let number = self.next_number;
         self.next_number = number.wrapping_add(1);
@@ -251,7 +252,7 @@ impl StagingRing {
     /// Waits until the slot's last copy has ended. The context must be current.
     pub(crate) fn wait_for_slot(&mut self, slot: Slot) -> Result<(), GpuError> {
         if self.pending.is_some_and(|pending| pending.slot == slot.index) {
-            self.land()?;
+            self.finish_command()?;
         }
         if !self.busy[slot.index] {
             return Ok(());
@@ -273,28 +274,28 @@ impl StagingRing {
         Ok(())
     }
 
-    /// Waits for all of the lane's copies. The context must be current.
+    /// Waits for all copies of the ring. The context must be current.
     pub(crate) fn wait_for_all(&mut self) -> Result<(), GpuError> {
         (0..self.busy.len()).try_for_each(|index| self.wait_for_slot(self.slot(index)))
     }
 
-    /// Waits for all that is in the stream, after a call that failed: its copy may be under way
-    /// without a mark behind it. The context must be current.
+    /// Waits for all work in the stream after a failed call: its copy may be in flight without an
+    /// event. The context must be current.
     pub(crate) fn synchronize(&mut self) -> Result<(), GpuError> {
-        let landed = self.land();
+        let finished = self.finish_command();
         self.stream.sync()?;
-        landed?;
+        finished?;
         self.busy.fill(false);
         Ok(())
     }
 
-    /// Puts a copy from `skip` bytes into a slot to the caller's memory into the stream, or has the
-    /// kernel that stays do it.
+    /// Copies from `skip` bytes into a slot to the caller's memory, by the resident copy kernel or
+    /// the driver. Does not wait.
     ///
     /// # Safety
     ///
-    /// The bytes are in the slot, and `len` bytes of memory at `address` of this place stay until
-    /// the slot is free, used by no one else.
+    /// The bytes are in the slot, and `len` bytes at `address` of this location stay valid until
+    /// the slot is free, used by nothing else.
     pub(crate) unsafe fn copy_to_gpu(
         &mut self,
         slot: Slot,
@@ -312,11 +313,11 @@ impl StagingRing {
         unsafe { self.copy_to_gpu_by_driver(slot, skip, location, address, len) }
     }
 
-    /// As [`StagingRing::bring`], by the driver in any case.
+    /// Like [`StagingRing::copy_to_gpu`], always by the driver.
     ///
     /// # Safety
     ///
-    /// As [`StagingRing::bring`].
+    /// As [`StagingRing::copy_to_gpu`].
     pub(crate) unsafe fn copy_to_gpu_by_driver(
         &mut self,
         slot: Slot,
@@ -341,11 +342,11 @@ impl StagingRing {
         })
     }
 
-    /// As [`StagingRing::bring`], from the caller's memory to `skip` bytes into a slot.
+    /// Like [`StagingRing::copy_to_gpu`], from the caller's memory to `skip` bytes into a slot.
     ///
     /// # Safety
     ///
-    /// As [`StagingRing::bring`]; the bytes are in the slot once it is free.
+    /// As [`StagingRing::copy_to_gpu`]; the bytes are in the slot once it is free.
     pub(crate) unsafe fn copy_from_gpu(
         &mut self,
         slot: Slot,
@@ -371,17 +372,18 @@ impl StagingRing {
         })
     }
 
-    /// Has a whole list of pieces moved by a kernel: the one that stays, or one that is launched
-    /// for it. The list stands in the slot, or in another part of the lane's memory that is not
-    /// used before the slot is free.
+    /// Copies a whole list of pieces by a kernel: the resident one, or one that is launched for it.
+    /// The list is in the slot, or elsewhere in the ring's memory and unchanged until the slot is
+    /// free.
     ///
     /// # Safety
     ///
     /// As [`GatherKernel::launch`], until the slot is free.
     pub(crate) unsafe fn gather(&mut self, slot: Slot, list: List) -> Result<(), GpuError> {
-        self.land()?;
+        self.finish_command()?;
         if let Some(submitter) = &mut self.submitter {
-            // SAFETY: the caller's promise; `land` sees the end before the slot is used again.
+            // SAFETY: the caller's promise; `finish_command` waits for the end before the slot is
+            // used again.
             match unsafe { submitter.submit_list(list.at, list.count) }? {
                 Outcome::Busy => {}
                 Outcome::Copied => return Ok(()),

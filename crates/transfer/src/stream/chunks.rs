@@ -1,11 +1,11 @@
-//! What of a transfer in a stream the stream has come to, and what of it is under way and done.
+//! Which chunks of a stream operation the stream has reached, and which are in progress or done.
 //!
-//! Rounds are served one after the other, each in pieces. Who takes a piece, by one atomic
-//! addition, is the only one to move it, and counts it off by another when that is done; who counts
-//! off the last one ends the round, tells the stream, and opens the next where the stream has come
-//! to it. Opening and ending are done with the progress locked, so each happens once. A round is
-//! opened with its number, which nobody changes while a piece of it is not counted off, so whoever
-//! has a piece may read what belongs to the round without the lock.
+//! Chunks are served one after the other, each in pieces. Who takes a piece, by one atomic
+//! addition, is the only one to move it, and counts it by another when it is done. Who counts the
+//! last one ends the chunk, signals the stream, and opens the next chunk if the stream has reached
+//! it. Opening and ending happen under the lock, so each happens once. A chunk is opened with its
+//! number, which does not change while one of its pieces is not counted, so whoever has a piece may
+//! read the chunk's data without the lock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
@@ -21,62 +21,62 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::transferred::{RouteBytes, Transferred};
 
-/// Where the number of pieces stands in a ticket; below is how many were taken.
+/// The upper half of a ticket holds the number of pieces; the lower half counts those taken.
 const PIECES_SHIFT: u32 = 32;
 
-/// How far a transfer is.
+/// The progress of an operation.
 pub(super) struct Progress {
-    /// Rounds that the stream has come to.
+    /// Chunks that the stream has reached.
     reached: AtomicU64,
-    /// The round under way, or the next.
+    /// The chunk in progress, or the next one.
     chunk: AtomicU64,
-    /// Of the round that was opened last: its pieces, and how many of them were taken or more, by
-    /// those who came late.
+    /// Of the chunk opened last: its number of pieces, and how many were taken (or more, by threads
+    /// that came late).
     ticket: AtomicU64,
-    /// Pieces of that round that are not done.
+    /// Pieces of that chunk that are not done.
     left: AtomicU64,
     /// Where the file ended, in bytes from the start.
     end: AtomicU64,
-    /// Where the first piece that failed begins.
+    /// Where the first failed piece begins.
     failed_at: AtomicU64,
     totals: Mutex<Totals>,
     chunk_state: Mutex<ChunkState>,
-    /// A round ended, or nobody works any more on a transfer that was abandoned.
+    /// A chunk ended, or no thread works any more on an abandoned operation.
     changed: Condvar,
 }
 
-/// What pieces add to.
+/// The sums over all pieces.
 #[derive(Default)]
 struct Totals {
     route: RouteBytes,
     failed: Option<(u64, Fault)>,
 }
 
-/// Whose turn it is.
+/// The state of the current chunk.
 struct ChunkState {
-    /// A round is open: somebody will end it.
+    /// The chunk is open: some thread will end it.
     open: bool,
-    /// The last round is being ended, without the lock.
+    /// The last chunk is being ended, without the lock.
     ending: bool,
-    /// It was not put into the stream in full, and is given up.
+    /// The operation was not enqueued in full and is given up.
     abandoned: bool,
-    /// Somebody waits for a change: telling nobody is a system call too.
+    /// A thread waits for a change. Notifying without a waiter would still be a system call.
     waited_for: bool,
     on_completion: Option<OnCompletion>,
 }
 
-/// Bytes that one thread moves.
+/// The range that one thread moves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PieceRange {
     pub(super) chunk: u64,
-    /// From the start of the transfer on.
+    /// From the start of the operation.
     pub(super) start: u64,
     pub(super) len: usize,
-    /// Where in the file.
+    /// Offset in the file.
     pub(super) offset: u64,
-    /// The address of the transfer's first byte.
+    /// The address of the operation's first byte.
     pub(super) address: u64,
-    /// Whether the whole transfer is large.
+    /// Whether the whole operation is large.
     pub(super) large: bool,
 }
 
@@ -103,18 +103,18 @@ impl Progress {
         }
     }
 
-    /// Pieces that nobody has taken.
+    /// Pieces that no thread has taken.
     fn untaken(ticket: u64) -> u64 {
         (ticket >> PIECES_SHIFT).saturating_sub(ticket & u64::from(u32::MAX))
     }
 
-    /// The bytes from the start that are worth moving: up to the file's end, or a failure.
+    /// The bytes from the start that are worth moving: up to the end of the file, or a failure.
     fn stop(&self) -> u64 {
-        // Whoever told of it earlier did so before a piece was counted off, or a little late.
+        // These were stored before the piece was counted, or are seen a little late.
         self.end.load(Ordering::Relaxed).min(self.failed_at.load(Ordering::Relaxed))
     }
 
-    /// Waits while that holds.
+    /// Waits while the condition holds.
     fn wait_while<'a>(
         &'a self,
         mut chunk_state: MutexGuard<'a, ChunkState>,
@@ -124,7 +124,7 @@ impl Progress {
         self.changed.wait_while(chunk_state, holds).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of a change those who wait.
+    /// Wakes the threads that wait for a change.
     fn notify(&self, chunk_state: &ChunkState) {
         if chunk_state.waited_for {
             self.changed.notify_all();
@@ -135,12 +135,12 @@ impl Progress {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes which way bytes of a piece went.
+    /// Adds the route of a piece's bytes.
     pub(super) fn count(&self, route: &RouteBytes) {
         self.totals().route.add(route);
     }
 
-    /// Notes that the piece that begins there failed. The first one's fault is the transfer's.
+    /// Records that the piece at `start` failed. The first fault by offset is the operation's.
     pub(super) fn fail(&self, start: u64, fault: Fault) {
         self.failed_at.fetch_min(start, Ordering::Relaxed);
         let mut totals = self.totals();
@@ -149,7 +149,7 @@ impl Progress {
         }
     }
 
-    /// Notes that the file ended after so many bytes of the transfer.
+    /// Records that the file ended after so many bytes of the operation.
     pub(super) fn ends(&self, bytes: u64) {
         self.end.fetch_min(bytes, Ordering::Relaxed);
     }
@@ -160,12 +160,12 @@ impl StreamOp {
         self.progress.chunk_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As far as bytes have come, or can.
+    /// The bytes that have been moved, or can be.
     fn bytes(&self) -> u64 {
         self.resolve().len.min(self.progress.stop())
     }
 
-    /// Reads the parameters and makes the lists of the first rounds of a write.
+    /// Reads the parameters and writes the lists of a write's first chunks.
     pub(super) fn begin(&self) {
         let chunk_state = self.lock_chunk_state();
         if chunk_state.abandoned {
@@ -176,13 +176,13 @@ impl StreamOp {
         }
     }
 
-    /// Notes how far the stream tells by its word that it has come; true if nobody has before.
+    /// Reads from the semaphore how far the stream is; true if this is news.
     pub(super) fn poll_reached(&self) -> bool {
         let chunks = self.buffer.chunks_reached().min(self.chunks);
         self.reach(chunks)
     }
 
-    /// Notes that the stream has come to so many rounds; true if nobody has before.
+    /// Records that the stream has reached so many chunks; true if this is news.
     pub(super) fn reach(&self, chunks: u64) -> bool {
         let before = self.progress.reached.fetch_max(chunks, Ordering::AcqRel);
         if before == 0 {
@@ -191,20 +191,20 @@ impl StreamOp {
         before < chunks
     }
 
-    /// Whether the stream has come to all of it.
+    /// Whether the stream has reached all chunks.
     pub(super) fn is_reached(&self) -> bool {
         self.progress.reached.load(Ordering::Acquire) >= self.chunks
     }
 
-    /// Opens the next round if the stream has come to it and none is under way. Its pieces, which
-    /// are to be taken now.
+    /// Opens the next chunk if the stream has reached it and none is in progress. Returns its
+    /// pieces, which can be taken now.
     pub(super) fn open(&self) -> Option<u32> {
         let chunk_state = self.lock_chunk_state();
         if chunk_state.open || chunk_state.ending { None } else { self.open_next(chunk_state) }
     }
 
-    /// Who has come to a round and finds another under way may leave: whoever ends that one looks
-    /// here, with the lock, how far the stream has come since.
+    /// Who reports a reached chunk and finds another in progress may leave: whoever ends that one
+    /// checks here, under the lock, how far the stream is by then.
     fn open_next<'a>(&'a self, mut chunk_state: MutexGuard<'a, ChunkState>) -> Option<u32> {
         let progress = &self.progress;
         loop {
@@ -217,7 +217,7 @@ impl StreamOp {
             if pieces > 0 {
                 chunk_state.open = true;
                 progress.left.store(u64::from(pieces), Ordering::Relaxed);
-                // Release: who takes a piece sees the round's number and what is left.
+                // Release: who takes a piece sees the chunk's number and what is left.
                 progress.ticket.store(u64::from(pieces) << PIECES_SHIFT, Ordering::Release);
                 return Some(pieces);
             }
@@ -225,29 +225,29 @@ impl StreamOp {
         }
     }
 
-    /// Bytes of a round, and how many of them stand in its first chunk before the round begins.
+    /// Bytes of a chunk, and how many bytes of its first piece precede it.
     fn cut_at(&self, chunk: u64, until: u64) -> (u64, u64) {
         let start = chunk * self.chunk_len;
         let bytes = until.saturating_sub(start).min(self.chunk_len);
         let before = (self.resolve().offset + start) % self.piece_len;
-        // What one thread moves at once is not cut, wherever it begins.
+        // A range that one thread moves at once is not split, wherever it begins.
         if bytes <= self.piece_len { (bytes, 0) } else { (bytes, before) }
     }
 
     fn pieces(&self, chunk: u64) -> u32 {
         let (bytes, before) = self.cut_at(chunk, self.bytes());
         let pieces = if bytes == 0 { 0 } else { (before + bytes).div_ceil(self.piece_len) };
-        // `chunk` is made for far fewer.
+        // `piece_len` is chosen for far fewer.
         u32::try_from(pieces).unwrap_or(u32::MAX)
     }
 
-    /// Pieces of the open round that nobody has taken.
+    /// Pieces of the open chunk that no thread has taken.
     pub(super) fn untaken(&self) -> u64 {
         Progress::untaken(self.progress.ticket.load(Ordering::Relaxed))
     }
 
     fn take_piece(&self) -> Option<PieceRange> {
-        // So the number below grows by one for each thread at most.
+        // So the count below grows by at most one per thread.
         if self.untaken() == 0 {
             return None;
         }
@@ -256,8 +256,8 @@ impl StreamOp {
         (Progress::untaken(ticket) > 0).then(|| self.piece_range(ticket >> PIECES_SHIFT, index))
     }
 
-    /// The piece of that number, of so many: it ends at a multiple of a chunk in the file, unless
-    /// it is the only one.
+    /// Piece `index` of `pieces`. It ends at a multiple of `piece_len` in the file, unless it is
+    /// the only one.
     fn piece_range(&self, pieces: u64, index: u64) -> PieceRange {
         let resolved = self.resolve();
         let chunk = self.progress.chunk.load(Ordering::Relaxed);
@@ -280,8 +280,8 @@ impl StreamOp {
         }
     }
 
-    /// Has threads of ours serve the next round, if the stream has come to it and none is under
-    /// way. Where there are no threads, this one does.
+    /// Lets stream workers serve the next chunk if the stream has reached it and none is in
+    /// progress. Without workers, this thread does it.
     pub(super) fn dispatch(self: &Arc<Self>) {
         let Some(pieces) = self.open() else {
             return;
@@ -299,7 +299,7 @@ impl StreamOp {
         self.work();
     }
 
-    /// Moves pieces until there are none to take; false if there was none.
+    /// Moves pieces until none is left; false if there was none.
     pub(super) fn work(self: &Arc<Self>) -> bool {
         let mut worked = false;
         while let Some(piece) = self.take_piece() {
@@ -312,16 +312,16 @@ impl StreamOp {
             if let Some(pieces) = self.complete_piece()
                 && pieces > 1
             {
-                // What nobody comes for this thread does.
+                // This thread does those for which no worker comes.
                 self.workers().submit(self, pieces - 1);
             }
         }
         worked
     }
 
-    /// Counts a piece off. The pieces of the next round, if that was opened.
+    /// Counts a piece. Returns the pieces of the next chunk if that was opened.
     fn complete_piece(&self) -> Option<u32> {
-        // AcqRel: the last one sees what the others did, and tells the stream of all of it.
+        // AcqRel: the last one sees what the others did, and passes all of it to the stream.
         if self.progress.left.fetch_sub(1, Ordering::AcqRel) > 1 {
             return None;
         }
@@ -335,7 +335,7 @@ impl StreamOp {
         self.open_next(chunk_state)
     }
 
-    /// Ends a round, all of whose pieces are done, and tells the stream.
+    /// Ends a chunk whose pieces are all done, and signals the stream.
     fn end_chunk<'a>(
         &'a self,
         mut chunk_state: MutexGuard<'a, ChunkState>,
@@ -354,7 +354,7 @@ impl StreamOp {
             drop(chunk_state);
             if let Some(on_completion) = on_completion {
                 let outcome = self.outcome();
-                // The panic hook has told of it; the stream must not be held for it.
+                // The panic hook has reported it; the stream must not be held up for it.
                 let _ =
                     catch_unwind(AssertUnwindSafe(|| on_completion(self.resolve().read, outcome)));
             }
@@ -362,8 +362,9 @@ impl StreamOp {
             chunk_state.ending = false;
         }
         self.progress.chunk.store(chunk + 1, Ordering::Relaxed);
-        // Release, and the driver's promise of the wait: the stream sees the bytes and the list.
-        self.latency.completed();
+        // Release, with the driver's guarantee for the wait: the stream sees the bytes and the
+        // list.
+        self.latency.record_completed();
         self.buffer.completed().store(self.buffer.value(chunk + 1), Ordering::Release);
         if is_last && !(self.uses_kernel() && self.op == Op::Read) {
             self.stream_device.buffers.give_back(self.buffer, self.chunks);
@@ -387,7 +388,7 @@ impl StreamOp {
         Ok(Transferred { bytes: usize::try_from(end).unwrap_or(usize::MAX), route: totals.route })
     }
 
-    /// Waits until so many rounds have ended.
+    /// Waits until so many chunks have ended.
     pub(super) fn wait(&self, chunks: u64) {
         let progress = &self.progress;
         let goes_on = |chunk_state: &mut ChunkState| {
@@ -396,15 +397,15 @@ impl StreamOp {
         drop(progress.wait_while(self.lock_chunk_state(), goes_on));
     }
 
-    /// Gives up what could not be put into the stream in full: returns when nobody touches memory
-    /// or parameters of the caller any more, and no stream waits for it. Its page-locked memory is
-    /// never used again, unless the stream knows nothing of it.
+    /// Gives up an operation that could not be enqueued in full. Returns when no thread touches the
+    /// caller's memory or parameters any more, and no stream waits for it. Its page-locked memory
+    /// is never used again, unless the stream has no part of the operation.
     pub(super) fn abandon(&self) {
         self.workers().pending.remove(self);
         let progress = &self.progress;
         let mut chunk_state = self.lock_chunk_state();
         chunk_state.abandoned = true;
-        // Nobody takes a piece from here on, and what nobody took is counted off.
+        // From here on no thread takes a piece; untaken ones are counted here.
         let untaken = Progress::untaken(progress.ticket.swap(0, Ordering::AcqRel));
         if untaken > 0 && progress.left.fetch_sub(untaken, Ordering::AcqRel) == untaken {
             chunk_state.open = false;
@@ -412,7 +413,8 @@ impl StreamOp {
         let busy = |chunk_state: &mut ChunkState| chunk_state.open || chunk_state.ending;
         chunk_state = progress.wait_while(chunk_state, busy);
         if progress.chunk.load(Ordering::Relaxed) == self.chunks {
-            // It happened in full, and the area is another's by now, or lost with the last store.
+            // It ran in full. The buffer belongs to another operation by now, or is lost with the
+            // last store.
             return;
         }
         drop(chunk_state.on_completion.take());

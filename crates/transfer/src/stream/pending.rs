@@ -1,9 +1,9 @@
-//! Transfers that streams have still to come to.
+//! Stream operations that their streams have not reached in full yet.
 //!
-//! The sentry reads the words by which streams tell that they have come to a transfer, of each
-//! stream the oldest one's: transfers of a stream stand here in the order in which they stand
-//! there, which is why they are put there by one thread at a time. A transfer that is missing here
-//! is begun by a function that the stream calls behind its store.
+//! The poller reads the semaphores by which streams announce that they have reached an operation;
+//! per stream, that of the oldest one. The operations of a stream are kept here in stream order, so
+//! one thread at a time enqueues them. An operation that is missing here is started by a function
+//! that the stream calls after its store.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -15,20 +15,20 @@ use super::op::StreamOp;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, thread_number};
 
-/// The most streams that are looked at: each look is at all of them, with the lock.
+/// The most streams that are watched: each poll visits all of them, under the lock.
 const MAX_STREAMS: usize = 64;
 
-/// Which stream.
+/// Identifies a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamKey {
     context: RawContext,
     stream: RawStream,
-    /// Of a default stream, which may be the calling thread's own.
+    /// For a default stream, which may be the calling thread's own.
     thread: usize,
 }
 
 impl StreamKey {
-    /// The key of a stream, on the thread that puts something into it.
+    /// The key of a stream, on the thread that enqueues into it.
     pub(super) fn of(stream: &UserStream) -> Self {
         let raw = stream.raw();
         let thread = if raw.is_default() { thread_number() } else { 0 };
@@ -36,68 +36,68 @@ impl StreamKey {
     }
 }
 
-/// How long a stream may hold a transfer back to count as one that comes soon, in nanoseconds.
+/// A transfer counts as prompt if the stream delays it for at most so many nanoseconds.
 pub(super) const PROMPT: Nanos = 300_000;
-/// Where the oldest transfer of a stream stands there for so long, in nanoseconds, so many behind
-/// it are looked at too: its stream may be gone with its context, and the handle another's.
+/// If a stream does not reach its oldest operation for so many nanoseconds, so many operations
+/// after it are polled too: the stream may be gone with its context, and its handle reused.
 const STUCK: Nanos = 20_000_000;
 const BEHIND: usize = 64;
-/// The most streams whose ways are remembered.
+/// The most streams whose latency is remembered.
 const MAX_KNOWN: usize = 256;
 
-/// How a stream came to the transfers in it: soon when it was done with those before, or held up by
-/// work of the program's.
+/// How a stream reached its last transfers: promptly after the previous one, or held up by other
+/// work of the program.
 #[derive(Debug)]
 pub(super) struct StreamLatency {
     clock: Clock,
-    /// When the last transfer in it was served, in nanoseconds since then.
-    stream_device: AtomicU64,
+    /// When its last transfer completed, in nanoseconds of `clock`.
+    last_completed: AtomicU64,
     prompt: AtomicBool,
     enqueue_lock: Mutex<()>,
 }
 
 impl StreamLatency {
     fn new() -> Self {
-        let (stream_device, prompt) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { clock: Clock::start(), stream_device, prompt, enqueue_lock: Mutex::new(()) }
+        let (last_completed, prompt) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { clock: Clock::start(), last_completed, prompt, enqueue_lock: Mutex::new(()) }
     }
 
-    /// For one thread at a time that puts a transfer into the stream.
+    /// Only one thread at a time enqueues a transfer into the stream.
     pub(super) fn lock_enqueue(&self) -> MutexGuard<'_, ()> {
         self.enqueue_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Now, as the pace has it.
+    /// The current time of `clock`.
     pub(super) fn now(&self) -> Nanos {
         self.clock.now()
     }
 
-    /// The stream has come to a transfer that was put there at `put`.
+    /// Records that the stream has reached a transfer that was enqueued at `enqueued`.
     pub(super) fn record_reached(&self, enqueued: Nanos) {
-        let free = self.stream_device.load(Ordering::Relaxed).max(enqueued);
+        let free = self.last_completed.load(Ordering::Relaxed).max(enqueued);
         self.prompt.store(self.now().saturating_sub(free) < PROMPT, Ordering::Relaxed);
     }
 
-    /// A transfer in the stream was served.
-    pub(super) fn completed(&self) {
-        self.stream_device.store(self.now(), Ordering::Relaxed);
+    /// Records that a transfer completed.
+    pub(super) fn record_completed(&self) {
+        self.last_completed.store(self.now(), Ordering::Relaxed);
     }
 
-    /// Whether the stream came soon to what it came to last.
+    /// Whether the stream reached its last transfer promptly.
     pub(super) fn is_prompt(&self) -> bool {
         self.prompt.load(Ordering::Relaxed)
     }
 }
 
-/// The transfers, by stream, in the order in which they were put there.
+/// The operations by stream, in the order in which they were enqueued.
 #[derive(Debug, Default)]
 pub(super) struct PendingOps {
     streams: Mutex<Vec<(StreamKey, VecDeque<Arc<StreamOp>>)>>,
-    /// How many streams there are, for those who look without the lock.
+    /// Number of streams, readable without the lock.
     count: AtomicUsize,
-    /// A handle may be another stream's by now, whose pace is then believed to be this one's until
-    /// it has come to a transfer.
-    paces: Mutex<Vec<(StreamKey, Arc<StreamLatency>)>>,
+    /// If a handle was reused for another stream, the latency of the old one is used until the new
+    /// one reaches a transfer.
+    latencies: Mutex<Vec<(StreamKey, Arc<StreamLatency>)>>,
 }
 
 impl PendingOps {
@@ -105,32 +105,32 @@ impl PendingOps {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How a stream comes to the transfers in it.
+    /// The latency of a stream.
     pub(super) fn latency(&self, key: StreamKey) -> Arc<StreamLatency> {
-        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, latency)) = paces.iter().find(|(resolved, _)| *resolved == key) {
+        let mut latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, latency)) = latencies.iter().find(|(known, _)| *known == key) {
             return Arc::clone(latency);
         }
-        if paces.len() >= MAX_KNOWN {
-            // Those of transfers under way stay: one lock for each stream.
-            paces.retain(|(_, latency)| Arc::strong_count(latency) > 1);
+        if latencies.len() >= MAX_KNOWN {
+            // Streams with operations in progress stay: they need one lock per stream.
+            latencies.retain(|(_, latency)| Arc::strong_count(latency) > 1);
         }
         let latency = Arc::new(StreamLatency::new());
-        paces.push((key, Arc::clone(&latency)));
+        latencies.push((key, Arc::clone(&latency)));
         latency
     }
 
-    /// Whether there is something to look at.
+    /// Whether there is nothing to poll.
     pub(super) fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Has a transfer looked at, if it is not yet, until its stream has come to all of it. False
-    /// where that is not possible, as streams are too many.
+    /// Adds an operation, unless it is here already, until its stream has reached all of it. False
+    /// if there are too many streams.
     pub(super) fn add(&self, stream_op: &Arc<StreamOp>) -> bool {
         let mut streams = self.lock();
-        // Looked at with the lock: who notes that it is reached takes it out afterwards, see
-        // `forget`.
+        // Checked under the lock: who records that it is reached removes it afterwards, see
+        // `remove`.
         if stream_op.is_reached() {
             return true;
         }
@@ -149,13 +149,13 @@ impl PendingOps {
         true
     }
 
-    /// Takes one out, if it is there.
+    /// Removes an operation, if it is here.
     pub(super) fn remove(&self, stream_op: &StreamOp) {
         let mut streams = self.lock();
         if let Some(at) = streams.iter().position(|(key, _)| *key == stream_op.key) {
             let stream_ops = &mut streams[at].1;
             let is_it = |other: &Arc<StreamOp>| std::ptr::eq(Arc::as_ptr(other), stream_op);
-            // The oldest, nearly always, of the thousands that a stream may hold.
+            // Nearly always the oldest of the thousands that a stream may hold.
             if stream_ops.front().is_some_and(is_it) {
                 stream_ops.pop_front();
             } else {
@@ -168,7 +168,7 @@ impl PendingOps {
         self.count.store(streams.len(), Ordering::Relaxed);
     }
 
-    /// One whose stream has come further than was noted, which is noted now.
+    /// Returns an operation whose stream has reached more than was recorded, and records it.
     pub(super) fn poll(&self) -> Option<Arc<StreamOp>> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
@@ -215,15 +215,15 @@ mod tests {
         let latency = StreamLatency::new();
         assert!(!latency.is_prompt(), "nothing is resolved of it");
         let enqueued = latency.now();
-        // StreamDevice a moment ago, however long ago it was put there.
+        // Completed a moment ago, however long ago it was enqueued.
         std::thread::sleep(std::time::Duration::from_nanos(2 * PROMPT));
         latency.record_reached(enqueued);
         assert!(!latency.is_prompt());
         let long = 1_000_000_000;
-        latency.stream_device.store(latency.now() + long, Ordering::Relaxed);
+        latency.last_completed.store(latency.now() + long, Ordering::Relaxed);
         latency.record_reached(enqueued);
         assert!(latency.is_prompt());
-        latency.completed();
+        latency.record_completed();
         latency.record_reached(latency.now() + long);
         assert!(latency.is_prompt());
     }

@@ -1,16 +1,15 @@
-//! One thread that does nothing but look at the words of streams.
+//! The poller: one thread that only watches the semaphores of streams.
 //!
-//! A function that a stream calls (`cuLaunchHostFunc`) tells of a transfer too, but holds the
-//! stream until it has returned: some 200 microseconds on a virtual machine, where an interrupt has
-//! to wake a thread of the driver for it, and the bytes of 1 MiB are there in 90. So a stream whose
-//! transfers come soon one after another is looked at, and nothing is called.
+//! A host function (`cuLaunchHostFunc`) announces a transfer too, but holds up the stream until it
+//! has returned. That takes some 200 microseconds on a virtual machine, where an interrupt has to
+//! wake a thread of the driver, while reading 1 MiB takes 90. So streams whose transfers follow
+//! each other quickly are polled, and nothing is called.
 //!
-//! The sentry works on no transfer, which might wait for a device, and so is always there to look.
-//! It looks without a pause for a while after somebody called it or a stream has come to a
-//! transfer, then again and again after an eighth of the time that it has waited by then. A stream
-//! that is held up, by a kernel of the program or an event of another stream, is thus seen late by
-//! no more than that part, or a few milliseconds where a kernel's timers are no better; and its
-//! next transfer is told of by a call.
+//! The poller moves no bytes, which might wait for a device, so it is always available. It spins
+//! for a while after it was notified or a stream has reached a transfer. Then it sleeps between
+//! polls, each time for an eighth of the time waited so far. If a stream is held up, by a kernel of
+//! the program or an event of another stream, it is thus noticed late by at most that part, or by a
+//! few milliseconds where the kernel's timers are coarse; its next transfer is announced by a call.
 
 use std::sync::PoisonError;
 
@@ -21,22 +20,21 @@ use super::pending::{PROMPT, PendingOps};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// How long it looks without a pause, where other processors do the work meanwhile, and where they
-/// are few: nanoseconds.
+/// How long it spins, where other processors do the work, and where there are few: nanoseconds.
 const SPIN: Nanos = PROMPT;
 const SPIN_AMONG_FEW: Nanos = 50_000;
 const FEW: usize = 4;
-/// The shortest and the longest pause, in nanoseconds.
+/// The shortest and the longest sleep, in nanoseconds.
 const PAUSE: (Nanos, Nanos) = (50_000, 20_000_000);
 
-/// How the sentry is called.
+/// How the poller is started and woken.
 #[derive(Debug)]
 pub(super) struct Poller {
     wanted: bool,
     spin_for: Nanos,
     started: AtomicBool,
     starting: Mutex<()>,
-    /// Changes when somebody calls; what the sentry sleeps on.
+    /// Changes when a thread notifies. The poller sleeps on it.
     wake_seq: AtomicU32,
     asleep: AtomicBool,
 }
@@ -53,7 +51,7 @@ impl Poller {
         }
     }
 
-    /// Whether there is one; `start` starts it if not, and says whether it could.
+    /// Whether the poller runs. If not, `start` starts it and returns whether it could.
     pub(super) fn ensure_started(&self, start: impl FnOnce() -> bool) -> bool {
         if self.started.load(Ordering::Acquire) || !self.wanted {
             return self.wanted;
@@ -64,8 +62,8 @@ impl Poller {
         started
     }
 
-    /// Tells it that there is something to look at. Ringing comes before asking whether it sleeps,
-    /// and it says that it does before the kernel compares the bell: one of the two sees the other.
+    /// Announces something to watch. The sequence changes before `asleep` is read, and the poller
+    /// sets `asleep` before the kernel compares the sequence: one of the two sees the other.
     pub(super) fn notify(&self) {
         self.wake_seq.fetch_add(1, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) {
@@ -73,13 +71,12 @@ impl Poller {
         }
     }
 
-    /// The bell as it is: to be read before one looks, and handed to [`Poller::rest`].
+    /// The wake sequence: read it before polling, and pass it to [`Poller::wait`].
     pub(super) fn sequence(&self) -> u32 {
         self.wake_seq.load(Ordering::SeqCst)
     }
 
-    /// Waits as long as is due before the next look, `since` it last had something to do; true if
-    /// somebody called.
+    /// Waits until the next poll is due, `since` being the last success; true if notified.
     pub(super) fn wait(&self, since: &Clock, seen: u32, pending: &PendingOps) -> bool {
         let waited = since.now();
         if waited < self.spin_for {
@@ -87,10 +84,11 @@ impl Poller {
             return self.sequence() != seen;
         }
         let pause = (waited / 8).clamp(PAUSE.0, PAUSE.1);
-        // Below a second, so it fits whatever the type.
+        // Below a second, so it fits any type.
         let pause = futex::Timespec { tv_sec: 0, tv_nsec: pause.cast_signed() };
         self.asleep.store(true, Ordering::SeqCst);
-        // Whoever adds something calls behind it, so an empty watch is no reason to look again.
+        // Whoever adds an operation notifies afterwards, so with none there is no reason to poll
+        // again.
         let most = if pending.is_empty() { None } else { Some(&pause) };
         let _ = futex::wait(&self.wake_seq, futex::Flags::PRIVATE, seen, most);
         self.asleep.store(false, Ordering::SeqCst);

@@ -1,10 +1,10 @@
-//! Page-locked memory for transfers in streams.
+//! Page-locked staging buffers for transfers in streams.
 //!
-//! An area has three words that host and stream tell each other by, lists of pieces for the kernel,
-//! and room for bytes in one part, or in two that take turns. Words only ever grow (going round),
-//! from one transfer to the next too, so whoever waits for an earlier value is never held by a
-//! later one, and an area may be used again while a stream has still to look at a word. Between
-//! transfers all three hold the same value.
+//! A buffer has three semaphores between host and stream, lists of pieces for the kernel, and space
+//! for bytes: one range, or two halves that alternate. Semaphore values only increase (modulo
+//! 2^32), across transfers too. So a wait for an earlier value is never held up by a later one, and
+//! a buffer may be used again while a stream has yet to look at a value. Between transfers all
+//! three hold the same value.
 
 use std::sync::PoisonError;
 
@@ -13,35 +13,35 @@ use gpuio_gpu::{Context, DevPtr, GpuError, Leaked, Locked, PageSize, Piece, most
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Bytes of the smallest area's room.
+/// Bytes of the smallest buffer.
 const MIN_CAPACITY: usize = 64 << 10;
-/// Bytes of room that an area beyond the bound has at most.
+/// Most bytes of a buffer beyond the memory limit.
 const MAX_CAPACITY_BEYOND_LIMIT: usize = 256 << 10;
-/// StagingBuffers are made of as many bytes at once, where they are smaller.
+/// Smaller buffers are made several at a time, of so many bytes in all.
 const SLAB_BYTES: usize = 2 << 20;
-/// Where parts begin, in bytes, and what lies before and behind each for the edges of direct I/O.
+/// Alignment of halves, in bytes, and the space before and after each for the edges of direct I/O.
 pub(super) const PAGE: usize = 4096;
-/// The least length of pieces for the kernel, in bytes: what lists have room for.
+/// Shortest piece for the kernel, in bytes: lists have space for so many.
 const MIN_PIECE: u64 = 4096;
-/// Where the second word lies: not on the first one's cache lines.
+/// Offset of the second semaphore: on a cache line of its own.
 const RELEASED_AT: usize = 128;
-/// Where the third word lies: on neither's, for threads look at it again and again.
+/// Offset of the third semaphore: on a cache line of its own, because threads poll it.
 const REACHED_AT: usize = 256;
 
-/// One piece of page-locked memory, of one transfer at a time.
+/// A page-locked buffer, used by one transfer at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StagingBuffer {
     start: *mut u8,
     device_ptr: DevPtr,
-    /// Bytes of room: 0, or a power of two.
+    /// In bytes: 0, or a power of two.
     capacity: usize,
-    /// What its words hold when it is free, or later.
+    /// The value of its semaphores while it is free, or a later one.
     value: u32,
 }
 
 // SAFETY: it only names memory, which lives as long as the process.
 unsafe impl Send for StagingBuffer {}
-// SAFETY: as for Send; words are used atomically, and the rest as the module tells.
+// SAFETY: as for Send; semaphores are used atomically, and the rest as the module says.
 unsafe impl Sync for StagingBuffer {}
 
 impl StagingBuffer {
@@ -49,7 +49,7 @@ impl StagingBuffer {
         (capacity / PAGE + 4) * size_of::<Piece>()
     }
 
-    /// Where the bytes begin.
+    /// The offset of the bytes.
     fn header(capacity: usize) -> usize {
         PAGE + Self::list_len(capacity).next_multiple_of(PAGE)
     }
@@ -65,7 +65,7 @@ impl StagingBuffer {
         unsafe { AtomicU32::from_ptr(word) }
     }
 
-    /// The word that the stream waits for: rounds that are served.
+    /// The semaphore that the stream waits for: chunks completed by the host.
     pub(super) fn completed(&self) -> &'static AtomicU32 {
         self.semaphore(0)
     }
@@ -74,7 +74,7 @@ impl StagingBuffer {
         self.device_ptr
     }
 
-    /// The word that the stream stores when it needs the area no more.
+    /// The semaphore that the stream stores when it no longer needs the buffer.
     fn released(&self) -> &'static AtomicU32 {
         self.semaphore(RELEASED_AT)
     }
@@ -83,7 +83,7 @@ impl StagingBuffer {
         self.device_ptr.byte_add(RELEASED_AT as u64)
     }
 
-    /// The word that the stream stores when it comes to rounds: how many it has come to.
+    /// The semaphore that the stream stores when it reaches chunks: how many it has reached.
     pub(super) fn reached(&self) -> &'static AtomicU32 {
         self.semaphore(REACHED_AT)
     }
@@ -92,15 +92,15 @@ impl StagingBuffer {
         self.device_ptr.byte_add(REACHED_AT as u64)
     }
 
-    /// Rounds of this transfer that the stream has come to, by that word.
+    /// Chunks of this transfer that the stream has reached, by that semaphore.
     pub(super) fn chunks_reached(&self) -> u64 {
-        // Acquire: what the stream did before is seen. A word that is behind is still that of the
-        // transfer before this one.
+        // Acquire: what the stream did before is seen. A smaller value is still that of the
+        // previous transfer.
         let by = self.reached().load(Ordering::Acquire).wrapping_sub(self.value).cast_signed();
         u64::try_from(by).unwrap_or(0)
     }
 
-    /// With words that hold this. No stream has work for it.
+    /// Sets all semaphores to this value. No stream has work for the buffer.
     pub(super) fn starting_at(self, value: u32) -> Self {
         for at in [0, RELEASED_AT, REACHED_AT] {
             self.semaphore(at).store(value, Ordering::Release);
@@ -108,30 +108,30 @@ impl StagingBuffer {
         Self { value, ..self }
     }
 
-    /// What the words hold after so many rounds of this transfer.
+    /// The value of the semaphores after so many chunks of this transfer.
     pub(super) fn value(&self, chunks: u64) -> u32 {
-        // They go round.
+        // Values wrap around.
         #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32 is meant")]
         let chunks = chunks as u32;
         self.value.wrapping_add(chunks)
     }
 
-    /// Bytes of a part, for transfers of at most `most` bytes: all the room, or half of it.
+    /// Bytes of a chunk, for transfers of at most `most` bytes: the whole capacity, or half of it.
     pub(super) fn chunk_len(&self, most: u64) -> u64 {
         let capacity = self.capacity as u64;
         if most <= capacity { capacity } else { capacity / 2 }
     }
 
-    /// Where a part begins, as host and device see it: at a multiple of a page, with as much room
-    /// of a page before the next.
+    /// The start of a half, for host and device: page-aligned, with a page of space before the
+    /// next.
     pub(super) fn half(&self, half: usize, chunk_len: u64) -> (*mut u8, DevPtr) {
         let by = Self::header(self.capacity) as u64 + half as u64 * (chunk_len + 2 * PAGE as u64);
-        // Inside the area, so below its length.
+        // Inside the buffer, so below its length.
         let host = self.start.wrapping_add(usize::try_from(by).unwrap_or(0));
         (host, self.device_ptr.byte_add(by))
     }
 
-    /// The list of a part.
+    /// The list of a half.
     pub(super) fn list(&self, half: usize, chunk_len: u64) -> (*mut Piece, DevPtr) {
         let entries = most_pieces(chunk_len, MIN_PIECE);
         let by = PAGE as u64 + half as u64 * entries * size_of::<Piece>() as u64;
@@ -140,11 +140,11 @@ impl StagingBuffer {
     }
 }
 
-/// The areas of a device.
+/// The staging buffers of a device.
 #[derive(Debug)]
 pub(super) struct StagingBuffers {
     max_bytes: u64,
-    /// Room of the largest.
+    /// Capacity of the largest.
     largest: usize,
     pool: Mutex<FreeBuffers>,
 }
@@ -152,13 +152,13 @@ pub(super) struct StagingBuffers {
 #[derive(Debug, Default)]
 struct FreeBuffers {
     created: u64,
-    /// By room, as [`class`] counts.
+    /// By capacity, as [`class`] counts.
     free: Vec<Vec<StagingBuffer>>,
-    /// Given back by those who put the stream's last store behind their work, with its value.
+    /// Returned with the stream's last store still pending, and its value.
     leaving: Vec<(StagingBuffer, u32)>,
 }
 
-/// 0 for words alone, then one for each power of two.
+/// 0 for semaphores alone, then one for each power of two.
 fn class(capacity: usize) -> usize {
     if capacity == 0 { 0 } else { (capacity / MIN_CAPACITY).trailing_zeros() as usize + 1 }
 }
@@ -185,7 +185,7 @@ impl FreeBuffers {
         }
     }
 
-    /// One of this class, or of another that is better than none.
+    /// Takes a buffer of this class.
     fn pop(&mut self, class: usize) -> Option<StagingBuffer> {
         self.free.get_mut(class).and_then(Vec::pop)
     }
@@ -207,9 +207,10 @@ impl StagingBuffers {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An area for transfers of at most `most` bytes, or words alone for `None`. Never waits for
-    /// one to be given back: beyond the bound, which a program comes to that fills its streams with
-    /// large transfers, the areas are small, and their number is bound by what streams hold.
+    /// Takes a buffer for transfers of at most `most` bytes, or semaphores alone for `None`. Never
+    /// waits for one to be returned. A program that fills its streams with large transfers reaches
+    /// the memory limit; beyond it buffers are small, and their number is limited by what streams
+    /// hold.
     pub(super) fn take(
         &self,
         context: &Context,
@@ -232,7 +233,7 @@ impl StagingBuffers {
         {
             return Ok(buffer);
         }
-        // Locking memory takes its time, and others may give areas back meanwhile.
+        // Page-locking memory takes time, and other threads may return buffers meanwhile.
         drop(pool);
         let capacity = if within {
             capacity
@@ -246,7 +247,7 @@ impl StagingBuffers {
         }
     }
 
-    /// Makes some areas, keeps all but one.
+    /// Makes some buffers and keeps all but one.
     fn make(&self, context: &Context, capacity: usize) -> Result<StagingBuffer, GpuError> {
         let size = StagingBuffer::size(capacity);
         let count = if capacity == 0 { 16 } else { (SLAB_BYTES / size).max(1) };
@@ -263,14 +264,14 @@ impl StagingBuffers {
         Ok(buffer(0))
     }
 
-    /// Takes back an area that no stream has work for; `rounds` were served.
+    /// Takes back a buffer for which no stream has work; `chunks` were served.
     pub(super) fn give_back(&self, buffer: StagingBuffer, chunks: u64) {
-        // Not every transfer has a store for each word, and one that stays behind for 2^31 rounds
+        // Not every transfer stores to each semaphore, and one that stays behind for 2^31 chunks
         // would be ahead.
         self.lock().give_back(buffer.starting_at(buffer.value(chunks)));
     }
 
-    /// Takes back an area that is free once the stream has stored that value.
+    /// Takes back a buffer that becomes free when the stream has stored `value`.
     pub(super) fn give_back_later(&self, buffer: StagingBuffer, value: u32) {
         self.lock().leaving.push((buffer, value));
     }

@@ -1,9 +1,9 @@
-//! StreamWorkers that serve streams: started when they are wanted, asleep when they are not, never ended.
+//! The threads that serve streams: started on demand, asleep without work, never ended.
 //!
-//! No wake-up is lost. Who has work (1) puts it in the line, (2) rings the bell and (3) looks who
-//! is asleep; who has none (4) hears the bell, (5) looks into the line and (6) sleeps unless the
-//! bell was rung since. A sleeper is counted before the kernel compares the bell, so either (3)
-//! sees it or (6) the ring.
+//! No wake-up is lost. Who has work (1) queues it, (2) changes the wake sequence and (3) reads who
+//! sleeps. An idle thread (4) reads the sequence, (5) looks into the queue and (6) sleeps unless
+//! the sequence has changed. A sleeper is counted before the kernel compares the sequence, so
+//! either (3) sees the sleeper or (6) the change.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -19,30 +19,31 @@ use crate::spawn::spawn;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
-/// How long a thread looks for the next piece before it sleeps, in nanoseconds.
+/// How long an idle thread spins before it sleeps, in nanoseconds.
 const SPIN: Nanos = 50_000;
-/// How many look at once, within a half of the processors: a transfer has four pieces, and others
-/// want theirs at the same time. One that has to be woken comes when the piece could be done.
+/// How many spin at once, limited to half of the processors: a transfer has four pieces, and others
+/// need threads at the same time. A thread that has to be woken arrives when the piece could be
+/// done.
 const SPINNING: (usize, usize) = (2, 8);
-/// How many threads one transfer starts at most, at some 30 microseconds each.
+/// Threads that one transfer starts at most, at some 30 microseconds each.
 const STARTED_PER_CALL: u32 = 3;
 
-/// Some threads and the line of what is to be served.
+/// The threads and the queue of operations with pieces to move.
 #[derive(Debug)]
 pub(super) struct StreamWorkers {
     most: u32,
     max_spinning: u32,
-    /// Transfers with pieces to take, and some without.
+    /// Operations with pieces to take, and some without.
     queue: Mutex<VecDeque<Arc<StreamOp>>>,
-    /// The length of the line, for those who look without the lock.
+    /// Length of the queue, readable without the lock.
     queue_len: AtomicUsize,
-    /// Changes when something comes into the line; what sleepers sleep on.
+    /// Changes when an operation is queued. Idle threads sleep on it.
     wake_seq: AtomicU32,
     spinning: AtomicU32,
     asleep: AtomicU32,
     started: AtomicU32,
     starting: Mutex<()>,
-    /// Transfers that streams have still to come to, and who looks at them.
+    /// Operations that streams have yet to reach, and the thread that watches them.
     pub(super) pending: PendingOps,
     poller: Poller,
 }
@@ -71,8 +72,8 @@ impl StreamWorkers {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has so many threads work on a transfer. False where there is no thread and none can be
-    /// started: it is not in the line then.
+    /// Lets `count` threads work on an operation. False if there is no thread and none can be
+    /// started; it is not queued then.
     pub(super) fn submit(&'static self, stream_op: &Arc<StreamOp>, count: u32) -> bool {
         self.start(count);
         if self.started.load(Ordering::Acquire) == 0 {
@@ -98,13 +99,13 @@ impl StreamWorkers {
         }
     }
 
-    /// Starts threads, some at a time, until so many are idle or there are enough.
+    /// Starts threads, some at a time, until `count` are idle or the limit is reached.
     fn start(&'static self, count: u32) {
         let idle = self.spinning.load(Ordering::Relaxed) + self.asleep.load(Ordering::Relaxed);
         if idle >= count || self.started.load(Ordering::Relaxed) >= self.most {
             return;
         }
-        // Counted with the lock and after the fact: where one is counted there is one.
+        // Counted under the lock and after the start: each counted thread exists.
         let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..STARTED_PER_CALL.min(count - idle) {
             let started = self.started.load(Ordering::Relaxed);
@@ -119,14 +120,14 @@ impl StreamWorkers {
         let mut since = Clock::start();
         loop {
             let stream_op = self.next(since);
-            // Who comes too late for a piece is one too many that looks.
+            // A thread that arrives too late for a piece is one too many that spins.
             if catch_panic(|| stream_op.work()).unwrap_or(true) {
                 since = Clock::start();
             }
         }
     }
 
-    /// The next transfer with pieces to take. Looks a while, from `since` on, then sleeps.
+    /// The next operation with pieces to take. Spins a while from `since` on, then sleeps.
     fn next(&'static self, since: Clock) -> Arc<StreamOp> {
         let may_look = self.spinning.fetch_add(1, Ordering::SeqCst) < self.max_spinning;
         loop {
@@ -147,8 +148,8 @@ impl StreamWorkers {
         }
     }
 
-    /// Has the sentry look at a transfer until the stream has come to all of it. False where there
-    /// is none, or it has too many streams to look at.
+    /// Lets the poller watch an operation until the stream has reached all of it. False if there is
+    /// no poller, or it has too many streams.
     pub(super) fn poll_for(&'static self, stream_op: &Arc<StreamOp>) -> bool {
         let is_there = self.poller.ensure_started(|| spawn(move || self.poll_loop()));
         let looked_at = is_there && self.pending.add(stream_op);
@@ -158,7 +159,7 @@ impl StreamWorkers {
         looked_at
     }
 
-    /// What the sentry does, for ever.
+    /// The body of the poller thread. Never returns.
     fn poll_loop(&'static self) {
         let mut since = Clock::start();
         loop {
@@ -166,13 +167,13 @@ impl StreamWorkers {
             if catch_panic(|| self.start_reached()).unwrap_or(true) {
                 since = Clock::start();
             } else if self.poller.wait(&since, seen, &self.pending) {
-                // Somebody called.
+                // A thread notified it.
                 since = Clock::start();
             }
         }
     }
 
-    /// Has threads move what streams have come to; false if there is nothing.
+    /// Starts work on what streams have reached; false if there is nothing.
     fn start_reached(&'static self) -> bool {
         let mut found = false;
         while let Some(stream_op) = self.pending.poll() {
@@ -187,7 +188,7 @@ impl StreamWorkers {
         found
     }
 
-    /// The first in the line with pieces to take.
+    /// The first queued operation with pieces to take.
     fn first(&self) -> Option<Arc<StreamOp>> {
         if self.queue_len.load(Ordering::SeqCst) == 0 {
             return None;
@@ -200,8 +201,8 @@ impl StreamWorkers {
         queue.front().cloned()
     }
 
-    /// Ends a look with an order. Who put others into the line counted on this thread, if it was
-    /// the only one that looked: they get another.
+    /// Ends a search that found an operation. Threads that queued others relied on this one if it
+    /// was the only one spinning: others are woken for them.
     fn wake_others(&self, stream_op: &Arc<StreamOp>) {
         let was_last = self.spinning.fetch_sub(1, Ordering::SeqCst) == 1;
         if !was_last || self.queue_len.load(Ordering::SeqCst) < 2 {
