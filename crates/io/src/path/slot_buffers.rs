@@ -1,58 +1,58 @@
-//! The two ends of a GPU leg: the pinned slots, and the places in the destination memory.
+//! The two ends of a GPU leg: the pinned slots, and the positions in the destination memory.
 
 use gpuio_gpu::{DevPtr, DeviceBuf, GpuError, Stream};
 
-use super::judge::Place;
 use super::memory::{SlotMemory, refused, stride};
 use super::two_legs::Slots;
-use super::{Config, GpuSide, PathError, Request};
-use crate::engine::{Area, Io, Op};
+use super::verifier::BlockLocation;
+use super::{GpuSide, PathConfig, PathError, Request};
+use crate::engine::{HostRegion, Io, Op};
 
-pub(super) struct Ends {
+pub(super) struct SlotBuffers {
     destination: DeviceBuf,
     memory: SlotMemory,
     /// The place of each slot in the destination; without, slot `n` has place `n`.
-    places: Option<Vec<u32>>,
+    positions: Option<Vec<u32>>,
 }
 
 /// The GPU that a path can't do without.
-pub(super) fn gpu(path: &'static str, config: &Config) -> Result<GpuSide, PathError> {
+pub(super) fn gpu(path: &'static str, config: &PathConfig) -> Result<GpuSide, PathError> {
     config.gpu.clone().ok_or_else(|| PathError::Setup {
         path,
         what: "this path needs a GPU; name one with --gpu, or --gpu software to try it".into(),
     })
 }
 
-impl Ends {
+impl SlotBuffers {
     /// Memory for all slots at both ends. The GPU's context must be current.
     ///
     /// # Errors
     /// Either memory could not be had.
     pub(super) fn new(
         path: &'static str,
-        config: &Config,
+        config: &PathConfig,
         gpu: &GpuSide,
-        places: Option<Vec<u32>>,
-    ) -> Result<Ends, PathError> {
+        positions: Option<Vec<u32>>,
+    ) -> Result<SlotBuffers, PathError> {
         let memory = SlotMemory::pinned(path, config)?;
         let len = stride(config.block_max) * config.slots as usize;
         let destination = DeviceBuf::alloc(&gpu.context, gpu.memory, len)
             .map_err(|source| refused(path, config, gpu.memory, source))?;
-        Ok(Ends { destination, memory, places })
+        Ok(SlotBuffers { destination, memory, positions })
     }
 
     pub(super) fn destination(&self) -> &DeviceBuf {
         &self.destination
     }
 
-    /// The distance between slots and between places, in bytes.
+    /// The distance between slots and between positions, in bytes.
     pub(super) fn stride(&self) -> usize {
         self.memory.stride()
     }
 
     /// Where a slot's place begins.
     pub(super) fn device(&self, slot: u32) -> DevPtr {
-        self.destination.ptr().byte_add(self.place(slot, 0).at as u64)
+        self.destination.ptr().byte_add(self.location(slot, 0).offset as u64)
     }
 
     /// Where the slot itself begins, as the GPU sees it: an address of page-locked memory is the
@@ -73,7 +73,7 @@ impl Ends {
     /// The driver's refusal; nothing is under way then.
     ///
     /// # Safety
-    /// `len` is at most the stride, or the slots and places that it reaches lie side by side in
+    /// `len` is at most the stride, or the slots and positions that it reaches lie side by side in
     /// the same order. Nobody else uses either side, and `self` lives, until the stream has passed
     /// the copy.
     pub(super) unsafe fn copy(
@@ -99,9 +99,9 @@ impl Ends {
     }
 }
 
-impl Slots for Ends {
-    fn area(&self) -> Option<Area> {
-        Some(self.memory.area())
+impl Slots for SlotBuffers {
+    fn region(&self) -> Option<HostRegion> {
+        Some(self.memory.region())
     }
 
     fn bytes(&self) -> (u64, u64) {
@@ -120,10 +120,10 @@ impl Slots for Ends {
         }
     }
 
-    fn place(&self, slot: u32, len: u32) -> Place {
+    fn location(&self, slot: u32, len: u32) -> BlockLocation {
         assert!(len as usize <= self.stride(), "a block of {len} bytes does not fit its slot");
-        let place = self.places.as_ref().map_or(slot, |places| places[slot as usize]);
-        Place { at: place as usize * self.stride(), len }
+        let position = self.positions.as_ref().map_or(slot, |positions| positions[slot as usize]);
+        BlockLocation { offset: position as usize * self.stride(), len }
     }
 
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]> {

@@ -15,23 +15,27 @@ pub(super) struct Refused {
     pub(super) begun: bool,
 }
 
-pub(super) struct Lanes {
+pub(super) struct StreamQueues {
     events: Vec<Event>,
     streams: Vec<Stream>,
     /// Work under way, oldest first, one queue per stream.
     queues: Vec<VecDeque<u32>>,
-    under_way: usize,
+    in_flight: usize,
     /// The stream to wait for next, so that waiting goes round.
-    turn: usize,
+    next: usize,
 }
 
-impl Lanes {
+impl StreamQueues {
     /// `streams` streams for work with numbers below `numbers`.
-    pub(super) fn new(context: &Context, streams: u32, numbers: u32) -> Result<Lanes, GpuError> {
+    pub(super) fn new(
+        context: &Context,
+        streams: u32,
+        numbers: u32,
+    ) -> Result<StreamQueues, GpuError> {
         let streams = make(streams.min(numbers).max(1), || Stream::new(context))?;
         let events = make(numbers, || Event::new(context, Wait::Spin))?;
         let queues = vec![VecDeque::with_capacity(events.len()); streams.len()];
-        Ok(Lanes { events, streams, queues, under_way: 0, turn: 0 })
+        Ok(StreamQueues { events, streams, queues, in_flight: 0, next: 0 })
     }
 
     pub(super) fn count(&self) -> usize {
@@ -43,7 +47,7 @@ impl Lanes {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.under_way == 0
+        self.in_flight == 0
     }
 
     /// Puts the mark of work `number` behind it; `put` is what putting it into stream `at` came to.
@@ -63,7 +67,7 @@ impl Lanes {
         });
         let Err(Refused { error, begun }) = marked else {
             self.queues[at].push_back(number);
-            self.under_way += 1;
+            self.in_flight += 1;
             return;
         };
         if begun {
@@ -96,11 +100,11 @@ impl Lanes {
         Some(self.ended(at, result))
     }
 
-    /// Waits for the oldest work of the stream whose turn it is; nothing if none is under way.
+    /// Waits for the oldest work of the next stream in turn; nothing if none is under way.
     pub(super) fn any(&mut self) -> Option<Ended> {
         (0..self.streams.len()).find_map(|_| {
-            let at = self.turn;
-            self.turn = (at + 1) % self.streams.len();
+            let at = self.next;
+            self.next = (at + 1) % self.streams.len();
             self.oldest(at)
         })
     }
@@ -109,7 +113,7 @@ impl Lanes {
     fn ended(&mut self, at: usize, result: Result<(), GpuError>) -> Ended {
         // Both callers looked at the front.
         let number = self.queues[at].pop_front().unwrap_or_default();
-        self.under_way -= 1;
+        self.in_flight -= 1;
         if result.is_err() {
             // Whether the work failed or only the question, it must be over before its memory is
             // used again. A stream that can't be waited for is one of a lost context.
@@ -124,7 +128,7 @@ fn make<T>(n: u32, mut one: impl FnMut() -> Result<T, GpuError>) -> Result<Vec<T
     (0..n).map(|_| one()).collect()
 }
 
-impl Drop for Lanes {
+impl Drop for StreamQueues {
     /// Waits for all that is under way.
     fn drop(&mut self) {
         for (stream, queue) in self.streams.iter().zip(&self.queues) {

@@ -6,8 +6,8 @@ use gpuio_gpu::{
 
 use super::batch::{Batch, Part};
 use crate::engine::Op;
-use crate::path::ends::Ends;
-use crate::path::lanes::Refused;
+use crate::path::slot_buffers::SlotBuffers;
+use crate::path::stream_queues::Refused;
 
 /// Blocks of at least this many bytes get a plain copy each, also in a batch: the copy engine
 /// then needs some ten microseconds for a block, several times what the driver's call takes, and
@@ -25,7 +25,7 @@ struct Launcher {
     room: usize,
 }
 
-pub(super) struct Carry {
+pub(super) struct BatchCopy {
     /// None where a kernel can't reach the destination: each block then gets a plain copy.
     launcher: Option<Launcher>,
     /// Whether neighbouring slots are neighbours in the destination.
@@ -40,16 +40,16 @@ pub(super) struct Sizes {
     pub(super) block_max: u32,
 }
 
-impl Carry {
+impl BatchCopy {
     /// Loads the kernel and makes room for lists, where they will be needed.
     pub(super) fn new(
         context: &Context,
         sizes: Sizes,
         reachable: bool,
         in_order: bool,
-    ) -> Result<Carry, GpuError> {
+    ) -> Result<BatchCopy, GpuError> {
         if !reachable || sizes.parts < 2 {
-            return Ok(Carry { launcher: None, in_order });
+            return Ok(BatchCopy { launcher: None, in_order });
         }
         // Longer blocks do not get into a list.
         let longest = u64::from(sizes.block_max).min(PLAIN_BYTES);
@@ -58,7 +58,7 @@ impl Carry {
         let bytes = room.saturating_mul(size_of::<Piece>()).saturating_mul(sizes.batches as usize);
         let lists = Pinned::alloc(context, bytes)?;
         let kernel = GatherKernel::load(context)?;
-        Ok(Carry { launcher: Some(Launcher { kernel, lists, room }), in_order })
+        Ok(BatchCopy { launcher: Some(Launcher { kernel, lists, room }), in_order })
     }
 
     /// Bytes of host memory that the lists take.
@@ -72,20 +72,20 @@ impl Carry {
     /// The driver's refusal; what is under way then is for the caller to wait for.
     ///
     /// # Safety
-    /// Nobody else uses the parts' slots and places, nor list `number`, and all of them live, until
-    /// the stream has passed the batch.
-    pub(super) unsafe fn put(
+    /// Nobody else uses the parts' slots and positions, nor list `number`, and all of them live,
+    /// until the stream has passed the batch.
+    pub(super) unsafe fn enqueue(
         &self,
         stream: &Stream,
-        ends: &Ends,
+        buffers: &SlotBuffers,
         batch: &Batch,
         number: u32,
     ) -> Result<(), Refused> {
         if self.in_order
             && let Some(run) = batch.run()
         {
-            // SAFETY: the caller's promise; the run's slots and places lie side by side.
-            let copied = unsafe { ends.copy(stream, run.op, run.first, run.bytes) };
+            // SAFETY: the caller's promise; the run's slots and positions lie side by side.
+            let copied = unsafe { buffers.copy(stream, run.op, run.first, run.bytes) };
             return copied.map_err(|error| Refused { error, begun: false });
         }
         let plain = |part: &&Part| u64::from(part.len) >= PLAIN_BYTES;
@@ -94,7 +94,7 @@ impl Carry {
         let mut begun = false;
         for part in batch.parts().iter().filter(|part| launcher.is_none() || plain(part)) {
             // SAFETY: the caller's promise; a part is no longer than its slot.
-            let copied = unsafe { ends.copy(stream, part.op, part.slot, part.len as usize) };
+            let copied = unsafe { buffers.copy(stream, part.op, part.slot, part.len as usize) };
             copied.map_err(|error| Refused { error, begun })?;
             begun = true;
         }
@@ -103,7 +103,7 @@ impl Carry {
         };
         let parts = batch.parts().iter().filter(|part| !plain(part));
         // SAFETY: the caller's promise.
-        let launched = unsafe { launcher.launch(stream, ends, parts, number) };
+        let launched = unsafe { launcher.launch(stream, buffers, parts, number) };
         launched.map_err(|error| Refused { error, begun })
     }
 }
@@ -112,11 +112,11 @@ impl Launcher {
     /// Writes list `number` and launches the kernel on it.
     ///
     /// # Safety
-    /// As for [`Carry::put`].
+    /// As for [`BatchCopy::enqueue`].
     unsafe fn launch<'a>(
         &self,
         stream: &Stream,
-        ends: &Ends,
+        buffers: &SlotBuffers,
         parts: impl Iterator<Item = &'a Part> + Clone,
         number: u32,
     ) -> Result<(), GpuError> {
@@ -127,7 +127,7 @@ impl Launcher {
         let at = number as usize * self.room;
         let mut count = 0;
         for part in parts {
-            let (host, device) = (ends.host(part.slot), ends.device(part.slot));
+            let (host, device) = (buffers.host(part.slot), buffers.device(part.slot));
             let (src, dst) = match part.op {
                 Op::Read => (host, device),
                 Op::Write => (device, host),
@@ -142,8 +142,8 @@ impl Launcher {
         let list = DevPtr(self.lists.ptr().0 + (at * size_of::<Piece>()) as u64);
         let shape = self.kernel.shape(count, longest);
         // SAFETY: the list has just been written and is this batch's alone until the stream has
-        // passed it; slots and places are the caller's promise. Both begin at whole pages, so that
-        // the rest of a word in which a block ends is live too.
+        // passed it; slots and positions are the caller's promise. Both begin at whole pages, so
+        // that the rest of a word in which a block ends is live too.
         unsafe { self.kernel.launch(stream, list, count, shape) }
     }
 

@@ -1,4 +1,4 @@
-//! Every path over every engine against plain pread(2) and pwrite(2) on twins of its files.
+//! Every path over every engine against plain pread(2) and pwrite(2) on references of its files.
 //!
 //! The software GPU holds every copy back, so that a wait that is missing shows as wrong bytes.
 //! With `GPUIO_TEST_GPU=system` all of it runs on the system's GPU.
@@ -19,11 +19,11 @@ use proptest::test_runner::{Config, TestRunner};
 /// What the software GPU waits before it touches memory, µs.
 const DELAY_US: &str = "300";
 
-fn same_as_twin(setup: &Setup, direct: bool, context: &Context, steps: &[Step]) {
+fn same_as_reference(setup: &Setup, direct: bool, context: &Context, steps: &[Step]) {
     let Some(rig) = Rig::new(direct) else { return };
     let mut model = Model::new(setup, &rig, context);
     if !on_system() {
-        // A kernel that stays is launched once, and each block takes its twin's own 20 us.
+        // A kernel that stays is launched once, and each block takes its reference's own 20 us.
         let stays = setup.path.name == "resident";
         model.copy_ns = if stays { 20_000 } else { DELAY_US.parse::<u64>().unwrap() * 1000 };
     }
@@ -37,7 +37,7 @@ fn same_as_twin(setup: &Setup, direct: bool, context: &Context, steps: &[Step]) 
 }
 
 /// All depths and streams of one path, engine and memory.
-fn twins(path: &str, engine: &str, memory: MemKind, context: &Context) {
+fn references(path: &str, engine: &str, memory: MemKind, context: &Context) {
     let base = Setup::new(path, engine, memory);
     let streams: &[u32] = if base.path.needs_gpu { &[1, 2, 5] } else { &[1] };
     for direct in [false, true] {
@@ -57,7 +57,7 @@ fn twins(path: &str, engine: &str, memory: MemKind, context: &Context) {
                 };
                 let steps = proptest::collection::vec(step(direct), 1..30);
                 let outcome = TestRunner::new(runs).run(&steps, |steps| {
-                    same_as_twin(&setup, direct, context, &steps);
+                    same_as_reference(&setup, direct, context, &steps);
                     Ok(())
                 });
                 if let Err(failure) = outcome {
@@ -81,7 +81,7 @@ fn child_twins() {
     std::thread::scope(|scope| {
         for memory in kinds(setup.path) {
             let context = &context;
-            scope.spawn(move || twins(path, engine, memory, context));
+            scope.spawn(move || references(path, engine, memory, context));
         }
     });
 }

@@ -3,13 +3,13 @@
 
 use gpuio_gpu::Stream;
 
-use super::ends::Ends;
-use super::lanes::Refused;
+use super::slot_buffers::SlotBuffers;
+use super::stream_queues::Refused;
 use super::two_legs::Slots;
 use crate::engine::Op;
 
 /// The slots of a ring, and the GPU leg over them.
-pub(super) trait Crossing: Slots {
+pub(super) trait TransferStage: Slots {
     /// Puts into the stream what must be over before a file may be read into the slot. Answers
     /// whether there was anything.
     ///
@@ -26,14 +26,14 @@ pub(super) trait Crossing: Slots {
     ///
     /// # Safety
     /// Nobody else uses the slot, and `self` lives, until the stream has passed it.
-    unsafe fn cross(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused>;
+    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused>;
 }
 
 /// One copy between a pinned slot and its place.
-impl Crossing for Ends {
-    unsafe fn cross(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
-        let len = self.place(slot, len).len as usize;
-        // SAFETY: `place` checked the length; the rest is the caller's promise.
+impl TransferStage for SlotBuffers {
+    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
+        let len = self.location(slot, len).len as usize;
+        // SAFETY: `location` checked the length; the rest is the caller's promise.
         let copied = unsafe { self.copy(stream, op, slot, len) };
         copied.map_err(|error| Refused { error, begun: false })
     }

@@ -9,14 +9,14 @@ use crate::path::PathError;
 const SLICE: Duration = Duration::from_millis(500);
 
 /// The time since the library last said something.
-pub(in crate::path) struct Silence {
+pub(in crate::path) struct StallTimer {
     limit: Duration,
     since: Option<Nanos>,
 }
 
-impl Silence {
-    pub(in crate::path) fn new(limit: Duration) -> Silence {
-        Silence { limit, since: None }
+impl StallTimer {
+    pub(in crate::path) fn new(limit: Duration) -> StallTimer {
+        StallTimer { limit, since: None }
     }
 
     /// Something ended, or nothing is under way.
@@ -44,7 +44,7 @@ impl Silence {
         if Duration::from_nanos(now.saturating_sub(since)) < self.limit {
             return Ok(());
         }
-        Err(PathError::Silent { path, out, seconds: self.limit.as_secs_f64() })
+        Err(PathError::Stalled { path, out, seconds: self.limit.as_secs_f64() })
     }
 }
 
@@ -55,14 +55,14 @@ mod tests {
     #[test]
     fn silence_ends_a_path_only_when_it_lasts() {
         let clock = Clock::start();
-        let mut silence = Silence::new(Duration::from_millis(40));
-        assert!(silence.slice() <= Duration::from_millis(40));
-        silence.goes_on(&clock, "p", 3).unwrap();
+        let mut stall = StallTimer::new(Duration::from_millis(40));
+        assert!(stall.slice() <= Duration::from_millis(40));
+        stall.goes_on(&clock, "p", 3).unwrap();
         std::thread::sleep(Duration::from_millis(50));
-        silence.broken();
-        silence.goes_on(&clock, "p", 3).unwrap();
+        stall.broken();
+        stall.goes_on(&clock, "p", 3).unwrap();
         std::thread::sleep(Duration::from_millis(50));
-        let error = silence.goes_on(&clock, "p", 3).unwrap_err().to_string();
+        let error = stall.goes_on(&clock, "p", 3).unwrap_err().to_string();
         assert!(error.contains("path p") && error.contains("3 I/Os"), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use engine_support::{PAGE, Slots, config, make_file, open};
 use gpuio_io::engine::{self, ENGINES, Io, Op, Push};
 
-/// Long enough that a doze which takes it all is a test that hangs.
+/// Long enough that a wait which takes it all is a test that hangs.
 const AGES: Duration = Duration::from_secs(3600);
 
 #[test]
@@ -27,12 +27,12 @@ fn a_doze_ends_when_an_io_has_come_back() {
             assert!(matches!(engine.push(io), Push::Taken), "{}", row.name);
             let mut done = Vec::new();
             while done.is_empty() {
-                engine.doze(AGES).unwrap();
+                engine.wait_timeout(AGES).unwrap();
                 engine.reap(&mut done, 0).unwrap();
             }
             assert_eq!((done.len(), done[0].result), (1, Ok(4096)), "{}", row.name);
             // Nothing is out, so there is nothing to sleep for.
-            engine.doze(AGES).unwrap();
+            engine.wait_timeout(AGES).unwrap();
         }
     }
 }
@@ -52,14 +52,14 @@ fn a_doze_ends_with_its_time() {
     let mut done = Vec::new();
     engine.reap(&mut done, 0).unwrap();
     let began = Instant::now();
-    engine.doze(Duration::from_millis(30)).unwrap();
+    engine.wait_timeout(Duration::from_millis(30)).unwrap();
     // A kernel before 5.11 can't wait for a time and returns at once; later ones sleep it out.
     engine.reap(&mut done, 0).unwrap();
     assert!(done.is_empty(), "{done:?}");
     let slept = began.elapsed();
     writer.write_all(&[7; 8]).unwrap();
     while done.is_empty() {
-        engine.doze(AGES).unwrap();
+        engine.wait_timeout(AGES).unwrap();
         engine.reap(&mut done, 0).unwrap();
     }
     assert_eq!(done[0].result, Ok(8));

@@ -9,13 +9,13 @@ use super::{GpuSide, Leg, Mismatch};
 
 /// A part of the destination: the first `len` bytes of a slot, which starts `at` bytes in.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) at: usize,
+pub(super) struct BlockLocation {
+    pub(super) offset: usize,
     pub(super) len: u32,
 }
 
 /// The destination as kernels see it, or as the CPU does where it is host memory.
-pub(super) enum Judge {
+pub(super) enum Verifier {
     Gpu {
         base: DevPtr,
         kernels: PatternKernels,
@@ -29,40 +29,46 @@ pub(super) enum Judge {
     },
 }
 
-impl Judge {
-    pub(super) fn new(gpu: &GpuSide, destination: &DeviceBuf) -> Result<Judge, GpuError> {
+impl Verifier {
+    pub(super) fn new(gpu: &GpuSide, destination: &DeviceBuf) -> Result<Verifier, GpuError> {
         if let Some(base) = destination.host_ptr() {
-            return Ok(Judge::Cpu { base });
+            return Ok(Verifier::Cpu { base });
         }
-        Judge::on_gpu(&gpu.context, destination.ptr())
+        Verifier::on_gpu(&gpu.context, destination.ptr())
     }
 
     /// For a destination that begins at `base` and that kernels of the context reach.
-    pub(super) fn on_gpu(context: &Context, base: DevPtr) -> Result<Judge, GpuError> {
+    pub(super) fn on_gpu(context: &Context, base: DevPtr) -> Result<Verifier, GpuError> {
         let kernels = PatternKernels::load(context)?;
         let checker = Checker::new(context, &kernels)?;
         let stream = Stream::new(context)?;
-        Ok(Judge::Gpu { base, kernels, checker, stream })
+        Ok(Verifier::Gpu { base, kernels, checker, stream })
     }
 
     /// Writes the pattern and waits until it is there.
     ///
     /// # Safety
     /// The place is inside the destination, which lives, and nothing else uses it meanwhile.
-    pub(super) unsafe fn fill(&self, place: Place, key: u64, offset: u64) -> Result<(), GpuError> {
+    pub(super) unsafe fn fill(
+        &self,
+        location: BlockLocation,
+        key: u64,
+        offset: u64,
+    ) -> Result<(), GpuError> {
         match self {
-            Judge::Gpu { base, kernels, stream, .. } => {
-                let device = base.byte_add(place.at as u64);
+            Verifier::Gpu { base, kernels, stream, .. } => {
+                let device = base.byte_add(location.offset as u64);
                 // SAFETY: the caller's promise; the stream is waited for.
-                unsafe { kernels.fill(stream, device, u64::from(place.len), key, offset) }?;
+                unsafe { kernels.fill(stream, device, u64::from(location.len), key, offset) }?;
                 stream.sync()
             }
-            Judge::Cpu { base } => {
+            Verifier::Cpu { base } => {
                 // SAFETY: the place is inside the allocation, by the caller's promise.
-                let start = unsafe { base.add(place.at) };
+                let start = unsafe { base.add(location.offset) };
                 // SAFETY: `len` bytes there are nobody else's now, by the caller's promise.
-                let bytes =
-                    unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), place.len as usize) };
+                let bytes = unsafe {
+                    std::slice::from_raw_parts_mut(start.as_ptr(), location.len as usize)
+                };
                 pattern::fill(bytes, key, offset);
                 Ok(())
             }
@@ -72,26 +78,26 @@ impl Judge {
     /// Compares with the pattern.
     ///
     /// # Safety
-    /// As for [`Judge::fill`], and the bytes were written since they were allocated.
+    /// As for [`Verifier::fill`], and the bytes were written since they were allocated.
     pub(super) unsafe fn check(
         &mut self,
-        place: Place,
+        location: BlockLocation,
         key: u64,
         offset: u64,
     ) -> Result<Option<pattern::Mismatch>, GpuError> {
         match self {
-            Judge::Gpu { base, checker, stream, .. } => {
-                let device = base.byte_add(place.at as u64);
+            Verifier::Gpu { base, checker, stream, .. } => {
+                let device = base.byte_add(location.offset as u64);
                 // SAFETY: the caller's promise; the checker waits for the stream.
-                unsafe { checker.check(stream, device, u64::from(place.len), key, offset) }
+                unsafe { checker.check(stream, device, u64::from(location.len), key, offset) }
             }
-            Judge::Cpu { base } => {
+            Verifier::Cpu { base } => {
                 // SAFETY: the place is inside the allocation, by the caller's promise.
-                let start = unsafe { base.add(place.at) };
+                let start = unsafe { base.add(location.offset) };
                 // SAFETY: `len` bytes there are written and nobody else's now, by the caller's
                 // promise.
                 let bytes =
-                    unsafe { std::slice::from_raw_parts(start.as_ptr(), place.len as usize) };
+                    unsafe { std::slice::from_raw_parts(start.as_ptr(), location.len as usize) };
                 Ok(pattern::check(bytes, key, offset))
             }
         }
@@ -100,7 +106,7 @@ impl Judge {
 
 /// A mismatch in the destination, with the leg in which it came about where `from_file`, the
 /// block's place in pinned memory, still holds what came from the file.
-pub(super) fn blame(
+pub(super) fn locate_mismatch(
     m: pattern::Mismatch,
     from_file: Option<&[u8]>,
     key: u64,

@@ -1,11 +1,11 @@
-//! Every engine against plain pread(2) and pwrite(2) on a twin of its file.
+//! Every engine against plain pread(2) and pwrite(2) on a reference of its file.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is a test's failure")]
 
 mod engine_support;
 
 use engine_support::{PAGE, Slots, config, drain, make_file, open, open_direct, push};
-use gpuio_io::engine::{Done, ENGINES, Engine, IoFault, Op, Row};
+use gpuio_io::engine::{Done, ENGINES, Engine, EngineEntry, IoFault, Op};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Runs, TestRunner};
 use std::fs::File;
@@ -34,7 +34,7 @@ fn step(unit: usize) -> impl Strategy<Value = Step> {
     })
 }
 
-/// What the twin says that an I/O must come to.
+/// What the reference says that an I/O must come to.
 struct Expected {
     step: Step,
     /// It ended past the file's end when it was started, and may have moved that.
@@ -44,7 +44,7 @@ struct Expected {
 }
 
 struct Model {
-    twin: File,
+    reference: File,
     slots: Slots,
     out: Vec<Option<Expected>>,
     moves_bytes: bool,
@@ -67,7 +67,7 @@ impl Model {
     }
 
     fn meets_end(&self, step: &Step) -> bool {
-        Self::end(step) > self.twin.metadata().unwrap().len()
+        Self::end(step) > self.reference.metadata().unwrap().len()
     }
 
     fn start(&mut self, step: &Step, slot: u32) -> Expected {
@@ -79,7 +79,11 @@ impl Model {
                 memory.fill(0xee);
                 let mut got = 0;
                 while got < bytes.len() {
-                    match self.twin.read_at(&mut bytes[got..], step.offset + got as u64).unwrap() {
+                    match self
+                        .reference
+                        .read_at(&mut bytes[got..], step.offset + got as u64)
+                        .unwrap()
+                    {
                         0 => break,
                         more => got += more,
                     }
@@ -90,7 +94,7 @@ impl Model {
             Op::Write => {
                 memory.fill(step.fill);
                 memory[0] = !step.fill;
-                self.twin.write_all_at(memory, step.offset).unwrap();
+                self.reference.write_all_at(memory, step.offset).unwrap();
                 Ok(step.len)
             }
         };
@@ -142,11 +146,11 @@ impl Model {
     }
 }
 
-fn same_as_twin(row: &Row, direct: bool, depth: u32, steps: &[Step]) {
+fn same_as_reference(row: &EngineEntry, direct: bool, depth: u32, steps: &[Step]) {
     let directory = tempfile::tempdir().unwrap();
-    let (path, twin) = (directory.path().join("file"), directory.path().join("twin"));
+    let (path, reference) = (directory.path().join("file"), directory.path().join("reference"));
     let mut file = make_file(&path, LEN);
-    let twin = make_file(&twin, LEN);
+    let reference = make_file(&reference, LEN);
     if direct {
         match open_direct(&path) {
             Some(opened) => file = opened,
@@ -159,7 +163,7 @@ fn same_as_twin(row: &Row, direct: bool, depth: u32, steps: &[Step]) {
         return;
     };
     let out = (0..depth).map(|_| None).collect();
-    let mut model = Model { twin, slots, out, moves_bytes: row.name != "null" };
+    let mut model = Model { reference, slots, out, moves_bytes: row.name != "null" };
     model.run(engine.as_mut(), steps);
     drop(engine);
 
@@ -173,19 +177,19 @@ fn same_as_twin(row: &Row, direct: bool, depth: u32, steps: &[Step]) {
     if model.moves_bytes {
         // Through a new descriptor: what is in the file, not what an engine's has in mind.
         let file = std::fs::read(&path).unwrap();
-        let twin = std::fs::read(directory.path().join("twin")).unwrap();
-        assert!(file == twin, "the files differ");
+        let reference = std::fs::read(directory.path().join("reference")).unwrap();
+        assert!(file == reference, "the files differ");
     }
 }
 
-fn twin(name: &str, direct: bool) {
+fn reference(name: &str, direct: bool) {
     let row = ENGINES.iter().find(|row| row.name == name).expect("an engine of the table");
     let unit = if direct { PAGE } else { 1 };
     for depth in [1, 7, 32] {
         let runs = Runs { cases: 16, failure_persistence: None, ..Runs::default() };
         let steps = proptest::collection::vec(step(unit), 1..120);
         let outcome = TestRunner::new(runs).run(&steps, |steps| {
-            same_as_twin(row, direct, depth, &steps);
+            same_as_reference(row, direct, depth, &steps);
             Ok(())
         });
         if let Err(failure) = outcome {
@@ -200,13 +204,13 @@ fn every_engine_of_the_table_has_a_twin_test() {
     assert_eq!(names, ["psync", "io_uring", "libaio", "mmap", "null", "pool"]);
 }
 
-macro_rules! twins {
+macro_rules! references {
     ($($test:ident: $name:literal, $direct:literal;)*) => {
-        $(#[test] fn $test() { twin($name, $direct); })*
+        $(#[test] fn $test() { reference($name, $direct); })*
     };
 }
 
-twins! {
+references! {
     psync_buffered: "psync", false;
     psync_direct: "psync", true;
     io_uring_buffered: "io_uring", false;
