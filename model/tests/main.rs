@@ -38,12 +38,12 @@ pub mod thread {
     pub use crate::sync::futex;
 }
 
+mod crew;
 mod gpu;
 mod handles;
 mod job;
 mod litmus;
 mod mailbox;
-mod pool;
 mod stream;
 
 pub use gpu::{
@@ -67,18 +67,18 @@ pub mod fault {
     }
 }
 
-pub mod transferred {
+pub mod moved {
     #[derive(Debug, Clone, Copy, Default)]
-    pub struct RouteBytes;
+    pub struct Route;
 
-    impl RouteBytes {
-        pub fn add(&mut self, _: &RouteBytes) {}
+    impl Route {
+        pub fn add(&mut self, _: &Route) {}
     }
 
     #[derive(Debug)]
-    pub struct Transferred {
+    pub struct Moved {
         pub bytes: usize,
-        pub route: RouteBytes,
+        pub route: Route,
     }
 }
 
@@ -114,7 +114,7 @@ fn interrupted(most: usize, run: impl Fn() + Send + Sync + 'static) {
 const MODULES: &[(&str, &[Row])] = &[
     ("model", litmus::ROWS),
     ("handles", handles::ROWS),
-    ("workers", pool::ROWS),
+    ("hands", crew::ROWS),
     ("job", job::ROWS),
     ("stream", stream::ROWS),
     ("mailbox", mailbox::ROWS),

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of this repository that no compiler checks.
+//! `cargo xtask tidy`: the rules of this repository that neither compiler nor clippy checks.
 //!
 //! Reads every file git tracks or would track, prints one `file:line: rule: what, and what to
 //! do` per finding, and fails when there is one. Rules work on text alone, so each is tested on
@@ -13,10 +13,9 @@ use anyhow::{Context as _, bail, ensure};
 mod architecture;
 mod arrows;
 mod calls;
-mod functions;
-mod mask;
 mod rust;
 mod text;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -47,9 +46,10 @@ impl Finding {
 
 /// The task: no arguments.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    ensure!(arguments.is_empty(), "tidy takes no arguments, got {arguments:?}");
+    ensure!(arguments.is_empty(), "tidy takes no arguments, not {arguments:?}");
     let files = read_all(root)?;
-    let findings = check(&files, &|path| root.join(path).exists())?;
+    let packages = arrows::packages(root)?;
+    let findings = check(&files, &packages, &|path| root.join(path).exists())?;
     for Finding { path, line, rule, what } in &findings {
         println!("{path}:{line}: {rule}: {what}");
     }
@@ -61,12 +61,16 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every finding, by path and line. `exists` answers for paths from the repository root.
-fn check(files: &[File], exists: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<Finding>> {
+/// Every finding, by path and line. `exists` takes paths from the repository root.
+fn check(
+    files: &[File],
+    packages: &[arrows::Package],
+    exists: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Vec<Finding>> {
     let architecture = files.iter().find(|file| file.path == "ARCHITECTURE.md");
     let architecture = architecture.context("ARCHITECTURE.md is missing: it holds the rules")?;
     let rules = architecture::Rules::read(&architecture.text)?;
-    let mut findings = arrows::check(&rules, files);
+    let mut findings = arrows::check(&rules, packages);
     for file in files {
         findings.extend(text::check(file, exists));
         if has_extension(&file.path, "rs") {

@@ -30,7 +30,7 @@ pub(crate) fn file(machine: &Machine) -> File {
     }
 }
 
-/// What rules about the library itself say where nothing is configured and no GPU could use it.
+/// The finding of rules about the library where nothing is configured and no GPU could use it.
 pub(crate) fn unused(machine: &Machine) -> Option<Found> {
     gpu_is_absent(machine).filter(|_| file(machine) == File::Absent)
 }
@@ -43,7 +43,7 @@ pub(crate) fn config(machine: &Machine) -> Config {
     }
 }
 
-/// A setting that holds, and who says so.
+/// A setting in force, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting<T> {
     pub(crate) value: Fact<T>,
@@ -59,8 +59,8 @@ pub(crate) fn switch(
     variable: &str,
     default: bool,
 ) -> Setting<bool> {
-    let told = machine.cufile.environment.known().and_then(|all| all.get(variable));
-    if let Some(value) = told {
+    let from_environment = machine.cufile.environment.known().and_then(|all| all.get(variable));
+    if let Some(value) = from_environment {
         let on = ["1", "true", "TRUE", "True"].contains(&value.trim());
         return Setting { value: Fact::Known(on), from: format!("{variable}={value}") };
     }
@@ -72,7 +72,7 @@ pub(crate) fn switch(
         File::Absent => default("cuFile's default, as there is no file"),
         File::Read(config) => match (config.get(path), config.switch(path)) {
             (Some(entry), Some(on)) => {
-                let from = place(machine, entry.line, entry.column);
+                let from = location(machine, entry.line, entry.column);
                 Setting { value: Fact::Known(on), from }
             }
             (Some(_), None) => unknown(format!("{path} holds no switch")),
@@ -82,7 +82,7 @@ pub(crate) fn switch(
 }
 
 /// `FILE:LINE:COLUMN`.
-pub(crate) fn place(machine: &Machine, line: usize, column: usize) -> String {
+pub(crate) fn location(machine: &Machine, line: usize, column: usize) -> String {
     format!("{}:{line}:{column}", machine.cufile.path)
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn compat_forced(machine: &Machine) -> Setting<bool> {
     switch(machine, "properties.force_compat_mode", "CUFILE_FORCE_COMPAT_MODE", false)
 }
 
-/// Allowed without a word, by the library itself and by the file that NVIDIA installs today.
+/// Allowed by default, by the library itself and by the file that NVIDIA installs today.
 pub(crate) fn compat_allowed(machine: &Machine) -> Setting<bool> {
     let variable = "CUFILE_ALLOW_COMPAT_MODE";
     let mut setting = switch(machine, "properties.allow_compat_mode", variable, true);

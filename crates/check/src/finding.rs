@@ -15,7 +15,7 @@ pub enum Severity {
     Warn,
     /// The facts that the rule needs are absent.
     Unknown,
-    /// Worth knowing; nothing to mend.
+    /// Worth knowing; nothing to fix.
     Info,
     /// As it should be, by facts that were read.
     Pass,
@@ -54,37 +54,37 @@ impl Severity {
 pub struct Found {
     /// How much it matters.
     pub severity: Severity,
-    /// What was seen; of an unknown, why it is not known; of a rule that does not apply, why.
-    pub seen: String,
+    /// What was observed; of an unknown, why it is not known; of a rule that does not apply, why.
+    pub observed: String,
     /// Where: PCI addresses, kernel names, mount points, settings. Empty for the whole machine.
-    pub places: Vec<String>,
-    /// The command or setting that mends it, or that answers an unknown.
-    pub mend: Option<String>,
+    pub locations: Vec<String>,
+    /// The command or setting that fixes it, or that answers an unknown.
+    pub fix: Option<String>,
 }
 
 impl Found {
-    fn new(severity: Severity, seen: impl Into<String>) -> Self {
-        Found { severity, seen: seen.into(), places: Vec::new(), mend: None }
+    fn new(severity: Severity, observed: impl Into<String>) -> Self {
+        Found { severity, observed: observed.into(), locations: Vec::new(), fix: None }
     }
 
-    pub(crate) fn fail(seen: impl Into<String>, mend: impl Into<String>) -> Self {
-        Found::new(Severity::Fail, seen).mend(mend)
+    pub(crate) fn fail(observed: impl Into<String>, fix: impl Into<String>) -> Self {
+        Found::new(Severity::Fail, observed).fix(fix)
     }
 
-    pub(crate) fn warn(seen: impl Into<String>, mend: impl Into<String>) -> Self {
-        Found::new(Severity::Warn, seen).mend(mend)
+    pub(crate) fn warn(observed: impl Into<String>, fix: impl Into<String>) -> Self {
+        Found::new(Severity::Warn, observed).fix(fix)
     }
 
     pub(crate) fn unknown(why: impl Into<String>) -> Self {
         Found::new(Severity::Unknown, why)
     }
 
-    pub(crate) fn info(seen: impl Into<String>) -> Self {
-        Found::new(Severity::Info, seen)
+    pub(crate) fn info(observed: impl Into<String>) -> Self {
+        Found::new(Severity::Info, observed)
     }
 
-    pub(crate) fn pass(seen: impl Into<String>) -> Self {
-        Found::new(Severity::Pass, seen)
+    pub(crate) fn pass(observed: impl Into<String>) -> Self {
+        Found::new(Severity::Pass, observed)
     }
 
     /// Nothing here that the rule is about. Rules give the same reason in the same words, since
@@ -93,13 +93,13 @@ impl Found {
         Found::new(Severity::NotApplicable, why)
     }
 
-    pub(crate) fn at(mut self, places: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.places.extend(places.into_iter().map(Into::into));
+    pub(crate) fn at(mut self, locations: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.locations.extend(locations.into_iter().map(Into::into));
         self
     }
 
-    pub(crate) fn mend(mut self, mend: impl Into<String>) -> Self {
-        self.mend = Some(mend.into());
+    pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
         self
     }
 }
@@ -111,15 +111,15 @@ pub struct Finding {
     pub rule: &'static str,
     /// How much it matters.
     pub severity: Severity,
-    /// What was seen; of an unknown, why it is not known.
-    pub seen: String,
+    /// What was observed; of an unknown, why it is not known.
+    pub observed: String,
     /// Where: PCI addresses, kernel names, mount points, settings.
-    pub places: Vec<String>,
+    pub locations: Vec<String>,
     /// Why it matters for I/O between storage and GPUs.
     pub why: &'static str,
-    /// The command or setting that mends it, or that answers an unknown; `null` where there is
+    /// The command or setting that fixes it, or that answers an unknown; `null` where there is
     /// nothing to do.
-    pub mend: Option<String>,
+    pub fix: Option<String>,
     /// Where the rule is from: a document, a file of the kernel, a manual page.
     pub source: &'static str,
 }
@@ -129,10 +129,10 @@ impl Finding {
         Finding {
             rule: rule.name,
             severity: found.severity,
-            seen: found.seen,
-            places: found.places,
+            observed: found.observed,
+            locations: found.locations,
             why: rule.why,
-            mend: found.mend,
+            fix: found.fix,
             source: rule.source,
         }
     }

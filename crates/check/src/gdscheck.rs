@@ -1,13 +1,13 @@
 //! gdscheck's sections from our own facts, in the values of [`GdsCheck`], and their text.
 //!
 //! What gdscheck decides by opening NVIDIA's library can't be known from files: such a value is
-//! unknown with its reason, never a `Supported` that nobody saw. The lines and their order are
-//! those of release 1.16, as scripts parse them; the words of [`text()`] beside values are ours.
+//! unknown with its reason, never a guessed `Supported`. The lines and their order are
+//! those of release 1.16, as scripts parse them; the words of [`text()`] beside values are gpuio's.
 
 mod drivers;
 mod file;
+pub(crate) mod interpret;
 mod platform;
-pub(crate) mod says;
 mod settings;
 mod text;
 
@@ -18,10 +18,10 @@ use gpuio_record::facts::{Fact, GdsCheck, GdsLine, Machine};
 pub use file::{OfFile, of_file};
 pub use text::{file_text, text, versions};
 
-/// What is to be known beside the machine.
+/// Facts about the software, in addition to the machine's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Software {
-    /// Release of GPUDirect Storage, as nvidia-fs tells it.
+    /// Release of GPUDirect Storage, as nvidia-fs reports it.
     pub release: Fact<String>,
     /// Modules of storage that have registered with nvidia-fs.
     pub registered: Fact<Vec<String>>,
@@ -35,13 +35,13 @@ pub struct Software {
     pub environment: BTreeMap<String, String>,
     /// The processors' architecture (`x86_64`).
     pub architecture: Fact<String>,
-    /// What the open library says of itself; `None` where it was not asked.
-    pub library: Option<LibrarySays>,
+    /// What the open library reports; `None` where it was not queried.
+    pub library: Option<LibraryReport>,
 }
 
-/// What cuFile's library says when it is open.
+/// What cuFile's library reports when it is open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LibrarySays {
+pub struct LibraryReport {
     /// Its release.
     pub release: Option<(u32, u32)>,
     /// Kinds of storage to which it knows a direct way (`dstatusflags`), in the words of crate
@@ -60,7 +60,7 @@ pub struct Config {
     pub keys: BTreeMap<String, String>,
 }
 
-/// What gdscheck's lines say, by our facts.
+/// gdscheck's lines, made from our facts.
 #[must_use]
 pub fn of(machine: &Machine, software: &Software) -> GdsCheck {
     let settings = settings::lines(software);
@@ -70,13 +70,13 @@ pub fn of(machine: &Machine, software: &Software) -> GdsCheck {
         nvidia_fs: nvidia_fs(machine),
         libcufile: libcufile(software),
         platform: software.architecture.clone(),
-        environment: software.environment.iter().map(|(name, told)| line(name, told)).collect(),
+        environment: software.environment.iter().map(|(name, value)| line(name, value)).collect(),
         drivers: drivers::lines(machine, software, &settings),
         settings,
         gpus: platform::gpus(machine),
         iommu: platform::iommu(machine),
         driver_status: platform::driver_status(machine, software),
-        cuda_version: Fact::unknown("NVIDIA's CUDA driver was not asked"),
+        cuda_version: Fact::unknown("NVIDIA's CUDA driver was not queried"),
         machine: platform::product(machine, software),
         ..GdsCheck::default()
     };
@@ -86,7 +86,7 @@ pub fn of(machine: &Machine, software: &Software) -> GdsCheck {
     check
 }
 
-/// The library's, which goes by the same number, where it was asked.
+/// The library's, which goes by the same number, where it was queried.
 fn release(software: &Software) -> Fact<String> {
     let library = software.library.as_ref().and_then(|library| library.release);
     match library {
@@ -95,8 +95,8 @@ fn release(software: &Software) -> Fact<String> {
     }
 }
 
-fn line(name: &str, told: &str) -> GdsLine {
-    GdsLine { name: name.to_owned(), value: Fact::Known(told.to_owned()) }
+fn line(name: &str, value: &str) -> GdsLine {
+    GdsLine { name: name.to_owned(), value: Fact::Known(value.to_owned()) }
 }
 
 /// Nothing that is not loaded has a version.
@@ -105,7 +105,7 @@ fn nvidia_fs(machine: &Machine) -> Fact<String> {
     match module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) {
         None => Fact::unknown(MODULES_NOT_READ),
         Some(module) if !module.loaded => Fact::Known(NOT_LOADED.to_owned()),
-        Some(module) => Fact::or_unknown(module.version.clone(), "it does not tell"),
+        Some(module) => Fact::or_unknown(module.version.clone(), "it reports none"),
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) const NOT_LOADED: &str = "not loaded";
 fn libcufile(software: &Software) -> Fact<String> {
     match &software.libcufile {
         _ if software.library.is_some() => {
-            Fact::unknown("the library tells its release, not its interface's version")
+            Fact::unknown("the library reports its release, not its interface's version")
         }
         Fact::Known(file) => Fact::unknown(format!("{file} is there and was not loaded")),
         Fact::Unknown(why) => Fact::unknown(why.clone()),

@@ -13,11 +13,11 @@ struct Page<'f> {
     proof: Option<&'f Proof>,
 }
 
-/// All of it in one object: `{"schema": "gpuio-check-v1", "findings": […], "verdict": …,
-/// "proof": …}`, the last two `null` where nobody asked for them.
+/// All of it in one object: `{"schema": "gpuio-check-v2", "findings": […], "verdict": …,
+/// "proof": …}`, the last two `null` where they were not requested.
 #[must_use]
 pub fn render(findings: &[Finding], verdict: Option<&Verdict>, proof: Option<&Proof>) -> String {
-    let page = Page { schema: "gpuio-check-v1", findings, verdict, proof };
+    let page = Page { schema: "gpuio-check-v2", findings, verdict, proof };
     // Strings and enums only: there is nothing that could fail.
     let mut text = serde_json::to_string_pretty(&page).unwrap_or_default();
     text.push('\n');
@@ -34,7 +34,7 @@ mod tests {
         let rules: Vec<_> = RULES.iter().collect();
         let findings = check(&sample::gpu_and_drive_below_a_switch(), &rules);
         let page: serde_json::Value = serde_json::from_str(&render(&findings, None, None)).unwrap();
-        assert_eq!(page["schema"], "gpuio-check-v1");
+        assert_eq!(page["schema"], "gpuio-check-v2");
         assert!(page["verdict"].is_null() && page["proof"].is_null());
         assert_eq!(page["findings"].as_array().unwrap().len(), findings.len());
         assert_eq!(page["findings"][0]["rule"], findings[0].rule);

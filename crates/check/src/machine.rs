@@ -1,4 +1,4 @@
-//! Questions to a machine that several rules ask.
+//! Queries on a machine that several rules share.
 
 use gpuio_record::facts::{
     BlockDevice, BlockKind, GpuFacts, InterfaceFacts, Machine, ModuleFacts, MountFacts,
@@ -7,11 +7,11 @@ use gpuio_record::facts::{
 
 use crate::finding::Found;
 
-/// Where the way up of `address` ends: its root port, and the host bridge above. `None` where the
-/// way is not known.
+/// The root port above `address`, and the host bridge above that. `None` where the route is not
+/// known.
 pub(crate) fn root_port<'m>(machine: &'m Machine, address: &str) -> Option<(&'m str, &'m str)> {
-    let way = machine.way_up(address);
-    let top = way.last()?;
+    let route = machine.way_up(address);
+    let top = route.last()?;
     if top.parent.is_some() {
         return None;
     }
@@ -21,16 +21,16 @@ pub(crate) fn root_port<'m>(machine: &'m Machine, address: &str) -> Option<(&'m 
 /// Disks at the bottom of `name`: itself, if it is one.
 pub(crate) fn disks_below<'m>(machine: &'m Machine, name: &str) -> Vec<&'m BlockDevice> {
     let mut disks: Vec<&BlockDevice> = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut visited: Vec<&str> = Vec::new();
     let mut open = vec![name];
     while let Some(name) = open.pop() {
         let Some(device) = machine.block.iter().find(|device| device.facts.name == name) else {
             continue;
         };
-        if seen.contains(&device.facts.name.as_str()) {
+        if visited.contains(&device.facts.name.as_str()) {
             continue;
         }
-        seen.push(&device.facts.name);
+        visited.push(&device.facts.name);
         if device.facts.kind == BlockKind::Disk {
             disks.push(device);
         }
@@ -57,7 +57,7 @@ pub(crate) fn data_drives(machine: &Machine) -> Vec<&BlockDevice> {
     on_pci.filter(|disk| !system.contains(&disk.facts.name.as_str())).collect()
 }
 
-/// Cards with RDMA or an interface that is up, or of which nobody told whether it is.
+/// Cards with RDMA or an interface that is up, or whose state is not known.
 pub(crate) fn data_nics(machine: &Machine) -> Vec<&NicFacts> {
     let up = |nic: &&NicFacts| {
         let mut interfaces = nic.interfaces.iter();
@@ -80,7 +80,7 @@ pub(crate) fn gpu_name(gpu: &GpuFacts) -> &str {
 }
 
 /// Whether the kernel's own files were read: of a machine made from tools' texts, they were not,
-/// and then the absence of a module or of `/run/udev` says nothing.
+/// and then the absence of a module or of `/run/udev` means nothing.
 pub(crate) fn kernel_was_read(machine: &Machine) -> bool {
     machine.host.kernel.release.is_some() && !machine.modules.is_empty()
 }
@@ -116,7 +116,7 @@ pub(crate) fn linux(machine: &Machine) -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// What a rule about GPUs says where there is none, or none is known; `None` where there are some.
+/// The finding of a rule about GPUs where there is no GPU or none is known; else `None`.
 pub(crate) fn without_gpu(machine: &Machine) -> Option<Found> {
     if !machine.gpus.is_empty() {
         return None;
@@ -130,7 +130,7 @@ pub(crate) fn without_gpu(machine: &Machine) -> Option<Found> {
     })
 }
 
-/// What a rule about GPUs or NVIDIA's library says where there is no GPU, by the kernel's own list.
+/// The finding of a rule about GPUs or NVIDIA's library where the kernel lists no GPU.
 pub(crate) fn gpu_is_absent(machine: &Machine) -> Option<Found> {
     let absent = machine.gpus.is_empty() && machine.listed.pci;
     absent.then(|| Found::not_applicable("no NVIDIA GPU here"))
@@ -145,7 +145,7 @@ pub(crate) fn none_of(whole: bool, none: &str) -> Found {
     }
 }
 
-/// A drive or a card as rules about places see it: what to call it, its functions, its NUMA node.
+/// A drive or a card with its name, its PCI functions and its NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) name: String,
@@ -204,8 +204,8 @@ pub(crate) fn gpus_not_placed(machine: &Machine) -> Vec<&str> {
     machine.gpus.iter().filter(|gpu| !placed(gpu)).map(gpu_name).collect()
 }
 
-/// Those of `addresses` whose way up to the root complex is not known to its end.
-pub(crate) fn ways_not_known<'a>(machine: &Machine, addresses: &[&'a str]) -> Vec<&'a str> {
+/// Those of `addresses` whose route to the root complex is not fully known.
+pub(crate) fn with_unknown_root_port<'a>(machine: &Machine, addresses: &[&'a str]) -> Vec<&'a str> {
     let open = |address: &&&str| root_port(machine, address).is_none();
     addresses.iter().filter(open).copied().collect()
 }
@@ -215,13 +215,13 @@ pub(crate) fn module<'m>(machine: &'m Machine, name: &str) -> Option<&'m ModuleF
     machine.modules.iter().find(|module| module.name == name)
 }
 
-/// NFS mounts with what their options say.
+/// NFS mounts with the facts from their options.
 pub(crate) fn nfs_mounts(machine: &Machine) -> Vec<(&str, &NfsFacts)> {
     let mounts = machine.mounts.iter();
     mounts.filter_map(|m| Some((m.mount.mount_point.as_str(), m.nfs.as_ref()?))).collect()
 }
 
-/// What a rule about NFS says where there is no such mount; `None` where there are some.
+/// The finding of a rule about NFS where there is no NFS mount; else `None`.
 pub(crate) fn without_nfs(machine: &Machine) -> Option<Found> {
     if !nfs_mounts(machine).is_empty() {
         None

@@ -1,10 +1,10 @@
-//! What a real I/O showed, held against a verdict.
+//! Compares the result of real I/O with a verdict.
 //!
-//! The I/O itself is done elsewhere: this compares, purely.
+//! The I/O itself is done elsewhere. Functions here are pure.
 
 use std::fmt::Write as _;
 
-use gpuio_record::{Route, Verdict as Way};
+use gpuio_record::{Route, Verdict as PathVerdict};
 use gpuio_units::human_rate;
 use serde::Serialize;
 
@@ -36,13 +36,13 @@ pub struct Run {
     /// The path: `host`, `staged`, `gather`, `gds`.
     pub path: &'static str,
     /// What came of it.
-    pub ended: Ended,
+    pub outcome: Outcome,
 }
 
 /// What came of a load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum Outcome {
     /// It was not tried, and why.
     NotTried(String),
     /// It failed, in its own words.
@@ -58,18 +58,18 @@ pub struct Measured {
     pub bytes_per_s: f64,
     /// Whether every byte was checked, and right.
     pub verified: bool,
-    /// The way that the bytes took, as the witnesses have it.
-    pub way: Way,
+    /// The data path that was used, by the evidence.
+    pub data_path: PathVerdict,
     /// The same in one sentence.
     pub sentence: String,
 }
 
 const WHY: &str = "What was predicted from facts and what a real I/O did differ: one of the facts \
-                   says something else than it seems, or something unseen stands in the way.";
+                   is misread, or something that was not checked prevents it.";
 const SOURCE: &str = "gpuio, docs/check.md, Proven; docs/proof.md";
 const DIRECT_MODES: [&str; 3] = ["nvidia-fs", "p2pdma", "rdma"];
 
-/// A finding for each load that did not do what the verdict says: those are failures.
+/// A failure for each load that did not behave as the verdict predicts.
 #[must_use]
 pub fn compare(verdict: &Verdict, proof: &Proof) -> Vec<Finding> {
     let answer = |name: &str| {
@@ -80,8 +80,8 @@ pub fn compare(verdict: &Verdict, proof: &Proof) -> Vec<Finding> {
         proof.runs.iter().filter_map(|run| differs(run, &answer)).collect();
     let direct = DIRECT_MODES.iter().any(|mode| answer(mode) == Answer::Yes);
     if direct && proof.direct.works == Answer::No {
-        let seen = format!("a direct mode was predicted, and {}", proof.direct.words);
-        findings.push(finding("direct-io", seen, "look at the file system's options"));
+        let observed = format!("a direct mode was predicted, and {}", proof.direct.words);
+        findings.push(finding("direct-io", observed, "look at the file system's options"));
     }
     findings
 }
@@ -95,24 +95,25 @@ fn differs(run: &Run, answer: &dyn Fn(&str) -> Answer) -> Option<Finding> {
         path => Some(own(path)),
     };
     let predicted = predicted.filter(|mode| answer(mode) == Answer::Yes);
-    let (seen, mend) = match &run.ended {
-        Ended::NotTried(_) => return None,
-        Ended::Failed(why) => {
+    let (observed, fix) = match &run.outcome {
+        Outcome::NotTried(_) => return None,
+        Outcome::Failed(why) => {
             let mode = predicted?;
-            (format!("{mode} was predicted to work, and failed: {why}"), "mend what it names")
+            (format!("{mode} was predicted to work, and failed: {why}"), "fix what the error names")
         }
-        Ended::Ran(measured) if !measured.verified => {
-            let seen = "the bytes are not those of the file, or were not all checked".to_owned();
-            (seen, "run `gpuio bench --verify` there, and look at its first mismatches")
+        Outcome::Ran(measured) if !measured.verified => {
+            let observed =
+                "the bytes are not those of the file, or were not all checked".to_owned();
+            (observed, "run `gpuio bench --verify` there, and look at its first mismatches")
         }
-        Ended::Ran(measured) => (otherwise(run.path, measured, answer, &direct)?, EVIDENCE),
+        Outcome::Ran(measured) => (otherwise(run.path, measured, answer, &direct)?, EVIDENCE),
     };
-    Some(finding(run.path, seen, mend))
+    Some(finding(run.path, observed, fix))
 }
 
-const EVIDENCE: &str = "run `gpuio bench --evidence` there: its witnesses say which way bytes took";
+const EVIDENCE: &str = "run `gpuio bench --evidence` there: it shows the data path that was used";
 
-/// Where a load ran well: whether by another way than the verdict has it.
+/// How the data path of a load that ran differs from the one that the verdict predicts.
 fn otherwise(
     path: &str,
     measured: &Measured,
@@ -120,7 +121,7 @@ fn otherwise(
     direct: &[&str],
 ) -> Option<String> {
     let sentence = &measured.sentence;
-    match (path, measured.way.route) {
+    match (path, measured.data_path.route) {
         (_, Route::Unknown) => None,
         ("host", Route::Direct | Route::HostMemory) => None,
         ("staged" | "gather", Route::BounceHost) => match answer("gpuio") {
@@ -138,18 +139,18 @@ fn otherwise(
             }
             (None, _) => None,
         },
-        _ => Some(format!("the bytes took another way than the path's: {sentence}")),
+        _ => Some(format!("the data path differs from the requested one: {sentence}")),
     }
 }
 
-fn finding(place: &str, seen: String, mend: &str) -> Finding {
+fn finding(location: &str, observed: String, fix: &str) -> Finding {
     Finding {
         rule: "prove",
         severity: Severity::Fail,
-        seen,
-        places: vec![place.to_owned()],
+        observed,
+        locations: vec![location.to_owned()],
         why: WHY,
-        mend: Some(mend.to_owned()),
+        fix: Some(fix.to_owned()),
         source: SOURCE,
     }
 }
@@ -162,10 +163,10 @@ pub fn render(proof: &Proof, width: usize) -> String {
     let works = proof.direct.works.word();
     wrap(&mut out, &format!("  {:<10} {works:<8} ", "O_DIRECT"), &proof.direct.words, width);
     for run in &proof.runs {
-        let (works, words) = match &run.ended {
-            Ended::NotTried(why) => ("not run", why.clone()),
-            Ended::Failed(why) => ("no", why.clone()),
-            Ended::Ran(measured) => {
+        let (works, words) = match &run.outcome {
+            Outcome::NotTried(why) => ("not run", why.clone()),
+            Outcome::Failed(why) => ("no", why.clone()),
+            Outcome::Ran(measured) => {
                 let bytes = if measured.verified { "every byte right" } else { "WRONG BYTES" };
                 let rate = human_rate(measured.bytes_per_s);
                 ("yes", format!("{rate}, {bytes}; {}", measured.sentence))
@@ -203,32 +204,37 @@ mod tests {
         }
     }
 
-    fn ran(route: Route, verified: bool) -> Ended {
-        let way = Way { words: "w".to_owned(), route, source: Source::Storage };
-        Ended::Ran(Measured { bytes_per_s: 1e9, verified, way, sentence: "so it was.".to_owned() })
+    fn ran(route: Route, verified: bool) -> Outcome {
+        let data_path = PathVerdict { words: "w".to_owned(), route, source: Source::Storage };
+        Outcome::Ran(Measured {
+            bytes_per_s: 1e9,
+            verified,
+            data_path,
+            sentence: "so it was.".to_owned(),
+        })
     }
 
-    fn of(answers: &[(&'static str, Answer)], path: &'static str, ended: Ended) -> Vec<String> {
+    fn of(answers: &[(&'static str, Answer)], path: &'static str, outcome: Outcome) -> Vec<String> {
         let direct = Tried { works: Answer::Yes, words: String::new() };
-        let proof = Proof { direct, runs: vec![Run { path, ended }] };
-        compare(&verdict(answers), &proof).into_iter().map(|finding| finding.seen).collect()
+        let proof = Proof { direct, runs: vec![Run { path, outcome }] };
+        compare(&verdict(answers), &proof).into_iter().map(|finding| finding.observed).collect()
     }
 
     #[test]
     fn what_was_predicted_and_happened_is_no_finding() {
         use Answer::{No, Unknown, Yes};
         let nothing: Vec<String> = Vec::new();
-        let cases: [(Answers, &str, Ended); 7] = [
+        let cases: [(Answers, &str, Outcome); 7] = [
             (&[("host", Yes)], "host", ran(Route::Direct, true)),
             (&[("host", Yes)], "host", ran(Route::HostMemory, true)),
             (&[("gpuio", Yes)], "staged", ran(Route::BounceHost, true)),
             (&[("nvidia-fs", Yes)], "gds", ran(Route::Direct, true)),
             (&[("nvidia-fs", Unknown)], "gds", ran(Route::BounceHost, true)),
-            (&[("compat", No)], "gds", Ended::Failed("5030".to_owned())),
-            (&[("gpuio", No)], "gather", Ended::NotTried("no GPU".to_owned())),
+            (&[("compat", No)], "gds", Outcome::Failed("5030".to_owned())),
+            (&[("gpuio", No)], "gather", Outcome::NotTried("no GPU".to_owned())),
         ];
-        for (answers, path, ended) in cases {
-            assert_eq!(of(answers, path, ended.clone()), nothing, "{path} {ended:?}");
+        for (answers, path, outcome) in cases {
+            assert_eq!(of(answers, path, outcome.clone()), nothing, "{path} {outcome:?}");
         }
     }
 
@@ -236,33 +242,33 @@ mod tests {
     fn each_difference_is_a_failure() {
         use Answer::{No, Yes};
         let none: Answers = &[("nvidia-fs", No), ("p2pdma", No), ("rdma", No)];
-        let cases: [(Answers, &str, Ended, &str); 8] = [
+        let cases: [(Answers, &str, Outcome, &str); 8] = [
             (&[("host", Yes)], "host", ran(Route::Direct, false), "not those of the file"),
-            (&[("gpuio", Yes)], "staged", Ended::Failed("no".to_owned()), "failed: no"),
+            (&[("gpuio", Yes)], "staged", Outcome::Failed("no".to_owned()), "failed: no"),
             (&[("gpuio", No)], "staged", ran(Route::BounceHost, true), "and it does"),
-            (&[("gpuio", Yes)], "gather", ran(Route::Mixed, true), "another way"),
+            (&[("gpuio", Yes)], "gather", ran(Route::Mixed, true), "differs from the requested"),
             (&[("nvidia-fs", Yes)], "gds", ran(Route::BounceHost, true), "and it is not"),
             (none, "gds", ran(Route::Direct, true), "no direct mode was predicted"),
             (&[("compat", No)], "gds", ran(Route::BounceHost, true), "compat was predicted not"),
             (
                 &[("compat", Yes)],
                 "gds",
-                Ended::Failed("5027".to_owned()),
+                Outcome::Failed("5027".to_owned()),
                 "compat was predicted to",
             ),
         ];
-        for (answers, path, ended, words) in cases {
-            let found = of(answers, path, ended.clone());
-            assert!(found.len() == 1 && found[0].contains(words), "{path} {ended:?}: {found:?}");
+        for (answers, path, outcome, words) in cases {
+            let found = of(answers, path, outcome.clone());
+            assert!(found.len() == 1 && found[0].contains(words), "{path} {outcome:?}: {found:?}");
         }
     }
 
     #[test]
     fn a_direct_mode_without_o_direct() {
-        let direct = Tried { works: Answer::No, words: "open says EINVAL".to_owned() };
+        let direct = Tried { works: Answer::No, words: "open failed with EINVAL".to_owned() };
         let proof = Proof { direct, runs: Vec::new() };
         let found = compare(&verdict(&[("nvidia-fs", Answer::Yes)]), &proof);
-        assert_eq!(found[0].seen, "a direct mode was predicted, and open says EINVAL");
-        assert!(render(&proof, 80).contains("O_DIRECT   no       open says EINVAL"));
+        assert_eq!(found[0].observed, "a direct mode was predicted, and open failed with EINVAL");
+        assert!(render(&proof, 80).contains("O_DIRECT   no       open failed with EINVAL"));
     }
 }

@@ -40,21 +40,21 @@ use gpuio_record::facts::Machine;
 
 use crate::finding::{Finding, Found};
 
-/// A rule: what it asks, and the function that answers.
+/// A rule: a question about the machine, and the function that answers it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Name, as `--only` and `--skip` take it.
     pub name: &'static str,
-    /// What it asks, as a question.
-    pub asks: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
     /// Why the answer matters for I/O between storage and GPUs.
     pub why: &'static str,
-    /// What mends it in general; a finding has it for the very device.
-    pub mend: &'static str,
+    /// What fixes it in general; a finding has it for the very device.
+    pub fix: &'static str,
     /// Where the rule is from.
     pub source: &'static str,
-    /// Looks at the machine; at least one finding, be it that all is well.
-    pub judge: fn(&Machine) -> Vec<Found>,
+    /// Evaluates the machine. Returns at least one finding, also when all is well.
+    pub evaluate: fn(&Machine) -> Vec<Found>,
 }
 
 /// All rules, in the order in which they run: the hardware's first.
@@ -101,12 +101,12 @@ pub fn find(name: &str) -> Option<&'static Rule> {
 }
 
 /// What these rules find on a machine: in their order, and of each the gravest first. What a rule
-/// says of several places in the same words is one finding.
+/// finds at several locations is one finding.
 #[must_use]
 pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rule in rules {
-        let mut found = (rule.judge)(machine);
+        let mut found = (rule.evaluate)(machine);
         found.sort_by_key(|found| found.severity);
         let found = joined(found);
         findings.extend(found.into_iter().map(|found| Finding::of(rule, found)));
@@ -114,15 +114,16 @@ pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
     findings
 }
 
-/// Findings that differ in their places alone are one, where the first of them was.
+/// Findings that differ only in their locations become one, at the position of the first.
 fn joined(found: Vec<Found>) -> Vec<Found> {
     let mut joined: Vec<Found> = Vec::new();
     for next in found {
         let same = |other: &&mut Found| {
-            (other.severity, &other.seen, &other.mend) == (next.severity, &next.seen, &next.mend)
+            (other.severity, &other.observed, &other.fix)
+                == (next.severity, &next.observed, &next.fix)
         };
         match joined.iter_mut().find(same) {
-            Some(other) => other.places.extend(next.places),
+            Some(other) => other.locations.extend(next.locations),
             None => joined.push(next),
         }
     }
@@ -135,7 +136,7 @@ mod tests {
     use crate::{Severity, sample};
 
     #[test]
-    fn names_are_plain_and_told_apart() {
+    fn names_are_plain_and_unique() {
         let mut names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
         assert!(names.iter().all(|name| {
             name.len() <= 16 && name.bytes().all(|b| b == b'-' || b.is_ascii_alphanumeric())
@@ -146,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn of_a_machine_that_nobody_looked_at_no_rule_says_pass() {
+    fn without_facts_no_rule_reports_pass() {
         for rule in RULES {
-            let found = (rule.judge)(&Machine::default());
-            assert!(!found.is_empty(), "{} says nothing", rule.name);
+            let found = (rule.evaluate)(&Machine::default());
+            assert!(!found.is_empty(), "{} returned no finding", rule.name);
             let open = [Severity::Unknown, Severity::NotApplicable];
             let all_open = found.iter().all(|found| open.contains(&found.severity));
             assert!(all_open, "{}: {found:?}", rule.name);
@@ -157,18 +158,18 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_of_two_places_are_one_finding() {
-        let one = |place: &str| Found::pass("good").at([place]);
+    fn the_same_finding_at_two_locations_is_reported_once() {
+        let one = |location: &str| Found::pass("good").at([location]);
         let found = joined(vec![one("a"), Found::pass("better"), one("b")]);
         assert_eq!(found, [one("a").at(["b"]), Found::pass("better")]);
     }
 
     #[test]
-    fn what_is_bad_has_a_mend() {
+    fn every_failure_and_warning_has_a_fix() {
         let machine = sample::gpu_and_drive_below_a_switch();
         for rule in RULES {
-            for found in (rule.judge)(&machine) {
-                assert!(found.severity > Severity::Warn || found.mend.is_some(), "{found:?}");
+            for found in (rule.evaluate)(&machine) {
+                assert!(found.severity > Severity::Warn || found.fix.is_some(), "{found:?}");
             }
         }
     }

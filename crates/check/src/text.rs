@@ -1,4 +1,4 @@
-//! Findings as text: gravest first, the reason and the mend below each that needs one.
+//! Findings as text: gravest first, the reason and the fix below each that needs one.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use gpuio_units::printable_short;
 pub use crate::verdict::render as verdict;
 use crate::{Finding, Rule, Severity};
 
-/// A place list longer than this is cut, and its length told.
-const PLACES: usize = 8;
+/// Longer lists of locations are cut, and the number of the rest is printed.
+const LOCATIONS: usize = 8;
 
 /// The findings grouped by severity in lines of at most `width` characters, where words allow it.
-/// Passes and unknowns have one line each: there is nothing to mend. Rules that do not apply have
+/// Passes and unknowns have one line each: there is nothing to fix. Rules that do not apply have
 /// one line together for each reason, or with `all` one each.
 #[must_use]
 pub fn render(findings: &[Finding], width: usize, all: bool) -> String {
@@ -41,9 +41,9 @@ pub fn render(findings: &[Finding], width: usize, all: bool) -> String {
 fn by_reason(out: &mut String, findings: &[&Finding], width: usize) {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for finding in findings {
-        match reasons.iter_mut().find(|(reason, _)| *reason == finding.seen) {
+        match reasons.iter_mut().find(|(reason, _)| *reason == finding.observed) {
             Some((_, rules)) => rules.push(finding.rule),
-            None => reasons.push((&finding.seen, vec![finding.rule])),
+            None => reasons.push((&finding.observed, vec![finding.rule])),
         }
     }
     for (reason, rules) in reasons {
@@ -52,21 +52,21 @@ fn by_reason(out: &mut String, findings: &[&Finding], width: usize) {
 }
 
 fn one(out: &mut String, finding: &Finding, width: usize) {
-    wrap(out, &format!("  {:<16} ", finding.rule), &finding.seen, width);
+    wrap(out, &format!("  {:<16} ", finding.rule), &finding.observed, width);
     let indent = format!("  {:<16} ", "");
-    if !finding.places.is_empty() {
-        let more = finding.places.len().saturating_sub(PLACES);
-        let mut places = finding.places[..finding.places.len().min(PLACES)].join(", ");
+    if !finding.locations.is_empty() {
+        let more = finding.locations.len().saturating_sub(LOCATIONS);
+        let mut locations = finding.locations[..finding.locations.len().min(LOCATIONS)].join(", ");
         if more > 0 {
-            let _ = write!(places, " and {more} more");
+            let _ = write!(locations, " and {more} more");
         }
-        wrap(out, &format!("{indent}at: "), &places, width);
+        wrap(out, &format!("{indent}at: "), &locations, width);
     }
     if matches!(finding.severity, Severity::Fail | Severity::Warn) {
         wrap(out, &format!("{indent}why: "), finding.why, width);
     }
-    if let Some(mend) = &finding.mend {
-        wrap(out, &format!("{indent}do: "), mend, width);
+    if let Some(fix) = &finding.fix {
+        wrap(out, &format!("{indent}fix: "), fix, width);
     }
     if matches!(finding.severity, Severity::Fail | Severity::Warn) {
         wrap(out, &format!("{indent}source: "), finding.source, width);
@@ -100,9 +100,9 @@ pub(crate) fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
 #[must_use]
 pub fn explain(rule: &Rule, width: usize) -> String {
     let mut out = String::new();
-    wrap(&mut out, &format!("{}: ", rule.name), rule.asks, width);
+    wrap(&mut out, &format!("{}: ", rule.name), rule.question, width);
     wrap(&mut out, "  why:    ", rule.why, width);
-    wrap(&mut out, "  mend:   ", rule.mend, width);
+    wrap(&mut out, "  fix:    ", rule.fix, width);
     wrap(&mut out, "  source: ", rule.source, width);
     out
 }
@@ -115,15 +115,15 @@ mod tests {
     #[test]
     fn gravest_first_and_long_lists_are_cut() {
         let rule = &RULES[0];
-        let places: Vec<String> = (0..12).map(|n| format!("p{n}")).collect();
+        let locations: Vec<String> = (0..12).map(|n| format!("p{n}")).collect();
         let findings = [
             Finding::of(rule, Found::pass("good")),
-            Finding::of(rule, Found::fail("bad", "turn it off").at(places)),
+            Finding::of(rule, Found::fail("bad", "turn it off").at(locations)),
         ];
         let text = render(&findings, 80, false);
         assert!(text.find("FAIL").unwrap() < text.find("PASS").unwrap(), "{text}");
         assert!(text.contains("p7 and 4 more"), "{text}");
-        assert!(text.contains("do: turn it off"), "{text}");
+        assert!(text.contains("fix: turn it off"), "{text}");
         assert!(text.ends_with("1 fail, 0 warn, 0 unknown, 0 info, 1 pass, 0 n/a\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80));
     }

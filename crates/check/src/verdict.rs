@@ -1,4 +1,4 @@
-//! One mount and one GPU: which ways between them will work, and why the others will not.
+//! One mount and one GPU: which data paths between them will work, and why the others will not.
 
 mod gpu;
 mod layer;
@@ -32,7 +32,7 @@ pub struct Pair<'m> {
 pub enum Gpu<'m> {
     /// One of the machine.
     Real(&'m GpuFacts),
-    /// gpuio's software GPU: host memory behind the driver's calls.
+    /// gpuio's software GPU: host memory that implements the driver's calls.
     Software,
     /// The machine has none.
     None,
@@ -41,7 +41,7 @@ pub enum Gpu<'m> {
 /// What will work between a mount and a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The path that was asked about.
+    /// The requested path.
     pub path: String,
     /// The mount that serves it.
     pub mount_point: String,
@@ -51,11 +51,11 @@ pub struct Verdict {
     pub storage: Vec<String>,
     /// The GPU.
     pub gpu: String,
-    /// Each way, in the order of [`MODES`].
+    /// Each data path, in the order of [`MODES`].
     pub modes: Vec<ModeVerdict>,
 }
 
-/// Whether one way will work.
+/// Whether one data path will work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModeVerdict {
     /// Name of the mode.
@@ -70,7 +70,7 @@ pub struct ModeVerdict {
     pub source: &'static str,
 }
 
-/// Judges every mode for a pair; `path` is what the user named.
+/// Evaluates every mode for a pair; `path` is what the user named.
 #[must_use]
 pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
     let modes = MODES.iter().map(|mode| {
@@ -88,8 +88,8 @@ pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
     }
 }
 
-/// The mount that serves an absolute path: the longest mount point above it, of two on one place
-/// the later one, which covers the other.
+/// The mount that serves an absolute path: the longest mount point above it, of two on one mount
+/// point the later one, which covers the other.
 #[must_use]
 pub fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStorage> {
     let above = machine.mounts.iter().filter(|mount| {
@@ -99,7 +99,7 @@ pub fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStora
     above.max_by_key(|mount| mount.mount.mount_point.trim_end_matches('/').len())
 }
 
-/// The GPU of this number (the driver's, else the place in the list by PCI address), PCI address
+/// The GPU of this number (the driver's, else the position in the list by PCI address), PCI address
 /// or UUID.
 #[must_use]
 pub fn gpu_of<'m>(machine: &'m Machine, name: &str) -> Option<&'m GpuFacts> {
@@ -107,16 +107,16 @@ pub fn gpu_of<'m>(machine: &'m Machine, name: &str) -> Option<&'m GpuFacts> {
     let number: Option<u32> = name.parse().ok();
     let by_index =
         machine.gpus.iter().find(|gpu| number.is_some() && gpu.index.known() == number.as_ref());
-    let told = machine.gpus.iter().any(|gpu| gpu.index.known().is_some());
-    let by_place = || {
-        let place = number.filter(|_| !told)?;
-        machine.gpus.get(usize::try_from(place).ok()?)
+    let reported = machine.gpus.iter().any(|gpu| gpu.index.known().is_some());
+    let by_position = || {
+        let position = number.filter(|_| !reported)?;
+        machine.gpus.get(usize::try_from(position).ok()?)
     };
     let same = |gpu: &&GpuFacts| {
         gpu.pci.as_deref().is_some_and(|pci| pci == name || pci.strip_prefix("0000:") == Some(name))
             || gpu.uuid.known().is_some_and(|uuid| uuid == name)
     };
-    by_index.or_else(by_place).or_else(|| machine.gpus.iter().find(same))
+    by_index.or_else(by_position).or_else(|| machine.gpus.iter().find(same))
 }
 
 #[cfg(test)]
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn gpus_by_number_address_and_place() {
+    fn gpus_by_number_address_and_position() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         for name in ["0", "GPU0", sample::GPU, "03:00.0"] {
             assert!(gpu_of(&machine, name).is_some(), "{name}");
         }
         assert!(gpu_of(&machine, "1").is_none());
         machine.gpus[0].index = gpuio_record::facts::Fact::Known(1);
-        assert!(gpu_of(&machine, "0").is_none(), "the driver's number goes before the place");
+        assert!(gpu_of(&machine, "0").is_none(), "the driver's number goes before the position");
         assert!(gpu_of(&machine, "1").is_some());
     }
 }

@@ -30,7 +30,7 @@ const NOT_FORGOTTEN: [&str; 13] = [
     "cgroup",
 ];
 
-/// Each fact of a machine with its place, as JSON pointers to what can be unknown.
+/// Each fact of a machine with its position, as JSON pointers to what can be unknown.
 fn facts(value: &Value, at: &str, out: &mut Vec<String>) {
     match value {
         Value::Object(map) if map.len() == 1 && map.contains_key("known") => {
@@ -89,11 +89,11 @@ fn machines() -> &'static [(Machine, Value, Vec<String>)] {
         let all = tables.map(|text| {
             let machine = gpuio_host::machine::read(&table::build(text).root());
             let value = serde_json::to_value(&machine).unwrap();
-            let mut places = Vec::new();
-            facts(&value, "", &mut places);
+            let mut positions = Vec::new();
+            facts(&value, "", &mut positions);
             // Without mounts nobody knows which drives hold data: they are all counted then.
-            places.retain(|at| !at.starts_with("/mounts") && !at.starts_with("/host/problems"));
-            (machine, value, places)
+            positions.retain(|at| !at.starts_with("/mounts") && !at.starts_with("/host/problems"));
+            (machine, value, positions)
         });
         all.into()
     })
@@ -113,12 +113,12 @@ proptest! {
         which in 0_usize..3,
         chosen in prop::collection::vec(any::<prop::sample::Index>(), 1..40),
     ) {
-        let (machine, value, places) = &machines()[which];
+        let (machine, value, positions) = &machines()[which];
         let before = worst(machine);
         let mut value = value.clone();
         let mut forgotten = Vec::new();
         for index in chosen {
-            let at = &places[index.index(places.len())];
+            let at = &positions[index.index(positions.len())];
             forget(&mut value, at);
             forgotten.push(at);
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpuio_capture::{Captured, add, kind_of};
-use gpuio_check::gdscheck::{Config, LibrarySays, Software, file_text, of, of_file, text};
+use gpuio_check::gdscheck::{Config, LibraryReport, Software, file_text, of, of_file, text};
 use gpuio_check::{Finding, RULES, Rule, Severity, check};
 use gpuio_host::machine;
 use gpuio_record::facts::{Fact, GdsCheck, Machine};
@@ -136,7 +136,7 @@ fn nothing_is_claimed_that_settings_or_facts_leave_open() {
     let forced = keys("properties.force_compat_mode", "true");
     assert_eq!(nvme(&machine, &forced), Fact::Known("compat".to_owned()));
     let p2p = keys("block.nvme.use_pci_p2pdma", "true");
-    assert!(nvme(&machine, &p2p).why().unwrap().contains("only NVIDIA's library tells"));
+    assert!(nvme(&machine, &p2p).why().unwrap().contains("only NVIDIA's library knows"));
     let silent = Software { registered: Fact::unknown("hidden"), ..software() };
     assert!(nvme(&machine, &silent).why().unwrap().contains("hidden"));
     assert!(nvme(&machine, &bare()).why().unwrap().contains("no libcufile.so.0"));
@@ -152,7 +152,7 @@ fn nothing_is_claimed_that_settings_or_facts_leave_open() {
 fn where_the_library_was_requested_its_flags_stand() {
     let machine = machine!("dgx-a100");
     let storage = ["NVMe", "NVMe by peer-to-peer DMA", "Lustre"].map(str::to_owned).to_vec();
-    let library = LibrarySays { release: Some((1, 15)), storage, compat: false };
+    let library = LibraryReport { release: Some((1, 15)), storage, compat: false };
     let asked = Software { library: Some(library), ..software() };
     let check = of(&machine, &asked);
     let value = |name: &str| {
@@ -160,7 +160,7 @@ fn where_the_library_was_requested_its_flags_stand() {
         line.value.known().unwrap().clone()
     };
     assert_eq!(value("NVMe"), "p2pdma, nvfs");
-    assert_eq!(value("DDN EXAScaler"), "Supported", "by a way that the flag does not name");
+    assert_eq!(value("DDN EXAScaler"), "Supported", "by a path that the flag does not name");
     assert_eq!(value("NFS"), "Unsupported", "registered, and the library does not take it");
     assert_eq!(check.release, Fact::Known("1.15".to_owned()));
     read_back(&machine, &asked);
@@ -189,63 +189,63 @@ fn found(machine: &Machine, rule: &str) -> Vec<Finding> {
 
 fn first(machine: &Machine, rule: &str) -> (Severity, String) {
     let first = found(machine, rule).into_iter().next().unwrap();
-    (first.severity, first.seen)
+    (first.severity, first.observed)
 }
 
 #[test]
 fn rules_say_what_gdscheck_printed() {
     let h100 = printed!("h100-1.13");
-    let (severity, seen) = first(&h100, "nvidia-fs");
+    let (severity, observed) = first(&h100, "nvidia-fs");
     assert_eq!(severity, Severity::Pass);
-    assert_eq!(seen, "gdscheck printed NVMe, NFS as supported by nvidia-fs, version 2.17");
+    assert_eq!(observed, "gdscheck printed NVMe, NFS as supported by nvidia-fs, version 2.17");
     let iommu = (Severity::Pass, "gdscheck printed `IOMMU: disabled`".to_owned());
     assert_eq!(first(&h100, "iommu"), iommu);
     assert_eq!(first(&h100, "bar1"), (Severity::Info, "gdscheck printed a BAR1 of 128G".into()));
-    assert_eq!(found(&h100, "bar1")[0].places.len(), 8);
+    assert_eq!(found(&h100, "bar1")[0].locations.len(), 8);
     assert_eq!(first(&h100, "acs").0, Severity::Unknown);
-    let (severity, seen) = first(&h100, "gdscheck");
+    let (severity, observed) = first(&h100, "gdscheck");
     assert_eq!(severity, Severity::Info);
-    assert!(seen.contains("properties.use_compat_mode"), "{seen}");
+    assert!(observed.contains("properties.use_compat_mode"), "{observed}");
 }
 
 #[test]
 fn compatibility_mode_alone_is_a_warning_though_gdscheck_would_succeed() {
-    let (severity, seen) = first(&printed!("rtx-5090-1.16"), "nvidia-fs");
+    let (severity, observed) = first(&printed!("rtx-5090-1.16"), "nvidia-fs");
     assert_eq!(severity, Severity::Warn);
-    assert!(seen.contains("no storage that goes past host memory"), "{seen}");
-    let (severity, seen) = first(&printed!("p400-0.9"), "bar1");
-    assert_eq!((severity, seen), (Severity::Warn, "gdscheck printed a BAR1 of 256M".into()));
-    let (severity, seen) = first(&printed!("a100-1.6-pdf"), "acs");
+    assert!(observed.contains("no storage that goes past host memory"), "{observed}");
+    let (severity, observed) = first(&printed!("p400-0.9"), "bar1");
+    assert_eq!((severity, observed), (Severity::Warn, "gdscheck printed a BAR1 of 256M".into()));
+    let (severity, observed) = first(&printed!("a100-1.6-pdf"), "acs");
     assert_eq!(severity, Severity::Warn);
-    assert_eq!(seen, "gdscheck printed ACS as enabled for 2 switch ports");
+    assert_eq!(observed, "gdscheck printed ACS as enabled for 2 switch ports");
     assert_eq!(first(&printed!("tokens-1.16"), "nvidia-fs").0, Severity::Pass);
 }
 
 /// Release 1.6.1.9 as a PDF's text has it: `NFS` stands on a line, `: Supported` on another.
 #[test]
 fn a_torn_table_is_no_reason_to_warn() {
-    let (severity, seen) = first(&printed!("a100-1.6-pdf"), "nvidia-fs");
-    assert_eq!(severity, Severity::Unknown, "{seen}");
-    assert!(seen.contains("torn apart on lines"), "{seen}");
+    let (severity, observed) = first(&printed!("a100-1.6-pdf"), "nvidia-fs");
+    assert_eq!(severity, Severity::Unknown, "{observed}");
+    assert!(observed.contains("torn apart on lines"), "{observed}");
     // Neither is a table that was filtered, nor a last word that was cut.
-    let (severity, seen) =
+    let (severity, observed) =
         first(&capture("DRIVER CONFIGURATION:\n NVMe : Unsupported\n"), "nvidia-fs");
-    assert_eq!(severity, Severity::Unknown, "{seen}");
-    let (severity, seen) = first(&capture(" Platform verification succ\n"), "gdscheck");
-    assert_eq!(severity, Severity::Unknown, "{seen}");
+    assert_eq!(severity, Severity::Unknown, "{observed}");
+    let (severity, observed) = first(&capture(" Platform verification succ\n"), "gdscheck");
+    assert_eq!(severity, Severity::Unknown, "{observed}");
 }
 
 #[test]
 fn every_rule_stays_within_what_was_printed() {
-    let beside = ["nvidia-fs", "iommu", "acs", "bar1", "gdscheck"];
+    let expected = ["nvidia-fs", "iommu", "acs", "bar1", "gdscheck"];
     let machine = printed!("h100-1.13");
     for finding in check(&machine, &RULES.iter().collect::<Vec<&Rule>>()) {
         let open = [Severity::Unknown, Severity::NotApplicable];
-        let may = beside.contains(&finding.rule) || open.contains(&finding.severity);
+        let may = expected.contains(&finding.rule) || open.contains(&finding.severity);
         assert!(may, "{finding:?}");
     }
     // Ours is named so.
     let text = text(&of(&machine!("dgx-a100"), &software()), "0.0.0");
-    let (_, seen) = first(&capture(&text), "nvidia-fs");
-    assert!(seen.starts_with("gpuio's gdscheck printed"), "{seen}");
+    let (_, observed) = first(&capture(&text), "nvidia-fs");
+    assert!(observed.starts_with("gpuio's gdscheck printed"), "{observed}");
 }

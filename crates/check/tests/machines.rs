@@ -52,7 +52,7 @@ fn dgx_station() {
     assert_eq!(slow, 1, "the post's eSATA box: {findings:#?}");
     let narrow = of(&findings, "pcie-link", Severity::Fail);
     assert_eq!(narrow.len(), 1);
-    assert_eq!(narrow[0].places, ["0000:08:00.0"]);
+    assert_eq!(narrow[0].locations, ["0000:08:00.0"]);
     insta::assert_snapshot!("dgx-station", text::render(&findings, 100, false));
 }
 
@@ -193,7 +193,7 @@ fn a_server_of_16_gpus_is_judged_in_no_time() {
 fn the_docs_list_every_rule_with_its_question() {
     let table: String = RULES
         .iter()
-        .map(|rule| format!("| `{}` | {} | {} |\n", rule.name, rule.asks, rule.source))
+        .map(|rule| format!("| `{}` | {} | {} |\n", rule.name, rule.question, rule.source))
         .collect();
     let docs = include_str!("../../../docs/check.md");
     if !docs.contains(&table) {

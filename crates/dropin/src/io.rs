@@ -3,9 +3,7 @@
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 
-use gpuio_transfer::{
-    Fault, File, FileError, LocationError, MemoryLocation, RouteBytes, Transfer, Transferred,
-};
+use gpuio_transfer::{Fault, File, FileError, Moved, Place, PlaceError, Route, Transfer};
 use rustix::fs::{OFlags, fcntl_getfl};
 
 use crate::abi::Handle;
@@ -49,7 +47,7 @@ pub(crate) struct Asked {
 /// A transfer that passed all checks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checked {
-    pub(crate) location: MemoryLocation,
+    pub(crate) place: Place,
     pub(crate) address: u64,
     pub(crate) offset: u64,
 }
@@ -120,14 +118,14 @@ impl Library {
             return Err(INVALID_VALUE.into());
         }
         let transfer = self.ensure_open()?;
-        let location = transfer.locate(base).map_err(|error| failure_of_place(&error));
-        let result = location.and_then(|location| {
-            let buffer = Buffer { len, gpu: location.device(), location: Some(location) };
-            self.buffers.register(base, buffer).map(|()| location)
+        let place = transfer.place(base).map_err(|error| failure_of_place(&error));
+        let result = place.and_then(|place| {
+            let buffer = Buffer { len, gpu: place.device(), place: Some(place) };
+            self.buffers.register(base, buffer).map(|()| place)
         });
-        if let Ok(location) = &result {
-            live::holds(location.device(), 0, 1);
-            if direct::goes_with(location) {
+        if let Ok(place) = &result {
+            live::holds(place.device(), 0, 1);
+            if direct::goes_with(place) {
                 direct::register_buffer(base, len, flags);
             }
         }
@@ -143,7 +141,7 @@ impl Library {
         let result = self.buffers.deregister(base);
         if let Ok(buffer) = &result {
             live::holds(buffer.gpu, 0, -1);
-            if buffer.location.is_some_and(|location| direct::goes_with(&location)) {
+            if buffer.place.is_some_and(|place| direct::goes_with(&place)) {
                 direct::deregister_buffer(base);
             }
         }
@@ -158,7 +156,7 @@ impl Library {
         transfer: &Transfer,
         file: &Registered,
         asked: &Asked,
-        near: Option<MemoryLocation>,
+        near: Option<Place>,
     ) -> Result<Checked, Failure> {
         let invalid = |_| Failure::from(INVALID_VALUE);
         let offset = u64::try_from(asked.file_offset).map_err(invalid)?;
@@ -172,15 +170,14 @@ impl Library {
         // NVIDIA's library, where it is used beside ours, takes back what `Transfer::place` asks
         // the driver for on that memory: each call asks again.
         let registered = self.buffers.check(asked.base, skip, asked.len)?;
-        let holds =
-            |location: &MemoryLocation| direct::find().is_none() && transfer.is_current(location);
+        let holds = |place: &Place| direct::find().is_none() && transfer.is_current(place);
         let known = registered.filter(holds);
         let address = asked.base.checked_add(skip).ok_or(Failure::from(INVALID_VALUE))?;
-        let location = match known.or(near.filter(|near| near.holds(address, asked.len))) {
-            Some(location) => location,
-            None => transfer.locate(address).map_err(|error| failure_of_place(&error))?,
+        let place = match known.or(near.filter(|near| near.holds(address, asked.len))) {
+            Some(place) => place,
+            None => transfer.place(address).map_err(|error| failure_of_place(&error))?,
         };
-        Ok(Checked { location, address, offset })
+        Ok(Checked { place, address, offset })
     }
 
     /// Moves bytes between a file and memory, and returns when they are there.
@@ -196,7 +193,7 @@ impl Library {
         let result = match (&checked, &file.theirs) {
             (Err(failure), _) => Err(*failure),
             (Ok(_), _) if asked.len == 0 => return Ok(0),
-            (Ok(checked), Some(theirs)) if theirs.takes(&checked.location) => {
+            (Ok(checked), Some(theirs)) if theirs.takes(&checked.place) => {
                 // SAFETY: the caller's promise.
                 unsafe { hand_on(transfer, (&file.file, theirs), &asked, checked) }
             }
@@ -206,7 +203,7 @@ impl Library {
                 moved.map(|moved| (moved.bytes, Some(moved.route)))
             }
         };
-        let gpu = checked.ok().and_then(|checked| checked.location.device());
+        let gpu = checked.ok().and_then(|checked| checked.place.device());
         let handed_on = matches!(result, Ok((_, None)));
         self.note(&asked, began_ns, gpu, &result, handed_on);
         result.map(|(bytes, _)| bytes)
@@ -218,10 +215,10 @@ impl Library {
         asked: &Asked,
         began_ns: u64,
         gpu: Option<u32>,
-        result: &Result<(usize, Option<RouteBytes>), Failure>,
+        result: &Result<(usize, Option<Route>), Failure>,
         handed_on: bool,
     ) {
-        let location = asked.file_offset.unsigned_abs() | asked.len as u64;
+        let place = asked.file_offset.unsigned_abs() | asked.len as u64;
         let ended_ns = gpuio_page::monotonic_ns();
         let done = Done {
             way: asked.way,
@@ -229,7 +226,7 @@ impl Library {
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
             latency_ns: ended_ns.saturating_sub(began_ns),
             ended_ns,
-            unaligned: !location.is_multiple_of(GRID),
+            unaligned: !place.is_multiple_of(GRID),
             handed_on,
         };
         self.stats.count(&done);
@@ -247,13 +244,13 @@ unsafe fn run(
     file: &File,
     asked: &Asked,
     checked: &Checked,
-) -> Result<Transferred, Failure> {
-    let Checked { location, address, offset } = *checked;
+) -> Result<Moved, Failure> {
+    let Checked { place, address, offset } = *checked;
     let moved = match asked.way {
         // SAFETY: the caller's promise.
-        Way::Read => unsafe { transfer.read(file, location, address, asked.len, offset) },
+        Way::Read => unsafe { transfer.read(file, place, address, asked.len, offset) },
         // SAFETY: the caller's promise.
-        Way::Write => unsafe { transfer.write(file, location, address, asked.len, offset) },
+        Way::Write => unsafe { transfer.write(file, place, address, asked.len, offset) },
     };
     moved.map_err(|fault| failure(&fault))
 }
@@ -268,7 +265,7 @@ unsafe fn hand_on(
     (file, theirs): (&File, &Theirs),
     asked: &Asked,
     checked: &Checked,
-) -> Result<(usize, Option<RouteBytes>), Failure> {
+) -> Result<(usize, Option<Route>), Failure> {
     // SAFETY: the caller's promise.
     let (done, short) = unsafe { theirs.transfer(asked) };
     let Some(short) = short else {
@@ -276,9 +273,9 @@ unsafe fn hand_on(
     };
     let by = done as u64;
     let rest = Asked { len: asked.len - done, ..*asked };
-    let Checked { location, address, offset } = *checked;
+    let Checked { place, address, offset } = *checked;
     let (address, offset) = (address.saturating_add(by), offset.saturating_add(by));
-    let left = Checked { location, address, offset };
+    let left = Checked { place, address, offset };
     // SAFETY: the rest of the caller's range, which the library has let go.
     let moved = unsafe { run(transfer, file, &rest, &left) }?;
     let ends_there = short == Short::Silent && moved.bytes == 0;
@@ -307,11 +304,11 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
     }
 }
 
-pub(crate) fn failure_of_place(error: &LocationError) -> Failure {
+pub(crate) fn failure_of_place(error: &PlaceError) -> Failure {
     log::line(Level::Error, || error.to_string());
     match error {
-        LocationError::Gpu(error) => Failure::Cuda(error.code),
-        LocationError::Forked { .. } => Failure::Cuda(CUDA_NOT_INITIALIZED),
+        PlaceError::Gpu(error) => Failure::Cuda(error.code),
+        PlaceError::Forked { .. } => Failure::Cuda(CUDA_NOT_INITIALIZED),
         _ => CUDA_POINTER_INVALID.into(),
     }
 }

@@ -38,7 +38,7 @@ impl Engine for Scripted {
         Push::Taken
     }
 
-    fn submit(&mut self) -> Result<(), EngineError> {
+    fn kick(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 

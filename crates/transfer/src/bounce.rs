@@ -1,20 +1,20 @@
-//! Temporary aligned memory.
+//! Aligned memory for a moment.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Longest buffer, bytes: longer requests take several passes.
+/// Longest piece, bytes: more goes in turns.
 const MOST: usize = 256 << 10;
 
 /// Aligned memory of the program's allocator, for the length of a call.
 #[derive(Debug)]
-pub(crate) struct BounceBuffer {
+pub(crate) struct Bounce {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-impl BounceBuffer {
-    /// `wanted` bytes, or as many as one pass takes: a multiple of `align`, a power of two.
+impl Bounce {
+    /// `wanted` bytes, or as many as one turn takes: a multiple of `align`, a power of two.
     pub(crate) fn new(wanted: usize, align: usize) -> Self {
         let len = wanted.clamp(1, MOST).next_multiple_of(align);
         let Ok(layout) = Layout::from_size_align(len, align) else {
@@ -35,7 +35,7 @@ impl BounceBuffer {
     }
 }
 
-impl Drop for BounceBuffer {
+impl Drop for Bounce {
     fn drop(&mut self) {
         // SAFETY: from this allocator with this layout, and freed once.
         unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) };

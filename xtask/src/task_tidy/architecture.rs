@@ -34,7 +34,7 @@ impl Rules {
             .filter_map(|part| part.trim_start().strip_prefix("`unsafe` is allowed in"))
             .flat_map(|part| part.split('`').skip(1).step_by(2))
             .map(|name| match name.split_once('/') {
-                // A folder beside `crates`.
+                // A folder next to `crates`.
                 Some((_, "")) => name.to_owned(),
                 Some(_) => format!("crates/{name}"),
                 None => format!("crates/{name}/"),
@@ -54,16 +54,11 @@ fn names(part: &str) -> Vec<String> {
     part.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The crate a path belongs to: `io` for `crates/io/src/lib.rs`.
-pub(super) fn crate_of(path: &str) -> Option<&str> {
-    path.strip_prefix("crates/")?.split_once('/').map(|(name, _)| name)
-}
-
-/// Whether a whole Rust file is no part of the program: in a `tests/` or `examples/` folder (the
+/// Whether a whole Rust file is not part of the program: in a `tests/` or `examples/` folder (the
 /// measuring programs), or `tests.rs`, `test.rs`, `NAME_tests.rs`, `NAME_test.rs`.
 pub(super) fn is_test_file(path: &str) -> bool {
     let stem = path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or("");
     let named = |word: &str| stem == word || stem.ends_with(&format!("_{word}"));
-    let aside = |folder: &str| folder == "tests" || folder == "examples";
-    path.split('/').rev().skip(1).any(aside) || named("tests") || named("test")
+    let outside = |folder: &str| folder == "tests" || folder == "examples";
+    path.split('/').rev().skip(1).any(outside) || named("tests") || named("test")
 }

@@ -1,77 +1,77 @@
 //! A crate may use only the crates that ARCHITECTURE.md lists for it.
 
-use super::architecture::{Rules, crate_of};
-use super::{File, Finding};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use super::Finding;
+use super::architecture::Rules;
 
 const RULE: &str = "arrow";
+const PREFIX: &str = "gpuio-";
 
-pub(super) fn check(rules: &Rules, files: &[File]) -> Vec<Finding> {
-    let manifests = files.iter().filter(|file| {
-        file.path.starts_with("crates/")
-            && file.path.matches('/').count() == 2
-            && file.path.ends_with("/Cargo.toml")
-    });
-    manifests.flat_map(|manifest| check_one(rules, manifest)).collect()
+/// One of our crates and those of ours that it is built with, without the `gpuio-` of the package
+/// name. Dev-dependencies are not among them: tests may use any crate.
+#[derive(Debug)]
+pub(super) struct Package {
+    pub(super) manifest: String,
+    pub(super) name: String,
+    pub(super) uses: Vec<String>,
 }
 
-fn check_one(rules: &Rules, manifest: &File) -> Vec<Finding> {
-    let user = crate_of(&manifest.path).unwrap_or_default();
+pub(super) fn check(rules: &Rules, packages: &[Package]) -> Vec<Finding> {
+    packages.iter().flat_map(|package| check_one(rules, package)).collect()
+}
+
+fn check_one(rules: &Rules, package: &Package) -> Vec<Finding> {
+    let user = &package.name;
+    let finding = |what: String| Finding::new(&package.manifest, 1, RULE, what);
     let Some(allowed) = rules.arrows.get(user) else {
-        let what = format!(
+        return vec![finding(format!(
             "`{user}` is not in the table of crates in ARCHITECTURE.md, add a row \
              \"| `{user}` | … | … |\""
-        );
-        return vec![Finding::new(&manifest.path, 1, RULE, what)];
+        ))];
     };
-    let ours = dependencies(&manifest.text);
-    let wrong = ours.iter().filter(|(_, used)| !allowed.contains(used));
+    let wrong = package.uses.iter().filter(|used| !allowed.contains(used));
     wrong
-        .map(|(line, used)| {
+        .map(|used| {
             let may = if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") };
-            let what = format!(
+            finding(format!(
                 "`{user}` may not use `{used}`, only {may} (ARCHITECTURE.md): move the code to a \
                  crate that may, or pass a value in"
-            );
-            Finding::new(&manifest.path, *line, RULE, what)
+            ))
         })
         .collect()
 }
 
-/// Line and name of each of our crates that a manifest builds with. Dev-dependencies are free:
-/// tests may look anywhere.
-fn dependencies(manifest: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    let mut counts = false;
-    for (index, line) in manifest.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if let Some(section) = line.strip_prefix('[') {
-            let section = section.trim_end_matches(']');
-            counts = builds_with(section);
-            // `[dependencies.gpuio-io]`
-            if counts && let Some((_, used)) = section.rsplit_once("dependencies.gpuio-") {
-                found.push((index + 1, used.to_owned()));
-            }
-            continue;
-        }
-        if !counts {
-            continue;
-        }
-        let renamed =
-            line.split("package = \"gpuio-").nth(1).and_then(|rest| rest.split('"').next());
-        let direct = line.strip_prefix("gpuio-").map(|rest| rest.trim_start_matches('"'));
-        let direct = direct.and_then(|rest| rest.split(['.', ' ', '=', '"']).next());
-        if let Some(used) = renamed.or(direct) {
-            found.push((index + 1, used.to_owned()));
-        }
-    }
-    found
+/// Our crates under `crates/`, as `cargo metadata` reports them.
+pub(super) fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root).args(["metadata", "--no-deps", "--format-version", "1"]);
+    let output = cargo.output().context("cannot run `cargo metadata`")?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`cargo metadata` failed: {complaint}");
+    let metadata = serde_json::from_slice(&output.stdout).context("`cargo metadata`'s output")?;
+    Ok(read(&metadata, &root.display().to_string()))
 }
 
-/// Whether a section of a manifest names what the crate itself is built with: `dependencies`,
-/// `build-dependencies`, `target.….dependencies`, and `dependencies.NAME` under any of them.
-fn builds_with(section: &str) -> bool {
-    let table = section
-        .rsplit_once("dependencies.")
-        .map_or(section, |(before, _)| &section[..before.len() + "dependencies".len()]);
-    table.ends_with("dependencies") && !table.ends_with("dev-dependencies")
+/// The packages in `cargo metadata`'s output. `gpuio` is the package in `crates/cli`.
+pub(super) fn read(metadata: &Value, root: &str) -> Vec<Package> {
+    let all = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let ours = all.iter().filter_map(|package| {
+        let manifest = package["manifest_path"].as_str()?.strip_prefix(root)?;
+        let manifest = manifest.trim_start_matches('/');
+        let name = manifest.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
+        let dependencies = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
+        let built_with = dependencies.iter().filter(|one| one["kind"] != "dev");
+        let names = built_with.filter_map(|one| one["name"].as_str()?.strip_prefix(PREFIX));
+        Some(Package {
+            manifest: manifest.to_owned(),
+            name: name.to_owned(),
+            uses: names.map(str::to_owned).collect(),
+        })
+    });
+    ours.collect()
 }

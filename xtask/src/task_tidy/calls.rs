@@ -1,6 +1,6 @@
-//! Calls that belong to one room, and the room to ask instead.
+//! Calls that only some crates may make, and what the others use instead.
 
-use super::mask::is_name;
+use super::rust::is_name;
 
 /// Needles that may appear only under some paths.
 #[derive(Debug)]
@@ -12,17 +12,17 @@ pub(super) struct Ban {
     pub(super) instead: &'static str,
 }
 
-pub(super) const BANS: [Ban; 4] = [
+pub(super) const BANS: [Ban; 3] = [
     Ban {
         rule: "clock",
         needles: &["std::time::Instant", "Instant::now", "SystemTime::now"],
-        // softgpu stands in for a device, which has a clock of its own and may not use ours.
+        // softgpu replaces a device, which has its own clock.
         allowed: &[
             "crates/io/src/clock.rs",
             "crates/cli/",
             "crates/load/src/run",
             "crates/softgpu/",
-            // How long a kernel that may not begin is waited for.
+            // How long it waits for a kernel that can not start.
             "crates/gpu/src/resident_copy/",
         ],
         instead: "use the clock of `io` (crates/io/src/clock.rs) or take the time as an argument",
@@ -30,9 +30,8 @@ pub(super) const BANS: [Ban; 4] = [
     Ban {
         rule: "environment",
         needles: &["env::var", "env::vars", "env::set_var", "env::remove_var"],
-        // The software drivers are set by the environment: nothing else reaches into a library.
-        // cufile's configuration is handed to NVIDIA's library in a variable, and the drop-in has
-        // no caller of ours that could hand it one.
+        // The software drivers and the drop-in are libraries in other programs: only the
+        // environment can configure them. NVIDIA's library takes its configuration from a variable.
         allowed: &[
             "crates/cli/",
             "crates/softgpu/",
@@ -45,7 +44,7 @@ pub(super) const BANS: [Ban; 4] = [
     Ban {
         rule: "files",
         needles: &["fs::", "std::fs", "File::open", "File::create", "File::options", "OpenOptions"],
-        // cufile writes the configuration that NVIDIA's library reads; its stand-in does the I/O.
+        // cufile writes the configuration that NVIDIA's library reads; softcufile does its I/O.
         allowed: &[
             "crates/host/",
             "crates/load/",
@@ -53,27 +52,21 @@ pub(super) const BANS: [Ban; 4] = [
             "crates/io/",
             "crates/cufile/",
             "crates/softcufile/",
-            // How files come to be is what it is about.
+            // It creates files.
             "crates/outfile/",
             // It moves the bytes of files that others opened.
             "crates/transfer/",
-            // Its file is what it is about, and its rights are half of the matter.
+            // It creates the page's file with its access rights.
             "crates/page/",
-            // It reads cuFile's configuration, and writes the log that somebody asked for.
+            // It reads cuFile's configuration, and writes the log.
             "crates/dropin/",
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },
-    Ban {
-        rule: "print",
-        needles: &["println!", "eprintln!", "print!", "eprint!", "dbg!"],
-        allowed: &["crates/cli/"],
-        instead: "return the text or a warning in the `Record`; only `cli` prints",
-    },
 ];
 
 impl Ban {
-    /// The needle that a line of masked code breaks this ban with.
+    /// The needle that a line of code breaks this ban with.
     pub(super) fn find(&self, path: &str, code: &str) -> Option<&'static str> {
         let free = path.starts_with("xtask/")
             || path.starts_with("fuzz/")
@@ -87,7 +80,7 @@ impl Ban {
     }
 }
 
-/// Whether `needle` stands in `code` as whole names, and as the standard library's: `fs::read`
+/// Whether `code` contains `needle` as whole names, and the standard library's: `fs::read`
 /// and `std::fs::read` count, `rustix::fs::openat` and `my_fs::read` do not.
 fn calls(code: &str, needle: &str) -> bool {
     code.match_indices(needle).any(|(at, _)| {

@@ -1,44 +1,54 @@
 //! Rules for Rust files.
+//!
+//! They read lines of text. Clippy has the rules that need the syntax: lengths of functions,
+//! `unwrap`, printing, `unsafe` outside the modules that allow it.
 
 use super::architecture::{Rules, is_test_file};
 use super::calls::BANS;
-use super::functions::{functions, test_lines};
-use super::mask::{Masked, is_name, mask};
+use super::words::FORBIDDEN;
 use super::{File, Finding};
 
 const MAX_COLUMNS: usize = 100;
-const MAX_FUNCTION_LINES: usize = 70;
-const MAX_FILE_LINES: usize = 500;
-/// Where a file may say that it is a table and long: the lines its own docs may take.
+const MAX_FILE_LINES: usize = 800;
+/// A file may declare in its first lines that it is a long table.
 const TOP_LINES: usize = 20;
 const NAMELESS: [&str; 5] = ["common", "util", "utils", "misc", "helpers"];
-const UNFINISHED: [&str; 5] = ["TODO", "FIXME", "XXX", "todo!", "unimplemented!"];
 
 pub(super) fn check(rules: &Rules, file: &File) -> Vec<Finding> {
-    let Masked { code, comments } = mask(&file.text);
     let test_file = is_test_file(&file.path);
     let mut source = Source { rules, file, findings: Vec::new() };
     source.name();
     source.lengths(test_file);
-    for function in functions(&code).iter().filter(|f| f.lines > MAX_FUNCTION_LINES) {
-        let (name, lines) = (&function.name, function.lines);
-        source.found(
-            function.line,
-            "function length",
-            format!("`{name}` has {lines} lines, more than {MAX_FUNCTION_LINES}: split it"),
-        );
-    }
-    let tests = test_lines(&code);
-    let mut previous_comment = "";
-    for (index, (code, comment)) in code.lines().zip(comments.lines()).enumerate() {
-        source.words(index + 1, code, comment);
-        if !test_file && !tests[index] {
-            source.calls(index + 1, code);
-            source.unwrap(index + 1, code, comment, previous_comment);
+    let tests = tests_from(&file.text);
+    for (index, line) in file.text.lines().enumerate() {
+        let code = code(line);
+        source.unsafe_code(index + 1, &code);
+        source.words(index + 1, &code);
+        if !test_file && index < tests {
+            source.calls(index + 1, &code);
         }
-        previous_comment = comment;
     }
     source.findings
+}
+
+/// The line without its comment and without what is between quotes. Lines inside a string of
+/// several lines count as code.
+fn code(line: &str) -> String {
+    let outside: Vec<&str> = line.split('"').step_by(2).collect();
+    let outside = outside.join("\"\"");
+    outside.split("//").next().unwrap_or_default().to_owned()
+}
+
+/// The index of the line where the tests at the end of a file begin.
+fn tests_from(text: &str) -> usize {
+    let mut marked = false;
+    for (index, line) in text.lines().enumerate() {
+        if marked && line.starts_with("mod ") && line.ends_with('{') {
+            return index;
+        }
+        marked = line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test,");
+    }
+    usize::MAX
 }
 
 struct Source<'a> {
@@ -61,7 +71,7 @@ impl Source<'_> {
                     .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
         });
         if let Some(part) = bad {
-            let what = format!("`{part}` says nothing about what is inside, name it after that");
+            let what = format!("`{part}` does not describe the content, use a name that does");
             self.found(1, "file name", what);
         }
     }
@@ -96,21 +106,30 @@ impl Source<'_> {
         }
     }
 
-    fn words(&mut self, line: usize, code: &str, comment: &str) {
+    /// The compiler denies `unsafe` where no attribute allows it, so the attribute is enough.
+    fn unsafe_code(&mut self, line: usize, code: &str) {
         let path = self.file.path.as_str();
-        for word in UNFINISHED {
-            if has_word(code, word) || has_word(comment, word) {
-                let what = format!("`{word}`: finish it now or leave it out");
-                self.found(line, "unfinished", what);
-            }
-        }
+        let allows = ["allow(unsafe_code", "expect(unsafe_code", "warn(unsafe_code"];
         let allowed = self.rules.unsafe_paths.iter().any(|prefix| path.starts_with(prefix));
-        if !allowed && has_word(code, "unsafe") {
+        if !allowed && allows.iter().any(|attribute| code.contains(attribute)) {
             let what = format!(
-                "`unsafe` outside the places ARCHITECTURE.md names ({}): use a safe owner there",
+                "`unsafe` outside the paths that ARCHITECTURE.md names ({}): use a safe owner \
+                 there",
                 self.rules.unsafe_paths.join(", ")
             );
             self.found(line, "unsafe", what);
+        }
+    }
+
+    fn words(&mut self, line: usize, code: &str) {
+        for name in code.split(|c: char| !is_name(c)) {
+            let forbidden = parts(name).find_map(|part| {
+                FORBIDDEN.iter().find(|(word, _)| part.eq_ignore_ascii_case(word))
+            });
+            if let Some((word, instead)) = forbidden {
+                let what = format!("`{name}` has the word `{word}`: use {instead}");
+                self.found(line, "word", what);
+            }
         }
     }
 
@@ -121,21 +140,31 @@ impl Source<'_> {
             }
         }
     }
+}
 
-    fn unwrap(&mut self, line: usize, code: &str, comment: &str, previous: &str) {
-        if code.contains(".unwrap()") && comment.trim().is_empty() && previous.trim().is_empty() {
-            let what = "`.unwrap()` without a reason: return an error, or say in a comment on this \
-                        line or the one above why it cannot fail";
-            self.found(line, "unwrap", what);
-        }
-    }
+/// The words of a name: `two_legs`, `TwoLegs` and `TWO_LEGS` have `two` and `legs`.
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    name.split('_').flat_map(|part| {
+        let upper = |(at, c): (usize, char)| (at > 0 && c.is_uppercase()).then_some(at);
+        let camel = part.contains(|c: char| c.is_lowercase());
+        let mut starts: Vec<usize> =
+            if camel { part.char_indices().filter_map(upper).collect() } else { Vec::new() };
+        starts.insert(0, 0);
+        let ends: Vec<usize> = starts.iter().skip(1).copied().chain([part.len()]).collect();
+        starts.into_iter().zip(ends).map(move |(start, end)| &part[start..end])
+    })
 }
 
 fn gives_reason(line: &str, marker: &str) -> bool {
     line.trim().strip_prefix(marker).is_some_and(|reason| !reason.trim().is_empty())
 }
 
-/// Whether `word` stands in `text` with no letter, digit or `_` on either side.
+/// Whether a character can be part of a name.
+pub(super) fn is_name(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
+/// Whether `text` contains `word` with no letter, digit or `_` on either side.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         !text[..at].ends_with(is_name) && !text[at + word.len()..].starts_with(is_name)

@@ -1,5 +1,3 @@
-use super::functions::{functions, test_lines};
-use super::mask::mask;
 use super::*;
 
 /// The lines of ARCHITECTURE.md that the rules read, in miniature.
@@ -20,7 +18,7 @@ fn file(path: &str, text: &str) -> File {
 
 fn findings(path: &str, text: &str) -> Vec<Finding> {
     let files = [file("ARCHITECTURE.md", PAGE), file(path, text)];
-    check(&files, &|path| path == "docs/there.md" || path == "README.md").unwrap()
+    check(&files, &[], &|path| path == "docs/there.md" || path == "README.md").unwrap()
 }
 
 /// Asserts that the sample breaks exactly this rule, on this line.
@@ -29,7 +27,7 @@ fn bad(rule: &str, line: usize, path: &str, text: &str) {
     let found = findings(path, text);
     let rules: Vec<_> = found.iter().map(|f| (f.rule, f.line)).collect();
     assert_eq!(rules, [(rule, line)], "{found:#?}");
-    assert!(found[0].what.contains([':', ',']), "says what to do: {}", found[0].what);
+    assert!(found[0].what.contains([':', ',']), "what to do: {}", found[0].what);
 }
 
 #[track_caller]
@@ -37,36 +35,48 @@ fn good(path: &str, text: &str) {
     assert_eq!(findings(path, text), []);
 }
 
+/// The findings about `crates/io`, whose manifest has one dependency.
+fn arrow(dependency: &str) -> Vec<Finding> {
+    let metadata = format!(
+        "{{\"packages\": [{{\"name\": \"gpuio-io\", \"manifest_path\": \
+         \"/r/crates/io/Cargo.toml\", \"dependencies\": [{dependency}]}}]}}"
+    );
+    let packages = arrows::read(&serde_json::from_str(&metadata).unwrap(), "/r");
+    assert_eq!(packages.len(), 1);
+    arrows::check(&architecture::Rules::read(PAGE).unwrap(), &packages)
+}
+
 #[test]
-fn arrows() {
-    let path = "crates/io/Cargo.toml";
-    bad("arrow", 2, path, "[dependencies]\ngpuio-cli.workspace = true\n");
-    bad("arrow", 2, path, "[dependencies]\ngpuio-cli = { path = \"../cli\" }\n");
-    bad("arrow", 2, path, "[dependencies]\nx = { package = \"gpuio-cli\", path = \"../cli\" }\n");
-    bad("arrow", 1, path, "[dependencies.gpuio-cli]\nworkspace = true\n");
-    bad("arrow", 2, path, "[build-dependencies]\ngpuio-cli.workspace = true\n");
-    bad("arrow", 2, path, "[target.'cfg(unix)'.dependencies]\ngpuio-cli.workspace = true\n");
-    bad("arrow", 2, "crates/units/Cargo.toml", "[dependencies]\ngpuio-io.workspace = true\n");
-    bad("arrow", 1, "crates/extra/Cargo.toml", "[package]\nname = \"gpuio-extra\"\n");
-    good(path, "[dependencies]\ngpuio-units.workspace = true\nlibc.workspace = true\n");
-    good(path, "[dev-dependencies]\ngpuio-cli.workspace = true\n");
-    good(path, "[target.'cfg(unix)'.dev-dependencies]\ngpuio-cli.workspace = true\n");
-    good(path, "[dev-dependencies.gpuio-cli]\nworkspace = true\n");
-    good(path, "[dependencies]\n# gpuio-cli.workspace = true\n\n[lints]\nworkspace = true\n");
-    good("crates/cli/Cargo.toml", "[dependencies]\ngpuio-io.workspace = true\n");
+fn arrows_follow_the_page() {
+    for kind in ["null", "\"build\""] {
+        let found = arrow(&format!("{{\"name\": \"gpuio-cli\", \"kind\": {kind}}}"));
+        assert_eq!((found.len(), found[0].path.as_str()), (1, "crates/io/Cargo.toml"));
+        assert!(found[0].what.contains("may not use `cli`, only units"), "{found:?}");
+    }
+    assert_eq!(arrow("{\"name\": \"gpuio-cli\", \"kind\": \"dev\"}"), []);
+    assert_eq!(arrow("{\"name\": \"gpuio-units\", \"kind\": null}"), []);
+    assert_eq!(arrow("{\"name\": \"libc\", \"kind\": null}"), []);
+    let rules = architecture::Rules::read(PAGE).unwrap();
+    let package = |name: &str| arrows::Package {
+        manifest: "crates/extra/Cargo.toml".to_owned(),
+        name: name.to_owned(),
+        uses: Vec::new(),
+    };
+    assert_eq!(arrows::check(&rules, &[package("extra")]).len(), 1, "a crate without a row");
+    assert_eq!(arrows::check(&rules, &[package("units")]), []);
 }
 
 #[test]
 fn the_page_must_hold_the_rules() {
     let no_arrows = [file("ARCHITECTURE.md", "`unsafe` is allowed in `io`.\n")];
-    assert!(check(&no_arrows, &|_| true).is_err());
+    assert!(check(&no_arrows, &[], &|_| true).is_err());
     let no_unsafe = [file("ARCHITECTURE.md", PAGE.split_once("\n\n").unwrap().0)];
-    assert!(check(&no_unsafe, &|_| true).is_err());
-    assert!(check(&[], &|_| true).is_err());
+    assert!(check(&no_unsafe, &[], &|_| true).is_err());
+    assert!(check(&[], &[], &|_| true).is_err());
 }
 
 #[test]
-fn the_page_of_this_repository_is_understood() {
+fn the_page_of_this_repository_can_be_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let rules = architecture::Rules::read(&page).unwrap();
@@ -89,22 +99,13 @@ fn line_length() {
 }
 
 #[test]
-fn function_length() {
-    let body = |lines: usize| format!("fn f() {{\n{}}}\n", "    a();\n".repeat(lines - 2));
-    bad("function length", 1, "crates/io/src/a.rs", &body(71));
-    bad("function length", 2, "crates/io/src/a.rs", &format!("//! a\n{}", body(71)));
-    good("crates/io/src/a.rs", &body(70));
-    good("crates/io/src/a.rs", &format!("{}{}", body(70), body(70)));
-}
-
-#[test]
 fn file_length() {
     let lines = |count: usize| "// a\n".repeat(count);
-    bad("file length", 1, "crates/io/src/a.rs", &lines(501));
-    bad("file length", 1, "crates/io/src/a.rs", &format!("// tidy: table,\n{}", lines(500)));
-    bad("file length", 1, "crates/io/src/a.rs", &format!("{}// tidy: table, x\n", lines(500)));
-    good("crates/io/src/a.rs", &lines(500));
-    good("crates/io/src/a.rs", &format!("//! a\n// tidy: table, one row a key\n{}", lines(500)));
+    bad("file length", 1, "crates/io/src/a.rs", &lines(801));
+    bad("file length", 1, "crates/io/src/a.rs", &format!("// tidy: table,\n{}", lines(800)));
+    bad("file length", 1, "crates/io/src/a.rs", &format!("{}// tidy: table, x\n", lines(800)));
+    good("crates/io/src/a.rs", &lines(800));
+    good("crates/io/src/a.rs", &format!("//! a\n// tidy: table, one row a key\n{}", lines(800)));
     for test in [
         "examples/a.rs",
         "src/tests.rs",
@@ -113,7 +114,7 @@ fn file_length() {
         "src/a_test.rs",
         "src/a_tests.rs",
     ] {
-        good(&format!("crates/io/{test}"), &lines(501));
+        good(&format!("crates/io/{test}"), &lines(801));
     }
 }
 
@@ -122,7 +123,7 @@ fn file_names() {
     for name in ["common", "util", "utils", "util_io", "misc", "helpers", "util/a", "common/mod"] {
         bad("file name", 1, &format!("crates/io/src/{name}.rs"), "//! a\n");
     }
-    good("crates/io/src/utility_room.rs", "//! a\n");
+    good("crates/io/src/utility_functions.rs", "//! a\n");
     good("crates/io/src/uncommon.rs", "//! a\n");
 }
 
@@ -170,46 +171,32 @@ fn files() {
 }
 
 #[test]
-fn printing() {
-    for call in ["println!(\"a\")", "eprintln!()", "print!(\"a\")", "dbg!(a)"] {
-        bad("print", 2, "crates/load/src/a.rs", &format!("fn f() {{\n    {call};\n}}\n"));
-        good("crates/cli/src/a.rs", &format!("fn f() {{\n    {call};\n}}\n"));
-    }
-    good("crates/gpu/build.rs", "fn main() {\n    println!(\"cargo::rerun-if-changed=a\");\n}\n");
-    good("crates/load/src/a.rs", "my_println!(1);\n");
-}
-
-#[test]
-fn unwraps() {
-    bad("unwrap", 1, "crates/io/src/a.rs", "fn f() { a().unwrap(); }\n");
-    bad("unwrap", 3, "crates/io/src/a.rs", "// why\n\nfn f() { a().unwrap(); }\n");
-    good("crates/io/src/a.rs", "// a never fails: b\nfn f() { a().unwrap(); }\n");
-    good("crates/io/src/a.rs", "fn f() { a().unwrap(); } // a never fails\n");
-    good(
-        "crates/io/src/a.rs",
-        "/// ```\n/// a().unwrap();\n/// ```\nfn f() { b().unwrap_or(1); }\n",
-    );
-    good(
-        "crates/io/src/a.rs",
-        "#[cfg(test)]\nmod tests {\n    fn f() {\n\n        a().unwrap();\n    }\n}\n",
-    );
-    bad(
-        "unwrap",
-        6,
-        "crates/io/src/a.rs",
-        "#[cfg(test)]\nmod tests {\n    fn f() {}\n}\n\nfn g() { a().unwrap(); }\n",
-    );
-}
-
-#[test]
 fn unsafe_code() {
-    let call = "fn f() {\n    unsafe { g() }\n}\n";
-    bad("unsafe", 2, "crates/stat/src/a.rs", call);
-    bad("unsafe", 2, "crates/host/src/a.rs", call);
-    bad("unsafe", 2, "xtask/src/a.rs", call);
-    good("crates/io/src/a.rs", call);
-    good("crates/host/src/residency.rs", call);
-    good("crates/stat/src/a.rs", "#![deny(unsafe_code)]\n// unsafe\nconst A: &str = \"unsafe\";\n");
+    let allow = "//! a\n#![allow(unsafe_code)]\n";
+    bad("unsafe", 2, "crates/stat/src/a.rs", allow);
+    bad("unsafe", 2, "crates/host/src/a.rs", allow);
+    bad("unsafe", 2, "xtask/src/a.rs", &allow.replace("allow", "expect"));
+    good("crates/io/src/a.rs", allow);
+    good("crates/host/src/residency.rs", allow);
+    good("crates/stat/src/a.rs", "#![deny(unsafe_code)]\n// #![allow(unsafe_code)]\n");
+}
+
+#[test]
+fn words_in_identifiers() {
+    let path = "crates/io/src/a.rs";
+    for name in [
+        "errand",
+        "errand_it",
+        "it_errand",
+        "Errand",
+        "ItErrand",
+        "ErrandIt",
+        "ERRAND",
+        "AN_ERRAND",
+    ] {
+        bad("word", 2, path, &format!("//! a\nlet {name} = 1;\n"));
+    }
+    good(path, &format!("let errands = {:?}; // errand\nlet merrand = Errands;\n", "errand"));
 }
 
 #[test]
@@ -218,11 +205,8 @@ fn unfinished_work() {
     for word in words.map(|(a, b)| format!("{a}{b}")) {
         bad("unfinished", 1, "crates/io/src/a.rs", &format!("// {word}: later\n"));
         bad("unfinished", 1, "docs/a.md", &format!("{word}: later\n"));
-        good("crates/io/src/a.rs", &format!("const A: &str = \"{word}\";\n"));
         good("crates/io/src/a.rs", &format!("// a{word}\n"));
     }
-    bad("unfinished", 1, "crates/io/src/a.rs", "fn f() { todo!() }\n");
-    bad("unfinished", 1, "crates/io/src/a.rs", "fn f() { unimplemented!() }\n");
     good("crates/io/src/a.rs", "fn todo() {}\n");
 }
 
@@ -266,65 +250,9 @@ fn machine_paths() {
 }
 
 #[test]
-fn findings_come_by_file_and_line() {
-    let text = "fn f() { unsafe { a().unwrap() } }\n\nfn g() { println!(); }\n";
+fn findings_are_sorted_by_file_and_line() {
+    let text = "use std::fs;\nconst A: X = env::var(\"B\");\n#![allow(unsafe_code)]\n";
     let found = findings("crates/stat/src/a.rs", text);
     let order: Vec<_> = found.iter().map(|f| (f.line, f.rule)).collect();
-    assert_eq!(order, [(1, "unsafe"), (1, "unwrap"), (3, "print")]);
-}
-
-#[test]
-fn masks_keep_lines_and_columns() {
-    let source = "let a = \"x // y\"; // \"z\"\nlet b = r#\"{\" \"#; /* a /* b */ c */ d\n";
-    let masked = mask(source);
-    let gap = |columns: usize| " ".repeat(columns);
-    assert_eq!(
-        masked.code,
-        format!("let a = \"{}\"; {}\nlet b = r#\"   \"#;{}d\n", gap(6), gap(6), gap(19))
-    );
-    assert_eq!(masked.comments, format!("{}// \"z\"\n{}/* a /* b */ c */  \n", gap(18), gap(18)));
-}
-
-#[test]
-fn masks_know_quotes() {
-    let code = |source: &str| mask(source).code;
-    assert_eq!(code("'{' '\\'' '\\u{7b}' b'}' x"), "' ' '  ' '      ' b' ' x");
-    let lifetimes = "fn f<'a>(x: &'a str) { 'l: loop {} }";
-    assert_eq!(code(lifetimes), lifetimes);
-    assert_eq!(code(r#"a"\"{" br"\" c"{" x"#), r#"a"   " br" " c" " x"#);
-    assert_eq!(code("r#fn r##\"}\"#\"## x"), "r#fn r##\"   \"## x");
-    assert_eq!(code("bar\"{\" x"), "bar\" \" x");
-    for broken in ["\"abc", "r#\"abc", "/* abc", "'\\", "'", "r", "\"\\"] {
-        assert_eq!(code(broken).chars().count(), broken.chars().count(), "{broken}");
-    }
-}
-
-#[test]
-fn functions_are_found_with_their_bodies() {
-    let source = "\
-trait T { fn none(&self) -> [u8; 3]; }
-fn one() -> [u8; { 1 + 2 }] { [0; 3] }
-type F = fn(u32) -> u32;
-impl X {
-    fn two(
-        &self,
-    ) -> u32 {
-        fn inner() {
-        }
-        let c = '{'; let s = \"{\"; // {
-        3
-    }
-}
-";
-    let found = functions(&mask(source).code);
-    let found: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.line, f.lines)).collect();
-    assert_eq!(found, [("one", 2, 1), ("two", 5, 8), ("inner", 8, 2)]);
-}
-
-#[test]
-fn test_items_are_marked_and_no_others() {
-    let source = "fn a() {}\n#[cfg(test)]\nmod tests;\n\n#[test]\nfn b() {\n}\nfn c() {\n}\n";
-    let marked = test_lines(source);
-    let lines: Vec<_> = (1..).zip(marked).filter(|(_, test)| *test).map(|(n, _)| n).collect();
-    assert_eq!(lines, [2, 5, 6, 7]);
+    assert_eq!(order, [(1, "files"), (2, "environment"), (3, "unsafe")]);
 }

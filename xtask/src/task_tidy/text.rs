@@ -8,6 +8,9 @@ use super::{File, Finding, has_extension};
 const WRITTEN: [&str; 13] =
     ["rs", "md", "toml", "sh", "yml", "yaml", "py", "c", "h", "cu", "ptx", "ini", "fio"];
 
+/// Markers of unfinished work. Clippy finds the macros. Split so that this file passes.
+const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+
 /// Where a path that only exists on one machine starts. Split so that this file passes.
 const WORK: &str = concat!("/", "work/");
 const ROOT: &str = concat!("/", "root/");
@@ -17,7 +20,6 @@ const SHARED: &str = concat!("..", "/shared/");
 pub(super) fn check(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let written = is_written(&file.path);
-    let rust = has_extension(&file.path, "rs");
     for (index, line) in file.text.lines().enumerate() {
         let mut found = |rule, what: String| {
             findings.push(Finding::new(&file.path, index + 1, rule, what));
@@ -30,12 +32,8 @@ pub(super) fn check(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> 
         if written && line.trim_end() != line {
             found("blank", "blanks at the end of the line, remove them".to_owned());
         }
-        // Rust files have their own rule, which knows strings from code.
-        let word = ["TODO", "FIXME", "XXX"].into_iter().find(|word| has_word(line, word));
-        if written
-            && !rust
-            && let Some(word) = word
-        {
+        let word = UNFINISHED.into_iter().find(|word| has_word(line, word));
+        if written && let Some(word) = word {
             found("unfinished", format!("`{word}`: finish it now or leave it out"));
         }
     }
@@ -63,14 +61,14 @@ fn machine_path(line: &str) -> Option<String> {
     }
     for start in [WORK, ROOT, HOME] {
         for (at, _) in line.match_indices(start) {
-            // `docs` + WORK and `{root}` + ROOT are relative: something stands before the slash.
+            // `docs` + WORK and `{root}` + ROOT are relative: they have text before the slash.
             let relative =
                 line[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-~}>)".contains(c));
             let rest = &line[at + start.len()..];
             let name: String =
                 rest.chars().take_while(|c| c.is_alphanumeric() || "_.-".contains(*c)).collect();
-            let somebody = !name.is_empty() && rest[name.len()..].starts_with('/');
-            if !relative && (start != HOME || somebody) {
+            let user = !name.is_empty() && rest[name.len()..].starts_with('/');
+            if !relative && (start != HOME || user) {
                 return Some(format!("{start}{name}"));
             }
         }
@@ -121,7 +119,7 @@ fn targets(line: &str) -> Vec<String> {
     found
 }
 
-/// The path from the root that a link in `page` names; none for other sites and for places in
+/// The path from the root that a link in `page` names; none for other sites and for anchors in
 /// the page itself.
 fn resolve(page: &str, target: &str) -> Option<String> {
     let target = target.trim_matches(['<', '>']);

@@ -1,13 +1,13 @@
-//! DRIVER CONFIGURATION: by which way each kind of storage goes.
+//! DRIVER CONFIGURATION: the data path of each kind of storage.
 //!
 //! A kind of storage goes by nvidia-fs (`nvfs`) where its kernel module has registered there, by
 //! names of nvidia-fs's source (`nvfs-dma.h`, version 2.2x); through host memory (`compat`) where
-//! cuFile may; by the kernel's peer-to-peer DMA where it is set up, which only the library tells.
+//! cuFile may; by the kernel's peer-to-peer DMA where it is set up, which only the library knows.
 
 use gpuio_record::facts::{Fact, GdsLine, Machine};
 
 use super::settings::valid;
-use super::{LibrarySays, Software};
+use super::{LibraryReport, Software};
 use crate::machine::{MODULES_NOT_READ, module, modules_were_read};
 
 /// Kinds of storage in gdscheck's order, each with the module that registers with nvidia-fs, the
@@ -35,7 +35,7 @@ pub(super) fn lines(machine: &Machine, software: &Software, settings: &[GdsLine]
     let storage = STORAGE.iter().map(|(name, module, p2p, word)| GdsLine {
         name: (*name).to_owned(),
         value: match &software.library {
-            Some(library) => asked(machine, software, library, (*module, word)),
+            Some(library) => by_library(machine, software, library, (*module, word)),
             None => one(machine, software, settings, *module, p2p),
         },
     });
@@ -43,27 +43,27 @@ pub(super) fn lines(machine: &Machine, software: &Software, settings: &[GdsLine]
 }
 
 /// By the library's own flags: `nvfs` where the module has registered too, else just `Supported`,
-/// as releases before 1.16 have it, since the flag does not name the way.
-fn asked(
+/// as releases before 1.16 have it, since the flag does not name the path.
+fn by_library(
     machine: &Machine,
     software: &Software,
-    library: &LibrarySays,
+    library: &LibraryReport,
     (module, word): (Option<&str>, &str),
 ) -> Fact<String> {
-    let says = |asked: &str| library.storage.iter().any(|known| known == asked);
-    let direct = says(word);
+    let reports = |wanted: &str| library.storage.iter().any(|known| known == wanted);
+    let direct = reports(word);
     let nvfs = direct && through_nvidia_fs(machine, software, module) == Ok(true);
-    let p2p = word == "NVMe" && says("NVMe by peer-to-peer DMA");
+    let p2p = word == "NVMe" && reports("NVMe by peer-to-peer DMA");
     if direct && !nvfs && !p2p {
         return Fact::Known("Supported".to_owned());
     }
-    words(&[(p2p, "p2pdma"), (nvfs, "nvfs"), (library.compat, "compat")])
+    joined(&[(p2p, "p2pdma"), (nvfs, "nvfs"), (library.compat, "compat")])
 }
 
-/// The words of the ways that are there.
-fn words(ways: &[(bool, &str)]) -> Fact<String> {
-    let ways: Vec<&str> = ways.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
-    Fact::Known(if ways.is_empty() { NOTHING.to_owned() } else { ways.join(", ") })
+/// The names of the paths that are available.
+fn joined(paths: &[(bool, &str)]) -> Fact<String> {
+    let paths: Vec<&str> = paths.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+    Fact::Known(if paths.is_empty() { NOTHING.to_owned() } else { paths.join(", ") })
 }
 
 fn one(
@@ -73,8 +73,8 @@ fn one(
     module: Option<&str>,
     p2p: &str,
 ) -> Fact<String> {
-    if let Some(told) = without_hardware(machine) {
-        return told;
+    if let Some(value) = without_hardware(machine) {
+        return value;
     }
     if let Fact::Unknown(why) = &software.libcufile {
         return Fact::unknown(why.clone());
@@ -95,7 +95,7 @@ fn one(
         Ok(nvfs) => nvfs,
         Err(why) => return Fact::unknown(why),
     };
-    words(&[(nvfs, "nvfs"), (compat, "compat")])
+    joined(&[(nvfs, "nvfs"), (compat, "compat")])
 }
 
 /// Where there is no GPU, or no driver of NVIDIA's, no library helps.
@@ -119,20 +119,20 @@ fn setting<'s>(settings: &'s [GdsLine], name: &str) -> &'s Fact<String> {
     settings.iter().find(|line| line.name == name).map_or(&ABSENT, |line| &line.value)
 }
 
-/// Why peer-to-peer DMA makes the line unknown, where it is asked for, or that is not known.
+/// Why peer-to-peer DMA makes the line unknown, where it is on, or not known to be off.
 fn peer_to_peer(settings: &[GdsLine], software: &Software, key: &str) -> Option<String> {
     let config = software.config.known();
     let own = config.and_then(|config| Some(valid(key, config.keys.get(key)?, config)));
     let mut on = false;
-    for said in [Some(setting(settings, "properties.use_pci_p2pdma")), own.as_ref()] {
-        match said {
+    for value in [Some(setting(settings, "properties.use_pci_p2pdma")), own.as_ref()] {
+        match value {
             Some(Fact::Unknown(why)) => return Some(why.clone()),
             Some(Fact::Known(word)) => on |= word == "true",
             None => {}
         }
     }
     on.then(|| {
-        "peer-to-peer DMA is switched on; whether it works here only NVIDIA's library tells"
+        "peer-to-peer DMA is switched on; only NVIDIA's library knows whether it works here"
             .to_owned()
     })
 }
@@ -146,7 +146,7 @@ fn through_nvidia_fs(
     let loaded = module(machine, "nvidia_fs").is_some_and(|module| module.loaded);
     let Some(name) = name.filter(|_| loaded) else {
         return if loaded {
-            Err("how nvidia-fs names its module no source tells".to_owned())
+            Err("no source documents how nvidia-fs names its module".to_owned())
         } else {
             Ok(false)
         };
@@ -157,7 +157,7 @@ fn through_nvidia_fs(
     }
 }
 
-/// Lines about RDMA from user space. Its library is not loaded and its devices not asked.
+/// Lines about RDMA from user space. Its library is not loaded and its devices are not queried.
 fn rdma(machine: &Machine) -> Vec<GdsLine> {
     let line = |name: &str, value| GdsLine { name: name.to_owned(), value };
     let unasked = || Fact::unknown("libcufile_rdma.so was not loaded");

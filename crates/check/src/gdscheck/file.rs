@@ -1,4 +1,4 @@
-//! What the lines say of one file.
+//! The lines about one file.
 
 use std::path::Path;
 
@@ -15,15 +15,16 @@ pub struct OfFile {
     pub mount: String,
     /// gdscheck's name of the kind of storage, or `Storage`.
     pub storage: String,
-    /// What the line says.
+    /// The line's value.
     pub value: Fact<String>,
 }
 
-/// What `check`, made of `machine`, says of a file; `path` is absolute and has its links followed.
+/// What `check`, made of `machine`, has about a file; `path` is absolute and has its links
+/// followed.
 #[must_use]
 pub fn of_file(machine: &Machine, check: &GdsCheck, path: &Path) -> OfFile {
     let shown = path.display().to_string();
-    // Of mounts at one place the last one hides those before it.
+    // Of several mounts at one mount point, the last one hides the others.
     let above = machine.mounts.iter().filter(|one| path.starts_with(&one.mount.mount_point));
     let mount = above.max_by_key(|one| one.mount.mount_point.len());
     let Some(mount) = mount else {

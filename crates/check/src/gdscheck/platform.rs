@@ -23,12 +23,12 @@ fn one(machine: &Machine, gpu: &GpuFacts) -> GdsGpu {
             Fact::Unknown(why) => Fact::unknown(why.clone()),
         },
         // Without the words that scripts look for.
-        support: Fact::unknown("only NVIDIA's library tells whether it takes this GPU"),
+        support: Fact::unknown("only NVIDIA's library knows whether it supports this GPU"),
         iommu: of_gpu(machine, gpu),
     }
 }
 
-/// In gdscheck's words, which do not tell passing through from translating.
+/// In gdscheck's words, which do not distinguish passing through from translating.
 fn of_gpu(machine: &Machine, gpu: &GpuFacts) -> Fact<String> {
     let pci = gpu.pci.as_deref().and_then(|address| machine.function(address));
     match pci {
@@ -75,7 +75,7 @@ pub(super) fn driver_status(machine: &Machine, software: &Software) -> Fact<Stri
         // Word for word: scripts look for it.
         Fact::Known(true) => Fact::Known("Supported(Nvidia Open Driver Installed)".to_owned()),
         Fact::Known(false) => {
-            Fact::unknown("NVIDIA's driver is the closed one, which releases judge differently")
+            Fact::unknown("NVIDIA's driver is the closed one, which releases treat differently")
         }
         Fact::Unknown(why) => Fact::unknown(format!("whether the driver is the open one, {why}")),
     }
@@ -84,15 +84,15 @@ pub(super) fn driver_status(machine: &Machine, software: &Software) -> Fact<Stri
 pub(super) fn product(machine: &Machine, software: &Software) -> Fact<String> {
     let kernel = &machine.host.kernel;
     let Some(release) = &kernel.release else { return Fact::unknown(KERNEL_NOT_READ) };
-    let product = kernel.containment.product.as_deref().unwrap_or("product not told");
-    let arch = software.architecture.known().map_or("not told", String::as_str);
+    let product = kernel.containment.product.as_deref().unwrap_or("product not reported");
+    let arch = software.architecture.known().map_or("not reported", String::as_str);
     Fact::Known(format!("{product}, Arch: {arch}(Linux {release})"))
 }
 
-/// Whether the platform is fit, which gdscheck says of nearly all. It does not apply where there is
-/// no GPU. It failed where there is no driver, or where no kind of storage can be opened; it
-/// succeeded where the driver shows the GPUs and at least one kind of storage has a way to them;
-/// else nobody knows.
+/// Whether the platform is fit, which gdscheck reports of nearly all. It does not apply where there
+/// is no GPU. It failed where there is no driver, or where no kind of storage can be opened; it
+/// succeeded where the driver shows the GPUs and at least one kind of storage can reach them;
+/// else it is unknown.
 pub(super) fn verification(machine: &Machine, check: &GdsCheck) -> Fact<String> {
     let failed = || Fact::Known("failed".to_owned());
     let storage = || check.drivers.iter().take(super::drivers::STORAGE.len());
@@ -103,8 +103,8 @@ pub(super) fn verification(machine: &Machine, check: &GdsCheck) -> Fact<String> 
     if values.iter().all(|value| value.known().is_some_and(|word| word == "Unsupported")) {
         return failed();
     }
-    let way = |value: &&Fact<String>| value.known().is_some_and(|word| word != "Unsupported");
-    if values.iter().any(way) {
+    let open = |value: &&Fact<String>| value.known().is_some_and(|word| word != "Unsupported");
+    if values.iter().any(open) {
         return Fact::Known("succeeded".to_owned());
     }
     let why = values.iter().find_map(|value| value.why()).unwrap_or("no storage is known");

@@ -1,8 +1,8 @@
-//! CUFILE CONFIGURATION: the settings in force, as far as the configuration tells.
+//! CUFILE CONFIGURATION: the settings in force, as far as the configuration shows.
 //!
 //! Sources: lines and their order, gdscheck 1.13 and 1.16 as printed by users; defaults, NVIDIA's
 //! GPUDirect Storage parameter tables and what the getters of libraries 1.15 and 1.20 return
-//! without a configuration. Where these differ a setting that nobody made is unknown.
+//! without a configuration. Where these differ, a setting that is not configured is unknown.
 
 use gpuio_record::facts::{Fact, GdsLine};
 
@@ -10,61 +10,69 @@ use super::{Config, Software};
 
 /// What is built in.
 enum BuiltIn {
-    /// All sources that tell agree.
+    /// All sources that have the setting agree.
     Same(&'static str),
-    /// Where the sources differ, what each says.
+    /// The sources differ: what each has.
     Differs(&'static str),
 }
 use BuiltIn::{Differs, Same};
 
 /// A line: gdscheck's name, the configuration's key where that has another, what is built in.
-struct Row(&'static str, Option<&'static str>, BuiltIn);
+struct SettingEntry(&'static str, Option<&'static str>, BuiltIn);
 
 /// The one setting that gdscheck prints as 0 or 1 in all layouts.
 const ROUTING: &str = "properties.rdma_dynamic_routing";
 
-const ROWS: &[Row] = &[
-    Row("properties.use_pci_p2pdma", None, Same("false")),
-    Row("properties.use_compat_mode", Some("properties.allow_compat_mode"), Same("true")),
-    Row("properties.force_compat_mode", None, Same("false")),
-    Row("properties.gds_rdma_write_support", None, Same("true")),
-    Row("properties.use_poll_mode", None, Same("false")),
-    Row("properties.poll_mode_max_size_kb", None, Same("4")),
-    Row("properties.max_batch_io_size", Some("properties.io_batchsize"), Same("128")),
-    Row("properties.max_batch_io_timeout_msecs", None, Same("5")),
-    Row("properties.max_direct_io_size_kb", None, Differs("1024 in release 1.15, 16384 in 1.20")),
-    Row("properties.max_device_cache_size_kb", None, Same("131072")),
-    Row("properties.per_buffer_cache_size_kb", None, Same("1024")),
-    Row(
+const SETTINGS: &[SettingEntry] = &[
+    SettingEntry("properties.use_pci_p2pdma", None, Same("false")),
+    SettingEntry("properties.use_compat_mode", Some("properties.allow_compat_mode"), Same("true")),
+    SettingEntry("properties.force_compat_mode", None, Same("false")),
+    SettingEntry("properties.gds_rdma_write_support", None, Same("true")),
+    SettingEntry("properties.use_poll_mode", None, Same("false")),
+    SettingEntry("properties.poll_mode_max_size_kb", None, Same("4")),
+    SettingEntry("properties.max_batch_io_size", Some("properties.io_batchsize"), Same("128")),
+    SettingEntry("properties.max_batch_io_timeout_msecs", None, Same("5")),
+    SettingEntry(
+        "properties.max_direct_io_size_kb",
+        None,
+        Differs("1024 in release 1.15, 16384 in 1.20"),
+    ),
+    SettingEntry("properties.max_device_cache_size_kb", None, Same("131072")),
+    SettingEntry("properties.per_buffer_cache_size_kb", None, Same("1024")),
+    SettingEntry(
         "properties.max_device_pinned_mem_size_kb",
         None,
         Differs("18014398509481980 in release 1.15, 4294967292 in 1.20"),
     ),
-    Row("properties.posix_pool_slab_size_kb", None, Same("4 1024 16384")),
-    Row(
+    SettingEntry("properties.posix_pool_slab_size_kb", None, Same("4 1024 16384")),
+    SettingEntry(
         "properties.posix_pool_slab_count",
         None,
         Differs("128 64 64 in release 1.15, and documented as 128 64 32"),
     ),
-    Row("properties.rdma_peer_affinity_policy", None, Same("RoundRobin")),
-    Row(ROUTING, None, Same("false")),
-    Row("fs.generic.posix_unaligned_writes", None, Same("false")),
-    Row("fs.lustre.posix_gds_min_kb", None, Same("0")),
-    Row("fs.beegfs.posix_gds_min_kb", None, Same("0")),
-    Row("fs.scatefs.posix_gds_min_kb", None, Same("0")),
-    Row("fs.weka.rdma_write_support", None, Same("false")),
-    Row("fs.gpfs.gds_write_support", None, Same("false")),
-    Row("fs.gpfs.gds_async_support", None, Same("true")),
-    Row("profile.nvtx", None, Same("false")),
-    Row("profile.cufile_stats", None, Same("0")),
-    Row("miscellaneous.api_check_aggressive", None, Same("false")),
-    Row("execution.max_io_threads", None, Differs("0 in release 1.15, 8 in 1.20")),
-    Row("execution.max_io_queue_depth", None, Same("128")),
-    Row("execution.parallel_io", None, Differs("false in release 1.15, true in 1.20")),
-    Row("execution.min_io_threshold_size_kb", None, Same("1024")),
-    Row("execution.max_request_parallelism", None, Differs("0 in release 1.15, 4 in 1.20")),
-    Row("properties.force_odirect_mode", None, Same("false")),
-    Row("properties.prefer_iouring", None, Same("false")),
+    SettingEntry("properties.rdma_peer_affinity_policy", None, Same("RoundRobin")),
+    SettingEntry(ROUTING, None, Same("false")),
+    SettingEntry("fs.generic.posix_unaligned_writes", None, Same("false")),
+    SettingEntry("fs.lustre.posix_gds_min_kb", None, Same("0")),
+    SettingEntry("fs.beegfs.posix_gds_min_kb", None, Same("0")),
+    SettingEntry("fs.scatefs.posix_gds_min_kb", None, Same("0")),
+    SettingEntry("fs.weka.rdma_write_support", None, Same("false")),
+    SettingEntry("fs.gpfs.gds_write_support", None, Same("false")),
+    SettingEntry("fs.gpfs.gds_async_support", None, Same("true")),
+    SettingEntry("profile.nvtx", None, Same("false")),
+    SettingEntry("profile.cufile_stats", None, Same("0")),
+    SettingEntry("miscellaneous.api_check_aggressive", None, Same("false")),
+    SettingEntry("execution.max_io_threads", None, Differs("0 in release 1.15, 8 in 1.20")),
+    SettingEntry("execution.max_io_queue_depth", None, Same("128")),
+    SettingEntry("execution.parallel_io", None, Differs("false in release 1.15, true in 1.20")),
+    SettingEntry("execution.min_io_threshold_size_kb", None, Same("1024")),
+    SettingEntry(
+        "execution.max_request_parallelism",
+        None,
+        Differs("0 in release 1.15, 4 in 1.20"),
+    ),
+    SettingEntry("properties.force_odirect_mode", None, Same("false")),
+    SettingEntry("properties.prefer_iouring", None, Same("false")),
 ];
 
 /// Environment variables that stand above the configuration, by gdscheck's name of the setting.
@@ -79,14 +87,15 @@ const VARIABLES: [(&str, &str); 6] = [
 
 /// All lines of the section.
 pub(super) fn lines(software: &Software) -> Vec<GdsLine> {
-    let value = |row: &Row| match &software.config {
+    let value = |row: &SettingEntry| match &software.config {
         Fact::Unknown(why) => Fact::unknown(why.clone()),
-        Fact::Known(config) => match over(row, software).unwrap_or_else(|| told(row, config)) {
+        Fact::Known(config) => match over(row, software).unwrap_or_else(|| configured(row, config))
+        {
             Fact::Known(word) if row.0 == ROUTING => Fact::Known(digit(word)),
             value => value,
         },
     };
-    ROWS.iter().map(|row| GdsLine { name: row.0.to_owned(), value: value(row) }).collect()
+    SETTINGS.iter().map(|row| GdsLine { name: row.0.to_owned(), value: value(row) }).collect()
 }
 
 fn digit(word: String) -> String {
@@ -98,7 +107,7 @@ fn digit(word: String) -> String {
 }
 
 /// What a variable of the environment makes of it, where one is set.
-fn over(row: &Row, software: &Software) -> Option<Fact<String>> {
+fn over(row: &SettingEntry, software: &Software) -> Option<Fact<String>> {
     let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == row.0)?;
     let set = software.environment.get(*variable)?;
     // Gone in 1.20 (its library no longer has the name), and there in 1.15.
@@ -117,8 +126,8 @@ fn over(row: &Row, software: &Software) -> Option<Fact<String>> {
     })
 }
 
-/// What the configuration says, or what is built in.
-fn told(row: &Row, config: &Config) -> Fact<String> {
+/// The configured value, or the one that is built in.
+fn configured(row: &SettingEntry, config: &Config) -> Fact<String> {
     let key = row.1.unwrap_or(row.0);
     if let Some(json) = config.keys.get(key) {
         return valid(key, json, config);
@@ -135,7 +144,7 @@ fn told(row: &Row, config: &Config) -> Fact<String> {
     }
 }
 
-/// A value that the key takes; of another nobody tells what holds in its place.
+/// A value that the key takes; for another value, it is not known what cuFile uses.
 pub(super) fn valid(key: &str, json: &str, config: &Config) -> Fact<String> {
     let value = serde_json::from_str::<serde_json::Value>(json).unwrap_or_default();
     match gpuio_cufilejson::refused(key, &value) {

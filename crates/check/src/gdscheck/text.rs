@@ -42,7 +42,7 @@ pub fn text(check: &GdsCheck, version: &str) -> String {
 #[must_use]
 pub fn versions(check: &GdsCheck, version: &str) -> String {
     let mut page = Page(String::new());
-    // At the margin, and the first line of all: nobody shall take this for NVIDIA's.
+    // At the margin, and the first line of all: so that it can't be mistaken for NVIDIA's.
     let _ = writeln!(
         page.0,
         "gpuio gdscheck {version} (not NVIDIA's tool; from what gpuio read, see docs/check.md)"

@@ -4,28 +4,28 @@ use gpuio_record::facts::{Acs, AcsControl, Machine, PciFacts, PciPort};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::gdscheck::says::printed;
+use crate::gdscheck::interpret::printed;
 use crate::machine::{
-    count, gpus_not_placed, placed_drives, placed_nics, ways_not_known, without_gpu,
+    count, gpus_not_placed, placed_drives, placed_nics, with_unknown_root_port, without_gpu,
 };
 
 pub(super) const RULE: Rule = Rule {
     name: "acs",
-    asks: "Do PCIe bridges above GPUs, drives and network cards send peers' traffic up to the \
+    question: "Do PCIe bridges above GPUs, drives and network cards send peers' traffic up to the \
            root complex (ACS)?",
     why: "With ACS redirection a drive's DMA into GPU memory below the same switch goes up to the \
           root complex and down again: it takes the shared link twice, or does not work at all.",
-    mend: "Switch ACS off in the firmware (and with it, if need be, virtualization), or until the \
+    fix: "Switch ACS off in the firmware (and with it, if need be, virtualization), or until the \
            next boot with `setpci -s BRIDGE ECAP_ACS+0x6.w=0000`. Leave it on where devices are \
            passed to virtual machines: it isolates them.",
     source: "NVIDIA, GPUDirect Storage Best Practices Guide, PCIe Access Control Service; PCI \
              Express Base Specification, 6.12; setpci(8)",
-    judge,
+    evaluate,
 };
 
 const REDIRECTS: [AcsControl; 2] = [AcsControl::RequestRedirect, AcsControl::CompletionRedirect];
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if machine.pci.is_empty() && !machine.listed.pci {
         return vec![from_gdscheck(machine)];
     }
@@ -39,28 +39,29 @@ fn judge(machine: &Machine) -> Vec<Found> {
         on.into_iter().partition(|bridge| bridge.port.known() == Some(&PciPort::RootPort));
     let mut found = Vec::new();
     if !ports.is_empty() {
-        let seen = format!("{} redirect traffic between peers", count(ports.len(), "switch port"));
-        let mend = format!(
+        let observed =
+            format!("{} redirect traffic between peers", count(ports.len(), "switch port"));
+        let fix = format!(
             "switch ACS off in the firmware, or until the next boot: {} (not where devices are \
              passed to virtual machines)",
             commands(&ports.iter().map(|port| port.address.as_str()).collect::<Vec<&str>>())
         );
-        found.push(Found::warn(seen, mend).at(ports.iter().map(|port| &port.address)));
+        found.push(Found::warn(observed, fix).at(ports.iter().map(|port| &port.address)));
     }
     if !roots.is_empty() {
-        let seen = "root ports redirect too, which concerns only peers below different root \
+        let observed = "root ports redirect too, which concerns only peers below different root \
                     ports; NVIDIA's gdscheck names them";
-        found.push(Found::info(seen).at(roots.iter().map(|port| &port.address)));
+        found.push(Found::info(observed).at(roots.iter().map(|port| &port.address)));
     }
     let hidden: Vec<&&PciFacts> = bridges.iter().filter(|b| b.acs.known().is_none()).collect();
     if let Some(why) = hidden.first().and_then(|bridge| bridge.acs.why()) {
-        let found_hidden = Found::unknown(format!("ACS can't be seen: {why}"));
-        let mend = "run it as root, or read `lspci -vvv`, ACSCtl";
-        found.push(found_hidden.mend(mend).at(hidden.iter().map(|bridge| &bridge.address)));
+        let found_hidden = Found::unknown(format!("ACS can't be observed: {why}"));
+        let fix = "run it as root, or read `lspci -vvv`, ACSCtl";
+        found.push(found_hidden.fix(fix).at(hidden.iter().map(|bridge| &bridge.address)));
     }
     let ends = ends(machine);
     let ends: Vec<&str> = ends.iter().map(String::as_str).collect();
-    let mut open = ways_not_known(machine, &ends);
+    let mut open = with_unknown_root_port(machine, &ends);
     open.extend(gpus_not_placed(machine));
     if ends.is_empty() || !open.is_empty() {
         let why = "bridges above these devices are not all known";
@@ -76,23 +77,24 @@ fn judge(machine: &Machine) -> Vec<Found> {
     found
 }
 
-/// What gdscheck's lines tell where PCI was not read.
+/// The finding by gdscheck's lines, where PCI was not read.
 fn from_gdscheck(machine: &Machine) -> Found {
     let Some((check, printed)) = printed(machine) else {
         return Found::unknown("no PCI function is known");
     };
     if check.acs.is_empty() {
-        let why = "no switch with ACS, and does not tell whether it could look";
-        return Found::unknown(format!("{printed} {why}")).mend("read `lspci -vvv`, ACSCtl");
+        let why = "no switch with ACS, and does not show whether it could look";
+        return Found::unknown(format!("{printed} {why}")).fix("read `lspci -vvv`, ACSCtl");
     }
-    let seen = format!("{printed} ACS as enabled for {}", count(check.acs.len(), "switch port"));
+    let observed =
+        format!("{printed} ACS as enabled for {}", count(check.acs.len(), "switch port"));
     let addresses: Vec<&str> = check.acs.iter().map(String::as_str).collect();
-    let mend = format!(
+    let fix = format!(
         "switch ACS off in the firmware, or until the next boot: {} (not where devices are \
          passed to virtual machines)",
         commands(&addresses)
     );
-    Found::warn(seen, mend).at(addresses)
+    Found::warn(observed, fix).at(addresses)
 }
 
 /// Bridges above the devices that may talk to each other, each once.
@@ -100,7 +102,7 @@ pub(crate) fn bridges(machine: &Machine) -> Vec<&PciFacts> {
     let mut bridges: Vec<&PciFacts> = Vec::new();
     for address in ends(machine) {
         for bridge in machine.way_up(&address).into_iter().skip(1) {
-            if !bridges.iter().any(|seen| seen.address == bridge.address) {
+            if !bridges.iter().any(|known| known.address == bridge.address) {
                 bridges.push(bridge);
             }
         }
@@ -138,7 +140,7 @@ mod tests {
     fn with(address: &str, acs: Fact<Acs>) -> Vec<Found> {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.pci.iter_mut().find(|f| f.address == address).unwrap().acs = acs;
-        judge(&machine)
+        evaluate(&machine)
     }
 
     fn on(control: AcsControl) -> Fact<Acs> {
@@ -149,8 +151,8 @@ mod tests {
     fn a_switch_port_that_redirects_is_named_with_its_command() {
         let found = with("0000:02:01.0", on(AcsControl::RequestRedirect));
         assert_eq!(found[0].severity, Severity::Warn);
-        let mend = found[0].mend.as_ref().unwrap();
-        assert!(mend.contains("setpci -s 0000:02:01.0 ECAP_ACS+0x6.w=0000"), "{mend}");
+        let fix = found[0].fix.as_ref().unwrap();
+        assert!(fix.contains("setpci -s 0000:02:01.0 ECAP_ACS+0x6.w=0000"), "{fix}");
     }
 
     #[test]
@@ -165,17 +167,17 @@ mod tests {
     fn a_way_up_that_is_not_known_is_no_pass() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.pci.retain(|function| function.address != sample::ROOT);
-        let found = judge(&machine);
+        let found = evaluate(&machine);
         assert_eq!(found[0].severity, Severity::Unknown, "{found:?}");
         machine.gpus[0].pci = None;
         machine.block.clear();
-        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
     }
 
     #[test]
     fn without_root_it_is_unknown() {
         let found = with(sample::UP, Fact::unknown("needs root"));
         assert_eq!(found[0].severity, Severity::Unknown);
-        assert!(found[0].seen.contains("needs root"));
+        assert!(found[0].observed.contains("needs root"));
     }
 }

@@ -8,18 +8,18 @@ use crate::machine::{disks_below, gpu_is_absent, none_of, root_port, system_disk
 
 pub(super) const RULE: Rule = Rule {
     name: "array-span",
-    asks: "Do the members of each software array hang under one root port?",
+    question: "Do the members of each software array hang under one root port?",
     why: "Whichever GPU reads an array that spans switches or sockets, a part of the bytes comes \
-          the long way through the root complex or the link between sockets, and that part sets \
-          the pace of all.",
-    mend: "Make one array for each group of drives below one switch, and give each GPU the array \
+          the long route through the root complex or the link between sockets, and that part \
+          limits the whole.",
+    fix: "Make one array for each group of drives below one switch, and give each GPU the array \
            near it.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, regrouping of a DGX \
              A100's drives; mdadm(8)",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = gpu_is_absent(machine) {
         return vec![found];
     }
@@ -30,8 +30,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
         let disks = disks_below(machine, &array.facts.name);
         if disks.iter().any(|disk| system.contains(&disk.facts.name.as_str())) {
             let name = &array.facts.name;
-            let seen = format!("the system lies on {name}, which is no place for data");
-            found.push(Found::not_applicable(seen).at([name]));
+            let observed = format!("the system lies on {name}, which is not for data");
+            found.push(Found::not_applicable(observed).at([name]));
             continue;
         }
         found.push(one(machine, array, &disks));
@@ -48,7 +48,8 @@ fn one(machine: &Machine, array: &BlockDevice, disks: &[&BlockDevice]) -> Found 
     let tops: Vec<_> = addresses.iter().filter_map(|address| root_port(machine, address)).collect();
     let without = disks.iter().any(|disk| disk.pci.is_empty());
     if disks.is_empty() || without || tops.len() < addresses.len() {
-        return Found::unknown("the way from its members up to root ports is not known").at([name]);
+        return Found::unknown("the PCIe paths from its members to root ports are not known")
+            .at([name]);
     }
     let mut ports: Vec<&str> = tops.iter().map(|(_, port)| *port).collect();
     ports.sort_unstable();
@@ -64,18 +65,19 @@ fn one(machine: &Machine, array: &BlockDevice, disks: &[&BlockDevice]) -> Found 
     nodes.dedup();
     let across =
         if nodes.len() > 1 { format!(" in {} NUMA nodes", nodes.len()) } else { String::new() };
-    let seen = format!("its members are below {} root ports{across}", ports.len());
+    let observed = format!("its members are below {} root ports{across}", ports.len());
     if machine.gpus.is_empty() {
-        return Found::info(format!("{seen}; no GPU is known that it would matter to")).at([name]);
+        return Found::info(format!("{observed}; no GPU is known that it would matter to"))
+            .at([name]);
     }
     let level = array.array.as_ref().and_then(|array| array.level.as_deref()).unwrap_or("raid0");
-    let mend = format!(
+    let fix = format!(
         "save its data, then for each group of drives below one root port: `mdadm --create \
          /dev/mdN --level={} --raid-devices=COUNT DRIVES`; groups: {}",
         level.trim_start_matches("raid"),
         groups(machine, disks)
     );
-    Found::warn(seen, mend).at([name])
+    Found::warn(observed, fix).at([name])
 }
 
 /// `PORT: nvme0n1 nvme1n1; PORT: …`.
@@ -113,26 +115,26 @@ mod tests {
 
     #[test]
     fn members_below_two_root_ports_are_grouped() {
-        let found = judge(&array("0000:81:00.0"));
+        let found = evaluate(&array("0000:81:00.0"));
         assert_eq!(found[0].severity, Severity::Warn);
-        let mend = found[0].mend.as_ref().unwrap();
-        assert!(mend.ends_with("0000:00:01.0: nvme0n1; 0000:80:01.0: nvme1n1"), "{mend}");
+        let fix = found[0].fix.as_ref().unwrap();
+        assert!(fix.ends_with("0000:00:01.0: nvme0n1; 0000:80:01.0: nvme1n1"), "{fix}");
     }
 
     #[test]
     fn members_below_one_switch_pass() {
-        assert_eq!(judge(&array(sample::DRIVE))[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&array(sample::DRIVE))[0].severity, Severity::Pass);
     }
 
     #[test]
     fn a_member_without_a_way_up_is_unknown() {
-        assert_eq!(judge(&array("0000:99:00.0"))[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&array("0000:99:00.0"))[0].severity, Severity::Unknown);
     }
 
     #[test]
     fn the_arrays_of_the_system_are_left_alone() {
         let mut machine = array("0000:81:00.0");
         machine.mounts.push(sample::mount("/", "md0"));
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
     }
 }

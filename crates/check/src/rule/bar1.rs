@@ -5,24 +5,24 @@ use gpuio_units::format_bytes;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::gdscheck::says::printed;
+use crate::gdscheck::interpret::printed;
 use crate::machine::{gpu_name, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "bar1",
-    asks: "Is the window to each GPU's memory (BAR1) large, and is there room in it?",
+    question: "Is the window to each GPU's memory (BAR1) large, and does it have free space?",
     why: "Drives and cards reach GPU memory through BAR1 only: buffers registered for direct I/O \
-          take room in it, and a window of 256 MiB holds few of them.",
-    mend: "Switch on Above 4G Decoding and Resizable BAR in the firmware; data-centre GPUs then \
+          take space in it, and a window of 256 MiB holds few of them.",
+    fix: "Switch on Above 4G Decoding and Resizable BAR in the firmware; data-centre GPUs then \
            show all of their memory. Look with `nvidia-smi -q -d MEMORY`, BAR1.",
     source: "NVIDIA, GPUDirect RDMA, PCI BAR sizes and Displaying GPU BAR space",
-    judge,
+    evaluate,
 };
 
 /// Windows up to this are those of GPUs without Resizable BAR.
 const SMALL: u64 = 256 << 20;
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let (true, Some(found)) = (machine.gpus.is_empty(), from_gdscheck(machine)) {
         return found;
     }
@@ -32,24 +32,28 @@ fn judge(machine: &Machine) -> Vec<Found> {
     machine.gpus.iter().map(|gpu| one(gpu).at([gpu_name(gpu)])).collect()
 }
 
-/// What gdscheck's lines tell where no GPU was read; `None` without such lines.
+/// The findings by gdscheck's lines, where no GPU was read; `None` without such lines.
 fn from_gdscheck(machine: &Machine) -> Option<Vec<Found>> {
     let (check, printed) = printed(machine)?;
     let one = |gpu: &GdsGpu| {
-        let place = gpu.index.known().map(|index| format!("GPU index {index}"));
+        let location = gpu.index.known().map(|index| format!("GPU index {index}"));
         let found = match &gpu.bar1_bytes {
             Fact::Unknown(why) => Found::unknown(format!("its size is not known: {why}")),
             Fact::Known(bytes) => {
-                let seen = format!("{printed} a BAR1 of {}", format_bytes(*bytes));
-                if *bytes <= SMALL { Found::warn(seen, MEND_SMALL) } else { Found::info(seen) }
+                let observed = format!("{printed} a BAR1 of {}", format_bytes(*bytes));
+                if *bytes <= SMALL {
+                    Found::warn(observed, FIX_SMALL)
+                } else {
+                    Found::info(observed)
+                }
             }
         };
-        found.at(place)
+        found.at(location)
     };
     (machine.pci.is_empty() && !check.gpus.is_empty()).then(|| check.gpus.iter().map(one).collect())
 }
 
-const MEND_SMALL: &str = "switch on Above 4G Decoding and Resizable BAR in the firmware";
+const FIX_SMALL: &str = "switch on Above 4G Decoding and Resizable BAR in the firmware";
 
 fn one(gpu: &GpuFacts) -> Found {
     let bar1 = match &gpu.bar1 {
@@ -60,16 +64,16 @@ fn one(gpu: &GpuFacts) -> Found {
         Some(used) => format!("{} in use", format_bytes(used)),
         None => "how much is in use is not known".to_owned(),
     };
-    let seen = format!("BAR1 has {}, {used}", format_bytes(bar1.total_bytes));
+    let observed = format!("BAR1 has {}, {used}", format_bytes(bar1.total_bytes));
     let full = bar1.used_bytes.is_some_and(|used| used > bar1.total_bytes / 10 * 9);
     if full {
-        Found::warn(seen, "end the programs that hold GPU memory mapped (`nvidia-smi`)")
+        Found::warn(observed, "end the programs that hold GPU memory mapped (`nvidia-smi`)")
     } else if bar1.total_bytes <= SMALL {
-        Found::warn(seen, MEND_SMALL)
+        Found::warn(observed, FIX_SMALL)
     } else if bar1.used_bytes.is_none() {
-        Found::info(seen)
+        Found::info(observed)
     } else {
-        Found::pass(seen)
+        Found::pass(observed)
     }
 }
 
@@ -87,7 +91,7 @@ mod tests {
             one(&GpuFacts { bar1, ..sample::gpu(sample::GPU, 0) }).severity
         };
         assert_eq!(of(128 << 30, Some(1 << 20)), Severity::Pass);
-        assert_eq!(of(32 << 30, None), Severity::Info, "room is not known");
+        assert_eq!(of(32 << 30, None), Severity::Info, "free space is not known");
         assert_eq!(of(256 << 20, None), Severity::Warn);
         assert_eq!(of(32 << 30, Some(31 << 30)), Severity::Warn);
         assert_eq!(one(&sample::gpu(sample::GPU, 0)).severity, Severity::Unknown);

@@ -9,17 +9,18 @@ use crate::machine::{MODULES_NOT_READ, gpu_is_absent, module, modules_were_read}
 
 pub(super) const RULE: Rule = Rule {
     name: "compat-mode",
-    asks: "Is cuFile's compatibility mode neither forced nor forbidden where nothing else works?",
+    question: "Is cuFile's compatibility mode neither forced nor forbidden where nothing else \
+               works?",
     why: "In it cuFile reads into host memory and copies from there, which looks like GPUDirect \
           Storage to the program. Forced, no I/O is direct; forbidden, what can't be direct fails.",
-    mend: "Take force_compat_mode out of cufile.json and unset CUFILE_FORCE_COMPAT_MODE; set \
+    fix: "Take force_compat_mode out of cufile.json and unset CUFILE_FORCE_COMPAT_MODE; set \
            allow_compat_mode to false where slow I/O should rather be an error.",
     source: "NVIDIA, cuFile API Reference Guide, cuFile Compatibility Mode; NVIDIA, GPUDirect \
              Storage Installation and Troubleshooting Guide, Environment Variables",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = unused(machine) {
         return vec![found];
     }
@@ -31,14 +32,14 @@ fn judge(machine: &Machine) -> Vec<Found> {
         }
     };
     if on {
-        let seen = "it is forced: every I/O of cuFile goes through host memory";
-        let mend = "set properties.force_compat_mode to false, and unset CUFILE_FORCE_COMPAT_MODE";
-        return vec![Found::warn(seen, mend).at([forced.from])];
+        let observed = "it is forced: every I/O of cuFile goes through host memory";
+        let fix = "set properties.force_compat_mode to false, and unset CUFILE_FORCE_COMPAT_MODE";
+        return vec![Found::warn(observed, fix).at([forced.from])];
     }
     if allowed_on {
-        let seen = "it is allowed: I/O that can't be direct goes through host memory without a \
-                    word (gpuio's proof of path tells)";
-        return vec![Found::info(seen).at([allowed.from])];
+        let observed = "it is allowed: I/O that can't be direct silently goes through host \
+                    memory (`gpuio bench --evidence` shows it)";
+        return vec![Found::info(observed).at([allowed.from])];
     }
     if let Some(found) = gpu_is_absent(machine) {
         return vec![found];
@@ -51,7 +52,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
     };
     if let Fact::Unknown(why) = &machine.cufile.environment {
         let why = format!(
-            "the file forbids it; what variables say, which go before, is not known: {why}"
+            "the file forbids it; environment variables, which have priority, are not known: {why}"
         );
         return vec![Found::unknown(why).at([allowed.from])];
     }
@@ -59,16 +60,16 @@ fn judge(machine: &Machine) -> Vec<Found> {
         match p2pdma(machine).value {
             Fact::Known(false) => {}
             Fact::Known(true) => {
-                let why = "it is forbidden and nvidia-fs is not loaded: whether peer-to-peer DMA \
-                           works, which is on, `gpuio check --mount DIR` tells";
+                let why = "it is forbidden and nvidia-fs is not loaded: run `gpuio check --mount \
+                           DIR` to see whether peer-to-peer DMA works, which is on";
                 return vec![Found::unknown(why).at([allowed.from])];
             }
             Fact::Unknown(why) => return vec![Found::unknown(why).at([allowed.from])],
         }
-        let seen = "it is forbidden, nvidia-fs is not loaded, and use_pci_p2pdma is off: each \
+        let observed = "it is forbidden, nvidia-fs is not loaded, and use_pci_p2pdma is off: each \
                     call of cuFile fails";
-        let mend = "`modprobe nvidia-fs`, or set properties.allow_compat_mode to true";
-        return vec![Found::fail(seen, mend).at([allowed.from])];
+        let fix = "`modprobe nvidia-fs`, or set properties.allow_compat_mode to true";
+        return vec![Found::fail(observed, fix).at([allowed.from])];
     }
     vec![Found::pass("it is forbidden: I/O that can't be direct is an error").at([allowed.from])]
 }
@@ -80,29 +81,29 @@ mod tests {
 
     #[test]
     fn each_answer() {
-        let of = |keys: &str| judge(&sample::configured(&format!("{{ {keys} }}"))).remove(0);
+        let of = |keys: &str| evaluate(&sample::configured(&format!("{{ {keys} }}"))).remove(0);
         assert_eq!(of("").severity, Severity::Info);
         let forced = of(r#""properties": { "force_compat_mode": true }"#);
         assert_eq!(
-            (forced.severity, &forced.places[0][..]),
+            (forced.severity, &forced.locations[0][..]),
             (Severity::Warn, "/etc/cufile.json:1:19")
         );
         let off = r#""properties": { "allow_compat_mode": false }"#;
-        assert_eq!(of(off).severity, Severity::Unknown, "nobody looked for nvidia-fs");
+        assert_eq!(of(off).severity, Severity::Unknown, "nvidia-fs was not looked for");
         let mut machine = sample::configured(&format!("{{ {off} }}"));
         machine.cufile.environment = Fact::Known(Default::default());
         machine.modules.push(sample::module("nvidia_fs", false));
-        assert_eq!(judge(&machine)[0].severity, Severity::Fail);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Fail);
         machine.modules.last_mut().unwrap().loaded = true;
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
     }
 
     #[test]
     fn without_file_and_gpu_nobody_cares() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.cufile.text = Fact::Known(None);
-        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Info);
         machine.gpus.clear();
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
     }
 }

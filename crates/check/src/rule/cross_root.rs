@@ -10,21 +10,21 @@ use crate::machine::{
 
 pub(super) const RULE: Rule = Rule {
     name: "cross-root",
-    asks: "Do GPUs reach their storage without crossing between root ports of the processor?",
+    question: "Do GPUs reach their storage without crossing between root ports of the processor?",
     why: "What goes straight between a GPU and a drive or card of another root port passes the \
           processor, which moves it slower than a switch does, writes from GPU memory most of all.",
-    mend: "Give each GPU files on drives or cards below its own root port, or at least at its own \
+    fix: "Give each GPU files on drives or cards below its own root port, or at least at its own \
            socket; where that can't be, go by host memory (paths gather, staged).",
     source: "NVIDIA, Magnum IO GPUDirect Storage (slides), Learnings / Best Practices; NVIDIA, \
              GPUDirect Storage Troubleshooting Guide, nvidia-fs statistics (cross_root_port)",
-    judge,
+    evaluate,
 };
 
 /// Per cent of a GPU's I/O that may cross before it is a warning: a tenth of it at half the rate
 /// costs some tenth of the whole.
 const MUCH: u64 = 10;
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
@@ -41,11 +41,12 @@ fn judge(machine: &Machine) -> Vec<Found> {
     };
     let found = shares.iter().map(|share| {
         let (gpu, percent) = (share.gpu.as_str(), share.percent);
-        let seen = format!("{percent} % of its I/O went between root ports since nvidia-fs began");
+        let observed =
+            format!("{percent} % of its I/O went between root ports since nvidia-fs began");
         match percent {
             0 => Found::pass("none of its I/O went between root ports"),
-            1..MUCH => Found::info(seen),
-            _ => Found::warn(seen, nearer(machine, gpu)),
+            1..MUCH => Found::info(observed),
+            _ => Found::warn(observed, nearer(machine, gpu)),
         }
         .at([gpu])
     });
@@ -89,16 +90,16 @@ mod tests {
             let drive = machine.pci.iter_mut().find(|one| one.address == sample::DRIVE);
             drive.unwrap().parent = Some(other.to_owned());
         }
-        judge(&machine)
+        evaluate(&machine)
     }
 
     #[test]
     fn a_gpu_that_crosses_is_told_what_is_below_its_own_root_port() {
         let found = of(40, false);
-        assert_eq!(found[0].places, [sample::GPU]);
-        assert!(found[0].seen.starts_with("40 % of its I/O"), "{found:?}");
-        let mend = |found: &[Found]| found[0].mend.clone().unwrap_or_default();
-        assert_eq!(mend(&found), "aim its jobs at what is below its own root port: nvme0n1");
-        assert!(mend(&of(40, true)).starts_with("no data drive or card is below"));
+        assert_eq!(found[0].locations, [sample::GPU]);
+        assert!(found[0].observed.starts_with("40 % of its I/O"), "{found:?}");
+        let fix = |found: &[Found]| found[0].fix.clone().unwrap_or_default();
+        assert_eq!(fix(&found), "aim its jobs at what is below its own root port: nvme0n1");
+        assert!(fix(&of(40, true)).starts_with("no data drive or card is below"));
     }
 }

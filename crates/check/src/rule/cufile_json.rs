@@ -4,33 +4,38 @@ use gpuio_cufilejson::{Problem, ProblemKind, problems};
 use gpuio_record::facts::Machine;
 
 use super::Rule;
-use crate::configuration::{File, file, place};
+use crate::configuration::{File, file, location};
 use crate::finding::{Found, Severity};
 use crate::machine::gpu_is_absent;
 
 pub(super) const RULE: Rule = Rule {
     name: "cufile-json",
-    asks: "Are the keys of cuFile's configuration known, each once, well typed, in range and of \
-           use together?",
-    why: "cuFile passes over a key that it does not know and may put another value in the place of \
-          one that it does not take, both without a word: what was meant does not hold.",
-    mend: "Correct the key at the line and column that are named.",
+    question: "Are the keys of cuFile's configuration known, each once, well typed, in range and \
+           of use together?",
+    why: "cuFile passes over a key that it does not know and may silently replace \
+          one that it does not accept: the intended setting is not in force.",
+    fix: "Correct the key at the line and column that are named.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, GPUDirect Storage \
              Parameters; NVIDIA, gds-diag, config-audit; ranges from cuFileGetParameterMinMaxValue",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let config = match file(machine) {
         File::Unknown(why) => return vec![Found::unknown(why)],
         File::Absent => {
-            let seen = format!("there is no {}: the library's defaults hold", machine.cufile.path);
-            return vec![gpu_is_absent(machine).unwrap_or(Found::not_applicable(seen))];
+            let observed =
+                format!("there is no {}: the library's defaults hold", machine.cufile.path);
+            return vec![gpu_is_absent(machine).unwrap_or(Found::not_applicable(observed))];
         }
         File::Broken(error) => {
-            let seen = format!("cuFile's configuration is no JSON: {}", error.words);
-            let mend = "correct the text there; comments are fine";
-            return vec![Found::fail(seen, mend).at([place(machine, error.line, error.column)])];
+            let observed = format!("cuFile's configuration is no JSON: {}", error.words);
+            let fix = "correct the text there; comments are fine";
+            return vec![Found::fail(observed, fix).at([location(
+                machine,
+                error.line,
+                error.column,
+            )])];
         }
         File::Read(config) => config,
     };
@@ -43,8 +48,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
 }
 
 fn found(machine: &Machine, problem: &Problem) -> Found {
-    let seen = format!("{} {}", problem.path, problem.words);
-    let found = Found::warn(seen, problem.mend.clone());
+    let observed = format!("{} {}", problem.path, problem.words);
+    let found = Found::warn(observed, problem.mend.clone());
     let severity = match problem.kind {
         ProblemKind::Unknown | ProblemKind::Outdated => Severity::Info,
         ProblemKind::Misspelt
@@ -54,7 +59,7 @@ fn found(machine: &Machine, problem: &Problem) -> Found {
         | ProblemKind::Alignment
         | ProblemKind::Combination => Severity::Warn,
     };
-    Found { severity, ..found }.at([place(machine, problem.line, problem.column)])
+    Found { severity, ..found }.at([location(machine, problem.line, problem.column)])
 }
 
 #[cfg(test)]
@@ -66,32 +71,32 @@ mod tests {
 
     #[test]
     fn each_problem_has_its_place() {
-        let found = judge(&sample::configured(
+        let found = evaluate(&sample::configured(
             "{ \"properties\": {\n  \"alow_compat_mode\": true, \
              \"max_direct_io_size_kb\": 1026 },\n\"zebra\": 1 }",
         ));
-        let places: Vec<(Severity, &str)> =
-            found.iter().map(|found| (found.severity, found.places[0].as_str())).collect();
+        let locations: Vec<(Severity, &str)> =
+            found.iter().map(|found| (found.severity, found.locations[0].as_str())).collect();
         assert_eq!(
-            places,
+            locations,
             [
                 (Severity::Warn, "/etc/cufile.json:2:3"),
                 (Severity::Warn, "/etc/cufile.json:2:29"),
                 (Severity::Info, "/etc/cufile.json:3:1"),
             ]
         );
-        assert!(found[0].mend.as_ref().unwrap().contains("properties.allow_compat_mode"));
+        assert!(found[0].fix.as_ref().unwrap().contains("properties.allow_compat_mode"));
     }
 
     #[test]
     fn good_absent_and_broken_files() {
-        let good = judge(&sample::configured("{ \"logging\": { \"level\": \"ERROR\" } }"));
+        let good = evaluate(&sample::configured("{ \"logging\": { \"level\": \"ERROR\" } }"));
         assert_eq!(good, [Found::pass("1 key, all known and in range")]);
         let mut machine = sample::configured("{ \"logging\": }");
-        let broken = judge(&machine);
+        let broken = evaluate(&machine);
         assert_eq!(broken[0].severity, Severity::Fail);
-        assert!(broken[0].places[0].starts_with("/etc/cufile.json:1:"), "{broken:?}");
+        assert!(broken[0].locations[0].starts_with("/etc/cufile.json:1:"), "{broken:?}");
         machine.cufile.text = Fact::Known(None);
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
     }
 }

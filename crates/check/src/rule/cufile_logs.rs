@@ -1,26 +1,27 @@
-//! What cuFile writes and counts beside its work.
+//! cuFile's log, statistics and checks.
 
 use gpuio_cufilejson::Config;
 use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
-use crate::configuration::{File, file, place, unused};
+use crate::configuration::{File, file, location, unused};
 use crate::finding::Found;
 
 pub(super) const RULE: Rule = Rule {
     name: "cufile-logs",
-    asks: "Are cuFile's wordy log, its statistics and its checks off, and has the log a place?",
+    question: "Are cuFile's wordy log, its statistics and its checks off, and does the log have a \
+               directory?",
     why: "At DEBUG and TRACE cuFile writes lines for every call, statistics and NVTX ranges cost \
           each I/O, and without a directory the log falls where each program happens to run.",
-    mend: "In cufile.json: logging.level ERROR, logging.dir a directory that users may write, \
+    fix: "In cufile.json: logging.level ERROR, logging.dir a directory that users may write, \
            profile.cufile_stats 0, profile.nvtx false.",
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, Log Files for the \
              GDS Library and Enabling Tracing; NVIDIA, GPUDirect Storage Benchmarking and \
              Configuration Guide, gds_stats",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = unused(machine) {
         return vec![found];
     }
@@ -43,7 +44,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
         );
     }
     if found.is_empty() {
-        found.extend(not_told(machine, &config));
+        found.extend(not_known(machine, &config));
     }
     if found.is_empty() {
         found.push(Found::pass("log, statistics and checks cost nothing"));
@@ -52,7 +53,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
 }
 
 /// What is left open: keys that hold no such value, the directory, and a process's own variables.
-fn not_told(machine: &Machine, config: &Config) -> Option<Found> {
+fn not_known(machine: &Machine, config: &Config) -> Option<Found> {
     let odd = |path: &&str| config.get(path).is_some();
     let text = ["logging.level"].into_iter().filter(|path| config.text(path).is_none());
     let number = ["profile.cufile_stats"].into_iter().filter(|path| config.number(path).is_none());
@@ -60,14 +61,17 @@ fn not_told(machine: &Machine, config: &Config) -> Option<Found> {
     let switch = switch.into_iter().filter(|path| config.switch(path).is_none());
     let odd: Vec<&str> = text.chain(number).chain(switch).filter(odd).collect();
     if !odd.is_empty() {
-        let seen = "these keys hold no value of their kind, and what holds instead is not known";
+        let observed =
+            "these keys hold no value of their kind, and what holds instead is not known";
         return Some(
-            Found::unknown(seen).at(odd.iter().filter_map(|path| at(machine, config, path))),
+            Found::unknown(observed).at(odd.iter().filter_map(|path| at(machine, config, path))),
         );
     }
     if let Fact::Unknown(why) = &machine.cufile.environment {
-        let seen = format!("what variables say, which go before the file, is not known: {why}");
-        return Some(Found::unknown(seen));
+        let observed = format!(
+            "environment variables, which have priority over the file, are not known: {why}"
+        );
+        return Some(Found::unknown(observed));
     }
     let named = config.text("logging.dir").is_some_and(|dir| !dir.is_empty());
     match &machine.cufile.log_directory_writable {
@@ -79,7 +83,7 @@ fn not_told(machine: &Machine, config: &Config) -> Option<Found> {
 }
 
 fn at(machine: &Machine, config: &Config, path: &str) -> Option<String> {
-    config.get(path).map(|entry| place(machine, entry.line, entry.column))
+    config.get(path).map(|entry| location(machine, entry.line, entry.column))
 }
 
 fn variable<'m>(machine: &'m Machine, name: &str) -> Option<&'m str> {
@@ -94,8 +98,8 @@ fn level(machine: &Machine, config: &Config) -> Option<Found> {
     };
     match level {
         "DEBUG" | "TRACE" => {
-            let seen = format!("the log is at {level}: lines for every call");
-            Some(Found::warn(seen, "set logging.level to ERROR").at(at))
+            let observed = format!("the log is at {level}: lines for every call");
+            Some(Found::warn(observed, "set logging.level to ERROR").at(at))
         }
         "INFO" => Some(Found::info("the log is at INFO").at(at)),
         _ => None,
@@ -107,15 +111,17 @@ fn directory(machine: &Machine, config: &Config) -> Option<Found> {
         return None;
     }
     let Some(dir) = config.text("logging.dir").filter(|dir| !dir.is_empty()) else {
-        let seen = "no directory is named: cufile.log falls into the current one of each program";
-        return Some(Found::info(seen).mend("name one in logging.dir"));
+        let observed =
+            "no directory is named: cufile.log falls into the current one of each program";
+        return Some(Found::info(observed).fix("name one in logging.dir"));
     };
     if machine.cufile.log_directory_writable != Fact::Known(false) {
         return None;
     }
-    let seen = format!("{dir} is not there or can't be written by this user: nothing is logged");
-    let mend = format!("`mkdir -p {dir}`, and let the users of cuFile write there");
-    Some(Found::warn(seen, mend).at(at(machine, config, "logging.dir")))
+    let observed =
+        format!("{dir} is not there or can't be written by this user: nothing is logged");
+    let fix = format!("`mkdir -p {dir}`, and let the users of cuFile write there");
+    Some(Found::warn(observed, fix).at(at(machine, config, "logging.dir")))
 }
 
 fn counts(machine: &Machine, config: &Config) -> Option<Found> {
@@ -127,8 +133,8 @@ fn counts(machine: &Machine, config: &Config) -> Option<Found> {
     if level == 0 {
         return None;
     }
-    let seen = format!("it counts its I/Os (cufile_stats {level})");
-    Some(Found::warn(seen, "set profile.cufile_stats to 0 when nobody reads them").at(at))
+    let observed = format!("it counts its I/Os (cufile_stats {level})");
+    Some(Found::warn(observed, "set profile.cufile_stats to 0 when they are not read").at(at))
 }
 
 #[cfg(test)]
@@ -144,42 +150,43 @@ mod tests {
     fn what_costs_is_found() {
         let text = r#"{ "logging": { "dir": "/var/log", "level": "TRACE" },
             "profile": { "nvtx": true, "cufile_stats": 3 } }"#;
-        let found = judge(&sample::configured(text));
-        let places: Vec<&str> = found[..3].iter().map(|found| found.places[0].as_str()).collect();
+        let found = evaluate(&sample::configured(text));
+        let locations: Vec<&str> =
+            found[..3].iter().map(|found| found.locations[0].as_str()).collect();
         assert_eq!(
-            places,
+            locations,
             ["/etc/cufile.json:1:35", "/etc/cufile.json:2:40", "/etc/cufile.json:2:26"]
         );
         assert!(found.iter().take(3).all(|found| found.severity == Severity::Warn));
         let mut quiet = sample::configured(QUIET);
-        assert_eq!(judge(&quiet)[0].severity, Severity::Unknown, "variables are not known");
+        assert_eq!(evaluate(&quiet)[0].severity, Severity::Unknown, "variables are not known");
         quiet.cufile.environment = Fact::Known(BTreeMap::new());
-        assert_eq!(judge(&quiet)[0].severity, Severity::Unknown, "nor is the directory");
+        assert_eq!(evaluate(&quiet)[0].severity, Severity::Unknown, "nor is the directory");
         quiet.cufile.log_directory_writable = Fact::Known(true);
-        assert_eq!(judge(&quiet)[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&quiet)[0].severity, Severity::Pass);
     }
 
     #[test]
     fn without_file_and_gpu_nobody_cares() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.cufile.text = Fact::Known(None);
-        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Info);
         machine.gpus.clear();
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
     }
 
     #[test]
     fn the_place_of_the_log_and_variables() {
-        assert_eq!(judge(&sample::configured("{}"))[0].severity, Severity::Info);
+        assert_eq!(evaluate(&sample::configured("{}"))[0].severity, Severity::Info);
         let mut machine = sample::configured(QUIET);
         machine.cufile.log_directory_writable = Fact::Known(false);
-        assert!(judge(&machine)[0].seen.contains("nothing is logged"));
+        assert!(evaluate(&machine)[0].observed.contains("nothing is logged"));
         machine.cufile.log_directory_writable = Fact::Known(true);
         let variables = [("CUFILE_STATS_LEVEL", "2"), ("CUFILE_LOGGING_LEVEL", "DEBUG")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         machine.cufile.environment = Fact::Known(BTreeMap::from(variables));
-        let found = judge(&machine);
-        assert_eq!(found[0].places, ["CUFILE_LOGGING_LEVEL=DEBUG"]);
-        assert_eq!(found[1].places, ["CUFILE_STATS_LEVEL=2"]);
+        let found = evaluate(&machine);
+        assert_eq!(found[0].locations, ["CUFILE_LOGGING_LEVEL=DEBUG"]);
+        assert_eq!(found[1].locations, ["CUFILE_STATS_LEVEL=2"]);
     }
 }

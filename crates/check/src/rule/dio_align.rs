@@ -1,4 +1,4 @@
-//! What direct I/O asks of sizes and offsets.
+//! The alignment that direct I/O requires of sizes and offsets.
 
 use gpuio_record::facts::{Machine, MountKind};
 use gpuio_units::format_bytes;
@@ -9,21 +9,21 @@ use crate::machine::{disks_below, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "dio-align",
-    asks: "May direct I/O go by blocks of 4 KiB?",
+    question: "May direct I/O go by blocks of 4 KiB?",
     why: "O_DIRECT wants offsets and lengths in multiples of the logical block; cuFile wants 4 KiB \
           and sends what is off that grid through a bounce buffer.",
-    mend: "Let I/O begin and end on the drive's logical blocks, better on 4 KiB; a drive of larger \
+    fix: "Let I/O begin and end on the drive's logical blocks, better on 4 KiB; a drive of larger \
            ones can be formatted anew (`nvme format --lbaf`), which loses its data.",
     source: "open(2), O_DIRECT; statx(2), STATX_DIOALIGN (Linux 6.1); \
              Documentation/ABI/stable/sysfs-block, logical_block_size; NVIDIA, GPUDirect Storage \
              Best Practices Guide, unaligned I/O",
-    judge,
+    evaluate,
 };
 
 /// cuFile's grid, and the page of x86 processors.
 const PAGE: u64 = 4096;
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let on_devices: Vec<_> = machine
         .mounts
         .iter()
@@ -32,18 +32,18 @@ fn judge(machine: &Machine) -> Vec<Found> {
     if on_devices.is_empty() {
         return vec![none_of(machine.listed.mounts, "mount on a block device")];
     }
-    let judged = on_devices.into_iter().map(|mount| {
+    let findings = on_devices.into_iter().map(|mount| {
         let disks = mount.devices.iter().flat_map(|device| disks_below(machine, device));
         let blocks: Option<Vec<u64>> = disks.map(|disk| disk.facts.logical_block_bytes).collect();
         let largest = blocks.and_then(|blocks| blocks.into_iter().max());
         let found = match largest {
-            None => Found::unknown("the logical block of its drives is not told"),
+            None => Found::unknown("the logical block of its drives is not reported"),
             Some(block) if block > PAGE => {
-                let seen = format!(
+                let observed = format!(
                     "its drives have logical blocks of {}: direct I/O of 4 KiB fails with EINVAL",
                     format_bytes(block)
                 );
-                Found::warn(seen, format!("ask for multiples of {}", format_bytes(block)))
+                Found::warn(observed, format!("use multiples of {}", format_bytes(block)))
             }
             Some(block) => {
                 Found::pass(format!("direct I/O goes by multiples of {}", format_bytes(block)))
@@ -51,7 +51,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
         };
         found.at([mount.mount.mount_point.as_str()])
     });
-    judged.collect()
+    findings.collect()
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.block[0].facts.logical_block_bytes = bytes;
         machine.mounts = vec![sample::mount("/d", "nvme0n1")];
-        judge(&machine)[0].severity
+        evaluate(&machine)[0].severity
     }
 
     #[test]
@@ -73,10 +73,10 @@ mod tests {
         assert_eq!(of(Some(16_384)), Severity::Warn);
         assert_eq!(of(None), Severity::Unknown);
         let mut machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
         let mut mount = sample::mount("/d", "nvme0n1");
         mount.devices.clear();
         machine.mounts = vec![mount];
-        assert_eq!(judge(&machine)[0].severity, Severity::Unknown, "its device is not known");
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown, "its device is not known");
     }
 }

@@ -8,18 +8,18 @@ use crate::machine::{has_option, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "direct-io",
-    asks: "Do file systems and their mount options let O_DIRECT through to storage?",
+    question: "Do file systems and their mount options let O_DIRECT through to storage?",
     why: "Direct paths into GPU memory need O_DIRECT, and file systems that accept it and then go \
           through the page cache show the speed of memory, or lose it to a copy.",
-    mend: "Mount ext4 with data=ordered (its default) and without sync; use ext4 or XFS for data \
+    fix: "Mount ext4 with data=ordered (its default) and without sync; use ext4 or XFS for data \
            that GPUs read. `gpuio check --mount DIR --prove` tries O_DIRECT there for real.",
     source: "Documentation/admin-guide/ext4.rst, data=journal; \
              NVIDIA, nvidia-fs, Key Features; NVIDIA, GPUDirect Storage O_DIRECT Requirements \
              Guide; mount(8), sync; zfsprops(7), direct",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let is_image = |mount: &MountedStorage| IMAGES.contains(&&*mount.mount.fs_type);
     let data = machine.mounts.iter().filter(|m| m.kind != MountKind::Memory && !is_image(m));
     let mut found: Vec<Found> = Vec::new();
@@ -28,8 +28,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
         let at = mount.mount.mount_point.as_str();
         let before = found.len();
         if has_option(mount, "sync") {
-            let mend = format!("`mount -o remount,async {at}`");
-            found.push(Found::warn("sync: every write waits for storage", mend).at([at]));
+            let fix = format!("`mount -o remount,async {at}`");
+            found.push(Found::warn("sync: every write waits for storage", fix).at([at]));
         }
         found.extend(of_type(mount).map(|found| found.at([at])));
         if found.len() == before {
@@ -53,19 +53,19 @@ const DIRECT: [&str; 13] = [
     "gpfs", "wekafs",
 ];
 
-/// What is to be said of a file system's type with its options; nothing when all is well.
+/// The finding about a file system's type and options; `None` when all is well.
 fn of_type(mount: &MountedStorage) -> Option<Found> {
     let at = mount.mount.mount_point.as_str();
     let silent = mount.mount.options.is_empty() && mount.mount.super_options.is_empty();
     match mount.mount.fs_type.as_str() {
         "ext4" if has_option(mount, "data=journal") => {
-            let seen = "ext4 with data=journal: O_DIRECT goes through the page cache";
-            let mend = format!("unmount {at}, and mount it with data=ordered");
-            Some(Found::warn(seen, mend))
+            let observed = "ext4 with data=journal: O_DIRECT goes through the page cache";
+            let fix = format!("unmount {at}, and mount it with data=ordered");
+            Some(Found::warn(observed, fix))
         }
         "ext4" if has_option(mount, "data=writeback") => {
-            let seen = "ext4 with data=writeback: nvidia-fs supports data=ordered only";
-            Some(Found::info(seen).mend("mount with data=ordered for GPUDirect Storage"))
+            let observed = "ext4 with data=writeback: nvidia-fs supports data=ordered only";
+            Some(Found::info(observed).fix("mount with data=ordered for GPUDirect Storage"))
         }
         "btrfs" => Some(Found::info(
             "btrfs: files with checksums or compression may go through the page cache in spite of \
@@ -83,12 +83,14 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
             Some(Found::unknown("FUSE: whether O_DIRECT gets through is up to its server"))
         }
         kind if DIRECT.contains(&kind) && !silent => None,
-        kind if DIRECT.contains(&kind) => Some(Found::unknown("its mount options are not told")),
-        "" => Some(Found::unknown("the type of its file system is not told")),
+        kind if DIRECT.contains(&kind) => {
+            Some(Found::unknown("its mount options are not reported"))
+        }
+        "" => Some(Found::unknown("the type of its file system is not reported")),
         kind => {
             let found =
                 Found::unknown(format!("whether {kind} lets O_DIRECT through is not known"));
-            Some(found.mend(format!("`gpuio check --mount {at} --prove` tries it")))
+            Some(found.fix(format!("`gpuio check --mount {at} --prove` tries it")))
         }
     }
 }
@@ -103,7 +105,7 @@ mod tests {
         mount.mount.fs_type = fs_type.to_owned();
         mount.mount.super_options = options.iter().map(|&option| option.to_owned()).collect();
         let machine = Machine { mounts: vec![mount], ..Machine::default() };
-        judge(&machine).into_iter().map(|found| found.severity).collect()
+        evaluate(&machine).into_iter().map(|found| found.severity).collect()
     }
 
     #[test]
@@ -119,8 +121,8 @@ mod tests {
         assert_eq!(of("", &["rw"]), [Severity::Unknown]);
         assert_eq!(of("squashfs", &["ro"]), [Severity::Unknown], "the list may not be whole");
         let mut machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
         machine.listed.mounts = false;
-        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
     }
 }

@@ -4,54 +4,55 @@ use gpuio_record::facts::{GdsCheck, GdsGpu, Machine};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::gdscheck::says::{is_on, printed, setting};
+use crate::gdscheck::interpret::{is_on, printed, setting};
 
 pub(super) const RULE: Rule = Rule {
     name: "gdscheck",
-    asks: "Where gdscheck's output is known: does it take all GPUs, and is its compatibility mode \
-           not forced?",
+    question: "Where gdscheck's output is known: does it take all GPUs, and is its compatibility \
+           mode not forced?",
     why: "gdscheck succeeds even where all bytes go through host memory: what matters stands in \
           its lines.",
-    mend: "Set properties.force_compat_mode to false in cufile.json; use GPUs that NVIDIA's \
+    fix: "Set properties.force_compat_mode to false in cufile.json; use GPUs that NVIDIA's \
            GPUDirect Storage supports, or paths that do not need it (`gpuio bench --path auto`).",
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, gdscheck; its \
              output in releases 0.9 to 1.16",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let Some((check, printed)) = printed(machine) else {
         return vec![Found::not_applicable("gdscheck's output is not among what was read")];
     };
     let mut found: Vec<Found> = Vec::new();
-    let said = |gpu: &&GdsGpu| gpu.support.known().is_some_and(|words| words != "supports GDS");
-    for gpu in check.gpus.iter().filter(said) {
+    let refused = |gpu: &&GdsGpu| gpu.support.known().is_some_and(|words| words != "supports GDS");
+    for gpu in check.gpus.iter().filter(refused) {
         let words = gpu.support.known().map_or("", String::as_str);
-        let place = gpu.index.known().map(|index| format!("GPU index {index}"));
-        let mend = "use paths that do not need it: `gpuio bench --path auto`";
+        let location = gpu.index.known().map(|index| format!("GPU index {index}"));
+        let fix = "use paths that do not need it: `gpuio bench --path auto`";
         found.push(if words.to_ascii_lowercase().contains("not") {
-            Found::warn(format!("{printed} `{words}`"), mend).at(place)
+            Found::warn(format!("{printed} `{words}`"), fix).at(location)
         } else {
-            let seen =
+            let observed =
                 format!("{printed} `{words}`, which no known release prints; the line may be torn");
-            Found::unknown(seen).at(place)
+            Found::unknown(observed).at(location)
         });
     }
     found.extend(modes(check, printed));
     match check.verification.known().map(String::as_str) {
         Some("succeeded") => {}
         Some(word) if !["fail", "err"].iter().any(|start| word.starts_with(start)) => {
-            let seen = format!("{printed} `Platform verification {word}`; the line may be torn");
-            found.push(Found::unknown(seen));
+            let observed =
+                format!("{printed} `Platform verification {word}`; the line may be torn");
+            found.push(Found::unknown(observed));
         }
         Some(word) => {
-            let seen = format!("{printed} `Platform verification {word}`");
-            found.push(Found::fail(seen, "look at gdscheck's lines before that one"));
+            let observed = format!("{printed} `Platform verification {word}`");
+            found.push(Found::fail(observed, "look at gdscheck's lines before that one"));
         }
         None => {
             let why = check.verification.why().unwrap_or_default();
-            let seen = format!("what came of its verification is not known: {why}");
-            found.push(Found::unknown(seen));
+            let observed = format!("what came of its verification is not known: {why}");
+            found.push(Found::unknown(observed));
         }
     }
     if found.is_empty() {
@@ -64,18 +65,19 @@ fn judge(machine: &Machine) -> Vec<Found> {
 fn modes(check: &GdsCheck, printed: &str) -> Option<Found> {
     let forced = setting(check, "properties.force_compat_mode").is_some_and(is_on);
     let allowed = setting(check, "properties.use_compat_mode").is_some_and(is_on);
-    let place = "properties.force_compat_mode";
+    let location = "properties.force_compat_mode";
     if forced {
-        let seen = format!("{printed} `{place} : true`: all bytes go through host memory");
-        let mend = format!("set {place} to false in cufile.json, unset CUFILE_FORCE_COMPAT_MODE");
-        return Some(Found::warn(seen, mend).at([place]));
+        let observed = format!("{printed} `{location} : true`: all bytes go through host memory");
+        let fix = format!("set {location} to false in cufile.json, unset CUFILE_FORCE_COMPAT_MODE");
+        return Some(Found::warn(observed, fix).at([location]));
     }
     // The default: cuFile falls back without a word.
     allowed.then(|| {
-        let place = "properties.use_compat_mode";
-        let seen = format!("{printed} `{place}` as on: cuFile may go through host memory unseen");
-        let mend = "set properties.allow_compat_mode to false where that has to be an error";
-        Found::info(seen).mend(mend).at([place])
+        let location = "properties.use_compat_mode";
+        let observed =
+            format!("{printed} `{location}` as on: cuFile may go through host memory unseen");
+        let fix = "set properties.allow_compat_mode to false where that has to be an error";
+        Found::info(observed).fix(fix).at([location])
     })
 }
 
@@ -87,14 +89,14 @@ mod tests {
     use crate::{Severity, sample};
 
     fn of(check: GdsCheck) -> Vec<Found> {
-        judge(&Machine { gdscheck: Some(check), ..Machine::default() })
+        evaluate(&Machine { gdscheck: Some(check), ..Machine::default() })
     }
 
     #[test]
     fn without_its_output_it_does_not_apply() {
-        assert_eq!(judge(&Machine::default())[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&Machine::default())[0].severity, Severity::NotApplicable);
         let machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
     }
 
     #[test]
@@ -118,8 +120,11 @@ mod tests {
         });
         let severities: Vec<Severity> = found.iter().map(|found| found.severity).collect();
         assert_eq!(severities, [Severity::Warn, Severity::Warn, Severity::Fail]);
-        assert_eq!(found[0].places, ["GPU index 1"]);
-        assert!(found.iter().all(|found| found.seen.starts_with("gdscheck printed")), "{found:?}");
+        assert_eq!(found[0].locations, ["GPU index 1"]);
+        assert!(
+            found.iter().all(|found| found.observed.starts_with("gdscheck printed")),
+            "{found:?}"
+        );
         let found = of(GdsCheck {
             settings: vec![line("properties.use_compat_mode", "0")],
             verification: Fact::Known("succeeded".to_owned()),

@@ -8,15 +8,15 @@ use crate::machine::{KERNEL_NOT_READ, kernel_was_read};
 
 pub(super) const RULE: Rule = Rule {
     name: "governor",
-    asks: "Do processors run at full frequency?",
+    question: "Do processors run at full frequency?",
     why: "Threads that wait for I/O look idle to a governor that saves power: each wake-up is at a \
           low frequency, which shows in the latency of small blocks and differs from run to run.",
-    mend: "`cpupower frequency-set -g performance`.",
+    fix: "`cpupower frequency-set -g performance`.",
     source: "Documentation/admin-guide/pm/cpufreq.rst; cpupower-frequency-set(1)",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let governors = &machine.settings.governors;
     if governors.is_empty() {
         return vec![if kernel_was_read(machine) {
@@ -46,11 +46,11 @@ mod tests {
     fn one_processor_that_saves_power_is_told() {
         let mut machine = Machine::default();
         machine.settings.governors.insert("performance".to_owned(), 7);
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
         machine.settings.governors.insert("powersave".to_owned(), 1);
-        let found = judge(&machine).remove(0);
+        let found = evaluate(&machine).remove(0);
         assert_eq!(
-            (found.severity, &found.seen[..]),
+            (found.severity, &found.observed[..]),
             (Severity::Warn, "1 processors at powersave")
         );
     }

@@ -7,22 +7,22 @@ use crate::finding::Found;
 
 pub(super) const RULE: Rule = Rule {
     name: "huge-pages",
-    asks: "May buffers lie on transparent huge pages?",
+    question: "May buffers lie on transparent huge pages?",
     why: "A buffer of 1 MiB on pages of 4 KiB is 256 pages to pin and 256 pieces in a drive's \
           list; on huge pages it is one.",
-    mend: "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`, for good with \
+    fix: "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`, for good with \
            transparent_hugepage=madvise on the kernel's command line.",
     source: "Documentation/admin-guide/mm/transhuge.rst",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
-    let place = "/sys/kernel/mm/transparent_hugepage/enabled";
+fn evaluate(machine: &Machine) -> Vec<Found> {
+    let location = "/sys/kernel/mm/transparent_hugepage/enabled";
     vec![match machine.host.kernel.transparent_huge_pages.as_deref() {
         Some(mode @ ("always" | "madvise")) => Found::pass(format!("the mode is {mode}")),
         Some(mode) => {
-            let mend = format!("`echo madvise > {place}`");
-            Found::warn(format!("the mode is {mode}"), mend).at([place])
+            let fix = format!("`echo madvise > {location}`");
+            Found::warn(format!("the mode is {mode}"), fix).at([location])
         }
         None => Found::unknown("the mode was not read, or the kernel was built without them"),
     }]
@@ -38,7 +38,7 @@ mod tests {
         let mut machine = Machine::default();
         let answers = ["always", "madvise", "never"].map(|mode| {
             machine.host.kernel.transparent_huge_pages = Some(mode.to_owned());
-            judge(&machine)[0].severity
+            evaluate(&machine)[0].severity
         });
         assert_eq!(answers, [Severity::Pass, Severity::Pass, Severity::Warn]);
     }

@@ -8,37 +8,42 @@ use crate::machine::{CAP_SYS_ADMIN, has_capability};
 
 pub(super) const RULE: Rule = Rule {
     name: "io-uring",
-    asks: "May this process use io_uring?",
+    question: "May this process use io_uring?",
     why: "It is the engine with the least processor time per I/O; without it small blocks cost \
           more, and threads end at a lower rate.",
-    mend: "`sysctl kernel.io_uring_disabled=0`; in a container, a seccomp profile that allows \
+    fix: "`sysctl kernel.io_uring_disabled=0`; in a container, a seccomp profile that allows \
            io_uring_setup.",
     source: "Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled (Linux 6.6); \
              capabilities(7)",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
-    let place = "kernel.io_uring_disabled";
+fn evaluate(machine: &Machine) -> Vec<Found> {
+    let location = "kernel.io_uring_disabled";
     if machine.config.options.get("CONFIG_IO_URING").map(String::as_str) == Some("n") {
-        let mend = "use a kernel with CONFIG_IO_URING=y; engine libaio works meanwhile";
-        return vec![Found::warn("the kernel was built without io_uring", mend)];
+        let fix = "use a kernel with CONFIG_IO_URING=y; engine libaio works meanwhile";
+        return vec![Found::warn("the kernel was built without io_uring", fix)];
     }
     vec![match machine.host.kernel.io_uring_disabled {
-        Some(0) => Found::pass("the kernel lets everybody make rings").at([place]),
+        Some(0) => Found::pass("the kernel lets every process make rings").at([location]),
         Some(1) if has_capability(machine, CAP_SYS_ADMIN) == Some(true) => {
-            let seen = "only the privileged may make rings, and this process is (CAP_SYS_ADMIN)";
-            Found::pass(seen).at([place])
+            let observed =
+                "only the privileged may make rings, and this process is (CAP_SYS_ADMIN)";
+            Found::pass(observed).at([location])
         }
         Some(1) => {
-            let seen = "only privileged processes and the group of kernel.io_uring_group may";
-            Found::warn(seen, format!("`sysctl {place}=0`, or join that group")).at([place])
+            let observed = "only privileged processes and the group of kernel.io_uring_group may";
+            Found::warn(observed, format!("`sysctl {location}=0`, or join that group"))
+                .at([location])
         }
-        Some(_) => Found::warn("nobody may make rings", format!("`sysctl {place}=0`")).at([place]),
+        Some(_) => {
+            Found::warn("the kernel lets no process make rings", format!("`sysctl {location}=0`"))
+                .at([location])
+        }
         None => Found::unknown(
             "the kernel has no such setting (it came with Linux 6.6), or it was not read",
         )
-        .mend("`gpuio list` tries it"),
+        .fix("`gpuio list` tries it"),
     }]
 }
 
@@ -52,13 +57,13 @@ mod tests {
         let mut machine = Machine::default();
         let answers = [0, 1, 2].map(|setting| {
             machine.host.kernel.io_uring_disabled = Some(setting);
-            judge(&machine)[0].severity
+            evaluate(&machine)[0].severity
         });
         assert_eq!(answers, [Severity::Pass, Severity::Warn, Severity::Warn]);
         machine.host.kernel.io_uring_disabled = Some(1);
         machine.host.kernel.capabilities = Some(1 << CAP_SYS_ADMIN);
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
         machine.config.options.insert("CONFIG_IO_URING".to_owned(), "n".to_owned());
-        assert!(judge(&machine)[0].seen.contains("built without"));
+        assert!(evaluate(&machine)[0].observed.contains("built without"));
     }
 }

@@ -4,17 +4,17 @@ use gpuio_record::facts::{Machine, PciFacts};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::gdscheck::says::printed;
+use crate::gdscheck::interpret::printed;
 use crate::machine::{KERNEL_NOT_READ, gpus_not_placed, kernel_was_read, placed_drives};
 
 pub(super) const RULE: Rule = Rule {
     name: "iommu",
-    asks: "Does an IOMMU translate the DMA of GPUs and drives?",
+    question: "Does an IOMMU translate the DMA of GPUs and drives?",
     why: "Translation sends traffic between peers through the root complex, NVIDIA's direct path \
           may fail with it, and each mapping costs processor time at small blocks. It need not be \
           off: domains of kind identity (passthrough) translate nothing, and paths through host \
           memory work with either.",
-    mend: "On x86 boot with `iommu=pt`, or with `intel_iommu=off` or `amd_iommu=off`, which NVIDIA \
+    fix: "On x86 boot with `iommu=pt`, or with `intel_iommu=off` or `amd_iommu=off`, which NVIDIA \
            prefers, where no device is passed to virtual machines. On NVIDIA Grace leave it on, \
            without passthrough.",
     source: "NVIDIA, GPUDirect Storage Best Practices Guide, System Settings (x86 and Grace); \
@@ -22,10 +22,10 @@ pub(super) const RULE: Rule = Rule {
              GDS; \
              Documentation/admin-guide/kernel-parameters.txt, iommu=; \
              Documentation/ABI/testing/sysfs-kernel-iommu_groups",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if machine.pci.is_empty() && !machine.listed.pci {
         return vec![from_gdscheck(machine).unwrap_or(Found::unknown("no PCI function is known"))];
     }
@@ -53,31 +53,32 @@ fn judge(machine: &Machine) -> Vec<Found> {
         .collect();
     let mut found = Vec::new();
     if !translated.is_empty() && is_arm(machine) {
-        let seen = format!(
+        let observed = format!(
             "an SMMU translates the DMA of {} GPUs and drives, as NVIDIA wants it on Grace",
             translated.len()
         );
-        found.push(Found::info(seen).at(translated));
+        found.push(Found::info(observed).at(translated));
     } else if !translated.is_empty() {
-        found.push(Found::warn(seen(&translated), mend(machine)).at(translated));
+        found.push(Found::warn(observed(&translated), fix(machine)).at(translated));
     }
     if !silent.is_empty() {
-        let why = "an IOMMU is on, and whether it translates is not told (Linux 5.11 does)";
+        let why =
+            "an IOMMU is on, and it is not known whether it translates (Linux 5.11 reports it)";
         let read = "read `dmesg | grep -i 'default domain type'`";
-        found.push(Found::unknown(why).mend(read).at(silent));
+        found.push(Found::unknown(why).fix(read).at(silent));
     }
     if !gpus_not_placed(machine).is_empty() || devices.len() < addresses(machine).len() {
         found.push(Found::unknown("an IOMMU is on, and not all GPUs and drives are known by PCI"));
     }
     if found.is_empty() {
-        let seen = "an IOMMU is on and translates for no GPU or data drive; it need not be off";
-        found.push(Found::info(seen));
+        let observed = "an IOMMU is on and translates for no GPU or data drive; it need not be off";
+        found.push(Found::info(observed));
     }
     found
 }
 
-/// What gdscheck's line tells where the kernel's files were not read: it has one word for passing
-/// through and for translating.
+/// The finding by gdscheck's line, where the kernel's files were not read: it has one word for
+/// passing through and for translating.
 fn from_gdscheck(machine: &Machine) -> Option<Found> {
     let (check, printed) = printed(machine)?;
     let state = check.iommu.known()?;
@@ -85,12 +86,12 @@ fn from_gdscheck(machine: &Machine) -> Option<Found> {
         Found::pass(format!("{printed} `IOMMU: {state}`"))
     } else {
         let read = "read `dmesg | grep -i 'default domain type'`";
-        let why = "which does not tell whether it translates";
-        Found::unknown(format!("{printed} `IOMMU: {state}`, {why}")).mend(read)
+        let why = "which does not show whether it translates";
+        Found::unknown(format!("{printed} `IOMMU: {state}`, {why}")).fix(read)
     })
 }
 
-fn seen(translated: &[&str]) -> String {
+fn observed(translated: &[&str]) -> String {
     format!("an IOMMU translates the DMA of {} GPUs and drives", translated.len())
 }
 
@@ -100,7 +101,7 @@ fn is_arm(machine: &Machine) -> bool {
     units.iter().any(|unit| unit.starts_with("smmu") || unit.starts_with("arm-smmu"))
 }
 
-fn mend(machine: &Machine) -> &'static str {
+fn fix(machine: &Machine) -> &'static str {
     let units = &machine.settings.iommu_units;
     if units.iter().any(|unit| unit.starts_with("ivhd")) {
         "boot with `iommu=pt`, or `amd_iommu=off` where no device is passed to virtual machines"
@@ -141,29 +142,29 @@ mod tests {
 
     #[test]
     fn translation_costs_and_passthrough_need_not_be_off() {
-        let found = judge(&domain(Some("DMA-FQ")));
-        assert_eq!((found[0].severity, found[0].places.len()), (Severity::Warn, 2));
-        assert!(found[0].mend.as_ref().unwrap().contains("amd_iommu=off"));
-        let found = judge(&domain(Some("identity")));
+        let found = evaluate(&domain(Some("DMA-FQ")));
+        assert_eq!((found[0].severity, found[0].locations.len()), (Severity::Warn, 2));
+        assert!(found[0].fix.as_ref().unwrap().contains("amd_iommu=off"));
+        let found = evaluate(&domain(Some("identity")));
         assert_eq!(found[0].severity, Severity::Info);
-        assert_eq!(judge(&domain(None))[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&domain(None))[0].severity, Severity::Unknown);
     }
 
     #[test]
     fn on_arm_translation_is_as_it_should_be() {
         let mut machine = domain(Some("DMA-FQ"));
         machine.settings.iommu_units = vec!["smmu3.0x0000000011000000".to_owned()];
-        let found = judge(&machine);
-        assert_eq!((found[0].severity, found[0].mend.clone()), (Severity::Info, None));
+        let found = evaluate(&machine);
+        assert_eq!((found[0].severity, found[0].fix.clone()), (Severity::Info, None));
     }
 
     #[test]
     fn without_units_and_groups_it_is_off_where_the_kernel_was_read() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine), [Found::pass("no IOMMU is at work")]);
+        assert_eq!(evaluate(&machine), [Found::pass("no IOMMU is at work")]);
         machine.host.kernel.containment.hypervisor = Some(true);
-        assert!(judge(&machine)[0].seen.contains("virtual machine"));
+        assert!(evaluate(&machine)[0].observed.contains("virtual machine"));
         machine.modules.clear();
-        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
     }
 }

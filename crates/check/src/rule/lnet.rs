@@ -8,20 +8,20 @@ use crate::machine::{MODULES_NOT_READ, module, modules_were_read, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "lnet",
-    asks: "Does LNet wait long enough for transfers, and are its credits known?",
+    question: "Does LNet wait long enough for transfers, and are its credits known?",
     why: "Many threads that read into GPU memory over Lustre queue up on one card: with LNet's \
           usual timeout transfers are given up and sent again, and with other credits than the \
           server's the smaller side holds back the other.",
-    mend: "`lnetctl set transaction_timeout 100` on clients and servers, and the same \
+    fix: "`lnetctl set transaction_timeout 100` on clients and servers, and the same \
            peer_credits, peer_credits_hiw and concurrent_sends of ko2iblnd on both.",
     source: "NVIDIA, Magnum IO GPUDirect Storage (slides), Learnings / Best Practices; lnetctl(8)",
-    judge,
+    evaluate,
 };
 
 /// Seconds that NVIDIA's slides name.
 const ENOUGH: u64 = 100;
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let lnet = module(machine, "lnet").filter(|_| modules_were_read(machine));
     let mounted = machine.mounts.iter().any(|mount| mount.kind == MountKind::Lustre);
     if !mounted && !lnet.is_some_and(|lnet| lnet.loaded) {
@@ -30,31 +30,31 @@ fn judge(machine: &Machine) -> Vec<Found> {
     let Some(lnet) = lnet.filter(|lnet| lnet.loaded) else {
         return vec![Found::unknown(MODULES_NOT_READ)];
     };
-    let place = "/sys/module/lnet/parameters/lnet_transaction_timeout";
-    let told = lnet.parameters.get("lnet_transaction_timeout");
-    let timeout = match told.and_then(|value| value.trim().parse::<u64>().ok()) {
-        None => Found::unknown("LNet's transaction timeout is not told"),
+    let location = "/sys/module/lnet/parameters/lnet_transaction_timeout";
+    let configured = lnet.parameters.get("lnet_transaction_timeout");
+    let timeout = match configured.and_then(|value| value.trim().parse::<u64>().ok()) {
+        None => Found::unknown("LNet's transaction timeout is not reported"),
         Some(seconds) if seconds >= ENOUGH => {
             Found::pass(format!("LNet's transaction timeout is {seconds} s"))
         }
         Some(seconds) => {
-            let seen = format!("LNet's transaction timeout is {seconds} s");
-            Found::warn(seen, "`lnetctl set transaction_timeout 100`, on the servers too")
+            let observed = format!("LNet's transaction timeout is {seconds} s");
+            Found::warn(observed, "`lnetctl set transaction_timeout 100`, on the servers too")
         }
     };
-    let mut found = vec![timeout.at([place])];
+    let mut found = vec![timeout.at([location])];
     found.extend(credits(machine));
     found
 }
 
-/// Nobody can tell here whether the servers have the same.
+/// The servers' values can't be read here.
 fn credits(machine: &Machine) -> Option<Found> {
     let card = module(machine, "ko2iblnd").filter(|module| module.loaded)?;
     let names = ["peer_credits", "peer_credits_hiw", "concurrent_sends"];
-    let told = names.map(|name| Some(format!("{name}={}", card.parameters.get(name)?)));
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    let seen = format!("ko2iblnd has {}; the servers need the same", told.join(", "));
-    (!told.is_empty()).then(|| Found::info(seen))
+    let set = names.map(|name| Some(format!("{name}={}", card.parameters.get(name)?)));
+    let set: Vec<String> = set.into_iter().flatten().collect();
+    let observed = format!("ko2iblnd has {}; the servers need the same", set.join(", "));
+    (!set.is_empty()).then(|| Found::info(observed))
 }
 
 #[cfg(test)]
@@ -71,14 +71,14 @@ mod tests {
         let mut card = sample::module("ko2iblnd", true);
         card.parameters.insert("peer_credits".to_owned(), "32".to_owned());
         machine.modules.extend([lnet, card]);
-        judge(&machine)
+        evaluate(&machine)
     }
 
     #[test]
     fn a_short_timeout_is_told_with_the_credits_beside_it() {
         let found = of(Some("50"));
         assert_eq!(found[0].severity, Severity::Warn);
-        assert_eq!(found[1].seen, "ko2iblnd has peer_credits=32; the servers need the same");
+        assert_eq!(found[1].observed, "ko2iblnd has peer_credits=32; the servers need the same");
         assert_eq!(of(Some("100"))[0].severity, Severity::Pass);
         assert_eq!(of(None)[0].severity, Severity::Unknown);
     }

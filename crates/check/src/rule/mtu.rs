@@ -8,19 +8,19 @@ use crate::machine::{interface, nfs_mounts, without_nfs};
 
 pub(super) const RULE: Rule = Rule {
     name: "mtu",
-    asks: "Do interfaces that lead to NFS servers carry large packets?",
+    question: "Do interfaces that lead to NFS servers carry large packets?",
     why: "With 1500 bytes a packet, 100 Gb/s are 8 million packets a second; with 9000 they are a \
           sixth of that, and RoCE can use its packets of 4096.",
-    mend: "`ip link set dev NAME mtu 9000`, on every switch and on the server too.",
+    fix: "`ip link set dev NAME mtu 9000`, on every switch and on the server too.",
     source: "ip-link(8); include/rdma/ib_addr.h, iboe_get_mtu (the largest MTU of InfiniBand that \
              fits into the interface's); IBM, Setting the MTU size",
-    judge,
+    evaluate,
 };
 
 /// Room for a RoCE packet of 4096 bytes with its heads.
 const WANTED: u64 = 4200;
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_nfs(machine) {
         return vec![found];
     }
@@ -36,19 +36,19 @@ fn one(machine: &Machine, nfs: &NfsFacts) -> Found {
         return Found::unknown(format!("nothing is known of its interface {name}"));
     };
     let Some(mtu) = found.mtu_bytes else {
-        return Found::unknown(format!("the MTU of {name} is not told"));
+        return Found::unknown(format!("the MTU of {name} is not reported"));
     };
-    let seen = format!("its interface {name} has an MTU of {mtu}");
+    let observed = format!("its interface {name} has an MTU of {mtu}");
     if mtu >= WANTED {
-        return Found::pass(seen);
+        return Found::pass(observed);
     }
     if found.carries == Some(LinkLayer::Infiniband) {
         return Found::info(format!(
-            "{seen}: IP over InfiniBand in datagram mode; RDMA has packets of its own"
+            "{observed}: IP over InfiniBand in datagram mode; RDMA has packets of its own"
         ));
     }
-    let mend = format!("`ip link set dev {name} mtu 9000`, on every switch and the server too");
-    Found::warn(seen, mend)
+    let fix = format!("`ip link set dev {name} mtu 9000`, on every switch and the server too");
+    Found::warn(observed, fix)
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
             mounts: vec![sample::nfs("/n", "tcp", "p0")],
             ..Machine::default()
         };
-        judge(&machine)[0].severity
+        evaluate(&machine)[0].severity
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_known_is_unknown() {
         let mounts = vec![sample::nfs("/n", "tcp", "p9")];
-        let found = judge(&Machine { mounts, ..Machine::default() });
+        let found = evaluate(&Machine { mounts, ..Machine::default() });
         assert_eq!(found[0].severity, Severity::Unknown);
     }
 }

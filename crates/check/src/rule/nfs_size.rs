@@ -9,18 +9,18 @@ use crate::machine::{nfs_mounts, without_nfs};
 
 pub(super) const RULE: Rule = Rule {
     name: "nfs-size",
-    asks: "Do NFS mounts read and write up to 1 MiB in one request?",
+    question: "Do NFS mounts read and write up to 1 MiB in one request?",
     why: "Each request to the server carries rsize or wsize at most: small ones make many round \
           trips of one large block.",
-    mend: "Mount with `-o rsize=1048576,wsize=1048576`; where it comes out smaller, the server \
+    fix: "Mount with `-o rsize=1048576,wsize=1048576`; where it comes out smaller, the server \
            sets the limit.",
     source: "nfs(5), rsize and wsize",
-    judge,
+    evaluate,
 };
 
 const WANTED: u64 = 1 << 20;
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_nfs(machine) {
         return vec![found];
     }
@@ -29,15 +29,15 @@ fn judge(machine: &Machine) -> Vec<Found> {
 
 fn one(nfs: &NfsFacts) -> Found {
     let (Some(read), Some(write)) = (nfs.read_bytes, nfs.write_bytes) else {
-        return Found::unknown("its options do not tell rsize and wsize");
+        return Found::unknown("its options do not show rsize and wsize");
     };
-    let seen = format!("rsize is {}, wsize is {}", format_bytes(read), format_bytes(write));
+    let observed = format!("rsize is {}, wsize is {}", format_bytes(read), format_bytes(write));
     if read.min(write) >= WANTED {
-        return Found::pass(seen);
+        return Found::pass(observed);
     }
-    let mend = "unmount, and mount with `-o rsize=1048576,wsize=1048576`; where it comes out \
+    let fix = "unmount, and mount with `-o rsize=1048576,wsize=1048576`; where it comes out \
                 smaller, raise the server's limit";
-    Found::warn(seen, mend)
+    Found::warn(observed, fix)
 }
 
 #[cfg(test)]

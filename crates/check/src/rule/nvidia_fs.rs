@@ -4,23 +4,23 @@ use gpuio_record::facts::{Machine, ModuleFacts};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::gdscheck::says::{Way, printed, storage, torn, way};
+use crate::gdscheck::interpret::{DataPath, data_path, printed, storage, torn};
 use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "nvidia-fs",
-    asks: "Is nvidia-fs loaded, and are its statistics of reads and writes off?",
+    question: "Is nvidia-fs loaded, and are its statistics of reads and writes off?",
     why: "Without the module cuFile goes through host memory (compatibility mode), unless the \
           kernel's own peer-to-peer DMA is set up; with rw_stats_enabled every I/O updates shared \
           counters, which costs small blocks.",
-    mend: "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds), and \
+    fix: "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds), and \
            `echo 0 > /sys/module/nvidia_fs/parameters/rw_stats_enabled`.",
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, Displaying GDS \
              NVIDIA FS Driver Statistics (IO stats); NVIDIA, nvidia-fs",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let looked = modules_were_read(machine);
     if let (false, Some(found)) = (looked, from_gdscheck(machine)) {
         return vec![found];
@@ -32,73 +32,77 @@ fn judge(machine: &Machine) -> Vec<Found> {
         return vec![Found::unknown(MODULES_NOT_READ)];
     };
     if !module.loaded {
-        let seen = "it is not loaded: cuFile works in compatibility mode or by the kernel's \
+        let observed = "it is not loaded: cuFile works in compatibility mode or by the kernel's \
                     peer-to-peer DMA; gpuio's own paths do not need it";
-        return vec![Found::warn(seen, "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds)")];
+        return vec![Found::warn(
+            observed,
+            "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds)",
+        )];
     }
     let version = module.version.as_ref();
-    let seen = match version {
+    let observed = match version {
         Some(version) => format!("it is loaded, version {version}"),
-        None => "it is loaded, and does not tell its version".to_owned(),
+        None => "it is loaded, and reports no version".to_owned(),
     };
-    vec![Found::pass(seen), statistics(module)]
+    vec![Found::pass(observed), statistics(module)]
 }
 
-/// What gdscheck's lines about kinds of storage tell where modules were not read. Its version of
-/// nvidia-fs does not tell whether that is loaded.
+/// The finding by gdscheck's lines about storage, where modules were not read. Its version of
+/// nvidia-fs does not show whether that is loaded.
 fn from_gdscheck(machine: &Machine) -> Option<Found> {
     let (check, printed) = printed(machine)?;
-    let ways: Vec<(Way, &str)> = storage(check).map(|line| (way(line), &line.name[..])).collect();
-    let by = |asked: Way| {
-        let names = ways.iter().filter(|(way, _)| *way == asked).map(|(_, name)| *name);
+    let paths: Vec<(DataPath, &str)> =
+        storage(check).map(|line| (data_path(line), &line.name[..])).collect();
+    let by = |wanted: DataPath| {
+        let names = paths.iter().filter(|(path, _)| *path == wanted).map(|(_, name)| *name);
         names.collect::<Vec<&str>>().join(", ")
     };
-    let version = check.nvidia_fs.known().map_or("not told", String::as_str);
-    if ways.is_empty() {
+    let version = check.nvidia_fs.known().map_or("not reported", String::as_str);
+    if paths.is_empty() {
         return None;
     }
-    let (direct, other) = (by(Way::NvidiaFs), by(Way::Other));
+    let (direct, other) = (by(DataPath::NvidiaFs), by(DataPath::Other));
     Some(if !direct.is_empty() {
         Found::pass(format!("{printed} {direct} as supported by nvidia-fs, version {version}"))
     } else if !torn(check).is_empty() {
         let lines: Vec<String> = torn(check).iter().map(u64::to_string).collect();
-        let seen = format!(
+        let observed = format!(
             "{printed} no storage by nvidia-fs on the lines that are whole; names and values are \
              torn apart on lines {}",
             lines.join(", ")
         );
-        Found::unknown(seen).mend("save `gdscheck -p` itself to a file, and read that")
-    } else if !is_whole(&ways) {
-        let seen = "and not all kinds of storage are among its lines";
-        Found::unknown(format!("{printed} no storage by nvidia-fs, {seen}"))
-    } else if !by(Way::Unknown).is_empty() {
-        Found::unknown(format!("{printed} no way that is known for {}", by(Way::Unknown)))
+        Found::unknown(observed).fix("save `gdscheck -p` itself to a file, and read that")
+    } else if !is_whole(&paths) {
+        let observed = "and not all kinds of storage are among its lines";
+        Found::unknown(format!("{printed} no storage by nvidia-fs, {observed}"))
+    } else if !by(DataPath::Unknown).is_empty() {
+        Found::unknown(format!("{printed} no known path for {}", by(DataPath::Unknown)))
     } else if !other.is_empty() {
         Found::info(format!("{printed} no storage by nvidia-fs, and peer-to-peer DMA for {other}"))
     } else {
-        let seen = "no storage that goes past host memory: cuFile works in compatibility mode \
+        let observed = "no storage that goes past host memory: cuFile works in compatibility mode \
                     or not at all";
-        Found::warn(format!("{printed} {seen}"), "`modprobe nvidia-fs`, then gdscheck -p again")
+        Found::warn(format!("{printed} {observed}"), "`modprobe nvidia-fs`, then gdscheck -p again")
     })
 }
 
 /// Whether the table has the kinds that every release prints first and last of the common ones:
 /// people filter it.
-fn is_whole(ways: &[(Way, &str)]) -> bool {
-    let has = |asked: &str| ways.iter().any(|(_, name)| name.eq_ignore_ascii_case(asked));
+fn is_whole(paths: &[(DataPath, &str)]) -> bool {
+    let has = |wanted: &str| paths.iter().any(|(_, name)| name.eq_ignore_ascii_case(wanted));
     has("NVMe") && has("NFS") && has("WekaFS")
 }
 
 fn statistics(module: &ModuleFacts) -> Found {
-    let place = "/sys/module/nvidia_fs/parameters/rw_stats_enabled";
+    let location = "/sys/module/nvidia_fs/parameters/rw_stats_enabled";
     match module.parameters.get("rw_stats_enabled").map(String::as_str) {
         Some("0" | "N") => Found::pass("its statistics of reads and writes are off"),
         Some(_) => {
-            let seen = "it counts every read and write (gpuio's proof of path reads these counts; \
-                        switch them off for the fastest small blocks)";
-            Found::warn(seen, format!("`echo 0 > {place}`")).at([place])
+            let observed = "it counts every read and write (gpuio's proof of path reads these \
+                        counts; switch them off for the fastest small blocks)";
+            Found::warn(observed, format!("`echo 0 > {location}`")).at([location])
         }
-        None => Found::unknown("whether it counts reads and writes is not told").at([place]),
+        None => Found::unknown("whether it counts reads and writes is not known").at([location]),
     }
 }
 
@@ -113,7 +117,7 @@ mod tests {
         let parameter = statistics.map(|value| ("rw_stats_enabled".to_owned(), value.to_owned()));
         module.parameters.extend(parameter);
         machine.modules.push(module);
-        judge(&machine).into_iter().map(|found| found.severity).collect()
+        evaluate(&machine).into_iter().map(|found| found.severity).collect()
     }
 
     #[test]
@@ -126,7 +130,7 @@ mod tests {
 
     #[test]
     fn where_modules_were_not_read_it_is_unknown() {
-        let found = judge(&sample::gpu_and_drive_below_a_switch());
+        let found = evaluate(&sample::gpu_and_drive_below_a_switch());
         assert_eq!(found[0].severity, Severity::Unknown);
     }
 }

@@ -404,7 +404,7 @@ fn each_case_has_its_outcome() {
     for (rule, severity, change) in CASES {
         let mut machine = start();
         change(&mut machine);
-        let found = (find(rule).unwrap().judge)(&machine);
+        let found = (find(rule).unwrap().evaluate)(&machine);
         assert!(
             found.iter().any(|one| one.severity == *severity),
             "{rule} {severity:?}: {found:#?}"
@@ -454,7 +454,7 @@ fn lists_that_were_not_read_to_their_end_leave_it_unknown() {
         machine.listed = Listed::default();
         no_mount(&mut machine);
         machine.host.numa.nodes.clear();
-        for found in (rule.judge)(&machine) {
+        for found in (rule.evaluate)(&machine) {
             let open = [Unknown, NotApplicable, Info];
             assert!(open.contains(&found.severity), "{}: {found:?}", rule.name);
         }

@@ -8,21 +8,21 @@ use crate::machine::{linux, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "p2pdma",
-    asks: "Have kernel and NVMe driver what the kernel's own peer-to-peer DMA needs?",
+    question: "Have kernel and NVMe driver what the kernel's own peer-to-peer DMA needs?",
     why: "With it O_DIRECT can go between a drive and GPU memory that the driver offers, without \
           nvidia-fs (Linux 6.2, NVIDIA's open driver). Without it only nvidia-fs is direct.",
-    mend: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y, 6.2 or newer, with \
+    fix: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y, 6.2 or newer, with \
            nvme_core.multipath=N on its command line, and NVIDIA's open driver with \
            NVreg_RegistryDwords=\"RMForceStaticBar1=1;RmForceDisableIomapWC=1;\".",
     source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, NVMe P2PDMA \
              Troubleshooting; Documentation/driver-api/pci/p2pdma.rst; drivers/pci/Kconfig, \
              PCI_P2PDMA; block/bio.c, FOLL_PCI_P2PDMA (Linux 6.2)",
-    judge,
+    evaluate,
 };
 
 const NEEDED: [&str; 2] = ["CONFIG_PCI_P2PDMA", "CONFIG_ZONE_DEVICE"];
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
@@ -31,25 +31,28 @@ fn judge(machine: &Machine) -> Vec<Found> {
     match &machine.settings.open_driver {
         Fact::Known(true) => {}
         Fact::Known(false) => {
-            let seen =
+            let observed =
                 "NVIDIA's driver is the closed one: only the open one offers GPU memory to peers";
-            let mend = "install the open driver (nvidia-open), 565 or later";
-            found.push(Found::info(seen).mend(mend));
+            let fix = "install the open driver (nvidia-open), 565 or later";
+            found.push(Found::info(observed).fix(fix));
         }
         Fact::Unknown(why) => {
-            let seen = format!("whether NVIDIA's driver is the open one is not known: {why}");
-            found.push(Found::unknown(seen));
+            let observed = format!("whether NVIDIA's driver is the open one is not known: {why}");
+            found.push(Found::unknown(observed));
         }
     }
     let nvme = module(machine, "nvme_core").filter(|_| modules_were_read(machine));
     let multipath = nvme.and_then(|nvme| nvme.parameters.get("multipath"));
     if multipath.is_none() && nvme.is_none_or(|nvme| nvme.loaded) {
-        found.push(Found::unknown("whether NVMe's own multipath is on is not told"));
+        found.push(Found::unknown("whether NVMe's own multipath is on is not known"));
     }
     if multipath.is_some_and(|value| value == "Y") {
-        let seen = "NVMe's own multipath is on, which NVIDIA's guide switches off for this mode";
-        let mend = "boot with nvme_core.multipath=N, if no drive has two ways";
-        found.push(Found::info(seen).mend(mend).at(["/sys/module/nvme_core/parameters/multipath"]));
+        let observed =
+            "NVMe's own multipath is on, which NVIDIA's guide switches off for this mode";
+        let fix = "boot with nvme_core.multipath=N, if no drive has two paths";
+        found.push(
+            Found::info(observed).fix(fix).at(["/sys/module/nvme_core/parameters/multipath"]),
+        );
     }
     found
 }
@@ -60,27 +63,28 @@ fn release(machine: &Machine) -> Option<Found> {
         return Some(Found::unknown("the kernel's release was not read"));
     };
     (linux(machine)? < (6, 2)).then(|| {
-        let seen = format!("Linux {release} has no O_DIRECT to memory of peers; 6.2 was the first");
-        Found::info(seen).mend("use Linux 6.2 or newer; nvidia-fs does not need it")
+        let observed =
+            format!("Linux {release} has no O_DIRECT to memory of peers; 6.2 was the first");
+        Found::info(observed).fix("use Linux 6.2 or newer; nvidia-fs does not need it")
     })
 }
 
 fn configuration(machine: &Machine) -> Found {
     if let Fact::Unknown(why) = &machine.config.source {
         let unknown = Found::unknown(format!("the kernel's configuration is not known: {why}"));
-        return unknown.mend("mount or copy /boot/config-RELEASE to where gpuio can read it");
+        return unknown.fix("mount or copy /boot/config-RELEASE to where gpuio can read it");
     }
     let option = |name: &&str| machine.config.options.get(*name).map(String::as_str);
     let silent: Vec<&str> = NEEDED.into_iter().filter(|name| option(name).is_none()).collect();
     if !silent.is_empty() {
-        return Found::unknown("these options are not told").at(silent);
+        return Found::unknown("these options are not reported").at(silent);
     }
     let off: Vec<&str> = NEEDED.into_iter().filter(|name| option(name) != Some("y")).collect();
     if off.is_empty() {
         Found::pass(format!("{} are on", NEEDED.join(" and ")))
     } else {
-        let seen = "these options are off; nvidia-fs does not need them";
-        Found::info(seen).mend("use a kernel with these options").at(off)
+        let observed = "these options are off; nvidia-fs does not need them";
+        Found::info(observed).fix("use a kernel with these options").at(off)
     }
 }
 
@@ -93,37 +97,37 @@ mod tests {
     fn old_kernels_and_multipath_are_told() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.host.kernel.release = Some("5.15.0-91-generic".to_owned());
-        assert!(release(&machine).unwrap().seen.contains("6.2 was the first"));
+        assert!(release(&machine).unwrap().observed.contains("6.2 was the first"));
         machine.host.kernel.release = Some("6.2.0".to_owned());
         assert_eq!(release(&machine), None);
         let mut nvme = sample::module("nvme_core", true);
         nvme.parameters.insert("multipath".to_owned(), "Y".to_owned());
         machine.modules.push(nvme);
         machine.settings.open_driver = Fact::Known(false);
-        let mut found = judge(&machine);
+        let mut found = evaluate(&machine);
         let last = found.pop().unwrap();
-        assert!(found.pop().unwrap().seen.contains("closed"));
-        assert!(last.mend.unwrap().contains("nvme_core.multipath=N"));
+        assert!(found.pop().unwrap().observed.contains("closed"));
+        assert!(last.fix.unwrap().contains("nvme_core.multipath=N"));
     }
 
     #[test]
     fn each_answer() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
         machine.config.source = Fact::Known("/boot/config-6.8.0".to_owned());
-        assert_eq!(judge(&machine)[0].places, NEEDED);
+        assert_eq!(evaluate(&machine)[0].locations, NEEDED);
         for (name, value) in NEEDED.into_iter().zip(["y", "n"]) {
             machine.config.options.insert(name.to_owned(), value.to_owned());
         }
-        let found = judge(&machine);
-        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Info, NEEDED[1]));
+        let found = evaluate(&machine);
+        assert_eq!((found[0].severity, &found[0].locations[0][..]), (Severity::Info, NEEDED[1]));
         machine.config.options.insert(NEEDED[1].to_owned(), "y".to_owned());
-        let found: Vec<Severity> = judge(&machine).iter().map(|found| found.severity).collect();
+        let found: Vec<Severity> = evaluate(&machine).iter().map(|found| found.severity).collect();
         assert_eq!(found, [Severity::Pass, Severity::Unknown, Severity::Unknown]);
         machine.settings.open_driver = Fact::Known(true);
         let mut nvme = sample::module("nvme_core", true);
         nvme.parameters.insert("multipath".to_owned(), "N".to_owned());
         machine.modules.push(nvme);
-        assert_eq!(judge(&machine).len(), 1);
+        assert_eq!(evaluate(&machine).len(), 1);
     }
 }

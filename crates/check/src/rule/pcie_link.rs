@@ -9,17 +9,17 @@ use crate::machine::{count, gpus_not_placed, none_of, placed_drives, placed_nics
 
 pub(super) const RULE: Rule = Rule {
     name: "pcie-link",
-    asks: "Do the PCIe links of GPUs, drives, network cards and switches run at their maximum?",
+    question: "Do the PCIe links of GPUs, drives, network cards and switches run at their maximum?",
     why: "A link with half the lanes or half the speed carries half the bytes, for every device \
           below it.",
-    mend: "Seat the card or drive anew, look at slot, riser and cable, and set the slot to its \
+    fix: "Seat the card or drive anew, look at slot, riser and cable, and set the slot to its \
            full width and generation in the firmware; then read `lspci -s ADDRESS -vv`, LnkSta.",
     source: "PCI Express Base Specification, Link Status; drivers/pci/pci-sysfs.c, \
              current_link_speed and max_link_speed",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let ends = ends(machine);
     if ends.is_empty() && machine.gpus.is_empty() {
         let listed = machine.listed;
@@ -39,7 +39,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
         }
     }
     if !silent.is_empty() {
-        let why = "speed and width of the link, or their maximum, are not told";
+        let why = "speed and width of the link, or their maximum, are not reported";
         found.push(Found::unknown(why).at(silent));
     }
     if full == 0 && found.is_empty() {
@@ -52,7 +52,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
 }
 
 /// Devices that data goes through, and upstream ports of the switches above them: the lower ends
-/// of all links on the way, each once.
+/// of all links on the route, each once.
 fn ends(machine: &Machine) -> Vec<&PciFacts> {
     let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
     let gpus = gpus.chain(machine.block.iter().flat_map(|device| &device.pci).map(String::as_str));
@@ -62,7 +62,7 @@ fn ends(machine: &Machine) -> Vec<&PciFacts> {
     for address in gpus.chain(others.iter().map(String::as_str)) {
         for (step, end) in machine.way_up(address).into_iter().enumerate() {
             let lower = step == 0 || end.port.known() == Some(&PciPort::SwitchUpstream);
-            if lower && !ends.iter().any(|seen| seen.address == end.address) {
+            if lower && !ends.iter().any(|known| known.address == end.address) {
                 ends.push(end);
             }
         }
@@ -73,11 +73,11 @@ fn ends(machine: &Machine) -> Vec<&PciFacts> {
 enum Link {
     /// It has none: conventional PCI, or inside the root complex.
     None,
-    /// The kernel does not tell.
+    /// The kernel does not report it.
     Silent,
     /// At its maximum.
     Full,
-    /// Below it, or a speed that says nothing while the GPU sleeps.
+    /// Below it, or a speed that means nothing while the GPU sleeps.
     Bad(Found),
 }
 
@@ -95,27 +95,27 @@ fn link(machine: &Machine, end: &PciFacts) -> Link {
         return Link::Silent;
     };
     let now = words(speed, width);
-    let seen =
+    let observed =
         format!("the link runs at {now}, and both ends could do {}", words(most_speed, most_width));
     if width < most_width {
-        return Link::Bad(Found::fail(seen, mend(end)).at([&end.address]));
+        return Link::Bad(Found::fail(observed, fix(end)).at([&end.address]));
     }
     if speed >= most_speed {
         return Link::Full;
     }
     let is_gpu = machine.gpus.iter().any(|gpu| gpu.pci.as_ref() == Some(&end.address));
     Link::Bad(if is_gpu {
-        let seen =
-            format!("{seen}; an idle GPU saves power so, and whether it climbs is not known");
-        let mend = "while a load runs, read `nvidia-smi --query-gpu=pci.bus_id,\
+        let observed =
+            format!("{observed}; an idle GPU saves power so, and whether it climbs is not known");
+        let fix = "while a load runs, read `nvidia-smi --query-gpu=pci.bus_id,\
                     pcie.link.gen.current,pcie.link.gen.max --format=csv`";
-        Found::unknown(seen).mend(mend).at([&end.address])
+        Found::unknown(observed).fix(fix).at([&end.address])
     } else {
-        Found::fail(seen, mend(end)).at([&end.address])
+        Found::fail(observed, fix(end)).at([&end.address])
     })
 }
 
-/// Intel's X722 is a part of the chipset: it has no slot, and tells 2.5 GT/s x1 of a link that is
+/// Intel's X722 is a part of the chipset: it has no slot, and reports 2.5 GT/s x1 of a link that is
 /// not there (drivers/net/ethernet/intel/i40e/i40e_main.c, i40e_probe: its NO_PCI_LINK_CHECK; the
 /// numbers are those of i40e_devids.h and of its virtual function).
 fn is_in_chipset(end: &PciFacts) -> bool {
@@ -126,7 +126,7 @@ fn is_in_chipset(end: &PciFacts) -> bool {
     }
 }
 
-/// The most that both ends of a link can do; what one does not tell, the other decides.
+/// The most that both ends of a link can do; where one does not report it, the other decides.
 fn both(one: Lanes, other: Lanes) -> Lanes {
     let least = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(b.map_or(a, |b| a.min(b))));
     Lanes {
@@ -139,7 +139,7 @@ fn words(mega_transfers: u64, width: u64) -> String {
     format!("{} x{width}", human_transfers(mega_transfers))
 }
 
-fn mend(end: &PciFacts) -> String {
+fn fix(end: &PciFacts) -> String {
     format!(
         "seat it anew, look at slot, riser and cable, and set the slot to full width and \
          generation in the firmware; then read `lspci -s {} -vv`, LnkSta",
@@ -155,22 +155,25 @@ mod tests {
     fn worst(change: impl Fn(&mut PciFacts), address: &str) -> Found {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         change(machine.pci.iter_mut().find(|f| f.address == address).unwrap());
-        let mut found = judge(&machine);
+        let mut found = evaluate(&machine);
         found.sort_by_key(|found| found.severity);
         found.remove(0)
     }
 
     #[test]
     fn full_links_pass() {
-        let found = judge(&sample::gpu_and_drive_below_a_switch());
+        let found = evaluate(&sample::gpu_and_drive_below_a_switch());
         assert_eq!(found, [Found::pass("3 links at full speed and width")]);
     }
 
     #[test]
     fn lanes_that_are_missing_fail_on_a_switch_too() {
         let found = worst(|f| f.link_now.width = Some(8), sample::UP);
-        assert_eq!((found.severity, found.places), (Severity::Fail, vec![sample::UP.to_owned()]));
-        assert!(found.seen.contains("16 GT/s x8"), "{}", found.seen);
+        assert_eq!(
+            (found.severity, found.locations),
+            (Severity::Fail, vec![sample::UP.to_owned()])
+        );
+        assert!(found.observed.contains("16 GT/s x8"), "{}", found.observed);
     }
 
     #[test]
@@ -179,12 +182,12 @@ mod tests {
         assert_eq!(worst(slow, sample::DRIVE).severity, Severity::Fail);
         let gpu = worst(slow, sample::GPU);
         assert_eq!(gpu.severity, Severity::Unknown);
-        assert!(gpu.mend.unwrap().contains("nvidia-smi"));
+        assert!(gpu.fix.unwrap().contains("nvidia-smi"));
     }
 
-    /// `lspci -nn` of a server with Intel's C620 chipset: 8086:37d2, behind a bridge of 16 lanes.
+    /// `lspci -nn` of a server with Intel's C620 chipset: 8086:37d2, below a bridge of 16 lanes.
     #[test]
-    fn a_card_inside_the_chipset_has_no_link_to_mend() {
+    fn a_card_inside_the_chipset_has_no_link_to_fix() {
         for by_number in [true, false] {
             let mut machine = sample::gpu_and_drive_below_a_switch();
             let card = machine.pci.iter_mut().find(|f| f.address == sample::DRIVE).unwrap();
@@ -195,7 +198,7 @@ mod tests {
                 let name = "Intel Corporation Ethernet Connection X722 for 10GBASE-T";
                 card.name = Some(name.to_owned());
             }
-            let found = judge(&machine);
+            let found = evaluate(&machine);
             assert_eq!(found, [Found::pass("2 links at full speed and width")]);
         }
     }
@@ -208,8 +211,11 @@ mod tests {
         let drive = machine.pci.iter_mut().find(|f| f.address == sample::DRIVE).unwrap();
         drive.class = Some(0x01_0802);
         drive.link_now.width = Some(2);
-        let found = judge(&machine);
-        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Fail, sample::DRIVE));
+        let found = evaluate(&machine);
+        assert_eq!(
+            (found[0].severity, &found[0].locations[0][..]),
+            (Severity::Fail, sample::DRIVE)
+        );
     }
 
     #[test]
@@ -221,12 +227,12 @@ mod tests {
         }
         machine.pci.iter_mut().find(|f| f.address == "0000:02:01.0").unwrap().link_most.width =
             Some(4);
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
     }
 
     #[test]
     fn a_kernel_that_is_silent_is_unknown() {
         let found = worst(|f| f.link_now = Lanes::default(), sample::DRIVE);
-        assert_eq!((found.severity, found.places.len()), (Severity::Unknown, 1));
+        assert_eq!((found.severity, found.locations.len()), (Severity::Unknown, 1));
     }
 }

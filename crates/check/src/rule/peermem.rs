@@ -8,17 +8,17 @@ use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "peermem",
-    asks: "Is nvidia_peermem loaded where RDMA cards and GPUs are together?",
+    question: "Is nvidia_peermem loaded where RDMA cards and GPUs are together?",
     why: "File systems that do RDMA from user space (WEKA, IBM Storage Scale) register GPU memory \
           with the card through it; without it, and without dma-buf, their bytes go through host \
           memory.",
-    mend: "`modprobe nvidia-peermem`, after the RDMA core.",
+    fix: "`modprobe nvidia-peermem`, after the RDMA core.",
     source: "NVIDIA, GPUDirect RDMA, Using nvidia-peermem (driver 470; nv_peer_mem before); \
              NVIDIA, gds-diag (file systems with RDMA from user space)",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
@@ -41,13 +41,13 @@ fn judge(machine: &Machine) -> Vec<Found> {
         .filter(|mount| user_space.contains(&mount.kind))
         .map(|mount| mount.mount.mount_point.as_str())
         .collect();
-    let mend = "`modprobe nvidia-peermem`";
+    let fix = "`modprobe nvidia-peermem`";
     vec![if needs.is_empty() {
-        let seen = "nvidia_peermem is not loaded; no file system here is known to need it (local \
-                    drives and NFS do not), RDMA programs of yours may";
-        Found::info(seen).mend(mend).at(cards)
+        let observed = "nvidia_peermem is not loaded; no file system here is known to need it \
+                    (local drives and NFS do not), RDMA programs of yours may";
+        Found::info(observed).fix(fix).at(cards)
     } else {
-        Found::warn("nvidia_peermem is not loaded, and these mounts may need it", mend).at(needs)
+        Found::warn("nvidia_peermem is not loaded, and these mounts may need it", fix).at(needs)
     }]
 }
 
@@ -69,18 +69,18 @@ mod tests {
     #[test]
     fn it_matters_where_a_file_system_needs_it() {
         let mut machine = with_card(false);
-        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Info);
         let mut mount = sample::mount("/weka", "");
         mount.kind = MountKind::Weka;
         machine.mounts.push(mount);
-        let found = judge(&machine);
-        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Warn, "/weka"));
-        assert_eq!(judge(&with_card(true))[0].severity, Severity::Pass);
+        let found = evaluate(&machine);
+        assert_eq!((found[0].severity, &found[0].locations[0][..]), (Severity::Warn, "/weka"));
+        assert_eq!(evaluate(&with_card(true))[0].severity, Severity::Pass);
     }
 
     #[test]
     fn without_cards_it_is_not_needed() {
-        let found = judge(&sample::gpu_and_drive_below_a_switch());
+        let found = evaluate(&sample::gpu_and_drive_below_a_switch());
         assert_eq!(found[0].severity, Severity::NotApplicable);
     }
 }

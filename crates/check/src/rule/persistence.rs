@@ -10,16 +10,16 @@ use crate::machine::{gpu_name, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "persistence",
-    asks: "Does NVIDIA's driver stay awake without a user (persistence mode)?",
+    question: "Does NVIDIA's driver stay awake without a user (persistence mode)?",
     why: "Without it the driver sets the GPU up anew for each first program: seconds of start, and \
           clocks and settings that go back to their defaults between runs.",
-    mend: "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` until the \
+    fix: "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` until the \
            next boot.",
     source: "NVIDIA, Driver Persistence, Persistence Daemon; NVML, nvmlDeviceGetPersistenceMode",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
@@ -34,8 +34,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
     }
     let mut found = Vec::new();
     if !off.is_empty() {
-        let mend = "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1`";
-        found.push(Found::warn("persistence mode is off", mend).at(off));
+        let fix = "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1`";
+        found.push(Found::warn("persistence mode is off", fix).at(off));
     }
     for (why, gpus) in unknown {
         found.push(Found::unknown(format!("persistence mode is not known: {why}")).at(gpus));
@@ -54,12 +54,12 @@ mod tests {
     #[test]
     fn each_answer() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
-        let found = judge(&machine);
+        let found = evaluate(&machine);
         assert_eq!(found[0].severity, Severity::Unknown);
-        assert!(found[0].seen.ends_with("nobody looked"));
+        assert!(found[0].observed.ends_with(Fact::<bool>::default().why().unwrap()));
         machine.gpus[0].persistence = Fact::Known(false);
-        assert_eq!(judge(&machine)[0].severity, Severity::Warn);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Warn);
         machine.gpus[0].persistence = Fact::Known(true);
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
     }
 }

@@ -8,20 +8,20 @@ use crate::machine::{count, gpu_name, none_of, placed_nics};
 
 pub(super) const RULE: Rule = Rule {
     name: "relaxed-ordering",
-    asks: "May network cards and GPUs mark their packets as free to pass others (relaxed \
+    question: "May network cards and GPUs mark their packets as free to pass others (relaxed \
            ordering)?",
     why: "Without it writes of a card wait for each other on their way through switches and the \
           root complex, which on some processors costs most of the rate to memory far away.",
-    mend: "`setpci -s ADDRESS CAP_EXP+0x08.w=0010:0010` until the next boot, and the card's own \
+    fix: "`setpci -s ADDRESS CAP_EXP+0x08.w=0010:0010` until the next boot, and the card's own \
            setting (mlx5: `mlxconfig -d DEVICE set PCI_WR_ORDERING=1`). The kernel keeps it off \
            below root ports that get it wrong.",
     source: "PCI Express Base Specification, 7.5.3.4 Device Control; drivers/pci/probe.c, \
              pci_configure_relaxed_ordering; drivers/pci/quirks.c, quirk_relaxedordering_disable; \
              drivers/net/ethernet/mellanox/mlx5/core/en_common.c, mlx5e_mkey_set_relaxed_ordering",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let cards = placed_nics(machine);
     let nics: Vec<&str> = cards.iter().flat_map(|card| &card.pci).map(String::as_str).collect();
     let gpus = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
@@ -48,8 +48,8 @@ fn judge(machine: &Machine) -> Vec<Found> {
     }
     let mut found: Vec<Found> = off.iter().map(|address| switched_off(address, &nics)).collect();
     for (address, why) in hidden {
-        let mend = "run it as root, or read `lspci -vv`, DevCtl, RlxdOrd";
-        found.push(Found::unknown(format!("it can't be seen: {why}")).mend(mend).at([address]));
+        let fix = "run it as root, or read `lspci -vv`, DevCtl, RlxdOrd";
+        found.push(Found::unknown(format!("it can't be read: {why}")).fix(fix).at([address]));
     }
     if found.is_empty() {
         found.push(match on {
@@ -61,15 +61,15 @@ fn judge(machine: &Machine) -> Vec<Found> {
 }
 
 fn switched_off(address: &str, nics: &[&str]) -> Found {
-    let seen = "it is switched off in Device Control";
+    let observed = "it is switched off in Device Control";
     if nics.contains(&address) {
-        let mend = format!(
+        let fix = format!(
             "`setpci -s {address} CAP_EXP+0x08.w=0010:0010` until the next boot; if the kernel \
              switched it off (`dmesg | grep -i 'relaxed ordering'`), leave it"
         );
-        Found::warn(format!("a network card: {seen}"), mend).at([address])
+        Found::warn(format!("a network card: {observed}"), fix).at([address])
     } else {
-        Found::info(format!("a GPU: {seen}")).at([address])
+        Found::info(format!("a GPU: {observed}")).at([address])
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
             rdma: vec![RdmaFacts::default()],
             ..NicFacts::default()
         });
-        judge(&machine).into_iter().map(|found| found.severity).collect()
+        evaluate(&machine).into_iter().map(|found| found.severity).collect()
     }
 
     #[test]

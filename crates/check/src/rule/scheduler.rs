@@ -8,20 +8,20 @@ use crate::machine::{data_drives, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "scheduler",
-    asks: "Have fast data drives the scheduler none, and queues deep enough?",
+    question: "Have fast data drives the scheduler none, and queues deep enough?",
     why: "A scheduler sorts requests behind one lock: on NVMe it costs IOPS and latency and gives \
           nothing. A queue of few requests holds back deep loads.",
-    mend: "`echo none > /sys/block/NAME/queue/scheduler`, for good in a udev rule; \
+    fix: "`echo none > /sys/block/NAME/queue/scheduler`, for good in a udev rule; \
            `echo 1023 > /sys/block/NAME/queue/nr_requests`.",
     source: "Documentation/block/switching-sched.rst; Documentation/ABI/stable/sysfs-block, \
              scheduler and nr_requests",
-    judge,
+    evaluate,
 };
 
-/// What one thread of a deep load has under way.
+/// What one thread of a deep load has in flight.
 const ENOUGH: u64 = 128;
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     let fast: Vec<&BlockDevice> = data_drives(machine)
         .into_iter()
         .filter(|drive| drive.facts.rotational != Some(true))
@@ -41,22 +41,23 @@ fn judge(machine: &Machine) -> Vec<Found> {
     let shallow = names(&|drive| drive.facts.queue_requests.is_some_and(|n| n < ENOUGH));
     let mut found = Vec::new();
     if !slow.is_empty() {
-        let mend = each(&slow, "echo none > /sys/block/$d/queue/scheduler");
-        found.push(Found::warn("NVMe drives have a scheduler", mend).at(slow));
+        let fix = each(&slow, "echo none > /sys/block/$d/queue/scheduler");
+        found.push(Found::warn("NVMe drives have a scheduler", fix).at(slow));
     }
     if !other.is_empty() {
-        let seen = "drives that do not spin have a scheduler; `none` may be faster at small blocks";
-        let mend = each(&other, "echo none > /sys/block/$d/queue/scheduler");
-        found.push(Found::info(seen).mend(mend).at(other));
+        let observed =
+            "drives that do not spin have a scheduler; `none` may be faster at small blocks";
+        let fix = each(&other, "echo none > /sys/block/$d/queue/scheduler");
+        found.push(Found::info(observed).fix(fix).at(other));
     }
     if !shallow.is_empty() {
-        let seen = format!("their queues hold fewer than {ENOUGH} requests (nr_requests)");
-        let mend = each(&shallow, "echo 256 > /sys/block/$d/queue/nr_requests")
+        let observed = format!("their queues hold fewer than {ENOUGH} requests (nr_requests)");
+        let fix = each(&shallow, "echo 256 > /sys/block/$d/queue/nr_requests")
             + "; where the kernel refuses, the device can take no more";
-        found.push(Found::info(seen).mend(mend).at(shallow));
+        found.push(Found::info(observed).fix(fix).at(shallow));
     }
     if !silent.is_empty() {
-        found.push(Found::unknown("their scheduler or nr_requests is not told").at(silent));
+        found.push(Found::unknown("their scheduler or nr_requests is not reported").at(silent));
     }
     if found.is_empty() {
         found.push(if fast.is_empty() {
@@ -81,7 +82,7 @@ mod tests {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.block[0].facts.scheduler = scheduler.map(str::to_owned);
         machine.block[0].facts.queue_requests = Some(requests);
-        judge(&machine).remove(0)
+        evaluate(&machine).remove(0)
     }
 
     #[test]
@@ -89,7 +90,7 @@ mod tests {
         let found = of(Some("mq-deadline"), 1023);
         assert_eq!(found.severity, Severity::Warn);
         let command = "`for d in nvme0n1; do echo none > /sys/block/$d/queue/scheduler; done`";
-        assert_eq!(found.mend.as_deref(), Some(command));
+        assert_eq!(found.fix.as_deref(), Some(command));
         assert_eq!(of(Some("none"), 1023).severity, Severity::Pass);
     }
 

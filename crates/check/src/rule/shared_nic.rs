@@ -1,4 +1,4 @@
-//! Several NFS mounts behind one interface.
+//! Several NFS mounts that share one interface.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +10,42 @@ use crate::machine::{interface, nfs_mounts, without_nfs};
 
 pub(super) const RULE: Rule = Rule {
     name: "shared-nic",
-    asks: "Do NFS mounts spread over the network interfaces?",
+    question: "Do NFS mounts spread over the network interfaces?",
     why: "Mounts that are reached through one interface share its rate; a machine with a card for \
           each GPU then uses one of them.",
-    mend: "Give server and client an address in one subnet per card, and mount through the address \
+    fix: "Give server and client an address in one subnet per card, and mount through the address \
            whose card is near the GPU.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, NFS mounts and NICs; \
              ip-route(8)",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_nfs(machine) {
         return vec![found];
     }
-    let mut behind: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut by_interface: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, nfs) in nfs_mounts(machine) {
         match (nfs.interface.known(), nfs.interface.why()) {
-            (Some(name), _) => behind.entry(name).or_default().push(at),
+            (Some(name), _) => by_interface.entry(name).or_default().push(at),
             (None, why) => {
                 let why = why.unwrap_or_default();
                 found.push(Found::unknown(format!("its interface is not known: {why}")).at([at]));
             }
         }
     }
-    for (name, mounts) in behind.iter().filter(|(_, mounts)| mounts.len() > 1) {
+    for (name, mounts) in by_interface.iter().filter(|(_, mounts)| mounts.len() > 1) {
         let rate = interface(machine, name).and_then(|interface| interface.megabits);
         let rate = rate.map(|megabits| format!(" of {} Gb/s", megabits / 1000)).unwrap_or_default();
-        let seen = format!("{} mounts share interface {name}{rate}", mounts.len());
+        let observed = format!("{} mounts share interface {name}{rate}", mounts.len());
         found.push(if cards_up(machine) > 1 {
-            let mend =
+            let fix =
                 "mount some of them through addresses of the server that another card leads to";
-            Found::warn(seen, mend).at(mounts.iter().copied())
+            Found::warn(observed, fix).at(mounts.iter().copied())
         } else {
             let other = if machine.listed.nics { "is up" } else { "is known to be up" };
-            Found::info(format!("{seen}; no other card {other}")).at(mounts.iter().copied())
+            Found::info(format!("{observed}; no other card {other}")).at(mounts.iter().copied())
         });
     }
     if found.is_empty() {
@@ -76,25 +76,25 @@ mod tests {
     fn two_mounts_behind_one_card_of_two() {
         let mounts = vec![sample::nfs("/a", "rdma", "ib0"), sample::nfs("/b", "rdma", "ib0")];
         let mut machine = Machine { mounts, ..Machine::default() };
-        assert_eq!(judge(&machine)[0].severity, Severity::Info);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Info);
         let card = |address: &str| NicFacts {
             pci: Some(address.to_owned()),
             rdma: vec![RdmaFacts::default()],
             ..NicFacts::default()
         };
         machine.nics = vec![card("0000:0c:00.0"), card("0000:0d:00.0")];
-        let found = judge(&machine);
+        let found = evaluate(&machine);
         assert_eq!(
-            (found[0].severity, &found[0].places[..]),
+            (found[0].severity, &found[0].locations[..]),
             (Severity::Warn, &["/a".to_owned(), "/b".to_owned()][..])
         );
         machine.mounts[1].nfs.as_mut().unwrap().interface = Fact::Known("ib1".to_owned());
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
         machine.mounts[1].nfs.as_mut().unwrap().interface = Fact::unknown("no route");
-        assert!(judge(&machine)[0].seen.ends_with("no route"));
+        assert!(evaluate(&machine)[0].observed.ends_with("no route"));
     }
 
-    /// As `ibdev2netdev` tells it: names and states, no addresses.
+    /// As `ibdev2netdev` prints it: names and states, no addresses.
     #[test]
     fn cards_without_a_known_address_are_cards() {
         let mounts = vec![sample::nfs("/a", "rdma", "ib0"), sample::nfs("/b", "rdma", "ib0")];
@@ -109,9 +109,9 @@ mod tests {
             ..NicFacts::default()
         };
         machine.nics = vec![card("ib0", "up"), card("ib1", "down")];
-        let found = judge(&machine);
-        assert!(found[0].seen.ends_with("no other card is known to be up"), "{found:?}");
+        let found = evaluate(&machine);
+        assert!(found[0].observed.ends_with("no other card is known to be up"), "{found:?}");
         machine.nics.push(card("ib2", "up"));
-        assert_eq!(judge(&machine)[0].severity, Severity::Warn);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Warn);
     }
 }

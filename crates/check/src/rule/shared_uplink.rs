@@ -8,17 +8,17 @@ use crate::machine::{data_nics, gpu_name, none_of, placed_nics, root_port, witho
 
 pub(super) const RULE: Rule = Rule {
     name: "shared-uplink",
-    asks: "Does the link above a switch carry all that its network cards and GPUs move through \
+    question: "Does the link above a switch carry all that its network cards and GPUs move through \
            host memory?",
     why: "What goes directly between card and GPU stays inside the switch. What goes through host \
           memory (NFS over TCP, compatibility mode, copies of the GPU) takes the switch's one link \
           to the root complex, which cards and GPUs below it share.",
-    mend: "Read into GPUs below the same switch over RDMA, or reach the server through a card of \
+    fix: "Read into GPUs below the same switch over RDMA, or reach the server through a card of \
            another switch.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, nvidia-smi topo of a \
              DGX-2 (two network cards and four GPUs below a root port); PCI Express Base \
              Specification, Switches",
-    judge,
+    evaluate,
 };
 
 /// A switch's link up, and what hangs below.
@@ -29,7 +29,7 @@ struct Uplink<'m> {
     nics: Vec<Option<&'m NicFacts>>,
 }
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
@@ -41,12 +41,15 @@ fn judge(machine: &Machine) -> Vec<Found> {
     let mut uplinks: Vec<Uplink<'_>> = Vec::new();
     for gpu in &machine.gpus {
         let address = gpu.pci.as_deref().unwrap_or_default();
-        let way = machine.way_up(address);
-        if !is_whole(machine, &way) {
-            found.push(Found::unknown("the way up of a GPU is not told").at([gpu_name(gpu)]));
+        let route = machine.way_up(address);
+        if !is_whole(machine, &route) {
+            found.push(
+                Found::unknown("the PCIe path from a GPU to its root port is not known")
+                    .at([gpu_name(gpu)]),
+            );
             continue;
         }
-        let Some(port) = top(&way) else { continue };
+        let Some(port) = top(&route) else { continue };
         match uplinks.iter_mut().find(|uplink| uplink.port.address == port.address) {
             Some(uplink) => uplink.gpus += 1,
             None => uplinks.push(Uplink { port, gpus: 1, nics: Vec::new() }),
@@ -54,13 +57,13 @@ fn judge(machine: &Machine) -> Vec<Found> {
     }
     for card in &cards {
         let address = card.pci.first().map(String::as_str).unwrap_or_default();
-        let way = machine.way_up(address);
-        if !is_whole(machine, &way) {
-            let why = "the way up of a network card is not told";
+        let route = machine.way_up(address);
+        if !is_whole(machine, &route) {
+            let why = "the PCIe path from a network card to its root port is not known";
             found.push(Found::unknown(why).at([&card.name]));
             continue;
         }
-        let Some(port) = top(&way) else { continue };
+        let Some(port) = top(&route) else { continue };
         let uplink = uplinks.iter_mut().find(|uplink| uplink.port.address == port.address);
         if let Some(uplink) = uplink {
             let nic =
@@ -76,29 +79,29 @@ fn judge(machine: &Machine) -> Vec<Found> {
     found
 }
 
-/// Whether the way leads up to the root complex, with what each bridge on it is.
-fn is_whole(machine: &Machine, way: &[&PciFacts]) -> bool {
-    let Some(end) = way.first() else { return false };
-    let known = way.iter().skip(1).all(|bridge| bridge.port.known().is_some());
+/// Whether the route reaches the root complex and the kind of each bridge on it is known.
+fn is_whole(machine: &Machine, route: &[&PciFacts]) -> bool {
+    let Some(end) = route.first() else { return false };
+    let known = route.iter().skip(1).all(|bridge| bridge.port.known().is_some());
     known && root_port(machine, &end.address).is_some()
 }
 
 /// The port towards the root of the topmost switch.
-fn top<'m>(way: &[&'m PciFacts]) -> Option<&'m PciFacts> {
-    way.iter().rev().find(|f| f.port.known() == Some(&PciPort::SwitchUpstream)).copied()
+fn top<'m>(route: &[&'m PciFacts]) -> Option<&'m PciFacts> {
+    route.iter().rev().find(|f| f.port.known() == Some(&PciPort::SwitchUpstream)).copied()
 }
 
 fn one(uplink: &Uplink<'_>) -> Found {
-    // The switch names its devices; those of several switches would not be told apart.
-    let places = [uplink.port.address.as_str()];
+    // The switch names its devices; those of several switches would look the same.
+    let locations = [uplink.port.address.as_str()];
     let rates: Option<Vec<u64>> = uplink.nics.iter().map(|nic| megabits((*nic)?)).collect();
     let (Some(rates), Some(link)) = (rates, link_megabits(uplink.port.link_now)) else {
-        let seen = "network cards and GPUs share this link up; its rate or that of a card is not \
-                    told";
-        return Found::unknown(seen).at(places);
+        let observed = "network cards and GPUs share this link up; its rate or that of a card is \
+                    not told";
+        return Found::unknown(observed).at(locations);
     };
     let sum: u64 = rates.iter().sum();
-    let seen = format!(
+    let observed = format!(
         "{} and {} below the switch share its one link up: the cards bring {} Gb/s, the link has \
          {} Gb/s",
         crate::machine::count(uplink.nics.len(), "network card"),
@@ -107,15 +110,15 @@ fn one(uplink: &Uplink<'_>) -> Found {
         link / 1000,
     );
     if sum > link {
-        let mend = "read into these GPUs over RDMA, which stays inside the switch, or reach the \
+        let fix = "read into these GPUs over RDMA, which stays inside the switch, or reach the \
                     server through cards of several switches";
-        Found::warn(seen, mend).at(places)
+        Found::warn(observed, fix).at(locations)
     } else {
-        Found::info(seen).at(places)
+        Found::info(observed).at(locations)
     }
 }
 
-/// The rate of a card's ports that are up; `None` when no port tells.
+/// The rate of a card's ports that are up; `None` when no port reports one.
 fn megabits(nic: &NicFacts) -> Option<u64> {
     let ports = nic.rdma.iter().flat_map(|device| &device.ports);
     let active = ports.filter(|port| port.state.as_deref() == Some("ACTIVE"));
@@ -150,7 +153,7 @@ mod tests {
             interfaces: vec![interface],
             ..NicFacts::default()
         });
-        judge(&machine).remove(0)
+        evaluate(&machine).remove(0)
     }
 
     #[test]
@@ -158,16 +161,16 @@ mod tests {
         assert_eq!(with_card(Some(400_000)).severity, Severity::Warn);
         let within = with_card(Some(100_000));
         assert_eq!(within.severity, Severity::Info);
-        assert!(within.seen.contains("100 Gb/s, the link has 256 Gb/s"), "{}", within.seen);
+        assert!(within.observed.contains("100 Gb/s, the link has 256 Gb/s"), "{}", within.observed);
         assert_eq!(with_card(None).severity, Severity::Unknown);
     }
 
     #[test]
     fn without_a_card_there_is_nothing_to_share() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
         machine.listed.nics = false;
-        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
     }
 
     #[test]
@@ -176,7 +179,10 @@ mod tests {
         machine.listed.nics = false;
         machine.pci.iter_mut().find(|f| f.address == sample::DRIVE).unwrap().class =
             Some(0x02_0700);
-        let found = judge(&machine);
-        assert_eq!((found[0].severity, &found[0].places[0][..]), (Severity::Unknown, sample::UP));
+        let found = evaluate(&machine);
+        assert_eq!(
+            (found[0].severity, &found[0].locations[0][..]),
+            (Severity::Unknown, sample::UP)
+        );
     }
 }

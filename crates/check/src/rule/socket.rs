@@ -8,23 +8,23 @@ use crate::machine::{Placed, gpu_name, none_of, placed_drives, placed_nics, with
 
 pub(super) const RULE: Rule = Rule {
     name: "socket",
-    asks: "Has each GPU data drives and network cards at its own processor socket?",
+    question: "Has each GPU data drives and network cards at its own processor socket?",
     why: "Traffic between a GPU and a drive or card of another socket crosses the link between \
           processors: latency grows, all pairs share the link, and direct transfers between peers \
           fall far below what PCIe gives.",
-    mend: "Move drives or cards to slots of the GPU's socket, or give that GPU's jobs files on \
+    fix: "Move drives or cards to slots of the GPU's socket, or give that GPU's jobs files on \
            drives near it.",
     source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, GPU and storage \
              affinity; ACPI, System Locality Information Table (distances of 20 and more are \
              another socket)",
-    judge,
+    evaluate,
 };
 
 /// Distance from which a node counts as another socket: Linux's REMOTE_DISTANCE
 /// (include/linux/topology.h). Nodes of one socket are at 11 to 12.
 const REMOTE: u32 = 20;
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
@@ -66,16 +66,17 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
         }
     }
     if !alone.is_empty() {
-        let seen = format!("no {kind} is at the socket of these GPUs: all their I/O crosses");
-        let mend = format!(
+        let observed = format!("no {kind} is at the socket of these GPUs: all their I/O crosses");
+        let fix = format!(
             "move a {kind} to their socket, or aim their jobs at what is reached over the network \
              or from host memory of their node"
         );
-        return Some(Found::warn(seen, mend).at(alone));
+        return Some(Found::warn(observed, fix).at(alone));
     }
     if !unplaced.is_empty() {
-        let why =
-            format!("the NUMA nodes of these GPUs or of a {kind}, or their distance, are not told");
+        let why = format!(
+            "the NUMA nodes of these GPUs or of a {kind}, or their distance, are not reported"
+        );
         return Some(Found::unknown(why).at(unplaced));
     }
     let crossing = crossing(machine, &placed);
@@ -128,15 +129,15 @@ mod tests {
 
     #[test]
     fn a_gpu_without_a_drive_at_its_socket_is_named() {
-        let found = judge(&two_nodes(21, Some(1)));
+        let found = evaluate(&two_nodes(21, Some(1)));
         assert_eq!(found[0].severity, Severity::Warn);
-        assert_eq!(found[0].places, [sample::GPU]);
+        assert_eq!(found[0].locations, [sample::GPU]);
     }
 
     #[test]
     fn nodes_of_one_socket_are_near() {
-        assert_eq!(judge(&two_nodes(12, Some(1)))[0].severity, Severity::Pass);
-        assert_eq!(judge(&two_nodes(21, Some(0)))[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&two_nodes(12, Some(1)))[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&two_nodes(21, Some(0)))[0].severity, Severity::Pass);
     }
 
     #[test]
@@ -144,13 +145,13 @@ mod tests {
         let mut machine = two_nodes(21, Some(0));
         machine.block.push(sample::disk("nvme1n1", "0000:80:00.0"));
         machine.block[1].facts.numa_node = Some(1);
-        let found = judge(&machine);
+        let found = evaluate(&machine);
         assert_eq!(found[0].severity, Severity::Info);
-        assert!(found[0].seen.contains("1 of 2 pairs"), "{}", found[0].seen);
+        assert!(found[0].observed.contains("1 of 2 pairs"), "{}", found[0].observed);
     }
 
     #[test]
     fn a_gpu_without_node_is_unknown() {
-        assert_eq!(judge(&two_nodes(21, None))[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&two_nodes(21, None))[0].severity, Severity::Unknown);
     }
 }

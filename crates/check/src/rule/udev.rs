@@ -11,19 +11,19 @@ use crate::machine::{
 
 pub(super) const RULE: Rule = Rule {
     name: "udev",
-    asks: "Is /run/udev there?",
-    why: "NVIDIA's cuFile asks udev about the device below a file. Without udev's database, as in \
-          most containers, cuFileHandleRegister fails with 5027 (the file is not registered), and \
-          KvikIO falls back to POSIX without a word.",
-    mend: "In a container: start it with `-v /run/udev:/run/udev:ro`. On a machine: \
+    question: "Is /run/udev there?",
+    why: "NVIDIA's cuFile queries udev about the device below a file. Without udev's database, as \
+          in most containers, cuFileHandleRegister fails with 5027 (the file is not registered), \
+          and KvikIO silently falls back to POSIX.",
+    fix: "In a container: start it with `-v /run/udev:/run/udev:ro`. On a machine: \
            `systemctl start systemd-udevd` and `udevadm trigger`.",
     source: "udev(7); KvikIO, Runtime Settings, KVIKIO_COMPAT_MODE (falls back where /run/udev \
              can't be read); cuFile's code \
              5027 as seen in containers",
-    judge,
+    evaluate,
 };
 
-fn judge(machine: &Machine) -> Vec<Found> {
+fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = gpu_is_absent(machine) {
         return vec![found];
     }
@@ -37,14 +37,14 @@ fn judge(machine: &Machine) -> Vec<Found> {
     if !kernel_was_read(machine) {
         return vec![Found::unknown(KERNEL_NOT_READ)];
     }
-    let seen = "/run/udev is missing";
+    let observed = "/run/udev is missing";
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
     if !modules_were_read(machine) {
-        return vec![Found::unknown(format!("{seen}; {MODULES_NOT_READ}"))];
+        return vec![Found::unknown(format!("{observed}; {MODULES_NOT_READ}"))];
     }
-    let mend = match &machine.host.kernel.containment.container {
+    let fix = match &machine.host.kernel.containment.container {
         Some(container) => {
             format!("start the container ({container}) with `-v /run/udev:/run/udev:ro`")
         }
@@ -54,7 +54,7 @@ fn judge(machine: &Machine) -> Vec<Found> {
                 .to_owned()
         }
     };
-    vec![Found::fail(format!("{seen}: NVIDIA's cuFile fails with 5027"), mend).at(["/run/udev"])]
+    vec![Found::fail(format!("{observed}: NVIDIA's cuFile fails with 5027"), fix).at(["/run/udev"])]
 }
 
 #[cfg(test)]
@@ -63,17 +63,17 @@ mod tests {
     use crate::{Severity, sample};
 
     #[test]
-    fn it_fails_with_a_gpu_and_the_mend_knows_containers() {
+    fn it_fails_with_a_gpu_and_the_fix_fits_containers() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(judge(&machine)[0].severity, Severity::Unknown);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
         machine.settings.udev_runtime = Fact::Known(false);
         machine.host.kernel.containment.container = Some("docker".to_owned());
-        let found = judge(&machine);
+        let found = evaluate(&machine);
         assert_eq!(found[0].severity, Severity::Fail);
-        assert!(found[0].mend.as_ref().unwrap().contains("(docker)"));
+        assert!(found[0].fix.as_ref().unwrap().contains("(docker)"));
         machine.settings.udev_runtime = Fact::Known(true);
-        assert_eq!(judge(&machine)[0].severity, Severity::Pass);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
         machine.gpus.clear();
-        assert_eq!(judge(&machine)[0].severity, Severity::NotApplicable);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn real(pair: &Pair<'_>) -> Need {
     }
 }
 
-/// What is said where no GPU is known.
+/// The need where no GPU is known.
 pub(super) fn none(pair: &Pair<'_>) -> Need {
     if pair.machine.pci.is_empty() {
         Need::unknown("no PCI function is known, so no GPU either")
@@ -38,7 +38,7 @@ pub(super) fn none(pair: &Pair<'_>) -> Need {
 }
 
 /// A module: loaded, or not.
-pub(super) fn loaded(pair: &Pair<'_>, name: &str, mend: &str) -> Need {
+pub(super) fn loaded(pair: &Pair<'_>, name: &str, fix: &str) -> Need {
     let found = module(pair.machine, name).filter(|_| modules_were_read(pair.machine));
     match found {
         None => Need::unknown(MODULES_NOT_READ),
@@ -46,7 +46,7 @@ pub(super) fn loaded(pair: &Pair<'_>, name: &str, mend: &str) -> Need {
             let version = module.version.as_ref().map(|version| format!(" {version}"));
             Need::yes(format!("{name}{} is loaded", version.unwrap_or_default()))
         }
-        Some(_) => Need::no(format!("{name} is not loaded")).mend(mend),
+        Some(_) => Need::no(format!("{name} is not loaded")).fix(fix),
     }
 }
 
@@ -71,9 +71,9 @@ pub(super) fn open_driver(pair: &Pair<'_>) -> Vec<Need> {
         }
         (Some(version), Some(_)) => {
             Need::no(format!("its release is {version}; 565 was the first"))
-                .mend("install 565 or later")
+                .fix("install 565 or later")
         }
-        _ => Need::unknown("the release of NVIDIA's driver is not told"),
+        _ => Need::unknown("the release of NVIDIA's driver is not reported"),
     };
     vec![kind, release]
 }

@@ -10,7 +10,7 @@ pub(crate) fn below<'m>(machine: &'m Machine, mount: &MountedStorage) -> Vec<&'m
     while let Some(name) = open.pop_front() {
         let device = machine.block.iter().find(|device| device.facts.name == name);
         let Some(device) = device else { continue };
-        if all.iter().all(|seen| seen.facts.name != name) {
+        if all.iter().all(|known| known.facts.name != name) {
             all.push(device);
             open.extend(device.made_of.iter().map(String::as_str));
         }
@@ -25,7 +25,7 @@ pub(crate) enum Disk {
     Nvme,
     /// An NVMe drive over RDMA.
     NvmeRdma,
-    /// An NVMe drive over TCP, or another way without DMA between card and GPU.
+    /// An NVMe drive over TCP, or another transport without DMA between card and GPU.
     NvmeOther,
     /// SATA, SAS, virtio and others.
     Other,
@@ -39,7 +39,7 @@ pub(crate) fn disk(device: &BlockDevice) -> Disk {
     let transports = controllers.filter_map(|one| one.transport.as_deref());
     let transport = device.facts.transport.as_deref();
     let mut all = transports.chain(transport).peekable();
-    // A capture tells no transport, and then a function of PCI does.
+    // A capture has no transport. Then a PCI function shows that it is PCIe.
     if all.peek().is_none() && !device.pci.is_empty() {
         return Disk::Nvme;
     }

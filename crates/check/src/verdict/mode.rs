@@ -1,4 +1,4 @@
-//! Ways between storage and a GPU: one per file, one row each in [`MODES`].
+//! Data paths between storage and a GPU: one per file, one row each in [`MODES`].
 
 mod compat;
 mod host;
@@ -10,7 +10,7 @@ mod shared;
 
 use super::{Need, Pair};
 
-/// A way between storage and a GPU.
+/// A data path between storage and a GPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Mode {
     /// Its name.

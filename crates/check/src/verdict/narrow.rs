@@ -4,8 +4,8 @@ use gpuio_record::facts::Machine;
 
 use super::{Gpu, Pair, layer};
 
-/// The pair's GPU, mount, drives and cards, with the bridges above them: what rules say of it
-/// concerns this pair. Cards stay whole where nobody told which of them leads to the server.
+/// The pair's GPU, mount, drives and cards, with the bridges above them: what rules find on it
+/// concerns this pair. All cards stay where it is not known which of them leads to the server.
 #[must_use]
 pub fn narrow(pair: &Pair<'_>) -> Machine {
     let machine = pair.machine;
@@ -26,11 +26,11 @@ pub fn narrow(pair: &Pair<'_>) -> Machine {
     let ends = gpus.iter().filter_map(|gpu| gpu.pci.as_deref());
     let ends = ends.chain(block.iter().flat_map(|device| &device.pci).map(String::as_str));
     let ends = ends.chain(nics.iter().filter_map(|nic| nic.pci.as_deref()));
-    let ways: Vec<&str> = ends
+    let on_route: Vec<&str> = ends
         .flat_map(|end| machine.way_up(end))
         .map(|function| function.address.as_str())
         .collect();
-    let pci = machine.pci.iter().filter(|one| ways.contains(&one.address.as_str()));
+    let pci = machine.pci.iter().filter(|one| on_route.contains(&one.address.as_str()));
     Machine {
         pci: pci.cloned().collect(),
         mounts: vec![pair.mount.clone()],

@@ -47,30 +47,30 @@ pub struct Need {
     /// What was found; of an unknown, why it is not known.
     pub found: String,
     /// What meets it, or answers it.
-    pub mend: Option<String>,
+    pub fix: Option<String>,
 }
 
 impl Need {
     pub(crate) fn yes(found: impl Into<String>) -> Need {
-        Need { met: Answer::Yes, found: found.into(), mend: None }
+        Need { met: Answer::Yes, found: found.into(), fix: None }
     }
 
     pub(crate) fn no(found: impl Into<String>) -> Need {
-        Need { met: Answer::No, found: found.into(), mend: None }
+        Need { met: Answer::No, found: found.into(), fix: None }
     }
 
     pub(crate) fn unknown(why: impl Into<String>) -> Need {
-        Need { met: Answer::Unknown, found: why.into(), mend: None }
+        Need { met: Answer::Unknown, found: why.into(), fix: None }
     }
 
-    pub(crate) fn mend(mut self, mend: impl Into<String>) -> Need {
-        self.mend = Some(mend.into());
+    pub(crate) fn fix(mut self, fix: impl Into<String>) -> Need {
+        self.fix = Some(fix.into());
         self
     }
 
-    /// The mend of a need that is not met; met or not known, there is nothing to do.
-    pub(crate) fn mend_if_lacking(self, mend: &str) -> Need {
-        if self.met == Answer::No { self.mend(mend) } else { self }
+    /// The fix of a need that is not met; met or not known, there is nothing to do.
+    pub(crate) fn fix_if_unmet(self, fix: &str) -> Need {
+        if self.met == Answer::No { self.fix(fix) } else { self }
     }
 
     /// A fact that is on or off.

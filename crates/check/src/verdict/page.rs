@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Answer, Verdict};
 use crate::text::wrap;
 
-/// More layers and drives than this are cut, and their number told.
+/// More layers and drives than this are cut, and the number of the rest is printed.
 const LINES: usize = 12;
 
 /// The pair, what the mount lies on, and each mode with what decides: what is lacking, else what is
@@ -28,10 +28,10 @@ pub fn render(verdict: &Verdict, width: usize) -> String {
         let indent = " ".repeat(22);
         let mut decides: Vec<_> = mode.needs.iter().filter(|need| need.met == mode.works).collect();
         // Several needs may lack the same fact.
-        let mut told: Vec<&str> = Vec::new();
+        let mut shown: Vec<&str> = Vec::new();
         decides.retain(|need| {
-            let new = !told.contains(&need.found.as_str());
-            told.push(&need.found);
+            let new = !shown.contains(&need.found.as_str());
+            shown.push(&need.found);
             new
         });
         if mode.works == Answer::Yes {
@@ -41,8 +41,8 @@ pub fn render(verdict: &Verdict, width: usize) -> String {
         }
         for need in decides {
             wrap(&mut out, &format!("{indent}because: "), &need.found, width);
-            if let Some(mend) = &need.mend {
-                wrap(&mut out, &format!("{indent}do: "), mend, width);
+            if let Some(fix) = &need.fix {
+                wrap(&mut out, &format!("{indent}fix: "), fix, width);
             }
         }
     }

@@ -7,7 +7,7 @@ use super::layer;
 /// A line for each layer, from the top down to each drive, or for the server and the card.
 pub(super) fn lines(machine: &Machine, mount: &MountedStorage) -> Vec<String> {
     if let Some(nfs) = &mount.nfs {
-        let transport = nfs.transport.as_deref().unwrap_or("a transport that is not told");
+        let transport = nfs.transport.as_deref().unwrap_or("an unknown transport");
         let interface = match nfs.interface.known() {
             Some(name) => format!("interface {name}"),
             None => format!("interface unknown: {}", nfs.interface.why().unwrap_or_default()),

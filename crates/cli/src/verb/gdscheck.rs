@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_check::gdscheck::{self, Config, LibrarySays, Software};
+use gpuio_check::gdscheck::{self, Config, LibraryReport, Software};
 use gpuio_cufile::{Base, Driver, Environment, Library};
 use gpuio_gpu::Which;
 use gpuio_host::{HostError, Root, nvidia_fs};
@@ -98,7 +98,7 @@ fn exit_code(machine: &Machine, fine: bool) -> ExitCode {
     }
 }
 
-fn file(path: &Path, library: Option<LibrarySays>) -> Result<ExitCode, Failure> {
+fn file(path: &Path, library: Option<LibraryReport>) -> Result<ExitCode, Failure> {
     let whole = path.canonicalize().map_err(|error| {
         Failure::Usage(format!("-f {}: {error}; name a file that is there", path.display()))
     })?;
@@ -112,7 +112,7 @@ fn file(path: &Path, library: Option<LibrarySays>) -> Result<ExitCode, Failure> 
 
 /// Opens NVIDIA's library and asks it. Its log goes to a directory of ours, unless the
 /// configuration names a place.
-fn library() -> Result<LibrarySays, Failure> {
+fn library() -> Result<LibraryReport, Failure> {
     let failed = |why: String| Failure::Unavailable(format!("{ASK}: {why}"));
     let environment = Base::of_this_process()
         .and_then(|base| Environment::write(base, &[], &std::env::temp_dir()))
@@ -125,7 +125,7 @@ fn library() -> Result<LibrarySays, Failure> {
         .and_then(|library| Driver::open(library, Some(environment), cuda.is_software()));
     let driver = opened.map_err(|absent| failed(absent.to_string()))?;
     let says = driver.abilities().ok_or_else(|| failed("it does not tell".to_owned()))?;
-    Ok(LibrarySays {
+    Ok(LibraryReport {
         release: driver.facts().version,
         storage: says.storage_names(),
         compat: says.compat_allowed(),
@@ -133,7 +133,7 @@ fn library() -> Result<LibrarySays, Failure> {
 }
 
 /// What is beside the machine: files and variables, and the library if it was asked.
-fn software(machine: &Machine, library: Option<LibrarySays>) -> Software {
+fn software(machine: &Machine, library: Option<LibraryReport>) -> Software {
     let root = Root::live();
     let stats = known(nvidia_fs::sample(&root), "nvidia-fs shows no statistics");
     Software {

@@ -11,16 +11,14 @@
 
 use super::psync::errno;
 use super::sigbus::{self, Hit};
-use super::{
-    Done, Engine, EngineConfig, EngineError, EngineFile, Io, IoFault, Op, OpenedEngine, Push,
-};
+use super::{Config, Done, Engine, EngineError, EngineFile, Io, IoFault, Op, Opened, Push};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::RawFd;
 
 const NAME: &str = "mmap";
 
-pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
+pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     sigbus::install().map_err(|err| {
         EngineError::new(NAME, "sigaction", &err, "choose another engine, such as psync")
     })?;
@@ -34,7 +32,7 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
         Vec::new()
     };
     let got = "mmap (memcpy, page cache)".to_owned();
-    Ok(OpenedEngine { engine: Box::new(Mmap { maps }), got, steps_down, helpers: Vec::new() })
+    Ok(Opened { engine: Box::new(Mmap { maps }), got, steps_down, helpers: Vec::new() })
 }
 
 #[derive(Debug)]
@@ -52,7 +50,7 @@ impl Engine for Mmap {
         Push::Done(Done { io, result })
     }
 
-    fn submit(&mut self) -> Result<(), EngineError> {
+    fn kick(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 

@@ -126,8 +126,8 @@ impl Engine for Monitor {
         push
     }
 
-    fn submit(&mut self) -> Result<(), EngineError> {
-        self.inner.submit()
+    fn kick(&mut self) -> Result<(), EngineError> {
+        self.inner.kick()
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
@@ -138,8 +138,8 @@ impl Engine for Monitor {
         outcome
     }
 
-    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
-        self.inner.wait_timeout(timeout)
+    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+        self.inner.doze(patience)
     }
 
     fn in_flight(&self) -> usize {

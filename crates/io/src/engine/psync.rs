@@ -1,19 +1,12 @@
 //! pread(2) and pwrite(2), on the thread that pushes.
 
-use super::{
-    Done, Engine, EngineConfig, EngineError, EngineFile, Io, IoFault, Op, OpenedEngine, Push,
-};
+use super::{Config, Done, Engine, EngineError, EngineFile, Io, IoFault, Op, Opened, Push};
 use std::io;
 use std::os::fd::RawFd;
 
-pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
+pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     let engine = Box::new(Psync { fds: fds(&config.files) });
-    Ok(OpenedEngine {
-        engine,
-        got: "psync".to_owned(),
-        steps_down: Vec::new(),
-        helpers: Vec::new(),
-    })
+    Ok(Opened { engine, got: "psync".to_owned(), steps_down: Vec::new(), helpers: Vec::new() })
 }
 
 #[derive(Debug)]
@@ -27,7 +20,7 @@ impl Engine for Psync {
         Push::Done(Done { io, result: transfer(&self.fds, &io) })
     }
 
-    fn submit(&mut self) -> Result<(), EngineError> {
+    fn kick(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 

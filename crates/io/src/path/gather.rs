@@ -12,32 +12,32 @@
 //! is one plain copy, as on `staged`.
 //!
 //! **Destinations.** With [`GpuSide::scatter`] slot `n` has a place in the destination that is not
-//! behind that of slot `n − 1`: random blocks of an application have destinations of their own, and
-//! a path that let them lie as they lie in its ring could move a batch of them by one copy that no
-//! application could use. Without it positions follow slots, as for a file that is read from front
-//! to back into one buffer, and a batch whose slots lie side by side is one plain copy. The plan
-//! scatters random loads and not sequential ones, and says so.
+//! behind that of slot `n − 1`: random blocks of an application have destinations of their own,
+//! and a path that let them lie as they lie in its ring could move a batch of them by one copy
+//! that no application could use. Without it places follow slots, as for a file that is read from
+//! front to back into one buffer, and a batch whose slots lie side by side is one plain copy. The
+//! plan scatters random loads and not sequential ones, and says so.
 //!
 //! [`GpuSide::scatter`]: super::GpuSide::scatter
 
 mod batch;
-mod batch_copy;
-mod scatter;
+mod carry;
+mod spread;
 
 use gpuio_gpu::GpuError;
 
-use super::slot_buffers::{self, SlotBuffers};
-use super::stream_queues::{Ended, StreamQueues};
-use super::two_legs::{self, GpuStage};
-use super::verifier::Verifier;
-use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
+use super::ends::{self, Ends};
+use super::judge::Judge;
+use super::lanes::{Ended, Lanes};
+use super::two_legs::{self, Mover};
+use super::{ANY_MEMORY, Config, Mover as Moves, Opened, PathError, Request, Row};
 use batch::Batch;
-pub use batch_copy::PLAIN_BYTES;
-use batch_copy::{BatchCopy, Sizes};
+pub use carry::PLAIN_BYTES;
+use carry::{Carry, Sizes};
 
 const NAME: &str = "gather";
 
-pub(super) const ENTRY: PathEntry = PathEntry {
+pub(super) const ROW: Row = Row {
     name: NAME,
     gdsio: None,
     gdsio_name: "GATHER",
@@ -46,7 +46,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    backend: Backend::Engine,
+    mover: Moves::Engine,
     batches: true,
     streams: true,
     memory: ANY_MEMORY,
@@ -55,8 +55,8 @@ pub(super) const ENTRY: PathEntry = PathEntry {
 
 struct Batches {
     // Drop order: the streams are waited for before kernel and lists go.
-    queues: StreamQueues,
-    batch_copy: BatchCopy,
+    lanes: Lanes,
+    carry: Carry,
     /// By number; the number is also that of the batch's list and event.
     all: Vec<Batch>,
     /// Parts at which a batch is launched.
@@ -69,30 +69,29 @@ struct Batches {
     next: usize,
 }
 
-fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
-    let gpu = slot_buffers::gpu(NAME, &config)?;
+fn open(config: Config) -> Result<Opened, PathError> {
+    let gpu = ends::gpu(NAME, &config)?;
     gpu.context.make_current().map_err(gpu_error)?;
-    let positions = gpu.scatter.then(|| scatter::positions(config.slots));
-    let buffers = SlotBuffers::new(NAME, &config, &gpu, positions)?;
+    let places = gpu.scatter.then(|| spread::places(config.slots));
+    let ends = Ends::new(NAME, &config, &gpu, places)?;
     let parts = gpu.batch.clamp(1, config.slots);
     // Full batches hold all slots at most; beside them are the open one and one that was launched
     // before it was full, which happens only while no other is under way.
     let batches = config.slots / parts + 2;
     let sizes = Sizes { batches, parts, block_max: config.block_max };
     let reachable = gpu.memory.is_reachable_by_kernels();
-    let batch_copy =
-        BatchCopy::new(&gpu.context, sizes, reachable, !gpu.scatter).map_err(gpu_error)?;
-    let gpu_stage = Batches {
-        queues: StreamQueues::new(&gpu.context, gpu.streams, batches).map_err(gpu_error)?,
-        batch_copy,
-        all: (0..batches).map(|_| Batch::new(parts, buffers.stride())).collect(),
+    let carry = Carry::new(&gpu.context, sizes, reachable, !gpu.scatter).map_err(gpu_error)?;
+    let mover = Batches {
+        lanes: Lanes::new(&gpu.context, gpu.streams, batches).map_err(gpu_error)?,
+        carry,
+        all: (0..batches).map(|_| Batch::new(parts, ends.stride())).collect(),
         full: parts as usize,
         open: 0,
         idle: (1..batches).rev().collect(),
         next: 0,
     };
-    let verifier = Verifier::new(&gpu, buffers.destination()).map_err(gpu_error)?;
-    two_legs::open(NAME, &config, verifier, buffers, gpu_stage)
+    let judge = Judge::new(&gpu, ends.destination()).map_err(gpu_error)?;
+    two_legs::open(NAME, &config, judge, ends, mover)
 }
 
 fn gpu_error(source: GpuError) -> PathError {
@@ -105,18 +104,17 @@ impl Batches {
     }
 
     /// Launches the open batch, or gives its requests back with the driver's refusal.
-    fn launch(&mut self, buffers: &SlotBuffers, ended: &mut Vec<Ended>) {
+    fn launch(&mut self, ends: &Ends, ended: &mut Vec<Ended>) {
         let number = self.open;
         let at = self.next;
-        self.next = (at + 1) % self.queues.count();
+        self.next = (at + 1) % self.lanes.count();
         let batch = &self.all[number as usize];
         // SAFETY: slots are their requests' alone until these come back, the list is the batch's
         // until its event is reached, and all of it is dropped after the streams were waited for.
-        let enqueued =
-            unsafe { self.batch_copy.enqueue(self.queues.stream(at), buffers, batch, number) };
+        let put = unsafe { self.carry.put(self.lanes.stream(at), ends, batch, number) };
         // It stays without memory of its own unless something was refused.
         let mut over = Vec::new();
-        self.queues.mark(at, number, enqueued, &mut over);
+        self.lanes.mark(at, number, put, &mut over);
         for one in over {
             self.done(one, ended);
         }
@@ -131,7 +129,7 @@ impl Batches {
             }
             // There are more batches than can be under way (see `open`), so one is idle; if ever
             // none were, the oldest under way would be the next to be.
-            if let Some(one) = self.queues.any() {
+            if let Some(one) = self.lanes.any() {
                 self.done(one, ended);
             }
         }
@@ -148,34 +146,34 @@ impl Batches {
     }
 }
 
-impl GpuStage for Batches {
-    type Slots = SlotBuffers;
+impl Mover for Batches {
+    type Slots = Ends;
 
-    fn enqueue(&mut self, buffers: &SlotBuffers, request: &Request, ended: &mut Vec<Ended>) {
-        assert!(request.len as usize <= buffers.stride(), "a block does not fit its slot");
+    fn put(&mut self, ends: &Ends, request: &Request, ended: &mut Vec<Ended>) {
+        assert!(request.len as usize <= ends.stride(), "a block does not fit its slot");
         let batch = &mut self.all[self.open as usize];
         batch.push(request);
         if batch.parts().len() >= self.full {
-            self.launch(buffers, ended);
+            self.launch(ends, ended);
         }
     }
 
     fn poll(&mut self, ended: &mut Vec<Ended>) {
-        for at in 0..self.queues.count() {
-            while let Some(one) = self.queues.poll(at) {
+        for at in 0..self.lanes.count() {
+            while let Some(one) = self.lanes.poll(at) {
                 self.done(one, ended);
             }
         }
     }
 
-    fn flush(&mut self, buffers: &SlotBuffers, ended: &mut Vec<Ended>) {
-        if self.queues.is_idle() && self.has_open() {
-            self.launch(buffers, ended);
+    fn nudge(&mut self, ends: &Ends, ended: &mut Vec<Ended>) {
+        if self.lanes.is_idle() && self.has_open() {
+            self.launch(ends, ended);
         }
     }
 
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool {
-        let one = self.queues.any();
+        let one = self.lanes.any();
         let some = one.is_some();
         if let Some(one) = one {
             self.done(one, ended);
@@ -184,10 +182,10 @@ impl GpuStage for Batches {
     }
 
     fn is_idle(&self) -> bool {
-        self.queues.is_idle() && !self.has_open()
+        self.lanes.is_idle() && !self.has_open()
     }
 
     fn bytes(&self) -> u64 {
-        self.batch_copy.bytes()
+        self.carry.bytes()
     }
 }

@@ -6,15 +6,14 @@ use gpuio_gpu::{MemKind, pattern};
 
 use super::memory::SlotMemory;
 use super::{
-    Backend, Completion, Fault, Leg, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
-    Request, Start,
+    Config, Fault, Landed, Leg, Mismatch, Mover, Opened, Path, PathError, Request, Row, Start,
 };
 use crate::clock::Clock;
 use crate::engine::{Done, Engine, Io, Push};
 
 const NAME: &str = "host";
 
-pub(super) const ENTRY: PathEntry = PathEntry {
+pub(super) const ROW: Row = Row {
     name: NAME,
     gdsio: Some(1),
     gdsio_name: "CPUONLY",
@@ -23,7 +22,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    backend: Backend::Engine,
+    mover: Mover::Engine,
     batches: false,
     streams: false,
     memory: &[MemKind::Malloc, MemKind::Mmap, MemKind::Pinned],
@@ -36,15 +35,15 @@ struct Host {
     memory: SlotMemory,
     requests: Vec<Option<Request>>,
     dones: Vec<Done>,
-    ready: Vec<Completion>,
+    ready: Vec<Landed>,
     out: usize,
     /// The engine had no room for a request, and nothing has come back of it since.
     refused: bool,
 }
 
-fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+fn open(config: Config) -> Result<Opened, PathError> {
     let memory = SlotMemory::for_host(NAME, &config)?;
-    let engine = super::open_engine(&config, Some(memory.region()))?;
+    let engine = super::open_engine(&config, Some(memory.area()))?;
     let slots = config.slots as usize;
     let host_bytes = memory.bytes();
     let path = Host {
@@ -56,9 +55,9 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         out: 0,
         refused: false,
     };
-    Ok(OpenedPath {
+    Ok(Opened {
         path: Box::new(path),
-        actual_engine: engine.got,
+        engine_got: engine.got,
         steps_down: engine.steps_down,
         host_bytes,
         device_bytes: 0,
@@ -67,9 +66,9 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
 }
 
 impl Host {
-    fn complete(&mut self, clock_now: u64, done: Done) -> Option<Completion> {
+    fn land(&mut self, clock_now: u64, done: Done) -> Option<Landed> {
         let request = self.requests[done.io.token as usize].take()?;
-        Some(Completion {
+        Some(Landed {
             request,
             result: done.result.map(|_| ()).map_err(Fault::File),
             ended: clock_now,
@@ -97,8 +96,8 @@ impl Path for Host {
                 return Start::Full;
             }
             Push::Done(done) => {
-                if let Some(completed) = self.complete(clock.now(), done) {
-                    self.ready.push(completed);
+                if let Some(landed) = self.land(clock.now(), done) {
+                    self.ready.push(landed);
                 }
             }
         }
@@ -109,12 +108,12 @@ impl Path for Host {
     fn advance(
         &mut self,
         clock: &Clock,
-        completed: &mut Vec<Completion>,
+        landed: &mut Vec<Landed>,
         wait: bool,
     ) -> Result<(), PathError> {
         self.out -= self.ready.len();
         let wait = wait && self.ready.is_empty();
-        completed.append(&mut self.ready);
+        landed.append(&mut self.ready);
         if self.out == 0 && !(wait && self.refused) {
             return Ok(());
         }
@@ -125,16 +124,16 @@ impl Path for Host {
             let now = clock.now();
             self.out -= dones.len();
             for done in dones.drain(..) {
-                completed.extend(self.complete(now, done));
+                landed.extend(self.land(now, done));
             }
         }
         self.dones = dones;
         reaped.map_err(PathError::from)
     }
 
-    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), PathError> {
+    fn doze(&mut self, patience: Duration) -> Result<(), PathError> {
         if self.ready.is_empty() {
-            self.engine.wait_timeout(timeout)?;
+            self.engine.doze(patience)?;
         }
         Ok(())
     }

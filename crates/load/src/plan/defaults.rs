@@ -209,7 +209,7 @@ pub(super) struct Cufile {
 /// another, so without a word about streams each slot, or each batch, has one.
 pub(super) fn cufile(
     job: &JobSpec,
-    path: &path::PathEntry,
+    path: &path::Row,
     calls: path::Calls,
     block_max: u64,
 ) -> Cufile {
@@ -243,7 +243,7 @@ pub(super) fn cufile(
 /// O_DIRECT or page cache, and why, and the grain of offsets and lengths in bytes.
 pub(super) fn direct(
     job: &JobSpec,
-    path: &path::PathEntry,
+    path: &path::Row,
     places: &[Place],
 ) -> (DirectMode, Option<String>, u64) {
     let grain = places
@@ -280,7 +280,7 @@ pub(super) fn direct(
 /// The engine, and why, where it was not named.
 pub(super) fn engine(
     job: &JobSpec,
-    path: &path::PathEntry,
+    path: &path::Row,
     direct: DirectMode,
     machine: &Machine<'_>,
 ) -> (String, Option<String>) {

@@ -33,7 +33,7 @@ fn allowed(pair: &Pair<'_>) -> Need {
     match allowed.value {
         Fact::Known(true) => Need::yes(format!("it is allowed ({})", allowed.from)),
         Fact::Known(false) => Need::no(format!("it is forbidden ({})", allowed.from))
-            .mend("set properties.allow_compat_mode to true"),
+            .fix("set properties.allow_compat_mode to true"),
         Fact::Unknown(why) => Need::unknown(why),
     }
 }

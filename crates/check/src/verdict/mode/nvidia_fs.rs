@@ -1,4 +1,4 @@
-//! cuFile, direct by way of the module nvidia-fs, on drives of this machine.
+//! cuFile, direct through the module nvidia-fs, on drives of this machine.
 
 use super::{Mode, shared};
 use crate::verdict::layer::{self, Disk};
@@ -46,6 +46,6 @@ fn array(name: &str, level: &str) -> Need {
     match level {
         "raid0" => Need::yes(format!("{name} is a RAID0")),
         other => Need::unknown(format!("{name} is {other}; NVIDIA names RAID0 alone"))
-            .mend("confirm it with --prove"),
+            .fix("confirm it with --prove"),
     }
 }

@@ -5,7 +5,7 @@ use crate::verdict::{Gpu, Need, Pair, gpu};
 
 pub(super) const MODE: Mode = Mode {
     name: "gpuio",
-    is: "gpuio's paths staged and gather: host memory, and copies of the GPU beside the reads",
+    is: "gpuio's paths staged and gather: host memory, and GPU copies while reads run",
     source: "gpuio, docs/glossary.md, path",
     needs,
 };

@@ -44,39 +44,40 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
 
 fn kernel(pair: &Pair<'_>) -> Need {
     match linux(pair.machine) {
-        None => return Need::unknown("the kernel's release is not told"),
+        None => return Need::unknown("the kernel's release is not reported"),
         Some((major, minor)) if (major, minor) < (6, 2) => {
             return Need::no(format!("Linux {major}.{minor}; 6.2 was the first"))
-                .mend("use 6.2 or later");
+                .fix("use 6.2 or later");
         }
         Some(_) => {}
     }
     let option = pair.machine.config.options.get("CONFIG_PCI_P2PDMA").map(String::as_str);
     match (option, pair.machine.config.source.why()) {
         (Some("y"), _) => Need::yes("Linux 6.2 or later with CONFIG_PCI_P2PDMA"),
-        (Some(_), _) => Need::no("CONFIG_PCI_P2PDMA is off").mend("use a kernel that has it"),
+        (Some(_), _) => Need::no("CONFIG_PCI_P2PDMA is off").fix("use a kernel that has it"),
         (None, why) => Need::unknown(format!(
-            "whether the kernel has CONFIG_PCI_P2PDMA is not told: {}",
+            "whether the kernel has CONFIG_PCI_P2PDMA is not known: {}",
             why.unwrap_or("the option is not in its configuration")
         ))
-        .mend("`grep p2pdma_pgmap_ops /proc/kallsyms`"),
+        .fix("`grep p2pdma_pgmap_ops /proc/kallsyms`"),
     }
 }
 
 fn static_bar1(pair: &Pair<'_>) -> Need {
     let parameters = module(pair.machine, "nvidia").map(|module| &module.parameters);
-    let mend = "`options nvidia NVreg_RegistryDwords=\"RMForceStaticBar1=1;\
+    let fix = "`options nvidia NVreg_RegistryDwords=\"RMForceStaticBar1=1;\
                 RmForceDisableIomapWC=1;\"` in /etc/modprobe.d, then boot";
     // An empty string is not kept among the parameters: with others there, it was empty.
     match parameters.filter(|parameters| !parameters.is_empty()) {
-        None => Need::unknown("whether NVIDIA's driver was told RMForceStaticBar1=1 is not known")
-            .mend(mend),
+        None => {
+            Need::unknown("whether NVIDIA's driver has RMForceStaticBar1=1 is not known").fix(fix)
+        }
         Some(all)
             if all.get("RegistryDwords").is_some_and(|w| w.contains("RMForceStaticBar1=1")) =>
         {
             Need::yes("NVIDIA's driver maps all GPU memory at once (RMForceStaticBar1)")
         }
-        Some(_) => Need::no("NVIDIA's driver was not told RMForceStaticBar1=1").mend(mend),
+        Some(_) => Need::no("NVIDIA's driver does not have RMForceStaticBar1=1").fix(fix),
     }
 }
 
@@ -85,12 +86,12 @@ fn switched_on(pair: &Pair<'_>, path: &str) -> Need {
     match setting.value {
         Fact::Known(true) => Need::yes(format!("{path} is on ({})", setting.from)),
         Fact::Known(false) => Need::no(format!("{path} is off ({})", setting.from))
-            .mend(format!("set {path} to true in cufile.json")),
+            .fix(format!("set {path} to true in cufile.json")),
         Fact::Unknown(why) => Need::unknown(why),
     }
 }
 
-/// The switch of each kind of storage on the way: without it cuFile does not take this mode there.
+/// The switch of each kind of storage on the path: without it cuFile does not take this mode there.
 fn routes(pair: &Pair<'_>) -> Vec<Need> {
     let all = layer::below(pair.machine, pair.mount);
     let disks: Vec<Disk> =
@@ -102,7 +103,7 @@ fn routes(pair: &Pair<'_>) -> Vec<Need> {
         (has_array, "block.raid.use_pci_p2pdma"),
     ];
     if let crate::configuration::File::Unknown(_) = crate::configuration::file(pair.machine) {
-        // The need for the global switch says why.
+        // The need for the global switch has the reason.
         return Vec::new();
     }
     let config = config(pair.machine);
@@ -112,8 +113,7 @@ fn routes(pair: &Pair<'_>) -> Vec<Need> {
             if config.switch(path) == Some(true) {
                 Need::yes(format!("{path} is on"))
             } else {
-                Need::no(format!("{path} is off"))
-                    .mend(format!("set {path} to true in cufile.json"))
+                Need::no(format!("{path} is off")).fix(format!("set {path} to true in cufile.json"))
             }
         })
         .collect()
@@ -124,8 +124,8 @@ fn multipath(pair: &Pair<'_>) -> Need {
     match nvme.and_then(|nvme| nvme.parameters.get("multipath")).map(String::as_str) {
         Some("N") => Need::yes("NVMe's own multipath is off"),
         Some(_) => Need::no("NVMe's own multipath is on (nvme_core.multipath)")
-            .mend("boot with nvme_core.multipath=N"),
-        None => Need::unknown("whether NVMe's own multipath is on is not told"),
+            .fix("boot with nvme_core.multipath=N"),
+        None => Need::unknown("whether NVMe's own multipath is on is not known"),
     }
 }
 
@@ -137,11 +137,11 @@ fn meeting(pair: &Pair<'_>) -> Need {
     let drives: Vec<&str> = disks.flat_map(|disk| &disk.pci).map(String::as_str).collect();
     let at = |address: &str| root_port(machine, address);
     let Some(gpu_at) = gpu.pci.as_deref().and_then(at) else {
-        return Need::unknown("the GPU's way up is not told");
+        return Need::unknown("the PCIe path from the GPU to its root port is not known");
     };
     let below_switch = gpu.pci.as_deref().is_some_and(|address| {
-        let way = machine.way_up(address);
-        way.iter().any(|one| one.port.known() == Some(&PciPort::SwitchUpstream))
+        let route = machine.way_up(address);
+        route.iter().any(|one| one.port.known() == Some(&PciPort::SwitchUpstream))
     });
     let far: Vec<&str> =
         drives.iter().copied().filter(|drive| at(drive) != Some(gpu_at) || !below_switch).collect();
@@ -153,7 +153,7 @@ fn meeting(pair: &Pair<'_>) -> Need {
          knows alone",
         crate::machine::count(far.len(), "drive")
     ))
-    .mend("confirm it with --prove; the list is in drivers/pci/p2pdma.c, pci_p2pdma_whitelist")
+    .fix("confirm it with --prove; the list is in drivers/pci/p2pdma.c, pci_p2pdma_whitelist")
 }
 
 fn array(name: &str, level: &str, linux: Option<(u32, u32)>) -> Need {

@@ -49,8 +49,8 @@ fn kernel_client(pair: &Pair<'_>, driver: &str) -> Vec<Need> {
     let is_loaded = loaded.met == Answer::Yes;
     let mut needs = vec![loaded, active_card(pair)];
     if is_loaded {
-        let mend = "install the maker's client that is built with GPUDirect Storage";
-        needs.push(shared::registered(pair, driver, mend));
+        let fix = "install the maker's client that is built with GPUDirect Storage";
+        needs.push(shared::registered(pair, driver, fix));
     }
     needs
 }
@@ -60,8 +60,8 @@ fn nfs(pair: &Pair<'_>) -> Vec<Need> {
     let by_rdma = match transport {
         Some(rdma) if rdma.starts_with("rdma") => Need::yes("NFS over RDMA"),
         Some(other) => Need::no(format!("NFS over {other}"))
-            .mend("if the server can: unmount, and mount with `-o proto=rdma,port=20049`"),
-        None => Need::unknown("the options do not tell the transport"),
+            .fix("if the server can: unmount, and mount with `-o proto=rdma,port=20049`"),
+        None => Need::unknown("the options do not show the transport"),
     };
     let loaded = module_of_kernel(pair);
     let is_loaded = loaded.met == Answer::Yes;
@@ -79,7 +79,7 @@ fn active_card(pair: &Pair<'_>) -> Need {
         .filter(|device| device.ports.iter().any(|port| port.state.as_deref() == Some("ACTIVE")));
     let names: Vec<&str> = active.map(|device| device.name.as_str()).collect();
     if names.is_empty() {
-        Need::no("no RDMA port is active").mend("look at `ibv_devinfo` and the cables")
+        Need::no("no RDMA port is active").fix("look at `ibv_devinfo` and the cables")
     } else {
         Need::yes(format!("RDMA ports are active: {}", names.join(", ")))
     }
@@ -106,7 +106,7 @@ fn user_space(pair: &Pair<'_>) -> Vec<Need> {
         Need::yes("cufile.json names addresses of cards")
     } else {
         Need::unknown("cufile.json names no address of a card: cuFile looks for them itself")
-            .mend("fill properties.rdma_dev_addr_list")
+            .fix("fill properties.rdma_dev_addr_list")
     };
     vec![memory, active_card(pair), addresses]
 }

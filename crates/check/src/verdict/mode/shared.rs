@@ -12,7 +12,7 @@ pub(super) fn not_forced(pair: &Pair<'_>) -> Need {
     let forced = compat_forced(pair.machine);
     match forced.value {
         Fact::Known(true) => Need::no(format!("compatibility mode is forced ({})", forced.from))
-            .mend("set properties.force_compat_mode to false, unset CUFILE_FORCE_COMPAT_MODE"),
+            .fix("set properties.force_compat_mode to false, unset CUFILE_FORCE_COMPAT_MODE"),
         Fact::Known(false) => Need::yes("compatibility mode is not forced"),
         Fact::Unknown(why) => Need::unknown(why),
     }
@@ -31,18 +31,18 @@ pub(super) fn local_file_system(pair: &Pair<'_>) -> Need {
             let other = ["data=journal", "data=writeback"];
             match other.into_iter().find(|option| has_option(mount, option)) {
                 Some(option) => Need::no(format!("ext4 is mounted with {option}"))
-                    .mend("mount it with data=ordered"),
+                    .fix("mount it with data=ordered"),
                 None => Need::yes("ext4 in ordered mode"),
             }
         }
         "xfs" => Need::yes("XFS"),
         _ if network => Need::no(format!("{fs_type} is reached over the network: see mode rdma")),
         _ => Need::no(format!("{fs_type} is neither ext4 nor XFS"))
-            .mend("put the data on ext4 or XFS on NVMe"),
+            .fix("put the data on ext4 or XFS on NVMe"),
     }
 }
 
-/// Each layer below the mount, down to each drive. `array` judges the level of a software array.
+/// Each layer below the mount, down to each drive. `array` evaluates the level of a software array.
 pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec<Need> {
     let all = layer::below(pair.machine, pair.mount);
     if all.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec
         return if on_network {
             Vec::new()
         } else {
-            vec![Need::unknown("what the mount lies on is not told")]
+            vec![Need::unknown("the devices below the mount are not known")]
         };
     }
     let mut needs = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec
             BlockKind::Partition => {}
             BlockKind::Md => match device.array.as_ref().and_then(|array| array.level.as_deref()) {
                 Some(level) => needs.push(array(name, level)),
-                None => needs.push(Need::unknown(format!("the level of {name} is not told"))),
+                None => needs.push(Need::unknown(format!("the level of {name} is not reported"))),
             },
             BlockKind::DeviceMapper => {
                 let mapper = device.mapper.as_deref().unwrap_or("device-mapper");
@@ -69,12 +69,10 @@ pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec
                         "{name} is {mapper}, through which nvidia-fs and peer-to-peer \
                          DMA do not go"
                     ))
-                    .mend("use the drives or a software RAID0 of them without it"),
+                    .fix("use the drives or a software RAID0 of them without it"),
                 );
             }
-            BlockKind::Loop => {
-                needs.push(Need::no(format!("{name} is a file behind a loop device")))
-            }
+            BlockKind::Loop => needs.push(Need::no(format!("{name} is a file on a loop device"))),
             BlockKind::Virtual => {
                 needs.push(Need::no(format!("{name} has no hardware of its own")))
             }
@@ -110,16 +108,16 @@ pub(super) fn no_translation(pair: &Pair<'_>) -> Need {
     }
     if kind("DMA") {
         return Need::unknown("an IOMMU translates the DMA of GPU or drives: direct I/O may fail")
-            .mend("boot with `iommu=pt`");
+            .fix("boot with `iommu=pt`");
     }
     let silent = functions.iter().any(|f| f.iommu_group.is_some() && f.iommu_domain.is_none());
     if silent || functions.is_empty() {
-        return Need::unknown("whether an IOMMU translates the DMA of GPU and drives is not told");
+        return Need::unknown("whether an IOMMU translates the DMA of GPU and drives is not known");
     }
     Need::yes("no IOMMU translates the DMA of GPU and drives")
 }
 
-/// udev's database, which cuFile asks about the device below a file.
+/// udev's database, which cuFile queries about the device below a file.
 pub(super) fn udev(pair: &Pair<'_>) -> Need {
     Need::of(
         &pair.machine.settings.udev_runtime,
@@ -127,7 +125,7 @@ pub(super) fn udev(pair: &Pair<'_>) -> Need {
         "/run/udev is missing: cuFile fails with 5027",
         "whether /run/udev is there is not known",
     )
-    .mend_if_lacking("in a container: start it with `-v /run/udev:/run/udev:ro`")
+    .fix_if_unmet("in a container: start it with `-v /run/udev:/run/udev:ro`")
 }
 
 /// That cuFile's configuration does not keep it from this storage.
@@ -137,7 +135,7 @@ pub(super) fn not_denied(pair: &Pair<'_>) -> Need {
     }
     match denied(pair.machine, pair) {
         Some(what) => Need::no(format!("{what} of cufile.json keeps cuFile from it"))
-            .mend("take the entry out of the list"),
+            .fix("take the entry out of the list"),
         None => Need::yes("cufile.json denies none of it"),
     }
 }
@@ -170,7 +168,7 @@ fn denied(machine: &Machine, pair: &Pair<'_>) -> Option<String> {
 }
 
 /// A storage driver that has registered with nvidia-fs.
-pub(super) fn registered(pair: &Pair<'_>, driver: &str, mend: &str) -> Need {
+pub(super) fn registered(pair: &Pair<'_>, driver: &str, fix: &str) -> Need {
     match &pair.machine.settings.nvidia_fs_drivers {
         Fact::Known(drivers) if drivers.iter().any(|one| one == driver) => {
             Need::yes(format!("{driver} has registered with nvidia-fs"))
@@ -179,11 +177,11 @@ pub(super) fn registered(pair: &Pair<'_>, driver: &str, mend: &str) -> Need {
             let others =
                 if drivers.is_empty() { "none has".to_owned() } else { drivers.join(", ") };
             let words = format!("{driver} has not registered with nvidia-fs ({others})");
-            Need::no(words).mend(mend)
+            Need::no(words).fix(fix)
         }
         Fact::Unknown(why) => Need::unknown(format!(
             "whether {driver} has registered with nvidia-fs is not known: {why}"
         ))
-        .mend("read /proc/driver/nvidia-fs/modules there"),
+        .fix("read /proc/driver/nvidia-fs/modules there"),
     }
 }

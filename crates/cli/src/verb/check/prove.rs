@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
-use gpuio_check::prove::{Ended, Measured, Proof, Run, Tried};
+use gpuio_check::prove::{Measured, Outcome, Proof, Run, Tried};
 use gpuio_check::{Answer, Gpu};
 use gpuio_host::Root;
 use gpuio_load::dataset::leftover;
@@ -30,12 +30,12 @@ pub(super) fn prove(directory: &Path, gpu: Gpu<'_>) -> Result<Proof, Failure> {
     let stop = interrupt::flag();
     let scratch = Scratch::below(directory)?;
     let runs = ["host", "staged", "gather", "gds"].map(|path| {
-        let ended = match not_tried(path, gpu) {
-            _ if stop.load(Ordering::Relaxed) => Ended::NotTried("interrupted".to_owned()),
-            Some(why) => Ended::NotTried(why.to_owned()),
+        let outcome = match not_tried(path, gpu) {
+            _ if stop.load(Ordering::Relaxed) => Outcome::NotTried("interrupted".to_owned()),
+            Some(why) => Outcome::NotTried(why.to_owned()),
             None => load(path, &scratch.0.path(), gpu),
         };
-        Run { path, ended }
+        Run { path, outcome }
     });
     Ok(Proof { direct, runs: runs.into() })
 }
@@ -68,10 +68,10 @@ fn not_tried(path: &str, gpu: Gpu<'_>) -> Option<&'static str> {
     }
 }
 
-fn load(path: &str, directory: &Path, gpu: Gpu<'_>) -> Ended {
+fn load(path: &str, directory: &Path, gpu: Gpu<'_>) -> Outcome {
     let program = match std::env::current_exe() {
         Ok(program) => program,
-        Err(error) => return Ended::Failed(format!("this program's own file: {error}")),
+        Err(error) => return Outcome::Failed(format!("this program's own file: {error}")),
     };
     let mut command = Command::new(program);
     command.args(["bench", "--rw", "read", "--bs", "1M", "--verify", "--quiet"]);
@@ -81,12 +81,12 @@ fn load(path: &str, directory: &Path, gpu: Gpu<'_>) -> Ended {
         aim(&mut command, gpu);
     }
     match command.stdin(Stdio::null()).output() {
-        Err(error) => Ended::Failed(format!("gpuio bench could not be started: {error}")),
+        Err(error) => Outcome::Failed(format!("gpuio bench could not be started: {error}")),
         Ok(output) => {
             let record = json::parse(&String::from_utf8_lossy(&output.stdout)).ok();
             let measured = record.as_ref().and_then(measured);
             let said = || String::from_utf8_lossy(&output.stderr).into_owned();
-            measured.unwrap_or_else(|| Ended::Failed(reason(record.as_ref(), &said())))
+            measured.unwrap_or_else(|| Outcome::Failed(reason(record.as_ref(), &said())))
         }
     }
 }
@@ -111,8 +111,8 @@ fn aim(command: &mut Command, gpu: Gpu<'_>) {
     }
 }
 
-/// Of a load that moved bytes: how fast, whether right, and which way.
-fn measured(record: &Record) -> Option<Ended> {
+/// Of a load that moved bytes: its speed, whether the bytes are right, and the data path.
+fn measured(record: &Record) -> Option<Outcome> {
     let job = record.jobs.first()?;
     let proof = job.proof.as_ref()?;
     if record.error.is_some() || job.failed > 0 || job.read.bytes_per_s <= 0.0 {
@@ -120,10 +120,10 @@ fn measured(record: &Record) -> Option<Ended> {
     }
     let verify = job.verify.as_ref();
     let verified = verify.is_some_and(|v| v.complete && v.bad_blocks == 0 && v.failed == 0);
-    Some(Ended::Ran(Measured {
+    Some(Outcome::Ran(Measured {
         bytes_per_s: job.read.bytes_per_s,
         verified,
-        way: proof.verdict.clone(),
+        data_path: proof.verdict.clone(),
         sentence: proof.sentence.clone(),
     }))
 }
@@ -139,8 +139,8 @@ fn reason(record: Option<&Record>, said: &str) -> String {
         let last = said.lines().rev().find(|line| line.starts_with("error: "));
         last.map(|line| line.trim_start_matches("error: ").to_owned())
     };
-    let ended = || "the process ended without a word".to_owned();
-    error.or_else(failure).or_else(words).unwrap_or_else(ended)
+    let outcome = || "the process outcome without a word".to_owned();
+    error.or_else(failure).or_else(words).unwrap_or_else(outcome)
 }
 
 /// A new directory of our own, which goes with the data sets in it when this is dropped.
