@@ -14,20 +14,20 @@ use crate::{Row, holds};
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod source;
 
-/// As `crate::job` has it for the streams' sources.
+/// As in `crate::job`, for the sources of streams.
 pub const LARGE: u64 = 256 << 10;
 
-/// loom's own panics are to end the test.
-pub fn unpanicked<T>(work: impl FnOnce() -> T) -> Result<T, crate::fault::Fault> {
+/// loom's own panics must end the test.
+pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, crate::fault::Fault> {
     Ok(work())
 }
 
 pub const ROWS: &[Row] = &[
-    holds("each piece is moved once, and seen by the caller who works too", helped),
-    holds("a caller who sleeps is told when all have landed", asleep),
-    holds("pieces behind a failure are passed over, and counted off", failed),
-    holds("a caller gets a turn or the end, and sleeps through neither", turn),
-    holds("a turn that comes while the caller lies down is taken", only_turn),
+    holds("each piece is moved once, and the caller, who works too, sees all", helped),
+    holds("a sleeping caller wakes when all pieces have completed", asleep),
+    holds("pieces after a failure are skipped and counted", failed),
+    holds("a caller sleeps through neither a permit nor the end", permit),
+    holds("a permit that comes while the caller goes to sleep is taken", only_permit),
 ];
 
 struct Call {
@@ -58,9 +58,9 @@ impl Call {
         }
     }
 
-    /// How often each piece was moved, which only the caller asks, at the end.
+    /// How often each piece was moved. Only the caller reads it, at the end.
     fn moved(&self) -> Vec<u32> {
-        // SAFETY: all pieces have landed.
+        // SAFETY: all pieces have completed.
         self.memory.iter().map(|piece| unsafe { *piece.read() }).collect()
     }
 }
@@ -94,7 +94,7 @@ fn asleep() {
 fn failed() {
     crate::often(|| {
         let call = Call::new(3);
-        // The second piece fails; who knows that moves nothing behind it.
+        // The second piece fails; a thread that has seen this moves nothing after it.
         let work = |call: &Call| {
             let knows = Cell::new(false);
             call.work(|index| {
@@ -114,9 +114,9 @@ fn failed() {
     });
 }
 
-/// A caller who found no turn, as in `Crew::run_here`, with a thread of ours that may do all of the
-/// call and one that passes a turn on.
-fn turn() {
+/// A caller without a permit, as in `WorkerPool::run_in_caller`, with a worker that may do all of
+/// the call and a thread that passes a permit on.
+fn permit() {
     crate::often(|| {
         let (call, given) = (Call::new(1), Arc::new(AtomicU32::new(0)));
         call.counters.set_waiting();
@@ -124,37 +124,37 @@ fn turn() {
         let worker = thread::spawn(move || theirs.work(|_| true));
         let (theirs, count) = (Arc::clone(&call), Arc::clone(&given));
         let leaver = thread::spawn(move || {
-            if theirs.counters.wants_turn() && theirs.counters.has_more() {
-                theirs.counters.give_turn();
+            if theirs.counters.wants_permit() && theirs.counters.has_more() {
+                theirs.counters.grant_permit();
                 count.fetch_add(1, Ordering::Relaxed);
             }
         });
-        call.counters.sleep_for_turn();
-        if call.counters.has_turn() {
+        call.counters.sleep_until_permit();
+        if call.counters.has_permit() {
             call.work(|_| true);
         }
         call.counters.wait();
         assert_eq!(call.moved(), [1]);
         worker.join().unwrap();
         leaver.join().unwrap();
-        // A turn that came late is the caller's still, who asks for it once more.
-        assert_eq!(given.load(Ordering::Relaxed) == 1, call.counters.has_turn());
+        // A permit that came late still belongs to the caller, who checks for it once more.
+        assert_eq!(given.load(Ordering::Relaxed) == 1, call.counters.has_permit());
     });
 }
 
-/// Nobody but the caller can do it, once he has a turn.
-fn only_turn() {
+/// Only the caller can do it, once it has a permit.
+fn only_permit() {
     crate::often(|| {
         let call = Call::new(1);
         call.counters.set_waiting();
         let theirs = Arc::clone(&call);
         let leaver = thread::spawn(move || {
-            assert!(theirs.counters.wants_turn());
-            theirs.counters.give_turn();
-            assert!(!theirs.counters.wants_turn());
+            assert!(theirs.counters.wants_permit());
+            theirs.counters.grant_permit();
+            assert!(!theirs.counters.wants_permit());
         });
-        call.counters.sleep_for_turn();
-        assert!(call.counters.has_turn());
+        call.counters.sleep_until_permit();
+        assert!(call.counters.has_permit());
         call.work(|_| true);
         call.counters.wait();
         assert_eq!(call.moved(), [1]);

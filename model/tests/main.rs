@@ -38,12 +38,12 @@ pub mod thread {
     pub use crate::sync::futex;
 }
 
-mod crew;
 mod gpu;
 mod handles;
 mod job;
 mod litmus;
 mod mailbox;
+mod pool;
 mod stream;
 
 pub use gpu::{
@@ -67,18 +67,18 @@ pub mod fault {
     }
 }
 
-pub mod moved {
+pub mod transferred {
     #[derive(Debug, Clone, Copy, Default)]
-    pub struct Route;
+    pub struct RouteBytes;
 
-    impl Route {
-        pub fn add(&mut self, _: &Route) {}
+    impl RouteBytes {
+        pub fn add(&mut self, _: &RouteBytes) {}
     }
 
     #[derive(Debug)]
-    pub struct Moved {
+    pub struct Transferred {
         pub bytes: usize,
-        pub route: Route,
+        pub route: RouteBytes,
     }
 }
 
@@ -114,7 +114,7 @@ fn interrupted(most: usize, run: impl Fn() + Send + Sync + 'static) {
 const MODULES: &[(&str, &[Row])] = &[
     ("model", litmus::ROWS),
     ("handles", handles::ROWS),
-    ("hands", crew::ROWS),
+    ("workers", pool::ROWS),
     ("job", job::ROWS),
     ("stream", stream::ROWS),
     ("mailbox", mailbox::ROWS),

@@ -1,4 +1,4 @@
-//! Threads of our own.
+//! Starting the crate's threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ loom::lazy_static! {
     static ref STARTED: Mutex<Vec<JoinHandle<()>>> = Mutex::default();
 }
 
-/// As the crate's, which may find no thread; here one is always had.
+/// As the crate's, which may fail; here it always succeeds.
 pub fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
     let thread = loom::thread::spawn(|| {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work))
@@ -24,7 +24,8 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
     true
 }
 
-/// Ends those that never end, once they have nothing to do. No other may be started meanwhile.
+/// Ends threads that never return, once they have nothing to do. No other may be started during
+/// this.
 pub fn end_all() {
     futex::over();
     let started = std::mem::take(&mut *STARTED.lock().unwrap());

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gpuio_transfer::{Entry, Event, Fault, File, Op as Direction, Place};
+use gpuio_transfer::{Entry, Event, Fault, File, MemoryLocation, Op as Direction};
 
 use crate::abi::{
     BatchEntry, BatchEvent, BatchHandle, Handle, MODE_BATCH, OPCODE_READ, OPCODE_WRITE,
@@ -194,17 +194,17 @@ impl Library {
         let began_ns = gpuio_page::monotonic_ns();
         let (mut accepted, mut early) = (Vec::with_capacity(entries.len()), Vec::new());
         // Neighbours are mostly of one file and one allocation.
-        let (mut near, mut apart): (Option<Place>, Option<(Handle, File)>) = (None, None);
+        let (mut near, mut apart): (Option<MemoryLocation>, Option<(Handle, File)>) = (None, None);
         for (entry, held) in entries.iter().zip(files) {
             let asked = entry.asked();
             let cookie = entry.cookie;
             match self.check(transfer, &held, &asked, near) {
                 Ok(checked) => {
-                    near = Some(checked.place);
+                    near = Some(checked.location);
                     let file = match &apart {
                         Some((handle, file)) if *handle == entry.handle => file.clone(),
                         _ => {
-                            let file = held.file.apart();
+                            let file = held.file.with_own_count();
                             apart = Some((entry.handle, file.clone()));
                             file
                         }
@@ -318,9 +318,9 @@ fn accept(
         Way::Read => Direction::Read,
         Way::Write => Direction::Write,
     };
-    let Checked { place, address, offset } = *checked;
-    let (len, gpu) = (asked.len, place.device());
-    let entry = Entry { op, file, place, address, len, offset, cookie };
+    let Checked { location, address, offset } = *checked;
+    let (len, gpu) = (asked.len, location.device());
+    let entry = Entry { op, file, location, address, len, offset, cookie };
     Accepted { entry, pending: Pending { cookie, asked, gpu, began_ns, file: held } }
 }
 

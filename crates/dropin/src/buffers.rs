@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gpuio_transfer::Place;
+use gpuio_transfer::MemoryLocation;
 
 use crate::code::{
     Failure, INVALID_MAPPING_RANGE, MEMORY_ALREADY_REGISTERED, MEMORY_NOT_REGISTERED,
@@ -21,7 +21,7 @@ pub(crate) struct Buffer {
     /// The GPU that it lies on, if it does.
     pub(crate) gpu: Option<u32>,
     /// What its memory is: that stays so while it is registered, by the interface.
-    pub(crate) place: Option<Place>,
+    pub(crate) location: Option<MemoryLocation>,
 }
 
 type Map = BTreeMap<u64, Buffer>;
@@ -89,7 +89,7 @@ impl Buffers {
         base: u64,
         offset: u64,
         len: usize,
-    ) -> Result<Option<Place>, Failure> {
+    ) -> Result<Option<MemoryLocation>, Failure> {
         let version = self.version.load(Ordering::Acquire);
         if version == 0 {
             return Ok(None);
@@ -105,9 +105,9 @@ impl Buffers {
             let end = offset.checked_add(len as u64);
             end.is_some_and(|end| end <= buffer.len as u64)
         });
-        let place = buffer.and_then(|buffer| buffer.place);
+        let location = buffer.and_then(|buffer| buffer.location);
         let _ = SEEN.try_with(|seen| seen.set(Some((version, map))));
-        if fits { Ok(place) } else { Err(INVALID_MAPPING_RANGE.into()) }
+        if fits { Ok(location) } else { Err(INVALID_MAPPING_RANGE.into()) }
     }
 }
 
@@ -119,11 +119,14 @@ mod tests {
     fn rules_of_bases_and_lengths() {
         let buffers = Buffers::default();
         assert_eq!(buffers.check(0x1000, 0, 1 << 40), Ok(None));
-        let buffer = Buffer { len: 4096, gpu: Some(0), place: None };
+        let buffer = Buffer { len: 4096, gpu: Some(0), location: None };
         assert_eq!(buffers.register(0x1000, buffer), Ok(()));
         assert_eq!(buffers.register(0x1000, buffer), Err(MEMORY_ALREADY_REGISTERED.into()));
         // A base inside another buffer is a buffer of its own.
-        assert_eq!(buffers.register(0x1800, Buffer { len: 8192, gpu: None, place: None }), Ok(()));
+        assert_eq!(
+            buffers.register(0x1800, Buffer { len: 8192, gpu: None, location: None }),
+            Ok(())
+        );
         assert_eq!((buffers.bytes_on(0), buffers.bytes_on(1)), (4096, 0));
         assert_eq!(buffers.check(0x1000, 96, 4000), Ok(None));
         assert_eq!(buffers.check(0x1000, 97, 4000), Err(INVALID_MAPPING_RANGE.into()));

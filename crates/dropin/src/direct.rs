@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_host::Root;
-use gpuio_transfer::Place;
+use gpuio_transfer::MemoryLocation;
 use rustix::fs::OFlags;
 
 use crate::abi::{Answer, Descriptor, DescriptorUnion, Handle, OPAQUE_FD, Properties};
@@ -170,8 +170,8 @@ pub(crate) fn take(fd: BorrowedFd<'_>, flags: OFlags) -> Option<Theirs> {
 }
 
 /// Whether memory is of the kind that a direct path leads to.
-pub(crate) fn goes_with(place: &Place) -> bool {
-    place.device().is_some() && !place.is_managed()
+pub(crate) fn goes_with(location: &MemoryLocation) -> bool {
+    location.device().is_some() && !location.is_managed()
 }
 
 /// Has NVIDIA's library, where it gets files, pin a buffer, by which its transfers need no buffer
@@ -291,8 +291,8 @@ impl fmt::Display for Short {
 
 impl Theirs {
     /// Whether the library shall move bytes between the file and this memory.
-    pub(crate) fn takes(&self, place: &Place) -> bool {
-        goes_with(place)
+    pub(crate) fn takes(&self, location: &MemoryLocation) -> bool {
+        goes_with(location)
             && !self.given_up.load(Ordering::Relaxed)
             && self.direct.born == fork::generation()
     }

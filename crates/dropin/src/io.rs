@@ -3,7 +3,9 @@
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 
-use gpuio_transfer::{Fault, File, FileError, Moved, Place, PlaceError, Route, Transfer};
+use gpuio_transfer::{
+    Fault, File, FileError, LocationError, MemoryLocation, RouteBytes, Transfer, Transferred,
+};
 use rustix::fs::{OFlags, fcntl_getfl};
 
 use crate::abi::Handle;
@@ -47,7 +49,7 @@ pub(crate) struct Asked {
 /// A transfer that passed all checks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checked {
-    pub(crate) place: Place,
+    pub(crate) location: MemoryLocation,
     pub(crate) address: u64,
     pub(crate) offset: u64,
 }
@@ -118,14 +120,14 @@ impl Library {
             return Err(INVALID_VALUE.into());
         }
         let transfer = self.ensure_open()?;
-        let place = transfer.place(base).map_err(|error| failure_of_place(&error));
-        let result = place.and_then(|place| {
-            let buffer = Buffer { len, gpu: place.device(), place: Some(place) };
-            self.buffers.register(base, buffer).map(|()| place)
+        let location = transfer.locate(base).map_err(|error| failure_of_place(&error));
+        let result = location.and_then(|location| {
+            let buffer = Buffer { len, gpu: location.device(), location: Some(location) };
+            self.buffers.register(base, buffer).map(|()| location)
         });
-        if let Ok(place) = &result {
-            live::holds(place.device(), 0, 1);
-            if direct::goes_with(place) {
+        if let Ok(location) = &result {
+            live::holds(location.device(), 0, 1);
+            if direct::goes_with(location) {
                 direct::register_buffer(base, len, flags);
             }
         }
@@ -141,7 +143,7 @@ impl Library {
         let result = self.buffers.deregister(base);
         if let Ok(buffer) = &result {
             live::holds(buffer.gpu, 0, -1);
-            if buffer.place.is_some_and(|place| direct::goes_with(&place)) {
+            if buffer.location.is_some_and(|location| direct::goes_with(&location)) {
                 direct::deregister_buffer(base);
             }
         }
@@ -156,7 +158,7 @@ impl Library {
         transfer: &Transfer,
         file: &Registered,
         asked: &Asked,
-        near: Option<Place>,
+        near: Option<MemoryLocation>,
     ) -> Result<Checked, Failure> {
         let invalid = |_| Failure::from(INVALID_VALUE);
         let offset = u64::try_from(asked.file_offset).map_err(invalid)?;
@@ -170,14 +172,15 @@ impl Library {
         // NVIDIA's library, where it is used beside ours, takes back what `Transfer::place` asks
         // the driver for on that memory: each call asks again.
         let registered = self.buffers.check(asked.base, skip, asked.len)?;
-        let holds = |place: &Place| direct::find().is_none() && transfer.is_current(place);
+        let holds =
+            |location: &MemoryLocation| direct::find().is_none() && transfer.is_current(location);
         let known = registered.filter(holds);
         let address = asked.base.checked_add(skip).ok_or(Failure::from(INVALID_VALUE))?;
-        let place = match known.or(near.filter(|near| near.holds(address, asked.len))) {
-            Some(place) => place,
-            None => transfer.place(address).map_err(|error| failure_of_place(&error))?,
+        let location = match known.or(near.filter(|near| near.holds(address, asked.len))) {
+            Some(location) => location,
+            None => transfer.locate(address).map_err(|error| failure_of_place(&error))?,
         };
-        Ok(Checked { place, address, offset })
+        Ok(Checked { location, address, offset })
     }
 
     /// Moves bytes between a file and memory, and returns when they are there.
@@ -193,7 +196,7 @@ impl Library {
         let result = match (&checked, &file.theirs) {
             (Err(failure), _) => Err(*failure),
             (Ok(_), _) if asked.len == 0 => return Ok(0),
-            (Ok(checked), Some(theirs)) if theirs.takes(&checked.place) => {
+            (Ok(checked), Some(theirs)) if theirs.takes(&checked.location) => {
                 // SAFETY: the caller's promise.
                 unsafe { hand_on(transfer, (&file.file, theirs), &asked, checked) }
             }
@@ -203,7 +206,7 @@ impl Library {
                 moved.map(|moved| (moved.bytes, Some(moved.route)))
             }
         };
-        let gpu = checked.ok().and_then(|checked| checked.place.device());
+        let gpu = checked.ok().and_then(|checked| checked.location.device());
         let handed_on = matches!(result, Ok((_, None)));
         self.note(&asked, began_ns, gpu, &result, handed_on);
         result.map(|(bytes, _)| bytes)
@@ -215,10 +218,10 @@ impl Library {
         asked: &Asked,
         began_ns: u64,
         gpu: Option<u32>,
-        result: &Result<(usize, Option<Route>), Failure>,
+        result: &Result<(usize, Option<RouteBytes>), Failure>,
         handed_on: bool,
     ) {
-        let place = asked.file_offset.unsigned_abs() | asked.len as u64;
+        let location = asked.file_offset.unsigned_abs() | asked.len as u64;
         let ended_ns = gpuio_page::monotonic_ns();
         let done = Done {
             way: asked.way,
@@ -226,7 +229,7 @@ impl Library {
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
             latency_ns: ended_ns.saturating_sub(began_ns),
             ended_ns,
-            unaligned: !place.is_multiple_of(GRID),
+            unaligned: !location.is_multiple_of(GRID),
             handed_on,
         };
         self.stats.count(&done);
@@ -244,13 +247,13 @@ unsafe fn run(
     file: &File,
     asked: &Asked,
     checked: &Checked,
-) -> Result<Moved, Failure> {
-    let Checked { place, address, offset } = *checked;
+) -> Result<Transferred, Failure> {
+    let Checked { location, address, offset } = *checked;
     let moved = match asked.way {
         // SAFETY: the caller's promise.
-        Way::Read => unsafe { transfer.read(file, place, address, asked.len, offset) },
+        Way::Read => unsafe { transfer.read(file, location, address, asked.len, offset) },
         // SAFETY: the caller's promise.
-        Way::Write => unsafe { transfer.write(file, place, address, asked.len, offset) },
+        Way::Write => unsafe { transfer.write(file, location, address, asked.len, offset) },
     };
     moved.map_err(|fault| failure(&fault))
 }
@@ -265,7 +268,7 @@ unsafe fn hand_on(
     (file, theirs): (&File, &Theirs),
     asked: &Asked,
     checked: &Checked,
-) -> Result<(usize, Option<Route>), Failure> {
+) -> Result<(usize, Option<RouteBytes>), Failure> {
     // SAFETY: the caller's promise.
     let (done, short) = unsafe { theirs.transfer(asked) };
     let Some(short) = short else {
@@ -273,9 +276,9 @@ unsafe fn hand_on(
     };
     let by = done as u64;
     let rest = Asked { len: asked.len - done, ..*asked };
-    let Checked { place, address, offset } = *checked;
+    let Checked { location, address, offset } = *checked;
     let (address, offset) = (address.saturating_add(by), offset.saturating_add(by));
-    let left = Checked { place, address, offset };
+    let left = Checked { location, address, offset };
     // SAFETY: the rest of the caller's range, which the library has let go.
     let moved = unsafe { run(transfer, file, &rest, &left) }?;
     let ends_there = short == Short::Silent && moved.bytes == 0;
@@ -304,11 +307,11 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
     }
 }
 
-pub(crate) fn failure_of_place(error: &PlaceError) -> Failure {
+pub(crate) fn failure_of_place(error: &LocationError) -> Failure {
     log::line(Level::Error, || error.to_string());
     match error {
-        PlaceError::Gpu(error) => Failure::Cuda(error.code),
-        PlaceError::Forked { .. } => Failure::Cuda(CUDA_NOT_INITIALIZED),
+        LocationError::Gpu(error) => Failure::Cuda(error.code),
+        LocationError::Forked { .. } => Failure::Cuda(CUDA_NOT_INITIALIZED),
         _ => CUDA_POINTER_INVALID.into(),
     }
 }

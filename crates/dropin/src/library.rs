@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gpuio_gpu::{Absent, DeviceFacts, Driver};
 use gpuio_host::input;
-use gpuio_transfer::{Settings, Strict, Transfer};
+use gpuio_transfer::{BypassCache, Settings, Transfer};
 
 use crate::batches::Batch;
 use crate::buffers::{Buffer, Buffers};
@@ -167,7 +167,8 @@ impl Library {
             crate::live::holds(buffer.gpu, 0, -1);
         }
         // Outside the lock: NVIDIA's library may take its time.
-        let theirs = |buffer: &Buffer| buffer.place.is_some_and(|place| direct::goes_with(&place));
+        let theirs =
+            |buffer: &Buffer| buffer.location.is_some_and(|location| direct::goes_with(&location));
         for (base, _) in buffers.iter().filter(|(_, buffer)| theirs(buffer)) {
             direct::deregister_buffer(*base);
         }
@@ -284,7 +285,7 @@ impl Library {
     /// What the transfers are made with, once in a process.
     fn settings(&self, tuning: Tuning) -> Settings {
         let mut settings = settings(tuning);
-        settings.stream_words = !self.config(|config| config.switches[table::MEMOPS_BYPASS]);
+        settings.stream_semaphores = !self.config(|config| config.switches[table::MEMOPS_BYPASS]);
         settings
     }
 }
@@ -292,19 +293,19 @@ impl Library {
 fn settings(tuning: Tuning) -> Settings {
     let mut settings = Settings::default();
     settings.driver = setting::get().driver.clone();
-    settings.workers_most = tuning.workers.unwrap_or(settings.workers_most);
-    settings.busy_most = tuning.busy.unwrap_or(settings.busy_most).max(1);
-    settings.crowd = tuning.crowd.unwrap_or(settings.crowd);
+    settings.max_workers = tuning.workers.unwrap_or(settings.max_workers);
+    settings.max_active = tuning.busy.unwrap_or(settings.max_active).max(1);
+    settings.oversubscription = tuning.crowd.unwrap_or(settings.oversubscription);
     if let Some(mib) = tuning.ring_mib {
-        settings.ring_bytes_most = u64::from(mib) << 20;
+        settings.max_staging_bytes = u64::from(mib) << 20;
     }
     if let Some(kib) = tuning.chunk_kib {
-        settings.chunk_bytes = kib.saturating_mul(1024);
+        settings.max_piece_bytes = kib.saturating_mul(1024);
     }
-    settings.strict = match tuning.strict {
-        Some(true) => Strict::All,
-        Some(false) => Strict::None,
-        None => settings.strict,
+    settings.bypass_cache = match tuning.strict {
+        Some(true) => BypassCache::All,
+        Some(false) => BypassCache::None,
+        None => settings.bypass_cache,
     };
     settings.resident = tuning.resident.unwrap_or(settings.resident);
     settings

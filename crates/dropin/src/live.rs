@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_host::Root;
 use gpuio_page::{Direction, Key, Lane, Page, Place};
-use gpuio_transfer::Route;
+use gpuio_transfer::RouteBytes;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::stats::{Done, Way};
@@ -90,7 +90,7 @@ extern "C" fn remove() {
 }
 
 /// How most of a call's bytes went.
-pub(crate) fn by(route: &Route) -> By {
+pub(crate) fn by(route: &RouteBytes) -> By {
     if route.by_kernel > route.by_copy.max(route.by_host) {
         By::Kernel
     } else if route.by_copy > route.by_host {
@@ -101,7 +101,7 @@ pub(crate) fn by(route: &Route) -> By {
 }
 
 /// Counts a transfer, which `route` tells more of where it is ours.
-pub(crate) fn count(done: &Done, route: Option<&Route>) {
+pub(crate) fn count(done: &Done, route: Option<&RouteBytes>) {
     let Some((generation, Some(page))) = PAGE.get() else { return };
     if *generation != fork::generation() {
         return;

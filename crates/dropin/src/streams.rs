@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use gpuio_transfer::{Ended, Moved, Param, Params, RawStream};
+use gpuio_transfer::{OnCompletion, Param, Params, RawStream, Transferred};
 
 use crate::abi::{self, Handle};
 use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
@@ -38,7 +38,7 @@ struct Done(*mut isize);
 unsafe impl Send for Done {}
 
 impl Done {
-    fn tell(&self, result: &Result<Moved, Failure>) {
+    fn tell(&self, result: &Result<Transferred, Failure>) {
         let number = match result {
             // No range of memory is longer than isize::MAX.
             Ok(moved) => moved.bytes.cast_signed(),
@@ -67,17 +67,17 @@ impl Pointers {
         let fixed = |flag| flags & flag != 0;
         // SAFETY: the caller's promise.
         let len = unsafe { self.len.read() };
-        let offset = |place: *mut i64, flag| {
+        let offset = |location: *mut i64, flag| {
             if fixed(flag) {
                 // SAFETY: the caller's promise.
-                Param::Now(unsafe { place.read() })
+                Param::Immediate(unsafe { location.read() })
             } else {
-                Param::Later(place.cast_const())
+                Param::Deferred(location.cast_const())
             }
         };
         Params {
-            size_most: len,
-            size: if fixed(FIXED_SIZE) { Param::Now(len) } else { Param::Later(self.len) },
+            max_size: len,
+            size: if fixed(FIXED_SIZE) { Param::Immediate(len) } else { Param::Deferred(self.len) },
             file_offset: offset(self.file_offset, FIXED_FILE_OFFSET),
             buffer_offset: offset(self.buffer_offset, FIXED_BUFFER_OFFSET),
         }
@@ -131,10 +131,10 @@ impl Library {
         // SAFETY: not null, and the caller's promise.
         let params = unsafe { pointers.parameters(flags) };
         self.check_fixed(&file, way, base, &params)?;
-        let place = transfer.place(base).map_err(|error| failure_of_place(&error))?;
-        let (began_ns, gpu) = (gpuio_page::monotonic_ns(), place.device());
+        let location = transfer.locate(base).map_err(|error| failure_of_place(&error))?;
+        let (began_ns, gpu) = (gpuio_page::monotonic_ns(), location.device());
         let done = Done(pointers.done);
-        let ended: Ended = Box::new(move |read, outcome| {
+        let ended: OnCompletion = Box::new(move |read, outcome| {
             let result = outcome.map_err(|fault| failure(&fault));
             done.tell(&result);
             let (file_offset, buffer_offset) = (read.file_offset, read.buffer_offset);
@@ -145,9 +145,13 @@ impl Library {
         let (stream, file) = (RawStream::new(stream), file.file.clone());
         let put = match way {
             // SAFETY: the caller's promise.
-            Way::Read => unsafe { transfer.read_on(stream, &file, (place, base), params, ended) },
+            Way::Read => unsafe {
+                transfer.read_on(stream, &file, (location, base), params, ended)
+            },
             // SAFETY: the caller's promise.
-            Way::Write => unsafe { transfer.write_on(stream, &file, (place, base), params, ended) },
+            Way::Write => unsafe {
+                transfer.write_on(stream, &file, (location, base), params, ended)
+            },
         };
         put.map_err(|fault| failure(&fault))
     }
@@ -160,17 +164,18 @@ impl Library {
         base: u64,
         params: &Params,
     ) -> Result<(), Failure> {
-        if isize::try_from(params.size_most).is_err() {
+        if isize::try_from(params.max_size).is_err() {
             return Err(INVALID_VALUE.into());
         }
         if way == Way::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
-        let negative = |param| matches!(param, Param::Now(value) if value < 0);
+        let negative = |param| matches!(param, Param::Immediate(value) if value < 0);
         if negative(params.file_offset) || negative(params.buffer_offset) {
             return Err(INVALID_VALUE.into());
         }
-        if let (Param::Now(len), Param::Now(skip)) = (params.size, params.buffer_offset) {
+        if let (Param::Immediate(len), Param::Immediate(skip)) = (params.size, params.buffer_offset)
+        {
             self.buffers.check(base, u64::try_from(skip).unwrap_or(0), len)?;
         }
         Ok(())

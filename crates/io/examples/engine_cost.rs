@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a program whose output is its result")]
 
 use gpuio_io::buf::Aligned;
-use gpuio_io::engine::{Config, Engine, Io, LegCounters, Op, build, find};
+use gpuio_io::engine::{Engine, EngineConfig, Io, LegCounters, Op, build, find};
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ fn nanoseconds_each(engine: &mut dyn Engine, ios: &[Io]) -> Result<f64, Box<dyn 
 
 fn main() -> Result<(), Box<dyn Error>> {
     let memory = Aligned::new(DEPTH as usize * 4096)?;
-    let (area, direct, direct_grain) = (None, false, 512);
-    let config = Config { depth: DEPTH, files: Vec::new(), area, direct, direct_grain };
+    let (region, direct, direct_alignment) = (None, false, 512);
+    let config = EngineConfig { depth: DEPTH, files: Vec::new(), region, direct, direct_alignment };
     let row = find("null").ok_or("the null engine is gone")?;
     let mut bare = (row.open)(&config)?.engine;
     let mut stack = build(row, &config, None, Arc::new(LegCounters::default()))?.engine;

@@ -8,7 +8,9 @@
 
 use gpuio_io::buf::Aligned;
 use gpuio_io::clock::Clock;
-use gpuio_io::engine::{Config, Done, Engine, EngineFile, Io, LegCounters, Op, Push, build, find};
+use gpuio_io::engine::{
+    Done, Engine, EngineConfig, EngineFile, Io, LegCounters, Op, Push, build, find,
+};
 use std::error::Error;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -38,7 +40,7 @@ impl Load {
         Io { op: Op::Read, file: 0, offset, span, token: slot }
     }
 
-    fn landed(&mut self, done: &Done) -> u32 {
+    fn completed(&mut self, done: &Done) -> u32 {
         assert_eq!(done.result, Ok(BLOCK));
         let slot = done.io.token;
         self.latency += self.clock.now() - self.started[slot as usize];
@@ -62,7 +64,7 @@ fn run(
                 Push::Full(_) => return Err("there is a slot for each I/O".into()),
                 Push::Done(back) => {
                     count += 1;
-                    free.push(load.landed(&back));
+                    free.push(load.completed(&back));
                     if count % 64 == 0 {
                         break;
                     }
@@ -72,7 +74,7 @@ fn run(
         engine.reap(&mut done, 1)?;
         for back in done.drain(..) {
             count += 1;
-            free.push(load.landed(&back));
+            free.push(load.completed(&back));
         }
     }
     Ok(count)
@@ -91,8 +93,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let len = file.metadata()?.len();
     let memory = Aligned::new(depth as usize * BLOCK as usize)?;
     let files = vec![EngineFile { fd: file.as_raw_fd(), len, writable: false }];
-    let area = Some(memory.area());
-    let config = Config { depth, files, area, direct, direct_grain: 4096 };
+    let region = Some(memory.region());
+    let config = EngineConfig { depth, files, region, direct, direct_alignment: 4096 };
     let row = find(name).ok_or("no such engine")?;
     let bare = rest.iter().any(|word| word == "bare");
     let opened = if bare {

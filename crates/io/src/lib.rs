@@ -2,7 +2,7 @@
 //! for them. No options, no statistics, no threads of the load live here.
 //!
 //! The two seams are [`engine::Engine`] and [`path::Path`]. Both are driven by one worker thread:
-//! it pushes, kicks and reaps; nothing calls back into it.
+//! it pushes, submits and reaps; nothing calls back into it.
 #![allow(unsafe_code)]
 
 pub mod buf;

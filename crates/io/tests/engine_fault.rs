@@ -8,7 +8,9 @@ mod engine_support;
 use engine_support::{
     PAGE, Slots, byte_at, config, drain, make_file, one, open, open_direct, push,
 };
-use gpuio_io::engine::{Config, Done, ENGINES, EngineFile, Inject, IoFault, Op, Row, find};
+use gpuio_io::engine::{
+    Done, ENGINES, EngineConfig, EngineEntry, EngineFile, Inject, IoFault, Op, find,
+};
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
@@ -23,7 +25,7 @@ fn end_of_file(bytes: u32) -> Result<u32, IoFault> {
     Err(IoFault::EndOfFile(bytes))
 }
 
-fn with_files() -> impl Iterator<Item = &'static Row> {
+fn with_files() -> impl Iterator<Item = &'static EngineEntry> {
     ENGINES.iter().filter(|row| row.name != "null")
 }
 
@@ -33,7 +35,11 @@ fn expected_byte(index: usize, offset: u64) -> u8 {
 
 /// Pushes reads and writes in turn, block `n` by I/O `n`, and gives back each one's answer by
 /// its number. Each must come back once, whole, and with its bytes moved, or not at all.
-fn faults_of(row: &Row, inject: &Inject, direct: bool) -> Option<Vec<Result<u32, IoFault>>> {
+fn faults_of(
+    row: &EngineEntry,
+    inject: &Inject,
+    direct: bool,
+) -> Option<Vec<Result<u32, IoFault>>> {
     const COUNT: u32 = 300;
     const SIZE: u32 = 2 * BLOCK;
     let len = (COUNT * SIZE) as usize;
@@ -87,7 +93,7 @@ fn faults_of(row: &Row, inject: &Inject, direct: bool) -> Option<Vec<Result<u32,
 }
 
 fn check_bytes(
-    row: &Row,
+    row: &EngineEntry,
     answers: &[Result<u32, IoFault>],
     size: u32,
     slots: &mut Slots,
@@ -381,7 +387,7 @@ fn a_drop_waits_for_what_is_out() {
     let buffered = make_file(&path, len);
     let inject: Inject = "short=50%,delay=1ms@50%".parse().unwrap();
     for row in with_files().filter(|row| row.asynchronous) {
-        for (direct, kicked) in [(false, true), (false, false), (true, true), (true, false)] {
+        for (direct, submitted) in [(false, true), (false, false), (true, true), (true, false)] {
             let opened = if direct { open_direct(&path) } else { buffered.try_clone().ok() };
             let Some(file) = opened else { continue };
             let mut slots = Slots::new(DEPTH, PAGE);
@@ -393,16 +399,16 @@ fn a_drop_waits_for_what_is_out() {
                 let io = slots.io(Op::Read, slot, u64::from(slot * BLOCK), BLOCK);
                 push(engine.as_mut(), io, &mut Vec::new());
             }
-            if kicked {
-                engine.kick().unwrap();
+            if submitted {
+                engine.submit().unwrap();
             }
             assert_eq!(engine.in_flight(), DEPTH as usize);
             drop(engine);
-            // All have landed, and nothing lands any more.
+            // All have completed, and nothing completes any more.
             for slot in 0..DEPTH {
                 let memory = slots.bytes(slot);
                 let same = |(i, &b): (usize, &u8)| b == expected_byte(i, u64::from(slot * BLOCK));
-                assert!(memory.iter().enumerate().all(same), "{} {direct} {kicked}", row.name);
+                assert!(memory.iter().enumerate().all(same), "{} {direct} {submitted}", row.name);
             }
             // With decorators that hold I/Os back it must not hang or break either.
             let Some((mut engine, _)) = open(row, &config, Some(&inject)) else {
@@ -422,8 +428,8 @@ fn delayed_ios_are_passed_by_others_and_come_back() {
     const DEPTH: u32 = 32;
     let row = find("null").unwrap();
     let slots = Slots::new(DEPTH, PAGE);
-    let (area, direct, direct_grain) = (None, false, 512);
-    let config = Config { depth: DEPTH, files: Vec::new(), area, direct, direct_grain };
+    let (region, direct, direct_alignment) = (None, false, 512);
+    let config = EngineConfig { depth: DEPTH, files: Vec::new(), region, direct, direct_alignment };
     let inject: Inject = "delay=30ms@30%,seed=5".parse().unwrap();
     let (mut engine, _) = open(row, &config, Some(&inject)).unwrap();
     let start = Instant::now();

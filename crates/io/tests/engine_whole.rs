@@ -38,7 +38,7 @@ impl Engine for Scripted {
         Push::Taken
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
+    fn submit(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 

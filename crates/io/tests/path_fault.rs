@@ -98,7 +98,7 @@ fn child_short_file() {
             return;
         }
         let rig = Rig::new(false).unwrap();
-        for file in rig.files.iter().chain(&rig.twins) {
+        for file in rig.files.iter().chain(&rig.references) {
             file.set_len(path_support::LEN - 4096).unwrap();
         }
         let opened = setup.open(&rig, context).unwrap();
@@ -114,11 +114,11 @@ fn child_short_file() {
             due: 0,
         };
         path.start(&clock, request);
-        let mut landed = Vec::new();
-        path.advance(&clock, &mut landed, true).unwrap();
+        let mut completed = Vec::new();
+        path.advance(&clock, &mut completed, true).unwrap();
         let fault = Fault::File(IoFault::EndOfFile(4096));
-        assert_eq!((landed.len(), landed[0].result), (1, Err(fault)));
-        assert!(landed[0].gpu_ns == 0 || moves_pages(setup.path));
+        assert_eq!((completed.len(), completed[0].result), (1, Err(fault)));
+        assert!(completed[0].gpu_ns == 0 || moves_pages(setup.path));
         assert_eq!(path.in_flight(), 0);
     });
 }
@@ -398,17 +398,17 @@ fn child_beside() {
         Request { op: Op::Read, file: 0, offset: 0, len: 4096, slot: 0, started: 0, due: 0 };
     path.start(&clock, request);
     let generated = path.generate(1, 1, 0, 4096);
-    let mut landed = Vec::new();
-    path.advance(&clock, &mut landed, true).unwrap();
+    let mut completed = Vec::new();
+    path.advance(&clock, &mut completed, true).unwrap();
     if child::case() == "kernel" {
         let Err(PathError::Gpu { path, source }) = generated else {
             panic!("{generated:?}");
         };
         assert_eq!((path, source.code), ("staged", 1));
-        assert_eq!(landed[0].result, Ok(()));
+        assert_eq!(completed[0].result, Ok(()));
     } else {
         generated.unwrap();
-        assert_eq!(landed[0].result, Err(Fault::Gpu(1)));
+        assert_eq!(completed[0].result, Err(Fault::Gpu(1)));
     }
 }
 
@@ -443,7 +443,7 @@ enum State {
     /// A write that a throttled engine has no room for.
     Held,
     /// Done, and not yet taken by the caller.
-    Landed,
+    Completion,
 }
 
 fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
@@ -451,7 +451,7 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
     let setup = match state {
         State::File => setup.inject("delay=20ms"),
         State::Held => setup.inject("iops=2"),
-        State::Copy | State::Landed => setup.clone(),
+        State::Copy | State::Completion => setup.clone(),
     };
     let mut path = setup.open(&rig, context).unwrap().path;
     let clock = Clock::start();
@@ -477,7 +477,7 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
         let twice = moves_pages(setup.path) || setup.path.via_gpu;
         std::thread::sleep(Duration::from_millis(if twice { 260 } else { 130 }));
     }
-    if state != State::Landed {
+    if state != State::Completion {
         path.advance(&clock, &mut Vec::new(), false).unwrap();
     }
     let all = path.in_flight() == setup.depth as usize;
@@ -508,7 +508,7 @@ fn child_drop() {
                 continue;
             }
             for op in [Op::Read, Op::Write] {
-                for state in [State::File, State::Copy, State::Held, State::Landed] {
+                for state in [State::File, State::Copy, State::Held, State::Completion] {
                     let blocks = !setup.engine.asynchronous && state == State::Held;
                     if !blocks {
                         leave(&setup, op, state, &context);

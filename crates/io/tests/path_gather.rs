@@ -12,7 +12,7 @@ mod path_support;
 use gpuio_gpu::{Context, MemKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Fault, Landed, Path, Request, Start};
+use gpuio_io::path::{Completion, Fault, Path, Request, Start};
 use path_support::model::{From, Model, Step, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, kinds, skipped};
 
@@ -225,7 +225,7 @@ fn child_copy_faults() {
 const BLOCK: u32 = 4096;
 
 /// Reads the file from front to back in whole slots, or in blocks one byte shorter.
-fn sequential(setup: &Setup, len: u32, context: &Context) -> Vec<Landed> {
+fn sequential(setup: &Setup, len: u32, context: &Context) -> Vec<Completion> {
     let rig = Rig::new(false).unwrap();
     let mut config = setup.config(&rig, context);
     config.block_max = BLOCK;
@@ -244,18 +244,18 @@ fn sequential(setup: &Setup, len: u32, context: &Context) -> Vec<Landed> {
             assert!(matches!(path.start(&clock, request), Start::Taken));
             next += 1;
         }
-        let mut landed = Vec::new();
-        path.advance(&clock, &mut landed, true).unwrap();
-        free.extend(landed.iter().map(|one| one.request.slot));
-        correct(&mut path, &rig, &landed);
-        all.append(&mut landed);
+        let mut completed = Vec::new();
+        path.advance(&clock, &mut completed, true).unwrap();
+        free.extend(completed.iter().map(|one| one.request.slot));
+        correct(&mut path, &rig, &completed);
+        all.append(&mut completed);
     }
     assert_eq!(all.len() as u64, blocks);
     all
 }
 
-fn correct(path: &mut Box<dyn Path>, rig: &Rig, landed: &[Landed]) {
-    for one in landed.iter().filter(|one| one.result.is_ok()) {
+fn correct(path: &mut Box<dyn Path>, rig: &Rig, completed: &[Completion]) {
+    for one in completed.iter().filter(|one| one.result.is_ok()) {
         let Request { slot, offset, len, .. } = one.request;
         assert_eq!(path.check(slot, rig.key(0), offset, len).unwrap(), None);
     }
@@ -326,11 +326,11 @@ fn long_blocks_and_short_ones_share_a_batch() {
             let request = Request { op, file: 0, offset, len, slot, started, due: 0 };
             path.start(&clock, request);
         }
-        let mut landed = Vec::new();
+        let mut completed = Vec::new();
         while path.in_flight() > 0 {
-            path.advance(&clock, &mut landed, true).unwrap();
+            path.advance(&clock, &mut completed, true).unwrap();
         }
-        assert!(landed.iter().all(|one| one.result.is_ok()), "{landed:?}");
+        assert!(completed.iter().all(|one| one.result.is_ok()), "{completed:?}");
         for (slot, offset, len) in blocks {
             assert_eq!(path.check(slot, rig.key(0), offset, len).unwrap(), None);
         }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use gpuio_gpu::MemKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{Fault, Landed, Leg, Path, PathError, Request, cufile_words};
+use gpuio_io::path::{Completion, Fault, Leg, Path, PathError, Request, cufile_words};
 use path_support::model::{Model, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, skipped};
 
@@ -77,8 +77,8 @@ fn child_short() {
     let config = setup().config(&rig, &context);
     let counters = std::sync::Arc::clone(&config.counters);
     let mut path = (setup().path.open)(config).unwrap().path;
-    let landed = read(path.as_mut(), 4096, 8192);
-    assert_eq!(landed.result, Ok(()));
+    let completed = read(path.as_mut(), 4096, 8192);
+    assert_eq!(completed.result, Ok(()));
     assert_eq!(path.check(0, rig.key(0), 4096, 8192).unwrap(), None);
     // One request, however many calls: each moved half of what was left, down to one byte.
     assert_eq!(counters.short_ios.load(Ordering::Relaxed), 1);
@@ -94,16 +94,16 @@ fn a_short_transfer_goes_on() {
     failing("child_short", "cuFileRead:short,cuFileWrite:short");
 }
 
-fn read(path: &mut dyn Path, offset: u64, len: u32) -> Landed {
+fn read(path: &mut dyn Path, offset: u64, len: u32) -> Completion {
     let clock = Clock::start();
     let now = clock.now();
     let request = Request { op: Op::Read, file: 0, offset, len, slot: 0, started: now, due: now };
     path.start(&clock, request);
     assert_eq!(path.in_flight(), 1);
-    let mut landed = Vec::new();
-    path.advance(&clock, &mut landed, true).unwrap();
-    assert_eq!((landed.len(), path.in_flight()), (1, 0));
-    landed[0]
+    let mut completed = Vec::new();
+    path.advance(&clock, &mut completed, true).unwrap();
+    assert_eq!((completed.len(), path.in_flight()), (1, 0));
+    completed[0]
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn a_file_that_is_too_short_is_told() {
     rig.files[0].set_len(LEN - 4096).unwrap();
     let mut path = setup().open(&rig, &context).unwrap().path;
     for (offset, got) in [(LEN - 8192, 4096), (LEN, 0)] {
-        let landed = read(path.as_mut(), offset, 8192);
-        assert_eq!(landed.result, Err(Fault::File(IoFault::EndOfFile(got))));
-        assert_eq!(landed.gpu_ns, 0);
+        let completed = read(path.as_mut(), offset, 8192);
+        assert_eq!(completed.result, Err(Fault::File(IoFault::EndOfFile(got))));
+        assert_eq!(completed.gpu_ns, 0);
     }
 }
 
@@ -148,7 +148,7 @@ fn a_refused_file_or_buffer_is_told_at_open() {
 #[test]
 fn what_the_path_lacks_is_told_with_what_to_do() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
-    let refused = |change: &dyn Fn(&mut gpuio_io::path::Config), word: &str| {
+    let refused = |change: &dyn Fn(&mut gpuio_io::path::PathConfig), word: &str| {
         let mut config = setup().config(&rig, &context);
         change(&mut config);
         let error = (setup().path.open)(config).unwrap_err();
@@ -181,6 +181,6 @@ fn a_descriptor_with_o_nofollow_is_refused() {
 fn the_record_says_which_library_moved_the_bytes() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     let opened = setup().open(&rig, &context).unwrap();
-    assert!(opened.engine_got.starts_with("cuFile "), "{}", opened.engine_got);
-    assert_eq!(opened.engine_got.contains("stand-in"), !path_support::on_system());
+    assert!(opened.actual_engine.starts_with("cuFile "), "{}", opened.actual_engine);
+    assert_eq!(opened.actual_engine.contains("stand-in"), !path_support::on_system());
 }

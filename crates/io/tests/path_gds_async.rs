@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use gpuio_gpu::MemKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{Fault, Landed, Opened, Path, PathError, Request};
+use gpuio_io::path::{Completion, Fault, OpenedPath, Path, PathError, Request};
 use path_support::model::{Model, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, skipped};
 
@@ -38,8 +38,8 @@ fn failing(cases: &[&str], name: &str, fail: &str) {
     });
 }
 
-/// 60 requests on the path that the child was told: each lands once, and files and slots hold what
-/// the requests that did not fail make of them.
+/// 60 requests on the path that the child was told: each completes once, and files and slots hold
+/// what the requests that did not fail make of them.
 fn run() -> (Tally, usize) {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     let setup = setup(&child::case());
@@ -60,19 +60,19 @@ fn request(op: Op, slot: u32, offset: u64, len: u32, clock: &Clock) -> Request {
     Request { op, file: 0, offset, len, slot, started: now, due: now }
 }
 
-/// Reads a block into each of the first slots at once, and gives all that landed.
-fn reads(path: &mut dyn Path, slots: u32) -> Result<Vec<Landed>, PathError> {
+/// Reads a block into each of the first slots at once, and gives all that completed.
+fn reads(path: &mut dyn Path, slots: u32) -> Result<Vec<Completion>, PathError> {
     let clock = Clock::start();
     for slot in 0..slots {
         let offset = u64::from(slot) * 8192;
         path.start(&clock, request(Op::Read, slot, offset, 8192, &clock));
     }
-    let mut landed = Vec::new();
+    let mut completed = Vec::new();
     while path.in_flight() > 0 {
-        path.advance(&clock, &mut landed, true)?;
+        path.advance(&clock, &mut completed, true)?;
     }
-    landed.sort_by_key(|one| one.request.slot);
-    Ok(landed)
+    completed.sort_by_key(|one| one.request.slot);
+    Ok(completed)
 }
 
 #[test]
@@ -108,8 +108,11 @@ fn child_short() {
     let config = setup.config(&rig, &context);
     let counters = Arc::clone(&config.counters);
     let mut path = (setup.path.open)(config).unwrap().path;
-    let landed = reads(path.as_mut(), 5).unwrap();
-    assert!(landed.len() == 5 && landed.iter().all(|one| one.result == Ok(())), "{landed:?}");
+    let completed = reads(path.as_mut(), 5).unwrap();
+    assert!(
+        completed.len() == 5 && completed.iter().all(|one| one.result == Ok(())),
+        "{completed:?}"
+    );
     for slot in 0..5 {
         let offset = u64::from(slot) * 8192;
         assert_eq!(path.check(slot, rig.key(0), offset, 8192).unwrap(), None);
@@ -136,10 +139,10 @@ fn a_file_that_is_too_short_is_told() {
         let clock = Clock::start();
         for (slot, offset, got) in [(0, LEN - 8192, 4096), (1, LEN, 0)] {
             path.start(&clock, request(Op::Read, slot, offset, 8192, &clock));
-            let mut landed = Vec::new();
-            path.advance(&clock, &mut landed, true).unwrap();
-            assert_eq!(landed[0].result, Err(Fault::File(IoFault::EndOfFile(got))));
-            assert_eq!((landed.len(), landed[0].gpu_ns), (1, 0));
+            let mut completed = Vec::new();
+            path.advance(&clock, &mut completed, true).unwrap();
+            assert_eq!(completed[0].result, Err(Fault::File(IoFault::EndOfFile(got))));
+            assert_eq!((completed.len(), completed[0].gpu_ns), (1, 0));
         }
     }
 }
@@ -178,11 +181,11 @@ fn a_submit_that_is_refused_fails_its_own_requests() {
 fn child_short_submit() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     let mut path = setup("gds-batch").open(&rig, &context).unwrap().path;
-    let landed = reads(path.as_mut(), 8).unwrap();
-    let failed = |one: &&Landed| one.result == Err(Fault::Cufile(5037));
+    let completed = reads(path.as_mut(), 8).unwrap();
+    let failed = |one: &&Completion| one.result == Err(Fault::Cufile(5037));
     // The first submit took two of four; the second one all.
-    let slots: Vec<u32> = landed.iter().filter(failed).map(|one| one.request.slot).collect();
-    assert_eq!((landed.len(), slots), (8, vec![2, 3]));
+    let slots: Vec<u32> = completed.iter().filter(failed).map(|one| one.request.slot).collect();
+    assert_eq!((completed.len(), slots), (8, vec![2, 3]));
     // What was set up anew works.
     assert!(reads(path.as_mut(), 9).unwrap().iter().all(|one| one.result == Ok(())));
     for slot in 0..9 {
@@ -230,7 +233,7 @@ fn a_status_that_can_not_be_had_ends_the_path() {
     failing(&["gds-batch"], "child_no_status", "cuFileBatchIOGetStatus:5041");
 }
 
-/// An entry without an event, alone or beside other batches: the others land, and then the path
+/// An entry without an event, alone or beside other batches: the others complete, and then the path
 /// says that it waits for nothing, and can be dropped.
 #[test]
 #[ignore = "run as a child"]
@@ -239,11 +242,11 @@ fn child_lost() {
     let depth = child::case().parse().unwrap();
     let setup = setup("gds-batch").with(depth, 1);
     let mut config = setup.config(&rig, &context);
-    config.cufile.as_mut().unwrap().silence_most = Duration::from_millis(300);
-    let Opened { mut path, .. } = (setup.path.open)(config).unwrap();
+    config.cufile.as_mut().unwrap().stall_timeout = Duration::from_millis(300);
+    let OpenedPath { mut path, .. } = (setup.path.open)(config).unwrap();
     let began = Instant::now();
     let error = reads(path.as_mut(), depth).unwrap_err();
-    let PathError::Silent { path: name, out, .. } = error else { panic!("{error}") };
+    let PathError::Stalled { path: name, out, .. } = error else { panic!("{error}") };
     // With 9 slots the last one is alone and waits for others, or for nothing to be under way.
     assert_eq!((name, out), ("gds-batch", if depth == 9 { 2 } else { 1 }));
     assert!(error.to_string().contains("posix_pool_slab_count"), "{error}");

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use gpuio_gpu::MemKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Config, Fault, HopCounters, Landed, Opened, Path, Request};
+use gpuio_io::path::{Completion, Fault, OpenedPath, Path, PathConfig, Request, RouteCounters};
 use path_support::{Rig, Setup, child, context, skipped};
 
 const LEN: u32 = 64 << 10;
@@ -26,28 +26,28 @@ fn managed() -> Setup {
 }
 
 /// Opens what a configuration asks for.
-fn open(setup: &Setup, config: Config) -> Result<Opened, String> {
+fn open(setup: &Setup, config: PathConfig) -> Result<OpenedPath, String> {
     (setup.path.open)(config).map_err(|error| error.to_string())
 }
 
-fn one(path: &mut dyn Path, op: Op, slot: u32) -> Landed {
+fn one(path: &mut dyn Path, op: Op, slot: u32) -> Completion {
     let clock = Clock::start();
     let offset = u64::from(slot * LEN);
     let request = Request { op, file: 0, offset, len: LEN, slot, started: clock.now(), due: 0 };
     path.start(&clock, request);
-    let mut landed = Vec::new();
-    path.advance(&clock, &mut landed, true).unwrap();
-    landed.remove(0)
+    let mut completed = Vec::new();
+    path.advance(&clock, &mut completed, true).unwrap();
+    completed.remove(0)
 }
 
 /// Bytes of the four legs: read and write, host to near and near to far.
-fn legs(hops: &HopCounters) -> [u64; 4] {
+fn legs(segments: &RouteCounters) -> [u64; 4] {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     [
-        load(&hops.read.host_near),
-        load(&hops.read.near_far),
-        load(&hops.write.host_near),
-        load(&hops.write.near_far),
+        load(&segments.read.host_near),
+        load(&segments.read.near_far),
+        load(&segments.write.host_near),
+        load(&segments.write.near_far),
     ]
 }
 
@@ -74,10 +74,10 @@ fn child_legs() {
     let mut path = opened.path;
     assert_eq!(legs(&counters), [0; 4]);
     for slot in 0..3 {
-        let landed = one(path.as_mut(), Op::Read, slot);
-        assert_eq!(landed.result, Ok(()));
+        let completed = one(path.as_mut(), Op::Read, slot);
+        assert_eq!(completed.result, Ok(()));
         // Two copies, one behind the other.
-        assert!(landed.gpu_ns >= 1_000_000, "{landed:?}");
+        assert!(completed.gpu_ns >= 1_000_000, "{completed:?}");
         let offset = u64::from(slot * LEN);
         assert_eq!(path.check(slot, rig.key(0), offset, LEN).unwrap(), None);
     }
@@ -162,10 +162,10 @@ fn child_hints() {
     let setup = managed().inject("delay=9ms");
     let mut path = open(&setup, setup.config(&rig, &context)).unwrap().path;
     for (op, round) in [(Op::Read, 0), (Op::Read, 1), (Op::Write, 2), (Op::Write, 3)] {
-        let landed = one(path.as_mut(), op, 0);
-        assert_eq!(landed.result, Ok(()), "{op:?} {round}");
-        assert!(landed.gpu_ns >= 6_000_000, "two hints: {landed:?}");
-        assert!(landed.file_ns >= 9_000_000, "{landed:?}");
+        let completed = one(path.as_mut(), op, 0);
+        assert_eq!(completed.result, Ok(()), "{op:?} {round}");
+        assert!(completed.gpu_ns >= 6_000_000, "two hints: {completed:?}");
+        assert!(completed.file_ns >= 9_000_000, "{completed:?}");
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use gpuio_gpu::{Context, MemKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Leg, Mismatch, PATHS, Path, Request, Row, Start};
+use gpuio_io::path::{Leg, Mismatch, PATHS, Path, PathEntry, Request, Start};
 use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
 
 const BLOCK: u32 = 8192;
@@ -36,9 +36,9 @@ impl<'a> Bench<'a> {
         let request = Request { op, file: 0, offset, len, slot, started: now, due: now };
         let start = self.path.start(&self.clock, request);
         assert!(matches!(start, Start::Taken));
-        let mut landed = Vec::new();
-        self.path.advance(&self.clock, &mut landed, true).unwrap();
-        assert_eq!((landed.len(), landed[0].result), (1, Ok(())));
+        let mut completed = Vec::new();
+        self.path.advance(&self.clock, &mut completed, true).unwrap();
+        assert_eq!((completed.len(), completed[0].result), (1, Ok(())));
     }
 
     fn check(&mut self, slot: u32, offset: u64, len: u32) -> Option<Mismatch> {
@@ -142,18 +142,18 @@ fn blocks_that_changed_places_are_found() {
 fn a_block_written_to_a_wrong_offset_is_found() {
     everywhere(|setup, context| {
         let rig = Rig::new(false).unwrap();
-        let (meant, landed) = (4 * u64::from(BLOCK), 5 * u64::from(BLOCK));
+        let (meant, completed) = (4 * u64::from(BLOCK), 5 * u64::from(BLOCK));
         let mut bench = Bench::new(setup, &rig, context);
         bench.path.generate(0, rig.key(0), meant, BLOCK).unwrap();
-        bench.go(Op::Write, 0, landed, BLOCK);
+        bench.go(Op::Write, 0, completed, BLOCK);
         let mismatch = Mismatch {
-            offset: landed,
-            expected: word(&rig, landed),
+            offset: completed,
+            expected: word(&rig, completed),
             found: word(&rig, meant),
             bad_words: u64::from(BLOCK / 8),
             leg: bench.on_file_leg(),
         };
-        assert_eq!(bench.read(landed, BLOCK), Some(mismatch));
+        assert_eq!(bench.read(completed, BLOCK), Some(mismatch));
         assert_eq!(bench.read(meant, BLOCK), None);
     });
 }
@@ -223,7 +223,7 @@ fn a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs() {
         return;
     }
     // A kernel that stays makes no copy by the driver.
-    let copies = |row: &Row| row.has_gpu_leg() && !moves_pages(row) && row.name != "resident";
+    let copies = |row: &PathEntry| row.has_gpu_leg() && !moves_pages(row) && row.name != "resident";
     for row in PATHS.iter().filter(|row| copies(row)) {
         for memory in kinds(row) {
             let bad = format!("{}:2", copy_call(memory, "cuMemcpyHtoDAsync_v2"));

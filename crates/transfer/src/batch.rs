@@ -1,13 +1,13 @@
-//! Many transfers at once, whose ends are asked for.
+//! Batches: many transfers at once, whose completions are fetched as events.
 //!
-//! Entries wait in the batch. Whoever works on it, threads of ours and those that wait for its
-//! events, takes a run of them: neighbours that fit together into one slot and go to or from one
-//! GPU, which then cost one launch, or a single one that is large or of the host. Nobody waits for
-//! page-locked memory while holding some, so there is always a run that comes to its end, however
-//! many entries there are and however little memory.
+//! Entries wait in the batch. Workers, and threads that wait for its events, take them from there:
+//! either a run of neighbouring small entries of one GPU that fit into one slot and cost one
+//! launch, or a single entry that is large or in host memory. No thread waits for page-locked
+//! memory while it holds some, so a run always completes, however many entries there are and
+//! however little memory.
 
-mod cold;
 mod run;
+mod uring;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,14 +17,14 @@ use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use thiserror::Error;
 
-use crate::crew::{Owner, Work};
+use crate::api::State;
+use crate::device::Devices;
 use crate::fault::Fault;
 use crate::file::File;
-use crate::gpus::Gpus;
-use crate::job::Behind;
-use crate::moved::Moved;
-use crate::place::Place;
-use crate::transfer::State;
+use crate::job::DeferredCompletion;
+use crate::memory::MemoryLocation;
+use crate::pool::{Work, WorkOwner};
+use crate::transferred::Transferred;
 use run::Taken;
 
 /// One transfer of a batch.
@@ -34,54 +34,54 @@ pub struct Entry {
     pub op: Op,
     /// The file.
     pub file: File,
-    /// What the memory is.
-    pub place: Place,
+    /// What kind of memory it is.
+    pub location: MemoryLocation,
     /// Its address.
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// The caller's mark, which comes back.
+    /// The caller's value, returned with the event.
     pub cookie: u64,
 }
 
-/// The end of an entry.
+/// The completion of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The entry's mark.
+    /// The entry's value.
     pub cookie: u64,
-    /// What became of it.
-    pub outcome: Result<Moved, Fault>,
+    /// Its result.
+    pub outcome: Result<Transferred, Fault>,
 }
 
-/// There is no room for so many entries; none was taken.
+/// The batch has too little space left; it accepted no entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "{asked} entries for a batch that has room for {room}: fetch events first, submit fewer, or \
-     make a larger batch; one of a parent process has no room at all"
+    "{requested} entries submitted, but the batch has space for {capacity_left}: fetch events \
+     first, submit fewer, or make a larger batch. A batch of the parent process has no space."
 )]
-pub struct Full {
-    /// How many were offered.
-    pub asked: usize,
-    /// How many there is room for.
-    pub room: u32,
+pub struct BatchFull {
+    /// How many were submitted.
+    pub requested: usize,
+    /// How many it would accept now.
+    pub capacity_left: u32,
 }
 
 /// A batch. It may be used from many threads, and again after its events were fetched. Dropping it
-/// cancels what has not begun and waits for the rest.
+/// cancels entries that have not begun and waits for the rest.
 ///
-/// In a child of `fork(2)` a batch of the parent is empty and takes nothing.
+/// In a child of `fork(2)` the parent's batch is empty and accepts nothing.
 #[derive(Debug)]
 pub struct Batch(Arc<Core>);
 
-/// What those who work on a batch share.
+/// What the threads that work on a batch share.
 #[derive(Debug)]
 pub(crate) struct Core {
     state: &'static State,
     capacity: u32,
     queue: Mutex<Queue>,
-    /// Something ended, or there is more to do.
+    /// An entry completed, or there is more to do.
     changed: Condvar,
 }
 
@@ -89,20 +89,20 @@ pub(crate) struct Core {
 struct Queue {
     waiting: VecDeque<Entry>,
     running: usize,
-    ended: VecDeque<Event>,
+    completed: VecDeque<Event>,
     /// Threads that sleep until something changes.
     sleepers: usize,
-    /// Whether the batch stands in the crew's line.
-    lined: bool,
-    /// When the entries that wait came.
+    /// Whether the batch is in the pool's queue.
+    queued: bool,
+    /// When the waiting entries were submitted.
     since: Option<Clock>,
-    /// Threads that wait for events and work on the batch meanwhile.
+    /// Threads that work on the batch while they wait for its events.
     helping: usize,
 }
 
 impl Queue {
     fn outstanding(&self) -> usize {
-        self.waiting.len() + self.running + self.ended.len()
+        self.waiting.len() + self.running + self.completed.len()
     }
 }
 
@@ -112,13 +112,13 @@ impl Batch {
         Self(Arc::new(Core { state, capacity, queue, changed }))
     }
 
-    /// The most entries at once.
+    /// The most entries at a time.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.0.capacity
     }
 
-    /// Entries whose events were not fetched.
+    /// Entries whose events were not fetched yet.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         if !self.0.state.is_here() {
@@ -127,27 +127,27 @@ impl Batch {
         u32::try_from(self.0.lock().outstanding()).unwrap_or(u32::MAX)
     }
 
-    /// Takes entries, and returns when threads of ours know of them. Never waits for memory or for
+    /// Accepts entries and returns once workers can take them. Never waits for memory or for
     /// another entry.
     ///
     /// # Errors
     ///
-    /// More than the batch has room for, in which case it takes none.
+    /// More entries than the batch has space for; it then accepts none.
     ///
     /// # Safety
     ///
-    /// Until its event was fetched, or the batch was dropped, the memory of each entry is live: of
-    /// a read nobody else's, of a write written by nobody else.
-    pub unsafe fn submit(&self, entries: Vec<Entry>) -> Result<(), Full> {
+    /// Until its event was fetched, or the batch was dropped, the memory of each entry is live.
+    /// Nothing else uses the memory of a read, and nothing else writes the memory of a write.
+    pub unsafe fn submit(&self, entries: Vec<Entry>) -> Result<(), BatchFull> {
         let core = &self.0;
         if !core.state.is_here() {
-            return Err(Full { asked: entries.len(), room: 0 });
+            return Err(BatchFull { requested: entries.len(), capacity_left: 0 });
         }
         let mut queue = core.lock();
         let taken = u32::try_from(queue.outstanding()).unwrap_or(u32::MAX);
-        let room = core.capacity.saturating_sub(taken);
-        if entries.len() > room as usize {
-            return Err(Full { asked: entries.len(), room });
+        let capacity_left = core.capacity.saturating_sub(taken);
+        if entries.len() > capacity_left as usize {
+            return Err(BatchFull { requested: entries.len(), capacity_left });
         }
         if entries.is_empty() {
             return Ok(());
@@ -157,25 +157,25 @@ impl Batch {
             queue.since = Some(Clock::start());
         }
         queue.waiting.extend(entries);
-        let is_new = !std::mem::replace(&mut queue.lined, true);
+        let is_new = !std::mem::replace(&mut queue.queued, true);
         if queue.sleepers > 0 {
             core.changed.notify_all();
         }
         drop(queue);
         let work: Arc<dyn Work> = Arc::<Core>::clone(core);
-        let (crew, gpus) = (&core.state.crew, &core.state.gpus);
+        let (pool, devices) = (&core.state.pool, &core.state.devices);
         if is_new {
-            crew.offer(gpus, &work, runs)
+            pool.submit(devices, &work, runs)
         } else {
-            crew.call_spare_hands(gpus, runs)
+            pool.wake_spare_workers(devices, runs)
         }
         Ok(())
     }
 
-    /// Fetches ends: at least `least` (as many as are outstanding, if that is fewer) and at most
-    /// `most`, waiting for them no longer than `timeout`, or as long as it takes without one. Each
-    /// comes once, in the order in which entries ended. The waiting thread works on the batch, so a
-    /// timeout may be passed by the time that one run takes.
+    /// Fetches events: at least `least` (or all outstanding ones, if these are fewer) and at most
+    /// `most`, waiting for at most `timeout`, or without limit. Each event is returned once, in
+    /// order of completion. The waiting thread works on the batch, so it may exceed the timeout by
+    /// the time of one run.
     #[must_use]
     pub fn events(&self, least: u32, most: u32, timeout: Option<Duration>) -> Vec<Event> {
         let core = &self.0;
@@ -187,30 +187,30 @@ impl Batch {
         let over = || left().is_some_and(|left| left.is_zero());
         let (least, most) = (least.min(most) as usize, most as usize);
         let mut queue = core.lock();
-        if core.state.settings.workers_most == 0 && queue.ended.is_empty() {
-            // Nobody else does it, and the caller may ask without ever waiting.
+        if core.state.settings.max_workers == 0 && queue.completed.is_empty() {
+            // There are no workers, and the caller may poll without ever waiting.
             drop(queue);
             core.help(&|| true);
             queue = core.lock();
         }
         loop {
             let wanted = least.min(queue.outstanding());
-            if queue.ended.len() >= wanted || over() {
-                let count = queue.ended.len().min(most);
-                return queue.ended.drain(..count).collect();
+            if queue.completed.len() >= wanted || over() {
+                let count = queue.completed.len().min(most);
+                return queue.completed.drain(..count).collect();
             }
             if queue.waiting.is_empty() {
                 queue = core.sleep(queue, left());
                 continue;
             }
             drop(queue);
-            core.help(&|| over() || core.lock().ended.len() >= wanted);
+            core.help(&|| over() || core.lock().completed.len() >= wanted);
             queue = core.lock();
         }
     }
 
-    /// Ends all entries that have not begun with [`Fault::Cancelled`]; their events come. What has
-    /// begun goes on.
+    /// Ends all entries that have not begun with [`Fault::Cancelled`]; their events follow. Entries
+    /// that have begun continue.
     pub fn cancel(&self) {
         if self.0.state.is_here() {
             self.0.cancel();
@@ -229,11 +229,11 @@ impl Drop for Batch {
         while queue.running > 0 {
             queue = core.sleep(queue, None);
         }
-        let was_lined = std::mem::replace(&mut queue.lined, false);
+        let was_queued = std::mem::replace(&mut queue.queued, false);
         drop(queue);
-        if was_lined {
+        if was_queued {
             let work: Arc<dyn Work> = Arc::<Core>::clone(core);
-            core.state.crew.strike(&work);
+            core.state.pool.remove(&work);
         }
     }
 }
@@ -243,7 +243,7 @@ impl Core {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps until something changes, no longer than `most`; may return earlier.
+    /// Sleeps until something changes, at most `most`; may return earlier.
     fn sleep<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue>,
@@ -260,15 +260,15 @@ impl Core {
         queue
     }
 
-    /// Bytes of a slot; none in a child of `fork(2)`, where entries go one by one and those on a
-    /// GPU are refused.
+    /// Bytes of a slot; 0 in a child of `fork(2)`, where entries run one by one and those on a GPU
+    /// are refused.
     fn slot(&self) -> usize {
-        if self.state.is_forked() { 0 } else { self.state.settings.chunk() }
+        if self.state.is_forked() { 0 } else { self.state.settings.max_piece() }
     }
 
     fn most(&self) -> usize {
-        // A launch for each run costs a call of the driver, a letter to the kernel that stays not.
-        run::most(self.state.crew.is_crowded() && !self.state.settings.resident)
+        // Long runs save launches. A command to the resident copy kernel costs no driver call.
+        run::most(self.state.pool.is_busy() && !self.state.settings.resident)
     }
 
     /// Takes what is to be done next.
@@ -280,33 +280,34 @@ impl Core {
         Some(taken)
     }
 
-    /// Tells ends.
-    fn ended(&self, events: Vec<Event>) {
+    /// Records completions.
+    fn completed(&self, events: Vec<Event>) {
         let mut queue = self.lock();
         queue.running -= events.len();
-        queue.ended.extend(events);
+        queue.completed.extend(events);
         if queue.sleepers > 0 {
             self.changed.notify_all();
         }
     }
 
-    /// What a thread does that waits for events: one thing, and what is next while it is not
-    /// `enough`.
+    /// Work of a thread that waits for events: one run or entry, and more runs until `enough`.
     fn help(&self, enough: &dyn Fn() -> bool) {
         match self.take() {
             None => {}
-            Some(Taken::One(entry)) => self.ended(vec![self.one(*entry)]),
+            Some(Taken::One(entry)) => self.completed(vec![self.run_entry(*entry)]),
             Some(Taken::Run(run)) => {
                 let more = |kind| if enough() { None } else { self.take_run(kind) };
                 let state = self.state;
                 let _helping = Helping::new(self);
-                state.crew.beside(|| run::carry(&state.gpus, run, more, |ends| self.ended(ends)));
+                state.pool.with_extra_permit(|| {
+                    run::execute(&state.devices, run, more, |ends| self.completed(ends))
+                });
             }
         }
     }
 
-    /// A run like those before, if one is next.
-    fn take_run(&self, kind: run::Kind) -> Option<run::Run> {
+    /// A run like the previous ones, if one is next.
+    fn take_run(&self, kind: run::RunKind) -> Option<run::Run> {
         let slot = self.slot();
         let mut queue = self.lock();
         let run = run::take_run(&mut queue.waiting, slot, self.most(), Some(kind))?;
@@ -314,17 +315,17 @@ impl Core {
         Some(run)
     }
 
-    /// Runs one entry to its end, as a call of its own.
-    fn one(&self, entry: Entry) -> Event {
+    /// Runs one entry to completion, as a call of its own.
+    fn run_entry(&self, entry: Entry) -> Event {
         let cookie = entry.cookie;
         Event { cookie, outcome: self.state.run(entry.into()) }
     }
 
     fn cancel(&self) {
         let mut queue = self.lock();
-        let Queue { waiting, ended, .. } = &mut *queue;
+        let Queue { waiting, completed, .. } = &mut *queue;
         let gone = waiting.drain(..).map(|entry| entry.cookie);
-        ended.extend(gone.map(|cookie| Event { cookie, outcome: Err(Fault::Cancelled) }));
+        completed.extend(gone.map(|cookie| Event { cookie, outcome: Err(Fault::Cancelled) }));
         if queue.sleepers > 0 {
             self.changed.notify_all();
         }
@@ -352,41 +353,46 @@ impl Work for Core {
         !self.lock().waiting.is_empty()
     }
 
-    fn owner(&self) -> Owner {
-        Owner::Either
+    fn owner(&self) -> WorkOwner {
+        WorkOwner::Either
     }
 
-    fn is_left(&self) -> bool {
-        /// Nanoseconds. Who submits and then waits for the ends does the work sooner than a thread
-        /// that has to be woken, which would take the processor of another caller besides.
+    fn is_starved(&self) -> bool {
+        /// Nanoseconds. A thread that submits and then waits does the work sooner than a worker
+        /// that has to be woken, which would also take the processor of another caller.
         const SOON: u64 = 200_000;
         let queue = self.lock();
         let is_late = queue.since.as_ref().is_none_or(|since| since.now() > SOON);
         !queue.waiting.is_empty() && queue.helping == 0 && is_late
     }
 
-    fn work(self: Arc<Self>, gpus: &'static Gpus, behind: &mut Behind) {
-        behind.settle();
+    fn work(self: Arc<Self>, devices: &'static Devices, deferred: &mut DeferredCompletion) {
+        deferred.complete();
         while let Some(taken) = self.take() {
             match taken {
                 Taken::One(entry) => {
                     let cookie = entry.cookie;
-                    // This thread has a turn, so it moves the entry's pieces itself.
-                    let outcome = self.state.run_with_turn((*entry).into());
-                    self.ended(vec![Event { cookie, outcome }]);
+                    // This thread holds a permit, so it moves the entry's pieces itself.
+                    let outcome = self.state.run_with_permit((*entry).into());
+                    self.completed(vec![Event { cookie, outcome }]);
                 }
                 Taken::Run(run) => {
-                    run::carry(gpus, run, |kind| self.take_run(kind), |ends| self.ended(ends));
+                    run::execute(
+                        devices,
+                        run,
+                        |kind| self.take_run(kind),
+                        |ends| self.completed(ends),
+                    );
                 }
             }
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn may_leave_queue(&self) -> bool {
         let mut queue = self.lock();
         if queue.waiting.is_empty() {
-            queue.lined = false;
+            queue.queued = false;
         }
-        !queue.lined
+        !queue.queued
     }
 }

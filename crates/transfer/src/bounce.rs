@@ -1,20 +1,20 @@
-//! Aligned memory for a moment.
+//! Temporary aligned memory.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Longest piece, bytes: more goes in turns.
+/// Longest buffer, bytes: longer requests take several passes.
 const MOST: usize = 256 << 10;
 
 /// Aligned memory of the program's allocator, for the length of a call.
 #[derive(Debug)]
-pub(crate) struct Bounce {
+pub(crate) struct BounceBuffer {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-impl Bounce {
-    /// `wanted` bytes, or as many as one turn takes: a multiple of `align`, a power of two.
+impl BounceBuffer {
+    /// `wanted` bytes, or as many as one pass takes: a multiple of `align`, a power of two.
     pub(crate) fn new(wanted: usize, align: usize) -> Self {
         let len = wanted.clamp(1, MOST).next_multiple_of(align);
         let Ok(layout) = Layout::from_size_align(len, align) else {
@@ -35,7 +35,7 @@ impl Bounce {
     }
 }
 
-impl Drop for Bounce {
+impl Drop for BounceBuffer {
     fn drop(&mut self) {
         // SAFETY: from this allocator with this layout, and freed once.
         unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) };

@@ -1,4 +1,4 @@
-//! What may go wrong.
+//! The errors of this crate.
 
 use std::path::PathBuf;
 
@@ -9,20 +9,20 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The kernel refused to tell of it or to duplicate it.
+    /// `fstat(2)` or duplicating it failed.
     #[error(
-        "{call} of descriptor {fd}: {}; the descriptor must be open, and the limit of open files \
-         (ulimit -n) leave room for three more", std::io::Error::from_raw_os_error(*errno)
+        "{call} of descriptor {fd}: {}. The descriptor must be open, and the limit of open files \
+         (ulimit -n) must allow three more", std::io::Error::from_raw_os_error(*errno)
     )]
     Call {
         /// The system call.
         call: &'static str,
         /// The descriptor.
         fd: i32,
-        /// Its answer, errno(3).
+        /// errno(3).
         errno: i32,
     },
-    /// It is open, and neither a regular file nor a block device.
+    /// It is open, but neither a regular file nor a block device.
     #[error(
         "descriptor {fd} is {what}: only regular files and block devices can be read by offset"
     )]
@@ -34,17 +34,17 @@ pub enum FileError {
     },
 }
 
-/// Why nobody can say what an address is, or bytes can't be put there.
+/// Why the location of an address is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum PlaceError {
-    /// The driver's refusal.
+pub enum LocationError {
+    /// The driver's error.
     #[error(transparent)]
     Gpu(#[from] GpuError),
     /// This is a child of the process that initialised the driver.
     #[error(
-        "the memory at {address:#x} can't be looked at in a child process: CUDA does not survive \
-         fork(2); start the child by exec, or fork before CUDA is used"
+        "the memory at {address:#x} can't be queried in a child process: CUDA does not survive \
+         fork(2). Start the child by exec, or fork before CUDA is used"
     )]
     Forked {
         /// The address.
@@ -52,11 +52,11 @@ pub enum PlaceError {
     },
 }
 
-/// Why a call moved nothing that counts.
+/// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The kernel's refusal of the file's part.
+    /// The file side failed.
     #[error(
         "{call} of {len} bytes at offset {offset} of {}: {}",
         path.display(), std::io::Error::from_raw_os_error(*errno)
@@ -64,61 +64,60 @@ pub enum Fault {
     File {
         /// The system call.
         call: &'static str,
-        /// Its answer, errno(3).
+        /// errno(3).
         errno: i32,
-        /// Where in the file, in bytes.
+        /// Offset in the file, in bytes.
         offset: u64,
         /// How many bytes.
         len: u64,
-        /// The file, as the kernel knows it now.
+        /// The file's current path.
         path: PathBuf,
     },
-    /// The driver's refusal, or a failure of the copy.
+    /// The driver's error, or a failed copy.
     #[error(transparent)]
     Gpu(#[from] GpuError),
     /// This is a child of the process that initialised the driver.
     #[error(
-        "memory of a GPU can't be used in a child process: CUDA does not survive fork(2); start \
-         the child by exec, or fork before CUDA is used"
+        "GPU memory can't be used in a child process: CUDA does not survive fork(2). Start the \
+         child by exec, or fork before CUDA is used"
     )]
     Forked,
-    /// A parameter of a transfer in a stream, which was read when the stream came to it.
-    #[error("{name} is {value}: offsets are 0 or more, a size is at most what was told before")]
+    /// A parameter of a transfer in a stream was invalid when the stream reached it.
+    #[error("{name} is {value}: an offset must be 0 or more, and a size at most the announced one")]
     Parameter {
-        /// Which one.
+        /// Its name.
         name: &'static str,
         /// Its value.
         value: i64,
     },
-    /// The range that a transfer in a stream came to leaves the memory that its base lies in.
-    #[error(
-        "{len} bytes at {address:#x} leave the memory that the transfer was put into the stream for"
-    )]
+    /// The range of a transfer in a stream leaves the memory of its base.
+    #[error("{len} bytes at {address:#x} leave the memory that the transfer was enqueued for")]
     Outside {
-        /// Where it begins.
+        /// Its start.
         address: u64,
         /// Bytes.
         len: u64,
     },
-    /// The stream is being captured into a graph, which file I/O can't be part of.
-    #[error("the stream is being captured: end the capture first, files can't be in a graph")]
+    /// The stream is being captured into a graph, which can't contain file I/O.
+    #[error("the stream is being captured. End the capture first: a graph can't contain file I/O")]
     Captured,
-    /// The memory is of a context that the stream's context, another one of the device, shares no
-    /// order with.
-    #[error("the memory is of another context than the stream: use a stream of the same context")]
+    /// The memory belongs to another context of the device than the stream.
+    #[error(
+        "the memory is of another context than the stream: use a stream of the memory's context"
+    )]
     OtherContext,
     /// There is no driver, so there are no streams.
     #[error("there is no CUDA driver in this process, so there are no streams")]
     NoDriver,
-    /// A thread of gpuio panicked: a defect. What the call moved is not known.
-    #[error("a defect in gpuio: a thread of its panicked; what was moved is not known")]
+    /// A thread of gpuio panicked: a defect. How much was transferred is unknown.
+    #[error("a defect in gpuio: one of its threads panicked. How much was transferred is unknown")]
     Panicked,
-    /// It was cancelled before it began.
+    /// Cancelled before it began.
     #[error("cancelled before it began")]
     Cancelled,
 }
 
-/// A system call on a file that failed, before it is known which call of ours it belongs to.
+/// A failed system call on a file, before it is known which call it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Failed {
     pub(crate) call: &'static str,

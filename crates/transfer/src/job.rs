@@ -1,7 +1,7 @@
-//! One call, cut into pieces that any number of threads work on.
+//! One call, split into pieces that any number of threads work on.
 
-mod behind;
 mod counters;
+mod deferred;
 mod work;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,56 +9,57 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 
-use crate::crew::{Owner, Work};
+use crate::device::Devices;
 use crate::fault::Fault;
 use crate::file::File;
-use crate::gpus::Gpus;
-use crate::moved::{Moved, Route};
-use crate::place::Place;
-pub(crate) use behind::Behind;
+use crate::memory::MemoryLocation;
+use crate::pool::{Work, WorkOwner};
+use crate::transferred::{RouteBytes, Transferred};
 use counters::Counters;
-pub(crate) use work::unpanicked;
+pub(crate) use deferred::DeferredCompletion;
+pub(crate) use work::catch_panic;
 
-/// A call is large from here on, bytes: what it does not find in the page cache it reads past it.
+/// From this length on, in bytes, a call is large: it reads with `O_DIRECT` what the page cache
+/// does not hold.
 pub(crate) const LARGE: u64 = 256 << 10;
 
 /// Who moves the pieces of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
-    /// Its caller, and threads of ours that help.
-    All,
-    /// Its caller, who is let into the file one at a time in any case.
-    Caller,
-    /// Threads of ours, each a call at a time. The caller sleeps.
-    Us,
+pub(crate) enum Executors {
+    /// Its caller, helped by workers.
+    CallerAndWorkers,
+    /// Its caller alone: the kernel lets only one thread into the file anyway.
+    CallerOnly,
+    /// Workers, one call each. The caller sleeps.
+    WorkersOnly,
 }
 
-/// What a caller asked for.
+/// The parameters of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     pub(crate) op: Op,
     pub(crate) file: File,
-    pub(crate) place: Place,
+    pub(crate) location: MemoryLocation,
     pub(crate) address: u64,
     pub(crate) len: u64,
     pub(crate) offset: u64,
 }
 
-/// A call under way. Threads that come to it late hold it by its `Arc`; [`Counters`] tells why they
-/// do no harm.
+/// A call in progress. Threads that arrive late keep it alive by their `Arc`; [`Counters`] explains
+/// why they do no harm.
 #[derive(Debug)]
 pub(crate) struct Job {
-    asked: Asked,
-    by: By,
+    request: Request,
+    executors: Executors,
     began: Clock,
-    /// Bytes of a piece: a power of two. Pieces begin and end at its multiples in the file.
-    chunk: u64,
+    /// Bytes of a piece: a power of two. In the file, pieces begin and end at its multiples.
+    piece_len: u64,
     counters: Counters,
     failed: Mutex<Option<(u64, Fault)>>,
-    tally: Mutex<Route>,
+    totals: Mutex<RouteBytes>,
 }
 
-/// A piece: bytes from the start of the call on.
+/// A piece: a range in bytes from the start of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) start: u64,
@@ -66,18 +67,17 @@ pub(crate) struct Piece {
 }
 
 impl Job {
-    /// Cuts a call, which is not empty and ends below 2^63 in the file, into pieces of `chunk`
-    /// bytes.
-    pub(crate) fn new(asked: Asked, by: By, chunk: u64) -> Self {
-        let pieces = (asked.offset % chunk + asked.len).div_ceil(chunk);
+    /// Splits a call into pieces of `piece_len` bytes. The call is not empty and ends below 2^63.
+    pub(crate) fn new(request: Request, executors: Executors, piece_len: u64) -> Self {
+        let pieces = (request.offset % piece_len + request.len).div_ceil(piece_len);
         Self {
-            asked,
-            by,
+            request,
+            executors,
             began: Clock::start(),
-            chunk,
+            piece_len,
             counters: Counters::new(pieces),
             failed: Mutex::new(None),
-            tally: Mutex::default(),
+            totals: Mutex::default(),
         }
     }
 
@@ -85,35 +85,35 @@ impl Job {
         self.counters.pieces()
     }
 
-    pub(crate) fn by(&self) -> By {
-        self.by
+    pub(crate) fn executors(&self) -> Executors {
+        self.executors
     }
 
     fn large(&self) -> bool {
-        self.asked.len >= LARGE
+        self.request.len >= LARGE
     }
 
-    /// The next piece that has to be moved, counting in `counted` what is passed over: pieces
-    /// behind the end of the file, or behind one that failed.
+    /// Takes the next piece to move. Adds to `counted` the pieces that it took, including those
+    /// that it skipped: pieces beyond the end of the file or after a failed one.
     fn take(&self, counted: &mut u64) -> Option<Piece> {
         let index = self.counters.take(counted, |index| self.piece(index).start)?;
         Some(self.piece(index))
     }
 
     fn piece(&self, index: u64) -> Piece {
-        let before = self.asked.offset % self.chunk;
-        let start = (index * self.chunk).saturating_sub(before);
-        let end = ((index + 1) * self.chunk - before).min(self.asked.len);
-        // At most a chunk, which is below 2^32.
+        let before = self.request.offset % self.piece_len;
+        let start = (index * self.piece_len).saturating_sub(before);
+        let end = ((index + 1) * self.piece_len - before).min(self.request.len);
+        // At most the length of a piece, which is below 2^32.
         Piece { start, len: usize::try_from(end - start).unwrap_or(0) }
     }
 
-    /// Tells that the file ended after so many bytes of the call.
+    /// Records that the file ended after so many bytes of the call.
     fn ends(&self, bytes: u64) {
         self.counters.ends(bytes);
     }
 
-    /// Tells that the piece that begins there failed. The first by offset is the call's answer.
+    /// Records that the piece at `start` failed. The first failure by offset is the call's result.
     fn fail(&self, start: u64, fault: Fault) {
         self.counters.fails(start);
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,59 +122,59 @@ impl Job {
         }
     }
 
-    /// Takes all pieces that are left and fails them.
+    /// Takes all remaining pieces and fails them.
     pub(crate) fn give_up(&self, fault: &Fault) {
         let mut counted = 0;
         while let Some(piece) = self.take(&mut counted) {
             self.fail(piece.start, fault.clone());
         }
-        self.finish(counted, &Route::default());
+        self.finish(counted, &RouteBytes::default());
     }
 
-    /// Counts off pieces that have landed, and the way that their bytes went.
-    fn finish(&self, count: u64, route: &Route) {
+    /// Counts completed pieces and the route of their bytes.
+    fn finish(&self, count: u64, route: &RouteBytes) {
         if count == 0 {
             return;
         }
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(route);
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).add(route);
         self.counters.finish(count);
     }
 
-    /// Says that the caller has no turn and wants one.
+    /// Records that the caller has no permit and wants one.
     pub(crate) fn set_waiting(&self) {
         self.counters.set_waiting();
     }
 
-    pub(crate) fn has_turn(&self) -> bool {
-        self.counters.has_turn()
+    pub(crate) fn has_permit(&self) -> bool {
+        self.counters.has_permit()
     }
 
-    /// Waits until all pieces have landed.
+    /// Waits until all pieces have completed.
     pub(crate) fn wait(&self) {
         self.counters.wait();
     }
 
-    /// Sleeps until all pieces have landed, for a caller who knows that this takes its time.
+    /// Sleeps, without spinning first, until all pieces have completed.
     pub(crate) fn sleep(&self) {
         self.counters.sleep();
     }
 
-    /// Sleeps until the caller has a turn or all pieces have landed.
-    pub(crate) fn sleep_for_turn(&self) {
-        self.counters.sleep_for_turn();
+    /// Sleeps until the caller has a permit or all pieces have completed.
+    pub(crate) fn sleep_until_permit(&self) {
+        self.counters.sleep_until_permit();
     }
 
-    /// What became of the call. All pieces have landed.
-    pub(crate) fn outcome(&self) -> Result<Moved, Fault> {
-        let end = self.counters.end().min(self.asked.len);
+    /// The call's result. All pieces have completed.
+    pub(crate) fn outcome(&self) -> Result<Transferred, Fault> {
+        let end = self.counters.end().min(self.request.len);
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((start, fault)) = failed
             && start < end
         {
             return Err(fault);
         }
-        let route = *self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Moved { bytes: usize::try_from(end).unwrap_or(usize::MAX), route })
+        let route = *self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Transferred { bytes: usize::try_from(end).unwrap_or(usize::MAX), route })
     }
 }
 
@@ -183,34 +183,38 @@ impl Work for Job {
         self.counters.has_more()
     }
 
-    fn work(self: Arc<Self>, gpus: &'static Gpus, behind: &mut Behind) {
-        self.move_pieces(gpus, behind);
+    fn work(self: Arc<Self>, devices: &'static Devices, deferred: &mut DeferredCompletion) {
+        self.move_pieces(devices, deferred);
     }
 
-    fn owner(&self) -> Owner {
-        if self.by == By::Us { Owner::Us } else { Owner::Caller }
+    fn owner(&self) -> WorkOwner {
+        if self.executors == Executors::WorkersOnly {
+            WorkOwner::Workers
+        } else {
+            WorkOwner::Caller
+        }
     }
 
-    fn is_left(&self) -> bool {
-        /// Nanoseconds: about as long as a thread of ours takes to wake up and take a call.
+    fn is_starved(&self) -> bool {
+        /// Nanoseconds: about as long as a worker needs to wake up and take a call.
         const SOON: u64 = 200_000;
-        self.is_fresh() && self.began.now() > SOON
+        self.is_unstarted() && self.began.now() > SOON
     }
 
-    fn is_fresh(&self) -> bool {
-        self.counters.is_fresh()
+    fn is_unstarted(&self) -> bool {
+        self.counters.is_unstarted()
     }
 
-    fn wants_turn(&self) -> bool {
-        self.counters.wants_turn() && self.has_more()
+    fn wants_permit(&self) -> bool {
+        self.counters.wants_permit() && self.has_more()
     }
 
-    fn give_turn(&self) {
-        self.counters.give_turn();
+    fn grant_permit(&self) {
+        self.counters.grant_permit();
     }
 
-    fn is_over(&self) -> bool {
-        self.by == By::Us && !self.has_more()
+    fn may_leave_queue(&self) -> bool {
+        self.executors == Executors::WorkersOnly && !self.has_more()
     }
 }
 

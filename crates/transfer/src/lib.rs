@@ -1,47 +1,71 @@
-//! Moves bytes between files and memory that callers own, on a GPU or in the host, for many
-//! threads at once.
+//! Moves bytes between files and callers' memory, on a GPU or in the host, for many threads at
+//! once.
 //!
-//! A [`Transfer`] is asked for a range of a file and an address. It finds out what the address is
-//! ([`Place`]), reads what is in the page cache from there and the rest from the device, and copies
-//! through page-locked memory of its own. Nothing has to be announced first, and any alignment of
-//! offset, address and length will do.
+//! Nothing has to be registered first, and any alignment of offset, address and length will do.
+//! What the page cache holds is read from there, the rest from the device. cuFile's names, codes
+//! and configuration live in `dropin`; load generation and printing live elsewhere too.
 //!
-//! Threads: everything here may be used from any thread and from many at once. A caller needs no
-//! current CUDA context, and the one that it has is left as it was.
+//! How one `cuFileRead` into GPU memory flows:
 //!
-//! At exit: nothing is given back to the driver, ever. Threads, page-locked memory and contexts are
-//! left to the end of the process, for a driver that is being taken down must not be called.
+//! 1. `dropin` finds the [`File`] of the handle and the [`MemoryLocation`] of the address
+//!    ([`Transfer::locate`]) and calls [`Transfer::read`].
+//! 2. Up to 64 KiB (`device/small`): the calling thread reads into a page-locked slot of its own. A
+//!    command to the resident copy kernel (`gpuio_gpu::resident_copy`) or a driver copy moves the
+//!    bytes on.
+//! 3. A longer call is a job (`job`), split at multiples of a power of two in the file. The worker
+//!    pool (`pool`) decides who takes the pieces: the caller, its workers or both. Each thread
+//!    holds a permit and a staging ring (`device/staging`), and reads one piece while the previous
+//!    one is copied to the GPU.
+//! 4. A piece (`file`) is read from the page cache if it is there, otherwise with `O_DIRECT`.
+//! 5. The thread that completes the last piece wakes the caller.
 //!
-//! After `fork(2)` the child has none of the parent's threads, and no driver: calls on memory of
-//! the host work in it, with state of its own, calls on memory of a GPU answer [`Fault::Forked`].
+//! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
+//! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a
+//! staging buffer: the stream signals that it has reached a chunk, waits for the host, then copies.
+//!
+//! Which thread does what, and what may block:
+//!
+//! | Thread | Does | May block on |
+//! | --- | --- | --- |
+//! | caller | its own pieces; small calls alone | file I/O, GPU copies, a permit, a ring |
+//! | pool worker | pieces of others' calls, runs of batches | file I/O, GPU copies, a ring |
+//! | stream worker | file side of transfers in streams | file I/O only |
+//! | stream call worker | whole calls for streams of other contexts | as a caller |
+//! | poller | watches semaphore values of streams | its own sleep only |
+//!
+//! Every function may be called from any thread. A caller needs no current CUDA context, and its
+//! context is left as it was. At exit nothing is returned to the driver: threads, page-locked
+//! memory and contexts stay until the process ends, because a driver that shuts down must not be
+//! called.
+//!
+//! After `fork(2)` the child has none of these threads, and no driver. Calls on host memory work in
+//! it, with state of its own (`fork`); calls on GPU memory return [`Fault::Forked`].
 #![allow(unsafe_code)]
 
-mod attempt;
+mod api;
 mod batch;
-mod born;
 mod bounce;
-mod crew;
-mod desk;
+mod device;
 mod fault;
 mod file;
-mod gpus;
+mod fork;
 mod job;
-mod lane;
-mod moved;
-mod place;
+mod memory;
+mod pool;
+mod retry;
 mod settings;
 mod spawn;
 mod stream;
 mod sync;
-mod transfer;
+mod transferred;
 
-pub use batch::{Batch, Entry, Event, Full};
-pub use fault::{Fault, FileError, PlaceError};
+pub use api::Transfer;
+pub use batch::{Batch, BatchFull, Entry, Event};
+pub use fault::{Fault, FileError, LocationError};
 pub use file::File;
 pub use gpuio_gpu::RawStream;
 pub use gpuio_io::engine::Op;
-pub use moved::{Moved, Route};
-pub use place::Place;
-pub use settings::{Cold, Settings, Strict};
-pub use stream::{Ended, Param, Params, Read};
-pub use transfer::Transfer;
+pub use memory::MemoryLocation;
+pub use settings::{BypassCache, Settings, UncachedReads};
+pub use stream::{OnCompletion, Param, Params, ResolvedParams};
+pub use transferred::{RouteBytes, Transferred};

@@ -1,67 +1,66 @@
-//! What may be set.
+//! Settings of a transfer.
 
 use gpuio_gpu::Which;
 
 /// How bytes are read that are not in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Cold {
-    /// By a descriptor with `O_DIRECT` where the call is large or the caller's own descriptor has
-    /// it, by a plain one otherwise.
+pub enum UncachedReads {
+    /// With `O_DIRECT` if the call is large or the caller's own descriptor has it, otherwise
+    /// through the page cache.
     #[default]
     Direct,
     /// Always in the mode of the caller's own descriptor.
     AsOpened,
 }
 
-/// Which files that are open with `O_DIRECT` are read past the page cache in any case, as the flag
-/// says. Others are read from the cache where it holds their bytes: these are the file's as this
-/// host sees it, but not what another host wrote to a shared device.
+/// Which files that are open with `O_DIRECT` are never read from the page cache, as the flag says.
+/// Other such files are read from the cache if it holds their bytes. These are the file's bytes as
+/// this host sees them, without what another host wrote to a shared device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Strict {
-    /// Block devices, which hosts may share without a file system that knows of it.
+pub enum BypassCache {
+    /// Block devices, which hosts may share without a common file system.
     #[default]
     BlockDevices,
-    /// All.
+    /// All of them.
     All,
-    /// None.
+    /// None of them.
     None,
 }
 
-/// How a [`Transfer`](crate::Transfer) shall work. The default is made from the machine's cores.
+/// Settings of a [`Transfer`](crate::Transfer). The defaults follow from the number of cores.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Most threads of our own that help callers, and no more at once than make so many with those
-    /// who work already. They are started when there is work for them; 0 means that callers work
-    /// alone.
-    pub workers_most: u32,
-    /// Most threads, callers and our own together, that move the bytes of large calls at once, 1 or
-    /// more; the others sleep. More than use up the bandwidth of memory only burn time.
-    pub busy_most: u32,
-    /// From so many calls at once on, large reads of files that the page cache holds are left to as
-    /// many threads of our own, and their callers sleep; 0 or more than `workers_most` for never.
-    /// What saturates the link to a GPU is about right.
-    pub crowd: u32,
-    /// Most page-locked memory for each GPU, in bytes. One lane of it is always made. As much again
-    /// is for transfers in streams, which beyond it get short pieces instead of waiting.
-    pub ring_bytes_most: u64,
-    /// Longest piece that a large call is cut into, in bytes: rounded to a power of two from 64 KiB
-    /// to 16 MiB.
-    pub chunk_bytes: u32,
+    /// Most workers that help callers. They are started on demand and help only while fewer threads
+    /// than this are active; 0 means that callers work alone.
+    pub max_workers: u32,
+    /// Most threads, callers and workers together, that move the bytes of large calls at once, 1 or
+    /// more; the others sleep. More threads than saturate memory bandwidth only cost CPU time.
+    pub max_active: u32,
+    /// Oversubscription threshold: from so many concurrent calls on, large reads of cached files
+    /// are left to as many workers, and their callers sleep. 0 or more than `max_workers` means
+    /// never. The number of threads that saturates the link to a GPU is about right.
+    pub oversubscription: u32,
+    /// Most page-locked memory per GPU, in bytes. One staging ring is always made. The same amount
+    /// again is for transfers in streams, which use short pieces beyond it instead of waiting.
+    pub max_staging_bytes: u64,
+    /// Longest piece of a large call, in bytes: rounded up to a power of two from 64 KiB to 16 MiB.
+    pub max_piece_bytes: u32,
     /// How bytes are read that are not in the page cache.
-    pub cold: Cold,
+    pub uncached: UncachedReads,
     /// Which files with `O_DIRECT` are never read from the page cache.
-    pub strict: Strict,
-    /// Whether small calls may go through a kernel that stays on the GPU while calls keep coming.
+    pub bypass_cache: BypassCache,
+    /// Whether small calls may use the resident copy kernel, which stays on the GPU while calls
+    /// keep coming.
     pub resident: bool,
-    /// Whether the streams of a program may wait for words of memory that we store, where the
-    /// device can do that. Otherwise functions that the stream calls read and write, one after
-    /// the other.
-    pub stream_words: bool,
-    /// Whether a thread of ours looks at the words by which streams tell that they have come to a
-    /// transfer, where transfers follow soon one after another. Otherwise each stream calls a
-    /// function for each transfer, which takes longer.
-    pub stream_sentry: bool,
+    /// Whether a program's streams may wait for semaphore values that our threads store, where the
+    /// device supports that. Otherwise host functions called by the stream read and write, one
+    /// after the other.
+    pub stream_semaphores: bool,
+    /// Whether a poller thread watches the semaphore values by which streams announce that they
+    /// have reached a transfer, when transfers follow each other quickly. Otherwise each stream
+    /// calls a host function per transfer, which takes longer.
+    pub stream_poller: bool,
     /// Which CUDA driver.
     pub driver: Which,
 }
@@ -70,32 +69,33 @@ impl Default for Settings {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let cores = u32::try_from(cores).unwrap_or(u32::MAX).min(1024);
-        // Twelve copying threads of sixteen cores fill the link to a GPU; few cores are all needed.
+        // Twelve copying threads of sixteen cores fill the link to a GPU; with few cores all are
+        // needed.
         let workers = (cores * 3 / 4).max(cores.min(4));
         Self {
-            workers_most: workers,
-            // A caller with a core to itself works sooner than one that is woken. Fewer than eight
-            // are no danger to the memory of any machine.
-            busy_most: cores.max(8),
-            // Ten of sixteen cores copy 45 GiB/s out of the page cache, which a link of 16 lanes
-            // of PCIe 5 carries.
-            crowd: (cores * 5 / 8).max(8),
-            ring_bytes_most: 256 << 20,
-            chunk_bytes: 1 << 20,
-            cold: Cold::default(),
-            strict: Strict::default(),
+            max_workers: workers,
+            // A caller with a core to itself works sooner than a woken worker. Up to eight active
+            // threads are safe for the memory of any machine.
+            max_active: cores.max(8),
+            // Ten of sixteen cores copy 45 GiB/s out of the page cache, as much as a link of 16
+            // lanes of PCIe 5 carries.
+            oversubscription: (cores * 5 / 8).max(8),
+            max_staging_bytes: 256 << 20,
+            max_piece_bytes: 1 << 20,
+            uncached: UncachedReads::default(),
+            bypass_cache: BypassCache::default(),
             resident: true,
-            stream_words: true,
-            stream_sentry: true,
+            stream_semaphores: true,
+            stream_poller: true,
             driver: Which::System,
         }
     }
 }
 
 impl Settings {
-    /// The longest piece, as it is used.
-    pub(crate) fn chunk(&self) -> usize {
-        let bytes = self.chunk_bytes.clamp(64 << 10, 16 << 20).next_power_of_two();
+    /// The longest piece after rounding.
+    pub(crate) fn max_piece(&self) -> usize {
+        let bytes = self.max_piece_bytes.clamp(64 << 10, 16 << 20).next_power_of_two();
         bytes as usize
     }
 }

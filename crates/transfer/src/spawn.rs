@@ -1,20 +1,21 @@
-//! Threads of our own, and where they may run.
+//! Starting our threads, and where they may run.
 
-/// Bytes of stack: no call of ours goes deep, the driver's take some ten KiB.
+/// Bytes of stack: our call depth is small, the driver's calls take some ten KiB.
 const STACK: usize = 512 << 10;
 
-/// Starts a thread that gets no signal of the program's, and may run where the process may.
+/// Starts a thread that receives none of the program's signals and may run wherever the process
+/// may; false if the system refuses.
 pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `all` is valid for the write of one set.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // A thread inherits its maker's mask, so ours is changed for the moment.
+    // A thread inherits the mask of the thread that starts it, so ours is changed for the moment.
     // SAFETY: `all` was filled, `before` is valid for the write of one set.
     let masked =
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0 };
     let body = move || {
-        spread();
+        widen_affinity();
         work();
     };
     let thread = std::thread::Builder::new().name("gpuio-transfer".into()).stack_size(STACK);
@@ -28,9 +29,9 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
     spawned
 }
 
-/// Takes the CPUs of the process's first thread, if those are more than were inherited: a caller
-/// that is bound to one CPU would otherwise bind all who help it.
-fn spread() {
+/// Takes the CPUs of the process's first thread, if these are more than were inherited: otherwise a
+/// caller that is bound to one CPU would bind all its helpers.
+fn widen_affinity() {
     let process = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()));
     let (Ok(process), Ok(own)) = (process, rustix::thread::sched_getaffinity(None)) else {
         return;

@@ -1,48 +1,47 @@
 //! Transfers in the order of a program's stream.
 //!
-//! Nothing here is put into a stream of ours: the program's stream itself tells us that it has come
-//! to the transfer, waits for a word that a thread of ours stores when the file's bytes lie in
-//! page-locked memory (`cuStreamWaitValue32`), and runs the kernel that moves them. A copy in a
-//! stream of ours could stand behind that very wait: streams share the few hardware queues of a
-//! context (`CUDA_DEVICE_MAX_CONNECTIONS`), and one that waits holds up all of them. Sources: CUDA
-//! driver API manual, "Stream Memory Operations" and `cuLaunchHostFunc`; CUDA C++ Programming
-//! Guide, "Environment Variables".
-//!
-//! A read, in rounds of a part of the page-locked memory each, of which there are one or two:
+//! A stream operation ([`StreamOp`]) is split into chunks that go through a double-buffered
+//! [`StagingBuffer`](staging::StagingBuffer). For each chunk of a read the stream signals that it
+//! has reached it (`cuStreamWriteValue32`), waits for a semaphore value that one of our threads
+//! stores when the file's bytes are in page-locked memory (`cuStreamWaitValue32`), and then runs
+//! the kernel that copies them:
 //!
 //! ```text
-//! stream:   tell   wait   gather   tell   wait   gather   ...   store "empty"
-//! threads:     read   read ...        read (the next round into the free part)
+//! stream:   signal  wait  copy  signal  wait  copy  ...   store "released"
+//! workers:     read  read ...       read (the next chunk into the free half)
 //! ```
 //!
-//! A write is the other way round: gather, tell; the threads write; the stream waits for them
-//! before a part is used again, and at the end.
+//! A write is the other way round: copy, signal; workers write; the stream waits for them before it
+//! uses a half again, and at the end.
 //!
-//! The stream tells by storing a word (`cuStreamWriteValue32`), which one thread of ours, the
-//! sentry (`sentry.rs`), looks at. Behind it, where the sentry has too much to look at or the
-//! stream was held up by others the last time, it also calls a function (`cuLaunchHostFunc`), on a
-//! thread of the driver's that an interrupt wakes: the stream goes on when that has returned, which
-//! takes longer than to read 1 MiB. Where the driver has no waits for words, the function reads or
-//! writes itself and returns when that is done.
+//! No copy goes into a stream of ours: it could queue behind that very wait. Streams share the few
+//! hardware queues of a context (`CUDA_DEVICE_MAX_CONNECTIONS`), and a waiting stream blocks all
+//! others of its queue. Sources: CUDA driver API manual, "Stream Memory Operations" and
+//! `cuLaunchHostFunc`; CUDA C++ Programming Guide, "Environment Variables".
 //!
-//! Progress: the threads that serve streams ([mod@threads]) wait for nothing but file I/O, so each
-//! word comes whatever else the GPU is held up by. Page-locked memory for the whole transfer is
-//! taken when it is put into the stream, and where the bound is reached a small piece beyond it, so
-//! nobody waits for memory that only later work of a stream gives back.
+//! The poller thread ([`mod@poller`]) watches the signals. If it has too many streams to watch, or
+//! the stream was held up the last time, the stream also calls a host function
+//! (`cuLaunchHostFunc`), on a driver thread that an interrupt wakes. The stream continues when the
+//! function has returned, which takes longer than reading 1 MiB. Where the driver has no waits for
+//! semaphore values, the function itself reads or writes, and returns when that is done.
 //!
-//! What a kernel of ours can't reach, memory of a context that the program created, is moved by
-//! threads of a second kind with our own streams, which are of the primary context, while the
-//! stream waits: queues are not shared between contexts. For memory of the host there is no GPU's
-//! part at all.
+//! Progress: stream workers ([`mod@workers`]) wait for nothing but file I/O, so each awaited value
+//! arrives whatever else holds up the GPU. Page-locked memory for the whole operation is taken when
+//! it is enqueued; at the memory limit, a small buffer beyond it. So no thread waits for memory
+//! that only later work of a stream returns.
+//!
+//! Memory of a context that the program created, which our kernel can't reach, is moved by workers
+//! of a second kind with our own streams while the program's stream waits. These are of the primary
+//! context, and contexts do not share queues. For host memory there is no GPU side at all.
 
-mod area;
-mod order;
-mod put;
-mod rounds;
-mod sentry;
-mod serve;
-mod threads;
-mod watch;
+mod chunks;
+mod enqueue;
+mod file_io;
+mod op;
+mod pending;
+mod poller;
+mod staging;
+mod workers;
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -50,162 +49,164 @@ use std::sync::{PoisonError, RwLock};
 use gpuio_gpu::{GatherKernel, GpuError, RawStream, UserStream};
 use gpuio_io::engine::Op;
 
+use crate::api::{State, Transfer};
+use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::file::File;
-use crate::gpus::{Device, Gpus};
-use crate::moved::Moved;
-use crate::place::Place;
+use crate::memory::MemoryLocation;
 use crate::settings::Settings;
-use crate::transfer::{State, Transfer};
-use area::Areas;
-use order::{Order, Way};
-use threads::Threads;
-use watch::Key;
+use crate::transferred::Transferred;
+use op::{Method, StreamOp};
+use pending::StreamKey;
+use staging::StagingBuffers;
+use workers::StreamWorkers;
 
-/// When a parameter is known.
+/// A parameter of a transfer in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param<T> {
-    /// When the transfer is put into the stream.
-    Now(T),
-    /// When the stream comes to the transfer: it is read from there then.
-    Later(*const T),
+    /// Known when the transfer is enqueued.
+    Immediate(T),
+    /// Read from this address when the stream reaches the transfer.
+    Deferred(*const T),
 }
 
-/// What a transfer in a stream takes.
+/// The parameters of a transfer in a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Params {
-    /// The most bytes that `size` may be.
-    pub size_most: usize,
+    /// The largest value that `size` may have.
+    pub max_size: usize,
     /// Bytes.
     pub size: Param<usize>,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub file_offset: Param<i64>,
-    /// Where in the memory, in bytes from the base on.
+    /// Offset in the memory from its base, in bytes.
     pub buffer_offset: Param<i64>,
 }
 
-// SAFETY: the addresses are only read from, once, by whoever serves the transfer; the caller of
-// `Transfer::read_on` keeps them for any thread.
+// SAFETY: the addresses are only read from, once, by the thread that resolves the parameters; the
+// caller of `Transfer::read_on` keeps them valid for any thread.
 unsafe impl Send for Params {}
 // SAFETY: as for Send.
 unsafe impl Sync for Params {}
 
-/// Parameters as they were when the stream came to the transfer.
+/// Parameters as they were when the stream reached the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Read {
+pub struct ResolvedParams {
     /// Bytes.
     pub size: usize,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub file_offset: i64,
-    /// Where in the memory, in bytes from the base on.
+    /// Offset in the memory from its base, in bytes.
     pub buffer_offset: i64,
 }
 
-/// How many mappings that follow one another are looked at, some 100 ns each: 128 GiB of the
-/// smallest.
-const MAPPINGS_MOST: u32 = 1 << 16;
+/// How many adjacent mappings are queried, some 100 ns each: 128 GiB of the smallest.
+const MAX_MAPPINGS: u32 = 1 << 16;
 
-/// Called once, before work that stands in the stream behind the transfer, on any thread: it must
-/// not call the driver nor wait for the GPU. It is not called if the context is lost before the
-/// stream comes to the transfer.
-pub type Ended = Box<dyn FnOnce(Read, Result<Moved, Fault>) + Send>;
+/// Called once, before later work of the stream runs, on any thread. It must not call the driver
+/// nor wait for the GPU. It is not called if the context is lost before the stream reaches the
+/// transfer.
+pub type OnCompletion = Box<dyn FnOnce(ResolvedParams, Result<Transferred, Fault>) + Send>;
 
-/// What is kept for streams.
+/// The state of all transfers in streams.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    bytes_most: u64,
-    chunk: usize,
-    words: bool,
-    devices: RwLock<HashMap<u32, &'static Served>>,
+    max_bytes: u64,
+    piece_len: usize,
+    semaphores: bool,
+    devices: RwLock<HashMap<u32, &'static StreamDevice>>,
     /// They wait for file I/O alone.
-    files: Threads,
+    file_workers: StreamWorkers,
     /// They make whole calls, which wait for the GPU.
-    calls: Threads,
+    call_workers: StreamWorkers,
 }
 
-/// What is kept for streams of one device.
+/// The state for streams of one device.
 #[derive(Debug)]
-struct Served {
+struct StreamDevice {
     device: &'static Device,
-    areas: Areas,
-    words: bool,
+    buffers: StagingBuffers,
+    semaphores: bool,
 }
 
 impl Streams {
     pub(crate) fn new(settings: &Settings) -> Self {
-        // Those who only help are no more than pay beside the program's own threads.
-        let most = settings.workers_most.clamp(1, settings.busy_most.max(1));
+        // More helpers would only compete with the program's own threads.
+        let most = settings.max_workers.clamp(1, settings.max_active.max(1));
         Self {
-            bytes_most: settings.ring_bytes_most,
-            chunk: settings.chunk(),
-            words: settings.stream_words,
+            max_bytes: settings.max_staging_bytes,
+            piece_len: settings.max_piece(),
+            semaphores: settings.stream_semaphores,
             devices: RwLock::default(),
-            files: Threads::new(most, settings.stream_sentry),
-            calls: Threads::new(most, settings.stream_sentry),
+            file_workers: StreamWorkers::new(most, settings.stream_poller),
+            call_workers: StreamWorkers::new(most, settings.stream_poller),
         }
     }
 
-    /// What is kept for a device, made when it is first asked for.
-    fn device(&self, gpus: &Gpus, index: u32) -> Result<&'static Served, GpuError> {
+    /// The state for a device, made on first use.
+    fn device(&self, devices: &Devices, index: u32) -> Result<&'static StreamDevice, GpuError> {
         // Before the locks: this may call the driver.
-        let device = gpus.device(index)?;
-        let known = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-        let is_current = |served: &&&'static Served| std::ptr::eq(served.device, device);
-        if let Some(served) = known.get(&index).filter(is_current) {
-            return Ok(served);
+        let device = devices.device(index)?;
+        let resolved = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        let is_current =
+            |stream_device: &&&'static StreamDevice| std::ptr::eq(stream_device.device, device);
+        if let Some(stream_device) = resolved.get(&index).filter(is_current) {
+            return Ok(stream_device);
         }
-        drop(known);
+        drop(resolved);
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(served) = devices.get(&index).filter(is_current) {
-            return Ok(served);
+        if let Some(stream_device) = devices.get(&index).filter(is_current) {
+            return Ok(stream_device);
         }
-        let served: &'static Served = Box::leak(Box::new(Served {
+        let stream_device: &'static StreamDevice = Box::leak(Box::new(StreamDevice {
             device,
-            areas: Areas::new(self.bytes_most, self.chunk),
-            words: self.words && device.context().driver().waits_for_words(index),
+            buffers: StagingBuffers::new(self.max_bytes, self.piece_len),
+            semaphores: self.semaphores && device.context().driver().waits_for_words(index),
         }));
-        devices.insert(index, served);
-        Ok(served)
+        devices.insert(index, stream_device);
+        Ok(stream_device)
     }
 }
 
-impl Served {
+impl StreamDevice {
     fn kernel(&self) -> Option<&GatherKernel> {
         self.device.gather().ok()
     }
 }
 
 impl Transfer {
-    /// Puts a read into a stream: from the file into the memory at `base`, which `place` was asked
-    /// for. It happens after all that was put there before and before all that comes later, and
-    /// `ended` is called with what became of it. Does not wait for the stream, unless the driver
+    /// Enqueues a read into a stream: from the file into the memory at `base`, whose location
+    /// `location` is. It runs after all earlier and before all later work of the stream, and
+    /// `on_completion` is called with its result. Does not wait for the stream, unless the driver
     /// does because the stream is full.
     ///
     /// A default stream is that of the calling thread's current context.
     ///
     /// # Errors
     ///
-    /// Nothing was put into the stream, or what was does nothing, and `ended` is not called: a
-    /// stream that is being captured, or the driver's refusal.
+    /// Nothing was enqueued, or what was enqueued does nothing, and `on_completion` is not called:
+    /// the stream is being captured, or the driver refused.
     ///
     /// # Safety
     ///
-    /// The stream is live. Until it has passed the transfer the addresses of parameters are valid
-    /// for reads, and the memory from `base` on, as far as the parameters then tell, is live and
-    /// used by nobody but earlier and later work of the stream.
+    /// The stream is live. Until it has passed the transfer, the addresses of parameters are valid
+    /// for reads, and the memory from `base` on, as far as the resolved parameters reach, is live
+    /// and used only by earlier and later work of the stream.
     pub unsafe fn read_on(
         &self,
         stream: RawStream,
         file: &File,
-        (place, base): (Place, u64),
+        (location, base): (MemoryLocation, u64),
         params: Params,
-        ended: Ended,
+        on_completion: OnCompletion,
     ) -> Result<(), Fault> {
         // SAFETY: the caller's promise.
-        unsafe { self.put_on(stream, (Op::Read, file), (place, base), params, ended) }
+        unsafe {
+            self.enqueue_on(stream, (Op::Read, file), (location, base), params, on_completion)
+        }
     }
 
-    /// As [`Transfer::read_on`], from memory to the file.
+    /// Like [`Transfer::read_on`], from memory to the file.
     ///
     /// # Errors
     ///
@@ -218,96 +219,99 @@ impl Transfer {
         &self,
         stream: RawStream,
         file: &File,
-        (place, base): (Place, u64),
+        (location, base): (MemoryLocation, u64),
         params: Params,
-        ended: Ended,
+        on_completion: OnCompletion,
     ) -> Result<(), Fault> {
         // SAFETY: the caller's promise.
-        unsafe { self.put_on(stream, (Op::Write, file), (place, base), params, ended) }
+        unsafe {
+            self.enqueue_on(stream, (Op::Write, file), (location, base), params, on_completion)
+        }
     }
 
     /// # Safety
     ///
     /// As [`Transfer::read_on`].
-    unsafe fn put_on(
+    unsafe fn enqueue_on(
         &self,
         stream: RawStream,
         (op, file): (Op, &File),
-        (place, base): (Place, u64),
+        (location, base): (MemoryLocation, u64),
         params: Params,
-        ended: Ended,
+        on_completion: OnCompletion,
     ) -> Result<(), Fault> {
         let state = self.state();
         if state.forked {
             return Err(Fault::Forked);
         }
-        let driver = state.gpus.driver().ok_or(Fault::NoDriver)?;
+        let driver = state.devices.driver().ok_or(Fault::NoDriver)?;
         // SAFETY: the caller's promise.
         let stream = unsafe { UserStream::new(driver, stream) }?;
         if stream.entered(|| stream.is_capturing())?? {
             return Err(Fault::Captured);
         }
         let index = stream.device()?;
-        if state.gpus.current(index).is_some_and(|device| device.context().is_reset()) {
-            state.gpus.renew(index);
+        if state.devices.current(index).is_some_and(|device| device.context().is_reset()) {
+            state.devices.renew(index);
         }
-        let served = state.streams.device(&state.gpus, index)?;
-        let way = self.way(served, &stream, place, base, &params)?;
-        let kept = (state, served, Key::of(&stream));
-        let order = Order::new(kept, (op, file.clone()), (way, base), params, ended)?;
-        put::put(&stream, served, &order)
+        let stream_device = state.streams.device(&state.devices, index)?;
+        let method = self.method(stream_device, &stream, location, base, &params)?;
+        let kept = (state, stream_device, StreamKey::of(&stream));
+        let stream_op =
+            StreamOp::new(kept, (op, file.clone()), (method, base), params, on_completion)?;
+        enqueue::enqueue(&stream, stream_device, &stream_op)
     }
 
-    /// How the bytes shall go.
-    fn way(
+    /// Chooses how the bytes move.
+    fn method(
         &self,
-        served: &'static Served,
+        stream_device: &'static StreamDevice,
         stream: &UserStream,
-        place: Place,
+        location: MemoryLocation,
         base: u64,
         params: &Params,
-    ) -> Result<Way, Fault> {
-        let Some(device) = place.device() else {
-            return Ok(Way::Host);
+    ) -> Result<Method, Fault> {
+        let Some(device) = location.device() else {
+            return Ok(Method::Host);
         };
-        let context = served.device.context();
+        let context = stream_device.device.context();
         if stream.context() != context.raw() || context.device() != device {
-            return Ok(Way::Call(place));
+            return Ok(Method::BlockingCall(location));
         }
-        if !is_reached(place) {
+        if !is_reached(location) {
             return Err(Fault::OtherContext);
         }
-        // Nothing but the kernel can move the bytes: a copy in a stream of ours could stand behind
-        // the program's wait.
-        served.device.gather()?;
-        let skip = u64::try_from(now(params.buffer_offset)).unwrap_or(0);
-        // An offset that is read later may lead anywhere.
+        // Only the kernel can move the bytes: a copy in a stream of ours could queue behind the
+        // program's wait.
+        stream_device.device.gather()?;
+        let skip = u64::try_from(hint(params.buffer_offset)).unwrap_or(0);
+        // A deferred offset may lead anywhere.
         let wanted = match params.buffer_offset {
-            Param::Now(_) => skip.saturating_add(params.size_most as u64),
-            Param::Later(_) => u64::MAX,
+            Param::Immediate(_) => skip.saturating_add(params.max_size as u64),
+            Param::Deferred(_) => u64::MAX,
         };
-        let reach = self.reach(place, base, wanted);
-        let bring = place.managed.then(|| {
-            let len = reach.saturating_sub(skip).min(params.size_most as u64);
+        let reach = self.reach(location, base, wanted);
+        let prefetch = location.managed.then(|| {
+            let len = reach.saturating_sub(skip).min(params.max_size as u64);
             (base.saturating_add(skip), usize::try_from(len).unwrap_or(0))
         });
-        Ok(Way::Gather { reach, bring: bring.filter(|(_, len)| *len > 0) })
+        Ok(Method::Kernel { reach, prefetch: prefetch.filter(|(_, len)| *len > 0) })
     }
 
-    /// How many bytes from the base on kernels reach: one allocation, and mappings that follow one
-    /// another without a gap (`cuMemMap`) until there are as many as are wanted. What the driver
-    /// allocates may lie side by side too, and is another's.
-    fn reach(&self, place: Place, base: u64, wanted: u64) -> u64 {
-        let end_of = |place: Place| {
-            let (start, len) = place.range()?;
-            is_reached(place).then(|| start.saturating_add(len))
+    /// How many bytes from the base kernels can reach: one allocation, and mappings that follow
+    /// each other without a gap (`cuMemMap`), up to `wanted`. Adjacent allocations of the driver
+    /// may belong to others and do not count.
+    fn reach(&self, location: MemoryLocation, base: u64, wanted: u64) -> u64 {
+        let end_of = |location: MemoryLocation| {
+            let (start, len) = location.range()?;
+            is_reached(location).then(|| start.saturating_add(len))
         };
         let wanted = base.saturating_add(wanted);
-        let mut end = end_of(place).unwrap_or(base);
+        let mut end = end_of(location).unwrap_or(base);
         let mut mappings = 1;
-        while place.loose && end > base && end < wanted && mappings < MAPPINGS_MOST {
+        while location.contextless && end > base && end < wanted && mappings < MAX_MAPPINGS {
             mappings += 1;
-            let next = self.place(end).ok().filter(|next| next.loose).and_then(end_of);
+            let next = self.locate(end).ok().filter(|next| next.contextless).and_then(end_of);
             match next {
                 Some(next) if next > end => end = next,
                 _ => break,
@@ -317,26 +321,26 @@ impl Transfer {
     }
 }
 
-/// Whether our kernel may go there. Managed memory is brought to the GPU before, as far as is known
-/// by then where it will be; what is not there the GPU fetches page by page.
-fn is_reached(place: Place) -> bool {
-    place.is_primary() || place.managed
+/// Whether our kernel may access it. Managed memory is prefetched to the GPU as far as its range is
+/// known at that time; the GPU fetches the rest page by page.
+fn is_reached(location: MemoryLocation) -> bool {
+    location.is_primary() || location.managed
 }
 
-/// What a parameter is when the transfer is put into the stream: of a later one but a hint.
-fn now(param: Param<i64>) -> i64 {
+/// The value of a parameter when the transfer is enqueued; for a deferred one only a hint.
+fn hint(param: Param<i64>) -> i64 {
     match param {
-        Param::Now(value) => value,
+        Param::Immediate(value) => value,
         // SAFETY: the caller of the transfer keeps the address valid.
-        Param::Later(at) => unsafe { at.read_volatile() },
+        Param::Deferred(at) => unsafe { at.read_volatile() },
     }
 }
 
-/// The threads that serve a way.
-fn threads(state: &'static State, way: &Way) -> &'static Threads {
-    match way {
-        Way::Call(_) => &state.streams.calls,
-        Way::Host | Way::Gather { .. } => &state.streams.files,
+/// The workers for a method.
+fn workers(state: &'static State, method: &Method) -> &'static StreamWorkers {
+    match method {
+        Method::BlockingCall(_) => &state.streams.call_workers,
+        Method::Host | Method::Kernel { .. } => &state.streams.file_workers,
     }
 }
 

@@ -30,9 +30,9 @@ fn entry(
 ) -> Entry {
     let (offset, at, len) = place_of(number, sizes);
     let address = memory.address() + at as u64;
-    let place = transfer.place(address).unwrap();
+    let location = transfer.locate(address).unwrap();
     let (file, offset, cookie) = (file.clone(), offset as u64, number as u64);
-    Entry { op, file, place, address, len, offset, cookie }
+    Entry { op, file, location, address, len, offset, cookie }
 }
 
 fn all(batch: &Batch) -> BTreeMap<u64, Event> {
@@ -114,7 +114,7 @@ fn reads_to_host() {
 #[test]
 fn the_waiting_thread_does_it_where_there_are_no_others() {
     let mut settings = settings();
-    settings.workers_most = 0;
+    settings.max_workers = 0;
     settings.resident = false;
     let transfer = Transfer::new(settings);
     read_many(&transfer, Mode::Plain, MemKind::Device, 40);
@@ -124,7 +124,7 @@ fn the_waiting_thread_does_it_where_there_are_no_others() {
 fn one_that_only_asks_and_never_waits_gets_all_ends() {
     for workers in [0, 2] {
         let mut settings = settings();
-        settings.workers_most = workers;
+        settings.max_workers = workers;
         let transfer = Transfer::new(settings);
         let dir = dir();
         let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
@@ -160,7 +160,7 @@ fn writes_from_device() {
             Entry {
                 op: Op::Write,
                 file: file.clone(),
-                place: transfer.place(address).unwrap(),
+                location: transfer.locate(address).unwrap(),
                 address,
                 len,
                 offset: (number * len) as u64,
@@ -192,7 +192,7 @@ fn a_batch_has_room_for_so_many_and_says_so() {
     unsafe { batch.submit(some(0, 7)) }.unwrap();
     // SAFETY: as above.
     let full = unsafe { batch.submit(some(7, 11)) }.unwrap_err();
-    assert_eq!((full.asked, full.room), (4, 3));
+    assert_eq!((full.requested, full.capacity_left), (4, 3));
     // SAFETY: as above.
     unsafe { batch.submit(some(7, 10)) }.unwrap();
     assert_eq!(batch.outstanding(), 10);
@@ -268,7 +268,7 @@ fn one_bad_entry_spoils_no_other() {
 #[test]
 fn batches_come_to_their_end_beside_callers_that_take_every_turn() {
     let mut settings = settings();
-    settings.busy_most = 1;
+    settings.max_active = 1;
     let transfer = &Transfer::new(settings);
     let dir = dir();
     let file = &file(transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
@@ -277,10 +277,11 @@ fn batches_come_to_their_end_beside_callers_that_take_every_turn() {
         for _ in 0..3 {
             scope.spawn(move || {
                 let memory = Memory::new(MemKind::Device, 1 << 20);
-                let place = transfer.place(memory.address()).unwrap();
+                let location = transfer.locate(memory.address()).unwrap();
                 while !over.load(Ordering::Relaxed) {
                     // SAFETY: memory of this thread's own.
-                    let moved = unsafe { transfer.read(file, place, memory.address(), 1 << 20, 0) };
+                    let moved =
+                        unsafe { transfer.read(file, location, memory.address(), 1 << 20, 0) };
                     assert_eq!(moved.unwrap().bytes, 1 << 20);
                 }
             });

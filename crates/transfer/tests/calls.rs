@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_gpu::{MemKind, Which};
-use gpuio_transfer::{Fault, FileError, Place, Transfer};
+use gpuio_transfer::{Fault, FileError, MemoryLocation, Transfer};
 use support::{Memory, Mode, bytes, dir, file, gpu, settings, transfer, which, written};
 
 const FILE: usize = 3 << 20;
@@ -25,13 +25,13 @@ fn read_at_once(transfer: &Transfer, kind: MemKind, sizes: &[usize]) {
             scope.spawn(move || {
                 let len = sizes[thread % sizes.len()];
                 let memory = Memory::new(kind, len);
-                let place = transfer.place(memory.address()).unwrap();
+                let location = transfer.locate(memory.address()).unwrap();
                 for turn in 0..20 {
                     let offset = (thread * 100_003 + turn * 37_021) % (FILE - len);
                     let file = &files[turn % 2];
                     let at = memory.address();
                     // SAFETY: memory of this thread's own.
-                    let moved = unsafe { transfer.read(file, place, at, len, offset as u64) };
+                    let moved = unsafe { transfer.read(file, location, at, len, offset as u64) };
                     assert_eq!(moved.unwrap().bytes, len);
                     assert!(memory.take(0, len) == content[offset..offset + len]);
                 }
@@ -48,7 +48,7 @@ fn small_and_large_calls_of_many_threads() {
 #[test]
 fn large_calls_of_many_threads_with_one_turn_and_one_lane() {
     let mut settings = settings();
-    (settings.busy_most, settings.workers_most, settings.ring_bytes_most) = (1, 1, 0);
+    (settings.max_active, settings.max_workers, settings.max_staging_bytes) = (1, 1, 0);
     read_at_once(&Transfer::new(settings), MemKind::Device, &[1 << 20, 200_001, 70_000]);
 }
 
@@ -58,8 +58,8 @@ fn large_reads_that_are_left_to_threads_of_ours() {
     for (crowd, workers, ring) in [(1, 1, 2 << 20), (2, 3, 2 << 20), (1, 3, 0)] {
         for resident in [true, false] {
             let mut settings = settings();
-            (settings.crowd, settings.workers_most) = (crowd, workers);
-            (settings.ring_bytes_most, settings.resident) = (ring, resident);
+            (settings.oversubscription, settings.max_workers) = (crowd, workers);
+            (settings.max_staging_bytes, settings.resident) = (ring, resident);
             let sizes = [1 << 20, 200_001, 70_000, 4096];
             read_at_once(&Transfer::new(settings), MemKind::Device, &sizes);
         }
@@ -69,7 +69,7 @@ fn large_reads_that_are_left_to_threads_of_ours() {
 #[test]
 fn reads_left_to_threads_of_ours_end_where_the_file_does_and_fail_where_it_has_no_more() {
     let mut settings = settings();
-    (settings.crowd, settings.workers_most) = (1, 2);
+    (settings.oversubscription, settings.max_workers) = (1, 2);
     let (transfer, dir) = (Transfer::new(settings), dir());
     let content = bytes(1, 1 << 20);
     let whole = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
@@ -83,11 +83,11 @@ fn reads_left_to_threads_of_ours_end_where_the_file_does_and_fail_where_it_has_n
             let (transfer, whole, closed, content) = (&transfer, &whole, &closed, &content);
             scope.spawn(move || {
                 let memory = Memory::new(MemKind::Device, 1 << 20);
-                let place = transfer.place(memory.address()).unwrap();
+                let location = transfer.locate(memory.address()).unwrap();
                 let read = |file, offset: usize| {
                     let at = memory.address();
                     // SAFETY: memory of this thread's own.
-                    unsafe { transfer.read(file, place, at, 1 << 20, offset as u64) }
+                    unsafe { transfer.read(file, location, at, 1 << 20, offset as u64) }
                 };
                 for turn in 0..20 {
                     let offset = (thread * 131_071 + turn * 40_009) % (1 << 20);
@@ -105,7 +105,7 @@ fn reads_left_to_threads_of_ours_end_where_the_file_does_and_fail_where_it_has_n
 #[test]
 fn callers_alone() {
     let mut settings = settings();
-    (settings.workers_most, settings.resident) = (0, false);
+    (settings.max_workers, settings.resident) = (0, false);
     read_at_once(&Transfer::new(settings), MemKind::Device, &[1 << 20, 4096]);
 }
 
@@ -120,7 +120,7 @@ fn calls_end_at_the_end_of_the_file_and_nowhere_else() {
     let dir = dir();
     let path = written(&dir, "file", &bytes(1, 200_000));
     let memory = Memory::new(MemKind::Device, 1 << 20);
-    let place = transfer.place(memory.address()).unwrap();
+    let location = transfer.locate(memory.address()).unwrap();
     for mode in [Mode::Plain, Mode::Direct] {
         let file = file(&transfer, &path, mode);
         let cases = [
@@ -135,7 +135,7 @@ fn calls_end_at_the_end_of_the_file_and_nowhere_else() {
         ];
         for (offset, len, bytes) in cases {
             // SAFETY: memory of the test's own.
-            let moved = unsafe { transfer.read(&file, place, memory.address(), len, offset) };
+            let moved = unsafe { transfer.read(&file, location, memory.address(), len, offset) };
             assert_eq!(moved.unwrap().bytes, bytes, "{len} bytes at {offset}, {mode:?}");
         }
     }
@@ -152,20 +152,20 @@ fn a_descriptor_of_one_direction_says_so_in_the_other() {
     let write_only = transfer.file(write_only.as_fd()).unwrap();
     for kind in [MemKind::Device, MemKind::Malloc] {
         let memory = Memory::new(kind, 1 << 20);
-        let (place, at) = (transfer.place(memory.address()).unwrap(), memory.address());
+        let (location, at) = (transfer.locate(memory.address()).unwrap(), memory.address());
         for len in [100, 100_000, 1 << 20] {
             // SAFETY: memory of the test's own.
-            let read = unsafe { transfer.read(&write_only, place, at, len, 0) }.unwrap_err();
+            let read = unsafe { transfer.read(&write_only, location, at, len, 0) }.unwrap_err();
             // SAFETY: as above.
-            let write = unsafe { transfer.write(&read_only, place, at, len, 0) }.unwrap_err();
+            let write = unsafe { transfer.write(&read_only, location, at, len, 0) }.unwrap_err();
             for fault in [read, write] {
                 assert!(matches!(fault, Fault::File { errno: libc::EBADF, .. }), "{fault}");
                 assert!(fault.to_string().contains("file: Bad file descriptor"), "{fault}");
             }
             // SAFETY: as above.
-            assert!(unsafe { transfer.read(&read_only, place, at, len, 0) }.is_ok());
+            assert!(unsafe { transfer.read(&read_only, location, at, len, 0) }.is_ok());
             // SAFETY: as above.
-            assert!(unsafe { transfer.write(&write_only, place, at, len, 0) }.is_ok());
+            assert!(unsafe { transfer.write(&write_only, location, at, len, 0) }.is_ok());
         }
     }
 }
@@ -173,7 +173,7 @@ fn a_descriptor_of_one_direction_says_so_in_the_other() {
 #[test]
 fn a_full_device_is_told_and_costs_no_lane() {
     let mut settings = settings();
-    settings.ring_bytes_most = 0;
+    settings.max_staging_bytes = 0;
     let transfer = Transfer::new(settings);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let told = transfer.file(full.as_fd()).unwrap_err();
@@ -182,16 +182,16 @@ fn a_full_device_is_told_and_costs_no_lane() {
     let path = written(&dir, "file", &[]);
     let file = file(&transfer, &path, Mode::Plain);
     let memory = Memory::new(MemKind::Device, 1 << 20);
-    let (place, at) = (transfer.place(memory.address()).unwrap(), memory.address());
+    let (location, at) = (transfer.locate(memory.address()).unwrap(), memory.address());
     for _ in 0..5 {
         // Beyond the largest offset of any file system here.
         let offset = i64::MAX.cast_unsigned() - (2 << 20);
         // SAFETY: memory of the test's own.
-        let fault = unsafe { transfer.write(&file, place, at, 1 << 20, offset) }.unwrap_err();
+        let fault = unsafe { transfer.write(&file, location, at, 1 << 20, offset) }.unwrap_err();
         assert!(matches!(fault, Fault::File { errno: libc::EFBIG, .. }), "{fault}");
     }
     // SAFETY: as above.
-    assert!(unsafe { transfer.write(&file, place, at, 1 << 20, 0) }.is_ok());
+    assert!(unsafe { transfer.write(&file, location, at, 1 << 20, 0) }.is_ok());
 }
 
 #[test]
@@ -201,9 +201,9 @@ fn the_callers_context_stays_as_it_was() {
     let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
     let memory = Memory::new(MemKind::Device, 1 << 20);
     let call = |len| {
-        let place = transfer.place(memory.address()).unwrap();
+        let location = transfer.locate(memory.address()).unwrap();
         // SAFETY: memory of the test's own.
-        unsafe { transfer.read(&file, place, memory.address(), len, 0) }.unwrap();
+        unsafe { transfer.read(&file, location, memory.address(), len, 0) }.unwrap();
         // Needs a current context, and fails without.
         gpu().stream.query()
     };
@@ -232,23 +232,23 @@ fn files_are_written_while_they_are_read() {
         scope.spawn(|| {
             let memory = Memory::new(MemKind::Device, 300_000);
             memory.put(0, &vec![1; 300_000]);
-            let place = transfer.place(memory.address()).unwrap();
+            let location = transfer.locate(memory.address()).unwrap();
             let mut offset = 13_u64;
             while !over.load(Ordering::Relaxed) {
                 // SAFETY: memory of this thread's own.
                 let moved =
-                    unsafe { transfer.write(&file, place, memory.address(), 300_000, offset) };
+                    unsafe { transfer.write(&file, location, memory.address(), 300_000, offset) };
                 assert_eq!(moved.unwrap().bytes, 300_000);
                 offset = (offset + 70_001) % (FILE as u64 - 300_000);
             }
         });
         let memory = Memory::new(MemKind::Device, 500_000);
-        let place = transfer.place(memory.address()).unwrap();
+        let location = transfer.locate(memory.address()).unwrap();
         for turn in 0..50 {
             memory.put(0, &vec![0; 500_000]);
             // SAFETY: memory of this thread's own.
             let moved =
-                unsafe { transfer.read(&file, place, memory.address(), 500_000, turn * 10_001) };
+                unsafe { transfer.read(&file, location, memory.address(), 500_000, turn * 10_001) };
             assert_eq!(moved.unwrap().bytes, 500_000);
             assert!(memory.take(0, 500_000).iter().all(|&byte| byte == 1));
         }
@@ -263,11 +263,11 @@ fn a_child_reads_to_its_memory_and_is_refused_that_of_the_gpu() {
     let content = bytes(1, FILE);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     let memory = Memory::new(MemKind::Device, 1 << 20);
-    let place = transfer.place(memory.address()).unwrap();
+    let location = transfer.locate(memory.address()).unwrap();
     let batch = transfer.batch(4);
     for len in [4096, 1 << 20] {
         // SAFETY: memory of the test's own.
-        unsafe { transfer.read(&file, place, memory.address(), len, 0) }.unwrap();
+        unsafe { transfer.read(&file, location, memory.address(), len, 0) }.unwrap();
     }
     let mut host = vec![0_u8; 1 << 20];
     // SAFETY: the child uses nothing that another thread may hold locked: that is what is tested.
@@ -275,11 +275,11 @@ fn a_child_reads_to_its_memory_and_is_refused_that_of_the_gpu() {
     if child == 0 {
         let at = host.as_mut_ptr() as u64;
         // SAFETY: the vector's memory.
-        let read = unsafe { transfer.read(&file, Place::host(), at, host.len(), 5) };
+        let read = unsafe { transfer.read(&file, MemoryLocation::host(), at, host.len(), 5) };
         let right =
             read.is_ok_and(|moved| moved.bytes == 1 << 20) && host[..] == content[5..(1 << 20) + 5];
         // SAFETY: refused before anything is touched.
-        let refused = unsafe { transfer.read(&file, place, memory.address(), 4096, 0) };
+        let refused = unsafe { transfer.read(&file, location, memory.address(), 4096, 0) };
         let empty = batch.outstanding() == 0;
         drop(batch);
         let code = i32::from(right) | i32::from(refused == Err(Fault::Forked)) << 1;
@@ -292,5 +292,5 @@ fn a_child_reads_to_its_memory_and_is_refused_that_of_the_gpu() {
     assert!(libc::WIFEXITED(status), "{status:#x}");
     assert_eq!(libc::WEXITSTATUS(status), 7);
     // SAFETY: memory of the test's own.
-    unsafe { transfer.read(&file, place, memory.address(), 1 << 20, 0) }.unwrap();
+    unsafe { transfer.read(&file, location, memory.address(), 1 << 20, 0) }.unwrap();
 }

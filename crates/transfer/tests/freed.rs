@@ -15,7 +15,7 @@ fn memory_that_was_freed_is_an_error_and_the_next_call_works() {
     // Alone, a thread has nobody who takes the pieces behind the one that failed.
     for workers in [0, 3] {
         let mut settings = settings();
-        settings.workers_most = workers;
+        settings.max_workers = workers;
         freed(&Transfer::new(settings));
     }
 }
@@ -28,16 +28,16 @@ fn freed(transfer: &Transfer) {
         let gone = Memory::new(MemKind::Device, 1 << 20);
         let at = gone.address();
         drop(gone);
-        let place = transfer.place(at).unwrap();
-        assert_eq!(place.device(), None, "the driver knows it no more");
+        let location = transfer.locate(at).unwrap();
+        assert_eq!(location.device(), None, "the driver knows it no more");
         // As a caller has it that asked before it freed the memory; by copies, which notice.
-        let stale = transfer.place(memory.address()).unwrap();
+        let stale = transfer.locate(memory.address()).unwrap();
         // SAFETY: it is not live memory, which is what is tested: the copy is refused.
         let fault = unsafe { transfer.read(&file, stale, at, 1 << 20, 0) }.unwrap_err();
         assert!(matches!(fault, Fault::Gpu(_)), "{fault}");
     }
-    let place = transfer.place(memory.address()).unwrap();
+    let location = transfer.locate(memory.address()).unwrap();
     // SAFETY: memory of the test's own.
-    let moved = unsafe { transfer.read(&file, place, memory.address(), 1 << 20, 0) };
+    let moved = unsafe { transfer.read(&file, location, memory.address(), 1 << 20, 0) };
     assert_eq!(moved.unwrap().bytes, 1 << 20);
 }

@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use gpuio_gpu::{Managed, MemKind};
-use gpuio_transfer::{Fault, Op, Param, Params, Read, Transfer};
-use program::{Gate, Made, Told, alloc, capture, make, on};
+use gpuio_transfer::{Fault, Op, Param, Params, ResolvedParams, Transfer};
+use program::{Completion, Gate, Made, alloc, capture, make, on};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use support::{
@@ -20,25 +20,25 @@ use support::{
 
 fn now(size: usize, file_offset: i64, buffer_offset: i64) -> Params {
     Params {
-        size_most: size,
-        size: Param::Now(size),
-        file_offset: Param::Now(file_offset),
-        buffer_offset: Param::Now(buffer_offset),
+        max_size: size,
+        size: Param::Immediate(size),
+        file_offset: Param::Immediate(file_offset),
+        buffer_offset: Param::Immediate(buffer_offset),
     }
 }
 
 /// Parameters that are read when the stream comes there.
-fn later(read: &Read, size_most: usize) -> Params {
+fn later(read: &ResolvedParams, max_size: usize) -> Params {
     Params {
-        size_most,
-        size: Param::Later(&raw const read.size),
-        file_offset: Param::Later(&raw const read.file_offset),
-        buffer_offset: Param::Later(&raw const read.buffer_offset),
+        max_size,
+        size: Param::Deferred(&raw const read.size),
+        file_offset: Param::Deferred(&raw const read.file_offset),
+        buffer_offset: Param::Deferred(&raw const read.buffer_offset),
     }
 }
 
-fn count(told: &Told) -> usize {
-    let (_, outcome) = told.try_recv().expect("the stream has passed");
+fn count(completion: &Completion) -> usize {
+    let (_, outcome) = completion.try_recv().expect("the stream has passed");
     let moved = outcome.unwrap();
     let route = moved.route;
     assert_eq!(route.cached + route.direct, moved.bytes as u64);
@@ -46,8 +46,8 @@ fn count(told: &Told) -> usize {
     moved.bytes
 }
 
-fn fault(told: &Told) -> Fault {
-    told.try_recv().expect("the stream has passed").1.unwrap_err()
+fn fault(completion: &Completion) -> Fault {
+    completion.try_recv().expect("the stream has passed").1.unwrap_err()
 }
 
 #[test]
@@ -57,22 +57,22 @@ fn parameters_are_read_when_the_stream_comes_there() {
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     let memory = Memory::new(MemKind::Device, 400_000);
     // Loads kernels, which would wait for a stream that is held.
-    transfer.place(memory.address()).unwrap();
+    transfer.locate(memory.address()).unwrap();
     memory.put(0, &vec![0; 400_000]);
     for op in [Op::Read, Op::Write] {
         let gate = Gate::new();
         stream.hold(gate);
-        let read: &'static mut Read =
-            Box::leak(Box::new(Read { size: 200_000, file_offset: 7, buffer_offset: 9 }));
+        let read: &'static mut ResolvedParams =
+            Box::leak(Box::new(ResolvedParams { size: 200_000, file_offset: 7, buffer_offset: 9 }));
         let params = later(read, 250_000);
-        let told = stream.put(&transfer, (op, &file), memory.address(), params).unwrap();
-        assert!(told.try_recv().is_err());
-        let changed = Read { size: 190_001, file_offset: 60_001, buffer_offset: 123 };
+        let completion = stream.put(&transfer, (op, &file), memory.address(), params).unwrap();
+        assert!(completion.try_recv().is_err());
+        let changed = ResolvedParams { size: 190_001, file_offset: 60_001, buffer_offset: 123 };
         // SAFETY: the stream is held, so nobody reads it.
         unsafe { std::ptr::from_mut(read).write_volatile(changed) };
         gate.open();
         stream.sync();
-        let (seen, outcome) = told.try_recv().unwrap();
+        let (seen, outcome) = completion.try_recv().unwrap();
         assert_eq!((seen, outcome.unwrap().bytes), (changed, 190_001));
         assert!(memory.take(123, 190_001) == content[60_001..250_002]);
         assert!(memory.take(0, 123).iter().all(|&byte| byte == 0));
@@ -92,20 +92,22 @@ fn work_before_and_behind_keeps_its_order() {
     let seen = Memory::new(MemKind::Pinned, 4 * len);
     let all = bytes(3, 4 * len);
     sources.put(0, &all);
-    let mut told = Vec::new();
+    let mut completion = Vec::new();
     for turn in 0..4 {
         let by = (turn * len) as u64;
         // The device's memory gets other bytes as soon as the write has taken them, and the read
         // brings them back.
         stream.copy(device.address(), sources.address() + by, len);
         let params = now(len, 0, 0);
-        told.push(stream.put(&transfer, (Op::Write, &file), device.address(), params).unwrap());
+        completion
+            .push(stream.put(&transfer, (Op::Write, &file), device.address(), params).unwrap());
         stream.copy(device.address(), sources.address() + 3 * len as u64 - by, len);
-        told.push(stream.put(&transfer, (Op::Read, &file), device.address(), params).unwrap());
+        completion
+            .push(stream.put(&transfer, (Op::Read, &file), device.address(), params).unwrap());
         stream.copy(seen.address() + by, device.address(), len);
     }
     stream.sync();
-    assert!(told.iter().all(|told| count(told) == len));
+    assert!(completion.iter().all(|completion| count(completion) == len));
     assert!(seen.take(0, 4 * len) == all);
     assert!(std::fs::read(&path).unwrap() == all[3 * len..]);
 }
@@ -120,19 +122,19 @@ fn many_at_once_over_four_streams() {
     let onto = file(&transfer, &to, Mode::Plain);
     let streams: Vec<Made> = (0..4).map(|_| Made::new()).collect();
     let memory = Memory::new(MemKind::Device, 16 * len);
-    let mut told = Vec::new();
+    let mut completion = Vec::new();
     for turn in 0..16 {
         for (number, stream) in streams.iter().enumerate() {
             // Each stream has a quarter of each piece, so no two use the same bytes.
             let at = (turn * len + number * len / 4) as u64;
             let params = now(len / 4, at.cast_signed(), at.cast_signed());
             let (read, write) = ((Op::Read, &from), (Op::Write, &onto));
-            told.push(stream.put(&transfer, read, memory.address(), params).unwrap());
-            told.push(stream.put(&transfer, write, memory.address(), params).unwrap());
+            completion.push(stream.put(&transfer, read, memory.address(), params).unwrap());
+            completion.push(stream.put(&transfer, write, memory.address(), params).unwrap());
         }
     }
     streams.iter().for_each(Made::sync);
-    assert!(told.iter().all(|told| count(told) == len / 4));
+    assert!(completion.iter().all(|completion| count(completion) == len / 4));
     assert!(memory.take(0, 16 * len) == content);
     assert!(std::fs::read(&to).unwrap() == content);
 }
@@ -143,9 +145,9 @@ fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
     let content = bytes(13, streams.len() * len);
     let file = file(transfer, &written(&dir, "file", &content), Mode::Plain);
     let memory = Memory::new(MemKind::Device, content.len());
-    transfer.place(memory.address()).unwrap();
+    transfer.locate(memory.address()).unwrap();
     memory.put(0, &vec![0; content.len()]);
-    let mut told = Vec::new();
+    let mut completion = Vec::new();
     for turn in 0..turns {
         for (number, stream) in streams.iter().enumerate() {
             // All of a stream's piece, in as many transfers as there are turns.
@@ -153,11 +155,12 @@ fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
             let at = i64::try_from(number * len + from).unwrap();
             let put = (Op::Read, &file);
             let params = now(to - from, at, at);
-            told.push((stream.put(transfer, put, memory.address(), params).unwrap(), to - from));
+            completion
+                .push((stream.put(transfer, put, memory.address(), params).unwrap(), to - from));
         }
     }
     streams.iter().for_each(Made::sync);
-    assert!(told.iter().all(|(told, len)| count(told) == *len));
+    assert!(completion.iter().all(|(completion, len)| count(completion) == *len));
     assert!(memory.take(0, content.len()) == content);
 }
 
@@ -206,19 +209,19 @@ fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
         gate.open();
     });
     let (read, write) = ((Op::Read, &from), (Op::Write, &onto));
-    let mut told = Vec::new();
+    let mut completion = Vec::new();
     for _ in 0..2 {
         let one = stream.put(&transfer, read, memory.address(), now(len, 5, 0)).unwrap();
         let other = stream.put(&transfer, write, memory.address(), now(len, 3, 0)).unwrap();
-        told.extend([(one, len), (other, len)]);
+        completion.extend([(one, len), (other, len)]);
     }
     for turn in 0..300 {
         let params = now(4096, turn * 4096 + 5, turn * 4096);
-        told.push((stream.put(&transfer, read, memory.address(), params).unwrap(), 4096));
+        completion.push((stream.put(&transfer, read, memory.address(), params).unwrap(), 4096));
     }
     stream.sync();
     opener.join().unwrap();
-    assert!(told.iter().all(|(told, len)| count(told) == *len));
+    assert!(completion.iter().all(|(completion, len)| count(completion) == *len));
     assert!(memory.take(0, len) == content[5..]);
     assert!(std::fs::read(&to).unwrap()[3..] == content[5..]);
 }
@@ -237,7 +240,7 @@ fn what_goes_wrong_is_told_and_the_stream_goes_on() {
     let nothing = put(Op::Read, now(0, 0, 0));
     let negative = [put(Op::Read, now(1, -1, 0)), put(Op::Write, now(1, 0, -1))];
     let outside = [put(Op::Read, now(150_000, 0, 60_000)), put(Op::Write, now(200_001, 0, 0))];
-    let long = Read { size: 4097, ..Read::default() };
+    let long = ResolvedParams { size: 4097, ..ResolvedParams::default() };
     let too_long = put(Op::Write, later(&long, 4096));
     let read_only = transfer.file(std::fs::File::open(&path).unwrap().as_fd()).unwrap();
     let refused = (Op::Write, &read_only);
@@ -246,11 +249,11 @@ fn what_goes_wrong_is_told_and_the_stream_goes_on() {
     stream.sync();
     assert_eq!((count(&at_end), count(&past_end), count(&short)), (0, 0, 50_000));
     assert_eq!((count(&nothing), count(&good)), (0, 100_000));
-    for told in &negative {
-        assert!(matches!(fault(told), Fault::Parameter { value: -1, .. }));
+    for completion in &negative {
+        assert!(matches!(fault(completion), Fault::Parameter { value: -1, .. }));
     }
-    for told in &outside {
-        assert!(matches!(fault(told), Fault::Outside { .. }));
+    for completion in &outside {
+        assert!(matches!(fault(completion), Fault::Outside { .. }));
     }
     assert!(matches!(fault(&too_long), Fault::Parameter { value: 4097, .. }));
     let error = fault(&refused);
@@ -279,17 +282,17 @@ fn a_file_may_be_dropped_while_transfers_wait() {
     let content = bytes(8, 200_000);
     let path = written(&dir, "file", &content);
     let memory = Memory::new(MemKind::Device, content.len());
-    transfer.place(memory.address()).unwrap();
+    transfer.locate(memory.address()).unwrap();
     let gate = Gate::new();
     stream.hold(gate);
     let file = file(&transfer, &path, Mode::Direct);
     let params = now(content.len(), 0, 0);
-    let told = stream.put(&transfer, (Op::Read, &file), memory.address(), params).unwrap();
+    let completion = stream.put(&transfer, (Op::Read, &file), memory.address(), params).unwrap();
     drop(file);
     std::fs::remove_file(&path).unwrap();
     gate.open();
     stream.sync();
-    assert_eq!(count(&told), content.len());
+    assert_eq!(count(&completion), content.len());
     assert!(memory.take(0, content.len()) == content);
 }
 
@@ -302,9 +305,10 @@ fn default_streams_are_streams_too() {
         let stream = Made::default(number);
         let memory = Memory::new(MemKind::Device, content.len());
         let params = now(content.len(), 0, 0);
-        let told = stream.put(&transfer, (Op::Read, &file), memory.address(), params).unwrap();
+        let completion =
+            stream.put(&transfer, (Op::Read, &file), memory.address(), params).unwrap();
         stream.sync();
-        assert_eq!(count(&told), content.len());
+        assert_eq!(count(&completion), content.len());
         assert!(memory.take(0, content.len()) == content, "default stream {number}");
     }
 }
@@ -320,11 +324,11 @@ fn a_context_of_the_programs_own_is_served() {
     let handle = make("cuStreamCreate", 1, 0);
     let stream = std::mem::ManuallyDrop::new(Made::of(handle));
     let address = alloc(content.len());
-    let read = Read { size: 400_000, file_offset: 11, buffer_offset: 5 };
+    let read = ResolvedParams { size: 400_000, file_offset: 11, buffer_offset: 5 };
     let put = |op| stream.put(&transfer, (op, &file), address, later(&read, 500_000)).unwrap();
-    let (told, back) = (put(Op::Read), put(Op::Write));
+    let (completion, back) = (put(Op::Read), put(Op::Write));
     stream.sync();
-    assert_eq!((count(&told), count(&back)), (400_000, 400_000));
+    assert_eq!((count(&completion), count(&back)), (400_000, 400_000));
     assert!(std::fs::read(&path).unwrap() == content);
     let seen = Memory::new(MemKind::Pinned, 400_000);
     stream.copy(seen.address(), address + 5, 400_000);
@@ -345,13 +349,13 @@ fn managed_memory_is_on_the_gpu_when_its_bytes_come() {
     let file = file(&transfer, &path, Mode::Direct);
     let managed = Managed::alloc(&gpu().context, 500_000).unwrap();
     let (len, at) = (300_001, 4099_i64);
-    let read = Read { size: len, file_offset: 77, buffer_offset: at };
+    let read = ResolvedParams { size: len, file_offset: 77, buffer_offset: at };
     let put = |op| stream.put(&transfer, (op, &file), managed.ptr().0, later(&read, len)).unwrap();
-    let (told, back) = (put(Op::Read), put(Op::Write));
+    let (completion, back) = (put(Op::Read), put(Op::Write));
     let seen = Memory::new(MemKind::Pinned, len);
     stream.copy(seen.address(), managed.ptr().0 + at.cast_unsigned(), len);
     stream.sync();
-    assert_eq!((count(&told), count(&back)), (len, len));
+    assert_eq!((count(&completion), count(&back)), (len, len));
     assert!(seen.take(0, len) == content[77..77 + len]);
     assert!(std::fs::read(&path).unwrap() == content);
 }
@@ -407,25 +411,25 @@ fn run(transfer: &Transfer, mode: Mode, kind: MemKind, start: usize, steps: &[St
             _ => {}
         }
     }
-    let reads: Vec<Read> = steps
+    let reads: Vec<ResolvedParams> = steps
         .iter()
-        .map(|step| Read {
+        .map(|step| ResolvedParams {
             size: step.len,
             file_offset: i64::try_from(step.offset).unwrap(),
             buffer_offset: i64::try_from(step.at).unwrap(),
         })
         .collect();
-    let mut told = Vec::new();
+    let mut completion = Vec::new();
     for (step, read) in steps.iter().zip(&reads) {
         let params = if step.fixed {
             now(read.size, read.file_offset, read.buffer_offset)
         } else {
             later(read, step.len + step.more)
         };
-        told.push(stream.put(transfer, (step.op, &file), memory.address(), params).unwrap());
+        completion.push(stream.put(transfer, (step.op, &file), memory.address(), params).unwrap());
     }
     stream.sync();
-    for ((step, told), read) in steps.iter().zip(&told).zip(&reads) {
+    for ((step, completion), read) in steps.iter().zip(&completion).zip(&reads) {
         let (from, at) = (step.offset, step.at..step.at + step.len);
         let wanted = match step.op {
             Op::Read => {
@@ -442,7 +446,7 @@ fn run(transfer: &Transfer, mode: Mode, kind: MemKind, start: usize, steps: &[St
                 step.len
             }
         };
-        assert_eq!(count(told), wanted, "{read:?}");
+        assert_eq!(count(completion), wanted, "{read:?}");
     }
     assert!(memory.take(0, MEMORY) == held, "memory");
     assert!(std::fs::read(&path).unwrap() == model, "file");
@@ -501,7 +505,7 @@ fn a_transfer_that_is_refused_half_way_leaves_nothing_behind() {
         return;
     }
     let mut settings = settings();
-    settings.stream_sentry = false;
+    settings.stream_poller = false;
     let (transfer, stream, dir) = (Transfer::new(settings), Made::new(), dir());
     let content = bytes(12, 1 << 20);
     let path = written(&dir, "file", &content);
@@ -512,11 +516,11 @@ fn a_transfer_that_is_refused_half_way_leaves_nothing_behind() {
     stream.sync();
     let refused = outcomes.iter().filter(|put| matches!(put, Err(Fault::Gpu(_)))).count();
     assert_eq!(refused, 1);
-    for told in outcomes.iter().flatten() {
-        assert_eq!(count(told), 1 << 20);
+    for completion in outcomes.iter().flatten() {
+        assert_eq!(count(completion), 1 << 20);
     }
     assert!(memory.take(0, 1 << 20) == content);
-    assert_eq!(put(Op::Write).map(|told| (stream.sync(), count(&told)).1), Ok(1 << 20));
+    assert_eq!(put(Op::Write).map(|completion| (stream.sync(), count(&completion)).1), Ok(1 << 20));
     assert!(std::fs::read(&path).unwrap() == content);
 }
 

@@ -7,7 +7,7 @@ use gpuio_cufile::{Library, Whose};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;
-use gpuio_io::path::{self, Mover, PATHS};
+use gpuio_io::path::{self, Backend, PATHS};
 use gpuio_load::plan::auto_in_words;
 use gpuio_report::format::FORMATS;
 
@@ -49,7 +49,7 @@ impl Needs {
     }
 
     /// What a path lacks, each thing with the section that says why.
-    fn lacks(&self, row: &path::Row) -> State {
+    fn lacks(&self, row: &path::PathEntry) -> State {
         let least = if row.via_gpu { 2 } else { u32::from(row.needs_gpu) };
         let gpu = match self.gpus {
             _ if least == 0 => None,
@@ -58,10 +58,10 @@ impl Needs {
             Ok(count) if count < least => Some("a second GPU".to_owned()),
             Ok(_) => None,
         };
-        let cufile = match (row.mover, &self.cufile) {
-            (Mover::Engine, _) => None,
-            (Mover::Cufile(_), Err(_)) => Some("NVIDIA's cuFile (see CUFILE)".to_owned()),
-            (Mover::Cufile(calls), Ok(library)) => {
+        let cufile = match (row.backend, &self.cufile) {
+            (Backend::Engine, _) => None,
+            (Backend::Cufile(_), Err(_)) => Some("NVIDIA's cuFile (see CUFILE)".to_owned()),
+            (Backend::Cufile(calls), Ok(library)) => {
                 library.lacks(calls).map(|lacks| format!("calls of cuFile ({lacks})"))
             }
         };

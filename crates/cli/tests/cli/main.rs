@@ -28,7 +28,6 @@ mod gdsio_guide;
 mod guard;
 mod help;
 mod hostile_text;
-mod in_time;
 mod job_files;
 mod journal;
 mod leftovers;

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::in_time::{holds, in_time};
 use crate::tool::{
     GPUIO, PATIENCE, bench, command, finish, gpuio, scratch, served, skip, wait, words,
 };
@@ -47,8 +46,12 @@ fn device_of(dir: &Path) -> Option<String> {
     Some(device["device"].as_str().unwrap().to_owned())
 }
 
+/// Tries to have the device for itself.
+const TRIES: usize = 5;
+
 /// Both read the same counters, so over a window in which the whole load lies they must have
-/// counted the same, whenever each of them began.
+/// counted the same, whenever each of them began. A try does not count where other programs used the
+/// device meanwhile, or the load took longer than the window.
 #[test]
 fn top_counts_what_iostat_counts() {
     if !starts("iostat") {
@@ -56,40 +59,57 @@ fn top_counts_what_iostat_counts() {
     }
     let dir = scratch();
     let dir = dir.path();
-    // The data set is there before anybody counts.
+    // The data set exists before either of them counts.
     bench(dir, "--directory d --rw read --bs 1m --size 64m --loops 1 -q").exits(0);
     let Some(device) = device_of(dir) else {
         return skip("the build's directory is on no block device; set CARGO_TARGET_DIR to one");
     };
-    in_time(|| {
-        let (ours, theirs, read) = watched(dir, &device)?;
-        // What the device did for others is counted too; what it did for the load is the least.
-        let least = (n(&ours["read_bytes_per_second"]), n(&theirs["rkB/s"]) * 1024.0);
-        let seconds = n(&ours["seconds"]);
-        holds(least.0 * seconds >= read && least.1 * f64::from(WINDOW) >= 0.98 * read, read)?;
-        for (name, ours_is, theirs_is) in [
-            ("r/s", n(&ours["reads_per_second"]) * seconds, n(&theirs["r/s"])),
-            ("rkB/s", n(&ours["read_bytes_per_second"]) / 1024.0 * seconds, n(&theirs["rkB/s"])),
-            ("r_await", n(&ours["read_await_seconds"]) * 1e3, n(&theirs["r_await"])),
-            ("rareq-sz", n(&ours["read_request_bytes"]) / 1024.0, n(&theirs["rareq-sz"])),
-            ("aqu-sz", n(&ours["queue"]) * seconds, n(&theirs["aqu-sz"])),
-            ("%util", n(&ours["busy_percent"]) * seconds, n(&theirs["util"])),
-        ] {
-            // Means of a request have no window; iostat prints two decimals of each.
-            let mean = matches!(name, "r_await" | "rareq-sz");
-            let window = if mean { 1.0 } else { f64::from(WINDOW) };
-            let most = 0.02 * theirs_is * window + 0.005 * window;
-            let told = format!("{name}: {ours_is} here, {} there", theirs_is * window);
-            println!("{told}");
-            holds((ours_is - theirs_is * window).abs() <= most, told)?;
-        }
-        Ok(())
-    });
+    let Some(Watched { ours, theirs, read }) = (0..TRIES).find_map(|_| watched(dir, &device))
+    else {
+        return skip("other programs used the disk in each of five tries");
+    };
+    let seconds = n(&ours["seconds"]);
+    // The load is the least that each must have counted.
+    let ours_read = n(&ours["read_bytes_per_second"]) * seconds;
+    let theirs_read = n(&theirs["rkB/s"]) * 1024.0 * f64::from(WINDOW);
+    assert!(ours_read >= read && theirs_read >= 0.98 * read, "{ours_read} {theirs_read} {read}");
+    for (name, ours_is, theirs_is) in [
+        ("r/s", n(&ours["reads_per_second"]) * seconds, n(&theirs["r/s"])),
+        ("rkB/s", n(&ours["read_bytes_per_second"]) / 1024.0 * seconds, n(&theirs["rkB/s"])),
+        ("r_await", n(&ours["read_await_seconds"]) * 1e3, n(&theirs["r_await"])),
+        ("rareq-sz", n(&ours["read_request_bytes"]) / 1024.0, n(&theirs["rareq-sz"])),
+        ("aqu-sz", n(&ours["queue"]) * seconds, n(&theirs["aqu-sz"])),
+        ("%util", n(&ours["busy_percent"]) * seconds, n(&theirs["util"])),
+    ] {
+        // Means of a request have no window; iostat prints two decimals of each.
+        let mean = matches!(name, "r_await" | "rareq-sz");
+        let window = if mean { 1.0 } else { f64::from(WINDOW) };
+        let most = 0.02 * theirs_is * window + 0.005 * window;
+        let figures = format!("{name}: {ours_is} here, {} there", theirs_is * window);
+        println!("{figures}");
+        assert!((ours_is - theirs_is * window).abs() <= most, "{figures}");
+    }
 }
 
-/// One load while both tools watch: our figures of the device, iostat's, and the bytes of the load.
-fn watched(dir: &Path, device: &str) -> Result<(Value, Value, f64), String> {
-    let began = Instant::now();
+/// The device's figures by gpuio and by iostat, and the bytes that the load read.
+struct Watched {
+    ours: Value,
+    theirs: Value,
+    read: f64,
+}
+
+/// The device's I/O since it started, in bytes: the kernel's own counter.
+fn device_bytes(device: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/sys/class/block/{device}/stat")).unwrap();
+    let fields: Vec<f64> = stat.split_whitespace().map(|field| field.parse().unwrap()).collect();
+    // Sectors of 512 bytes, read and written (Documentation/block/stat.rst).
+    (fields[2] + fields[6]) * 512.0
+}
+
+/// One load while both tools watch; `None` where the device did other I/O, or the load took longer
+/// than the window.
+fn watched(dir: &Path, device: &str) -> Option<Watched> {
+    let (began, before) = (Instant::now(), device_bytes(device));
     let mut iostat = Command::new("iostat");
     iostat.args(["-x", "-k", "-y", "-o", "JSON", device, &WINDOW.to_string(), "1"]);
     let line = format!("top {device} --json --interval {WINDOW}s --count 1");
@@ -103,14 +123,18 @@ fn watched(dir: &Path, device: &str) -> Result<(Value, Value, f64), String> {
     let load = bench(dir, line);
     let load_ended = began.elapsed();
     let (theirs, ours) = (wait(theirs, began).exits(0).json(), wait(ours, began).exits(0).json());
-    let load = load.exits(0).json();
-    holds(load_ended < Duration::from_secs(WINDOW.into()), load_ended)?;
+    let others = device_bytes(device) - before;
+    let read = n(&load.exits(0).json()["jobs"][0]["read"]["bytes"]);
+    if load_ended >= Duration::from_secs(WINDOW.into()) || others - read > 0.005 * read {
+        println!("a try that does not count: {load_ended:?}, {} other bytes", others - read);
+        return None;
+    }
     let mut devices = ours["devices"].as_array().unwrap().iter();
     let mut figures = devices.find(|one| one["device"] == device).unwrap()["figures"].clone();
     figures["seconds"] = ours["seconds"].clone();
     let theirs = theirs["sysstat"]["hosts"][0]["statistics"][0]["disk"][0].clone();
-    holds(theirs["disk_device"] == device, &theirs)?;
-    Ok((figures, theirs, n(&load["jobs"][0]["read"]["bytes"])))
+    assert_eq!(theirs["disk_device"], device);
+    Some(Watched { ours: figures, theirs, read })
 }
 
 #[track_caller]

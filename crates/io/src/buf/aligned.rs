@@ -1,6 +1,6 @@
 //! Pages of anonymous memory.
 
-use crate::engine::{Area, Span};
+use crate::engine::{HostRegion, Span};
 use std::io;
 use std::ptr::NonNull;
 
@@ -107,10 +107,10 @@ impl Aligned {
         false
     }
 
-    /// All of it, for [`crate::engine::Config::area`].
+    /// All of it, for [`crate::engine::Config::region`].
     #[must_use]
-    pub fn area(&self) -> Area {
-        Area { ptr: self.ptr, len: self.len }
+    pub fn region(&self) -> HostRegion {
+        HostRegion { ptr: self.ptr, len: self.len }
     }
 
     /// The `len` bytes from `offset`, to give to an engine; nothing when they are not inside.

@@ -8,7 +8,7 @@ mod inject;
 
 pub use inject::{Inject, InjectError};
 
-use super::{Config, Done, Engine, EngineError, Io, IoFault, Op, Push};
+use super::{Done, Engine, EngineConfig, EngineError, Io, IoFault, Op, Push};
 use crate::clock::{Clock, Nanos};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Fault {
 impl Fault {
     /// Injects into `inner`, which was opened with `config`.
     #[must_use]
-    pub fn new(inner: Box<dyn Engine>, inject: &Inject, config: &Config) -> Fault {
+    pub fn new(inner: Box<dyn Engine>, inject: &Inject, config: &EngineConfig) -> Fault {
         Fault {
             inner,
             inject: inject.clone(),
@@ -250,8 +250,8 @@ impl Engine for Fault {
         if synchronous { self.push_synchronous(io, fate) } else { self.push_asynchronous(io, fate) }
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
-        self.inner.kick()
+    fn submit(&mut self) -> Result<(), EngineError> {
+        self.inner.submit()
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
@@ -267,11 +267,11 @@ impl Engine for Fault {
         Ok(())
     }
 
-    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
         // What is held comes back by time, which the engine does not know.
         let nap = Duration::from_nanos(NAP_NS);
         let held = !self.held.is_empty() || !self.marked.is_empty();
-        self.inner.doze(if held { patience.min(nap) } else { patience })
+        self.inner.wait_timeout(if held { timeout.min(nap) } else { timeout })
     }
 
     fn in_flight(&self) -> usize {

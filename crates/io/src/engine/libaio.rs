@@ -9,7 +9,7 @@ mod tests;
 
 use super::psync::{errno, fds};
 use super::slots::Slots;
-use super::{Config, Done, Engine, EngineError, Io, IoFault, Op, Opened, Push};
+use super::{Done, Engine, EngineConfig, EngineError, Io, IoFault, Op, OpenedEngine, Push};
 use abi::{Context, Event, Iocb};
 use std::io;
 use std::os::fd::RawFd;
@@ -40,7 +40,7 @@ fn hint(err: &io::Error) -> &'static str {
     }
 }
 
-pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
+pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     let depth = config.depth.clamp(1, MOST_DEPTH);
     let mut steps_down = Vec::new();
     if depth < config.depth {
@@ -57,7 +57,7 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
         Context::new(depth).map_err(|err| EngineError::new(NAME, "io_setup", &err, hint(&err)))?;
     let ring = if context.ring_is_readable() { "completions read in user space" } else { "" };
     let got = if ring.is_empty() { NAME.to_owned() } else { format!("{NAME} ({ring})") };
-    Ok(Opened {
+    Ok(OpenedEngine {
         engine: Box::new(Libaio::new(context, config, depth)),
         got,
         steps_down,
@@ -82,7 +82,7 @@ struct Libaio {
 }
 
 impl Libaio {
-    fn new(context: Context, config: &Config, depth: u32) -> Libaio {
+    fn new(context: Context, config: &EngineConfig, depth: u32) -> Libaio {
         let size = depth as usize;
         Libaio {
             context,
@@ -158,15 +158,15 @@ impl Libaio {
         }
     }
 
-    /// One io_getevents(2) for `least` events, which gives fewer after a signal or when `patience`
+    /// One io_getevents(2) for `least` events, which gives fewer after a signal or when `timeout`
     /// is over.
     fn get(
         &mut self,
         done: &mut Vec<Done>,
         least: usize,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<(), EngineError> {
-        match self.context.get_events(least, self.slots.len(), patience, &mut self.events) {
+        match self.context.get_events(least, self.slots.len(), timeout, &mut self.events) {
             Ok(()) => {}
             Err(err) if err.raw_os_error() == Some(libc::EINTR) => {}
             Err(err) => {
@@ -176,7 +176,7 @@ impl Libaio {
         }
         let events = std::mem::take(&mut self.events);
         for event in &events {
-            self.land(*event, done);
+            self.complete(*event, done);
         }
         self.events = events;
         self.events.clear();
@@ -184,7 +184,7 @@ impl Libaio {
     }
 
     #[inline]
-    fn land(&mut self, event: Event, done: &mut Vec<Done>) {
+    fn complete(&mut self, event: Event, done: &mut Vec<Done>) {
         // Each block completes once, so its slot is out; for another number there is no I/O.
         let Some(io) = self.slots.take(event.data) else {
             return;
@@ -214,20 +214,20 @@ impl Engine for Libaio {
         Push::Taken
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
+    fn submit(&mut self) -> Result<(), EngineError> {
         if self.queued.is_empty() { Ok(()) } else { self.submit() }
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
         let (from, want) = (done.len(), at_least.min(self.in_flight()));
-        self.kick()?;
+        self.submit()?;
         done.append(&mut self.early);
         if self.slots.len() == 0 {
             return Ok(());
         }
         if self.context.ring_is_readable() {
             while let Some(event) = self.context.next_event() {
-                self.land(event, done);
+                self.complete(event, done);
             }
             if done.len() - from >= want {
                 return Ok(());
@@ -236,13 +236,13 @@ impl Engine for Libaio {
         self.wait(done, want.saturating_sub(done.len() - from))
     }
 
-    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
-        self.kick()?;
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
+        self.submit()?;
         if !self.early.is_empty() || self.slots.len() == 0 {
             return Ok(());
         }
         let mut done = std::mem::take(&mut self.early);
-        let outcome = self.get(&mut done, 1, Some(patience));
+        let outcome = self.get(&mut done, 1, Some(timeout));
         self.early = done;
         outcome
     }

@@ -11,14 +11,16 @@
 
 use super::psync::errno;
 use super::sigbus::{self, Hit};
-use super::{Config, Done, Engine, EngineError, EngineFile, Io, IoFault, Op, Opened, Push};
+use super::{
+    Done, Engine, EngineConfig, EngineError, EngineFile, Io, IoFault, Op, OpenedEngine, Push,
+};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::RawFd;
 
 const NAME: &str = "mmap";
 
-pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
+pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     sigbus::install().map_err(|err| {
         EngineError::new(NAME, "sigaction", &err, "choose another engine, such as psync")
     })?;
@@ -32,7 +34,7 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
         Vec::new()
     };
     let got = "mmap (memcpy, page cache)".to_owned();
-    Ok(Opened { engine: Box::new(Mmap { maps }), got, steps_down, helpers: Vec::new() })
+    Ok(OpenedEngine { engine: Box::new(Mmap { maps }), got, steps_down, helpers: Vec::new() })
 }
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl Engine for Mmap {
         Push::Done(Done { io, result })
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
+    fn submit(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 

@@ -99,7 +99,8 @@ impl Span {
     }
 }
 
-/// One file operation. `file` indexes [`Config::files`]; `token` is the caller's and comes back.
+/// One file operation. `file` indexes [`EngineConfig::files`]; `token` is the caller's and comes
+/// back.
 #[derive(Debug, Clone, Copy)]
 pub struct Io {
     /// Read or write.
@@ -155,23 +156,24 @@ pub trait Engine {
     ///
     /// # Errors
     /// The engine itself broke (not an I/O): the run can't go on with it.
-    fn kick(&mut self) -> Result<(), EngineError>;
+    fn submit(&mut self) -> Result<(), EngineError>;
 
     /// Appends finished I/Os to `done`, waiting until at least `at_least` of those out have come
-    /// back (fewer when fewer are out). Implies [`Engine::kick`]. Order is the order of completion.
+    /// back (fewer when fewer are out). Implies [`Engine::submit`]. Order is the order of
+    /// completion.
     ///
     /// # Errors
-    /// As for [`Engine::kick`].
+    /// As for [`Engine::submit`].
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError>;
 
-    /// Sleeps until an I/O may have come back, for [`Engine::reap`] to tell, at most `patience`.
+    /// Sleeps until an I/O may have come back, for [`Engine::reap`] to tell, at most `timeout`.
     /// Returns sooner, or at once, where nothing is out or the engine can't wait for a time: it is
-    /// never a promise. Implies [`Engine::kick`].
+    /// never a promise. Implies [`Engine::submit`].
     ///
     /// # Errors
-    /// As for [`Engine::kick`].
-    fn doze(&mut self, _patience: Duration) -> Result<(), EngineError> {
-        self.kick()
+    /// As for [`Engine::submit`].
+    fn wait_timeout(&mut self, _timeout: Duration) -> Result<(), EngineError> {
+        self.submit()
     }
 
     /// I/Os taken and not yet handed back.
@@ -208,24 +210,24 @@ pub struct EngineFile {
 
 /// Everything an engine is opened with.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct EngineConfig {
     /// Most I/Os out at once, at least 1.
     pub depth: u32,
     /// The worker's files, by index.
     pub files: Vec<EngineFile>,
     /// The memory in which all spans lie, if they lie in one piece: an engine may register it.
-    pub area: Option<Area>,
+    pub region: Option<HostRegion>,
     /// Whether the files are open with O_DIRECT.
     pub direct: bool,
     /// Bytes of which offsets and lengths of direct I/O are multiples: the logical block size of
     /// what is behind the files, 512 or 4096 as a rule. Means nothing without `direct`.
-    pub direct_grain: u32,
+    pub direct_alignment: u32,
 }
 
-/// A piece of host memory: address and bytes. Whoever puts one in a [`Config`] keeps the memory
+/// A piece of host memory: address and bytes. Who puts one in an [`EngineConfig`] keeps the memory
 /// mapped for as long as the engine lives: io_uring pins its pages.
 #[derive(Debug, Clone, Copy)]
-pub struct Area {
+pub struct HostRegion {
     /// First byte.
     pub ptr: NonNull<u8>,
     /// Length in bytes.
@@ -233,7 +235,7 @@ pub struct Area {
 }
 
 // SAFETY: an address and a length, nothing is reached through it without an unsafe promise.
-unsafe impl Send for Area {}
+unsafe impl Send for HostRegion {}
 
 impl EngineError {
     /// The error for a system call that failed with `err`.
@@ -248,7 +250,7 @@ impl EngineError {
 }
 
 /// An open engine and what it really is.
-pub struct Opened {
+pub struct OpenedEngine {
     /// The engine.
     pub engine: Box<dyn Engine>,
     /// What runs, e.g. `io_uring (fixed buffers, fixed files)` or `pool (32 threads)`.
@@ -260,15 +262,15 @@ pub struct Opened {
     pub helpers: Vec<i32>,
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for OpenedEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened").field("got", &self.got).finish_non_exhaustive()
+        f.debug_struct("OpenedEngine").field("got", &self.got).finish_non_exhaustive()
     }
 }
 
 /// One engine of the table.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct EngineEntry {
     /// The name in job files and on the command line.
     pub name: &'static str,
     /// One line for `--help` and the list of engines.
@@ -277,18 +279,18 @@ pub struct Row {
     pub asynchronous: bool,
     /// Whether threads may work for it that nobody can tell from others, such as those in which
     /// io_uring does what would block (io_uring(7), "io-wq"): the CPU time of the thread that
-    /// drives the engine, and of [`Opened::helpers`], is then not all that it takes.
+    /// drives the engine, and of [`OpenedEngine::helpers`], is then not all that it takes.
     pub unseen_threads: bool,
     /// Whether it can run on this machine now; the text says why not.
     pub available: fn() -> Result<(), String>,
     /// Opens it. To be called on the thread that will drive it: io_uring's ring belongs to its
     /// opener, and the pool's threads inherit that thread's CPU affinity.
-    pub open: fn(&Config) -> Result<Opened, EngineError>,
+    pub open: fn(&EngineConfig) -> Result<OpenedEngine, EngineError>,
 }
 
 /// Every engine, in the order in which they are listed to the user.
-pub const ENGINES: &[Row] = &[
-    Row {
+pub const ENGINES: &[EngineEntry] = &[
+    EngineEntry {
         name: "psync",
         summary: "pread(2)/pwrite(2) on the worker's thread, one I/O at a time",
         asynchronous: false,
@@ -296,7 +298,7 @@ pub const ENGINES: &[Row] = &[
         available: || Ok(()),
         open: psync::open,
     },
-    Row {
+    EngineEntry {
         name: "io_uring",
         summary: "io_uring(7) with registered files and memory (kernel 5.1, best from 6.1)",
         asynchronous: true,
@@ -304,7 +306,7 @@ pub const ENGINES: &[Row] = &[
         available: uring::available,
         open: uring::open,
     },
-    Row {
+    EngineEntry {
         name: "libaio",
         summary: "io_submit(2); truly asynchronous only on O_DIRECT files",
         asynchronous: true,
@@ -312,7 +314,7 @@ pub const ENGINES: &[Row] = &[
         available: libaio::available,
         open: libaio::open,
     },
-    Row {
+    EngineEntry {
         name: "mmap",
         summary: "memcpy from and to a mapping of the file, always through the page cache",
         asynchronous: false,
@@ -320,7 +322,7 @@ pub const ENGINES: &[Row] = &[
         available: || Ok(()),
         open: mmap::open,
     },
-    Row {
+    EngineEntry {
         name: "null",
         summary: "moves no byte: the cost of gpuio itself",
         asynchronous: true,
@@ -328,7 +330,7 @@ pub const ENGINES: &[Row] = &[
         available: || Ok(()),
         open: null::open,
     },
-    Row {
+    EngineEntry {
         name: "pool",
         summary: "pread(2)/pwrite(2) on up to 64 threads behind the worker's",
         asynchronous: true,
@@ -340,7 +342,7 @@ pub const ENGINES: &[Row] = &[
 
 /// The row of that name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Row> {
+pub fn find(name: &str) -> Option<&'static EngineEntry> {
     ENGINES.iter().find(|row| row.name == name)
 }
 
@@ -348,14 +350,14 @@ pub fn find(name: &str) -> Option<&'static Row> {
 /// engine. `counters` is written by that thread only.
 ///
 /// # Errors
-/// The engine can't be opened; see [`Row::open`].
+/// The engine can't be opened; see [`EngineEntry::open`].
 pub fn build(
-    row: &Row,
-    config: &Config,
+    row: &EngineEntry,
+    config: &EngineConfig,
     inject: Option<&Inject>,
     counters: Arc<LegCounters>,
-) -> Result<Opened, EngineError> {
-    let Opened { mut engine, mut got, steps_down, helpers } = (row.open)(config)?;
+) -> Result<OpenedEngine, EngineError> {
+    let OpenedEngine { mut engine, mut got, steps_down, helpers } = (row.open)(config)?;
     if let Some(inject) = inject {
         if inject.throttles() {
             engine = Box::new(throttle::Throttle::new(engine, inject.rate, inject.iops));
@@ -363,8 +365,8 @@ pub fn build(
         engine = Box::new(fault::Fault::new(engine, inject, config));
         got.push_str(" with injected faults");
     }
-    let grain = config.direct.then_some(config.direct_grain);
+    let grain = config.direct.then_some(config.direct_alignment);
     let engine = Box::new(whole::Whole::new(engine, grain, Arc::clone(&counters)));
     let engine = Box::new(monitor::Monitor::new(engine, counters));
-    Ok(Opened { engine, got, steps_down, helpers })
+    Ok(OpenedEngine { engine, got, steps_down, helpers })
 }

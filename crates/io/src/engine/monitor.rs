@@ -126,8 +126,8 @@ impl Engine for Monitor {
         push
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
-        self.inner.kick()
+    fn submit(&mut self) -> Result<(), EngineError> {
+        self.inner.submit()
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
@@ -138,8 +138,8 @@ impl Engine for Monitor {
         outcome
     }
 
-    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
-        self.inner.doze(patience)
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
+        self.inner.wait_timeout(timeout)
     }
 
     fn in_flight(&self) -> usize {

@@ -1,11 +1,11 @@
 //! Takes every I/O, moves nothing, gives it back at the next reap: what is left is gpuio's cost.
 
-use super::{Config, Done, Engine, EngineError, Io, Opened, Push};
+use super::{Done, Engine, EngineConfig, EngineError, Io, OpenedEngine, Push};
 
-pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
+pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     let depth = config.depth.max(1) as usize;
     let engine = Box::new(Null { out: Vec::with_capacity(depth), depth });
-    Ok(Opened {
+    Ok(OpenedEngine {
         engine,
         got: "null (moves no byte)".to_owned(),
         steps_down: Vec::new(),
@@ -29,7 +29,7 @@ impl Engine for Null {
         Push::Taken
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
+    fn submit(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 //! which they were pushed and finish in any.
 
 use super::psync::{fds, transfer};
-use super::{Config, Done, Engine, EngineError, Io, Opened, Push};
+use super::{Done, Engine, EngineConfig, EngineError, Io, OpenedEngine, Push};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::mpsc::channel;
@@ -19,7 +19,7 @@ const MOST_THREADS: u32 = 64;
 
 const NAME: &str = "pool";
 
-pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
+pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     let depth = config.depth.max(1);
     let wanted = depth.min(MOST_THREADS);
     let shared = Arc::new(Shared::default());
@@ -57,7 +57,7 @@ pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
     let got = format!("pool ({count} threads)");
     drop(say);
     let helpers = hear.iter().collect();
-    Ok(Opened { engine: Box::new(pool), got, steps_down, helpers })
+    Ok(OpenedEngine { engine: Box::new(pool), got, steps_down, helpers })
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ struct Shared {
     work: Mutex<Work>,
     more: Condvar,
     done: Mutex<Vec<Done>>,
-    landed: Condvar,
+    completed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ fn work(shared: &Shared, files: &[RawFd]) {
             drop(work);
             let done = Done { io, result: transfer(files, &io) };
             lock(&shared.done).push(done);
-            shared.landed.notify_one();
+            shared.completed.notify_one();
             work = lock(&shared.work);
         } else if work.stop {
             return;
@@ -101,7 +101,7 @@ fn work(shared: &Shared, files: &[RawFd]) {
 struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Pushed since the last kick: one lock for all of them.
+    /// Pushed since the last submit: one lock for all of them.
     batch: Vec<Io>,
     out: usize,
     depth: u32,
@@ -117,7 +117,7 @@ impl Engine for Pool {
         Push::Taken
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
+    fn submit(&mut self) -> Result<(), EngineError> {
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -132,23 +132,24 @@ impl Engine for Pool {
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
-        self.kick()?;
+        self.submit()?;
         let want = at_least.min(self.out);
-        let mut landed = lock(&self.shared.done);
-        while landed.len() < want {
-            landed = self.shared.landed.wait(landed).unwrap_or_else(PoisonError::into_inner);
+        let mut completed = lock(&self.shared.done);
+        while completed.len() < want {
+            completed =
+                self.shared.completed.wait(completed).unwrap_or_else(PoisonError::into_inner);
         }
-        self.out -= landed.len();
-        done.append(&mut landed);
+        self.out -= completed.len();
+        done.append(&mut completed);
         Ok(())
     }
 
-    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
-        self.kick()?;
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
+        self.submit()?;
         if self.out > 0 {
-            let landed = lock(&self.shared.done);
-            let none = |landed: &mut Vec<Done>| landed.is_empty();
-            drop(self.shared.landed.wait_timeout_while(landed, patience, none));
+            let completed = lock(&self.shared.done);
+            let none = |completed: &mut Vec<Done>| completed.is_empty();
+            drop(self.shared.completed.wait_timeout_while(completed, timeout, none));
         }
         Ok(())
     }

@@ -1,12 +1,19 @@
 //! pread(2) and pwrite(2), on the thread that pushes.
 
-use super::{Config, Done, Engine, EngineError, EngineFile, Io, IoFault, Op, Opened, Push};
+use super::{
+    Done, Engine, EngineConfig, EngineError, EngineFile, Io, IoFault, Op, OpenedEngine, Push,
+};
 use std::io;
 use std::os::fd::RawFd;
 
-pub(super) fn open(config: &Config) -> Result<Opened, EngineError> {
+pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     let engine = Box::new(Psync { fds: fds(&config.files) });
-    Ok(Opened { engine, got: "psync".to_owned(), steps_down: Vec::new(), helpers: Vec::new() })
+    Ok(OpenedEngine {
+        engine,
+        got: "psync".to_owned(),
+        steps_down: Vec::new(),
+        helpers: Vec::new(),
+    })
 }
 
 #[derive(Debug)]
@@ -20,7 +27,7 @@ impl Engine for Psync {
         Push::Done(Done { io, result: transfer(&self.fds, &io) })
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
+    fn submit(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! io_uring(7).
 //!
 //! The ring is made with what the kernel has: `SINGLE_ISSUER | DEFER_TASKRUN` (6.1), else
-//! `COOP_TASKRUN` (5.19), else plain (5.1). Files and [`super::Config::area`] are registered, which
-//! spares a reference count and the pinning of pages for each I/O. Every one of these that is
-//! refused is a line in [`super::Opened::steps_down`]; when there is no ring at all, the pool runs.
+//! `COOP_TASKRUN` (5.19), else plain (5.1). Files and [`super::EngineConfig::region`] are
+//! registered, which spares a reference count and the pinning of pages for each I/O. Every one of
+//! these that is refused is a line in [`super::OpenedEngine::steps_down`]; when there is no ring at
+//! all, the pool runs.
 //!
 //! Pushes fill the submission queue without a system call; one `io_uring_enter` then submits
 //! them all and waits. Completions already in the ring are read without one.
@@ -13,7 +14,7 @@ mod setup;
 pub(super) use setup::{available, open};
 
 use super::slots::Slots;
-use super::{Area, Done, Engine, EngineError, Io, IoFault, Op, Push, Span};
+use super::{Done, Engine, EngineError, HostRegion, Io, IoFault, Op, Push, Span};
 use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -32,7 +33,7 @@ struct Uring {
     slots: Slots,
     fds: Vec<RawFd>,
     fixed_files: bool,
-    fixed_area: Option<Area>,
+    fixed_region: Option<HostRegion>,
     /// Pushed and not yet taken by the kernel.
     queued: u32,
     retries: u32,
@@ -54,7 +55,7 @@ impl Uring {
                 }
             };
         }
-        match (io.op, self.fixed_area.and_then(|area| piece(area, &io.span))) {
+        match (io.op, self.fixed_region.and_then(|region| piece(region, &io.span))) {
             (Op::Read, Some(piece)) => request!(ReadFixed, piece),
             (Op::Read, None) => request!(Read),
             (Op::Write, Some(piece)) => request!(WriteFixed, piece),
@@ -132,11 +133,11 @@ impl Uring {
 
 /// The number of the registered piece in which the whole span lies.
 #[inline]
-fn piece(area: Area, span: &Span) -> Option<u16> {
-    let from = (span.as_ptr() as usize).checked_sub(area.ptr.as_ptr() as usize)?;
+fn piece(region: HostRegion, span: &Span) -> Option<u16> {
+    let from = (span.as_ptr() as usize).checked_sub(region.ptr.as_ptr() as usize)?;
     let end = from + span.len() as usize;
     let piece = from >> PIECE_BITS;
-    let inside = end <= area.len && end <= (piece + 1) << PIECE_BITS;
+    let inside = end <= region.len && end <= (piece + 1) << PIECE_BITS;
     if inside { u16::try_from(piece).ok() } else { None }
 }
 
@@ -162,7 +163,7 @@ impl Engine for Uring {
         Push::Taken
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
+    fn submit(&mut self) -> Result<(), EngineError> {
         while self.queued > 0 {
             self.enter(0, EnterFlags::empty())?;
         }
@@ -182,12 +183,12 @@ impl Engine for Uring {
         Ok(())
     }
 
-    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
         let timed = self.ring.params().is_feature_ext_arg();
         if self.slots.len() == 0 || !timed || !self.ring.completion().is_empty() {
-            return self.kick();
+            return self.submit();
         }
-        let time = types::Timespec::from(patience);
+        let time = types::Timespec::from(timeout);
         let args = types::SubmitArgs::new().timespec(&time);
         // An error is the time that is over, or what the next reap meets again and tells.
         if let Ok(submitted) = self.ring.submitter().submit_with_args(1, &args) {

@@ -75,7 +75,7 @@ impl Whole {
         self.parts.is_empty() && done.result == Ok(done.io.span.len())
     }
 
-    fn judge(&mut self, done: Done) -> Verdict {
+    fn check(&mut self, done: Done) -> Verdict {
         let found = self.parts.iter().position(|part| part.is_rest(&done.io));
         let (io, before) = match found {
             Some(at) => {
@@ -113,7 +113,7 @@ impl Whole {
     /// Judges a transfer and pushes what is left of it; gives the I/O when it is finished.
     fn settle(&mut self, mut done: Done) -> Option<Done> {
         loop {
-            match self.judge(done) {
+            match self.check(done) {
                 Verdict::Finished(done) => return Some(done),
                 Verdict::Continue(rest) => match self.inner.push(rest) {
                     Push::Done(again) => done = again,
@@ -148,7 +148,7 @@ impl Whole {
             done.extend(self.settle(transfer));
         }
         self.batch = batch;
-        self.inner.kick()
+        self.inner.submit()
     }
 }
 
@@ -164,9 +164,9 @@ impl Engine for Whole {
         }
     }
 
-    fn kick(&mut self) -> Result<(), EngineError> {
+    fn submit(&mut self) -> Result<(), EngineError> {
         self.push_waiting();
-        self.inner.kick()
+        self.inner.submit()
     }
 
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
@@ -189,10 +189,10 @@ impl Engine for Whole {
         }
     }
 
-    fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
         self.push_waiting();
         // What ran inside that push is there for the next reap.
-        if self.batch.is_empty() { self.inner.doze(patience) } else { self.inner.kick() }
+        if self.batch.is_empty() { self.inner.wait_timeout(timeout) } else { self.inner.submit() }
     }
 
     fn in_flight(&self) -> usize {

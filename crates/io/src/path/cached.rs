@@ -3,11 +3,11 @@
 //! The ring is that of `staged`; what differs is that files are never open with O_DIRECT, so the
 //! kernel's page cache stands between storage and the ring and adds a copy.
 
-use super::{ANY_MEMORY, Config, Mover, Opened, PathError, Row, ring};
+use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, ring};
 
 const NAME: &str = "cached";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: Some(4),
     gdsio_name: "CPU_CACHED_GPU",
@@ -16,14 +16,14 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: true,
     buffered_because: None,
-    mover: Mover::Engine,
+    backend: Backend::Engine,
     batches: false,
     streams: true,
     memory: ANY_MEMORY,
     open,
 };
 
-fn open(config: Config) -> Result<Opened, PathError> {
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     if config.direct {
         return Err(PathError::Setup {
             path: NAME,

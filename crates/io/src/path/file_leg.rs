@@ -72,12 +72,12 @@ impl FileLeg {
         reaped
     }
 
-    /// Sleeps until the engine may have something to give back, at most `patience`.
+    /// Sleeps until the engine may have something to give back, at most `timeout`.
     ///
     /// # Errors
     /// The engine broke.
-    pub(super) fn doze(&mut self, patience: Duration) -> Result<(), EngineError> {
-        self.engine.doze(patience)
+    pub(super) fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
+        self.engine.wait_timeout(timeout)
     }
 
     pub(super) fn synchronous(&self) -> bool {

@@ -12,32 +12,32 @@
 //! is one plain copy, as on `staged`.
 //!
 //! **Destinations.** With [`GpuSide::scatter`] slot `n` has a place in the destination that is not
-//! behind that of slot `n − 1`: random blocks of an application have destinations of their own,
-//! and a path that let them lie as they lie in its ring could move a batch of them by one copy
-//! that no application could use. Without it places follow slots, as for a file that is read from
-//! front to back into one buffer, and a batch whose slots lie side by side is one plain copy. The
-//! plan scatters random loads and not sequential ones, and says so.
+//! behind that of slot `n − 1`: random blocks of an application have destinations of their own, and
+//! a path that let them lie as they lie in its ring could move a batch of them by one copy that no
+//! application could use. Without it positions follow slots, as for a file that is read from front
+//! to back into one buffer, and a batch whose slots lie side by side is one plain copy. The plan
+//! scatters random loads and not sequential ones, and says so.
 //!
 //! [`GpuSide::scatter`]: super::GpuSide::scatter
 
 mod batch;
-mod carry;
-mod spread;
+mod batch_copy;
+mod scatter;
 
 use gpuio_gpu::GpuError;
 
-use super::ends::{self, Ends};
-use super::judge::Judge;
-use super::lanes::{Ended, Lanes};
-use super::two_legs::{self, Mover};
-use super::{ANY_MEMORY, Config, Mover as Moves, Opened, PathError, Request, Row};
+use super::slot_buffers::{self, SlotBuffers};
+use super::stream_queues::{Ended, StreamQueues};
+use super::two_legs::{self, GpuStage};
+use super::verifier::Verifier;
+use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
 use batch::Batch;
-pub use carry::PLAIN_BYTES;
-use carry::{Carry, Sizes};
+pub use batch_copy::PLAIN_BYTES;
+use batch_copy::{BatchCopy, Sizes};
 
 const NAME: &str = "gather";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: None,
     gdsio_name: "GATHER",
@@ -46,7 +46,7 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    mover: Moves::Engine,
+    backend: Backend::Engine,
     batches: true,
     streams: true,
     memory: ANY_MEMORY,
@@ -55,8 +55,8 @@ pub(super) const ROW: Row = Row {
 
 struct Batches {
     // Drop order: the streams are waited for before kernel and lists go.
-    lanes: Lanes,
-    carry: Carry,
+    queues: StreamQueues,
+    batch_copy: BatchCopy,
     /// By number; the number is also that of the batch's list and event.
     all: Vec<Batch>,
     /// Parts at which a batch is launched.
@@ -69,29 +69,30 @@ struct Batches {
     next: usize,
 }
 
-fn open(config: Config) -> Result<Opened, PathError> {
-    let gpu = ends::gpu(NAME, &config)?;
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+    let gpu = slot_buffers::gpu(NAME, &config)?;
     gpu.context.make_current().map_err(gpu_error)?;
-    let places = gpu.scatter.then(|| spread::places(config.slots));
-    let ends = Ends::new(NAME, &config, &gpu, places)?;
+    let positions = gpu.scatter.then(|| scatter::positions(config.slots));
+    let buffers = SlotBuffers::new(NAME, &config, &gpu, positions)?;
     let parts = gpu.batch.clamp(1, config.slots);
     // Full batches hold all slots at most; beside them are the open one and one that was launched
     // before it was full, which happens only while no other is under way.
     let batches = config.slots / parts + 2;
     let sizes = Sizes { batches, parts, block_max: config.block_max };
     let reachable = gpu.memory.is_reachable_by_kernels();
-    let carry = Carry::new(&gpu.context, sizes, reachable, !gpu.scatter).map_err(gpu_error)?;
-    let mover = Batches {
-        lanes: Lanes::new(&gpu.context, gpu.streams, batches).map_err(gpu_error)?,
-        carry,
-        all: (0..batches).map(|_| Batch::new(parts, ends.stride())).collect(),
+    let batch_copy =
+        BatchCopy::new(&gpu.context, sizes, reachable, !gpu.scatter).map_err(gpu_error)?;
+    let gpu_stage = Batches {
+        queues: StreamQueues::new(&gpu.context, gpu.streams, batches).map_err(gpu_error)?,
+        batch_copy,
+        all: (0..batches).map(|_| Batch::new(parts, buffers.stride())).collect(),
         full: parts as usize,
         open: 0,
         idle: (1..batches).rev().collect(),
         next: 0,
     };
-    let judge = Judge::new(&gpu, ends.destination()).map_err(gpu_error)?;
-    two_legs::open(NAME, &config, judge, ends, mover)
+    let verifier = Verifier::new(&gpu, buffers.destination()).map_err(gpu_error)?;
+    two_legs::open(NAME, &config, verifier, buffers, gpu_stage)
 }
 
 fn gpu_error(source: GpuError) -> PathError {
@@ -104,17 +105,18 @@ impl Batches {
     }
 
     /// Launches the open batch, or gives its requests back with the driver's refusal.
-    fn launch(&mut self, ends: &Ends, ended: &mut Vec<Ended>) {
+    fn launch(&mut self, buffers: &SlotBuffers, ended: &mut Vec<Ended>) {
         let number = self.open;
         let at = self.next;
-        self.next = (at + 1) % self.lanes.count();
+        self.next = (at + 1) % self.queues.count();
         let batch = &self.all[number as usize];
         // SAFETY: slots are their requests' alone until these come back, the list is the batch's
         // until its event is reached, and all of it is dropped after the streams were waited for.
-        let put = unsafe { self.carry.put(self.lanes.stream(at), ends, batch, number) };
+        let enqueued =
+            unsafe { self.batch_copy.enqueue(self.queues.stream(at), buffers, batch, number) };
         // It stays without memory of its own unless something was refused.
         let mut over = Vec::new();
-        self.lanes.mark(at, number, put, &mut over);
+        self.queues.mark(at, number, enqueued, &mut over);
         for one in over {
             self.done(one, ended);
         }
@@ -129,7 +131,7 @@ impl Batches {
             }
             // There are more batches than can be under way (see `open`), so one is idle; if ever
             // none were, the oldest under way would be the next to be.
-            if let Some(one) = self.lanes.any() {
+            if let Some(one) = self.queues.any() {
                 self.done(one, ended);
             }
         }
@@ -146,34 +148,34 @@ impl Batches {
     }
 }
 
-impl Mover for Batches {
-    type Slots = Ends;
+impl GpuStage for Batches {
+    type Slots = SlotBuffers;
 
-    fn put(&mut self, ends: &Ends, request: &Request, ended: &mut Vec<Ended>) {
-        assert!(request.len as usize <= ends.stride(), "a block does not fit its slot");
+    fn enqueue(&mut self, buffers: &SlotBuffers, request: &Request, ended: &mut Vec<Ended>) {
+        assert!(request.len as usize <= buffers.stride(), "a block does not fit its slot");
         let batch = &mut self.all[self.open as usize];
         batch.push(request);
         if batch.parts().len() >= self.full {
-            self.launch(ends, ended);
+            self.launch(buffers, ended);
         }
     }
 
     fn poll(&mut self, ended: &mut Vec<Ended>) {
-        for at in 0..self.lanes.count() {
-            while let Some(one) = self.lanes.poll(at) {
+        for at in 0..self.queues.count() {
+            while let Some(one) = self.queues.poll(at) {
                 self.done(one, ended);
             }
         }
     }
 
-    fn nudge(&mut self, ends: &Ends, ended: &mut Vec<Ended>) {
-        if self.lanes.is_idle() && self.has_open() {
-            self.launch(ends, ended);
+    fn flush(&mut self, buffers: &SlotBuffers, ended: &mut Vec<Ended>) {
+        if self.queues.is_idle() && self.has_open() {
+            self.launch(buffers, ended);
         }
     }
 
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool {
-        let one = self.lanes.any();
+        let one = self.queues.any();
         let some = one.is_some();
         if let Some(one) = one {
             self.done(one, ended);
@@ -182,10 +184,10 @@ impl Mover for Batches {
     }
 
     fn is_idle(&self) -> bool {
-        self.lanes.is_idle() && !self.has_open()
+        self.queues.is_idle() && !self.has_open()
     }
 
     fn bytes(&self) -> u64 {
-        self.carry.bytes()
+        self.batch_copy.bytes()
     }
 }

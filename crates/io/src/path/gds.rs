@@ -4,26 +4,26 @@
 //! (compatibility mode), if it is taken, can't be told from the way past it: the whole time is the
 //! file leg's and there is no GPU leg. One handle per file, and each slot a registered buffer.
 
-pub(super) mod ends;
+pub(super) mod buffers;
 pub(super) mod grouped;
 pub(super) mod progress;
-pub(super) mod silence;
+pub(super) mod stall;
 pub(super) mod streamed;
 
 use gpuio_cufile::{IoError, Piece};
 
 use super::{
-    ANY_MEMORY, Calls, Config, Landed, Mismatch, Mover, Opened, Path, PathError, Request, Row,
-    Start,
+    ANY_MEMORY, Backend, Calls, Completion, Mismatch, OpenedPath, Path, PathConfig, PathEntry,
+    PathError, Request, Start,
 };
 use crate::clock::Clock;
 use crate::engine::Op;
-use ends::GdsEnds;
+use buffers::GdsBuffers;
 use progress::Progress;
 
 const NAME: &str = "gds";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: Some(0),
     gdsio_name: "GPUD",
@@ -32,7 +32,7 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    mover: Mover::Cufile(Calls::Blocking),
+    backend: Backend::Cufile(Calls::Blocking),
     batches: false,
     streams: false,
     memory: ANY_MEMORY,
@@ -40,24 +40,24 @@ pub(super) const ROW: Row = Row {
 };
 
 struct Gds {
-    ends: GdsEnds,
+    buffers: GdsBuffers,
     progress: Progress,
 }
 
 /// Opened on the worker's thread, which from then on has the GPU's context current.
-fn open(config: Config) -> Result<Opened, PathError> {
-    let ends = GdsEnds::open(NAME, &config)?;
-    let (_, cufile) = ends::sides(NAME, &config)?;
-    let told = ends.told(&cufile.driver);
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+    let buffers = GdsBuffers::open(NAME, &config)?;
+    let (_, cufile) = buffers::sides(NAME, &config)?;
+    let told = buffers.told(&cufile.driver);
     let progress = Progress::new(config.slots, &config.counters);
-    Ok(told.of(Box::new(Gds { ends, progress })))
+    Ok(told.of(Box::new(Gds { buffers, progress })))
 }
 
 impl Gds {
     /// Moves what is left of a request, as far as one call goes.
     fn call(&self, request: &Request, done: u32) -> Result<usize, IoError> {
-        let Piece { base, at, len, offset } = self.ends.rest(request, done);
-        let handle = self.ends.handle(request);
+        let Piece { base, at, len, offset } = self.buffers.rest(request, done);
+        let handle = self.buffers.handle(request);
         match request.op {
             // SAFETY: the range lies in this slot's own part of the destination, which lives and
             // which nothing uses until this returns.
@@ -81,10 +81,10 @@ impl Path for Gds {
     fn advance(
         &mut self,
         _clock: &Clock,
-        landed: &mut Vec<Landed>,
+        completed: &mut Vec<Completion>,
         _wait: bool,
     ) -> Result<(), PathError> {
-        self.progress.deliver(landed);
+        self.progress.deliver(completed);
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Path for Gds {
     }
 
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
-        self.ends.generate(slot, key, offset, len)
+        self.buffers.generate(slot, key, offset, len)
     }
 
     fn check(
@@ -107,6 +107,6 @@ impl Path for Gds {
         offset: u64,
         len: u32,
     ) -> Result<Option<Mismatch>, PathError> {
-        self.ends.check(slot, key, offset, len)
+        self.buffers.check(slot, key, offset, len)
     }
 }

@@ -13,14 +13,14 @@ use std::time::Duration;
 use gpuio_cufile::{Batch, Ended};
 use gpuio_gpu::MemKind;
 
-use super::gds::ends::{GdsEnds, fault, setup, sides, way};
+use super::gds::buffers::{GdsBuffers, fault, setup, sides, way};
 use super::gds::grouped::{self, Groups, Queue};
-use super::{Calls, Config, Fault, Mover, Opened, PathError, Row, cufile_words};
+use super::{Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, cufile_words};
 use crate::clock::Clock;
 
 const NAME: &str = "gds-batch";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: Some(6),
     gdsio_name: "GPU_BATCH",
@@ -29,7 +29,7 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    mover: Mover::Cufile(Calls::Batch),
+    backend: Backend::Cufile(Calls::Batch),
     batches: true,
     streams: false,
     // On host memory, batches of release 1.15 fail or end the process (BENCHMARKS.md).
@@ -51,8 +51,8 @@ struct Batches {
     ended: Vec<Ended>,
 }
 
-fn open(config: Config) -> Result<Opened, PathError> {
-    let ends = GdsEnds::open(NAME, &config)?;
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+    let buffers = GdsBuffers::open(NAME, &config)?;
     let (gpu, cufile) = sides(NAME, &config)?;
     let full = gpu.batch.clamp(1, config.slots);
     let block = config.block_max as usize;
@@ -66,7 +66,7 @@ fn open(config: Config) -> Result<Opened, PathError> {
     let submits = (0..config.slots.div_ceil(full)).map(submit);
     let submits = submits.collect::<Result<Vec<Submit>, PathError>>()?;
     let batches = Batches { submits, ended: Vec::with_capacity(full as usize) };
-    grouped::assemble(NAME, &config, full, ends, batches)
+    grouped::assemble(NAME, &config, full, buffers, batches)
 }
 
 fn broken(what: String) -> PathError {
@@ -85,7 +85,7 @@ impl Batches {
         self.tell(queue, clock, number, &mut ended);
         self.ended = ended;
         for slot in std::mem::take(&mut self.submits[number].slots) {
-            queue.progress.land(slot, clock.now(), Err(Fault::Cufile(code)));
+            queue.progress.complete(slot, clock.now(), Err(Fault::Cufile(code)));
         }
         if let Err(error) = renewed {
             queue.broken = Some(broken(format!(
@@ -101,7 +101,7 @@ impl Batches {
             return;
         }
         let now = clock.now();
-        queue.silence.broken();
+        queue.stall.broken();
         for (cookie, result) in ended.drain(..) {
             let slots = &mut self.submits[number].slots;
             let at = slots.iter().position(|&slot| u64::from(slot) + 1 == cookie);
@@ -127,10 +127,10 @@ impl Batches {
         queue: &mut Queue,
         clock: &Clock,
         number: usize,
-        (least, patience): (usize, Duration),
+        (least, timeout): (usize, Duration),
     ) {
         let mut ended = std::mem::take(&mut self.ended);
-        let reaped = self.submits[number].batch.reap(least, patience, &mut ended);
+        let reaped = self.submits[number].batch.reap(least, timeout, &mut ended);
         self.tell(queue, clock, number, &mut ended);
         self.ended = ended;
         if let Err(code) = reaped {
@@ -148,22 +148,22 @@ impl Groups for Batches {
             return false;
         };
         let Submit { batch, slots } = &mut self.submits[number];
-        let Queue { ends, progress, open, .. } = queue;
+        let Queue { buffers, progress, open, .. } = queue;
         let count = open.len().min(batch.capacity());
         for slot in open.drain(..count) {
             let Some((request, done)) = progress.of(slot) else { continue };
-            let (piece, handle) = (ends.rest(&request, done), ends.handle(&request));
+            let (piece, handle) = (buffers.rest(&request, done), buffers.handle(&request));
             // A cookie of 0 would be a null pointer to the library.
             match batch.push(way(request.op), handle, piece, u64::from(slot) + 1) {
                 Ok(()) => slots.push(slot),
-                Err(error) => progress.land(slot, clock.now(), Err(fault(error))),
+                Err(error) => progress.complete(slot, clock.now(), Err(fault(error))),
             }
         }
         if batch.pushed() == 0 {
             return true;
         }
-        // SAFETY: each slot's part of the destination is its request's alone until it lands, what
-        // filled it was waited for, and handles and memory live until the batches are gone.
+        // SAFETY: each slot's part of the destination is its request's alone until it completes,
+        // what filled it was waited for, and handles and memory live until the batches are gone.
         let submitted = unsafe { batch.submit() };
         if let Err(code) = submitted {
             self.refused(queue, clock, number, code);
@@ -179,7 +179,7 @@ impl Groups for Batches {
     fn look(&mut self, queue: &mut Queue, clock: &Clock, wait: bool) {
         let alone = self.under_way() == 1;
         let most = match wait && alone {
-            true => (1, queue.silence.slice()),
+            true => (1, queue.stall.slice()),
             false => (0, Duration::ZERO),
         };
         for number in 0..self.submits.len() {
@@ -195,7 +195,7 @@ impl Groups for Batches {
 
     /// An I/O of which the library said that it is complete may still be on its way between buffers
     /// of the library's and GPU memory, in streams that it shows nobody.
-    fn settled(&self, ends: &GdsEnds) -> Result<(), PathError> {
-        ends.quiet()
+    fn settled(&self, buffers: &GdsBuffers) -> Result<(), PathError> {
+        buffers.quiet()
     }
 }

@@ -8,11 +8,11 @@
 //! [`GpuSide::batch`]: super::GpuSide::batch
 
 use super::gds::streamed;
-use super::{ANY_MEMORY, Calls, Config, Mover, Opened, PathError, Row};
+use super::{ANY_MEMORY, Backend, Calls, OpenedPath, PathConfig, PathEntry, PathError};
 
 const NAME: &str = "gds-batch-stream";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: Some(7),
     gdsio_name: "GPU_BATCH_STREAM",
@@ -21,14 +21,14 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    mover: Mover::Cufile(Calls::Streams),
+    backend: Backend::Cufile(Calls::Streams),
     batches: true,
     streams: true,
     memory: ANY_MEMORY,
     open,
 };
 
-fn open(config: Config) -> Result<Opened, PathError> {
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let batch = config.gpu.as_ref().map_or(1, |gpu| gpu.batch);
     streamed::open(NAME, &config, batch)
 }

@@ -5,11 +5,11 @@
 //! there are slots and streams for them.
 
 use super::gds::streamed;
-use super::{ANY_MEMORY, Calls, Mover, Row};
+use super::{ANY_MEMORY, Backend, Calls, PathEntry};
 
 const NAME: &str = "gds-stream";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: Some(5),
     gdsio_name: "ASYNC",
@@ -18,7 +18,7 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    mover: Mover::Cufile(Calls::Streams),
+    backend: Backend::Cufile(Calls::Streams),
     batches: false,
     streams: true,
     memory: ANY_MEMORY,

@@ -6,14 +6,15 @@ use gpuio_gpu::{MemKind, pattern};
 
 use super::memory::SlotMemory;
 use super::{
-    Config, Fault, Landed, Leg, Mismatch, Mover, Opened, Path, PathError, Request, Row, Start,
+    Backend, Completion, Fault, Leg, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
+    Request, Start,
 };
 use crate::clock::Clock;
 use crate::engine::{Done, Engine, Io, Push};
 
 const NAME: &str = "host";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: Some(1),
     gdsio_name: "CPUONLY",
@@ -22,7 +23,7 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    mover: Mover::Engine,
+    backend: Backend::Engine,
     batches: false,
     streams: false,
     memory: &[MemKind::Malloc, MemKind::Mmap, MemKind::Pinned],
@@ -35,15 +36,15 @@ struct Host {
     memory: SlotMemory,
     requests: Vec<Option<Request>>,
     dones: Vec<Done>,
-    ready: Vec<Landed>,
+    ready: Vec<Completion>,
     out: usize,
     /// The engine had no room for a request, and nothing has come back of it since.
     refused: bool,
 }
 
-fn open(config: Config) -> Result<Opened, PathError> {
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let memory = SlotMemory::for_host(NAME, &config)?;
-    let engine = super::open_engine(&config, Some(memory.area()))?;
+    let engine = super::open_engine(&config, Some(memory.region()))?;
     let slots = config.slots as usize;
     let host_bytes = memory.bytes();
     let path = Host {
@@ -55,9 +56,9 @@ fn open(config: Config) -> Result<Opened, PathError> {
         out: 0,
         refused: false,
     };
-    Ok(Opened {
+    Ok(OpenedPath {
         path: Box::new(path),
-        engine_got: engine.got,
+        actual_engine: engine.got,
         steps_down: engine.steps_down,
         host_bytes,
         device_bytes: 0,
@@ -66,9 +67,9 @@ fn open(config: Config) -> Result<Opened, PathError> {
 }
 
 impl Host {
-    fn land(&mut self, clock_now: u64, done: Done) -> Option<Landed> {
+    fn complete(&mut self, clock_now: u64, done: Done) -> Option<Completion> {
         let request = self.requests[done.io.token as usize].take()?;
-        Some(Landed {
+        Some(Completion {
             request,
             result: done.result.map(|_| ()).map_err(Fault::File),
             ended: clock_now,
@@ -96,8 +97,8 @@ impl Path for Host {
                 return Start::Full;
             }
             Push::Done(done) => {
-                if let Some(landed) = self.land(clock.now(), done) {
-                    self.ready.push(landed);
+                if let Some(completed) = self.complete(clock.now(), done) {
+                    self.ready.push(completed);
                 }
             }
         }
@@ -108,12 +109,12 @@ impl Path for Host {
     fn advance(
         &mut self,
         clock: &Clock,
-        landed: &mut Vec<Landed>,
+        completed: &mut Vec<Completion>,
         wait: bool,
     ) -> Result<(), PathError> {
         self.out -= self.ready.len();
         let wait = wait && self.ready.is_empty();
-        landed.append(&mut self.ready);
+        completed.append(&mut self.ready);
         if self.out == 0 && !(wait && self.refused) {
             return Ok(());
         }
@@ -124,16 +125,16 @@ impl Path for Host {
             let now = clock.now();
             self.out -= dones.len();
             for done in dones.drain(..) {
-                landed.extend(self.land(now, done));
+                completed.extend(self.complete(now, done));
             }
         }
         self.dones = dones;
         reaped.map_err(PathError::from)
     }
 
-    fn doze(&mut self, patience: Duration) -> Result<(), PathError> {
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), PathError> {
         if self.ready.is_empty() {
-            self.engine.doze(patience)?;
+            self.engine.wait_timeout(timeout)?;
         }
         Ok(())
     }

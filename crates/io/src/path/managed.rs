@@ -18,19 +18,19 @@ use std::ptr::NonNull;
 
 use gpuio_gpu::{GpuError, Managed, MemKind, Side, Stream};
 
-use super::crossing::Crossing;
-use super::ends;
-use super::judge::{Judge, Place};
-use super::lanes::{Lanes, Refused};
 use super::memory::{refused, stride};
-use super::ring::Ring;
+use super::ring::StagingRing;
+use super::slot_buffers;
+use super::stream_queues::{Refused, StreamQueues};
+use super::transfer_stage::TransferStage;
 use super::two_legs::{self, Slots};
-use super::{Config, Mover, Opened, PathError, Request, Row};
-use crate::engine::{Area, Io, Op, Span};
+use super::verifier::{BlockLocation, Verifier};
+use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
+use crate::engine::{HostRegion, Io, Op, Span};
 
 const NAME: &str = "managed";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: Some(3),
     gdsio_name: "CPU_ASYNC_GPU",
@@ -41,7 +41,7 @@ pub(super) const ROW: Row = Row {
     buffered_because: Some(
         "the kernel may refuse O_DIRECT into managed memory (EFAULT); direct tries it",
     ),
-    mover: Mover::Engine,
+    backend: Backend::Engine,
     batches: false,
     streams: true,
     memory: &[MemKind::Managed],
@@ -57,8 +57,8 @@ struct Pages {
 }
 
 /// Opened on the worker's thread, which from then on has the GPU's context current.
-fn open(config: Config) -> Result<Opened, PathError> {
-    let gpu = ends::gpu(NAME, &config)?;
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+    let gpu = slot_buffers::gpu(NAME, &config)?;
     let broken = |source| PathError::Gpu { path: NAME, source };
     gpu.context.make_current().map_err(broken)?;
     // Pages are what moves: slots share none, also where they are larger than 4 KiB.
@@ -66,11 +66,11 @@ fn open(config: Config) -> Result<Opened, PathError> {
     let len = stride * config.slots as usize;
     let memory = Managed::alloc(&gpu.context, len)
         .map_err(|source| refused(NAME, &config, MemKind::Managed, source))?;
-    let judge = Judge::on_gpu(&gpu.context, memory.ptr()).map_err(broken)?;
+    let verifier = Verifier::on_gpu(&gpu.context, memory.ptr()).map_err(broken)?;
     let stream = Stream::new(&gpu.context).map_err(broken)?;
-    let lanes = Lanes::new(&gpu.context, gpu.streams, config.slots).map_err(broken)?;
+    let queues = StreamQueues::new(&gpu.context, gpu.streams, config.slots).map_err(broken)?;
     let pages = Pages { memory, stride, stream };
-    two_legs::open(NAME, &config, judge, pages, Ring::over(lanes))
+    two_legs::open(NAME, &config, verifier, pages, StagingRing::over(queues))
 }
 
 impl Pages {
@@ -92,7 +92,7 @@ impl Pages {
 }
 
 impl Slots for Pages {
-    fn area(&self) -> Option<Area> {
+    fn region(&self) -> Option<HostRegion> {
         None
     }
 
@@ -115,8 +115,8 @@ impl Slots for Pages {
         }
     }
 
-    fn place(&self, slot: u32, len: u32) -> Place {
-        Place { at: self.start(slot, len), len }
+    fn location(&self, slot: u32, len: u32) -> BlockLocation {
+        BlockLocation { offset: self.start(slot, len), len }
     }
 
     fn fillable(&self, slot: u32, len: u32) -> Result<(), GpuError> {
@@ -130,13 +130,13 @@ impl Slots for Pages {
     }
 }
 
-impl Crossing for Pages {
+impl TransferStage for Pages {
     fn ready(&self, stream: &Stream, slot: u32, len: u32) -> Result<bool, Refused> {
         let asked = self.hint(stream, slot, len, Side::Host);
         asked.map(|()| true).map_err(|error| Refused { error, begun: false })
     }
 
-    unsafe fn cross(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
+    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
         let there = self.hint(stream, slot, len, Side::Device);
         there.map_err(|error| Refused { error, begun: false })?;
         if op == Op::Read {

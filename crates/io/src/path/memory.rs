@@ -5,9 +5,9 @@ use std::ptr::NonNull;
 
 use gpuio_gpu::{GpuError, MemKind, Pinned};
 
-use super::{Config, PathError};
+use super::{PathConfig, PathError};
 use crate::buf::aligned::Aligned;
-use crate::engine::{Area, Span};
+use crate::engine::{HostRegion, Span};
 
 /// Slots start at multiples of this: O_DIRECT asks at most for the page (open(2)).
 const PAGE: usize = 4096;
@@ -58,7 +58,7 @@ pub(super) fn stride(block_max: u32) -> usize {
 /// nobody typed; this says where it comes from and what to change.
 pub(super) fn refused(
     path: &'static str,
-    config: &Config,
+    config: &PathConfig,
     memory: MemKind,
     source: GpuError,
 ) -> PathError {
@@ -78,7 +78,10 @@ pub(super) fn refused(
 
 impl SlotMemory {
     /// Memory of the kind that the configuration asks for where the bytes end in host memory.
-    pub(super) fn for_host(path: &'static str, config: &Config) -> Result<SlotMemory, PathError> {
+    pub(super) fn for_host(
+        path: &'static str,
+        config: &PathConfig,
+    ) -> Result<SlotMemory, PathError> {
         let stride = stride(config.block_max);
         let len = stride * config.slots as usize;
         let no_memory = || PathError::Setup {
@@ -112,7 +115,7 @@ impl SlotMemory {
     }
 
     /// Page-locked memory known to the GPU.
-    pub(super) fn pinned(path: &'static str, config: &Config) -> Result<SlotMemory, PathError> {
+    pub(super) fn pinned(path: &'static str, config: &PathConfig) -> Result<SlotMemory, PathError> {
         let stride = stride(config.block_max);
         let len = stride * config.slots as usize;
         let Some(gpu) = &config.gpu else {
@@ -129,13 +132,13 @@ impl SlotMemory {
     fn base(&self) -> NonNull<u8> {
         match &self.holder {
             Holder::Heap(heap) => heap.ptr,
-            Holder::Mapped(aligned) => aligned.area().ptr,
+            Holder::Mapped(aligned) => aligned.region().ptr,
             Holder::Pinned(pinned) => pinned.as_ptr(),
         }
     }
 
-    pub(super) fn area(&self) -> Area {
-        Area { ptr: self.base(), len: self.len }
+    pub(super) fn region(&self) -> HostRegion {
+        HostRegion { ptr: self.base(), len: self.len }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -167,7 +170,7 @@ impl SlotMemory {
     pub(super) fn bytes_of(&self, slot: u32, len: u32) -> &[u8] {
         assert!(len as usize <= self.stride, "a block of {len} bytes does not fit its slot");
         // SAFETY: inside the allocation, initialised at allocation, and no I/O is out on it: the
-        // paths call this for slots that have landed.
+        // paths call this for slots that have completed.
         unsafe { std::slice::from_raw_parts(self.slot(slot).as_ptr(), len as usize) }
     }
 

@@ -6,8 +6,6 @@
 //! in [`PATHS`].
 
 mod cached;
-mod crossing;
-mod ends;
 mod file_leg;
 mod gather;
 mod gds;
@@ -15,16 +13,18 @@ mod gds_batch;
 mod gds_batch_stream;
 mod gds_stream;
 mod host;
-mod judge;
-mod lanes;
 mod managed;
 mod memory;
 mod requests;
 mod resident;
 mod ring;
 mod routed;
+mod slot_buffers;
 mod staged;
+mod stream_queues;
+mod transfer_stage;
 mod two_legs;
+mod verifier;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,25 +32,25 @@ use std::time::Duration;
 pub use gather::PLAIN_BYTES;
 pub use gpuio_cufile::{Calls, Driver as CufileDriver};
 use gpuio_gpu::{Context, GpuError, MemKind};
-pub use routed::{HopCounters, Hops, Via};
+pub use routed::{RouteCounters, SegmentCounters, Via};
 
 use crate::clock::{Clock, Nanos};
 use crate::engine::fault::Inject;
 use crate::engine::monitor::LegCounters;
-use crate::engine::{self, Area, EngineError, EngineFile, IoFault, Op};
+use crate::engine::{self, EngineError, EngineFile, HostRegion, IoFault, Op};
 
 /// One block to move, as the worker's pattern asked for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     /// Read brings bytes to the slot, write takes them from it.
     pub op: Op,
-    /// Index into [`Config::files`].
+    /// Index into [`PathConfig::files`].
     pub file: u32,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Bytes to move, at most [`Config::block_max`].
+    /// Bytes to move, at most [`PathConfig::block_max`].
     pub len: u32,
-    /// Slot to use; below [`Config::slots`] and free.
+    /// Slot to use; below [`PathConfig::slots`] and free.
     pub slot: u32,
     /// When the worker started it, on the run's clock.
     pub started: Nanos,
@@ -92,7 +92,7 @@ impl Fault {
 
 /// A finished request.
 #[derive(Debug, Clone, Copy)]
-pub struct Landed {
+pub struct Completion {
     /// The request as started.
     pub request: Request,
     /// Whether all of its bytes arrived.
@@ -108,7 +108,7 @@ pub struct Landed {
 /// Whether a path took a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Start {
-    /// It is under way (or already landed: see [`Path::advance`]).
+    /// It is under way (or already completed: see [`Path::advance`]).
     Taken,
     /// No room now; advance, then start it again. With nothing under way, an advance that waits
     /// does so until the engine may have room.
@@ -143,7 +143,7 @@ pub enum PathError {
          at the storage; batches wait for ever where they hold more I/Os than cuFile's pool has \
          buffers (properties.posix_pool_slab_count): lower --depth or --threads"
     )]
-    Silent {
+    Stalled {
         /// Path name.
         path: &'static str,
         /// Requests under way.
@@ -178,31 +178,31 @@ pub struct Mismatch {
 
 /// Drives requests from start to where the user asked for the bytes. One worker thread owns it.
 ///
-/// Dropping a path waits for everything under way. A write that has not landed by then may or may
-/// not be in its file.
+/// Dropping a path waits for everything under way. A write that has not completed by then may or
+/// may not be in its file.
 pub trait Path {
     /// Offers a request. On a path whose [`Path::synchronous`] is true the file leg runs here.
     fn start(&mut self, clock: &Clock, request: Request) -> Start;
 
-    /// Moves requests on and appends those that landed. With `wait`, returns only once one has
-    /// landed (or nothing is under way); without, never blocks.
+    /// Moves requests on and appends those that completed. With `wait`, returns only once one has
+    /// completed (or nothing is under way); without, never blocks.
     ///
     /// # Errors
     /// The path can't go on; requests under way are lost to the caller, who ends the run.
     fn advance(
         &mut self,
         clock: &Clock,
-        landed: &mut Vec<Landed>,
+        completed: &mut Vec<Completion>,
         wait: bool,
     ) -> Result<(), PathError>;
 
-    /// Sleeps until a request may be moved on by [`Path::advance`], at most `patience`. Returns
+    /// Sleeps until a request may be moved on by [`Path::advance`], at most `timeout`. Returns
     /// sooner, or at once, where what is under way can't be waited for with an end: it is never a
     /// promise.
     ///
     /// # Errors
     /// As for [`Path::advance`].
-    fn doze(&mut self, _patience: Duration) -> Result<(), PathError> {
+    fn wait_timeout(&mut self, _timeout: Duration) -> Result<(), PathError> {
         Ok(())
     }
 
@@ -243,7 +243,7 @@ pub struct GpuSide {
     /// Streams over which the copies of one worker are spread, at least 1.
     pub streams: u32,
     /// Blocks for each launch of the `gather` path and for each submit of cuFile's batch paths, 1
-    /// to [`Config::slots`]; what is outside is brought inside. Other paths do not read it.
+    /// to [`PathConfig::slots`]; what is outside is brought inside. Other paths do not read it.
     pub batch: u32,
     /// Whether the `gather` path spreads blocks over the destination, so that no launch could be
     /// one plain copy instead. Other paths do not read it.
@@ -260,29 +260,30 @@ pub struct CufileSide {
     /// Whether GPU memory is registered with it.
     pub register: bool,
     /// How long it may end nothing with I/O under way before a path that is not synchronous gives
-    /// up: [`CUFILE_SILENCE_MOST`].
-    pub silence_most: Duration,
+    /// up: [`CUFILE_STALL_TIMEOUT`].
+    pub stall_timeout: Duration,
 }
 
 /// How long cuFile may end nothing with I/O under way: far above what storage takes that answers at
 /// all. NVIDIA's library has states in which it waits for ever (see `docs/gdsio.md`).
-pub const CUFILE_SILENCE_MOST: Duration = Duration::from_secs(30);
+pub const CUFILE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Everything a path is opened with.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct PathConfig {
     /// Requests under way at once, at least 1.
     pub slots: u32,
     /// Largest request in bytes.
     pub block_max: u32,
-    /// Row of [`crate::engine::ENGINES`], on paths that use one.
-    pub engine: Option<&'static engine::Row>,
+    /// Entry of [`crate::engine::ENGINES`], on paths that use one.
+    pub engine: Option<&'static engine::EngineEntry>,
     /// The worker's files.
     pub files: Vec<EngineFile>,
     /// Whether they are open with O_DIRECT.
     pub direct: bool,
-    /// Bytes of which offsets and lengths are multiples then ([`engine::Config::direct_grain`]).
-    pub direct_grain: u32,
+    /// Bytes of which offsets and lengths are multiples then
+    /// ([`engine::EngineConfig::direct_alignment`]).
+    pub direct_alignment: u32,
     /// Memory kind where the bytes end on a path without a GPU.
     pub memory: MemKind,
     /// The GPU, on paths that need one (and for pinned host memory).
@@ -296,30 +297,32 @@ pub struct Config {
 }
 
 /// An open path and what it really is.
-pub struct Opened {
+pub struct OpenedPath {
     /// The path.
     pub path: Box<dyn Path>,
     /// What its engine turned out to be.
-    pub engine_got: String,
+    pub actual_engine: String,
     /// Steps down from what was asked, with reasons.
     pub steps_down: Vec<String>,
     /// Bytes of host memory that the slots take.
     pub host_bytes: u64,
     /// Bytes of GPU memory that the slots take.
     pub device_bytes: u64,
-    /// Threads of its engine ([`engine::Opened::helpers`]).
+    /// Threads of its engine ([`engine::OpenedEngine::helpers`]).
     pub helpers: Vec<i32>,
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for OpenedPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened").field("engine_got", &self.engine_got).finish_non_exhaustive()
+        f.debug_struct("OpenedPath")
+            .field("actual_engine", &self.actual_engine)
+            .finish_non_exhaustive()
     }
 }
 
 /// What moves the bytes of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mover {
+pub enum Backend {
     /// One of our engines between file and host memory and, where there is a GPU, copies of ours:
     /// two legs that are told apart.
     Engine,
@@ -329,7 +332,7 @@ pub enum Mover {
 
 /// One path that gpuio has.
 #[derive(Debug)]
-pub struct Row {
+pub struct PathEntry {
     /// Name on the command line.
     pub name: &'static str,
     /// gdsio's `-x` number, if gdsio has the path.
@@ -348,7 +351,7 @@ pub struct Row {
     /// the path is for.
     pub buffered_because: Option<&'static str>,
     /// What moves its bytes.
-    pub mover: Mover,
+    pub backend: Backend,
     /// Whether it moves blocks in batches, so that [`GpuSide::batch`] says something.
     pub batches: bool,
     /// Whether it spreads work over streams of the GPU, so that [`GpuSide::streams`] says
@@ -357,20 +360,20 @@ pub struct Row {
     /// What memory its bytes may end in; the first is the one that nobody asked for.
     pub memory: &'static [MemKind],
     /// Opens it on the calling thread, which will drive it.
-    pub open: fn(Config) -> Result<Opened, PathError>,
+    pub open: fn(PathConfig) -> Result<OpenedPath, PathError>,
 }
 
-impl Row {
+impl PathEntry {
     /// Whether one of [`crate::engine::ENGINES`] takes part.
     #[must_use]
     pub fn uses_engine(&self) -> bool {
-        self.mover == Mover::Engine
+        self.backend == Backend::Engine
     }
 
     /// Whether several blocks may be under way whatever the engine: cuFile itself overlaps them.
     #[must_use]
     pub fn overlaps(&self) -> bool {
-        matches!(self.mover, Mover::Cufile(Calls::Batch | Calls::Streams))
+        matches!(self.backend, Backend::Cufile(Calls::Batch | Calls::Streams))
     }
 
     /// Whether its time in the GPU leg is told apart from that in the file leg.
@@ -390,15 +393,18 @@ pub fn cufile_words(code: i32) -> String {
 const ANY_MEMORY: &[MemKind] =
     &[MemKind::Device, MemKind::Vmm, MemKind::Pinned, MemKind::Malloc, MemKind::Mmap];
 
-/// Opens the configured engine, decorators and all; `area` is the path's memory, where the engine
+/// Opens the configured engine, decorators and all; `region` is the path's memory, where the engine
 /// may keep it registered.
-fn open_engine(config: &Config, area: Option<Area>) -> Result<engine::Opened, EngineError> {
-    let engine_config = engine::Config {
+fn open_engine(
+    config: &PathConfig,
+    region: Option<HostRegion>,
+) -> Result<engine::OpenedEngine, EngineError> {
+    let engine_config = engine::EngineConfig {
         depth: config.slots,
         files: config.files.clone(),
-        area,
+        region,
         direct: config.direct,
-        direct_grain: config.direct_grain,
+        direct_alignment: config.direct_alignment,
     };
     let counters = Arc::clone(&config.counters);
     let row = config.engine.ok_or_else(|| EngineError {
@@ -411,22 +417,22 @@ fn open_engine(config: &Config, area: Option<Area>) -> Result<engine::Opened, En
 }
 
 /// All paths, in the order in which they are shown.
-pub const PATHS: &[Row] = &[
-    host::ROW,
-    staged::ROW,
-    cached::ROW,
-    managed::ROW,
-    gather::ROW,
-    resident::ROW,
-    routed::ROW,
-    gds::ROW,
-    gds_stream::ROW,
-    gds_batch::ROW,
-    gds_batch_stream::ROW,
+pub const PATHS: &[PathEntry] = &[
+    host::ENTRY,
+    staged::ENTRY,
+    cached::ENTRY,
+    managed::ENTRY,
+    gather::ENTRY,
+    resident::ENTRY,
+    routed::ENTRY,
+    gds::ENTRY,
+    gds_stream::ENTRY,
+    gds_batch::ENTRY,
+    gds_batch_stream::ENTRY,
 ];
 
 /// The path of this name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Row> {
+pub fn find(name: &str) -> Option<&'static PathEntry> {
     PATHS.iter().find(|row| row.name == name)
 }

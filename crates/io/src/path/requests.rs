@@ -1,6 +1,6 @@
-//! Requests under way on a path with two legs, by slot, and those that have landed.
+//! Requests under way on a path with two legs, by slot, and those that have completed.
 
-use super::{Fault, Landed, Request};
+use super::{Completion, Fault, Request};
 use crate::clock::Nanos;
 use crate::engine::Op;
 
@@ -10,12 +10,12 @@ struct Held {
     /// When the first of its two legs ended.
     handed: Nanos,
     /// When the file leg of a read began, if something of the GPU leg came before it.
-    readied: Option<Nanos>,
+    prepared: Option<Nanos>,
 }
 
 pub(super) struct Requests {
     slots: Vec<Option<Held>>,
-    ready: Vec<Landed>,
+    ready: Vec<Completion>,
     out: usize,
 }
 
@@ -28,7 +28,7 @@ impl Requests {
     /// Notes a request that starts.
     pub(super) fn take(&mut self, request: Request) {
         self.slots[request.slot as usize] =
-            Some(Held { request, handed: request.started, readied: None });
+            Some(Held { request, handed: request.started, prepared: None });
         self.out += 1;
     }
 
@@ -52,37 +52,37 @@ impl Requests {
 
     /// Notes that the file leg of a slot's read begins only now: what was until then belongs to the
     /// GPU leg.
-    pub(super) fn readied(&mut self, slot: u32, now: Nanos) {
+    pub(super) fn prepared(&mut self, slot: u32, now: Nanos) {
         if let Some(held) = self.slots[slot as usize].as_mut() {
-            (held.handed, held.readied) = (now, Some(now));
+            (held.handed, held.prepared) = (now, Some(now));
         }
     }
 
     /// Ends a request and frees its slot.
-    pub(super) fn land(&mut self, slot: u32, now: Nanos, result: Result<(), Fault>) {
+    pub(super) fn complete(&mut self, slot: u32, now: Nanos, result: Result<(), Fault>) {
         let Some(held) = self.slots[slot as usize].take() else {
             return;
         };
         let request = held.request;
-        let before = held.readied.map_or(0, |at| at.saturating_sub(request.started));
+        let before = held.prepared.map_or(0, |at| at.saturating_sub(request.started));
         let first = held.handed.saturating_sub(request.started) - before;
         let second = now.saturating_sub(held.handed);
         let (file_ns, gpu_ns) = match request.op {
             Op::Read => (first, before + second),
             Op::Write => (second, first),
         };
-        self.ready.push(Landed { request, result, ended: now, file_ns, gpu_ns });
+        self.ready.push(Completion { request, result, ended: now, file_ns, gpu_ns });
     }
 
-    /// Whether none has landed since the last [`Requests::deliver`].
+    /// Whether none has completed since the last [`Requests::deliver`].
     pub(super) fn none_ready(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// Gives those that have landed to the worker.
-    pub(super) fn deliver(&mut self, landed: &mut Vec<Landed>) {
+    /// Gives those that have completed to the worker.
+    pub(super) fn deliver(&mut self, completed: &mut Vec<Completion>) {
         self.out -= self.ready.len();
-        landed.append(&mut self.ready);
+        completed.append(&mut self.ready);
     }
 
     /// Requests taken and not yet delivered.

@@ -1,6 +1,6 @@
 //! `resident`: a kernel that stays on the GPU moves each block as soon as it is asked to.
 //!
-//! File to pinned slot, then a letter in pinned memory that the kernel polls, and its answer the
+//! File to pinned slot, then a command in pinned memory that the kernel polls, and its answer the
 //! same way: no call of the driver for a block. This is the path of the shortest latency for small
 //! blocks at low depth. Blocks go one after the other, so that at high depth `gather` moves more,
 //! and above some 16 KiB the copy engine is faster. The kernel takes one multiprocessor's place for
@@ -11,16 +11,16 @@ use std::collections::VecDeque;
 use gpuio_gpu::MemKind;
 use gpuio_gpu::resident::{Direction, MAX_SLOTS, Resident, Sides};
 
-use super::ends::{self, Ends};
-use super::judge::Judge;
-use super::lanes::Ended;
-use super::two_legs::{self, Mover, Slots};
-use super::{Config, Mover as Moves, Opened, PathError, Request, Row};
+use super::slot_buffers::{self, SlotBuffers};
+use super::stream_queues::Ended;
+use super::two_legs::{self, GpuStage, Slots};
+use super::verifier::Verifier;
+use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
 use crate::engine::Op;
 
 const NAME: &str = "resident";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: None,
     gdsio_name: "RESIDENT",
@@ -29,22 +29,22 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    mover: Moves::Engine,
+    backend: Backend::Engine,
     batches: false,
     streams: false,
     memory: &[MemKind::Device, MemKind::Vmm, MemKind::Pinned],
     open,
 };
 
-struct Letters {
+struct Commands {
     // Its drop waits for the kernel's end.
     resident: Resident,
-    /// Slots under way, oldest first: answers come in the letters' order.
+    /// Slots under way, oldest first: answers come in the commands' order.
     slots: VecDeque<u32>,
 }
 
-fn open(config: Config) -> Result<Opened, PathError> {
-    let gpu = ends::gpu(NAME, &config)?;
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+    let gpu = slot_buffers::gpu(NAME, &config)?;
     let setup = |what: String| PathError::Setup { path: NAME, what };
     if !gpu.memory.is_reachable_by_kernels() {
         return Err(setup(format!(
@@ -60,26 +60,26 @@ fn open(config: Config) -> Result<Opened, PathError> {
     }
     let driver = |source| PathError::Gpu { path: NAME, source };
     gpu.context.make_current().map_err(driver)?;
-    let ends = Ends::new(NAME, &config, &gpu, None)?;
+    let buffers = SlotBuffers::new(NAME, &config, &gpu, None)?;
     let sides = Sides {
-        host: ends.host(0),
-        device: ends.device(0),
-        stride: ends.stride() as u64,
+        host: buffers.host(0),
+        device: buffers.device(0),
+        stride: buffers.stride() as u64,
         slots: config.slots,
     };
     let resident = Resident::new(&gpu.context, sides).map_err(driver)?;
     let slots = VecDeque::with_capacity(config.slots as usize);
-    let judge = Judge::new(&gpu, ends.destination()).map_err(driver)?;
-    two_legs::open(NAME, &config, judge, ends, Letters { resident, slots })
+    let verifier = Verifier::new(&gpu, buffers.destination()).map_err(driver)?;
+    two_legs::open(NAME, &config, verifier, buffers, Commands { resident, slots })
 }
 
-impl Letters {
+impl Commands {
     /// Looks for answers; whether anything came back.
     fn look(&mut self, ended: &mut Vec<Ended>) -> bool {
         match self.resident.take() {
             Ok(0) => false,
             Ok(count) => {
-                // Letters under way are as many as the slots here.
+                // Commands under way are as many as the slots here.
                 let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.slots.len());
                 ended.extend(self.slots.drain(..count).map(|slot| (slot, Ok(()))));
                 true
@@ -92,11 +92,11 @@ impl Letters {
     }
 }
 
-impl Mover for Letters {
-    type Slots = Ends;
+impl GpuStage for Commands {
+    type Slots = SlotBuffers;
 
-    fn put(&mut self, ends: &Ends, request: &Request, ended: &mut Vec<Ended>) {
-        let (slot, len) = (request.slot, ends.place(request.slot, request.len).len);
+    fn enqueue(&mut self, buffers: &SlotBuffers, request: &Request, ended: &mut Vec<Ended>) {
+        let (slot, len) = (request.slot, buffers.location(request.slot, request.len).len);
         if len == 0 {
             return ended.push((slot, Ok(())));
         }
@@ -104,8 +104,8 @@ impl Mover for Letters {
             Op::Read => Direction::In,
             Op::Write => Direction::Out,
         };
-        // SAFETY: the sides are those of `ends`, which is dropped after the mover; a slot is its
-        // request's alone until it comes back.
+        // SAFETY: the sides are those of `ends`, which is dropped after the GPU stage; a slot is
+        // its request's alone until it comes back.
         match unsafe { self.resident.submit(slot, len, direction) } {
             Ok(()) => self.slots.push_back(slot),
             Err(error) => ended.push((slot, Err(error))),

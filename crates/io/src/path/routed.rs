@@ -3,31 +3,31 @@
 //!
 //! Both copies of a slot are in one stream of the near GPU, one behind the other, with one event
 //! behind both: their times can't be told apart, their bytes are counted each by itself
-//! ([`HopCounters`]).
+//! ([`RouteCounters`]).
 //!
 //! Copies between GPUs work without peer access too: the driver then takes them through host
 //! memory, a way that nobody asked for. So a path that can't enable peer access does not open,
-//! unless [`Via::any`] lets it, and then the way stands in [`Opened::steps_down`].
+//! unless [`Via::any`] lets it, and then the way stands in [`OpenedPath::steps_down`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemKind, Stream};
 
-use super::crossing::Crossing;
-use super::ends::{self, Ends};
-use super::judge::{Judge, Place};
-use super::lanes::{Lanes, Refused};
 use super::memory::refused;
-use super::ring::Ring;
+use super::ring::StagingRing;
+use super::slot_buffers::{self, SlotBuffers};
+use super::stream_queues::{Refused, StreamQueues};
+use super::transfer_stage::TransferStage;
 use super::two_legs::{self, Slots};
-use super::{Config, Mover, Opened, PathError, Request, Row};
+use super::verifier::{BlockLocation, Verifier};
+use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
 use crate::engine::monitor::add;
-use crate::engine::{Area, Io, Op};
+use crate::engine::{HostRegion, Io, Op};
 
 const NAME: &str = "routed";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: None,
     gdsio_name: "CPU_GPU_GPU",
@@ -36,7 +36,7 @@ pub(super) const ROW: Row = Row {
     via_gpu: true,
     buffered_only: false,
     buffered_because: None,
-    mover: Mover::Engine,
+    backend: Backend::Engine,
     batches: false,
     streams: true,
     memory: &[MemKind::Device],
@@ -52,12 +52,12 @@ pub struct Via {
     /// another.
     pub any: bool,
     /// Counters of the two GPU legs, readable from other threads.
-    pub counters: Arc<HopCounters>,
+    pub counters: Arc<RouteCounters>,
 }
 
 /// Bytes of one direction.
 #[derive(Debug, Default)]
-pub struct Hops {
+pub struct SegmentCounters {
     /// Between host memory and the near GPU.
     pub host_near: AtomicU64,
     /// Between the near and the far GPU.
@@ -67,22 +67,22 @@ pub struct Hops {
 /// Bytes of the copies that the driver took, leg by leg. One thread writes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct HopCounters {
+pub struct RouteCounters {
     /// From the file to the far GPU.
-    pub read: Hops,
+    pub read: SegmentCounters,
     /// The other way.
-    pub write: Hops,
+    pub write: SegmentCounters,
     /// Whether the driver copies between the GPUs through host memory. Set when the path opens.
     pub through_host: AtomicBool,
 }
 
-struct Hop {
-    ends: Ends,
+struct RoutedBuffers {
+    buffers: SlotBuffers,
     /// A place on the near GPU for each slot.
     between: DeviceBuf,
     near: Context,
     far: Context,
-    counters: Arc<HopCounters>,
+    counters: Arc<RouteCounters>,
 }
 
 fn setup(what: impl Into<String>) -> PathError {
@@ -90,8 +90,8 @@ fn setup(what: impl Into<String>) -> PathError {
 }
 
 /// Opened on the worker's thread, which from then on has the near GPU's context current.
-fn open(config: Config) -> Result<Opened, PathError> {
-    let gpu = ends::gpu(NAME, &config)?;
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+    let gpu = slot_buffers::gpu(NAME, &config)?;
     let broken = |source| PathError::Gpu { path: NAME, source };
     let via = gpu.via.clone().ok_or_else(|| {
         setup("this path needs a GPU near the drive to go through; name it with --via-gpu")
@@ -105,15 +105,21 @@ fn open(config: Config) -> Result<Opened, PathError> {
     }
     let step_down = peers(near, far, via.any)?;
     via.counters.through_host.store(step_down.is_some(), Ordering::Relaxed);
-    let ends = Ends::new(NAME, &config, &gpu, None)?;
-    let len = ends.destination().len();
+    let buffers = SlotBuffers::new(NAME, &config, &gpu, None)?;
+    let len = buffers.destination().len();
     let between = DeviceBuf::alloc(near, MemKind::Device, len)
         .map_err(|source| refused(NAME, &config, MemKind::Device, source))?;
-    let judge = Judge::new(&gpu, ends.destination()).map_err(broken)?;
+    let verifier = Verifier::new(&gpu, buffers.destination()).map_err(broken)?;
     near.make_current().map_err(broken)?;
-    let lanes = Lanes::new(near, gpu.streams, config.slots).map_err(broken)?;
-    let hop = Hop { ends, between, near: near.clone(), far: far.clone(), counters: via.counters };
-    let mut opened = two_legs::open(NAME, &config, judge, hop, Ring::over(lanes))?;
+    let queues = StreamQueues::new(near, gpu.streams, config.slots).map_err(broken)?;
+    let buffers = RoutedBuffers {
+        buffers,
+        between,
+        near: near.clone(),
+        far: far.clone(),
+        counters: via.counters,
+    };
+    let mut opened = two_legs::open(NAME, &config, verifier, buffers, StagingRing::over(queues))?;
     opened.steps_down.extend(step_down);
     Ok(opened)
 }
@@ -140,32 +146,32 @@ fn peers(near: &Context, far: &Context, any: bool) -> Result<Option<String>, Pat
     )))
 }
 
-impl Hop {
+impl RoutedBuffers {
     /// A slot's place on the near GPU.
     fn between(&self, slot: u32) -> DevPtr {
-        self.between.ptr().byte_add(slot as u64 * self.ends.stride() as u64)
+        self.between.ptr().byte_add(slot as u64 * self.buffers.stride() as u64)
     }
 
     /// Puts the leg between host and near GPU into the stream.
     ///
     /// # Safety
-    /// As for [`Crossing::cross`].
+    /// As for [`TransferStage::transfer`].
     unsafe fn first(&self, stream: &Stream, op: Op, slot: u32, len: usize) -> Result<(), GpuError> {
-        let (near, host) = (self.between(slot), self.ends.slot(slot));
+        let (near, host) = (self.between(slot), self.buffers.slot(slot));
         match op {
             // SAFETY: the caller's promise; the place is as long as the slot.
             Op::Read => unsafe { stream.h2d(near, host, len) }?,
             // SAFETY: as above.
             Op::Write => unsafe { stream.d2h(host, near, len) }?,
         }
-        add(&self.hops(op).host_near, len as u64);
+        add(&self.segments(op).host_near, len as u64);
         Ok(())
     }
 
     /// Puts the leg between the GPUs into the stream.
     ///
     /// # Safety
-    /// As for [`Crossing::cross`].
+    /// As for [`TransferStage::transfer`].
     unsafe fn second(
         &self,
         stream: &Stream,
@@ -174,18 +180,18 @@ impl Hop {
         len: usize,
     ) -> Result<(), GpuError> {
         let near = (self.between(slot), &self.near);
-        let far = (self.ends.device(slot), &self.far);
+        let far = (self.buffers.device(slot), &self.far);
         match op {
-            // SAFETY: the caller's promise; both places are as long as the slot.
+            // SAFETY: the caller's promise; both positions are as long as the slot.
             Op::Read => unsafe { stream.peer_copy(far, near, len) }?,
             // SAFETY: as above.
             Op::Write => unsafe { stream.peer_copy(near, far, len) }?,
         }
-        add(&self.hops(op).near_far, len as u64);
+        add(&self.segments(op).near_far, len as u64);
         Ok(())
     }
 
-    fn hops(&self, op: Op) -> &Hops {
+    fn segments(&self, op: Op) -> &SegmentCounters {
         match op {
             Op::Read => &self.counters.read,
             Op::Write => &self.counters.write,
@@ -193,41 +199,41 @@ impl Hop {
     }
 }
 
-impl Slots for Hop {
-    fn area(&self) -> Option<Area> {
-        self.ends.area()
+impl Slots for RoutedBuffers {
+    fn region(&self) -> Option<HostRegion> {
+        self.buffers.region()
     }
 
     fn bytes(&self) -> (u64, u64) {
-        let (host, far) = self.ends.bytes();
+        let (host, far) = self.buffers.bytes();
         (host, far + self.between.len() as u64)
     }
 
     fn io(&self, request: &Request) -> Io {
-        self.ends.io(request)
+        self.buffers.io(request)
     }
 
-    fn place(&self, slot: u32, len: u32) -> Place {
-        self.ends.place(slot, len)
+    fn location(&self, slot: u32, len: u32) -> BlockLocation {
+        self.buffers.location(slot, len)
     }
 
     /// Kernels run where the bytes were asked for: in the far GPU's context.
-    fn judge(&self) -> Result<(), GpuError> {
+    fn begin_verify(&self) -> Result<(), GpuError> {
         self.far.make_current()
     }
 
-    fn judged(&self) -> Result<(), GpuError> {
+    fn end_verify(&self) -> Result<(), GpuError> {
         self.near.make_current()
     }
 
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]> {
-        self.ends.held_from_file(slot, len)
+        self.buffers.held_from_file(slot, len)
     }
 }
 
-impl Crossing for Hop {
-    unsafe fn cross(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
-        let len = self.ends.place(slot, len).len as usize;
+impl TransferStage for RoutedBuffers {
+    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
+        let len = self.buffers.location(slot, len).len as usize;
         let refused = |begun| move |error| Refused { error, begun };
         match op {
             Op::Read => {

@@ -1,10 +1,10 @@
 //! `staged`: file → pinned ring → GPU memory, the legs overlapping. gdsio's `-x 2`.
 
-use super::{ANY_MEMORY, Mover, Row, ring};
+use super::{ANY_MEMORY, Backend, PathEntry, ring};
 
 const NAME: &str = "staged";
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: PathEntry = PathEntry {
     name: NAME,
     gdsio: Some(2),
     gdsio_name: "CPU_GPU",
@@ -13,7 +13,7 @@ pub(super) const ROW: Row = Row {
     via_gpu: false,
     buffered_only: false,
     buffered_because: None,
-    mover: Mover::Engine,
+    backend: Backend::Engine,
     batches: false,
     streams: true,
     memory: ANY_MEMORY,

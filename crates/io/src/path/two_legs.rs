@@ -1,25 +1,25 @@
-//! A path of two legs: an engine between file and slots, a mover between slots and destination.
+//! A path of two legs: an engine between file and slots, a GPU stage between slots and destination.
 //!
-//! A slot is a place in host memory and one in the destination. A read runs file → slot → mover, a
-//! write mover → slot → file. Slots are independent, so the file leg of one overlaps the GPU leg of
-//! others. Paths of this kind differ in their slots and their mover alone.
+//! A slot is a place in host memory and one in the destination. A read runs file → slot → GPU
+//! stage, a write GPU stage → slot → file. Slots are independent, so the file leg of one overlaps
+//! the GPU leg of others. Paths of this kind differ in their slots and their GPU stage alone.
 
 use std::time::Duration;
 
 use gpuio_gpu::GpuError;
 
 use super::file_leg::FileLeg;
-use super::judge::{self, Judge, Place};
-use super::lanes::Ended;
 use super::requests::Requests;
-use super::{Config, Fault, Landed, Mismatch, Opened, Path, PathError, Request, Start};
+use super::stream_queues::Ended;
+use super::verifier::{self, BlockLocation, Verifier};
+use super::{Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathError, Request, Start};
 use crate::clock::{Clock, Nanos};
-use crate::engine::{Area, Done, Io, Op, Push};
+use crate::engine::{Done, HostRegion, Io, Op, Push};
 
 /// The memory of a path's slots at both ends.
 pub(super) trait Slots {
     /// The host memory of all slots, if an engine may keep it registered.
-    fn area(&self) -> Option<Area>;
+    fn region(&self) -> Option<HostRegion>;
 
     /// Bytes of host memory and of GPU memory.
     fn bytes(&self) -> (u64, u64);
@@ -31,18 +31,18 @@ pub(super) trait Slots {
     ///
     /// # Panics
     /// If they are more than the slot holds.
-    fn place(&self, slot: u32, len: u32) -> Place;
+    fn location(&self, slot: u32, len: u32) -> BlockLocation;
 
-    /// Makes the judge's kernels run on this thread, until [`Slots::judged`].
+    /// Makes the verifier's kernels run on this thread, until [`Slots::end_verify`].
     ///
     /// # Errors
     /// The driver's refusal.
-    fn judge(&self) -> Result<(), GpuError> {
+    fn begin_verify(&self) -> Result<(), GpuError> {
         Ok(())
     }
 
     /// Makes an idle slot's place one that a kernel may fill, waiting for it. A place in which a
-    /// read has landed is one that a kernel may look at without.
+    /// read has completed is one that a kernel may look at without.
     ///
     /// # Errors
     /// The driver's refusal.
@@ -50,43 +50,43 @@ pub(super) trait Slots {
         Ok(())
     }
 
-    /// Ends what [`Slots::judge`] began.
+    /// Ends what [`Slots::begin_verify`] began.
     ///
     /// # Errors
     /// The driver's refusal.
-    fn judged(&self) -> Result<(), GpuError> {
+    fn end_verify(&self) -> Result<(), GpuError> {
         Ok(())
     }
 
-    /// What came from the file into a slot whose read has landed, if it still stands there.
+    /// What came from the file into a slot whose read has completed, if it still stands there.
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]>;
 }
 
 /// Moves blocks between the two ends of slots.
 ///
 /// [`TwoLegs`] drops it before the slots that it was given, and gives it a slot again only after
-/// the slot came back: what a mover has under way may use both ends until it has waited in its own
-/// `drop`.
-pub(super) trait Mover {
+/// the slot came back: what a GPU stage has under way may use both ends until it has waited in its
+/// own `drop`.
+pub(super) trait GpuStage {
     /// The slots that it can move.
     type Slots: Slots;
 
     /// Begins what must be over before a file may be read into the request's slot. True if there is
-    /// anything: it comes back as from [`Mover::put`].
+    /// anything: it comes back as from [`GpuStage::enqueue`].
     fn ready(&mut self, _: &Self::Slots, _: &Request, _ended: &mut Vec<Ended>) -> bool {
         false
     }
 
     /// Takes a request whose GPU leg is next. It comes back through `ended`, here or in a later
     /// call, once and with its outcome.
-    fn put(&mut self, slots: &Self::Slots, request: &Request, ended: &mut Vec<Ended>);
+    fn enqueue(&mut self, slots: &Self::Slots, request: &Request, ended: &mut Vec<Ended>);
 
     /// Gives back what is over, without waiting.
     fn poll(&mut self, ended: &mut Vec<Ended>);
 
     /// Nothing has come back and the files have been asked: what waits for company, waits for
     /// nothing else if the GPU leg is idle.
-    fn nudge(&mut self, _slots: &Self::Slots, _ended: &mut Vec<Ended>) {}
+    fn flush(&mut self, _slots: &Self::Slots, _ended: &mut Vec<Ended>) {}
 
     /// Waits until something is over and gives it back; false if nothing is under way.
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool;
@@ -100,48 +100,48 @@ pub(super) trait Mover {
     }
 }
 
-struct TwoLegs<M: Mover> {
+struct TwoLegs<M: GpuStage> {
     name: &'static str,
-    // Drop order: the mover waits for what it has under way, then the engine for its I/Os, and only
-    // then does the memory go.
-    mover: M,
+    // Drop order: the GPU stage waits for what it has under way, then the engine for its I/Os, and
+    // only then does the memory go.
+    gpu_stage: M,
     files: FileLeg,
-    judge: Judge,
+    verifier: Verifier,
     slots: M::Slots,
     requests: Requests,
-    /// By slot: whether what the mover has of it comes before the file leg of its read.
-    readying: Vec<bool>,
+    /// By slot: whether what the GPU stage has of it comes before the file leg of its read.
+    preparing: Vec<bool>,
     dones: Vec<Done>,
     ended: Vec<Ended>,
 }
 
-/// Opens a path over these slots. Called on the worker's thread, which has the mover's context
+/// Opens a path over these slots. Called on the worker's thread, which has the GPU stage's context
 /// current.
-pub(super) fn open<M: Mover<Slots: 'static> + 'static>(
+pub(super) fn open<M: GpuStage<Slots: 'static> + 'static>(
     name: &'static str,
-    config: &Config,
-    judge: Judge,
+    config: &PathConfig,
+    verifier: Verifier,
     slots: M::Slots,
-    mover: M,
-) -> Result<Opened, PathError> {
-    let engine = super::open_engine(config, slots.area())?;
+    gpu_stage: M,
+) -> Result<OpenedPath, PathError> {
+    let engine = super::open_engine(config, slots.region())?;
     let (host_bytes, device_bytes) = slots.bytes();
-    let host_bytes = host_bytes + mover.bytes();
+    let host_bytes = host_bytes + gpu_stage.bytes();
     let count = config.slots as usize;
     let path = TwoLegs {
         name,
-        mover,
+        gpu_stage,
         files: FileLeg::new(engine.engine, config.slots),
-        judge,
+        verifier,
         slots,
         requests: Requests::new(config.slots),
-        readying: vec![false; count],
+        preparing: vec![false; count],
         dones: Vec::with_capacity(count),
         ended: Vec::with_capacity(count),
     };
-    Ok(Opened {
+    Ok(OpenedPath {
         path: Box::new(path),
-        engine_got: engine.got,
+        actual_engine: engine.got,
         steps_down: engine.steps_down,
         host_bytes,
         device_bytes,
@@ -149,10 +149,10 @@ pub(super) fn open<M: Mover<Slots: 'static> + 'static>(
     })
 }
 
-impl<M: Mover> TwoLegs<M> {
-    /// Takes what the mover gave back: a read has landed, a write goes on to its file, and so does
-    /// a read whose slot is ready for it.
-    fn settle(&mut self, clock: &Clock) {
+impl<M: GpuStage> TwoLegs<M> {
+    /// Takes what the GPU stage gave back: a read has completed, a write goes on to its file, and
+    /// so does a read whose slot is ready for it.
+    fn take_gpu_completions(&mut self, clock: &Clock) {
         if self.ended.is_empty() {
             return;
         }
@@ -162,16 +162,16 @@ impl<M: Mover> TwoLegs<M> {
             let Some(request) = self.requests.of(slot) else {
                 continue;
             };
-            let readying = std::mem::take(&mut self.readying[slot as usize]);
+            let preparing = std::mem::take(&mut self.preparing[slot as usize]);
             if request.op == Op::Write {
                 self.requests.hand(slot, now);
             }
             match (result, request.op) {
-                (Err(error), _) => self.requests.land(slot, now, Err(Fault::Gpu(error.code))),
-                (Ok(()), Op::Read) if !readying => self.requests.land(slot, now, Ok(())),
+                (Err(error), _) => self.requests.complete(slot, now, Err(Fault::Gpu(error.code))),
+                (Ok(()), Op::Read) if !preparing => self.requests.complete(slot, now, Ok(())),
                 (Ok(()), op) => {
                     if op == Op::Read {
-                        self.requests.readied(slot, now);
+                        self.requests.prepared(slot, now);
                     }
                     self.files.hold(self.slots.io(&request));
                 }
@@ -181,19 +181,19 @@ impl<M: Mover> TwoLegs<M> {
         self.offer(clock);
     }
 
-    /// A file I/O came back at `now`: a read goes on to the mover, a write has landed.
+    /// A file I/O came back at `now`: a read goes on to the GPU stage, a write has completed.
     fn file_done(&mut self, now: Nanos, done: Done) {
         let slot = done.io.token;
         if done.io.op == Op::Write {
             let result = done.result.map(|_| ()).map_err(Fault::File);
-            return self.requests.land(slot, now, result);
+            return self.requests.complete(slot, now, result);
         }
         let Some(request) = self.requests.hand(slot, now) else {
             return;
         };
         match done.result {
-            Ok(_) => self.mover.put(&self.slots, &request, &mut self.ended),
-            Err(fault) => self.requests.land(slot, now, Err(Fault::File(fault))),
+            Ok(_) => self.gpu_stage.enqueue(&self.slots, &request, &mut self.ended),
+            Err(fault) => self.requests.complete(slot, now, Err(Fault::File(fault))),
         }
     }
 
@@ -220,15 +220,15 @@ impl<M: Mover> TwoLegs<M> {
             }
         }
         self.dones = dones;
-        self.settle(clock);
+        self.take_gpu_completions(clock);
         reaped?;
         self.offer(clock);
         Ok(())
     }
 
     fn start_read(&mut self, clock: &Clock, request: &Request) -> Start {
-        if self.mover.ready(&self.slots, request, &mut self.ended) {
-            self.readying[request.slot as usize] = true;
+        if self.gpu_stage.ready(&self.slots, request, &mut self.ended) {
+            self.preparing[request.slot as usize] = true;
             return Start::Taken;
         }
         match self.files.push(self.slots.io(request)) {
@@ -242,38 +242,38 @@ impl<M: Mover> TwoLegs<M> {
         Start::Taken
     }
 
-    /// Runs the judge where its kernels can run.
-    fn judging<T>(
+    /// Runs the verifier where its kernels can run.
+    fn verify_with<T>(
         &mut self,
-        work: impl FnOnce(&M::Slots, &mut Judge) -> Result<T, GpuError>,
+        work: impl FnOnce(&M::Slots, &mut Verifier) -> Result<T, GpuError>,
     ) -> Result<T, PathError> {
-        let TwoLegs { slots, judge, name: path, .. } = self;
-        let found = slots.judge().and_then(|()| work(slots, judge));
-        let over = slots.judged();
+        let TwoLegs { slots, verifier, name: path, .. } = self;
+        let found = slots.begin_verify().and_then(|()| work(slots, verifier));
+        let over = slots.end_verify();
         let found = found.and_then(|found| over.map(|()| found));
         found.map_err(|source| PathError::Gpu { path, source })
     }
 
-    /// Moves requests on until one has landed; without `wait`, as far as they are.
+    /// Moves requests on until one has completed; without `wait`, as far as they are.
     fn drive(&mut self, clock: &Clock, wait: bool) -> Result<(), PathError> {
-        self.settle(clock);
+        self.take_gpu_completions(clock);
         while self.requests.none_ready() {
             self.reap_files(clock, 0)?;
             if !wait || self.requests.none_ready() {
-                self.mover.poll(&mut self.ended);
-                self.settle(clock);
+                self.gpu_stage.poll(&mut self.ended);
+                self.take_gpu_completions(clock);
             }
             if self.requests.none_ready() {
-                self.mover.nudge(&self.slots, &mut self.ended);
-                self.settle(clock);
+                self.gpu_stage.flush(&self.slots, &mut self.ended);
+                self.take_gpu_completions(clock);
             }
             if !self.requests.none_ready() || !wait {
                 return Ok(());
             }
-            // What the mover has takes microseconds and file I/Os go on meanwhile, so it is the one
-            // to wait for; only without does the thread sleep in the engine.
-            if self.mover.wait(&mut self.ended) {
-                self.settle(clock);
+            // What the GPU stage has takes microseconds and file I/Os go on meanwhile, so it is the
+            // one to wait for; only without does the thread sleep in the engine.
+            if self.gpu_stage.wait(&mut self.ended) {
+                self.take_gpu_completions(clock);
             } else {
                 self.reap_files(clock, 1)?;
             }
@@ -282,13 +282,13 @@ impl<M: Mover> TwoLegs<M> {
     }
 }
 
-impl<M: Mover> Path for TwoLegs<M> {
+impl<M: GpuStage> Path for TwoLegs<M> {
     fn start(&mut self, clock: &Clock, request: Request) -> Start {
         self.requests.take(request);
         match request.op {
             Op::Read => self.start_read(clock, &request),
             Op::Write => {
-                self.mover.put(&self.slots, &request, &mut self.ended);
+                self.gpu_stage.enqueue(&self.slots, &request, &mut self.ended);
                 Start::Taken
             }
         }
@@ -297,7 +297,7 @@ impl<M: Mover> Path for TwoLegs<M> {
     fn advance(
         &mut self,
         clock: &Clock,
-        landed: &mut Vec<Landed>,
+        completed: &mut Vec<Completion>,
         wait: bool,
     ) -> Result<(), PathError> {
         let outcome = if self.requests.out() > 0 {
@@ -307,16 +307,16 @@ impl<M: Mover> Path for TwoLegs<M> {
         } else {
             Ok(())
         };
-        // Also after an error: these have landed.
-        self.requests.deliver(landed);
+        // Also after an error: these have completed.
+        self.requests.deliver(completed);
         outcome
     }
 
-    /// What the mover has takes microseconds and can't be waited for with an end: only without does
-    /// the thread sleep, in the engine.
-    fn doze(&mut self, patience: Duration) -> Result<(), PathError> {
-        if self.mover.is_idle() && self.ended.is_empty() && self.requests.none_ready() {
-            self.files.doze(patience)?;
+    /// What the GPU stage has takes microseconds and can't be waited for with an end: only without
+    /// does the thread sleep, in the engine.
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), PathError> {
+        if self.gpu_stage.is_idle() && self.ended.is_empty() && self.requests.none_ready() {
+            self.files.wait_timeout(timeout)?;
         }
         Ok(())
     }
@@ -330,11 +330,11 @@ impl<M: Mover> Path for TwoLegs<M> {
     }
 
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
-        let place = self.slots.place(slot, len);
-        self.judging(|slots, judge| {
+        let location = self.slots.location(slot, len);
+        self.verify_with(|slots, verifier| {
             slots.fillable(slot, len)?;
             // SAFETY: the slot's own part of the destination; the slot is idle.
-            unsafe { judge.fill(place, key, offset) }
+            unsafe { verifier.fill(location, key, offset) }
         })
     }
 
@@ -345,9 +345,12 @@ impl<M: Mover> Path for TwoLegs<M> {
         offset: u64,
         len: u32,
     ) -> Result<Option<Mismatch>, PathError> {
-        let place = self.slots.place(slot, len);
-        // SAFETY: the slot's own part of the destination; its read has landed.
-        let found = self.judging(|_, judge| unsafe { judge.check(place, key, offset) })?;
-        Ok(found.map(|m| judge::blame(m, self.slots.held_from_file(slot, len), key, offset)))
+        let location = self.slots.location(slot, len);
+        // SAFETY: the slot's own part of the destination; its read has completed.
+        let found =
+            self.verify_with(|_, verifier| unsafe { verifier.check(location, key, offset) })?;
+        Ok(found.map(|m| {
+            verifier::locate_mismatch(m, self.slots.held_from_file(slot, len), key, offset)
+        }))
     }
 }

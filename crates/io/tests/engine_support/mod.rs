@@ -4,7 +4,8 @@
 
 use gpuio_io::buf::Aligned;
 use gpuio_io::engine::{
-    Config, Done, Engine, EngineFile, Inject, Io, LegCounters, Op, Opened, Push, Row, Span, build,
+    Done, Engine, EngineConfig, EngineEntry, EngineFile, Inject, Io, LegCounters, Op, OpenedEngine,
+    Push, Span, build,
 };
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -85,17 +86,23 @@ pub(crate) fn config(
     depth: u32,
     slots: &Slots,
     direct: bool,
-) -> Config {
+) -> EngineConfig {
     let file = |file: &&File| EngineFile { fd: file.as_raw_fd(), len: len as u64, writable: true };
     let files = files.iter().map(file).collect();
     // As the largest blocks of drives are: what holds at multiples of these holds at all.
-    Config { depth, files, area: Some(slots.memory.area()), direct, direct_grain: 4096 }
+    EngineConfig {
+        depth,
+        files,
+        region: Some(slots.memory.region()),
+        direct,
+        direct_alignment: 4096,
+    }
 }
 
 /// The whole stack, or nothing, with the reason printed, where the engine can't run.
 pub(crate) fn open(
-    row: &Row,
-    config: &Config,
+    row: &EngineEntry,
+    config: &EngineConfig,
     inject: Option<&Inject>,
 ) -> Option<(Box<dyn Engine>, Arc<LegCounters>)> {
     if let Err(why) = (row.available)() {
@@ -103,7 +110,7 @@ pub(crate) fn open(
         return None;
     }
     let counters = Arc::new(LegCounters::default());
-    let Opened { engine, .. } = build(row, config, inject, Arc::clone(&counters)).unwrap();
+    let OpenedEngine { engine, .. } = build(row, config, inject, Arc::clone(&counters)).unwrap();
     assert_eq!(engine.synchronous(), !row.asynchronous);
     Some((engine, counters))
 }

@@ -16,7 +16,9 @@ use std::time::Duration;
 use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Context, Driver, MemKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
-use gpuio_io::path::{Config, CufileSide, GpuSide, HopCounters, Opened, PathError, Row, Via};
+use gpuio_io::path::{
+    CufileSide, GpuSide, OpenedPath, PathConfig, PathEntry, PathError, RouteCounters, Via,
+};
 use tempfile::TempDir;
 
 use crate::engine_support::open_direct;
@@ -29,11 +31,11 @@ pub(crate) const LARGEST_DIRECT: u32 = 64 << 10;
 pub(crate) const LARGEST: u32 = LARGEST_DIRECT + 3;
 
 /// How long cuFile may end nothing: far above what the stand-in takes, even on a loaded machine.
-pub(crate) const SILENCE: Duration = Duration::from_secs(8);
+pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Every memory kind in which bytes may end on this path; none, and said so, where the machine
 /// has too few GPUs for it.
-pub(crate) fn kinds(row: &Row) -> Vec<MemKind> {
+pub(crate) fn kinds(row: &PathEntry) -> Vec<MemKind> {
     if row.via_gpu && driver().device_count() < 2 {
         eprintln!("skipped: {}: it needs two GPUs", row.name);
         return Vec::new();
@@ -43,7 +45,7 @@ pub(crate) fn kinds(row: &Row) -> Vec<MemKind> {
 
 /// Whether the path moves a slot's own pages, so that a failed read leaves what it holds open, and
 /// no second copy tells in which leg bytes went wrong.
-pub(crate) fn moves_pages(row: &Row) -> bool {
+pub(crate) fn moves_pages(row: &PathEntry) -> bool {
     row.memory == [MemKind::Managed]
 }
 
@@ -91,11 +93,12 @@ pub(crate) fn cufile() -> gpuio_cufile::Driver {
     DRIVER.get_or_init(open).clone()
 }
 
-/// Two files that follow the data rule, and a twin of each that only pread(2) and pwrite(2) touch.
+/// Two files that follow the data rule, and a reference of each that only pread(2) and pwrite(2)
+/// touch.
 pub(crate) struct Rig {
     directory: TempDir,
     pub(crate) files: Vec<File>,
-    pub(crate) twins: Vec<File>,
+    pub(crate) references: Vec<File>,
     pub(crate) direct: bool,
 }
 
@@ -103,11 +106,11 @@ impl Rig {
     /// Nothing, and said so, where the file system refuses O_DIRECT.
     pub(crate) fn new(direct: bool) -> Option<Rig> {
         let directory = tempfile::tempdir().unwrap();
-        let mut rig = Rig { directory, files: Vec::new(), twins: Vec::new(), direct };
+        let mut rig = Rig { directory, files: Vec::new(), references: Vec::new(), direct };
         for file in 0..2 {
             let mut bytes = vec![0; usize::try_from(LEN).unwrap()];
             pattern::fill(&mut bytes, rig.key(file), 0);
-            for name in ["file", "twin"] {
+            for name in ["file", "reference"] {
                 std::fs::write(rig.name(name, file), &bytes).unwrap();
             }
             let open = |name: &str| {
@@ -115,7 +118,7 @@ impl Rig {
                 options.open(rig.name(name, file)).unwrap()
             };
             let opened = if direct { open_direct(&rig.name("file", file))? } else { open("file") };
-            rig.twins.push(open("twin"));
+            rig.references.push(open("reference"));
             rig.files.push(opened);
         }
         Some(rig)
@@ -133,15 +136,19 @@ impl Rig {
         if self.direct { LARGEST_DIRECT } else { LARGEST }
     }
 
-    /// Compares the files with their twins, through new descriptors.
+    /// Compares the files with their references, through new descriptors.
     pub(crate) fn compare(&self) {
         for file in 0..2 {
             let path = std::fs::read(self.name("file", file)).unwrap();
-            let twin = std::fs::read(self.name("twin", file)).unwrap();
-            assert_eq!(path.len(), twin.len());
-            if let Some(at) = path.iter().zip(&twin).position(|(path, twin)| path != twin) {
-                let count = path.iter().zip(&twin).filter(|(a, b)| a != b).count();
-                panic!("file {file} differs from its twin from byte {at} on, in {count} bytes");
+            let reference = std::fs::read(self.name("reference", file)).unwrap();
+            assert_eq!(path.len(), reference.len());
+            if let Some(at) =
+                path.iter().zip(&reference).position(|(path, reference)| path != reference)
+            {
+                let count = path.iter().zip(&reference).filter(|(a, b)| a != b).count();
+                panic!(
+                    "file {file} differs from its reference from byte {at} on, in {count} bytes"
+                );
             }
         }
     }
@@ -150,8 +157,8 @@ impl Rig {
 /// How a path is opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
-    pub(crate) path: &'static Row,
-    pub(crate) engine: &'static engine::Row,
+    pub(crate) path: &'static PathEntry,
+    pub(crate) engine: &'static engine::EngineEntry,
     pub(crate) memory: MemKind,
     pub(crate) depth: u32,
     pub(crate) streams: u32,
@@ -202,15 +209,15 @@ impl Setup {
         lacking.is_err()
     }
 
-    pub(crate) fn config(&self, rig: &Rig, context: &Context) -> Config {
+    pub(crate) fn config(&self, rig: &Rig, context: &Context) -> PathConfig {
         let file = |file: &File| EngineFile { fd: file.as_raw_fd(), len: LEN, writable: true };
-        Config {
+        PathConfig {
             slots: self.depth,
             block_max: rig.largest(),
             engine: self.path.uses_engine().then_some(self.engine),
             files: rig.files.iter().map(file).collect(),
             direct: rig.direct,
-            direct_grain: 4096,
+            direct_alignment: 4096,
             memory: self.memory,
             gpu: Some(GpuSide {
                 context: context.clone(),
@@ -221,7 +228,7 @@ impl Setup {
                 via: self.path.via_gpu.then(|| Via {
                     near: Context::new(context.driver(), 1).unwrap(),
                     any: self.any_peer,
-                    counters: Arc::new(HopCounters::default()),
+                    counters: Arc::new(RouteCounters::default()),
                 }),
             }),
             cufile: (!self.path.uses_engine()).then(|| self.cufile()),
@@ -231,10 +238,10 @@ impl Setup {
     }
 
     fn cufile(&self) -> CufileSide {
-        CufileSide { driver: cufile(), register: self.register, silence_most: SILENCE }
+        CufileSide { driver: cufile(), register: self.register, stall_timeout: STALL_TIMEOUT }
     }
 
-    pub(crate) fn open(&self, rig: &Rig, context: &Context) -> Result<Opened, PathError> {
+    pub(crate) fn open(&self, rig: &Rig, context: &Context) -> Result<OpenedPath, PathError> {
         (self.path.open)(self.config(rig, context))
     }
 }

@@ -1,16 +1,16 @@
 //! Drives a path by steps and knows what every byte of files and slots must be.
 //!
-//! A request takes effect in the model when it lands: an `Ok` read puts the twin's bytes into the
-//! slot, an `Ok` write puts the slot's bytes into the twin, and a failed request does nothing. What
-//! a read left in a slot's destination is proved by writing that slot, as it is, to a file: a write
-//! begins in the destination.
+//! A request takes effect in the model when it completes: an `Ok` read puts the reference's bytes
+//! into the slot, an `Ok` write puts the slot's bytes into the reference, and a failed request does
+//! nothing. What a read left in a slot's destination is proved by writing that slot, as it is, to a
+//! file: a write begins in the destination.
 
 use std::os::unix::fs::FileExt;
 
 use gpuio_gpu::{Context, pattern};
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Fault, Landed, Leg, Mismatch, Opened, Path, Request, Start};
+use gpuio_io::path::{Completion, Fault, Leg, Mismatch, OpenedPath, Path, Request, Start};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -37,7 +37,7 @@ pub(crate) struct Step {
     /// Which of the free slots.
     pub(crate) pick: usize,
     pub(crate) from: From,
-    /// Whether a read is checked when it has landed.
+    /// Whether a read is checked when it has completed.
     pub(crate) check: bool,
     /// Whether the path is looked at, without waiting, before the next step.
     pub(crate) poll: bool,
@@ -104,7 +104,7 @@ pub(crate) struct Model<'a> {
     pub(crate) copy_ns: u64,
     /// A failed read may have left its bytes in the destination.
     pub(crate) failed_reads_are_open: bool,
-    /// The first GPU fault lasts: what starts after it has landed must fail too.
+    /// The first GPU fault lasts: what starts after it has completed must fail too.
     pub(crate) faults_last: bool,
     lost: Option<Nanos>,
     pub(crate) tally: Tally,
@@ -112,7 +112,7 @@ pub(crate) struct Model<'a> {
 
 impl<'a> Model<'a> {
     pub(crate) fn new(setup: &Setup, rig: &'a Rig, context: &Context) -> Model<'a> {
-        let Opened { path, .. } = setup.open(rig, context).unwrap();
+        let OpenedPath { path, .. } = setup.open(rig, context).unwrap();
         let engine = setup.path.uses_engine() && setup.engine.asynchronous;
         let asynchronous = engine || setup.path.overlaps();
         assert_eq!(path.synchronous(), !asynchronous);
@@ -183,8 +183,8 @@ impl<'a> Model<'a> {
         let mut bytes = vec![0; len];
         match step.op {
             Op::Read => {
-                let twin = &self.rig.twins[step.file as usize];
-                twin.read_exact_at(&mut bytes, step.offset).unwrap();
+                let reference = &self.rig.references[step.file as usize];
+                reference.read_exact_at(&mut bytes, step.offset).unwrap();
             }
             Op::Write => {
                 self.know(slot);
@@ -228,31 +228,31 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Advances and looks at all that landed; gives how many did.
+    /// Advances and looks at all that completed; gives how many did.
     pub(crate) fn advance(&mut self, wait: bool) -> usize {
-        let mut landed = Vec::new();
+        let mut completed = Vec::new();
         let before = self.path.in_flight();
-        self.path.advance(&self.clock, &mut landed, wait).unwrap();
-        assert_eq!(self.path.in_flight() + landed.len(), before);
-        assert!(!wait || before == 0 || !landed.is_empty(), "did not wait");
-        let count = landed.len();
-        for one in landed {
+        self.path.advance(&self.clock, &mut completed, wait).unwrap();
+        assert_eq!(self.path.in_flight() + completed.len(), before);
+        assert!(!wait || before == 0 || !completed.is_empty(), "did not wait");
+        let count = completed.len();
+        for one in completed {
             self.settle(&one);
         }
         count
     }
 
-    fn settle(&mut self, landed: &Landed) {
-        let slot = landed.request.slot;
+    fn settle(&mut self, completed: &Completion) {
+        let slot = completed.request.slot;
         let out = self.out[slot as usize].take();
-        let Out { step, request, bytes } = out.expect("a request lands once");
+        let Out { step, request, bytes } = out.expect("a request completes once");
         let name = |r: &Request| (r.op, r.file, r.offset, r.len, r.started);
-        assert_eq!(name(&landed.request), name(&request));
-        self.times(landed);
-        if let Err(fault) = landed.result {
+        assert_eq!(name(&completed.request), name(&request));
+        self.times(completed);
+        if let Err(fault) = completed.result {
             self.tally.failed.push((step.op, fault));
             if matches!(fault, Fault::Gpu(_)) {
-                self.lost.get_or_insert(landed.ended);
+                self.lost.get_or_insert(completed.ended);
             }
             if step.op == Op::Read && (self.failed_reads_are_open || self.moves_pages) {
                 self.holds[slot as usize] = None;
@@ -276,31 +276,31 @@ impl<'a> Model<'a> {
             }
             Op::Write => {
                 self.tally.writes += 1;
-                let twin = &self.rig.twins[step.file as usize];
-                twin.write_all_at(&bytes, step.offset).unwrap();
+                let reference = &self.rig.references[step.file as usize];
+                reference.write_all_at(&bytes, step.offset).unwrap();
             }
         }
     }
 
-    fn times(&self, landed: &Landed) {
-        let whole = landed.ended.checked_sub(landed.request.started);
-        assert_eq!(Some(landed.file_ns + landed.gpu_ns), whole, "{landed:?}");
+    fn times(&self, completed: &Completion) {
+        let whole = completed.ended.checked_sub(completed.request.started);
+        assert_eq!(Some(completed.file_ns + completed.gpu_ns), whole, "{completed:?}");
         if !self.has_gpu_leg {
-            assert_eq!(landed.gpu_ns, 0);
+            assert_eq!(completed.gpu_ns, 0);
             return;
         }
         // A request that failed in its first leg never came to the second.
-        match (landed.result, landed.request.op) {
-            (Ok(()), _) => assert!(landed.gpu_ns >= self.copy_ns, "{landed:?}"),
+        match (completed.result, completed.request.op) {
+            (Ok(()), _) => assert!(completed.gpu_ns >= self.copy_ns, "{completed:?}"),
             (Err(Fault::File(_)), Op::Read) if !self.moves_pages => {
-                assert_eq!(landed.gpu_ns, 0, "{landed:?}");
+                assert_eq!(completed.gpu_ns, 0, "{completed:?}");
             }
-            (Err(Fault::Gpu(_)), Op::Write) => assert_eq!(landed.file_ns, 0, "{landed:?}"),
+            (Err(Fault::Gpu(_)), Op::Write) => assert_eq!(completed.file_ns, 0, "{completed:?}"),
             (Err(_), _) => {}
         }
     }
 
-    /// The path's check must say of the destination what the rule says of the twin's bytes.
+    /// The path's check must say of the destination what the rule says of the reference's bytes.
     fn check(&mut self, slot: u32, step: &Step, bytes: &[u8]) {
         let key = self.rig.key(step.file);
         let found = self.path.check(slot, key, step.offset, step.len).unwrap();
@@ -348,7 +348,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Drops the path, then compares the files with their twins.
+    /// Drops the path, then compares the files with their references.
     pub(crate) fn finish(self) -> Tally {
         drop(self.path);
         if self.moves_bytes {

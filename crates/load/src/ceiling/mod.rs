@@ -49,7 +49,7 @@ struct Seen<'a> {
     jobs: &'a [JobPlan],
     job: &'a JobPlan,
     /// The path that the job takes.
-    path: &'static path::Row,
+    path: &'static path::PathEntry,
     /// How long a ceiling of the job is measured, nanoseconds.
     time_ns: u64,
     engine_missing: &'a dyn Fn(&str) -> Option<String>,

@@ -209,7 +209,7 @@ pub(super) struct Cufile {
 /// another, so without a word about streams each slot, or each batch, has one.
 pub(super) fn cufile(
     job: &JobSpec,
-    path: &path::Row,
+    path: &path::PathEntry,
     calls: path::Calls,
     block_max: u64,
 ) -> Cufile {
@@ -243,7 +243,7 @@ pub(super) fn cufile(
 /// O_DIRECT or page cache, and why, and the grain of offsets and lengths in bytes.
 pub(super) fn direct(
     job: &JobSpec,
-    path: &path::Row,
+    path: &path::PathEntry,
     places: &[Place],
 ) -> (DirectMode, Option<String>, u64) {
     let grain = places
@@ -280,7 +280,7 @@ pub(super) fn direct(
 /// The engine, and why, where it was not named.
 pub(super) fn engine(
     job: &JobSpec,
-    path: &path::Row,
+    path: &path::PathEntry,
     direct: DirectMode,
     machine: &Machine<'_>,
 ) -> (String, Option<String>) {

@@ -111,12 +111,16 @@ fn finished(
     vet::plan(asked, &plan, grain).map(|()| plan)
 }
 
-fn name(asked: &JobSpec, path: &path::Row, many: bool) -> String {
+fn name(asked: &JobSpec, path: &path::PathEntry, many: bool) -> String {
     if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() }
 }
 
 /// The GPUs, if the path can take what was asked, and they the hints that it may need.
-fn hinted(asked: &JobSpec, path: &path::Row, machine: &Machine<'_>) -> Result<Vec<Gpu>, PlanError> {
+fn hinted(
+    asked: &JobSpec,
+    path: &path::PathEntry,
+    machine: &Machine<'_>,
+) -> Result<Vec<Gpu>, PlanError> {
     vet::keys(asked, path)?;
     let gpus = gpus(asked, path, machine)?;
     match memory::no_hints(path, &gpus) {
@@ -135,12 +139,12 @@ struct Slots {
 
 fn slots(
     asked: &JobSpec,
-    path: &path::Row,
+    path: &path::PathEntry,
     asynchronous: bool,
     order: &Order,
     block_max: u64,
 ) -> Slots {
-    if let path::Mover::Cufile(calls) = path.mover {
+    if let path::Backend::Cufile(calls) = path.backend {
         let defaults::Cufile { depth, streams, batch } =
             defaults::cufile(asked, path, calls, block_max);
         return Slots { depth, streams, batch, scatter: None };
@@ -177,7 +181,7 @@ const NO_ENGINE: &str = "none (cuFile)";
 /// The engine, and whether it is asynchronous.
 fn engine(
     asked: &JobSpec,
-    path: &path::Row,
+    path: &path::PathEntry,
     direct: DirectMode,
     machine: &Machine<'_>,
 ) -> Result<(Choice, bool), PlanError> {
@@ -205,7 +209,7 @@ fn engine(
 /// The GPUs whose memory a job uses; empty on the host path.
 pub(super) fn gpus(
     asked: &JobSpec,
-    path: &path::Row,
+    path: &path::PathEntry,
     machine: &Machine<'_>,
 ) -> Result<Vec<Gpu>, PlanError> {
     let which = asked.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
@@ -227,7 +231,7 @@ pub(super) fn gpus(
             return Err(PlanError::unavailable(asked, "gpu", what));
         }
     };
-    if let path::Mover::Cufile(calls) = path.mover
+    if let path::Backend::Cufile(calls) = path.backend
         && let Some(why) = (machine.cufile_missing)(calls)
     {
         let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
@@ -314,7 +318,7 @@ fn fill(asked: &JobSpec) -> Fill {
 }
 
 /// Accepted settings that change nothing here, each with the reason.
-fn notes(asked: &JobSpec, path: &path::Row) -> Vec<String> {
+fn notes(asked: &JobSpec, path: &path::PathEntry) -> Vec<String> {
     let mut notes = asked.notes.clone();
     let mut note = |set: bool, what: &str| {
         if set {

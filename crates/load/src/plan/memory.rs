@@ -19,7 +19,7 @@ fn kind_of(ask: MemoryAsk) -> MemKind {
 }
 
 /// What was asked for, else the path's own.
-pub(super) fn resolve(asked: &JobSpec, path: &path::Row) -> Result<MemoryKind, PlanError> {
+pub(super) fn resolve(asked: &JobSpec, path: &path::PathEntry) -> Result<MemoryKind, PlanError> {
     if let Some(why) = lacks(asked, path) {
         return Err(PlanError::usage(asked, "memory", why));
     }
@@ -28,7 +28,7 @@ pub(super) fn resolve(asked: &JobSpec, path: &path::Row) -> Result<MemoryKind, P
 }
 
 /// Why a path's bytes can't end in the memory that was asked for.
-pub(super) fn lacks(asked: &JobSpec, path: &path::Row) -> Option<String> {
+pub(super) fn lacks(asked: &JobSpec, path: &path::PathEntry) -> Option<String> {
     let kind = kind_of(asked.memory?);
     if path.memory.contains(&kind) {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn lacks(asked: &JobSpec, path: &path::Row) -> Option<String> {
     let or = if others.is_empty() { "" } else { " or " };
     let names = format!("{}{or}{last}", others.join(", "));
     let name = path.name;
-    let batches = path.mover == path::Mover::Cufile(path::Calls::Batch);
+    let batches = path.backend == path::Backend::Cufile(path::Calls::Batch);
     if batches && matches!(kind, MemKind::Pinned | MemKind::Malloc | MemKind::Mmap) {
         return Some(format!(
             "path {name} ends in {names} memory, not in {kind}: NVIDIA's library takes batches on \
@@ -54,7 +54,7 @@ pub(super) fn lacks(asked: &JobSpec, path: &path::Row) -> Option<String> {
 }
 
 /// Why a job of managed memory can't run on these GPUs.
-pub(super) fn no_hints(path: &path::Row, gpus: &[Gpu]) -> Option<String> {
+pub(super) fn no_hints(path: &path::PathEntry, gpus: &[Gpu]) -> Option<String> {
     let managed = path.memory == [MemKind::Managed];
     let gpu = gpus.iter().find(|gpu| managed && gpu.managed_hints == Some(false))?;
     Some(format!(

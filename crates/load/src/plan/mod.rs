@@ -176,7 +176,7 @@ fn is_spread(job: &JobSpec) -> bool {
 /// A path of a job.
 #[derive(Debug)]
 struct Picked {
-    row: &'static path::Row,
+    row: &'static path::PathEntry,
     /// Its name, `auto`, `all`, or `default` where nothing was said.
     asked: String,
     /// Why this one; absent where it was named.
@@ -243,7 +243,7 @@ fn all_paths(
 }
 
 /// Why a path of `all` can't run this job here.
-fn lacks(job: &JobSpec, row: &path::Row, machine: &Machine<'_>) -> Option<String> {
+fn lacks(job: &JobSpec, row: &path::PathEntry, machine: &Machine<'_>) -> Option<String> {
     if let Gpus::Absent { why } = &machine.gpus
         && row.needs_gpu
     {
@@ -255,7 +255,7 @@ fn lacks(job: &JobSpec, row: &path::Row, machine: &Machine<'_>) -> Option<String
     if let Some(why) = memory::lacks(job, row) {
         return Some(why);
     }
-    let path::Mover::Cufile(calls) = row.mover else {
+    let path::Backend::Cufile(calls) = row.backend else {
         let gpus = job::gpus(job, row, machine).unwrap_or_default();
         return memory::no_hints(row, &gpus);
     };

@@ -28,7 +28,7 @@ pub(crate) use rules::RULES;
 /// What a rule sees: a job on one path, and its plan with the value.
 pub(crate) struct Seen<'a> {
     pub(crate) asked: &'a JobSpec,
-    pub(crate) path: &'static path::Row,
+    pub(crate) path: &'static path::PathEntry,
     pub(crate) plan: &'a JobPlan,
     /// Whether the spec has no other job.
     pub(crate) alone: bool,

@@ -44,7 +44,7 @@ pub(super) fn opens(spec: &Spec) -> Result<(), PlanError> {
 }
 
 /// Keys that name something which does not exist on any path built in, or too many threads.
-pub(super) fn keys(asked: &JobSpec, path: &path::Row) -> Result<(), PlanError> {
+pub(super) fn keys(asked: &JobSpec, path: &path::PathEntry) -> Result<(), PlanError> {
     // Before anything is laid out for every thread.
     let threads = asked.threads.unwrap_or(1);
     if threads == 0 || threads > THREADS_MOST {

@@ -11,7 +11,7 @@ use super::regions::Ground;
 /// The near GPU: the one that was named, else one on the drive's NUMA node.
 pub(super) fn resolve(
     asked: &JobSpec,
-    path: &path::Row,
+    path: &path::PathEntry,
     far: &[Gpu],
     ground: &Ground,
     machine: &Machine<'_>,

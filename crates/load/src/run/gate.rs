@@ -99,12 +99,12 @@ impl Gate {
         Running(self)
     }
 
-    /// Waits until all workers are done, at most `patience`; true when they are.
-    pub(super) fn await_done(&self, patience: Duration) -> bool {
+    /// Waits until all workers are done, at most `timeout`; true when they are.
+    pub(super) fn await_done(&self, timeout: Duration) -> bool {
         let running = hold(&self.running);
         let (running, _) = self
             .finished
-            .wait_timeout_while(running, patience, |running| *running > 0)
+            .wait_timeout_while(running, timeout, |running| *running > 0)
             .unwrap_or_else(PoisonError::into_inner);
         *running == 0
     }

@@ -208,7 +208,7 @@ impl Group<'_> {
         gate.open(Stage::Running(start));
         let mut sampler = Sampler::new(self.jobs, pages, start, self.interval_ns);
         loop {
-            let done = gate.await_done(sampler.patience(self.clock.now(), self.interval_ns));
+            let done = gate.await_done(sampler.timeout(self.clock.now(), self.interval_ns));
             let now = self.clock.now();
             if done || sampler.due(now) {
                 let tick = sampler.sample(&gate.live, firsts, now, done);

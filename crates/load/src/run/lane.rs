@@ -1,7 +1,7 @@
 //! A worker's lane of the live page: what it is called, and what is counted there.
 
 use gpuio_io::engine::Op;
-use gpuio_io::path::{self, Landed};
+use gpuio_io::path::{self, Completion};
 use gpuio_page::{Direction, Key, Lane};
 
 use super::worker::Task;
@@ -35,7 +35,7 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Lane> 
 
 /// Counts one I/O that came back. Its latency is that of the record: due until landed.
 #[inline]
-pub(super) fn count(lane: &Lane, landed: &Landed) {
+pub(super) fn count(lane: &Lane, landed: &Completion) {
     let request = &landed.request;
     let direction = match request.op {
         Op::Read => Direction::Read,

@@ -211,12 +211,12 @@ fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
     let mut all: Vec<ActualEngine> = Vec::new();
     for one in ready {
         let same = |got: &&mut ActualEngine| {
-            got.actual == one.engine_got && got.steps_down == one.steps_down
+            got.actual == one.actual_engine && got.steps_down == one.steps_down
         };
         match all.iter_mut().find(same) {
             Some(got) => got.workers += 1,
             None => all.push(ActualEngine {
-                actual: one.engine_got.clone(),
+                actual: one.actual_engine.clone(),
                 steps_down: one.steps_down.clone(),
                 workers: 1,
             }),

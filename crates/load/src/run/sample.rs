@@ -107,7 +107,7 @@ impl Sampler {
     }
 
     /// How long to wait for the workers before looking again: short enough for an interrupt.
-    pub(super) fn patience(&self, now: Nanos, interval_ns: u64) -> Duration {
+    pub(super) fn timeout(&self, now: Nanos, interval_ns: u64) -> Duration {
         let left = self.next_at.saturating_sub(now).clamp(1_000_000, interval_ns.max(1_000_000));
         Duration::from_nanos(left.min(100_000_000))
     }

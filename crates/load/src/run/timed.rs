@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{self, Landed, Request, Start};
+use gpuio_io::path::{self, Completion, Request, Start};
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
 use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
@@ -71,7 +71,7 @@ struct Loop<'a> {
     free: Vec<u32>,
     /// A block that the path had no room for.
     pending: Option<Block>,
-    landed: Vec<Landed>,
+    landed: Vec<Completion>,
     /// Bytes of I/Os that were started, and of those of them that were back before the ramp ended.
     issued_bytes: u64,
     early_bytes: u64,
@@ -153,7 +153,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         keys,
         prepares: job.works_between_ios(),
         judges: job.verify != VerifyMode::Off,
-        has_gpu: path::find(&job.path.choice.actual).is_some_and(path::Row::has_gpu_leg),
+        has_gpu: path::find(&job.path.choice.actual).is_some_and(path::PathEntry::has_gpu_leg),
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);
@@ -221,7 +221,7 @@ impl Loop<'_> {
                 continue;
             }
             // With a due time ahead and a free slot the worker must not sleep past it: it looks,
-            // and dozes only as long as it may. With nothing out and no room the path waits for
+            // and sleeps only as long as it may. With nothing out and no room the path waits for
             // room.
             let wait = waiting_until.is_none();
             let mut landed = std::mem::take(&mut self.landed);
@@ -234,7 +234,7 @@ impl Loop<'_> {
             advanced.map_err(|source| self.path_error(source))?;
             self.publish();
             if let Some(due) = waiting_until.filter(|_| none) {
-                self.doze_until(due)?;
+                self.wait_until_due(due)?;
             }
         }
     }
@@ -376,16 +376,16 @@ impl Loop<'_> {
 
     /// Nothing landed and nothing is due: sleeps until something may have landed, looking up for
     /// interrupts. The last microseconds before the due time are spent awake.
-    fn doze_until(&mut self, due: Nanos) -> Result<(), RunError> {
-        let Some(patience) = self.task.gate.clock.may_sleep(due) else {
+    fn wait_until_due(&mut self, due: Nanos) -> Result<(), RunError> {
+        let Some(timeout) = self.task.gate.clock.may_sleep(due) else {
             return Ok(());
         };
-        let patience = patience.min(Duration::from_nanos(LOOK));
-        self.tools.path.doze(patience).map_err(|source| self.path_error(source))
+        let timeout = timeout.min(Duration::from_nanos(LOOK));
+        self.tools.path.wait_timeout(timeout).map_err(|source| self.path_error(source))
     }
 
     #[inline]
-    fn land(&mut self, landed: &Landed) -> Result<(), RunError> {
+    fn land(&mut self, landed: &Completion) -> Result<(), RunError> {
         let request = &landed.request;
         if let Some(lane) = &self.tools.lane {
             lane::count(lane, landed);
@@ -431,7 +431,7 @@ impl Loop<'_> {
 
     /// Without a GPU leg or a rate, queue and GPU leg are nothing and the file leg is the whole.
     #[inline]
-    fn count_legs(&mut self, landed: &Landed, at: usize) {
+    fn count_legs(&mut self, landed: &Completion, at: usize) {
         let legs = &mut self.legs[at];
         legs.file.record(landed.file_ns);
         if self.has_gpu {

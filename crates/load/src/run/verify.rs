@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use gpuio_gpu::pattern::{file_key, word};
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Landed, Leg, Mismatch, Request, Start};
+use gpuio_io::path::{Completion, Leg, Mismatch, Request, Start};
 use gpuio_record::{
     BlockShare, DirectMode, JobPlan, Order, VerifyMismatch, VerifyMode, VerifyOutcome,
     VerifySubject,
@@ -273,7 +273,7 @@ fn drive(
     findings: &mut Findings,
 ) -> Result<(), RunError> {
     let mut free: Vec<u32> = (0..task.job.depth).collect();
-    let mut landed: Vec<Landed> = Vec::new();
+    let mut landed: Vec<Completion> = Vec::new();
     let mut pending: Option<Block> = None;
     let mut ended = false;
     while !ended || tools.path.in_flight() > 0 {

@@ -9,7 +9,7 @@ use gpuio_io::clock::Nanos;
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
-use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, HopCounters, Via};
+use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, RouteCounters, Via};
 use gpuio_page::{Lane, Page};
 use gpuio_record::{
     DirectMode, FileLegCounters, JobPlan, MemoryKind, NeverStarted, SegmentBytes, VerifyMode,
@@ -62,7 +62,7 @@ pub(super) struct Task<'a> {
 pub(super) struct Ready {
     /// The worker's page in the gate, by which answers find their job.
     pub(super) page: usize,
-    pub(super) engine_got: String,
+    pub(super) actual_engine: String,
     pub(super) steps_down: Vec<String>,
     pub(super) direct: DirectMode,
 }
@@ -104,7 +104,7 @@ pub(super) struct Tools {
     pub(super) lane: Option<Lane>,
     /// Threads of its engine, by the kernel's numbers.
     pub(super) helpers: Vec<i32>,
-    hops: Arc<HopCounters>,
+    segments: Arc<RouteCounters>,
     ready: Ready,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn work(
     let Stage::Running(start) = task.gate.await_start() else { return None };
     let running = task.gate.running();
     let timed = timed::run(task, &mut tools, start);
-    let legs = (file_leg(&tools.counters), via(task.job, &tools.hops));
+    let legs = (file_leg(&tools.counters), via(task.job, &tools.segments));
     drop(running);
     task.gate.await_after();
     Some(timed.and_then(|timed| finish(task, &mut tools, timed, legs)))
@@ -148,17 +148,17 @@ fn file_leg(counters: &LegCounters) -> FileLegCounters {
 }
 
 /// A reading of the counters of the legs by way of another GPU.
-fn via(job: &JobPlan, hops: &HopCounters) -> Option<ViaResult> {
+fn via(job: &JobPlan, segments: &RouteCounters) -> Option<ViaResult> {
     let via = job.via.as_ref()?;
-    let bytes = |hops: &path::Hops| SegmentBytes {
-        host_near_bytes: hops.host_near.load(Ordering::Relaxed),
-        near_far_bytes: hops.near_far.load(Ordering::Relaxed),
+    let bytes = |segments: &path::SegmentCounters| SegmentBytes {
+        host_near_bytes: segments.host_near.load(Ordering::Relaxed),
+        near_far_bytes: segments.near_far.load(Ordering::Relaxed),
     };
     Some(ViaResult {
         gpu: via.gpu.index,
-        through_host: hops.through_host.load(Ordering::Relaxed),
-        read: bytes(&hops.read),
-        write: bytes(&hops.write),
+        through_host: segments.through_host.load(Ordering::Relaxed),
+        read: bytes(&segments.read),
+        write: bytes(&segments.write),
     })
 }
 
@@ -199,8 +199,8 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
         None => Files::open(task.job, &own_targets(task.plan), task.held)?,
     };
     let counters = Arc::new(LegCounters::default());
-    let hops = Arc::new(HopCounters::default());
-    let config = path_config(task, &files, (&counters, &hops))?;
+    let segments = Arc::new(RouteCounters::default());
+    let config = path_config(task, &files, (&counters, &segments))?;
     let row = path::find(&task.job.path.choice.actual).ok_or_else(|| broken(task, "path"))?;
     let path_error = |source| RunError::Path {
         job: task.job.name.clone(),
@@ -211,15 +211,15 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
     if task.job.read_percent < 100 {
         prefill(task, &files, opened.path.as_mut()).map_err(path_error)?;
     }
-    let lane = lane::take(task, &opened.engine_got, files.targets.len());
+    let lane = lane::take(task, &opened.actual_engine, files.targets.len());
     let ready = Ready {
         page: task.page,
-        engine_got: opened.engine_got,
+        actual_engine: opened.actual_engine,
         steps_down: opened.steps_down,
         direct: files.mode(),
     };
     let helpers = opened.helpers;
-    Ok(Tools { path: opened.path, files, counters, lane, helpers, hops, ready })
+    Ok(Tools { path: opened.path, files, counters, lane, helpers, segments, ready })
 }
 
 /// Targets of a worker, each once, in order.
@@ -240,8 +240,8 @@ fn broken(task: &Task<'_>, what: &str) -> RunError {
 fn path_config(
     task: &Task<'_>,
     files: &Files,
-    (counters, hops): (&Arc<LegCounters>, &Arc<HopCounters>),
-) -> Result<path::Config, RunError> {
+    (counters, segments): (&Arc<LegCounters>, &Arc<RouteCounters>),
+) -> Result<path::PathConfig, RunError> {
     let job = task.job;
     let memory = mem_kind(job.memory);
     let block_max = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
@@ -257,13 +257,13 @@ fn path_config(
             what: format!("inject: {error}"),
         })?),
     };
-    Ok(path::Config {
+    Ok(path::PathConfig {
         slots: job.depth,
         block_max: u32::try_from(block_max).map_err(|_| broken(task, "block size"))?,
         engine,
         files: files.for_engine(),
         direct: job.direct == DirectMode::Direct,
-        direct_grain: grain(job),
+        direct_alignment: grain(job),
         memory,
         gpu: task.context.clone().map(|context| GpuSide {
             context,
@@ -274,13 +274,13 @@ fn path_config(
             via: task.near.clone().map(|near| Via {
                 near,
                 any: job.via.as_ref().is_some_and(|via| via.any),
-                counters: Arc::clone(hops),
+                counters: Arc::clone(segments),
             }),
         }),
         cufile: task.cufile.clone().map(|driver| CufileSide {
             driver,
             register: job.register_buffer == Some(true),
-            silence_most: path::CUFILE_SILENCE_MOST,
+            stall_timeout: path::CUFILE_STALL_TIMEOUT,
         }),
         inject,
         counters: Arc::clone(counters),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gpuio_gpu::{MemKind, Which};
-use gpuio_transfer::{Cold, Settings};
+use gpuio_transfer::{Settings, UncachedReads};
 
 pub(crate) struct Args {
     pub(crate) settings: Settings,
@@ -65,7 +65,7 @@ impl Args {
             "--sequential" => self.sequential = true,
             "--cold" => self.cold = true,
             "--shared" => self.shared = true,
-            "--as-opened" => self.settings.cold = Cold::AsOpened,
+            "--as-opened" => self.settings.uncached = UncachedReads::AsOpened,
             _ => return false,
         }
         true
@@ -88,13 +88,13 @@ impl Args {
             "--batch" => self.batch = small(),
             "--seconds" => self.seconds = Duration::from_secs_f64(value.parse().unwrap()),
             "--memory" => self.kind = value.parse().unwrap(),
-            "--workers" => self.settings.workers_most = small(),
-            "--busy" => self.settings.busy_most = small(),
-            "--crowd" => self.settings.crowd = small(),
-            "--chunk" => self.settings.chunk_bytes = small(),
-            "--ring" => self.settings.ring_bytes_most = number(value),
-            "--words" => self.settings.stream_words = value == "on",
-            "--sentry" => self.settings.stream_sentry = value == "on",
+            "--workers" => self.settings.max_workers = small(),
+            "--busy" => self.settings.max_active = small(),
+            "--crowd" => self.settings.oversubscription = small(),
+            "--chunk" => self.settings.max_piece_bytes = small(),
+            "--ring" => self.settings.max_staging_bytes = number(value),
+            "--words" => self.settings.stream_semaphores = value == "on",
+            "--sentry" => self.settings.stream_poller = value == "on",
             "--resident" => self.settings.resident = value == "on",
             _ => panic!("{flag}? {HELP}"),
         }

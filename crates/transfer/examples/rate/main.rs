@@ -11,7 +11,7 @@
 #![allow(clippy::print_stdout, reason = "what it prints is what it is for")]
 
 mod args;
-mod ways;
+mod methods;
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
@@ -134,10 +134,10 @@ fn run(
             let (over, start) = (&over, &start);
             let work = Work { args, context, transfer, file, shared, block, thread, over, start };
             scope.spawn(move || match way {
-                "plain" => ways::plain(&work),
-                "stream" => ways::stream(&work),
-                _ if args.batch > 0 => ways::batch(&work),
-                _ => ways::call(&work),
+                "plain" => methods::plain(&work),
+                "stream" => methods::stream(&work),
+                _ if args.batch > 0 => methods::batch(&work),
+                _ => methods::call(&work),
             })
         };
         let handles: Vec<_> = (0..threads).map(one).collect();
@@ -161,7 +161,7 @@ fn run(
 impl Work<'_> {
     fn file(&self) -> gpuio_transfer::File {
         let own = || self.transfer.file(self.file.as_fd()).unwrap();
-        self.shared.as_ref().map_or_else(own, gpuio_transfer::File::apart)
+        self.shared.as_ref().map_or_else(own, gpuio_transfer::File::with_own_count)
     }
 }
 

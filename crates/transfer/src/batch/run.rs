@@ -1,47 +1,47 @@
-//! Neighbours of a batch that go together: read into one slot, or written from one, with one
-//! launch.
+//! Runs: neighbouring small entries of a batch that are read into one slot, or written from one,
+//! with one launch.
 
 use std::collections::VecDeque;
 
 use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, most_pieces, pieces};
 use gpuio_io::engine::Op;
 
-use super::{Entry, Event, cold};
+use super::{Entry, Event, uring};
+use crate::device::staging::{List, Slot, StagingRing};
+use crate::device::{Device, Devices};
 use crate::fault::{Failed, Fault};
-use crate::file::{Absent, Got, Spot, Tried};
-use crate::gpus::{Device, Gpus};
-use crate::job::{Asked, unpanicked};
-use crate::lane::{Lane, List, Slot};
-use crate::moved::Moved;
+use crate::file::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
+use crate::job::{Request, catch_panic};
+use crate::transferred::Transferred;
 
 /// Most entries of a run.
 pub(super) const MOST_ENTRIES: u32 = 128;
-/// Most entries of a run where others can take the next.
+/// Most entries of a run while other threads can take the next one.
 const SHARED: usize = 32;
 /// Most bytes of a run of more than one entry.
 const BYTES_MOST: usize = 512 << 10;
-/// The longest entry that goes into a run, bytes: longer ones cost a copy each, and no more.
+/// The longest entry of a run, bytes: a longer one costs no more than a copy of its own.
 const LONGEST: usize = 64 << 10;
-/// Bytes at a slot's begin for the list of pieces: [`BYTES_MOST`] in pieces of 4 KiB, and two more
-/// for each entry.
+/// Bytes at the start of a slot for the list of pieces: [`BYTES_MOST`] in pieces of 4 KiB, and two
+/// more for each entry.
 const LIST: usize = 16 << 10;
-/// What the places of entries in a slot are multiples of, bytes; files may ask for more.
+/// Alignment of entries in a slot, bytes; files may require more.
 const ALIGN: usize = 4 << 10;
 
 /// What the entries of a run have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct RunKind {
     device: u32,
     op: Op,
 }
 
-/// Entries that go together.
+/// Entries that are moved together.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) kind: Kind,
+    pub(super) kind: RunKind,
     pub(super) entries: Vec<Entry>,
-    /// Where each one's bytes stand in the slot.
-    places: Vec<usize>,
+    /// The offset of each entry's bytes in the slot.
+    slot_offsets: Vec<usize>,
 }
 
 /// What is to be done next.
@@ -60,32 +60,32 @@ impl Taken {
     }
 }
 
-impl From<Entry> for Asked {
+impl From<Entry> for Request {
     fn from(entry: Entry) -> Self {
-        let Entry { op, file, place, address, len, offset, .. } = entry;
-        Self { op, file, place, address, len: len as u64, offset }
+        let Entry { op, file, location, address, len, offset, .. } = entry;
+        Self { op, file, location, address, len: len as u64, offset }
     }
 }
 
-/// For how many threads there is work.
+/// The number of threads that can work on the entries.
 pub(super) fn count(entries: &[Entry]) -> u64 {
     let small = entries.iter().filter(|entry| kind(entry).is_some()).count();
     (small.div_ceil(SHARED) + entries.len() - small) as u64
 }
 
-/// The kind of run that an entry may go into.
-fn kind(entry: &Entry) -> Option<Kind> {
-    let device = entry.place.device()?;
+/// The kind of run that an entry can be part of.
+fn kind(entry: &Entry) -> Option<RunKind> {
+    let device = entry.location.device()?;
     let fits = (1..=LONGEST).contains(&entry.len) && entry.offset <= i64::MAX.cast_unsigned() / 2;
-    fits.then_some(Kind { device, op: entry.op })
+    fits.then_some(RunKind { device, op: entry.op })
 }
 
-/// How many entries a run may have.
-pub(super) fn most(is_crowded: bool) -> usize {
-    if is_crowded { MOST_ENTRIES as usize } else { SHARED }
+/// The most entries of a run.
+pub(super) fn most(is_busy: bool) -> usize {
+    if is_busy { MOST_ENTRIES as usize } else { SHARED }
 }
 
-/// Takes the first entry, and those behind it that go with it into a slot of `slot` bytes, `most`
+/// Takes the first entry, and those after it that fit with it into a slot of `slot` bytes, `most`
 /// in all.
 pub(super) fn take(waiting: &mut VecDeque<Entry>, slot: usize, most: usize) -> Option<Taken> {
     if let Some(run) = take_run(waiting, slot, most, None) {
@@ -94,18 +94,18 @@ pub(super) fn take(waiting: &mut VecDeque<Entry>, slot: usize, most: usize) -> O
     waiting.pop_front().map(|entry| Taken::One(Box::new(entry)))
 }
 
-/// As [`take`], but only a run, and of the kind that is wanted.
+/// Like [`take`], but takes only a run, and of the wanted kind.
 pub(super) fn take_run(
     waiting: &mut VecDeque<Entry>,
     slot: usize,
     most: usize,
-    wanted: Option<Kind>,
+    wanted: Option<RunKind>,
 ) -> Option<Run> {
     let kind_of_run = kind(waiting.front()?)?;
     if wanted.is_some_and(|wanted| wanted != kind_of_run) {
         return None;
     }
-    let (mut places, mut end, mut bytes) = (Vec::new(), LIST, 0);
+    let (mut slot_offsets, mut end, mut bytes) = (Vec::new(), LIST, 0);
     for entry in waiting.iter().take(most) {
         if kind(entry) != Some(kind_of_run) {
             break;
@@ -114,52 +114,52 @@ pub(super) fn take_run(
         let start = end.next_multiple_of(align) + entry.file.0.skip(entry.offset);
         let next = (start + entry.len).next_multiple_of(align);
         bytes += entry.len;
-        if next > slot || (bytes > BYTES_MOST && !places.is_empty()) {
+        if next > slot || (bytes > BYTES_MOST && !slot_offsets.is_empty()) {
             break;
         }
-        places.push(start);
+        slot_offsets.push(start);
         end = next;
     }
-    if places.is_empty() {
+    if slot_offsets.is_empty() {
         return None;
     }
-    let entries = waiting.drain(..places.len()).collect();
-    Some(Run { kind: kind_of_run, entries, places })
+    let entries = waiting.drain(..slot_offsets.len()).collect();
+    Some(Run { kind: kind_of_run, entries, slot_offsets })
 }
 
-/// Moves a run and those that `next` gives, one being read or written while another is copied, and
-/// tells the ends of each when it has landed.
-pub(super) fn carry(
-    gpus: &Gpus,
+/// Moves a run and those that `next` returns. One is read or written while another is copied.
+/// Reports the entries of each as they complete.
+pub(super) fn execute(
+    devices: &Devices,
     first: Run,
-    next: impl Fn(Kind) -> Option<Run>,
-    ended: impl Fn(Vec<Event>),
+    next: impl Fn(RunKind) -> Option<Run>,
+    completed: impl Fn(Vec<Event>),
 ) {
     let kind = first.kind;
     let mut first = Some(first);
-    let carried = gpus.device(kind.device).and_then(|device| {
+    let executed = devices.device(kind.device).and_then(|device| {
         device.context().entered(|| {
-            let mut carrier = Carrier::new(device)?;
-            let mut flying: Option<Flying> = None;
-            let mut turn = 0;
+            let mut executor = RunExecutor::new(device)?;
+            let mut in_flight: Option<InFlightRun> = None;
+            let mut number = 0;
             loop {
                 let run = first.take().or_else(|| next(kind));
                 let is_last = run.is_none();
-                let started = run.and_then(|run| carrier.try_to_start(run, turn, &ended));
-                turn += 1;
-                if let Some(flying) = std::mem::replace(&mut flying, started) {
-                    ended(carrier.land(flying));
+                let started = run.and_then(|run| executor.try_to_start(run, number, &completed));
+                number += 1;
+                if let Some(in_flight) = std::mem::replace(&mut in_flight, started) {
+                    completed(executor.complete(in_flight));
                 }
                 if is_last {
                     break;
                 }
             }
-            carrier.end();
+            executor.end();
             Ok::<(), GpuError>(())
         })?
     });
-    if let (Err(error), Some(run)) = (carried, first) {
-        ended(run.fail(&Fault::Gpu(error)));
+    if let (Err(error), Some(run)) = (executed, first) {
+        completed(run.fail(&Fault::Gpu(error)));
     }
 }
 
@@ -170,99 +170,100 @@ impl Run {
     }
 }
 
-/// A run whose copies are under way, and what is known of each entry.
-struct Flying {
+/// A run whose copies are in flight, and what is known of each entry.
+struct InFlightRun {
     slot: Slot,
     run: Run,
-    /// For a read what came from the file, for a write nothing yet.
-    got: Vec<Result<Got, Fault>>,
+    /// For a read the bytes from the file, for a write nothing yet.
+    file_bytes: Vec<Result<FileBytes, Fault>>,
     by_kernel: Vec<bool>,
-    put: Result<(), GpuError>,
+    enqueued: Result<(), GpuError>,
 }
 
-/// A thread with a lane, for as long as runs come.
-struct Carrier {
+/// A thread with a ring, for as long as there are runs.
+struct RunExecutor {
     device: &'static Device,
-    lane: &'static mut Lane,
+    ring: &'static mut StagingRing,
     kernel: Option<&'static GatherKernel>,
     failed: bool,
-    /// Reads may be under way for ever into the lane's memory.
+    /// Reads may stay in flight into the ring's memory forever.
     lost: bool,
 }
 
-impl Carrier {
+impl RunExecutor {
     fn new(device: &'static Device) -> Result<Self, GpuError> {
         Ok(Self {
             device,
-            lane: device.lane()?,
+            ring: device.take_ring()?,
             kernel: device.gather().ok(),
             failed: false,
             lost: false,
         })
     }
 
-    /// Gives the lane back. Nothing is under way, unless something failed.
+    /// Returns the ring. Nothing is in flight, unless something failed.
     fn end(self) {
-        if self.lost || (self.failed && self.lane.settle().is_err()) {
-            self.device.lose(self.lane);
+        if self.lost || (self.failed && self.ring.synchronize().is_err()) {
+            self.device.abandon(self.ring);
         } else {
-            self.device.give(self.lane);
+            self.device.give_back(self.ring);
         }
     }
 
-    /// As [`Carrier::start`]; where that panics the run's entries end with that fault.
+    /// Like [`RunExecutor::start`]; if that panics, the run's entries end with that fault.
     fn try_to_start(
         &mut self,
         run: Run,
-        turn: usize,
-        ended: &impl Fn(Vec<Event>),
-    ) -> Option<Flying> {
+        number: usize,
+        completed: &impl Fn(Vec<Event>),
+    ) -> Option<InFlightRun> {
         let cookies: Vec<_> = run.entries.iter().map(|entry| entry.cookie).collect();
-        let started = unpanicked(|| self.start(run, turn));
+        let started = catch_panic(|| self.start(run, number));
         started
             .inspect_err(|fault| {
                 self.failed = true;
-                // Nothing may touch the entries' memory once they have ended.
-                self.lost |= self.lane.settle().is_err();
+                // Nothing may touch the entries' memory after they have ended.
+                self.lost |= self.ring.synchronize().is_err();
                 let event = |cookie| Event { cookie, outcome: Err(fault.clone()) };
-                ended(cookies.into_iter().map(event).collect());
+                completed(cookies.into_iter().map(event).collect());
             })
             .ok()
     }
 
-    /// Reads a run from its files, for a read, and puts its copies into the stream.
-    fn start(&mut self, run: Run, turn: usize) -> Flying {
-        let slot = self.lane.slot(turn);
-        let put = self.lane.free(slot);
-        let mut flying = Flying { slot, got: Vec::new(), by_kernel: Vec::new(), put, run };
-        if flying.put.is_ok() {
-            flying.got = match flying.run.kind.op {
-                Op::Read => self.read_all(&flying.run, slot),
+    /// For a read, reads a run from its files; then enqueues its copies.
+    fn start(&mut self, run: Run, number: usize) -> InFlightRun {
+        let slot = self.ring.slot(number);
+        let enqueued = self.ring.wait_for_slot(slot);
+        let mut in_flight =
+            InFlightRun { slot, file_bytes: Vec::new(), by_kernel: Vec::new(), enqueued, run };
+        if in_flight.enqueued.is_ok() {
+            in_flight.file_bytes = match in_flight.run.kind.op {
+                Op::Read => self.read_all(&in_flight.run, slot),
                 Op::Write => {
-                    let all = |entry: &Entry| Ok(Got { cached: entry.len, direct: 0 });
-                    flying.run.entries.iter().map(all).collect()
+                    let all = |entry: &Entry| Ok(FileBytes { cached: entry.len, direct: 0 });
+                    in_flight.run.entries.iter().map(all).collect()
                 }
             };
-            flying.put = self.put(&mut flying);
+            in_flight.enqueued = self.enqueue_copies(&mut in_flight);
         }
-        flying
+        in_flight
     }
 
-    /// Reads each entry of a run to its place in the slot: first what the page cache holds, then
+    /// Reads each entry of a run to its offset in the slot: first what the page cache holds, then
     /// the others all at once.
-    fn read_all(&mut self, run: &Run, slot: Slot) -> Vec<Result<Got, Fault>> {
-        let spots = run.entries.iter().zip(&run.places).map(|(entry, &place)| {
-            (entry, Spot { at: slot.memory.at.wrapping_add(place), slack: true })
+    fn read_all(&mut self, run: &Run, slot: Slot) -> Vec<Result<FileBytes, Fault>> {
+        let buffers = run.entries.iter().zip(&run.slot_offsets).map(|(entry, &slot_offset)| {
+            (entry, ReadBuffer { at: slot.memory.at.wrapping_add(slot_offset), slack: true })
         });
-        let mut absent: Vec<Absent> = Vec::new();
-        let first = spots.clone().map(|(entry, spot)| {
+        let mut uncached: Vec<UncachedRead> = Vec::new();
+        let first = buffers.clone().map(|(entry, buffer)| {
             let file = &entry.file.0;
-            // SAFETY: the slot is this thread's, and has room for the entry and its slack there.
-            unsafe { file.read_or_tell(spot, entry.len, entry.offset, &mut absent) }
+            // SAFETY: the slot is this thread's, and has space for the entry and its slack there.
+            unsafe { file.read_cached_or_defer(buffer, entry.len, entry.offset, &mut uncached) }
         });
         let first: Vec<_> = first.collect();
-        // SAFETY: places in the slot, which is given up if reads are left under way.
-        let whole = match unsafe { cold::read(&absent) } {
+        // SAFETY: ranges of the slot, which is dropped if reads are left in flight.
+        let whole = match unsafe { uring::read(&uncached) } {
             Ok(whole) => whole.unwrap_or_default(),
             Err(_) => {
                 self.lost = true;
@@ -278,34 +279,42 @@ impl Carrier {
             }
         };
         let mut whole = whole.into_iter();
-        let read = spots.zip(first).map(|((entry, spot), first)| {
+        let read = buffers.zip(first).map(|((entry, buffer), first)| {
             let file = &entry.file.0;
-            let got = match first {
-                Tried::Read(got) => got,
-                Tried::Absent { got } if whole.next() == Some(true) => Ok(got),
+            let file_bytes = match first {
+                CacheLookup::Done(file_bytes) => file_bytes,
+                CacheLookup::Uncached { file_bytes } if whole.next() == Some(true) => {
+                    Ok(file_bytes)
+                }
                 // SAFETY: as above.
-                Tried::Absent { .. } => unsafe { file.read(spot, entry.len, entry.offset, false) },
+                CacheLookup::Uncached { .. } => unsafe {
+                    file.read(buffer, entry.len, entry.offset, false)
+                },
             };
-            got.map_err(|failed| file.fault(failed))
+            file_bytes.map_err(|failed| file.fault(failed))
         });
         read.collect()
     }
 
-    /// Puts the copies of a run into the stream: one launch for all that the kernel reaches.
-    fn put(&mut self, flying: &mut Flying) -> Result<(), GpuError> {
-        let (slot, run) = (flying.slot, &flying.run);
-        let lens: Vec<usize> =
-            flying.got.iter().map(|got| got.as_ref().map_or(0, Got::bytes)).collect();
+    /// Enqueues the copies of a run: one launch for all memory that the kernel reaches.
+    fn enqueue_copies(&mut self, in_flight: &mut InFlightRun) -> Result<(), GpuError> {
+        let (slot, run) = (in_flight.slot, &in_flight.run);
+        let lens: Vec<usize> = in_flight
+            .file_bytes
+            .iter()
+            .map(|file_bytes| file_bytes.as_ref().map_or(0, FileBytes::total))
+            .collect();
         let total: usize = lens.iter().sum();
         let longest = self.kernel.map_or(0, |kernel| kernel.piece_len(total as u64));
         let mut list: Vec<Piece> = Vec::new();
-        for ((entry, &place), &len) in run.entries.iter().zip(&run.places).zip(&lens) {
-            let by_kernel = self.kernel.is_some() && entry.place.kernels(entry.address, len);
-            flying.by_kernel.push(by_kernel);
+        for ((entry, &slot_offset), &len) in run.entries.iter().zip(&run.slot_offsets).zip(&lens) {
+            let by_kernel =
+                self.kernel.is_some() && entry.location.is_reached_by_kernels(entry.address, len);
+            in_flight.by_kernel.push(by_kernel);
             if len == 0 {
                 continue;
             }
-            let ours = slot.memory.seen.byte_add(place as u64);
+            let ours = slot.memory.device_ptr.byte_add(slot_offset as u64);
             let theirs = DevPtr(entry.address);
             let (src, dst) = if run.kind.op == Op::Read { (ours, theirs) } else { (theirs, ours) };
             if by_kernel {
@@ -313,13 +322,15 @@ impl Carrier {
                 list.extend(pieces(src, dst, len as u64, longest));
                 continue;
             }
-            let (to, address) = (entry.place, entry.address);
+            let (to, address) = (entry.location, entry.address);
             match run.kind.op {
-                // SAFETY: the bytes are in the slot, which is this thread's until it is free; the
-                // memory is the promise of whoever submitted the entry.
-                Op::Read => unsafe { self.lane.bring(slot, place, to, address, len) },
+                // SAFETY: the bytes are in the slot, which is this thread's until it is free; who
+                // submitted the entry promises its memory.
+                Op::Read => unsafe { self.ring.copy_to_gpu(slot, slot_offset, to, address, len) },
                 // SAFETY: as above.
-                Op::Write => unsafe { self.lane.fetch(slot, place, to, address, len) },
+                Op::Write => unsafe {
+                    self.ring.copy_from_gpu(slot, slot_offset, to, address, len)
+                },
             }?;
         }
         if let (Some(kernel), false) = (self.kernel, list.is_empty()) {
@@ -336,43 +347,48 @@ impl Carrier {
         longest: u64,
     ) -> Result<(), GpuError> {
         assert!(size_of_val(list) <= LIST, "{} pieces", list.len());
-        // SAFETY: LIST bytes at the slot's begin are the list's, and the slot is aligned.
+        // SAFETY: LIST bytes at the start of the slot are the list's, and the slot is aligned.
         unsafe {
             std::ptr::copy_nonoverlapping(list.as_ptr(), slot.memory.at.cast(), list.len());
         }
         let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
-        let list = List { kernel, at: slot.memory.seen, count, longest };
-        // SAFETY: the list stands in the slot, which is this thread's until it is free; the kernel
-        // reaches what the entries name, and their memory is the promise of who submitted them.
-        unsafe { self.lane.gather(slot, list) }
+        let list = List { kernel, at: slot.memory.device_ptr, count, longest };
+        // SAFETY: the list is in the slot, which is this thread's until it is free; the kernel
+        // reaches what the entries name, and who submitted them promises their memory.
+        unsafe { self.ring.gather(slot, list) }
     }
 
-    /// Waits for a run's copies, writes its files, for a write, and tells the ends.
-    fn land(&mut self, flying: Flying) -> Vec<Event> {
-        let Flying { slot, run, got, by_kernel, put } = flying;
-        if let Err(error) = put.and_then(|()| self.lane.free(slot)) {
+    /// Waits for a run's copies, for a write writes its files, and returns the events.
+    fn complete(&mut self, in_flight: InFlightRun) -> Vec<Event> {
+        let InFlightRun { slot, run, file_bytes, by_kernel, enqueued } = in_flight;
+        if let Err(error) = enqueued.and_then(|()| self.ring.wait_for_slot(slot)) {
             self.failed = true;
-            // What is under way must not meet the next user of the memory.
-            let _ = self.lane.settle();
+            // Copies in flight must not meet the next user of the memory.
+            let _ = self.ring.synchronize();
             return run.fail(&Fault::Gpu(error));
         }
-        let ends = run.entries.iter().zip(&run.places).zip(got).zip(by_kernel);
-        let end = |(((entry, &place), got), by_kernel): (((&Entry, &usize), _), bool)| {
-            let got = match run.kind.op {
-                Op::Read => got,
-                Op::Write => write(entry, slot.memory.at.wrapping_add(place)),
+        let ends = run.entries.iter().zip(&run.slot_offsets).zip(file_bytes).zip(by_kernel);
+        let end =
+            |(((entry, &slot_offset), file_bytes), by_kernel): (((&Entry, &usize), _), bool)| {
+                let file_bytes = match run.kind.op {
+                    Op::Read => file_bytes,
+                    Op::Write => write(entry, slot.memory.at.wrapping_add(slot_offset)),
+                };
+                Event {
+                    cookie: entry.cookie,
+                    outcome: file_bytes
+                        .map(|file_bytes| Transferred::through(file_bytes, by_kernel)),
+                }
             };
-            Event { cookie: entry.cookie, outcome: got.map(|got| Moved::through(got, by_kernel)) }
-        };
         ends.map(end).collect()
     }
 }
 
-fn write(entry: &Entry, at: *const u8) -> Result<Got, Fault> {
+fn write(entry: &Entry, at: *const u8) -> Result<FileBytes, Fault> {
     let file = &entry.file.0;
-    // SAFETY: the entry's bytes, which have landed in the slot.
-    let got = unsafe { file.write(at, entry.len, entry.offset) };
-    got.map_err(|failed| file.fault(failed))
+    // SAFETY: the entry's bytes, which are in the slot.
+    let file_bytes = unsafe { file.write(at, entry.len, entry.offset) };
+    file_bytes.map_err(|failed| file.fault(failed))
 }
 
 #[cfg(test)]

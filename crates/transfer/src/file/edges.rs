@@ -1,34 +1,36 @@
-//! Keeping writes through the page cache and writes past it apart.
+//! Keeps writes through the page cache and direct writes from overwriting each other.
 //!
-//! A direct write drops the cached pages of its range; a page that is dirty then, or becomes dirty
-//! meanwhile, stays and is written back later, over the direct write's bytes where it holds old
-//! ones (`open(2)`, "O_DIRECT"; mm/filemap.c, `kiocb_invalidate_post_direct_write`). Large folios
-//! make neighbours share what is dirty. So an edge is written and brought to the device with its
-//! file's lock held alone, and blocks are written with it shared. Other processes are their own
-//! affair.
+//! A direct write drops the cached pages of its range. A page that is dirty then, or becomes dirty
+//! during the write, stays and is written back later, over the direct write's bytes (`open(2)`,
+//! "O_DIRECT"; mm/filemap.c, `kiocb_invalidate_post_direct_write`). With large folios, neighbours
+//! share one dirty state. So an unaligned edge is written and flushed to the device under its
+//! file's exclusive lock, and whole blocks are written under the shared lock. Other processes are
+//! not covered.
 
 use std::os::fd::RawFd;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::sys::errno;
-use crate::born::{Born, OfProcess};
 use crate::fault::Failed;
+use crate::fork::{PerProcess, ProcessMark};
 
-/// Locks, which files share by their identity: two handles of one file have the same.
+/// Number of locks. Files share them by identity: two handles of one file have the same lock.
 const LOCKS: usize = 64;
 
 struct Locks {
-    born: Born,
+    mark: ProcessMark,
     locks: [RwLock<()>; LOCKS],
 }
 
-/// A thread that a child of `fork(2)` does not have may hold one of its parent's.
-static HELD: OfProcess<Locks> = OfProcess::later();
+/// Per process: a lock of the parent may be held by a thread that a child of `fork(2)` does not
+/// have.
+static PROCESS_LOCKS: PerProcess<Locks> = PerProcess::new();
 
 /// This process's locks.
 fn locks() -> &'static Locks {
-    let make = || Locks { born: Born::here(), locks: std::array::from_fn(|_| RwLock::new(())) };
-    HELD.get(|locks| &locks.born, make)
+    let make =
+        || Locks { mark: ProcessMark::new(), locks: std::array::from_fn(|_| RwLock::new(())) };
+    PROCESS_LOCKS.get(|locks| &locks.mark, make)
 }
 
 fn lock(identity: u64) -> &'static RwLock<()> {
@@ -37,23 +39,23 @@ fn lock(identity: u64) -> &'static RwLock<()> {
     &locks().locks[index]
 }
 
-/// For direct writes of whole blocks.
+/// The lock for direct writes of whole blocks.
 pub(super) fn shared(identity: u64) -> RwLockReadGuard<'static, ()> {
     lock(identity).read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For writes of edges.
-pub(super) fn alone(identity: u64) -> RwLockWriteGuard<'static, ()> {
+/// The lock for writes of edges.
+pub(super) fn exclusive(identity: u64) -> RwLockWriteGuard<'static, ()> {
     lock(identity).write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the range's dirty pages to the device and waits for it (`sync_file_range(2)`). Where the
-/// file system has nothing to write to, that is no error.
-pub(super) fn to_device(fd: RawFd, offset: u64, len: usize) -> Result<(), Failed> {
+/// Writes the range's dirty pages to the device and waits for it (`sync_file_range(2)`). A file
+/// system without a device is no error.
+pub(super) fn flush_range(fd: RawFd, offset: u64, len: usize) -> Result<(), Failed> {
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-    // A write that got here was inside the range of off_t.
+    // A successful write was inside the range of off_t.
     let (from, bytes) = (offset.cast_signed(), (len as u64).cast_signed());
     // SAFETY: the call takes numbers only.
     if unsafe { libc::sync_file_range(fd, from, bytes, flags) } == 0 {

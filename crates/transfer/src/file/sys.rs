@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 
 use crate::fault::Failed;
 
-/// `preadv2(2)`: answer at once with what is in the page cache (Linux 4.14).
+/// `preadv2(2)`: return at once with what is in the page cache (Linux 4.14).
 const NOWAIT: libc::c_int = libc::RWF_NOWAIT;
 
 pub(super) fn errno() -> i32 {
@@ -19,7 +19,7 @@ fn offset_of(call: &'static str, offset: u64, len: usize) -> Result<libc::off_t,
     }
 }
 
-/// One `pread(2)`, done again when a signal interrupts it before the first byte.
+/// One `pread(2)`, repeated if a signal interrupts it before the first byte.
 ///
 /// # Safety
 ///
@@ -33,9 +33,9 @@ pub(super) unsafe fn pread(
     let from = offset_of("pread", offset, len)?;
     loop {
         // SAFETY: the caller's promise.
-        let got = unsafe { libc::pread(fd, at.cast(), len, from) };
-        match usize::try_from(got) {
-            Ok(got) => return Ok(got),
+        let count = unsafe { libc::pread(fd, at.cast(), len, from) };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count),
             Err(_) => match errno() {
                 libc::EINTR => {}
                 errno => return Err(Failed { call: "pread", errno, offset, len: len as u64 }),
@@ -44,18 +44,18 @@ pub(super) unsafe fn pread(
     }
 }
 
-/// What the page cache gave.
+/// The result of a read from the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cached {
-    /// So many bytes, from the start on; 0 at the end of the file.
+    /// So many bytes from the start; 0 at the end of the file.
     Bytes(usize),
-    /// The first byte is not there.
+    /// The first byte is not cached.
     Nothing,
-    /// The file system, or the kernel, has no such question.
+    /// The file system or the kernel does not support this query.
     Unsupported,
 }
 
-/// What of the range the page cache holds, copied without waiting for the device.
+/// Copies the cached part of the range without waiting for the device.
 ///
 /// # Safety
 ///
@@ -70,9 +70,9 @@ pub(super) unsafe fn pread_cached(
     let into = libc::iovec { iov_base: at.cast(), iov_len: len };
     loop {
         // SAFETY: one vector, whose memory is valid by the caller's promise.
-        let got = unsafe { libc::preadv2(fd, &raw const into, 1, from, NOWAIT) };
-        if let Ok(got) = usize::try_from(got) {
-            return Ok(Cached::Bytes(got));
+        let count = unsafe { libc::preadv2(fd, &raw const into, 1, from, NOWAIT) };
+        if let Ok(count) = usize::try_from(count) {
+            return Ok(Cached::Bytes(count));
         }
         match errno() {
             libc::EINTR => {}
@@ -83,7 +83,7 @@ pub(super) unsafe fn pread_cached(
     }
 }
 
-/// One `pwrite(2)`, done again when a signal interrupts it before the first byte.
+/// One `pwrite(2)`, repeated if a signal interrupts it before the first byte.
 ///
 /// # Safety
 ///
@@ -97,9 +97,9 @@ pub(super) unsafe fn pwrite(
     let from = offset_of("pwrite", offset, len)?;
     loop {
         // SAFETY: the caller's promise.
-        let put = unsafe { libc::pwrite(fd, at.cast(), len, from) };
-        match usize::try_from(put) {
-            Ok(put) => return Ok(put),
+        let count = unsafe { libc::pwrite(fd, at.cast(), len, from) };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count),
             Err(_) => match errno() {
                 libc::EINTR => {}
                 errno => return Err(Failed { call: "pwrite", errno, offset, len: len as u64 }),
@@ -129,8 +129,8 @@ struct Counts {
 /// The number of `cachestat(2)`, the same on every architecture.
 const CACHESTAT: libc::c_long = 451;
 
-/// Pages of the range in the page cache, without touching it; `None` before Linux 6.5, and where
-/// the caller may not know.
+/// Pages of the range in the page cache, without touching it; `None` before Linux 6.5, and if the
+/// caller may not know.
 pub(super) fn cached_pages(fd: RawFd, offset: u64, length: u64) -> Option<u64> {
     let range = Range { offset, length };
     let mut found = Counts::default();

@@ -1,20 +1,20 @@
-//! Writing a range from memory of the host.
+//! Writes a range of a file from host memory.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
-use super::read::Got;
+use super::read::FileBytes;
 use super::{Inner, edges, sys};
-use crate::bounce::Bounce;
+use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
 
 impl Inner {
-    /// Writes `len` bytes at `offset`, all of them or an error.
+    /// Writes `len` bytes at `offset`: all of them, or an error.
     ///
-    /// A descriptor without `O_DIRECT` is written through the page cache, as its owner would. With
-    /// it, blocks that are whole in the file and aligned in memory go past the cache; the edges go
-    /// through it and to the device at once, so that no dirty page is left which a later direct
-    /// write could lose its bytes to.
+    /// Without `O_DIRECT` the bytes go through the page cache, as the descriptor's owner would
+    /// write them. With it, blocks that are whole in the file and aligned in memory are written
+    /// directly. The edges go through the cache and are flushed at once, so that no dirty page is
+    /// left that could overwrite a later direct write.
     ///
     /// # Safety
     ///
@@ -24,7 +24,7 @@ impl Inner {
         at: *const u8,
         len: usize,
         offset: u64,
-    ) -> Result<Got, Failed> {
+    ) -> Result<FileBytes, Failed> {
         #[cfg(test)]
         self.panic_if_asked();
         if !self.mode.direct {
@@ -32,14 +32,14 @@ impl Inner {
             let fd = self.unless_appending(Some(self.buffered().unwrap_or(own)), len, offset)?;
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }?;
-            return Ok(Got { cached: len, direct: 0 });
+            return Ok(FileBytes { cached: len, direct: 0 });
         }
         let align = self.align();
         let skip = self.skip(offset);
         let head = ((align - skip) % align).min(len);
         let body = (len - head) / align * align;
         let congruent = (at.addr() + head).is_multiple_of(align);
-        let mut got = Got::default();
+        let mut file_bytes = FileBytes::default();
         let direct = self.direct().filter(|fd| body > 0 && congruent && !self.appends(*fd));
         let Some(direct) = direct else {
             // SAFETY: the caller's promise.
@@ -47,22 +47,22 @@ impl Inner {
         };
         if head > 0 {
             // SAFETY: the first part of the caller's range.
-            got.add(unsafe { self.edge(at, head, offset) }?);
+            file_bytes.add(unsafe { self.edge(at, head, offset) }?);
         }
         let middle = at.wrapping_add(head);
         // SAFETY: the middle part of the caller's range.
-        got.add(unsafe { self.blocks(direct, middle, body, offset + head as u64) }?);
+        file_bytes.add(unsafe { self.blocks(direct, middle, body, offset + head as u64) }?);
         let done = head + body;
         if done < len {
             // SAFETY: the last part of the caller's range.
             let last =
                 unsafe { self.edge(at.wrapping_add(done), len - done, offset + done as u64) };
-            got.add(last?);
+            file_bytes.add(last?);
         }
-        Ok(got)
+        Ok(file_bytes)
     }
 
-    /// Whole blocks, past the cache.
+    /// Writes whole blocks directly.
     ///
     /// # Safety
     ///
@@ -73,14 +73,14 @@ impl Inner {
         at: *const u8,
         len: usize,
         offset: u64,
-    ) -> Result<Got, Failed> {
+    ) -> Result<FileBytes, Failed> {
         let written = {
             let _shared = edges::shared(self.identity);
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }
         };
         match written {
-            Ok(()) => Ok(Got { cached: 0, direct: len }),
+            Ok(()) => Ok(FileBytes { cached: 0, direct: len }),
             Err(failed) if failed.errno == libc::EINVAL && self.buffered().is_some() => {
                 self.direct_refused.store(true, Ordering::Relaxed);
                 // SAFETY: the caller's promise.
@@ -90,22 +90,22 @@ impl Inner {
         }
     }
 
-    /// Bytes that do not fill blocks, or stand where direct I/O can't take them.
+    /// Writes bytes that do not fill blocks, or whose memory direct I/O can't use.
     ///
     /// # Safety
     ///
     /// As [`Inner::write`].
-    unsafe fn edge(&self, at: *const u8, len: usize, offset: u64) -> Result<Got, Failed> {
+    unsafe fn edge(&self, at: *const u8, len: usize, offset: u64) -> Result<FileBytes, Failed> {
         if len == 0 {
-            return Ok(Got::default());
+            return Ok(FileBytes::default());
         }
-        let _alone = edges::alone(self.identity);
+        let _exclusive = edges::exclusive(self.identity);
         if let Some(fd) = self.buffered() {
             let fd = self.unless_appending(Some(fd), len, offset)?;
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }?;
-            edges::to_device(fd, offset, len)?;
-            return Ok(Got { cached: len, direct: 0 });
+            edges::flush_range(fd, offset, len)?;
+            return Ok(FileBytes { cached: len, direct: 0 });
         }
         self.unless_appending(None, len, offset)?;
         let mut done = 0;
@@ -114,17 +114,16 @@ impl Inner {
             // SAFETY: the rest of the caller's range.
             done += unsafe { self.rewrite(from, len - done, offset + done as u64) }?;
         }
-        Ok(Got { cached: 0, direct: len })
+        Ok(FileBytes { cached: 0, direct: len })
     }
 
-    /// Whether a write by this descriptor would land behind the end of the file, whatever its
-    /// offset.
+    /// Whether a write by this descriptor would append to the file, whatever its offset.
     fn appends(&self, fd: RawFd) -> bool {
         self.mode.append && fd == self.own.as_raw_fd()
     }
 
-    /// The descriptor to write by, the caller's own where none is given; refused where that appends
-    /// and the file could not be opened anew.
+    /// The descriptor to write by: `fd`, or the caller's own. An error if it appends and the file
+    /// could not be reopened.
     fn unless_appending(
         &self,
         fd: Option<RawFd>,
@@ -137,24 +136,23 @@ impl Inner {
         if self.appends(fd) { Err(refused) } else { Ok(fd) }
     }
 
-    /// Reads blocks, puts the bytes into them and writes them back, keeping the file's length: for
-    /// a file that has no descriptor without `O_DIRECT`. Answers how many bytes one turn took.
+    /// Reads blocks, changes the bytes in them and writes them back, keeping the file's length: for
+    /// a file without a descriptor without `O_DIRECT`. Returns how many bytes one pass took.
     ///
     /// # Safety
     ///
-    /// As [`Inner::write`]; nobody else writes edges of the file meanwhile.
+    /// As [`Inner::write`]; nothing else writes edges of the file during the call.
     unsafe fn rewrite(&self, at: *const u8, len: usize, offset: u64) -> Result<usize, Failed> {
         let own = self.own.as_raw_fd();
         let align = self.align();
         let skip = self.skip(offset);
         let from = offset - skip as u64;
-        let mut blocks = Bounce::new((skip + len).next_multiple_of(align), align);
+        let mut blocks = BounceBuffer::new((skip + len).next_multiple_of(align), align);
         let (start, room) = (blocks.as_mut_ptr(), blocks.len());
         let taken = len.min(room - skip);
         // SAFETY: all of a zeroed buffer of our own.
         let old = unsafe { sys::pread(own, start, room, from) }?;
-        // SAFETY: `taken` bytes fit behind `skip`; a buffer that was just allocated overlaps
-        // nobody's.
+        // SAFETY: `taken` bytes fit after `skip`; a new allocation overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(at, start.wrapping_add(skip), taken) };
         let span = (skip + taken).next_multiple_of(align);
         // SAFETY: the first `span` bytes of the buffer, at most all.
@@ -172,14 +170,14 @@ impl Inner {
     }
 }
 
-impl Got {
+impl FileBytes {
     fn add(&mut self, other: Self) {
         self.cached += other.cached;
         self.direct += other.direct;
     }
 }
 
-/// Writes all of the bytes, going on where the kernel stopped short.
+/// Writes all bytes, continuing after short writes.
 ///
 /// # Safety
 ///

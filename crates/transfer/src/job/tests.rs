@@ -1,13 +1,17 @@
 use std::os::fd::AsFd;
 
 use super::*;
-use crate::settings::Cold;
+use crate::settings::UncachedReads;
 
-fn job(offset: u64, len: u64, chunk: u64) -> Job {
+fn job(offset: u64, len: u64, piece_len: u64) -> Job {
     let file = tempfile::tempfile().unwrap();
-    let file = File::new(file.as_fd(), Cold::Direct).unwrap();
-    let place = Place::host();
-    Job::new(Asked { op: Op::Read, file, place, address: 0, len, offset }, By::All, chunk)
+    let file = File::new(file.as_fd(), UncachedReads::Direct).unwrap();
+    let location = MemoryLocation::host();
+    Job::new(
+        Request { op: Op::Read, file, location, address: 0, len, offset },
+        Executors::CallerAndWorkers,
+        piece_len,
+    )
 }
 
 #[test]
@@ -29,26 +33,26 @@ fn pieces_cover_the_call_and_end_at_chunks() {
 fn the_first_failure_by_offset_is_the_answer_unless_the_file_ended_before() {
     let fault =
         |offset| Fault::File { call: "pread", errno: 5, offset, len: 1, path: "file".into() };
-    let asked = job(0, 640, 64);
-    asked.fail(300, fault(300));
-    asked.fail(128, fault(128));
-    asked.fail(200, fault(200));
+    let request = job(0, 640, 64);
+    request.fail(300, fault(300));
+    request.fail(128, fault(128));
+    request.fail(200, fault(200));
     let mut counted = 0;
-    while let Some(piece) = asked.take(&mut counted) {
-        assert!(piece.start < 128, "pieces behind the failure are passed over");
+    while let Some(piece) = request.take(&mut counted) {
+        assert!(piece.start < 128, "pieces deferred the failure are passed over");
     }
-    asked.finish(counted, &Route::default());
-    asked.wait();
-    assert_eq!(asked.outcome(), Err(fault(128)));
+    request.finish(counted, &RouteBytes::default());
+    request.wait();
+    assert_eq!(request.outcome(), Err(fault(128)));
 
-    let asked = job(0, 640, 64);
-    asked.fail(300, fault(300));
-    asked.ends(250);
-    asked.give_up(&Fault::Cancelled);
-    assert_eq!(asked.outcome(), Err(Fault::Cancelled), "pieces before the end failed");
+    let request = job(0, 640, 64);
+    request.fail(300, fault(300));
+    request.ends(250);
+    request.give_up(&Fault::Cancelled);
+    assert_eq!(request.outcome(), Err(Fault::Cancelled), "pieces before the end failed");
 
-    let asked = job(0, 640, 64);
-    asked.ends(100);
-    asked.fail(128, fault(128));
-    assert_eq!(asked.outcome().map(|moved| moved.bytes), Ok(100));
+    let request = job(0, 640, 64);
+    request.ends(100);
+    request.fail(128, fault(128));
+    assert_eq!(request.outcome().map(|moved| moved.bytes), Ok(100));
 }

@@ -5,16 +5,16 @@ use std::sync::mpsc::{Receiver, channel};
 
 use gpuio_gpu::{DevPtr, DeviceBuf, MemKind, Stream, Which};
 
-use super::order::Order;
-use super::watch::Watch;
+use super::op::StreamOp;
+use super::pending::PendingOps;
 use super::*;
 
-pub(super) type Told = Receiver<(Read, Result<Moved, Fault>)>;
+pub(super) type Completion = Receiver<(ResolvedParams, Result<Transferred, Fault>)>;
 
 /// A program with a stream and a file of its own, and no thread of ours.
 pub(super) struct Program {
     transfer: Transfer,
-    served: &'static Served,
+    stream_device: &'static StreamDevice,
     stream: Stream,
     file: File,
     content: Vec<u8>,
@@ -23,63 +23,71 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn new(len: usize) -> Self {
-        let (driver, chunk_bytes) = (Which::Software, 64 << 10);
-        let settings = Settings { driver, chunk_bytes, busy_most: 3, ..Settings::default() };
+        let (driver, max_piece_bytes) = (Which::Software, 64 << 10);
+        let settings = Settings { driver, max_piece_bytes, max_active: 3, ..Settings::default() };
         let transfer = Transfer::new(settings);
         let state = transfer.state();
-        let served = state.streams.device(&state.gpus, 0).unwrap();
-        let stream = Stream::new(served.device.context()).unwrap();
+        let stream_device = state.streams.device(&state.devices, 0).unwrap();
+        let stream = Stream::new(stream_device.device.context()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let content: Vec<u8> = (0..len as u64).map(|at| (at * at / 7).to_le_bytes()[0]).collect();
         let path = dir.path().join("file");
         std::fs::write(&path, &content).unwrap();
         let file = transfer.file(std::fs::File::open(&path).unwrap().as_fd()).unwrap();
-        Self { transfer, served, stream, file, content, _dir: dir }
+        Self { transfer, stream_device, stream, file, content, _dir: dir }
     }
 
     pub(super) fn user(&self) -> UserStream {
         let raw = RawStream::new(self.stream.as_raw());
         // SAFETY: the stream lives as long as `self`.
-        unsafe { UserStream::new(self.served.device.context().driver(), raw) }.unwrap()
+        unsafe { UserStream::new(self.stream_device.device.context().driver(), raw) }.unwrap()
     }
 
     /// A read of all of the file that no stream knows of.
-    pub(super) fn order(&self, user: &UserStream, (way, base): (Way, u64)) -> (Arc<Order>, Told) {
-        let (tell, told) = channel();
-        let ended = move |read, outcome| {
+    pub(super) fn stream_op(
+        &self,
+        user: &UserStream,
+        (method, base): (Method, u64),
+    ) -> (Arc<StreamOp>, Completion) {
+        let (tell, completion) = channel();
+        let on_completion = move |read, outcome| {
             let _ = tell.send((read, outcome));
         };
-        let kept = (self.transfer.state(), self.served, Key::of(user));
+        let kept = (self.transfer.state(), self.stream_device, StreamKey::of(user));
         let ask = (Op::Read, self.file.clone());
         let params = self.params();
-        (Order::new(kept, ask, (way, base), params, Box::new(ended)).unwrap(), told)
+        (
+            StreamOp::new(kept, ask, (method, base), params, Box::new(on_completion)).unwrap(),
+            completion,
+        )
     }
 
     fn params(&self) -> Params {
         let size = self.content.len();
-        let (file_offset, buffer_offset) = (Param::Now(0), Param::Now(0));
-        Params { size_most: size, size: Param::Now(size), file_offset, buffer_offset }
+        let (file_offset, buffer_offset) = (Param::Immediate(0), Param::Immediate(0));
+        Params { max_size: size, size: Param::Immediate(size), file_offset, buffer_offset }
     }
 }
 
 #[test]
 fn of_each_stream_the_oldest_is_looked_at() {
     let program = Program::new(100_000);
-    let context = program.served.device.context();
+    let context = program.stream_device.device.context();
     let other = Stream::new(context).unwrap();
     let raw = RawStream::new(other.as_raw());
     // SAFETY: the stream lives to the end of the test.
     let other_user = unsafe { UserStream::new(context.driver(), raw) };
     let (user, other) = (program.user(), other_user.unwrap());
-    let watch = Watch::default();
-    let make = |user| program.order(user, (Way::Host, 0)).0;
-    let orders = [make(&user), make(&user), make(&other)];
-    assert!(orders.iter().all(|order| watch.add(order)));
+    let pending = PendingOps::default();
+    let make = |user| program.stream_op(user, (Method::Host, 0)).0;
+    let stream_ops = [make(&user), make(&user), make(&other)];
+    assert!(stream_ops.iter().all(|stream_op| pending.add(stream_op)));
     let reach = |at: usize| {
-        let area = orders[at].area;
-        area.reached().store(area.value(1), Ordering::Release);
+        let buffer = stream_ops[at].buffer;
+        buffer.reached().store(buffer.value(1), Ordering::Release);
     };
-    let found = || watch.look().map(|found| orders.iter().position(|one| Arc::ptr_eq(one, &found)));
+    let found =
+        || pending.poll().map(|found| stream_ops.iter().position(|one| Arc::ptr_eq(one, &found)));
     assert!(found().is_none());
     reach(1);
     assert!(found().is_none(), "a stream comes to the first one first");
@@ -90,23 +98,23 @@ fn of_each_stream_the_oldest_is_looked_at() {
     // What the stream called us for is kept no longer, whichever came first.
     let late = [make(&user), make(&user)];
     assert!(late[0].reach(1));
-    assert!(watch.add(&late[0]) && watch.add(&late[1]));
+    assert!(pending.add(&late[0]) && pending.add(&late[1]));
     assert!(late[1].reach(1) && !late[1].reach(1));
-    watch.forget(&late[1]);
-    assert!(late.iter().all(|order| Arc::strong_count(order) == 1));
+    pending.remove(&late[1]);
+    assert!(late.iter().all(|stream_op| Arc::strong_count(stream_op) == 1));
 }
 
 #[test]
 fn behind_a_transfer_whose_stream_is_gone_others_are_looked_at() {
     let program = Program::new(100_000);
-    let (user, watch) = (program.user(), Watch::default());
-    let make = || program.order(&user, (Way::Host, 0)).0;
+    let (user, pending) = (program.user(), PendingOps::default());
+    let make = || program.stream_op(&user, (Method::Host, 0)).0;
     let (gone, next) = (make(), make());
-    assert!(watch.add(&gone) && watch.add(&next));
-    next.area.reached().store(next.area.value(1), Ordering::Release);
+    assert!(pending.add(&gone) && pending.add(&next));
+    next.buffer.reached().store(next.buffer.value(1), Ordering::Release);
     std::thread::sleep(std::time::Duration::from_millis(30));
-    assert!(watch.look().is_some_and(|found| Arc::ptr_eq(&found, &next)));
-    assert!(watch.look().is_none() && !gone.is_reached());
+    assert!(pending.poll().is_some_and(|found| Arc::ptr_eq(&found, &next)));
+    assert!(pending.poll().is_none() && !gone.is_reached());
 }
 
 #[test]
@@ -114,22 +122,24 @@ fn pieces_are_moved_once_each_by_all_who_come() {
     let program = Program::new(5 << 20);
     let mut memory = vec![0_u8; 5 << 20];
     let base = memory.as_mut_ptr().expose_provenance() as u64;
-    let (order, told) = program.order(&program.user(), (Way::Host, base));
-    assert_eq!(order.open(), None, "the stream has not come to it");
-    assert!(order.reach(1));
+    let (stream_op, completion) = program.stream_op(&program.user(), (Method::Host, base));
+    assert_eq!(stream_op.open(), None, "the stream has not come to it");
+    assert!(stream_op.reach(1));
     // 80 of 64 KiB.
-    assert_eq!((order.open(), order.open(), order.untaken()), (Some(80), None, 80));
+    assert_eq!((stream_op.open(), stream_op.open(), stream_op.untaken()), (Some(80), None, 80));
     std::thread::scope(|scope| {
         (0..4).for_each(|_| {
-            scope.spawn(|| order.work());
+            scope.spawn(|| stream_op.work());
         });
     });
-    let moved = told.try_recv().unwrap().1.unwrap();
+    let moved = completion.try_recv().unwrap().1.unwrap();
     assert_eq!((moved.bytes, moved.route.by_host), (5 << 20, 5 << 20));
-    assert!(told.try_recv().is_err() && order.untaken() == 0 && order.open().is_none());
+    assert!(
+        completion.try_recv().is_err() && stream_op.untaken() == 0 && stream_op.open().is_none()
+    );
     assert!(memory == program.content);
     // It happened in full: nobody is waited for.
-    order.abandon();
+    stream_op.abandon();
 }
 
 #[test]
@@ -138,21 +148,21 @@ fn what_was_abandoned_is_touched_by_nobody() {
     let mut memory = vec![1_u8; 200_000];
     let base = memory.as_mut_ptr().expose_provenance() as u64;
     // The stream stores its word after the call behind it was refused.
-    let (order, told) = program.order(&program.user(), (Way::Host, base));
-    order.note_put();
-    order.abandon();
-    order.area.reached().store(order.area.value(1), Ordering::Release);
-    assert!(order.threads().watch.add(&order));
-    assert!(order.threads().watch.look().is_some_and(|order| order.open().is_none()));
-    assert_eq!(order.area.served().load(Ordering::Acquire), order.area.value(1));
+    let (stream_op, completion) = program.stream_op(&program.user(), (Method::Host, base));
+    stream_op.note_enqueued();
+    stream_op.abandon();
+    stream_op.buffer.reached().store(stream_op.buffer.value(1), Ordering::Release);
+    assert!(stream_op.workers().pending.add(&stream_op));
+    assert!(stream_op.workers().pending.poll().is_some_and(|stream_op| stream_op.open().is_none()));
+    assert_eq!(stream_op.buffer.completed().load(Ordering::Acquire), stream_op.buffer.value(1));
     // It stores the word before that, and the round is open.
-    let (order, late) = program.order(&program.user(), (Way::Host, base));
-    order.note_put();
-    assert!(order.reach(1) && order.open().is_some());
-    order.abandon();
-    assert!(!order.work());
-    for told in [told, late] {
-        assert!(told.try_recv().is_err(), "nobody is told of what did not happen");
+    let (stream_op, late) = program.stream_op(&program.user(), (Method::Host, base));
+    stream_op.note_enqueued();
+    assert!(stream_op.reach(1) && stream_op.open().is_some());
+    stream_op.abandon();
+    assert!(!stream_op.work());
+    for completion in [completion, late] {
+        assert!(completion.try_recv().is_err(), "nobody is completion of what did not happen");
     }
     assert!(memory.iter().all(|&byte| byte == 1));
 }
@@ -160,27 +170,28 @@ fn what_was_abandoned_is_touched_by_nobody() {
 #[test]
 fn words_go_round() {
     let program = Program::new(1 << 20);
-    let context = program.served.device.context();
+    let context = program.stream_device.device.context();
     // Eight rounds each, in the area that was given back last: each word passes 0.
     for before in [u32::MAX - 1, u32::MAX, 0] {
-        let area = program.served.areas.take(context, Some(1 << 20)).unwrap();
-        program.served.areas.give(area.starting_at(before.wrapping_sub(2)), 0);
+        let buffer = program.stream_device.buffers.take(context, Some(1 << 20)).unwrap();
+        program.stream_device.buffers.give_back(buffer.starting_at(before.wrapping_sub(2)), 0);
         let memory = DeviceBuf::alloc(context, MemKind::Device, 1 << 20).unwrap();
         context.make_current().unwrap();
         let at = memory.ptr().0;
         for _ in 0..3 {
-            let (tell, told) = channel();
-            let ended: Ended = Box::new(move |_, outcome| {
+            let (tell, completion) = channel();
+            let on_completion: OnCompletion = Box::new(move |_, outcome| {
                 let _ = tell.send(outcome);
             });
-            let place = program.transfer.place(at).unwrap();
+            let location = program.transfer.locate(at).unwrap();
             let (raw, params) = (program.user().raw(), program.params());
             // SAFETY: memory of the test's, which lives until the stream was passed.
-            let put =
-                unsafe { program.transfer.read_on(raw, &program.file, (place, at), params, ended) };
+            let put = unsafe {
+                program.transfer.read_on(raw, &program.file, (location, at), params, on_completion)
+            };
             put.unwrap();
             program.stream.sync().unwrap();
-            assert_eq!(told.try_recv().unwrap().unwrap().bytes, 1 << 20);
+            assert_eq!(completion.try_recv().unwrap().unwrap().bytes, 1 << 20);
             let mut seen = vec![0_u8; 1 << 20];
             let to = DevPtr(seen.as_mut_ptr().expose_provenance() as u64);
             // SAFETY: ranges of the test's own; the wait follows.
@@ -189,17 +200,17 @@ fn words_go_round() {
             assert!(seen == program.content);
         }
     }
-    let (order, _) = program.order(&program.user(), (Way::Host, 0));
+    let (stream_op, _) = program.stream_op(&program.user(), (Method::Host, 0));
     for before in [0, 5, u32::MAX - 1, u32::MAX] {
-        let area = order.area.starting_at(before);
-        assert_eq!(area.rounds_reached(), 0);
-        for rounds in [1, 2, 3] {
-            area.reached().store(area.value(rounds), Ordering::Release);
-            assert_eq!(area.rounds_reached(), rounds, "from {before} on");
+        let buffer = stream_op.buffer.starting_at(before);
+        assert_eq!(buffer.chunks_reached(), 0);
+        for chunks in [1, 2, 3] {
+            buffer.reached().store(buffer.value(chunks), Ordering::Release);
+            assert_eq!(buffer.chunks_reached(), chunks, "from {before} on");
         }
         // The word of the transfer before it.
-        area.reached().store(before.wrapping_sub(1), Ordering::Release);
-        assert_eq!(area.rounds_reached(), 0);
+        buffer.reached().store(before.wrapping_sub(1), Ordering::Release);
+        assert_eq!(buffer.chunks_reached(), 0);
     }
 }
 
@@ -208,27 +219,28 @@ fn a_panic_is_a_fault_of_its_call_and_the_next_ones_work() {
     const LEN: usize = 1 << 20;
     let program = Program::new(LEN);
     let (transfer, file) = (&program.transfer, &program.file);
-    program.served.device.context().make_current().unwrap();
-    let memory = DeviceBuf::alloc(program.served.device.context(), MemKind::Device, LEN).unwrap();
+    program.stream_device.device.context().make_current().unwrap();
+    let memory =
+        DeviceBuf::alloc(program.stream_device.device.context(), MemKind::Device, LEN).unwrap();
     let (at, mut host) = (memory.ptr().0, vec![0_u8; LEN]);
     let host_at = host.as_mut_ptr().expose_provenance() as u64;
     let panicking = || file.0.panics.store(true, Ordering::Release);
     for address in [at, host_at] {
-        let place = transfer.place(address).unwrap();
+        let location = transfer.locate(address).unwrap();
         // SAFETY: memory of the test's own, here and below.
-        let read = || unsafe { transfer.read(file, place, address, LEN, 0) };
+        let read = || unsafe { transfer.read(file, location, address, LEN, 0) };
         panicking();
         assert_eq!(read(), Err(Fault::Panicked));
         assert_eq!(read().unwrap().bytes, LEN);
     }
     assert!(host == program.content);
-    let place = transfer.place(at).unwrap();
+    let location = transfer.locate(at).unwrap();
     let batch = transfer.batch(64);
     let outcomes = |cookies: std::ops::Range<u64>| {
         let entry = |cookie| crate::Entry {
             op: Op::Read,
             file: file.clone(),
-            place,
+            location,
             address: at + cookie * 4096,
             len: 4096,
             offset: cookie * 4096,
@@ -248,16 +260,16 @@ fn a_panic_is_a_fault_of_its_call_and_the_next_ones_work() {
     assert!(outcomes(40..64).iter().all(Result::is_ok));
     for panics in [true, false] {
         file.0.panics.store(panics, Ordering::Release);
-        let (tell, told) = channel();
-        let ended: Ended = Box::new(move |_, outcome| {
+        let (tell, completion) = channel();
+        let on_completion: OnCompletion = Box::new(move |_, outcome| {
             let _ = tell.send(outcome);
         });
         let (raw, params) = (program.user().raw(), program.params());
         // SAFETY: memory of the test's, which lives until the stream was passed.
-        let put = unsafe { transfer.read_on(raw, file, (place, at), params, ended) };
+        let put = unsafe { transfer.read_on(raw, file, (location, at), params, on_completion) };
         put.unwrap();
         program.stream.sync().unwrap();
-        let outcome = told.try_recv().unwrap();
+        let outcome = completion.try_recv().unwrap();
         assert_eq!(outcome.map(|moved| moved.bytes).ok(), (!panics).then_some(LEN));
     }
 }

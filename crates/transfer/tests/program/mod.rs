@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Condvar, Mutex, OnceLock};
 
 use gpuio_gpu::{DevPtr, RawStream, UserStream};
-use gpuio_transfer::{Ended, Fault, File, Moved, Op, Params, Read, Transfer};
+use gpuio_transfer::{
+    Fault, File, OnCompletion, Op, Params, ResolvedParams, Transfer, Transferred,
+};
 use libloading::Library;
 
 use crate::support::gpu;
@@ -78,7 +80,7 @@ unsafe impl Send for Made {}
 unsafe impl Sync for Made {}
 
 /// What became of a transfer, once the stream has passed it.
-pub(crate) type Told = Receiver<(Read, Result<Moved, Fault>)>;
+pub(crate) type Completion = Receiver<(ResolvedParams, Result<Transferred, Fault>)>;
 
 impl Made {
     pub(crate) fn new() -> Self {
@@ -129,20 +131,20 @@ impl Made {
         (op, file): (Op, &File),
         address: u64,
         params: Params,
-    ) -> Result<Told, Fault> {
-        let (tell, told) = channel();
-        let ended: Ended = Box::new(move |read, outcome| {
+    ) -> Result<Completion, Fault> {
+        let (tell, completion) = channel();
+        let on_completion: OnCompletion = Box::new(move |read, outcome| {
             let _ = tell.send((read, outcome));
         });
-        let place = transfer.place(address).unwrap();
-        let at = (place, address);
+        let location = transfer.locate(address).unwrap();
+        let at = (location, address);
         match op {
             // SAFETY: memory and parameters of the test's, which live until the stream was passed.
-            Op::Read => unsafe { transfer.read_on(self.raw(), file, at, params, ended) },
+            Op::Read => unsafe { transfer.read_on(self.raw(), file, at, params, on_completion) },
             // SAFETY: as above.
-            Op::Write => unsafe { transfer.write_on(self.raw(), file, at, params, ended) },
+            Op::Write => unsafe { transfer.write_on(self.raw(), file, at, params, on_completion) },
         }?;
-        Ok(told)
+        Ok(completion)
     }
 }
 

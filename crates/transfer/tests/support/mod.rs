@@ -25,10 +25,10 @@ pub(crate) fn which() -> Which {
 pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.driver = which();
-    settings.workers_most = 3;
-    settings.busy_most = 3;
-    settings.chunk_bytes = 64 << 10;
-    settings.ring_bytes_most = 2 << 20;
+    settings.max_workers = 3;
+    settings.max_active = 3;
+    settings.max_piece_bytes = 64 << 10;
+    settings.max_staging_bytes = 2 << 20;
     settings
 }
 

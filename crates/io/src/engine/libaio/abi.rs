@@ -88,20 +88,20 @@ impl Context {
         answer(unsafe { libc::syscall(libc::SYS_io_submit, self.id, count, list) })
     }
 
-    /// Appends from `least` to `most` events, waiting for the first `least`, or until `patience` is
+    /// Appends from `least` to `most` events, waiting for the first `least`, or until `timeout` is
     /// over; without, for ever.
     pub(super) fn get_events(
         &self,
         least: usize,
         most: usize,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
         events: &mut Vec<Event>,
     ) -> io::Result<()> {
         events.reserve(most);
         let room = events.spare_capacity_mut().as_mut_ptr();
-        let time = patience.map(|patience| libc::timespec {
-            tv_sec: patience.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
+        let time = timeout.map(|timeout| libc::timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
         });
         let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let call = libc::SYS_io_getevents;

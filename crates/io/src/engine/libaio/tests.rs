@@ -21,7 +21,7 @@ fn an_empty_ring_has_no_event() {
     context.get_events(0, 4, None, &mut events).unwrap();
     assert!(events.is_empty());
     // Nothing is out: a wait for an event ends with its time.
-    let (patience, began) = (Duration::from_millis(5), Instant::now());
-    context.get_events(1, 4, Some(patience), &mut events).unwrap();
-    assert!(events.is_empty() && began.elapsed() >= patience);
+    let (timeout, began) = (Duration::from_millis(5), Instant::now());
+    context.get_events(1, 4, Some(timeout), &mut events).unwrap();
+    assert!(events.is_empty() && began.elapsed() >= timeout);
 }

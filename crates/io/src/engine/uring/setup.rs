@@ -3,14 +3,14 @@
 use super::{PIECE_BITS, Uring};
 use crate::engine::psync::fds;
 use crate::engine::slots::Slots;
-use crate::engine::{Area, Config, EngineError, Opened, pool};
+use crate::engine::{EngineConfig, EngineError, HostRegion, OpenedEngine, pool};
 use io_uring::IoUring;
 use std::io;
 
 /// Most entries of a submission queue (io_uring_setup(2)).
 const MOST_ENTRIES: u32 = 32_768;
 
-/// Most pieces of one area: 1 TiB, and as many buffers as a kernel before 5.13 registers.
+/// Most pieces of one region: 1 TiB, and as many buffers as a kernel before 5.13 registers.
 const MOST_PIECES: usize = 1024;
 
 /// The ways to make a ring, best first.
@@ -60,7 +60,7 @@ pub(in crate::engine) fn available() -> Result<(), String> {
     ring(Setup::Plain, 1).map(drop).map_err(|err| why(&err))
 }
 
-pub(in crate::engine) fn open(config: &Config) -> Result<Opened, EngineError> {
+pub(in crate::engine) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     open_with(config, ring)
 }
 
@@ -80,9 +80,9 @@ fn why(err: &io::Error) -> String {
 
 /// [`open`], with the maker of rings as an argument so that tests can refuse.
 pub(super) fn open_with(
-    config: &Config,
+    config: &EngineConfig,
     make: impl Fn(Setup, u32) -> io::Result<IoUring>,
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedEngine, EngineError> {
     let mut steps_down = Vec::new();
     let depth = config.depth.clamp(1, MOST_ENTRIES);
     if depth < config.depth {
@@ -115,10 +115,15 @@ pub(super) fn open_with(
     steps_down.push(format!("pool instead of io_uring: {}", why(&err)));
     let mut opened = pool::open(config)?;
     steps_down.append(&mut opened.steps_down);
-    Ok(Opened { steps_down, ..opened })
+    Ok(OpenedEngine { steps_down, ..opened })
 }
 
-fn finish(config: &Config, ring: IoUring, depth: u32, mut steps_down: Vec<String>) -> Opened {
+fn finish(
+    config: &EngineConfig,
+    ring: IoUring,
+    depth: u32,
+    mut steps_down: Vec<String>,
+) -> OpenedEngine {
     let fds = fds(&config.files);
     let fixed_files = match ring.submitter().register_files(&fds) {
         Ok(()) => true,
@@ -129,8 +134,8 @@ fn finish(config: &Config, ring: IoUring, depth: u32, mut steps_down: Vec<String
             false
         }
     };
-    let fixed_area = config.area.and_then(|area| match register(&ring, area) {
-        Ok(()) => Some(area),
+    let fixed_region = config.region.and_then(|region| match register(&ring, region) {
+        Ok(()) => Some(region),
         Err(err) => {
             let hint = if err.raw_os_error() == Some(libc::ENOMEM) {
                 " (raise RLIMIT_MEMLOCK, ulimit -l)"
@@ -141,33 +146,33 @@ fn finish(config: &Config, ring: IoUring, depth: u32, mut steps_down: Vec<String
             None
         }
     });
-    let got = match (fixed_area.is_some(), fixed_files) {
+    let got = match (fixed_region.is_some(), fixed_files) {
         (true, true) => "io_uring (fixed buffers, fixed files)",
         (true, false) => "io_uring (fixed buffers)",
         (false, true) => "io_uring (fixed files)",
         (false, false) => "io_uring",
     };
     let slots = Slots::new(depth);
-    let engine = Uring { ring, slots, fds, fixed_files, fixed_area, queued: 0, retries: 0 };
-    Opened { engine: Box::new(engine), got: got.to_owned(), steps_down, helpers: Vec::new() }
+    let engine = Uring { ring, slots, fds, fixed_files, fixed_region, queued: 0, retries: 0 };
+    OpenedEngine { engine: Box::new(engine), got: got.to_owned(), steps_down, helpers: Vec::new() }
 }
 
-/// Registers the area in pieces of 1 GiB.
-fn register(ring: &IoUring, area: Area) -> io::Result<()> {
+/// Registers the region in pieces of 1 GiB.
+fn register(ring: &IoUring, region: HostRegion) -> io::Result<()> {
     let piece = 1_usize << PIECE_BITS;
-    let count = area.len.div_ceil(piece);
+    let count = region.len.div_ceil(piece);
     if count > MOST_PIECES {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
     }
     let pieces: Vec<libc::iovec> = (0..count)
         .map(|number| {
             let from = number * piece;
-            let base = area.ptr.as_ptr().wrapping_add(from).cast();
-            libc::iovec { iov_base: base, iov_len: (area.len - from).min(piece) }
+            let base = region.ptr.as_ptr().wrapping_add(from).cast();
+            libc::iovec { iov_base: base, iov_len: (region.len - from).min(piece) }
         })
         .collect();
-    // SAFETY: the area stays mapped as long as the engine lives (`Area`), and the kernel holds
-    // the pages themselves.
+    // SAFETY: the region stays mapped as long as the engine lives (`HostRegion`), and the kernel
+    // holds the pages themselves.
     unsafe { ring.submitter().register_buffers(&pieces) }
         .map_err(|err| io::Error::from_raw_os_error(err.raw_os_error().unwrap_or(libc::EINVAL)))
 }

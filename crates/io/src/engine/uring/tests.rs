@@ -1,13 +1,13 @@
 use super::setup::{Setup, open_with};
-use crate::engine::{Config, Done, EngineFile, Io, Op, Opened, Push, Span};
+use crate::engine::{Done, EngineConfig, EngineFile, Io, Op, OpenedEngine, Push, Span};
 use io_uring::IoUring;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-fn config(file: &std::fs::File) -> Config {
+fn config(file: &std::fs::File) -> EngineConfig {
     let files = vec![EngineFile { fd: file.as_raw_fd(), len: 4096, writable: true }];
-    Config { depth: 4, files, area: None, direct: false, direct_grain: 512 }
+    EngineConfig { depth: 4, files, region: None, direct: false, direct_alignment: 512 }
 }
 
 fn file() -> std::fs::File {
@@ -17,7 +17,7 @@ fn file() -> std::fs::File {
 }
 
 /// Reads the file's first bytes through the engine, whatever it is.
-fn reads(mut opened: Opened) {
+fn reads(mut opened: OpenedEngine) {
     let mut memory = [0_u8; 4096];
     let ptr = NonNull::new(memory.as_mut_ptr()).unwrap();
     // SAFETY: the array outlives the I/O, which is reaped below.
@@ -82,7 +82,7 @@ fn memory_that_can_not_be_registered_is_used_all_the_same() {
     let mut config = config(&file);
     // The address of nothing: the kernel can't pin it.
     let nowhere = NonNull::new(4096 as *mut u8).unwrap();
-    config.area = Some(crate::engine::Area { ptr: nowhere, len: 4096 });
+    config.region = Some(crate::engine::HostRegion { ptr: nowhere, len: 4096 });
     let opened = super::open(&config).unwrap();
     assert_eq!(opened.got, "io_uring (fixed files)");
     assert!(opened.steps_down.iter().any(|line| line.contains("memory not registered")));
@@ -92,7 +92,7 @@ fn memory_that_can_not_be_registered_is_used_all_the_same() {
 #[test]
 fn a_depth_above_the_ring_is_cut() {
     let file = file();
-    let config = Config { depth: 40_000, ..config(&file) };
+    let config = EngineConfig { depth: 40_000, ..config(&file) };
     let refuse = |_, entries| -> io::Result<IoUring> {
         assert_eq!(entries, 32_768);
         Err(io::Error::from_raw_os_error(libc::EPERM))
@@ -107,18 +107,18 @@ fn a_span_is_fixed_only_inside_one_piece() {
     // Addresses only: nothing is mapped there and nothing is touched.
     let start = 1_usize << 40;
     let at = |address: usize| NonNull::new(address as *mut u8).unwrap();
-    let area = crate::engine::Area { ptr: at(start), len: 2 * PIECE + 4096 };
+    let region = crate::engine::HostRegion { ptr: at(start), len: 2 * PIECE + 4096 };
     let piece = |offset: usize, len| {
         // SAFETY: never pushed.
-        super::piece(area, &unsafe { Span::new(at(start + offset), len) })
+        super::piece(region, &unsafe { Span::new(at(start + offset), len) })
     };
     assert_eq!(piece(0, 4096), Some(0));
     assert_eq!(piece(PIECE - 4096, 4096), Some(0));
     assert_eq!(piece(PIECE - 4096, 4097), None, "it crosses into the next piece");
     assert_eq!(piece(PIECE, 4096), Some(1));
     assert_eq!(piece(2 * PIECE, 4096), Some(2));
-    assert_eq!(piece(2 * PIECE, 4097), None, "it ends past the area");
+    assert_eq!(piece(2 * PIECE, 4097), None, "it ends past the region");
     // SAFETY: never pushed.
     let before = unsafe { Span::new(at(start - 4096), 4096) };
-    assert_eq!(super::piece(area, &before), None);
+    assert_eq!(super::piece(region, &before), None);
 }

@@ -3,19 +3,19 @@
 
 use std::mem::ManuallyDrop;
 
-use super::ends::{GdsEnds, sides};
+use super::buffers::{GdsBuffers, sides};
 use super::progress::Progress;
-use super::silence::Silence;
+use super::stall::StallTimer;
 use crate::clock::Clock;
-use crate::path::{Config, Landed, Mismatch, Opened, Path, PathError, Request, Start};
+use crate::path::{Completion, Mismatch, OpenedPath, Path, PathConfig, PathError, Request, Start};
 
 /// What groups are made of, and what they report to.
 pub(in crate::path) struct Queue {
-    pub(in crate::path) ends: GdsEnds,
+    pub(in crate::path) buffers: GdsBuffers,
     pub(in crate::path) progress: Progress,
     /// Slots that wait to be put under way, oldest first.
     pub(in crate::path) open: Vec<u32>,
-    pub(in crate::path) silence: Silence,
+    pub(in crate::path) stall: StallTimer,
     /// What broke outside [`Path::advance`], for it to tell.
     pub(in crate::path) broken: Option<PathError>,
     /// The library may write to the memory and nothing tells until when.
@@ -42,7 +42,7 @@ pub(in crate::path) trait Groups {
     ///
     /// # Errors
     /// The driver's refusal.
-    fn settled(&self, _ends: &GdsEnds) -> Result<(), PathError> {
+    fn settled(&self, _ends: &GdsBuffers) -> Result<(), PathError> {
         Ok(())
     }
 }
@@ -60,18 +60,18 @@ struct Grouped<G: Groups>(ManuallyDrop<Parts<G>>);
 /// The path of these groups over these ends, at most `full` slots in each.
 pub(in crate::path) fn assemble<G: Groups + 'static>(
     path: &'static str,
-    config: &Config,
+    config: &PathConfig,
     full: u32,
-    ends: GdsEnds,
+    buffers: GdsBuffers,
     groups: G,
-) -> Result<Opened, PathError> {
+) -> Result<OpenedPath, PathError> {
     let (_, cufile) = sides(path, config)?;
-    let told = ends.told(&cufile.driver);
+    let told = buffers.told(&cufile.driver);
     let queue = Queue {
-        ends,
+        buffers,
         progress: Progress::new(config.slots, &config.counters),
         open: Vec::with_capacity(config.slots as usize),
-        silence: Silence::new(cufile.silence_most),
+        stall: StallTimer::new(cufile.stall_timeout),
         broken: None,
         stuck: false,
         full: full as usize,
@@ -86,7 +86,7 @@ impl Queue {
     /// # Errors
     /// That for too long.
     fn goes_on(&mut self, clock: &Clock) -> Result<(), PathError> {
-        let goes_on = self.silence.goes_on(clock, self.path, self.progress.out());
+        let goes_on = self.stall.goes_on(clock, self.path, self.progress.out());
         self.stuck |= goes_on.is_err();
         goes_on
     }
@@ -102,7 +102,7 @@ impl<G: Groups> Parts<G> {
         {}
     }
 
-    /// Moves requests on until one has landed; without `wait`, as far as they are.
+    /// Moves requests on until one has completed; without `wait`, as far as they are.
     fn drive(&mut self, clock: &Clock, wait: bool) -> Result<(), PathError> {
         let mut first = true;
         loop {
@@ -133,7 +133,7 @@ impl<G: Groups> Parts<G> {
         let Parts { groups, queue } = self;
         let clock = Clock::start();
         // It was counted on the run's clock.
-        queue.silence.broken();
+        queue.stall.broken();
         while !queue.stuck && !groups.is_idle() {
             groups.look(queue, &clock, true);
             // An error is noted in `stuck`.
@@ -154,12 +154,12 @@ impl<G: Groups> Path for Grouped<G> {
     fn advance(
         &mut self,
         clock: &Clock,
-        landed: &mut Vec<Landed>,
+        completed: &mut Vec<Completion>,
         wait: bool,
     ) -> Result<(), PathError> {
         let outcome = self.0.drive(clock, wait);
-        // Also after an error: these have landed.
-        self.0.queue.progress.deliver(landed);
+        // Also after an error: these have completed.
+        self.0.queue.progress.deliver(completed);
         outcome
     }
 
@@ -173,8 +173,8 @@ impl<G: Groups> Path for Grouped<G> {
 
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
         let Parts { groups, queue } = &mut *self.0;
-        groups.settled(&queue.ends)?;
-        queue.ends.generate(slot, key, offset, len)
+        groups.settled(&queue.buffers)?;
+        queue.buffers.generate(slot, key, offset, len)
     }
 
     fn check(
@@ -185,8 +185,8 @@ impl<G: Groups> Path for Grouped<G> {
         len: u32,
     ) -> Result<Option<Mismatch>, PathError> {
         let Parts { groups, queue } = &mut *self.0;
-        groups.settled(&queue.ends)?;
-        queue.ends.check(slot, key, offset, len)
+        groups.settled(&queue.buffers)?;
+        queue.buffers.check(slot, key, offset, len)
     }
 }
 

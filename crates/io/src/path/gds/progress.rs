@@ -1,14 +1,14 @@
-//! How far requests of a path of cuFile have come, by slot, and those that have landed.
+//! How far requests of a path of cuFile have come, by slot, and those that have completed.
 
 use std::sync::Arc;
 
 use gpuio_cufile::IoError;
 
-use super::ends::fault;
+use super::buffers::fault;
 use crate::clock::Nanos;
 use crate::engine::IoFault;
 use crate::engine::monitor::{self, LegCounters};
-use crate::path::{Fault, Landed, Request};
+use crate::path::{Completion, Fault, Request};
 
 #[derive(Clone, Copy)]
 struct Held {
@@ -19,7 +19,7 @@ struct Held {
 
 pub(in crate::path) struct Progress {
     slots: Vec<Option<Held>>,
-    ready: Vec<Landed>,
+    ready: Vec<Completion>,
     out: usize,
     counters: Arc<LegCounters>,
 }
@@ -55,10 +55,10 @@ impl Progress {
         };
         let left = held.request.len - held.done;
         match result {
-            Err(error) => self.land(slot, now, Err(fault(error))),
+            Err(error) => self.complete(slot, now, Err(fault(error))),
             Ok(0) => {
                 let got = held.done;
-                self.land(slot, now, Err(Fault::File(IoFault::EndOfFile(got))));
+                self.complete(slot, now, Err(Fault::File(IoFault::EndOfFile(got))));
             }
             Ok(count) => match u32::try_from(count) {
                 Ok(count) if count < left => {
@@ -68,16 +68,16 @@ impl Progress {
                     held.done += count;
                     return true;
                 }
-                Ok(count) if count == left => self.land(slot, now, Ok(())),
+                Ok(count) if count == left => self.complete(slot, now, Ok(())),
                 // More than was asked for: no answer to trust.
-                _ => self.land(slot, now, Err(Fault::File(IoFault::Errno(libc::EIO)))),
+                _ => self.complete(slot, now, Err(Fault::File(IoFault::Errno(libc::EIO)))),
             },
         }
         false
     }
 
     /// Ends a request and frees its slot. cuFile's legs can't be told apart: all is the file's.
-    pub(in crate::path) fn land(&mut self, slot: u32, ended: Nanos, result: Result<(), Fault>) {
+    pub(in crate::path) fn complete(&mut self, slot: u32, ended: Nanos, result: Result<(), Fault>) {
         let Some(held) = self.slots[slot as usize].take() else {
             return;
         };
@@ -90,18 +90,18 @@ impl Progress {
             monitor::add(&counters.faults, 1);
         }
         let file_ns = ended.saturating_sub(request.started);
-        self.ready.push(Landed { request, result, ended, file_ns, gpu_ns: 0 });
+        self.ready.push(Completion { request, result, ended, file_ns, gpu_ns: 0 });
     }
 
-    /// Whether none has landed since the last [`Progress::deliver`].
+    /// Whether none has completed since the last [`Progress::deliver`].
     pub(in crate::path) fn none_ready(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// Gives those that have landed to the worker.
-    pub(in crate::path) fn deliver(&mut self, landed: &mut Vec<Landed>) {
+    /// Gives those that have completed to the worker.
+    pub(in crate::path) fn deliver(&mut self, completed: &mut Vec<Completion>) {
         self.out -= self.ready.len();
-        landed.append(&mut self.ready);
+        completed.append(&mut self.ready);
     }
 
     /// Requests taken and not yet delivered.

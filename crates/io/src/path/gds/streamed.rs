@@ -4,11 +4,11 @@
 use gpuio_cufile::{StreamIo, StreamRegistration};
 use gpuio_gpu::GpuError;
 
-use super::ends::{GdsEnds, fault, setup, sides, way};
+use super::buffers::{GdsBuffers, fault, setup, sides, way};
 use super::grouped::{self, Groups, Queue};
 use crate::clock::Clock;
-use crate::path::lanes::{Ended, Lanes};
-use crate::path::{Config, Fault, Opened, PathError};
+use crate::path::stream_queues::{Ended, StreamQueues};
+use crate::path::{Fault, OpenedPath, PathConfig, PathError};
 
 /// Looks at the streams in one wait, between two looks at the clock.
 const LOOKS: u32 = 64;
@@ -16,7 +16,7 @@ const LOOKS: u32 = 64;
 struct Streamed {
     // Drop order: registrations before their streams, and both before what the I/Os use.
     _registrations: Vec<StreamRegistration>,
-    lanes: Lanes,
+    queues: StreamQueues,
     calls: StreamIo,
     /// Slots by group; a group is under way, or idle and empty.
     groups: Vec<Vec<u32>>,
@@ -29,21 +29,21 @@ struct Streamed {
 /// Opens a path whose requests go into streams in groups of `full`.
 pub(in crate::path) fn open(
     path: &'static str,
-    config: &Config,
+    config: &PathConfig,
     full: u32,
-) -> Result<Opened, PathError> {
-    let ends = GdsEnds::open(path, config)?;
+) -> Result<OpenedPath, PathError> {
+    let buffers = GdsBuffers::open(path, config)?;
     let (gpu, cufile) = sides(path, config)?;
     let calls = StreamIo::new(&cufile.driver, config.slots);
     let calls = calls.map_err(|error| setup(path, error.to_string()))?;
     let full = full.clamp(1, config.slots);
     let groups = config.slots.div_ceil(full);
-    let lanes = Lanes::new(&gpu.context, gpu.streams, groups);
-    let lanes = lanes.map_err(|source| PathError::Gpu { path, source })?;
+    let queues = StreamQueues::new(&gpu.context, gpu.streams, groups);
+    let queues = queues.map_err(|source| PathError::Gpu { path, source })?;
     let mut registrations = Vec::new();
-    for at in 0..lanes.count() {
+    for at in 0..queues.count() {
         // SAFETY: the registrations go before the streams, and `put` sets all parameters first.
-        let made = unsafe { StreamRegistration::new(&cufile.driver, lanes.stream(at).as_raw()) };
+        let made = unsafe { StreamRegistration::new(&cufile.driver, queues.stream(at).as_raw()) };
         registrations.extend(made.map_err(|error| setup(path, error.to_string()))?);
     }
     let mut steps_down = Vec::new();
@@ -52,27 +52,27 @@ pub(in crate::path) fn open(
     }
     let streamed = Streamed {
         _registrations: registrations,
-        lanes,
+        queues,
         calls,
         groups: (0..groups).map(|_| Vec::with_capacity(full as usize)).collect(),
         idle: (0..groups).rev().collect(),
         full: full as usize,
         next: 0,
     };
-    let opened = grouped::assemble(path, config, full, ends, streamed)?;
-    Ok(Opened { steps_down, ..opened })
+    let opened = grouped::assemble(path, config, full, buffers, streamed)?;
+    Ok(OpenedPath { steps_down, ..opened })
 }
 
 impl Streamed {
-    /// A stream has passed a group: its requests have landed, or go on where they stopped short.
+    /// A stream has passed a group: its requests have completed, or go on where they stopped short.
     fn group_done(&mut self, queue: &mut Queue, clock: &Clock, (number, result): Ended) {
         let now = clock.now();
-        queue.silence.broken();
+        queue.stall.broken();
         let mut group = std::mem::take(&mut self.groups[number as usize]);
         for slot in group.drain(..) {
             match &result {
                 Err(GpuError { code, .. }) => {
-                    queue.progress.land(slot, now, Err(Fault::Gpu(*code)));
+                    queue.progress.complete(slot, now, Err(Fault::Gpu(*code)));
                 }
                 Ok(()) => {
                     // SAFETY: the event behind the I/O was reached.
@@ -90,8 +90,8 @@ impl Streamed {
     /// Takes every group that its stream has passed; whether there was one.
     fn poll(&mut self, queue: &mut Queue, clock: &Clock) -> bool {
         let before = self.idle.len();
-        for at in 0..self.lanes.count() {
-            while let Some(ended) = self.lanes.poll(at) {
+        for at in 0..self.queues.count() {
+            while let Some(ended) = self.queues.poll(at) {
                 self.group_done(queue, clock, ended);
             }
         }
@@ -106,20 +106,20 @@ impl Groups for Streamed {
             return false;
         };
         let at = self.next;
-        self.next = (at + 1) % self.lanes.count();
-        let Queue { ends, progress, open, .. } = queue;
+        self.next = (at + 1) % self.queues.count();
+        let Queue { buffers, progress, open, .. } = queue;
         let mut group = std::mem::take(&mut self.groups[number as usize]);
         let count = open.len().min(self.full);
         for slot in open.drain(..count) {
             let Some((request, done)) = progress.of(slot) else { continue };
-            let (piece, handle) = (ends.rest(&request, done), ends.handle(&request));
-            let stream = self.lanes.stream(at).as_raw();
+            let (piece, handle) = (buffers.rest(&request, done), buffers.handle(&request));
+            let stream = self.queues.stream(at).as_raw();
             // SAFETY: the slot's place among the parameters and its part of the destination are the
-            // request's alone until it lands, and both live until the streams were waited for.
+            // request's alone until it completes, and both live until the streams were waited for.
             let put = unsafe { self.calls.put(way(request.op), handle, piece, slot, stream) };
             match put {
                 Ok(()) => group.push(slot),
-                Err(error) => progress.land(slot, clock.now(), Err(fault(error))),
+                Err(error) => progress.complete(slot, clock.now(), Err(fault(error))),
             }
         }
         let empty = group.is_empty();
@@ -130,7 +130,7 @@ impl Groups for Streamed {
         }
         // It stays without memory of its own unless the mark was refused.
         let mut over = Vec::new();
-        self.lanes.mark(at, number, Ok(()), &mut over);
+        self.queues.mark(at, number, Ok(()), &mut over);
         for ended in over {
             self.group_done(queue, clock, ended);
         }
@@ -138,7 +138,7 @@ impl Groups for Streamed {
     }
 
     fn is_idle(&self) -> bool {
-        self.lanes.is_idle()
+        self.queues.is_idle()
     }
 
     fn look(&mut self, queue: &mut Queue, clock: &Clock, wait: bool) {

@@ -56,6 +56,13 @@ pub(super) const WRITES: &[Key] = &[
         "rw=read or rw=randread",
     ),
     refused(
+        "fallocate",
+        &[],
+        Dialect::Fio,
+        "files are not preallocated: the data set is written in full before the run",
+        "leave it out",
+    ),
+    refused(
         "fadvise_hint",
         &[],
         Dialect::Fio,

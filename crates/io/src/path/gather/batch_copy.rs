@@ -1,0 +1,161 @@
+//! Brings the parts of a batch across: one plain copy, or a launch of the gather kernel.
+
+use gpuio_gpu::{
+    Context, DevPtr, GatherKernel, GpuError, Piece, Pinned, Stream, most_pieces, pieces,
+};
+
+use super::batch::{Batch, Part};
+use crate::engine::Op;
+use crate::path::slot_buffers::SlotBuffers;
+use crate::path::stream_queues::Refused;
+
+/// Blocks of at least this many bytes get a plain copy each, also in a batch: the copy engine
+/// then needs some ten microseconds for a block, several times what the driver's call takes, and
+/// multiprocessors are left to whoever computes.
+pub const PLAIN_BYTES: u64 = 512 << 10;
+
+/// The shortest piece that [`GatherKernel::piece_len`] asks for: what lists must have room for.
+const PIECE_LEAST: u64 = 4 << 10;
+
+/// The kernel and its lists, one list for each batch.
+struct Launcher {
+    kernel: GatherKernel,
+    lists: Pinned,
+    /// Pieces that a list has room for.
+    room: usize,
+}
+
+pub(super) struct BatchCopy {
+    /// None where a kernel can't reach the destination: each block then gets a plain copy.
+    launcher: Option<Launcher>,
+    /// Whether neighbouring slots are neighbours in the destination.
+    in_order: bool,
+}
+
+/// How many batches there are, of how many parts, of at most how many bytes each.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) batches: u32,
+    pub(super) parts: u32,
+    pub(super) block_max: u32,
+}
+
+impl BatchCopy {
+    /// Loads the kernel and makes room for lists, where they will be needed.
+    pub(super) fn new(
+        context: &Context,
+        sizes: Sizes,
+        reachable: bool,
+        in_order: bool,
+    ) -> Result<BatchCopy, GpuError> {
+        if !reachable || sizes.parts < 2 {
+            return Ok(BatchCopy { launcher: None, in_order });
+        }
+        // Longer blocks do not get into a list.
+        let longest = u64::from(sizes.block_max).min(PLAIN_BYTES);
+        let each = most_pieces(longest, PIECE_LEAST);
+        let room = usize::try_from(each * u64::from(sizes.parts)).unwrap_or(usize::MAX);
+        let bytes = room.saturating_mul(size_of::<Piece>()).saturating_mul(sizes.batches as usize);
+        let lists = Pinned::alloc(context, bytes)?;
+        let kernel = GatherKernel::load(context)?;
+        Ok(BatchCopy { launcher: Some(Launcher { kernel, lists, room }), in_order })
+    }
+
+    /// Bytes of host memory that the lists take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.launcher.as_ref().map_or(0, |launcher| launcher.lists.len() as u64)
+    }
+
+    /// Puts a batch into the stream.
+    ///
+    /// # Errors
+    /// The driver's refusal; what is under way then is for the caller to wait for.
+    ///
+    /// # Safety
+    /// Nobody else uses the parts' slots and positions, nor list `number`, and all of them live,
+    /// until the stream has passed the batch.
+    pub(super) unsafe fn enqueue(
+        &self,
+        stream: &Stream,
+        buffers: &SlotBuffers,
+        batch: &Batch,
+        number: u32,
+    ) -> Result<(), Refused> {
+        if self.in_order
+            && let Some(run) = batch.run()
+        {
+            // SAFETY: the caller's promise; the run's slots and positions lie side by side.
+            let copied = unsafe { buffers.copy(stream, run.op, run.first, run.bytes) };
+            return copied.map_err(|error| Refused { error, begun: false });
+        }
+        let plain = |part: &&Part| u64::from(part.len) >= PLAIN_BYTES;
+        let short = batch.parts().iter().filter(|part| !plain(part)).count();
+        let launcher = self.launcher.as_ref().filter(|_| short > 1);
+        let mut begun = false;
+        for part in batch.parts().iter().filter(|part| launcher.is_none() || plain(part)) {
+            // SAFETY: the caller's promise; a part is no longer than its slot.
+            let copied = unsafe { buffers.copy(stream, part.op, part.slot, part.len as usize) };
+            copied.map_err(|error| Refused { error, begun })?;
+            begun = true;
+        }
+        let Some(launcher) = launcher else {
+            return Ok(());
+        };
+        let parts = batch.parts().iter().filter(|part| !plain(part));
+        // SAFETY: the caller's promise.
+        let launched = unsafe { launcher.launch(stream, buffers, parts, number) };
+        launched.map_err(|error| Refused { error, begun })
+    }
+}
+
+impl Launcher {
+    /// Writes list `number` and launches the kernel on it.
+    ///
+    /// # Safety
+    /// As for [`BatchCopy::enqueue`].
+    unsafe fn launch<'a>(
+        &self,
+        stream: &Stream,
+        buffers: &SlotBuffers,
+        parts: impl Iterator<Item = &'a Part> + Clone,
+        number: u32,
+    ) -> Result<(), GpuError> {
+        let lens = parts.clone().map(|part| u64::from(part.len));
+        let total = lens.clone().sum();
+        let piece_max = self.kernel.piece_len(total);
+        let longest = lens.max().unwrap_or(0).min(piece_max);
+        let at = number as usize * self.room;
+        let mut count = 0;
+        for part in parts {
+            let (host, device) = (buffers.host(part.slot), buffers.device(part.slot));
+            let (src, dst) = match part.op {
+                Op::Read => (host, device),
+                Op::Write => (device, host),
+            };
+            for piece in pieces(src, dst, u64::from(part.len), piece_max) {
+                self.write(at + count, piece, number);
+                count += 1;
+            }
+        }
+        // A list's room is far below 2^32 pieces, which would be 128 GiB.
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let list = DevPtr(self.lists.ptr().0 + (at * size_of::<Piece>()) as u64);
+        let shape = self.kernel.shape(count, longest);
+        // SAFETY: the list has just been written and is this batch's alone until the stream has
+        // passed it; slots and positions are the caller's promise. Both begin at whole pages, so
+        // that the rest of a word in which a block ends is live too.
+        unsafe { self.kernel.launch(stream, list, count, shape) }
+    }
+
+    /// Puts a piece into list `number`.
+    fn write(&self, index: usize, piece: Piece, number: u32) {
+        let end = (number as usize + 1) * self.room;
+        assert!(index < end, "a list of {} pieces is full", self.room);
+        let first = self.lists.as_ptr().cast::<Piece>();
+        // SAFETY: the lists are `room` pieces for each batch, one piece of memory.
+        let entry = unsafe { first.add(index) };
+        // SAFETY: inside the lists by the assertion, aligned since they begin at a page, and read
+        // by nobody: list `number` is idle, by the callers' promise.
+        unsafe { entry.write(piece) };
+    }
+}

@@ -1,0 +1,145 @@
+//! Streams of a GPU path, and what is under way in each: numbered pieces of work with an event
+//! behind each of them. A stream keeps order, so only the oldest of each is asked about.
+
+use std::collections::VecDeque;
+
+use gpuio_gpu::{Context, Event, GpuError, Stream, Wait};
+
+/// Work that is over: its number and whether it was done.
+pub(super) type Ended = (u32, Result<(), GpuError>);
+
+/// Work that the driver did not take.
+pub(super) struct Refused {
+    pub(super) error: GpuError,
+    /// Whether a part of it is under way all the same.
+    pub(super) begun: bool,
+}
+
+pub(super) struct StreamQueues {
+    events: Vec<Event>,
+    streams: Vec<Stream>,
+    /// Work under way, oldest first, one queue per stream.
+    queues: Vec<VecDeque<u32>>,
+    in_flight: usize,
+    /// The stream to wait for next, so that waiting goes round.
+    next: usize,
+}
+
+impl StreamQueues {
+    /// `streams` streams for work with numbers below `numbers`.
+    pub(super) fn new(
+        context: &Context,
+        streams: u32,
+        numbers: u32,
+    ) -> Result<StreamQueues, GpuError> {
+        let streams = make(streams.min(numbers).max(1), || Stream::new(context))?;
+        let events = make(numbers, || Event::new(context, Wait::Spin))?;
+        let queues = vec![VecDeque::with_capacity(events.len()); streams.len()];
+        Ok(StreamQueues { events, streams, queues, in_flight: 0, next: 0 })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.streams.len()
+    }
+
+    pub(super) fn stream(&self, at: usize) -> &Stream {
+        &self.streams[at]
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    /// Puts the mark of work `number` behind it; `put` is what putting it into stream `at` came to.
+    /// Until it comes back from one of the calls below, the work is under way. Work that the driver
+    /// refused, or did not mark, is over when this returns: `over` gets it, behind what was before
+    /// it in the stream.
+    pub(super) fn mark(
+        &mut self,
+        at: usize,
+        number: u32,
+        put: Result<(), Refused>,
+        over: &mut Vec<Ended>,
+    ) {
+        let marked = put.and_then(|()| {
+            let marked = self.events[number as usize].record(&self.streams[at]);
+            marked.map_err(|error| Refused { error, begun: true })
+        });
+        let Err(Refused { error, begun }) = marked else {
+            self.queues[at].push_back(number);
+            self.in_flight += 1;
+            return;
+        };
+        if begun {
+            // Something is under way without a mark. What was before it is taken by its own marks
+            // first, so that the stream's answer, which is not asked for, is about this work,
+            // which failed anyway.
+            while let Some(ended) = self.oldest(at) {
+                over.push(ended);
+            }
+            let _ = self.streams[at].sync();
+        }
+        over.push((number, Err(error)));
+    }
+
+    /// The oldest work of a stream, if it is over.
+    pub(super) fn poll(&mut self, at: usize) -> Option<Ended> {
+        let number = *self.queues[at].front()?;
+        let result = match self.events[number as usize].query() {
+            Ok(false) => return None,
+            Ok(true) => Ok(()),
+            Err(error) => Err(error),
+        };
+        Some(self.ended(at, result))
+    }
+
+    /// Waits for the oldest work of a stream; nothing if it has none.
+    fn oldest(&mut self, at: usize) -> Option<Ended> {
+        let number = *self.queues[at].front()?;
+        let result = self.events[number as usize].sync();
+        Some(self.ended(at, result))
+    }
+
+    /// Waits for the oldest work of the next stream in turn; nothing if none is under way.
+    pub(super) fn any(&mut self) -> Option<Ended> {
+        (0..self.streams.len()).find_map(|_| {
+            let at = self.next;
+            self.next = (at + 1) % self.streams.len();
+            self.oldest(at)
+        })
+    }
+
+    /// Takes the oldest work of a stream off its queue.
+    fn ended(&mut self, at: usize, result: Result<(), GpuError>) -> Ended {
+        // Both callers looked at the front.
+        let number = self.queues[at].pop_front().unwrap_or_default();
+        self.in_flight -= 1;
+        if result.is_err() {
+            // Whether the work failed or only the question, it must be over before its memory is
+            // used again. A stream that can't be waited for is one of a lost context.
+            let event = &self.events[number as usize];
+            let _ = event.sync().or_else(|_| self.streams[at].sync());
+        }
+        (number, result)
+    }
+}
+
+fn make<T>(n: u32, mut one: impl FnMut() -> Result<T, GpuError>) -> Result<Vec<T>, GpuError> {
+    (0..n).map(|_| one()).collect()
+}
+
+impl Drop for StreamQueues {
+    /// Waits for all that is under way.
+    fn drop(&mut self) {
+        for (stream, queue) in self.streams.iter().zip(&self.queues) {
+            if stream.sync().is_ok() {
+                continue;
+            }
+            // The answer may be a copy's failure, or a refusal to wait. A broken driver has
+            // stopped its work as well; there is nobody left to tell.
+            for &number in queue {
+                let _ = self.events[number as usize].sync();
+            }
+        }
+    }
+}

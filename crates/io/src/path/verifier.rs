@@ -1,0 +1,123 @@
+//! Fills and checks what requests of a GPU path begin or end in, where it lies.
+
+use std::ptr::NonNull;
+
+use gpuio_gpu::pattern;
+use gpuio_gpu::{Checker, Context, DevPtr, DeviceBuf, GpuError, PatternKernels, Stream};
+
+use super::{GpuSide, Leg, Mismatch};
+
+/// A part of the destination: the first `len` bytes of a slot, which starts `at` bytes in.
+#[derive(Clone, Copy)]
+pub(super) struct BlockLocation {
+    pub(super) offset: usize,
+    pub(super) len: u32,
+}
+
+/// The destination as kernels see it, or as the CPU does where it is host memory.
+pub(super) enum Verifier {
+    Gpu {
+        base: DevPtr,
+        kernels: PatternKernels,
+        checker: Checker,
+        /// Its own: waiting for a kernel then waits for no slot's copy, and takes no slot's
+        /// failure for the kernel's.
+        stream: Stream,
+    },
+    Cpu {
+        base: NonNull<u8>,
+    },
+}
+
+impl Verifier {
+    pub(super) fn new(gpu: &GpuSide, destination: &DeviceBuf) -> Result<Verifier, GpuError> {
+        if let Some(base) = destination.host_ptr() {
+            return Ok(Verifier::Cpu { base });
+        }
+        Verifier::on_gpu(&gpu.context, destination.ptr())
+    }
+
+    /// For a destination that begins at `base` and that kernels of the context reach.
+    pub(super) fn on_gpu(context: &Context, base: DevPtr) -> Result<Verifier, GpuError> {
+        let kernels = PatternKernels::load(context)?;
+        let checker = Checker::new(context, &kernels)?;
+        let stream = Stream::new(context)?;
+        Ok(Verifier::Gpu { base, kernels, checker, stream })
+    }
+
+    /// Writes the pattern and waits until it is there.
+    ///
+    /// # Safety
+    /// The place is inside the destination, which lives, and nothing else uses it meanwhile.
+    pub(super) unsafe fn fill(
+        &self,
+        location: BlockLocation,
+        key: u64,
+        offset: u64,
+    ) -> Result<(), GpuError> {
+        match self {
+            Verifier::Gpu { base, kernels, stream, .. } => {
+                let device = base.byte_add(location.offset as u64);
+                // SAFETY: the caller's promise; the stream is waited for.
+                unsafe { kernels.fill(stream, device, u64::from(location.len), key, offset) }?;
+                stream.sync()
+            }
+            Verifier::Cpu { base } => {
+                // SAFETY: the place is inside the allocation, by the caller's promise.
+                let start = unsafe { base.add(location.offset) };
+                // SAFETY: `len` bytes there are nobody else's now, by the caller's promise.
+                let bytes = unsafe {
+                    std::slice::from_raw_parts_mut(start.as_ptr(), location.len as usize)
+                };
+                pattern::fill(bytes, key, offset);
+                Ok(())
+            }
+        }
+    }
+
+    /// Compares with the pattern.
+    ///
+    /// # Safety
+    /// As for [`Verifier::fill`], and the bytes were written since they were allocated.
+    pub(super) unsafe fn check(
+        &mut self,
+        location: BlockLocation,
+        key: u64,
+        offset: u64,
+    ) -> Result<Option<pattern::Mismatch>, GpuError> {
+        match self {
+            Verifier::Gpu { base, checker, stream, .. } => {
+                let device = base.byte_add(location.offset as u64);
+                // SAFETY: the caller's promise; the checker waits for the stream.
+                unsafe { checker.check(stream, device, u64::from(location.len), key, offset) }
+            }
+            Verifier::Cpu { base } => {
+                // SAFETY: the place is inside the allocation, by the caller's promise.
+                let start = unsafe { base.add(location.offset) };
+                // SAFETY: `len` bytes there are written and nobody else's now, by the caller's
+                // promise.
+                let bytes =
+                    unsafe { std::slice::from_raw_parts(start.as_ptr(), location.len as usize) };
+                Ok(pattern::check(bytes, key, offset))
+            }
+        }
+    }
+}
+
+/// A mismatch in the destination, with the leg in which it came about where `from_file`, the
+/// block's place in pinned memory, still holds what came from the file.
+pub(super) fn locate_mismatch(
+    m: pattern::Mismatch,
+    from_file: Option<&[u8]>,
+    key: u64,
+    offset: u64,
+) -> Mismatch {
+    let in_file = from_file.map(|bytes| pattern::check(bytes, key, offset).is_some());
+    Mismatch {
+        offset: m.first_offset,
+        expected: m.expected,
+        found: m.found,
+        bad_words: m.bad_words,
+        leg: in_file.map(|in_file| if in_file { Leg::File } else { Leg::Gpu }),
+    }
+}

@@ -1,0 +1,168 @@
+//! Every path over every engine against plain pread(2) and pwrite(2) on references of its files.
+//!
+//! The software GPU holds every copy back, so that a wait that is missing shows as wrong bytes.
+//! With `GPUIO_TEST_GPU=system` all of it runs on the system's GPU.
+#![allow(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
+
+mod engine_support;
+mod path_support;
+
+use gpuio_gpu::{Context, MemKind};
+use gpuio_io::engine::ENGINES;
+use gpuio_io::path::PATHS;
+use path_support::model::{Model, Step, step};
+use path_support::{Rig, Setup, child, context, kinds, on_system};
+use proptest::test_runner::{Config, TestRunner};
+
+/// What the software GPU waits before it touches memory, µs.
+const DELAY_US: &str = "300";
+
+fn same_as_reference(setup: &Setup, direct: bool, context: &Context, steps: &[Step]) {
+    let Some(rig) = Rig::new(direct) else { return };
+    let mut model = Model::new(setup, &rig, context);
+    if !on_system() {
+        // A kernel that stays is launched once, and each block takes its reference's own 20 us.
+        let stays = setup.path.name == "resident";
+        model.copy_ns = if stays { 20_000 } else { DELAY_US.parse::<u64>().unwrap() * 1000 };
+    }
+    for step in steps {
+        model.start(step);
+    }
+    model.drain();
+    model.write_slots();
+    let tally = model.finish();
+    assert_eq!(tally.failed, []);
+}
+
+/// All depths and streams of one path, engine and memory.
+fn references(path: &str, engine: &str, memory: MemKind, context: &Context) {
+    let base = Setup::new(path, engine, memory);
+    let streams: &[u32] = if base.path.needs_gpu { &[1, 2, 5] } else { &[1] };
+    for direct in [false, true] {
+        if direct && base.path.buffered_only {
+            continue;
+        }
+        for (depth, batch) in [(1, 1), (4, 2), (9, 4)] {
+            for &streams in streams {
+                // Whether a batch is one run of slots, or could be, is the gather path's matter.
+                let setup = base.with(depth, streams).batches(batch, streams != 2);
+                let setup = Setup { register: streams != 5, ..setup };
+                let runs = Config {
+                    cases: 1,
+                    failure_persistence: None,
+                    max_shrink_iters: 100,
+                    ..Config::default()
+                };
+                let steps = proptest::collection::vec(step(direct), 1..30);
+                let outcome = TestRunner::new(runs).run(&steps, |steps| {
+                    same_as_reference(&setup, direct, context, &steps);
+                    Ok(())
+                });
+                if let Err(failure) = outcome {
+                    panic!("{setup:?}, direct {direct}: {failure}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_twins() {
+    let case = child::case();
+    let (path, engine) = case.split_once(' ').unwrap();
+    let setup = Setup::new(path, engine, MemKind::Malloc);
+    if setup.lacking() {
+        return;
+    }
+    let context = context();
+    std::thread::scope(|scope| {
+        for memory in kinds(setup.path) {
+            let context = &context;
+            scope.spawn(move || references(path, engine, memory, context));
+        }
+    });
+}
+
+/// The children mostly wait for the software GPU, so those of one path run at once.
+fn every_engine(path: &str) {
+    std::thread::scope(|scope| {
+        for engine in ENGINES {
+            scope.spawn(move || {
+                let case = format!("{path} {}", engine.name);
+                child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
+            });
+        }
+    });
+}
+
+#[test]
+fn every_path_of_the_table_has_a_twin_test() {
+    let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
+    let tested = ["host", "staged", "cached", "managed", "gather", "resident", "routed", "gds"];
+    let on_streams_or_batches = ["gds-stream", "gds-batch", "gds-batch-stream"];
+    assert_eq!(names, [tested.as_slice(), &on_streams_or_batches].concat());
+}
+
+#[test]
+fn host() {
+    every_engine("host");
+}
+
+#[test]
+fn staged() {
+    every_engine("staged");
+}
+
+#[test]
+fn cached() {
+    every_engine("cached");
+}
+
+#[test]
+fn managed() {
+    every_engine("managed");
+}
+
+#[test]
+fn routed() {
+    every_engine("routed");
+}
+
+#[test]
+fn gather() {
+    every_engine("gather");
+}
+
+#[test]
+fn resident() {
+    every_engine("resident");
+}
+
+/// cuFile moves the bytes: which engine a setup names is all one.
+fn cufile(path: &str) {
+    let case = format!("{path} psync");
+    child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
+}
+
+#[test]
+fn gds() {
+    cufile("gds");
+}
+
+#[test]
+fn gds_stream() {
+    cufile("gds-stream");
+}
+
+#[test]
+fn gds_batch() {
+    cufile("gds-batch");
+}
+
+#[test]
+fn gds_batch_stream() {
+    cufile("gds-batch-stream");
+}

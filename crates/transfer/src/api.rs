@@ -1,0 +1,293 @@
+//! The public entry point: [`Transfer`] and the state that one process keeps for it.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use gpuio_io::engine::Op;
+
+use crate::batch::Batch;
+use crate::device::Devices;
+use crate::device::small::{self, SmallRequest};
+use crate::fault::{Fault, FileError, LocationError};
+use crate::file::File;
+use crate::fork::{PerProcess, ProcessMark};
+use crate::job::{Job, LARGE, Request};
+use crate::memory::MemoryLocation;
+use crate::pool::{CopyMethod, WorkerPool};
+use crate::settings::Settings;
+use crate::stream::Streams;
+use crate::transferred::Transferred;
+
+/// Moves bytes between files and callers' memory. Cloning is cheap. The crate's page explains how.
+#[derive(Debug, Clone)]
+pub struct Transfer(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    state: PerProcess<State>,
+}
+
+/// What one process keeps for a transfer. It is never freed: our threads may use it until the
+/// process exits, and the driver must not be called at exit to free what it allocated.
+#[derive(Debug)]
+pub(crate) struct State {
+    mark: ProcessMark,
+    pub(crate) settings: Settings,
+    pub(crate) devices: Devices,
+    pub(crate) pool: WorkerPool,
+    pub(crate) streams: Streams,
+    /// This is a child of the process that made the transfer.
+    pub(crate) forked: bool,
+}
+
+impl State {
+    fn new(settings: &Settings, forked: bool) -> Self {
+        Self {
+            mark: ProcessMark::new(),
+            devices: Devices::new(settings),
+            pool: WorkerPool::new(settings),
+            streams: Streams::new(settings),
+            settings: settings.clone(),
+            forked,
+        }
+    }
+}
+
+impl Transfer {
+    /// Creates a transfer. Calls no driver: [`Transfer::locate`] loads it on first use.
+    ///
+    /// Threads, page-locked memory and the driver stay allocated until the process ends, so a
+    /// process creates one.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let state = PerProcess::with(State::new(&settings, false));
+        Self(Arc::new(Shared { settings, state }))
+    }
+
+    /// The state of this process.
+    pub(crate) fn state(&self) -> &'static State {
+        self.0.state.get(|state| &state.mark, || State::new(&self.0.settings, true))
+    }
+
+    /// Opens a file by the caller's descriptor. The descriptor is duplicated; the caller may close
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is not open, or is neither a regular file nor a block device.
+    pub fn file(&self, fd: BorrowedFd<'_>) -> Result<File, FileError> {
+        File::open(fd, self.0.settings.uncached, self.0.settings.bypass_cache)
+    }
+
+    /// Queries what kind of memory an address is. The first call loads the driver, which takes some
+    /// hundred milliseconds; without a driver all memory is host memory. Later calls take less than
+    /// a microsecond. The calling thread needs no context.
+    ///
+    /// # Errors
+    ///
+    /// The driver's error.
+    pub fn locate(&self, address: u64) -> Result<MemoryLocation, LocationError> {
+        let state = self.state();
+        if state.forked {
+            // GPU addresses stay reserved in the child, but there is no memory behind them.
+            return Ok(MemoryLocation::host());
+        }
+        let Some(driver) = state.devices.driver() else {
+            return Ok(MemoryLocation::host());
+        };
+        let query =
+            || MemoryLocation::query(driver, address, |device| state.devices.device(device));
+        match query() {
+            Err(LocationError::Gpu(error)) if error.is_reset() => {
+                let renewed = error.device.is_some_and(|index| state.devices.renew(index));
+                if renewed { query() } else { Err(error.into()) }
+            }
+            result => result,
+        }
+    }
+
+    /// Whether a location may still be valid. It is not if the device was reset since the query.
+    #[must_use]
+    pub fn is_current(&self, location: &MemoryLocation) -> bool {
+        let Some(index) = location.device() else {
+            return true;
+        };
+        let state = self.state();
+        !state.forked
+            && state.devices.current(index).is_some_and(|it| it.serial() == location.serial)
+    }
+
+    /// Reads `len` bytes at `offset` of the file into the memory at `address`. `location` is the
+    /// result of [`Transfer::locate`] for this address, or for another one of the same allocation.
+    /// Returns when the bytes are visible to the host and to later work of any stream. Where the
+    /// file ends early, GPU memory beyond the end is left unchanged; host memory may be changed up
+    /// to `len` bytes, as by any read with `O_DIRECT`.
+    ///
+    /// # Errors
+    ///
+    /// The first failure by offset. The content of the memory is then undefined.
+    ///
+    /// # Safety
+    ///
+    /// Until the call returns, `len` bytes at `address` are live memory of that location, and
+    /// nothing else uses them.
+    pub unsafe fn read(
+        &self,
+        file: &File,
+        location: MemoryLocation,
+        address: u64,
+        len: usize,
+        offset: u64,
+    ) -> Result<Transferred, Fault> {
+        self.call(Op::Read, file, location, address, len, offset)
+    }
+
+    /// Writes `len` bytes from the memory at `address` to `offset` of the file. The caller
+    /// synchronizes its own streams first: writes to the memory that are still running may be
+    /// missed.
+    ///
+    /// # Errors
+    ///
+    /// The first failure by offset. How much of the rest was written is undefined.
+    ///
+    /// # Safety
+    ///
+    /// Until the call returns, `len` bytes at `address` are live memory of that location, and
+    /// nothing else writes them.
+    pub unsafe fn write(
+        &self,
+        file: &File,
+        location: MemoryLocation,
+        address: u64,
+        len: usize,
+        offset: u64,
+    ) -> Result<Transferred, Fault> {
+        self.call(Op::Write, file, location, address, len, offset)
+    }
+
+    /// Makes a call, and repeats it once if the device turns out to have been reset: there may be
+    /// new memory at the same address.
+    fn call(
+        &self,
+        op: Op,
+        file: &File,
+        location: MemoryLocation,
+        address: u64,
+        len: usize,
+        offset: u64,
+    ) -> Result<Transferred, Fault> {
+        let state = self.state();
+        let once = |location: MemoryLocation| {
+            if let Some(device) = location.device()
+                && (1..=small::SMALL).contains(&(len as u64))
+                && offset <= i64::MAX.cast_unsigned() - small::SMALL
+                && !state.is_forked()
+            {
+                let request = SmallRequest { op, file: &file.0, location, address, len, offset };
+                if let Some(done) = small::run(state.devices.device(device)?, &request) {
+                    return done;
+                }
+            }
+            let request =
+                Request { op, file: file.clone(), location, address, len: len as u64, offset };
+            state.run(request)
+        };
+        match once(location) {
+            Err(Fault::Gpu(error)) if error.is_reset() => {
+                let renewed = location.device().is_some_and(|index| state.devices.renew(index));
+                let again =
+                    self.locate(address).ok().filter(|now| now.device() == location.device());
+                match again.filter(|_| renewed) {
+                    Some(location) => once(location),
+                    None => Err(Fault::Gpu(error)),
+                }
+            }
+            done => done,
+        }
+    }
+
+    /// Creates an empty batch for at most `capacity` entries at a time.
+    #[must_use]
+    pub fn batch(&self, capacity: u32) -> Batch {
+        Batch::new(self.state(), capacity)
+    }
+}
+
+impl State {
+    /// Whether this state belongs to the calling process.
+    pub(crate) fn is_here(&self) -> bool {
+        self.mark.is_here()
+    }
+
+    /// Whether this is the state of a child of `fork(2)`.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.forked
+    }
+
+    /// Runs one call to completion.
+    pub(crate) fn run(&'static self, request: Request) -> Result<Transferred, Fault> {
+        self.run_by(request, true, WorkerPool::run)
+    }
+
+    /// Like [`State::run`], for a thread that already holds a permit.
+    pub(crate) fn run_with_permit(&'static self, request: Request) -> Result<Transferred, Fault> {
+        self.run_by(request, false, WorkerPool::run_with_permit)
+    }
+
+    fn run_by(
+        &'static self,
+        request: Request,
+        sleeps: bool,
+        run: impl FnOnce(&'static WorkerPool, &'static Devices, &Arc<Job>),
+    ) -> Result<Transferred, Fault> {
+        let Some(request) = self.fitting(request)? else {
+            return Ok(Transferred::default());
+        };
+        let bottleneck = request.file.0.bottleneck(request.op, request.len >= LARGE);
+        let method = match request.location.device() {
+            None => CopyMethod::Host,
+            Some(index) if self.devices.device(index)?.uses_copy_engines() => {
+                CopyMethod::CopyEngines
+            }
+            Some(_) => CopyMethod::Kernel,
+        };
+        let most = self.settings.max_piece() as u64;
+        let (executors, piece) = self.pool.split(request.len, bottleneck, method, sleeps, most);
+        let job = Arc::new(Job::new(request, executors, piece));
+        run(&self.pool, &self.devices, &job);
+        job.outcome()
+    }
+
+    /// Trims a request to what the file allows: `None` if nothing is left, an error if it begins
+    /// beyond the largest offset, a shorter request if it ends beyond that or far beyond the end of
+    /// the file.
+    fn fitting(&self, mut request: Request) -> Result<Option<Request>, Fault> {
+        if self.forked && request.location.device().is_some() {
+            return Err(Fault::Forked);
+        }
+        let most = i64::MAX.cast_unsigned();
+        let room = most.saturating_sub(request.offset);
+        let call = if request.op == Op::Read { "pread" } else { "pwrite" };
+        let outside = match request.op {
+            Op::Read => request.offset > most,
+            Op::Write => request.len > room,
+        };
+        if outside {
+            let Request { offset, len, file, .. } = request;
+            let failed = crate::fault::Failed { call, errno: libc::EINVAL, offset, len };
+            return Err(file.0.fault(failed));
+        }
+        request.len = request.len.min(room);
+        // One `fstat(2)` saves an empty read for each piece beyond the end. Files without a size
+        // (of proc, of FUSE) report 0 and are read as requested.
+        let chunk = self.settings.max_piece() as u64;
+        if request.op == Op::Read && request.len > chunk {
+            let size = request.file.0.size().filter(|size| *size > request.offset);
+            if let Some(size) = size {
+                request.len = request.len.min((size - request.offset).saturating_add(1));
+            }
+        }
+        Ok((request.len > 0).then_some(request))
+    }
+}

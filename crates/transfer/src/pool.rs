@@ -1,0 +1,475 @@
+//! The worker pool: a semaphore limits how many threads move data, and workers hold fewer permits
+//! than callers.
+//!
+//! A [`Permit`] is the right to move bytes; there are `max_active`. A caller that gets one works on
+//! its own call. If the call has more than one piece, the caller also queues it, so that workers
+//! with permits of their own help. A caller that gets none queues its call and sleeps until others
+//! have finished it or a permit is passed on to it.
+//!
+//! From `oversubscription` calls on, callers do not start reads at all. Waking a caller takes a
+//! tenth of a call, during which its permit moves nothing, and more threads than saturate the link
+//! only wait for it. A few workers then go from call to call.
+//!
+//! Permits go to queued work in queue order. Work that no caller does itself, such as a batch, gets
+//! a permit that is reserved until a worker arrives.
+//!
+//! No wake-up is lost. Who wants a permit (1) queues and (2) tries to acquire one; who has one (3)
+//! releases it and (4) reads the queue. All four are sequentially consistent, so either (2) sees
+//! (3) or (4) sees (1). A permit is passed on under the queue's lock, once per call, and the caller
+//! checks for it under the same lock before it returns, so none goes to a finished call.
+
+mod workers;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::device::Devices;
+use crate::file::Bottleneck;
+use crate::job::{DeferredCompletion, Executors, Job, catch_panic};
+use crate::settings::Settings;
+use workers::Workers;
+
+/// An entry of the queue.
+pub(crate) trait Work: std::fmt::Debug + Send + Sync {
+    /// Whether a part is left that no thread has taken.
+    fn has_more(&self) -> bool;
+
+    /// Does all parts that no other thread takes, on a thread that holds a permit. Copies to the
+    /// GPU that are still in flight at the end are left in `deferred`; what `deferred` held before
+    /// is completed first.
+    fn work(self: Arc<Self>, devices: &'static Devices, deferred: &mut DeferredCompletion);
+
+    /// Who does the work.
+    fn owner(&self) -> WorkOwner;
+
+    /// Whether it has waited so long that only a worker with a reserved permit will do it soon. Not
+    /// called for work of [`WorkOwner::Caller`].
+    fn is_starved(&self) -> bool {
+        false
+    }
+
+    /// Whether no thread has started it.
+    fn is_unstarted(&self) -> bool {
+        true
+    }
+
+    /// Whether a caller sleeps until [`Work::grant_permit`].
+    fn wants_permit(&self) -> bool {
+        false
+    }
+
+    /// Passes a permit on to that caller.
+    fn grant_permit(&self) {}
+
+    /// Whether it may leave the queue: nothing is left to do, and who adds more queues it again.
+    /// Called with the queue locked.
+    fn may_leave_queue(&self) -> bool {
+        false
+    }
+}
+
+/// Who does queued work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkOwner {
+    /// The waiting caller, with a permit; workers help.
+    Caller,
+    /// Workers; the caller sleeps.
+    Workers,
+    /// Workers, or the thread that waits for completions.
+    Either,
+}
+
+/// How bytes move between page-locked memory and the caller's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CopyMethod {
+    /// Not at all: file I/O goes directly to the caller's host memory.
+    Host,
+    /// The resident copy kernel.
+    Kernel,
+    /// The GPU's copy engines.
+    CopyEngines,
+}
+
+/// The right to move bytes. Dropping it releases it.
+#[derive(Debug)]
+pub(crate) struct Permit<'a> {
+    pool: Option<&'a WorkerPool>,
+    /// Whether releasing it wakes a worker for queued work. False for workers, which look at the
+    /// queue themselves.
+    notifies: bool,
+}
+
+impl Permit<'_> {
+    /// Releases it now.
+    pub(crate) fn release(&mut self) {
+        if let Some(pool) = self.pool.take() {
+            pool.release(self.notifies);
+        }
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// The semaphore, the queue and the workers.
+#[derive(Debug)]
+pub(crate) struct WorkerPool {
+    max_active: u32,
+    /// With so many permits taken, workers help nobody: no processor is left for them.
+    worker_permits: u32,
+    /// From so many concurrent calls on, reads are left to as many workers.
+    oversubscription: u32,
+    held: AtomicU32,
+    /// Permits reserved for a worker: 0 or 1.
+    reserved: AtomicU32,
+    /// Calls that want helpers or a permit for their caller, oldest first.
+    queue: Mutex<VecDeque<Arc<dyn Work>>>,
+    /// Length of the queue.
+    queue_len: AtomicU32,
+    /// Calls in progress.
+    calls: AtomicU32,
+    workers: Workers,
+}
+
+impl WorkerPool {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            max_active: settings.max_active.max(1),
+            worker_permits: settings.max_active.min(settings.max_workers).max(1),
+            oversubscription: if settings.oversubscription <= settings.max_workers {
+                settings.oversubscription
+            } else {
+                0
+            },
+            held: AtomicU32::new(0),
+            reserved: AtomicU32::new(0),
+            queue: Mutex::default(),
+            queue_len: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
+            workers: Workers::new(settings.max_workers),
+        }
+    }
+
+    /// Decides who moves the pieces of a call of `len` bytes, and how long these are: at most
+    /// `most` bytes. `sleeps`: the caller may sleep.
+    pub(crate) fn split(
+        &self,
+        len: u64,
+        bottleneck: Bottleneck,
+        method: CopyMethod,
+        sleeps: bool,
+        most: u64,
+    ) -> (Executors, u64) {
+        /// Below this, the driver's calls take longer than the copies.
+        const LEAST: u64 = 128 << 10;
+        /// Shorter reads from a device are not worth it: each costs an interrupt and a sleep.
+        const MIN_FROM_DEVICE: u64 = 256 << 10;
+        /// Pieces per permit, so that the last ones end at about the same time.
+        const EACH: u64 = 4;
+        const PARTS: u64 = 4;
+        /// Shortest piece with which the GPU keeps up with the processor, which takes longer: half
+        /// of it moves 6 % less, twice as much 4 % less.
+        const HANDED: u64 = 512 << 10;
+        /// With this length a copy engine nearly reaches its full rate; with 128 KiB it reaches
+        /// half. Each copy costs some microseconds in the driver, whose lock all threads share.
+        const MIN_PER_ENGINE: u64 = 512 << 10;
+        /// From so many calls on, pieces of that length keep the engines busy.
+        const SEVERAL: u64 = 4;
+        let calls = u64::from(self.calls.load(Ordering::Relaxed)) + 1;
+        let even = |each: u64| len.saturating_mul(calls) / (each * u64::from(self.worker_permits));
+        let parts = (len / PARTS).max(LEAST);
+        let (executors, piece) = match bottleneck {
+            Bottleneck::Cpu if method == CopyMethod::CopyEngines && calls >= SEVERAL => {
+                (Executors::CallerAndWorkers, MIN_PER_ENGINE)
+            }
+            Bottleneck::Cpu
+                if method == CopyMethod::Kernel && sleeps && self.is_oversubscribed() =>
+            {
+                (Executors::WorkersOnly, HANDED)
+            }
+            // Split even among many calls, so that one piece is copied while the next is read.
+            Bottleneck::Cpu => (Executors::CallerAndWorkers, even(EACH).clamp(LEAST, parts)),
+            Bottleneck::Device => (Executors::CallerAndWorkers, even(1).max(MIN_FROM_DEVICE)),
+            Bottleneck::FileLock if calls == 1 => (Executors::CallerOnly, parts),
+            Bottleneck::FileLock => (Executors::CallerOnly, most),
+        };
+        (executors, piece.min(most).next_power_of_two())
+    }
+
+    /// Whether there are more calls than processors can serve at once.
+    fn is_oversubscribed(&self) -> bool {
+        self.oversubscription > 0 && self.calls.load(Ordering::Relaxed) >= self.oversubscription
+    }
+
+    /// Moves the job's pieces, by this thread or others, and returns when all have completed.
+    pub(crate) fn run(&'static self, devices: &'static Devices, job: &Arc<Job>) {
+        let work: Arc<dyn Work> = Arc::<Job>::clone(job);
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if job.executors() != Executors::WorkersOnly || !self.delegate(devices, job, &work) {
+            self.run_in_caller(devices, job, &work);
+        }
+        self.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Lets workers do the job while this thread sleeps; false if there are no workers.
+    fn delegate(&'static self, devices: &'static Devices, job: &Job, work: &Arc<dyn Work>) -> bool {
+        if self.held.load(Ordering::Relaxed) < self.oversubscription {
+            self.workers.start(1, || move || self.work_loop(devices));
+        }
+        if !self.workers.any_started() {
+            return false;
+        }
+        self.enqueue(work);
+        // Busy workers look at the queue when they finish. A free permit is for one more worker.
+        if self.held.load(Ordering::SeqCst) < self.oversubscription {
+            self.workers.notify(1);
+        }
+        job.sleep();
+        self.remove(work);
+        true
+    }
+
+    fn run_in_caller(
+        &'static self,
+        devices: &'static Devices,
+        job: &Arc<Job>,
+        work: &Arc<dyn Work>,
+    ) {
+        if let Some(mut permit) = self.try_acquire() {
+            self.work_with_help(devices, job, work, &mut permit);
+        } else {
+            job.set_waiting();
+            self.enqueue(work);
+            if let Some(mut permit) = self.try_acquire() {
+                Self::work(devices, job, &mut permit);
+            } else {
+                job.sleep_until_permit();
+            }
+            self.remove(work);
+            if job.has_permit() {
+                Self::work(devices, job, &mut Permit { pool: Some(self), notifies: true });
+            }
+        }
+        job.wait();
+    }
+
+    /// Moves the pieces that no other thread takes.
+    fn work(devices: &'static Devices, job: &Arc<Job>, permit: &mut Permit<'_>) {
+        let mut deferred = DeferredCompletion::default();
+        Arc::clone(job).work(devices, &mut deferred);
+        // What is left is waiting for the GPU, which needs little memory bandwidth, so the next
+        // thread may already wake up.
+        permit.release();
+        deferred.complete();
+    }
+
+    /// Like [`WorkerPool::run`], for a thread that holds a permit and keeps it.
+    pub(crate) fn run_with_permit(&'static self, devices: &'static Devices, job: &Arc<Job>) {
+        let work: Arc<dyn Work> = Arc::<Job>::clone(job);
+        self.work_with_help(devices, job, &work, &mut Permit { pool: None, notifies: false });
+        job.wait();
+    }
+
+    /// Works on a job, with helpers if it has more than one piece.
+    fn work_with_help(
+        &'static self,
+        devices: &'static Devices,
+        job: &Arc<Job>,
+        work: &Arc<dyn Work>,
+        permit: &mut Permit<'_>,
+    ) {
+        let helped = job.pieces() > 1 && job.executors() != Executors::CallerOnly;
+        if helped {
+            self.enqueue(work);
+            self.wake_workers(devices, job.pieces() - 1);
+        }
+        Self::work(devices, job, permit);
+        if helped {
+            self.remove(work);
+        }
+    }
+
+    /// Queues work for up to `wanted` workers and returns at once.
+    pub(crate) fn submit(
+        &'static self,
+        devices: &'static Devices,
+        work: &Arc<dyn Work>,
+        wanted: u64,
+    ) {
+        self.enqueue(work);
+        // At least one worker must exist, for a reserved permit.
+        self.workers.start(1, || move || self.work_loop(devices));
+        self.wake_spare_workers(devices, wanted);
+    }
+
+    /// Like [`WorkerPool::wake_workers`], for work that its callers are likely to do themselves
+    /// soon. It wakes one worker less per busy thread: a busy thread will return for more, and a
+    /// surplus worker can take the processor of a thread that is waited for, for some milliseconds.
+    pub(crate) fn wake_spare_workers(&'static self, devices: &'static Devices, wanted: u64) {
+        self.wake_workers(devices, wanted.min(self.spare_workers().into()));
+    }
+
+    fn spare_workers(&self) -> u32 {
+        self.worker_permits.saturating_sub(self.held.load(Ordering::SeqCst).saturating_mul(2))
+    }
+
+    /// Does work with a permit beyond the limit, for a thread that would otherwise sleep. The work
+    /// must be limited by system calls and not by memory bandwidth.
+    pub(crate) fn with_extra_permit<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.held.fetch_add(1, Ordering::SeqCst);
+        let _turn = Permit { pool: Some(self), notifies: true };
+        work()
+    }
+
+    /// Acquires a permit if one is free.
+    fn try_acquire(&self) -> Option<Permit<'_>> {
+        let entered = self.try_acquire_below(self.max_active);
+        entered.then(|| Permit { pool: Some(self), notifies: true })
+    }
+
+    /// Whether more threads are active than workers would join.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.held.load(Ordering::Relaxed) >= self.worker_permits
+    }
+
+    fn try_acquire_below(&self, most: u32) -> bool {
+        let more = |held| (held < most).then_some(held + 1);
+        self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    /// Releases a permit, or passes it on.
+    fn release(&self, notifies: bool) {
+        if self.queue_len.load(Ordering::SeqCst) == 0 {
+            self.held.fetch_sub(1, Ordering::SeqCst);
+            if self.queue_len.load(Ordering::SeqCst) == 0
+                || !self.try_acquire_below(self.max_active)
+            {
+                return;
+            }
+        }
+        let queue = self.lock();
+        let next = queue.iter().find(|work| self.reserves_for(work) || work.wants_permit());
+        if let Some(next) = next {
+            if next.wants_permit() {
+                next.grant_permit();
+                return;
+            }
+            // Under the queue's lock, so that no second one is reserved.
+            self.reserved.store(1, Ordering::SeqCst);
+            drop(queue);
+            self.workers.notify(1);
+            return;
+        }
+        // Under the queue's lock: who queues after this finds the permit free.
+        let held = self.held.fetch_sub(1, Ordering::SeqCst);
+        let spare = self.spare_workers() > 0;
+        let waits =
+            |work: &Arc<dyn Work>| work.has_more() && (spare || work.owner() != WorkOwner::Either);
+        let wanted = notifies && held <= self.worker_limit() && queue.iter().any(waits);
+        drop(queue);
+        if wanted {
+            self.workers.notify(1);
+        }
+    }
+
+    /// Whether only workers will do this work, because its caller sleeps or has returned, and the
+    /// next permit is to be reserved for one of them. Otherwise busy callers would take every
+    /// permit before the worker wakes up.
+    fn reserves_for(&self, work: &Arc<dyn Work>) -> bool {
+        work.owner() != WorkOwner::Caller
+            && self.reserved.load(Ordering::SeqCst) == 0
+            && self.workers.any_started()
+            && work.is_starved()
+    }
+
+    /// Takes work to help with, and a permit for it.
+    fn pick(&self) -> Option<(Arc<dyn Work>, Permit<'_>)> {
+        if self.queue_len.load(Ordering::SeqCst) == 0 && self.reserved.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let is_reserved = self.reserved.swap(0, Ordering::SeqCst) == 1;
+        if !is_reserved && !self.try_acquire_below(self.worker_limit()) {
+            return None;
+        }
+        let mut permit = Permit { pool: Some(self), notifies: false };
+        let mut queue = self.lock();
+        let before = queue.len();
+        queue.retain(|work| !work.may_leave_queue());
+        // The queue has fewer than 2^32 entries: each is a call of some thread.
+        let gone = u32::try_from(before - queue.len()).unwrap_or(0);
+        self.queue_len.fetch_sub(gone, Ordering::SeqCst);
+        let open = || queue.iter().filter(|work| work.has_more());
+        let left =
+            if is_reserved { open().find(|work| work.owner() != WorkOwner::Caller) } else { None };
+        // Workers on different calls wait less than workers on one call.
+        let fresh = || open().find(|work| work.is_unstarted());
+        let found = left.or_else(fresh).or_else(|| open().next()).cloned();
+        drop(queue);
+        // Who queues from here on may have found every permit taken, and this thread does not look
+        // again.
+        permit.notifies = found.is_none();
+        found.map(|work| (work, permit))
+    }
+
+    /// With so many permits taken, workers start nothing.
+    fn worker_limit(&self) -> u32 {
+        if self.is_oversubscribed() { self.oversubscription } else { self.worker_permits }
+    }
+
+    fn enqueue(&self, work: &Arc<dyn Work>) {
+        let mut queue = self.lock();
+        queue.push_back(Arc::clone(work));
+        self.queue_len.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Takes work out of the queue if it is still there.
+    pub(crate) fn remove(&self, work: &Arc<dyn Work>) {
+        let mut queue = self.lock();
+        if let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, work)) {
+            queue.remove(at);
+            self.queue_len.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Wakes or starts as many workers as are wanted and have permits.
+    pub(crate) fn wake_workers(&'static self, devices: &'static Devices, wanted: u64) {
+        let free = self.worker_permits.saturating_sub(self.held.load(Ordering::Relaxed));
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(free);
+        if wanted > 0 {
+            self.workers.start(wanted, || move || self.work_loop(devices));
+            self.workers.notify(wanted);
+        }
+    }
+
+    /// The body of a worker thread. Never returns.
+    fn work_loop(&'static self, devices: &'static Devices) {
+        let (mut idle, mut deferred) = (workers::IdleState::new(), DeferredCompletion::default());
+        loop {
+            let seen = self.workers.seen();
+            if let Some((work, _turn)) = self.pick() {
+                if idle.slept() && work.has_more() {
+                    self.workers.wake_more();
+                }
+                idle.worked();
+                // A panic is reported to the callers of the work; this thread continues for the
+                // others.
+                let _ = catch_panic(|| work.work(devices, &mut deferred));
+            } else if !deferred.is_empty() {
+                deferred.complete();
+            } else {
+                self.workers.wait(&mut idle, seen);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<dyn Work>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+use super::*;
+
+fn pool(held: u32) -> WorkerPool {
+    WorkerPool::new(&Settings {
+        max_active: held,
+        max_workers: held,
+        oversubscription: held,
+        ..Settings::default()
+    })
+}
+
+#[test]
+fn pieces_are_short_for_a_lone_call_and_long_among_many() {
+    let pool = pool(10);
+    let most = 1 << 20;
+    let piece = |len, most| pool.split(len, Bottleneck::Cpu, CopyMethod::Host, true, most);
+    assert_eq!(piece(4 << 20, most), (Executors::CallerAndWorkers, 128 << 10));
+    assert_eq!(piece(64 << 10, most), (Executors::CallerAndWorkers, 128 << 10));
+    assert_eq!(piece(1 << 40, most), (Executors::CallerAndWorkers, most));
+    assert_eq!(piece(4 << 20, 64 << 10), (Executors::CallerAndWorkers, 64 << 10));
+    pool.calls.store(15, Ordering::Relaxed);
+    assert_eq!(piece(4 << 20, most), (Executors::CallerAndWorkers, most));
+    // In parts all the same.
+    assert_eq!(piece(1 << 20, most), (Executors::CallerAndWorkers, 256 << 10));
+}
+
+#[test]
+fn reads_to_a_gpu_are_left_to_threads_of_ours_where_calls_are_many() {
+    let pool = pool(10);
+    let most = 1 << 20;
+    let executors = |bottleneck, method| pool.split(4 << 20, bottleneck, method, true, most).0;
+    pool.calls.store(pool.oversubscription - 1, Ordering::Relaxed);
+    assert_eq!(executors(Bottleneck::Cpu, CopyMethod::Kernel), Executors::CallerAndWorkers);
+    pool.calls.store(pool.oversubscription, Ordering::Relaxed);
+    assert_eq!(
+        pool.split(4 << 20, Bottleneck::Cpu, CopyMethod::Kernel, true, most),
+        (Executors::WorkersOnly, 512 << 10)
+    );
+    assert_eq!(executors(Bottleneck::Cpu, CopyMethod::Host), Executors::CallerAndWorkers);
+    assert_eq!(executors(Bottleneck::Device, CopyMethod::Kernel), Executors::CallerAndWorkers);
+    assert_eq!(executors(Bottleneck::FileLock, CopyMethod::Kernel), Executors::CallerOnly);
+}
+
+#[test]
+fn copy_engines_get_long_pieces_where_calls_are_several() {
+    let pool = pool(10);
+    let most = 1 << 20;
+    let split = |bottleneck| pool.split(1 << 20, bottleneck, CopyMethod::CopyEngines, true, most);
+    pool.calls.store(2, Ordering::Relaxed);
+    assert_eq!(split(Bottleneck::Cpu), (Executors::CallerAndWorkers, 128 << 10));
+    for calls in [3, 15] {
+        pool.calls.store(calls, Ordering::Relaxed);
+        assert_eq!(split(Bottleneck::Cpu), (Executors::CallerAndWorkers, 512 << 10));
+        assert_eq!(split(Bottleneck::Device).0, Executors::CallerAndWorkers);
+    }
+}
+
+#[test]
+fn pieces_that_wait_for_a_device_are_long_and_those_of_a_lone_write_short() {
+    let pool = pool(10);
+    let most = 1 << 20;
+    assert_eq!(
+        pool.split(1 << 20, Bottleneck::Device, CopyMethod::Kernel, true, most),
+        (Executors::CallerAndWorkers, 256 << 10)
+    );
+    assert_eq!(
+        pool.split(1 << 20, Bottleneck::FileLock, CopyMethod::Kernel, true, most),
+        (Executors::CallerOnly, 256 << 10)
+    );
+    pool.calls.store(15, Ordering::Relaxed);
+    assert_eq!(
+        pool.split(1 << 20, Bottleneck::Device, CopyMethod::Kernel, true, most),
+        (Executors::CallerAndWorkers, most)
+    );
+    assert_eq!(
+        pool.split(1 << 20, Bottleneck::FileLock, CopyMethod::Kernel, true, most),
+        (Executors::CallerOnly, most)
+    );
+}
+
+#[test]
+fn there_are_so_many_turns_and_no_more() {
+    let pool = pool(2);
+    let (first, second) = (pool.try_acquire(), pool.try_acquire());
+    assert!(first.is_some() && second.is_some() && pool.try_acquire().is_none());
+    first.unwrap().release();
+    let third = pool.try_acquire();
+    assert!(third.is_some() && pool.try_acquire().is_none());
+    drop((second, third));
+    assert_eq!(pool.held.load(Ordering::Relaxed), 0);
+}

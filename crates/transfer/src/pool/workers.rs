@@ -1,0 +1,148 @@
+//! The pool's threads: started on demand, asleep without work, never ended.
+
+use gpuio_io::clock::{Clock, Nanos};
+use rustix::thread::futex;
+
+use crate::spawn::spawn;
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+/// How long an idle thread spins before it sleeps, if calls arrive that frequently: nanoseconds.
+const SPIN: Nanos = 80_000;
+/// Threads that a caller wakes itself, at some microseconds each; each of them wakes two more.
+const WOKEN_PER_CALL: u32 = 3;
+/// Threads that one call starts at most, at some 30 microseconds each.
+const STARTED_PER_CALL: u32 = 3;
+/// The threads' counters and their futex.
+#[derive(Debug)]
+pub(super) struct Workers {
+    most: u32,
+    started: AtomicU32,
+    /// Threads that have been started.
+    available: AtomicU32,
+    /// Changes when there may be work. Idle threads wait on it (futex).
+    wake_seq: AtomicU32,
+    spinning: AtomicU32,
+    asleep: AtomicU32,
+}
+
+/// What a thread remembers of its last idle time.
+#[derive(Debug)]
+pub(super) struct IdleState {
+    since: Clock,
+    frequent: bool,
+    slept: bool,
+}
+
+impl IdleState {
+    pub(super) fn new() -> Self {
+        Self { since: Clock::start(), frequent: false, slept: true }
+    }
+
+    /// Whether it slept since it last worked.
+    pub(super) fn slept(&self) -> bool {
+        self.slept
+    }
+
+    /// Records that it found work.
+    pub(super) fn worked(&mut self) {
+        self.frequent = self.since.now() < SPIN;
+        self.slept = false;
+    }
+}
+
+impl Workers {
+    pub(super) fn new(most: u32) -> Self {
+        let zero = || AtomicU32::new(0);
+        Self {
+            most,
+            started: zero(),
+            available: zero(),
+            wake_seq: zero(),
+            spinning: zero(),
+            asleep: zero(),
+        }
+    }
+
+    /// Starts threads until `wanted` are idle, a few per call.
+    pub(super) fn start<F: FnOnce() + Send + 'static>(&self, wanted: u32, make: impl Fn() -> F) {
+        for _ in 0..STARTED_PER_CALL {
+            let idle = self.asleep.load(Ordering::Relaxed) + self.spinning.load(Ordering::Relaxed);
+            let more = |started| (started < self.most).then_some(started + 1);
+            if idle >= wanted
+                || self.started.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err()
+            {
+                return;
+            }
+            if !spawn(make()) {
+                // The limit of threads is reached: the existing ones must do, and callers work
+                // themselves.
+                self.started.fetch_sub(1, Ordering::Relaxed);
+                return;
+            }
+            self.available.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Whether at least one thread can be woken.
+    pub(super) fn any_started(&self) -> bool {
+        self.available.load(Ordering::Acquire) > 0
+    }
+
+    /// The wake sequence: read it before looking for work, and pass it to [`Workers::wait`].
+    pub(super) fn seen(&self) -> u32 {
+        self.wake_seq.load(Ordering::SeqCst)
+    }
+
+    /// Announces work for `wanted` threads.
+    pub(super) fn notify(&self, wanted: u32) {
+        self.wake_seq.fetch_add(1, Ordering::SeqCst);
+        let awake = self.spinning.load(Ordering::SeqCst);
+        let asleep = self.asleep.load(Ordering::SeqCst);
+        self.wake(wanted.saturating_sub(awake).min(WOKEN_PER_CALL).min(asleep));
+    }
+
+    /// Wakes two more sleeping threads.
+    pub(super) fn wake_more(&self) {
+        self.wake(self.asleep.load(Ordering::SeqCst).min(2));
+    }
+
+    fn wake(&self, count: u32) {
+        if count > 0 {
+            let _ = futex::wake(&self.wake_seq, futex::Flags::PRIVATE, count);
+        }
+    }
+
+    /// Returns when `notify` was called since `seen` was read, or a little earlier.
+    ///
+    /// A sleeper is counted before the kernel compares the sequence, and `notify` reads that count
+    /// after it has changed the sequence. So either the kernel sees the change or `notify` sees the
+    /// sleeper.
+    pub(super) fn wait(&self, idle: &mut IdleState, seen: u32) {
+        if !idle.slept && !self.spin_quietly(idle, seen) {
+            return;
+        }
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        let _ = futex::wait(&self.wake_seq, futex::Flags::PRIVATE, seen, None);
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        idle.slept = true;
+    }
+
+    /// Spins on the wake sequence for a while, if calls arrive frequently; true if it did not
+    /// change.
+    fn spin_quietly(&self, idle: &mut IdleState, seen: u32) -> bool {
+        idle.since = Clock::start();
+        if !idle.frequent {
+            return true;
+        }
+        self.spinning.fetch_add(1, Ordering::SeqCst);
+        let mut quiet = true;
+        while quiet && idle.since.now() < SPIN {
+            for _ in 0..16 {
+                std::hint::spin_loop();
+            }
+            quiet = self.wake_seq.load(Ordering::SeqCst) == seen;
+        }
+        self.spinning.fetch_sub(1, Ordering::SeqCst);
+        quiet
+    }
+}

@@ -1,0 +1,97 @@
+//! The poller: one thread that only watches the semaphores of streams.
+//!
+//! A host function (`cuLaunchHostFunc`) announces a transfer too, but holds up the stream until it
+//! has returned. That takes some 200 microseconds on a virtual machine, where an interrupt has to
+//! wake a thread of the driver, while reading 1 MiB takes 90. So streams whose transfers follow
+//! each other quickly are polled, and nothing is called.
+//!
+//! The poller moves no bytes, which might wait for a device, so it is always available. It spins
+//! for a while after it was notified or a stream has reached a transfer. Then it sleeps between
+//! polls, each time for an eighth of the time waited so far. If a stream is held up, by a kernel of
+//! the program or an event of another stream, it is thus noticed late by at most that part, or by a
+//! few milliseconds where the kernel's timers are coarse; its next transfer is announced by a call.
+
+use std::sync::PoisonError;
+
+use gpuio_io::clock::{Clock, Nanos};
+use rustix::thread::futex;
+
+use super::pending::{PROMPT, PendingOps};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// How long it spins, where other processors do the work, and where there are few: nanoseconds.
+const SPIN: Nanos = PROMPT;
+const SPIN_AMONG_FEW: Nanos = 50_000;
+const FEW: usize = 4;
+/// The shortest and the longest sleep, in nanoseconds.
+const PAUSE: (Nanos, Nanos) = (50_000, 20_000_000);
+
+/// How the poller is started and woken.
+#[derive(Debug)]
+pub(super) struct Poller {
+    wanted: bool,
+    spin_for: Nanos,
+    started: AtomicBool,
+    starting: Mutex<()>,
+    /// Changes when a thread notifies. The poller sleeps on it.
+    wake_seq: AtomicU32,
+    asleep: AtomicBool,
+}
+
+impl Poller {
+    pub(super) fn new(cores: usize, wanted: bool) -> Self {
+        Self {
+            wanted,
+            spin_for: if cores < FEW { SPIN_AMONG_FEW } else { SPIN },
+            started: AtomicBool::new(false),
+            starting: Mutex::new(()),
+            wake_seq: AtomicU32::new(0),
+            asleep: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the poller runs. If not, `start` starts it and returns whether it could.
+    pub(super) fn ensure_started(&self, start: impl FnOnce() -> bool) -> bool {
+        if self.started.load(Ordering::Acquire) || !self.wanted {
+            return self.wanted;
+        }
+        let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = self.started.load(Ordering::Acquire) || start();
+        self.started.store(started, Ordering::Release);
+        started
+    }
+
+    /// Announces something to watch. The sequence changes before `asleep` is read, and the poller
+    /// sets `asleep` before the kernel compares the sequence: one of the two sees the other.
+    pub(super) fn notify(&self) {
+        self.wake_seq.fetch_add(1, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) {
+            let _ = futex::wake(&self.wake_seq, futex::Flags::PRIVATE, 1);
+        }
+    }
+
+    /// The wake sequence: read it before polling, and pass it to [`Poller::wait`].
+    pub(super) fn sequence(&self) -> u32 {
+        self.wake_seq.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the next poll is due, `since` being the last success; true if notified.
+    pub(super) fn wait(&self, since: &Clock, seen: u32, pending: &PendingOps) -> bool {
+        let waited = since.now();
+        if waited < self.spin_for {
+            (0..4).for_each(|_| std::hint::spin_loop());
+            return self.sequence() != seen;
+        }
+        let pause = (waited / 8).clamp(PAUSE.0, PAUSE.1);
+        // Below a second, so it fits any type.
+        let pause = futex::Timespec { tv_sec: 0, tv_nsec: pause.cast_signed() };
+        self.asleep.store(true, Ordering::SeqCst);
+        // Whoever adds an operation notifies afterwards, so with none there is no reason to poll
+        // again.
+        let most = if pending.is_empty() { None } else { Some(&pause) };
+        let _ = futex::wait(&self.wake_seq, futex::Flags::PRIVATE, seen, most);
+        self.asleep.store(false, Ordering::SeqCst);
+        self.sequence() != seen
+    }
+}
