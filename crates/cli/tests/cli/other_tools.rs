@@ -50,8 +50,8 @@ fn device_of(dir: &Path) -> Option<String> {
 const TRIES: usize = 5;
 
 /// Both read the same counters, so over a window in which the whole load lies they must have
-/// counted the same, whenever each of them began. A try does not count where other programs used the
-/// device meanwhile, or the load took longer than the window.
+/// counted the same, whenever each of them began. A try does not count where other programs used
+/// the device, or the load took longer than the window.
 #[test]
 fn top_counts_what_iostat_counts() {
     if !starts("iostat") {
