@@ -1,5 +1,5 @@
-// How long does a program's GPU work take beside reads through cuFile that never pause? Latency of one
-// kind of work, alone and beside the reads, in turns of half a second, so that both see the same machine.
+// How long does a program's GPU work take during continuous reads through cuFile? Latency of one
+// kind of work, alone and during the reads, in phases of half a second, so that both see the same machine.
 // No gpuio code: what differs between two runs is the libcufile.so.0 that the loader finds.
 //
 //   nvcc -O2 -std=c++17 -arch=native -I crates/dropin/include beside.cu -o beside -ldl
@@ -16,7 +16,7 @@
 // FILE holds THREADS blocks of BLOCK bytes at least. Each thread reads blocks in a scattered order into a
 // registered buffer of its own, and whenever the reads pause compares its last one with pread(2). The
 // program ends at most about 10 s after SECONDS. One line of JSON, times in microseconds: "host" as the
-// program sees it, from before the launch to after the wait; "gpu" between events before and behind
+// program sees it, from before the launch to after the wait; "gpu" between events before and after
 // the work. Exit code: 0; 1 for wrong bytes, an error, or work that did not end within 5 s; 2 for wrong
 // arguments; 3 where the GPU or the driver can't do it.
 #include <cooperative_groups.h>
@@ -56,7 +56,7 @@ void need(bool good, const char* what, long code) {
   if (!good) end(1, what, std::to_string(code).c_str());
 }
 
-constexpr double kPatienceSeconds = 5, kTurnSeconds = 0.5, kSettleSeconds = 0.1;
+constexpr double kTimeoutSeconds = 5, kTurnSeconds = 0.5, kSettleSeconds = 0.1;
 constexpr int kBarriers = 200, kGraphKernels = 16, kCaptureEvery = 32;
 
 double now() {
@@ -167,8 +167,8 @@ class Reads {
   void pause() {
     going_ = false;
     std::unique_lock<std::mutex> held(lock_);
-    const auto patience = std::chrono::duration<double>(2 * kPatienceSeconds);
-    if (!changed_.wait_for(held, patience, [&] { return paused_ == threads_; }))
+    const auto timeout = std::chrono::duration<double>(2 * kTimeoutSeconds);
+    if (!changed_.wait_for(held, timeout, [&] { return paused_ == threads_; }))
       end(1, "reads", "a call did not return within 10 s");
   }
   unsigned long long count() const { return count_.load(std::memory_order_relaxed); }
@@ -311,7 +311,7 @@ class Work {
   void watch() {
     for (;; rest(0.1)) {
       const double began = began_;
-      if (began != 0 && now() - began > kPatienceSeconds) end(1, "starved", "the work did not end within 5 s");
+      if (began != 0 && now() - began > kTimeoutSeconds) end(1, "starved", "the work did not end within 5 s");
     }
   }
 

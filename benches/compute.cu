@@ -1,5 +1,5 @@
 // What do reads through cuFile cost a computation that keeps the GPU busy, and what does it cost the reads?
-// Turns of half a second: the computation alone, both, the reads alone. No gpuio code: what differs
+// Phases of half a second: the computation alone, both, the reads alone. No gpuio code: what differs
 // between two runs is the libcufile.so.0 that the loader finds.
 //
 //   nvcc -O2 -std=c++17 -arch=native -I crates/dropin/include compute.cu -o compute -ldl -lcublas
@@ -12,7 +12,7 @@
 //
 // FILE holds THREADS blocks of BLOCK bytes at least. Each thread reads blocks in a scattered order into
 // a registered buffer of its own, and after each turn compares its last one with pread(2). One line of
-// JSON: rates of the computation (launches per second) and of the reads (GiB/s), alone and beside each
+// JSON: rates of the computation (launches per second) and of the reads (GiB/s), alone and at the same
 // other. Exit code: 0; 1 for wrong bytes or an error; 2 for wrong arguments.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>

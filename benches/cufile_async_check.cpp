@@ -1,4 +1,4 @@
-// Does cuFileReadAsync bring the right bytes when several streams are under way? No gpuio code: block
+// Does cuFileReadAsync bring the right bytes with several streams in flight? No gpuio code: block
 // n of a file is filled with the number n + 1, read at random into GPU memory, and compared.
 //
 //   g++ -O2 -std=c++17 cufile_async_check.cpp -o cufile_async_check -lcuda -lcufile -lpthread
@@ -43,7 +43,7 @@ struct Found {
 };
 
 // What cuFileReadAsync reads when the stream comes to it.
-struct Ask {
+struct Request {
   size_t len;
   off_t offset, into;
   ssize_t done;
@@ -89,16 +89,16 @@ void work(const Load& load, int thread, CUcontext context, Found& found) {
   }
   const bool own = load.mode >= 2;
   std::mt19937_64 dice(thread + 1);
-  std::vector<Ask> asks(load.streams);
+  std::vector<Request> requests(load.streams);
   std::vector<size_t> wanted(load.streams);
   std::vector<Word> words(load.block / sizeof(Word));
   for (int round = 0; round < load.rounds; round++) {
     for (int s = 0; s < load.streams; s++) {
       wanted[s] = dice() % load.blocks;
       const size_t at = s * load.block;
-      asks[s] = {load.block, (off_t)(wanted[s] * load.block), own ? 0 : (off_t)at, -1};
-      Ask& ask = asks[s];
-      need(cuFileReadAsync(handle, base(own ? at : 0), &ask.len, &ask.offset, &ask.into, &ask.done,
+      requests[s] = {load.block, (off_t)(wanted[s] * load.block), own ? 0 : (off_t)at, -1};
+      Request& request = requests[s];
+      need(cuFileReadAsync(handle, base(own ? at : 0), &request.len, &request.offset, &request.into, &request.done,
                            streams[s])
                .err,
            "cuFileReadAsync");
@@ -111,7 +111,7 @@ void work(const Load& load, int thread, CUcontext context, Found& found) {
       for (Word word : words) right = right && word == wanted[s] + 1;
       found.all++;
       found.wrong += !right;
-      found.failed += asks[s].done != (ssize_t)load.block;
+      found.failed += requests[s].done != (ssize_t)load.block;
     }
   }
 }

@@ -27,7 +27,7 @@
 
 namespace {
 
-// The library has said nothing for so long: NVIDIA's has states in which it waits for ever.
+// Longest time without a completion: NVIDIA's library has states in which it waits for ever.
 constexpr int kSilenceSeconds = 30;
 
 int make(const char* path, size_t bytes) {
@@ -44,17 +44,17 @@ int make(const char* path, size_t bytes) {
   return 0;
 }
 
-// Share of the file in the page cache (mincore(2)); below 0 where the kernel won't say.
+// Share of the file in the page cache (mincore(2)); below 0 if the kernel does not report it.
 double cached(const Load& load) {
   const int fd = open(load.path.c_str(), O_RDONLY);
   void* map = mmap(nullptr, load.size, PROT_READ, MAP_SHARED, fd, 0);
   close(fd);
   if (map == MAP_FAILED) return -1;
   std::vector<unsigned char> pages((load.size + kPage - 1) / kPage);
-  const bool told = mincore(map, load.size, pages.data()) == 0;
+  const bool known = mincore(map, load.size, pages.data()) == 0;
   munmap(map, load.size);
   const size_t in = std::count_if(pages.begin(), pages.end(), [](auto page) { return page & 1; });
-  return told ? double(in) / pages.size() : -1;
+  return known ? double(in) / pages.size() : -1;
 }
 
 void drop(const Load& load) {

@@ -48,7 +48,7 @@ if [ -n "${UDEV:-}" ] && [ ! -e "$entry" ]; then
   printf 'E:ID_FS_USAGE=filesystem\nE:ID_FS_TYPE=%s\n' "$(stat -f -c %T "$dir" | sed 's,ext2/ext3,ext4,')" \
     >"$entry"
 fi
-# Compatibility mode, the log out of the way, and buffers enough: a batch waits for ever for one.
+# Compatibility mode, the log in a directory of its own, and enough buffers: a batch waits for ever for one.
 cat >"$work/cufile.json" <<JSON
 { "logging": { "dir": "$work", "level": "ERROR" },
   "properties": { "allow_compat_mode": true, "posix_pool_slab_size_kb": [4, 1024, 16384],
@@ -103,7 +103,7 @@ for round in $(seq "$rounds"); do
   load "cuFileRead 1 MiB, 1 thread" sync --threads 1 --block 1048576 "${t[@]}"
   load "batch of 128 × 4 KiB, 16 threads" batch --threads 16 --block 4096 --random "${t[@]}"
   load "cuFileReadAsync 1 MiB, 4 streams" async --streams 4 --block 1048576 "${t[@]}"
-  # What came before the clock would tell a library that the file is warm.
+  # Reads before the clock would show a library that the file is warm.
   cold=(--threads 16 --block 1048576 --cold --direct --seconds 60 --ramp 0)
   load "cold file, O_DIRECT, 1 MiB, 16 threads" sync "${cold[@]}"
   run "cold file, O_DIRECT, 1 MiB, 16 threads" pread "$work/dropin" pread "$file" "${cold[@]}"

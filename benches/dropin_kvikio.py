@@ -45,10 +45,10 @@ def main():
     place = Memory(driver, size)
     with kvikio.CuFile(args.file, "r") as file:
         assert file.pread(place).get() == size  # makes its threads and bounce buffers
-        used, start, laps = cpu(), time.perf_counter(), 0
+        used, start, passes = cpu(), time.perf_counter(), 0
         while time.perf_counter() - start < args.seconds:
             assert file.pread(place).get() == size
-            laps += 1
+            passes += 1
         took, used = time.perf_counter() - start, cpu() - used
         place.fill(0xA5)
         assert file.pread(place).get() == size
@@ -56,7 +56,7 @@ def main():
     bad = sum(
         not numpy.array_equal(place.bytes(int(n) * PIECE, PIECE), pattern(int(n) * PIECE, PIECE))
         for n in pieces)
-    moved = laps * size
+    moved = passes * size
     print(json.dumps({
         "mode": f"kvikio-{kvikio.defaults.get('compat_mode').name.lower()}",
         "library": loaded("libcufile.so"), "version": kvikio.__version__, "gpu": driver.name,

@@ -159,7 +159,7 @@ struct Shared {
   uint64_t start = 0, end = 0;
 };
 
-// Long beside a look at a flag, short beside a run.
+// Long compared with reading a flag, short compared with a run.
 void rest() { std::this_thread::sleep_for(std::chrono::microseconds(200)); }
 
 void* host_memory(size_t bytes) {
@@ -243,7 +243,7 @@ class Worker {
       need(error.err == CU_FILE_SUCCESS, "cuFileStreamRegister", error.err);
       streams_.push_back(stream);
     }
-    asked_.resize(slots_);
+    requests_.resize(slots_);
   }
 
   void* base(size_t slot) const {
@@ -341,19 +341,19 @@ class Worker {
   }
 
   // What a read in a stream is given by reference: it stays where it is until the read is done.
-  struct Asked {
+  struct Requested {
     size_t bytes, block;
     off_t file, memory;
     ssize_t moved;
     uint64_t since;
   };
 
-  void ask(size_t slot, size_t block) {
-    Asked& asked = asked_[slot];
+  void submit(size_t slot, size_t block) {
+    Requested& request = requests_[slot];
     const off_t file = block * load_.block, memory = slot * load_.block;
-    asked = {load_.block, block, file, memory, -2, now_ns()};
+    request = {load_.block, block, file, memory, -2, now_ns()};
     const CUfileError_t error = shared_.cufile.cuFileReadAsync(
-        handle_, base(0), &asked.bytes, &asked.file, &asked.memory, &asked.moved,
+        handle_, base(0), &request.bytes, &request.file, &request.memory, &request.moved,
         streams_[slot % streams_.size()]);
     need(error.err == CU_FILE_SUCCESS, "cuFileReadAsync", error.err);
   }
@@ -369,7 +369,7 @@ class Worker {
           size_t block;
           if (!next(block)) break;
           const size_t slot = n * streams_.size() + s;
-          ask(slot, block);
+          submit(slot, block);
           under_way[s].push_back(slot);
         }
         more = more || !under_way[s].empty();
@@ -382,8 +382,8 @@ class Worker {
     cuda_needs(&cuda_, cuda_.stream_wait(streams_[stream]), "cuStreamSynchronize");
     const uint64_t at = now_ns();
     for (size_t slot : slots) {
-      need(asked_[slot].moved == ssize_t(load_.block), "a read in a stream", asked_[slot].moved);
-      done(at - asked_[slot].since, 1);
+      need(requests_[slot].moved == ssize_t(load_.block), "a read in a stream", requests_[slot].moved);
+      done(at - requests_[slot].since, 1);
     }
     slots.clear();
   }
@@ -404,7 +404,7 @@ class Worker {
         if (!next(block)) return;
         blocks = {block};
         if (load_.mode == "async") {
-          ask(0, block);
+          submit(0, block);
           std::vector<size_t> slots{0};
           land(0, slots);
         } else {
@@ -458,7 +458,7 @@ class Worker {
   std::vector<CUfileIOParams_t> entries_;
   std::vector<CUfileIOEvents_t> events_;
   std::vector<cuda_stream> streams_;
-  std::vector<Asked> asked_;
+  std::vector<Requested> requests_;
 };
 
 }  // namespace

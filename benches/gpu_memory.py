@@ -1,4 +1,4 @@
-"""GPU memory for the scripts beside this file, by the CUDA driver and ctypes alone.
+"""GPU memory for the scripts in this directory, by the CUDA driver and ctypes alone.
 
 The driver is libcuda.so.1, or the file that GPUIO_CUFILE_DRIVER names (gpuio's software GPU), as
 for gpuio's libcufile.so.0. Also the pattern of benches/dropin.cpp, for what `dropin make` made.
@@ -36,7 +36,7 @@ class Driver:
 
 
 class Memory:
-    """Bytes of a GPU, known to whoever reads __cuda_array_interface__."""
+    """Bytes of a GPU, exported by __cuda_array_interface__."""
 
     def __init__(self, driver, size):
         self.driver, self.size, self.nbytes = driver, size, size
@@ -48,7 +48,7 @@ class Memory:
 
     def fill(self, value):
         self.driver.call("cuMemsetD8_v2", ADDRESS(self.address), value, ctypes.c_size_t(self.size))
-        self.bytes(0, 1)  # a fill is not waited for, a copy out is, and comes behind it
+        self.bytes(0, 1)  # a fill is asynchronous; a copy out is not, and follows it
 
     def put(self, data, at=0):
         data = numpy.ascontiguousarray(data).view(numpy.uint8)

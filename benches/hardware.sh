@@ -51,7 +51,7 @@ skip() {
   skipped=$((skipped + 1))
   line SKIPPED 0 "$1" "$2"
 }
-# Name, most seconds, then a function whose last line says what was seen, and which gives the programs
+# Name, most seconds, then a function whose last line reports the result, and which gives the programs
 # that it starts $limit. Its exit code 77 means that it can't be done here, and nothing was tried.
 row() {
   local name=$1 begin=$SECONDS code=0 log
@@ -63,16 +63,16 @@ row() {
   if [ "$limit" -lt 5 ]; then skip "$name" "the ${MINUTES:-10} minutes are over"; return; fi
   log=$dir/logs/$(echo "$name" | tr -c 'A-Za-z0-9._\n-' _).log
   "$@" >"$log" 2>&1 || code=$?
-  local said
-  said=$(grep -avE '^ *$|library: ' "$log" | tail -n 1)
+  local result
+  result=$(grep -avE '^ *$|library: ' "$log" | tail -n 1)
   case $code in
-    0) passed=$((passed + 1)) && line PASS $((SECONDS - begin)) "$name" "$said" ;;
-    77) skipped=$((skipped + 1)) && line SKIPPED $((SECONDS - begin)) "$name" "$said" ;;
-    124 | 137) failed=$((failed + 1)) && line FAIL $((SECONDS - begin)) "$name" "did not end in $limit s: $said" ;;
-    *) failed=$((failed + 1)) && line FAIL $((SECONDS - begin)) "$name" "exit $code: $said" ;;
+    0) passed=$((passed + 1)) && line PASS $((SECONDS - begin)) "$name" "$result" ;;
+    77) skipped=$((skipped + 1)) && line SKIPPED $((SECONDS - begin)) "$name" "$result" ;;
+    124 | 137) failed=$((failed + 1)) && line FAIL $((SECONDS - begin)) "$name" "did not end in $limit s: $result" ;;
+    *) failed=$((failed + 1)) && line FAIL $((SECONDS - begin)) "$name" "exit $code: $result" ;;
   esac
 }
-judge() { "$python" "$here/hardware_report.py" "$@"; }
+verify_output() { "$python" "$here/hardware_report.py" "$@"; }
 has() { "$python" -c "import $1" 2>/dev/null; }
 ours() { timeout -k 5 "$limit" "$gpuio" exec --cufile gpuio -- "$@"; }
 theirs() {
@@ -85,18 +85,18 @@ tests() {
   local code=0 out=$dir/logs/tests.out
   timeout -k 5 "$limit" env GPUIO_TEST_GPU=system "$@" --test-threads 1 --show-output >"$out" 2>&1 || code=$?
   cat "$out"
-  judge tests "$out" && [ "$code" = 0 ]
+  verify_output tests "$out" && [ "$code" = 0 ]
 }
 built() {
   [ -z "$no_nvcc" ] || { echo "$no_nvcc"; return 77; }
   [ -x "$dir/tmp/$1" ] || { tail -n 3 "$dir/logs/nvcc-$1.log"; return 1; }
 }
-cuda_row() { # program, judge's name, arguments
+cuda_row() { # program, verify_output's name, arguments
   built "$1" || return
   local out=$dir/logs/$1.out code=0
   ours "$dir/tmp/$1" "${@:3}" >"$out" || code=$?
   [ "$code" = 0 ] || { tail -n 1 "$out"; return "$code"; }
-  judge "$2" "$out"
+  verify_output "$2" "$out"
 }
 compute() { # work, threads, block
   built compute || return
@@ -105,7 +105,7 @@ compute() { # work, threads, block
   if [ -n "$nvidia" ] && theirs "$dir/tmp/compute" "$1" "$file" "$2" "$3" 6 >"$out.nvidia"; then
     peer=("$out.nvidia")
   fi
-  judge compute "$out.ours" "${peer[@]}"
+  verify_output compute "$out.ours" "${peer[@]}"
 }
 beside() { # work, threads, block
   built beside || return
@@ -116,7 +116,7 @@ beside() { # work, threads, block
   if [ -n "$nvidia" ] && theirs "$dir/tmp/beside" "$1" "$file" "$2" "$3" 3 >"$out.nvidia"; then
     peer=("$out.nvidia")
   fi
-  judge beside "$out.ours" "${peer[@]}"
+  verify_output beside "$out.ours" "${peer[@]}"
 }
 in_mps() {
   [ -n "$mps" ] || { echo "$no_mps"; return 77; }
@@ -134,7 +134,7 @@ several() {
   [ -z "${look:-}" ] || "$look"
   for n in "${pids[@]}"; do wait "$n" || code=$?; done
   [ "$code" = 0 ] || { grep -hv '^{' "${outs[@]}" | tail -n 1; return 1; }
-  judge several "${outs[@]}"
+  verify_output several "${outs[@]}"
 }
 # The children of timeout(1) are the programs.
 look_at_locked() {
@@ -142,7 +142,7 @@ look_at_locked() {
   sleep 0.5
   children=$(for n in "${pids[@]}"; do cat "/proc/$n/task/$n/children"; done)
   # shellcheck disable=SC2086 # a list of numbers
-  judge locked 544 $children >"$dir/logs/locked" 2>&1 || echo failed >>"$dir/logs/locked"
+  verify_output locked 544 $children >"$dir/logs/locked" 2>&1 || echo failed >>"$dir/logs/locked"
 }
 eight() {
   local look=look_at_locked together code=0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges what the programs of hardware.sh printed. The last line says it in a few words; exit code 1
+"""Checks what the programs of hardware.sh printed. The last line is a short summary; exit code 1
 where something is not as it has to be.
 
   hardware_report.py ordering LOG           of ordering.cu
@@ -7,7 +7,7 @@ where something is not as it has to be.
   hardware_report.py beside OURS [NVIDIAS]  of beside.cu, with both libraries
   hardware_report.py compute OURS [NVIDIAS] of compute.cu, with both libraries
   hardware_report.py several LOG...         of dropin.cpp, in processes at once
-  hardware_report.py tests LOG              of a Rust test program: it says what it counted
+  hardware_report.py tests LOG              of a Rust test program: its counts
   hardware_report.py locked MOST PID...     page-locked memory of processes that run, MOST MiB for each
 """
 import json
@@ -15,14 +15,14 @@ import re
 import sys
 import time
 
-# How much longer the slowest hundredth of a program's work may take beside reads.
+# How much longer the slowest hundredth of a program's work may take during reads.
 BESIDE_MOST = 1.2
-# How much of its speed a computation keeps beside reads; less where NVIDIA's library leaves it less.
+# How much of its speed a computation keeps during reads; less where NVIDIA's library leaves it less.
 KEEPS_LEAST = 0.98
 KEEPS_SPREAD = 0.02
 # Two runs of one library differ by so much.
 SPREAD = 1.25
-# A resident kernel that does not leave shows as work that waits for it, whatever the percentiles say.
+# A resident kernel that does not exit shows as work that waits for it, whatever the percentiles are.
 LONGEST_US = 500_000
 
 
@@ -59,9 +59,9 @@ def memops(path):
     with open(path) as lines:
         text = lines.read()
     row = re.search(r"^cudaMalloc +fresh.*", text, re.M)
-    said = row.group(0) if row else "no row of cudaMalloc"
-    print(said)
-    return re.search(r"registered \(0\) 1\b", said) is not None
+    row_text = row.group(0) if row else "no row of cudaMalloc"
+    print(row_text)
+    return re.search(r"registered \(0\) 1\b", row_text) is not None
 
 
 def one(path):
@@ -74,7 +74,7 @@ def beside(ours, theirs=None):
     def ratio(result):
         return result["beside"]["host"]["p99_us"] / result["alone"]["host"]["p99_us"]
 
-    def told(who, result):
+    def summary(who, result):
         alone, near = result["alone"]["host"], result["beside"]["host"]
         return (f"{who} p50 {alone['p50_us']:.0f} to {near['p50_us']:.0f} us, p99 {alone['p99_us']:.0f} to "
                 f"{near['p99_us']:.0f} ({ratio(result):.2f}x; GPU's clock "
@@ -83,9 +83,9 @@ def beside(ours, theirs=None):
 
     result = one(ours)
     peer = one(theirs) if theirs else None
-    print(told("alone to beside:", result) + (told("; NVIDIA's:", peer) if peer else ""))
+    print(summary("alone to beside:", result) + (summary("; NVIDIA's:", peer) if peer else ""))
     near = result["beside"]["host"]
-    # Both ways of being no worse than NVIDIA's: a peer that is slow alone has a small ratio.
+    # Two criteria for being no worse than NVIDIA's: a peer that is slow alone has a small ratio.
     good = ratio(result) <= BESIDE_MOST
     if peer:
         good = good or near["p99_us"] <= SPREAD * peer["beside"]["host"]["p99_us"]
@@ -93,7 +93,7 @@ def beside(ours, theirs=None):
 
 
 def compute(ours, theirs=None):
-    def told(who, result):
+    def summary(who, result):
         return (f"{who} keeps {result['compute_keeps']:.3f}, reads {result['gib_per_s_alone']:.2f} to "
                 f"{result['gib_per_s_beside']:.2f} GiB/s")
 
@@ -103,7 +103,7 @@ def compute(ours, theirs=None):
     if peer:
         least = min(least, peer["compute_keeps"] - KEEPS_SPREAD)
         reads = peer["gib_per_s_beside"] / SPREAD
-    print(told("compute", result) + (told("; NVIDIA's:", peer) if peer else ""))
+    print(summary("compute", result) + (summary("; NVIDIA's:", peer) if peer else ""))
     return result["compute_keeps"] >= least and result["gib_per_s_beside"] >= reads
 
 

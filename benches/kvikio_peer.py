@@ -31,13 +31,13 @@ def cpu():
 with kvikio.CuFile(path, "r") as file:
     file.pread(place).get()  # makes its threads and bounce buffers
     cupy.cuda.Device().synchronize()
-    used, start, laps = cpu(), time.perf_counter(), 0
+    used, start, passes = cpu(), time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         assert file.pread(place).get() == size
-        laps += 1
+        passes += 1
     cupy.cuda.Device().synchronize()
     took, used = time.perf_counter() - start, cpu() - used
-moved = laps * size
+moved = passes * size
 print(
     f"kvikio threads {threads} block {task}: {moved / took / 2**30:.3f} GiB/s "
     f"{moved / task / took:.0f} IOPS p50 0 us p99 0 us {used * 1e6 / (moved / 2**20):.1f} us/MiB"

@@ -8,7 +8,7 @@
 //
 // First part: the attribute after each call of cuFile, per kind of memory. Second part: whether a
 // program may set it, where, and what a call costs. Third part: microseconds until a call returns
-// that is put behind a kernel of 20 ms in the legacy default stream, and behind nothing.
+// that is enqueued after a kernel of 20 ms in the legacy default stream, and in an idle stream.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -94,7 +94,7 @@ double timed(F f) {
   return now_us() - t;
 }
 
-// How long each synchronous operation takes to return, behind a kernel of 20 ms or not.
+// How long each synchronous operation takes to return, after a kernel of 20 ms or not.
 void operations(const char* what, unsigned char* p, unsigned char* other) {
   std::vector<unsigned char> host(kLen, 1);
   cuda(cudaDeviceSynchronize(), "quiet");

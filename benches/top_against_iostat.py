@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds `gpuio top --json` against `iostat -x` (sysstat) under a steady load of direct reads.
+"""Compares `gpuio top --json` with `iostat -x` (sysstat) under a steady load of direct reads.
 
 usage: top_against_iostat.py GPUIO DEVICE FILE [SECONDS]
 

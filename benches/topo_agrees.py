@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds what `gpuio topo` says of this machine against other tools that happen to be here.
+"""Compares what `gpuio topo` reports about this machine with other installed tools.
 
     benches/topo_agrees.py PATH-OF-GPUIO
 
-Only Python's standard library is needed. Each tool is asked where it is installed, and the answer
+Only Python's standard library is needed. Each tool that is installed is run, and its answer
 is compared device by device:
 
     /sys               each GPU, card and drive: PCI parent, NUMA node, link speed and width
@@ -14,7 +14,7 @@ is compared device by device:
                        topo -m: the class of each pair of GPUs, and of GPUs and network cards
 
 Prints one line per question: `same`, `DIFFERS` with both answers, or `absent` with the reason.
-Exit code 1 if anything differs. A GPU's link now may change between two questions as it saves
+Exit code 1 if anything differs. A GPU's link now may change between two readings as it saves
 power, so what it can do at most is compared.
 """
 
@@ -30,7 +30,7 @@ import xml.etree.ElementTree
 DIFFERING = []
 
 
-def tell(question, ours, theirs):
+def compare(question, ours, theirs):
     if ours == theirs:
         print(f"same     {question}: {ours}")
     else:
@@ -89,16 +89,16 @@ def against_sys(topo):
             path = os.path.join("/sys/bus/pci/devices", address)
             node = int(read(path, "numa_node") or -1)
             node = node if node >= 0 else only_node()
-            tell(f"sys, node of {device['name']}", device["node"], node)
+            compare(f"sys, node of {device['name']}", device["node"], node)
             knot, above = tree[address]
             real = [p for p in os.path.realpath(path).split("/") if re.fullmatch(r"[\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.\d", p)]
-            tell(f"sys, way of {device['name']}", [a for a in above if a in real], above)
-            tell(f"sys, port of {device['name']}", knot["port"], real[-2] if len(real) > 1 else None)
+            compare(f"sys, way of {device['name']}", [a for a in above if a in real], above)
+            compare(f"sys, port of {device['name']}", knot["port"], real[-2] if len(real) > 1 else None)
             link = knot["link"] or {"now": {}, "device_most": {}}
             width = int(read(path, "max_link_width") or 0)
             most = (speed_of(read(path, "max_link_speed")), width if 1 <= width <= 32 else None)
             told = (link["device_most"].get("mega_transfers"), link["device_most"].get("width"))
-            tell(f"sys, link of {device['name']} at most", told, most)
+            compare(f"sys, link of {device['name']} at most", told, most)
 
 
 def against_lspci(topo):
@@ -117,14 +117,14 @@ def against_lspci(topo):
     for device in topo["devices"]:
         for address in device["pci"]:
             block = blocks.get(address)
-            tell(f"lspci, {device['name']} is there", True, block is not None)
+            compare(f"lspci, {device['name']} is there", True, block is not None)
             if block is None:
                 continue
             parent = bridges.get(address.rsplit(":", 1)[0])
-            tell(f"lspci, bridge above {device['name']}", tree[address][0]["port"], parent)
+            compare(f"lspci, bridge above {device['name']}", tree[address][0]["port"], parent)
             node = re.search(r"NUMA node: (\d+)", block)
             node = int(node.group(1)) if node else only_node()
-            tell(f"lspci, node of {device['name']}", device["node"], node)
+            compare(f"lspci, node of {device['name']}", device["node"], node)
             capability = re.search(r"LnkCap:.*Speed ([\d.]+GT/s), Width x(\d+)", block)
             if capability is None:
                 print(f"absent   lspci, link of {device['name']}: no LnkCap (not PCI Express, or not root)")
@@ -132,7 +132,7 @@ def against_lspci(topo):
             link = tree[address][0]["link"] or {"device_most": {}}
             told = (link["device_most"].get("mega_transfers"), link["device_most"].get("width"))
             theirs = (speed_of(capability.group(1)), int(capability.group(2)))
-            tell(f"lspci, link of {device['name']} at most", told, theirs)
+            compare(f"lspci, link of {device['name']} at most", told, theirs)
 
 
 def against_hwloc(topo, gpuio):
@@ -148,7 +148,7 @@ def against_hwloc(topo, gpuio):
         ours = hwloc_devices(run(lstopo, "-i", path, "--of", "xml", "--whole-io"))
     for device in topo["devices"]:
         for address in device["pci"]:
-            tell(f"hwloc, names and bridge of {address}", ours.get(address), theirs.get(address))
+            compare(f"hwloc, names and bridge of {address}", ours.get(address), theirs.get(address))
 
 
 def hwloc_devices(text):
@@ -171,20 +171,20 @@ def against_query(topo):
     fields = "index,pci.bus_id,uuid,name,pcie.link.gen.max,pcie.link.width.max"
     rows = run("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader").strip().splitlines()
     gpus = {d["name"]: d for d in topo["devices"] if d["kind"] == "gpu"}
-    tell("nvidia-smi, GPUs", len(gpus), len(rows))
+    compare("nvidia-smi, GPUs", len(gpus), len(rows))
     for row in rows:
         index, bus, uuid, name, _, width = [part.strip() for part in row.split(",")]
         gpu = gpus.get(f"GPU{index}")
         if gpu is None:
-            tell(f"nvidia-smi, GPU{index}", None, row)
+            compare(f"nvidia-smi, GPU{index}", None, row)
             continue
         domain, rest = bus.lower().split(":", 1)
-        tell(f"nvidia-smi, address of GPU{index}", gpu["pci"], [f"{domain[-4:]}:{rest}"])
-        tell(f"nvidia-smi, UUID of GPU{index}", uuid in gpu["also"], True)
-        tell(f"nvidia-smi, name of GPU{index}", gpu["model"], name)
+        compare(f"nvidia-smi, address of GPU{index}", gpu["pci"], [f"{domain[-4:]}:{rest}"])
+        compare(f"nvidia-smi, UUID of GPU{index}", uuid in gpu["also"], True)
+        compare(f"nvidia-smi, name of GPU{index}", gpu["model"], name)
         knot = knots(topo).get(gpu["pci"][0], ({"link": None}, []))[0]
         if knot["link"] and width.isdigit():
-            tell(f"nvidia-smi, width of GPU{index} at most", knot["link"]["most"]["width"], int(width))
+            compare(f"nvidia-smi, width of GPU{index} at most", knot["link"]["most"]["width"], int(width))
 
 
 def against_matrix(topo):
@@ -207,13 +207,13 @@ def against_matrix(topo):
         for column, cell in zip(columns, cells[1:]):
             a, b = (names.get(legend.get(n, n)) for n in (cells[0], column))
             if cell != "X" and cells[0] < column:
-                tell(f"nvidia-smi topo, {cells[0]} to {column}", routes.get((a, b)), cell)
+                compare(f"nvidia-smi topo, {cells[0]} to {column}", routes.get((a, b)), cell)
     for row in topo["affinity"]:
         for line in lines[1:]:
             cells = [part.strip() for part in line.split("\t")]
             if cells[0] == row["gpu"]:
                 node = next((c for c in cells[len(columns) + 2 :] if c.isdigit()), None)
-                tell(f"nvidia-smi topo, node of {row['gpu']}", row["node"], int(node) if node else None)
+                compare(f"nvidia-smi topo, node of {row['gpu']}", row["node"], int(node) if node else None)
 
 
 def main():

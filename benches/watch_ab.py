@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the sampler beside a run costs the run: `gpuio bench` with and without --no-watch, in turns.
+"""What the sampler costs a run: `gpuio bench` with and without --no-watch, alternately.
 
 Usage: watch_ab.py GPUIO DIRECTORY [PAIRS]
 
-Each pair runs both ways, in an order that changes from pair to pair. Prints for each load the ratio
+Each pair runs both variants, in an order that changes from pair to pair. Prints for each load the ratio
 (with : without) of rates and of the workers' CPU time per I/O: geometric mean with an interval of
 95 % over pairs, and the sampler's share of one CPU.
 """

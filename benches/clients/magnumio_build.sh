@@ -6,7 +6,7 @@
 #
 # SAMPLES is that directory, LIBRARIES the one with gpuio's libcufile.so, OUT gets the programs.
 # CUDA_HOME has include/, lib/ or lib64/ and bin/nvcc (/usr/local/cuda; a wheel's nvidia/cu13 does).
-# Needs OpenSSL's headers. ARCH is the GPU's (sm_90). Samples that do not build are told at the end.
+# Needs OpenSSL's headers. ARCH is the GPU's (sm_90). Samples that do not build are listed at the end.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 samples=$(realpath "$1")

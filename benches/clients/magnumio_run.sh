@@ -4,7 +4,7 @@
 #   benches/clients/magnumio_run.sh GPUIO PROGRAMS DIRECTORY
 #
 # A line per sample: ok, or FAILED with its last words; logs in DIRECTORY/logs. A sample is ok where
-# it exits with 0 and says nothing of a failure. LIBRARY=PATH runs them with that library instead,
+# it exits with 0 and does not report a failure. LIBRARY=PATH runs them with that library instead,
 # to see what NVIDIA's makes of the same program.
 set -uo pipefail
 gpuio=$(realpath "$1")

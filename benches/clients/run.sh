@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs clients of cuFile under gpuio exec on this machine's GPU, and says how each did.
+# Runs clients of cuFile under gpuio exec on this machine's GPU, and reports each result.
 #
 #   benches/clients/run.sh GPUIO DIRECTORY
 #

@@ -47,13 +47,13 @@ with() {
 
 # fio: library, direction, block size, threads.
 run_fio() {
-  local library=$1 way=$2 bs=$3 jobs=$4 each
+  local library=$1 direction=$2 bs=$3 jobs=$4 each
   each=$(((bs_bytes <= 16384 ? 32 : 128) / jobs))m
   local common=(--name=v "--directory=$dir" "--bs=$bs" "--size=$each" "--numjobs=$jobs" --thread
     --verify=crc32c --verify_fatal=1 --group_reporting --output-format=terse)
   local cufile=(--ioengine=libcufile --cuda_io=cufile --gpu_dev_ids=0)
   rm -f "$dir"/v.*
-  if [ "$way" = write ]; then
+  if [ "$direction" = write ]; then
     with "$library" "$FIO" "${common[@]}" "${cufile[@]}" --rw=randwrite --do_verify=1
   else
     timeout 120 "$FIO" "${common[@]}" --ioengine=psync --rw=write --do_verify=0 &&
@@ -63,14 +63,14 @@ run_fio() {
 
 # elbencho: the same, and whether buffers are registered.
 run_elbencho() {
-  local library=$1 way=$2 bs=$3 jobs=$4
+  local library=$1 direction=$2 bs=$3 jobs=$4
   shift 4
   local size=128m
   [ "$bs_bytes" -gt 16384 ] || size=32m
   local common=(-b "$bs" -t "$jobs" -s "$size" --verify 1 --nolive)
   local cufile=(--cufile --gpuids 0 "$@")
   rm -f "$dir/e.data"
-  if [ "$way" = write ]; then
+  if [ "$direction" = write ]; then
     with "$library" "$ELBENCHO" -w -r "${common[@]}" "${cufile[@]}" "$dir/e.data"
   else
     timeout 120 "$ELBENCHO" -w "${common[@]}" "$dir/e.data" &&
@@ -79,12 +79,12 @@ run_elbencho() {
 }
 
 row() {
-  local name=$1 library=$2 way=$3 bs=$4 jobs=$5 code=0 log
+  local name=$1 library=$2 direction=$3 bs=$4 jobs=$5 code=0 log
   shift 5
-  log=$dir/logs/$(echo "$name-$library-$way-$bs-$jobs" | tr ' ' _).log
+  log=$dir/logs/$(echo "$name-$library-$direction-$bs-$jobs" | tr ' ' _).log
   "$@" >"$log" 2>&1 || code=$?
   [ "$code" = 0 ] || [ "$library" != gpuio ] || failed=$((failed + 1))
-  printf '%-22s %-5s %5s %3s threads  %-7s %s\n' "$name" "$way" "$bs" "$jobs" "$library" \
+  printf '%-22s %-5s %5s %3s threads  %-7s %s\n' "$name" "$direction" "$bs" "$jobs" "$library" \
     "$([ "$code" = 0 ] && echo verified ||
       echo "FAILED ($code): $(grep -iE 'verif|error|mismatch|fail' "$log" | head -n 1 | cut -c1-110)")"
 }
@@ -93,13 +93,13 @@ libraries="gpuio${NVIDIA_CUFILE:+ nvidia}"
 for bs in $blocks; do
   bs_bytes=$(numfmt --from=iec "${bs^^}")
   for jobs in $threads; do
-    for way in write read; do
+    for direction in write read; do
       for library in $libraries; do
-        [ -z "${FIO:-}" ] || row fio "$library" $way "$bs" "$jobs" run_fio "$library" $way "$bs" "$jobs"
+        [ -z "${FIO:-}" ] || row fio "$library" $direction "$bs" "$jobs" run_fio "$library" $direction "$bs" "$jobs"
         [ -z "${ELBENCHO:-}" ] || {
-          row elbencho "$library" $way "$bs" "$jobs" run_elbencho "$library" $way "$bs" "$jobs"
-          row "elbencho --gdsbufreg" "$library" $way "$bs" "$jobs" \
-            run_elbencho "$library" $way "$bs" "$jobs" --gdsbufreg
+          row elbencho "$library" $direction "$bs" "$jobs" run_elbencho "$library" $direction "$bs" "$jobs"
+          row "elbencho --gdsbufreg" "$library" $direction "$bs" "$jobs" \
+            run_elbencho "$library" $direction "$bs" "$jobs" --gdsbufreg
         }
       done
     done
