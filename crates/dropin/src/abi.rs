@@ -18,7 +18,7 @@ pub(crate) type RawStream = *mut c_void;
 /// register.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct CufileError {
     pub(crate) code: c_int,
     pub(crate) cuda: c_int,
 }
@@ -176,7 +176,7 @@ pub(crate) struct StatsLevel1 {
     pub(crate) last_batch_write_bytes: u64,
 }
 
-/// What release 1.20 has behind level 1: counters of calls with several buffers, whose order no
+/// What release 1.20 has behind level 1: counters of calls with several buffers, backend order no
 /// document tells. Zeros; those calls are counted with the others.
 pub(crate) const STATS_MORE_1_20: usize = 112;
 
@@ -221,7 +221,7 @@ pub(crate) type Text = *mut c_char;
 
 const _: () = {
     assert!(cfg!(target_pointer_width = "64"));
-    assert!(size_of::<Answer>() == 8 && offset_of!(Answer, cuda) == 4);
+    assert!(size_of::<CufileError>() == 8 && offset_of!(CufileError, cuda) == 4);
     assert!(size_of::<Descriptor>() == 24 && offset_of!(Descriptor, fd) == 8);
     assert!(offset_of!(Descriptor, operations) == 16);
     assert!(size_of::<Properties>() == 56);

@@ -1,11 +1,11 @@
-//! Batches: many transfers in one call, whose ends are asked for.
+//! Batches: many transfers in one call, backend ends are asked for.
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gpuio_transfer::{Entry, Event, Fault, File, MemoryLocation, Op as Direction};
+use gpuio_transfer::{Entry, Event, Fault, File, MemoryLocation, Op as TransferOp};
 
 use crate::abi::{
     BatchEntry, BatchEvent, BatchHandle, Handle, MODE_BATCH, OPCODE_READ, OPCODE_WRITE,
@@ -14,9 +14,9 @@ use crate::abi::{
 use crate::code::{BATCH_FULL, Failure, HANDLE_NOT_REGISTERED, INVALID_VALUE};
 use crate::config::table;
 use crate::handles::Held;
-use crate::io::{Asked, Checked, Registered, failure};
+use crate::io::{Checked, Registered, Request, failure};
 use crate::library::{self, Library};
-use crate::stats::{Op, Way};
+use crate::stats::{Direction, Op};
 
 /// A batch of a program.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ struct State {
     pending: Vec<Option<Pending>>,
     free: Vec<usize>,
     /// Ends of entries that were refused before they began, or that nobody has fetched yet.
-    early: VecDeque<BatchEvent>,
+    ready: VecDeque<BatchEvent>,
 }
 
 /// What has to be known of an entry when it ends.
 #[derive(Debug)]
 struct Pending {
     cookie: u64,
-    asked: Asked,
+    request: Request,
     gpu: Option<u32>,
     began_ns: u64,
     /// The file can't be closed before the entry has ended.
@@ -46,7 +46,7 @@ struct Pending {
 }
 
 impl State {
-    fn keep(&mut self, pending: Pending) -> u64 {
+    fn insert(&mut self, pending: Pending) -> u64 {
         let at = self.free.pop().unwrap_or_else(|| {
             self.pending.push(None);
             self.pending.len() - 1
@@ -68,30 +68,30 @@ impl Batch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Entries whose events were not fetched.
+    /// Entries backend events were not fetched.
     fn outstanding(&self, state: &State) -> usize {
-        self.inner.outstanding() as usize + state.early.len()
+        self.inner.outstanding() as usize + state.ready.len()
     }
 
     /// Moves events that are there already, so that there are `most` at most.
-    fn take_early(&self, events: &mut Vec<BatchEvent>, most: usize) {
+    fn take_ready(&self, events: &mut Vec<BatchEvent>, most: usize) {
         let mut state = self.lock();
-        let count = state.early.len().min(most.saturating_sub(events.len()));
-        events.extend(state.early.drain(..count));
+        let count = state.ready.len().min(most.saturating_sub(events.len()));
+        events.extend(state.ready.drain(..count));
     }
 
-    fn has_early(&self) -> bool {
-        !self.lock().early.is_empty()
+    fn has_ready(&self) -> bool {
+        !self.lock().ready.is_empty()
     }
 
     /// Keeps what is told of entries that ended until somebody fetches it. All under the lock: who
     /// finds none in the transfers any more finds them here.
-    fn harvest(&self, library: &Library) {
+    fn collect_completed(&self, library: &Library) {
         let mut state = self.lock();
         let ended = self.inner.events(0, u32::MAX, Some(Duration::ZERO));
         for event in &ended {
             if let Some(pending) = state.take(event.cookie) {
-                state.early.push_back(tell(library, pending, event));
+                state.ready.push_back(finish(library, pending, event));
             }
         }
     }
@@ -99,27 +99,27 @@ impl Batch {
     /// What is told of an entry that ended.
     fn event(&self, library: &Library, event: &Event) -> Option<BatchEvent> {
         let pending = self.lock().take(event.cookie)?;
-        Some(tell(library, pending, event))
+        Some(finish(library, pending, event))
     }
 }
 
 /// Counts an entry that ended, lets its file go, and says what is told of it.
-fn tell(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
+fn finish(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
     let result = event.outcome.as_ref().map_err(failure);
     let status = match &event.outcome {
         Ok(_) => STATUS_COMPLETE,
         Err(Fault::Cancelled) => STATUS_CANCELED,
         Err(_) => STATUS_FAILED,
     };
-    let Pending { cookie, asked, gpu, began_ns, file } = pending;
+    let Pending { cookie, request, gpu, began_ns, file } = pending;
     let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
-    library.note(&asked, began_ns, gpu, &moved, false);
+    library.record(&request, began_ns, gpu, &moved, false);
     library.stats.operations(Op::BatchProcessed, moved.is_ok(), 1);
     drop(file);
-    told(cookie, status, moved.map(|(bytes, _)| bytes))
+    batch_event(cookie, status, moved.map(|(bytes, _)| bytes))
 }
 
-fn told(cookie: u64, status: c_int, result: Result<usize, Failure>) -> BatchEvent {
+fn batch_event(cookie: u64, status: c_int, result: Result<usize, Failure>) -> BatchEvent {
     // No range of memory is longer than isize::MAX.
     let result = result.map_or_else(Failure::negative, usize::cast_signed);
     BatchEvent { cookie, status, result }
@@ -156,7 +156,7 @@ impl Library {
     }
 
     /// Puts entries under way: all, or none where one is no entry at all or there is no room. One
-    /// whose transfer can't be done ends as failed, with an event like the others.
+    /// backend transfer can't be done ends as failed, with an event like the others.
     ///
     /// # Safety
     /// As for [`Library::transfer`], until the entries' events were fetched.
@@ -192,26 +192,27 @@ impl Library {
         let files: Vec<_> =
             entries.iter().map(|entry| hold(entry.handle)).collect::<Result<_, _>>()?;
         let began_ns = gpuio_page::monotonic_ns();
-        let (mut accepted, mut early) = (Vec::with_capacity(entries.len()), Vec::new());
+        let (mut accepted, mut ready) = (Vec::with_capacity(entries.len()), Vec::new());
         // Neighbours are mostly of one file and one allocation.
-        let (mut near, mut apart): (Option<MemoryLocation>, Option<(Handle, File)>) = (None, None);
+        let (mut near, mut own_count): (Option<MemoryLocation>, Option<(Handle, File)>) =
+            (None, None);
         for (entry, held) in entries.iter().zip(files) {
-            let asked = entry.asked();
+            let request = entry.request();
             let cookie = entry.cookie;
-            match self.check(transfer, &held, &asked, near) {
+            match self.check(transfer, &held, &request, near) {
                 Ok(checked) => {
                     near = Some(checked.location);
-                    let file = match &apart {
+                    let file = match &own_count {
                         Some((handle, file)) if *handle == entry.handle => file.clone(),
                         _ => {
                             let file = held.file.with_own_count();
-                            apart = Some((entry.handle, file.clone()));
+                            own_count = Some((entry.handle, file.clone()));
                             file
                         }
                     };
-                    accepted.push(accept(cookie, asked, &checked, (held, file), began_ns));
+                    accepted.push(accept(cookie, request, &checked, (held, file), began_ns));
                 }
-                Err(failure) => early.push(told(cookie, STATUS_FAILED, Err(failure))),
+                Err(failure) => ready.push(batch_event(cookie, STATUS_FAILED, Err(failure))),
             }
         }
         let mut state = batch.lock();
@@ -221,7 +222,7 @@ impl Library {
         }
         let submitted: Vec<Entry> = accepted
             .into_iter()
-            .map(|Accepted { entry, pending }| Entry { cookie: state.keep(pending), ..entry })
+            .map(|Accepted { entry, pending }| Entry { cookie: state.insert(pending), ..entry })
             .collect();
         let count = submitted.len() as u64;
         // SAFETY: the caller's promise.
@@ -229,7 +230,7 @@ impl Library {
             // There was room under the lock that everybody submits under.
             return Err(BATCH_FULL.into());
         }
-        state.early.extend(early);
+        state.ready.extend(ready);
         drop(state);
         self.stats.operations(Op::BatchEnqueued, true, count);
         Ok(())
@@ -252,7 +253,7 @@ impl Library {
         let began_ns = gpuio_page::monotonic_ns();
         let mut events = Vec::new();
         loop {
-            batch.take_early(&mut events, most);
+            batch.take_ready(&mut events, most);
             let passed = gpuio_page::monotonic_ns().saturating_sub(began_ns);
             let left = timeout.map(|time| time.saturating_sub(Duration::from_nanos(passed)));
             let missing = least.saturating_sub(events.len());
@@ -264,7 +265,7 @@ impl Library {
             events.extend(ended.iter().filter_map(|event| batch.event(self, event)));
             // Another thread may have harvested some meanwhile, and then there is nothing to wait
             // for in the transfers.
-            let is_over = ended.is_empty() && !batch.has_early();
+            let is_over = ended.is_empty() && !batch.has_ready();
             if events.len() >= least.max(1) || is_over || room == 0 {
                 return Ok(events);
             }
@@ -272,10 +273,10 @@ impl Library {
     }
 
     /// Notes the ends of entries before anybody fetches them, so that files are let go.
-    pub(crate) fn harvest(&self) {
+    pub(crate) fn collect_completed(&self) {
         let living: Vec<Arc<Batch>> =
             self.lock().living.iter().filter_map(std::sync::Weak::upgrade).collect();
-        living.iter().for_each(|batch| batch.harvest(self));
+        living.iter().for_each(|batch| batch.collect_completed(self));
     }
 
     /// Ends what has not begun; its events come as cancelled.
@@ -309,25 +310,25 @@ impl Library {
 
 fn accept(
     cookie: u64,
-    asked: Asked,
+    request: Request,
     checked: &Checked,
     (held, file): (Held<'static, Registered>, File),
     began_ns: u64,
 ) -> Accepted {
-    let op = match asked.way {
-        Way::Read => Direction::Read,
-        Way::Write => Direction::Write,
+    let op = match request.direction {
+        Direction::Read => TransferOp::Read,
+        Direction::Write => TransferOp::Write,
     };
     let Checked { location, address, offset } = *checked;
-    let (len, gpu) = (asked.len, location.device());
+    let (len, gpu) = (request.len, location.device());
     let entry = Entry { op, file, location, address, len, offset, cookie };
-    Accepted { entry, pending: Pending { cookie, asked, gpu, began_ns, file: held } }
+    Accepted { entry, pending: Pending { cookie, request, gpu, began_ns, file: held } }
 }
 
 impl BatchEntry {
-    fn asked(&self) -> Asked {
-        Asked {
-            way: if self.opcode == OPCODE_READ { Way::Read } else { Way::Write },
+    fn request(&self) -> Request {
+        Request {
+            direction: if self.opcode == OPCODE_READ { Direction::Read } else { Direction::Write },
             base: self.base,
             len: self.len,
             file_offset: self.file_offset,

@@ -58,9 +58,9 @@ pub(crate) struct Config {
     pub(crate) texts: [String; TEXTS.len()],
     pub(crate) pools: [Slabs; 2],
     /// Whether somebody asked for a level of logging.
-    pub(crate) level_asked: bool,
+    pub(crate) level_requested: bool,
     /// MiB after which a log file is left as it is; `None` for no limit.
-    pub(crate) log_most_mib: Option<u64>,
+    pub(crate) log_max_mib: Option<u64>,
     /// What could not be used, in words, for the log.
     pub(crate) notes: Vec<String>,
 }
@@ -79,16 +79,16 @@ impl Config {
     pub(crate) fn read(sources: &Sources<'_>, staged: &Staged) -> Config {
         let mut notes = Vec::new();
         let file = file(sources, &mut notes);
-        let mut take = Take { sources, file: &file, notes: &mut notes };
-        let sizes = std::array::from_fn(|at| take.size(at, staged.sizes[at]));
-        let switches = std::array::from_fn(|at| take.switch(at, staged.switches[at]));
+        let mut resolver = Resolver { sources, file: &file, notes: &mut notes };
+        let sizes = std::array::from_fn(|at| resolver.size(at, staged.sizes[at]));
+        let switches = std::array::from_fn(|at| resolver.switch(at, staged.switches[at]));
         let texts: [String; TEXTS.len()] =
-            std::array::from_fn(|at| take.text(at, staged.texts[at].as_deref()));
+            std::array::from_fn(|at| resolver.text(at, staged.texts[at].as_deref()));
         let pools = [Pool::Posix, Pool::GpuBounce]
-            .map(|pool| staged.pools[pool as usize].clone().unwrap_or_else(|| take.pool(pool)));
-        let level_asked = take.given(LOG_LEVEL, staged).is_some();
-        let log_most_mib = take.log_most_mib();
-        Config { sizes, switches, texts, pools, level_asked, log_most_mib, notes }
+            .map(|pool| staged.pools[pool as usize].clone().unwrap_or_else(|| resolver.pool(pool)));
+        let level_requested = resolver.given(LOG_LEVEL, staged).is_some();
+        let log_max_mib = resolver.log_max_mib();
+        Config { sizes, switches, texts, pools, level_requested, log_max_mib, notes }
     }
 
     /// The file to log into, if somebody asked for one.
@@ -122,7 +122,7 @@ fn file(sources: &Sources<'_>, notes: &mut Vec<String>) -> File {
         Err(error) => {
             if let Some(_named) = named {
                 notes.push(format!(
-                    "{VARIABLE} names {}, which can't be read ({error}); the defaults hold",
+                    "{VARIABLE} names {}, which can't be read ({error}). Defaults are used",
                     path.display()
                 ));
             }
@@ -131,7 +131,7 @@ fn file(sources: &Sources<'_>, notes: &mut Vec<String>) -> File {
     };
     gpuio_cufilejson::read(&text).unwrap_or_else(|error| {
         notes.push(format!(
-            "{}, line {}, column {}: {}; the defaults hold",
+            "{}, line {}, column {}: {}. Defaults are used",
             path.display(),
             error.line,
             error.column,
@@ -142,20 +142,20 @@ fn file(sources: &Sources<'_>, notes: &mut Vec<String>) -> File {
 }
 
 /// Takes each setting from the first place that has it.
-struct Take<'a> {
+struct Resolver<'a> {
     sources: &'a Sources<'a>,
     file: &'a File,
     notes: &'a mut Vec<String>,
 }
 
-impl Take<'_> {
+impl Resolver<'_> {
     fn variable(&self, name: Option<&str>) -> Option<String> {
         let value = (self.sources.variable)(name?)?.into_string().ok()?;
         (!value.is_empty()).then_some(value)
     }
 
     fn refuse(&mut self, what: &str, value: &str) {
-        self.notes.push(format!("{what} can't be {value}; what holds otherwise is used"));
+        self.notes.push(format!("{what} can't be {value}. It is ignored"));
     }
 
     fn size(&mut self, at: usize, staged: Option<usize>) -> usize {
@@ -170,8 +170,8 @@ impl Take<'_> {
             }
         }
         // Files have it under either name.
-        let twin = (at == table::BATCH).then_some("profile.io_batchsize");
-        let entry = self.file.get(row.key).or_else(|| self.file.get(twin?)).cloned();
+        let alias = (at == table::BATCH).then_some("profile.io_batchsize");
+        let entry = self.file.get(row.key).or_else(|| self.file.get(alias?)).cloned();
         if let Some(entry) = entry {
             let value = entry.value.as_u64().and_then(|value| usize::try_from(value).ok());
             match value.filter(|value| check_size(at, *value).is_ok()) {
@@ -179,8 +179,8 @@ impl Take<'_> {
                 None => self.refuse(&entry.path, &entry.value.to_string()),
             }
         }
-        let built_in = default(row.key).and_then(|value| value.as_u64());
-        built_in.and_then(|value| usize::try_from(value).ok()).unwrap_or(0)
+        let default_value = default(row.key).and_then(|value| value.as_u64());
+        default_value.and_then(|value| usize::try_from(value).ok()).unwrap_or(0)
     }
 
     fn switch(&mut self, at: usize, staged: Option<bool>) -> bool {
@@ -226,8 +226,8 @@ impl Take<'_> {
             }
             self.refuse(row.key, value);
         }
-        let built_in = default(row.key);
-        built_in.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+        let default_value = default(row.key);
+        default_value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
     fn pool(&mut self, pool: Pool) -> Slabs {
@@ -244,16 +244,17 @@ impl Take<'_> {
             }
             self.refuse(sizes, &format!("{:?} with counts {:?}", slabs.sizes_kib, slabs.counts));
         }
-        let built_in = |key| default(key).as_ref().and_then(list).unwrap_or_default();
-        Slabs { sizes_kib: built_in(sizes), counts: built_in(counts) }
+        let default_value = |key| default(key).as_ref().and_then(list).unwrap_or_default();
+        Slabs { sizes_kib: default_value(sizes), counts: default_value(counts) }
     }
 
-    fn log_most_mib(&mut self) -> Option<u64> {
+    fn log_max_mib(&mut self) -> Option<u64> {
         let given = self.variable(Some("CUFILE_LOGFILE_MAX_SIZE_MB"));
         let key = "logging.max_file_size_mb";
         let file = || self.file.get(key).and_then(|entry| entry.value.as_i64());
-        let built_in = || default(key).and_then(|value| value.as_i64());
-        let value = given.and_then(|text| text.trim().parse().ok()).or_else(file).or_else(built_in);
+        let default_value = || default(key).and_then(|value| value.as_i64());
+        let value =
+            given.and_then(|text| text.trim().parse().ok()).or_else(file).or_else(default_value);
         // -1 is for no limit.
         value.and_then(|mib: i64| u64::try_from(mib).ok())
     }

@@ -28,13 +28,13 @@ use gpuio_host::Root;
 use gpuio_transfer::MemoryLocation;
 use rustix::fs::OFlags;
 
-use crate::abi::{Answer, Descriptor, DescriptorUnion, Handle, OPAQUE_FD, Properties};
+use crate::abi::{CufileError, Descriptor, DescriptorUnion, Handle, OPAQUE_FD, Properties};
+use crate::environment::{self, Backend};
 use crate::fork;
-use crate::io::Asked;
+use crate::io::Request;
 use crate::log::{self, Level};
-use crate::peer::Peer;
-use crate::setting::{self, Whose};
-use crate::stats::Way;
+use crate::nvidia::NvidiaLibrary;
+use crate::stats::Direction;
 
 /// What nvidia-fs shows of itself while it is loaded.
 const NVIDIA_FS: &str = "proc/driver/nvidia-fs/version";
@@ -47,69 +47,69 @@ const LOG_FILE: c_int = 1;
 /// The functions of NVIDIA's library that are called.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Direct {
-    register: unsafe extern "C" fn(*mut Handle, *mut Descriptor) -> Answer,
+    register: unsafe extern "C" fn(*mut Handle, *mut Descriptor) -> CufileError,
     deregister: unsafe extern "C" fn(Handle),
     read: unsafe extern "C" fn(Handle, u64, usize, i64, i64) -> isize,
     write: unsafe extern "C" fn(Handle, u64, usize, i64, i64) -> isize,
-    register_buffer: unsafe extern "C" fn(u64, usize, c_int) -> Answer,
-    deregister_buffer: unsafe extern "C" fn(u64) -> Answer,
+    register_buffer: unsafe extern "C" fn(u64, usize, c_int) -> CufileError,
+    deregister_buffer: unsafe extern "C" fn(u64) -> CufileError,
     /// The process that opened the library. What its functions do in a child of fork(2) is not
     /// defined ("cuFile API Reference Guide", "Usage").
-    born: u32,
+    generation: u32,
 }
 
 /// NVIDIA's library with compatibility mode off, where there may be files with a direct path.
 pub(crate) fn find() -> Option<Direct> {
-    static FOUND: OnceLock<Option<(Peer, Direct)>> = OnceLock::new();
+    static FOUND: OnceLock<Option<(NvidiaLibrary, Direct)>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
-        let setting = setting::get();
+        let environment = environment::get();
         // A library that is named is asked in any case, for tests.
-        let look = setting.library.is_some() || Root::live().exists(NVIDIA_FS);
-        if setting.whose != Whose::Auto || !look {
+        let wanted = environment.library.is_some() || Root::live().exists(NVIDIA_FS);
+        if environment.backend != Backend::Auto || !wanted {
             return None;
         }
-        let peer = Peer::load(setting)?;
-        match Direct::open(&peer) {
-            Ok(direct) => Some((peer, direct)),
+        let library = NvidiaLibrary::load(environment)?;
+        match Direct::open(&library) {
+            Ok(direct) => Some((library, direct)),
             Err(why) => {
-                log::line(Level::Info, || format!("NVIDIA's library gets no file: {why}"));
+                log::line(Level::Info, || format!("NVIDIA's library moves no files: {why}"));
                 None
             }
         }
     });
     let direct = found.as_ref().map(|(_, direct)| *direct);
-    direct.filter(|direct| direct.born == fork::generation())
+    direct.filter(|direct| direct.generation == fork::generation())
 }
 
 /// Room for a release that adds fields.
 #[repr(C)]
-struct Room {
+struct PropertiesBuffer {
     found: Properties,
     _more: [u64; 16],
 }
 
 impl Direct {
     /// Opens the library with compatibility mode off; otherwise why no file can have a direct path.
-    fn open(peer: &Peer) -> Result<Direct, String> {
-        let direct = Self::functions(peer).ok_or("it lacks a function of the interface")?;
+    fn open(library: &NvidiaLibrary) -> Result<Direct, String> {
+        let direct = Self::functions(library).ok_or("a function of the interface is missing")?;
         // SAFETY: the type is that of the interface, here and below.
-        let set: Option<unsafe extern "C" fn(c_int, bool) -> Answer> =
-            unsafe { peer.function(c"cuFileSetParameterBool") };
+        let set: Option<unsafe extern "C" fn(c_int, bool) -> CufileError> =
+            unsafe { library.function(c"cuFileSetParameterBool") };
         // SAFETY: as above.
-        let open: Option<unsafe extern "C" fn() -> Answer> =
-            unsafe { peer.function(c"cuFileDriverOpen") };
+        let open: Option<unsafe extern "C" fn() -> CufileError> =
+            unsafe { library.function(c"cuFileDriverOpen") };
         // SAFETY: as above.
-        let close: Option<unsafe extern "C" fn() -> Answer> =
-            unsafe { peer.function(c"cuFileDriverClose_v2") };
+        let close: Option<unsafe extern "C" fn() -> CufileError> =
+            unsafe { library.function(c"cuFileDriverClose_v2") };
         let (Some(set), Some(open), Some(close)) = (set, open, close) else {
-            return Err("it is older than release 1.14, whose settings can't be changed".to_owned());
+            return Err("releases before 1.14 have no settings to change".to_owned());
         };
-        keep_quiet(peer);
+        suppress_log(library);
         // SAFETY: takes two numbers.
-        good("cuFileSetParameterBool", unsafe { set(ALLOW_COMPAT, false) })?;
+        check("cuFileSetParameterBool", unsafe { set(ALLOW_COMPAT, false) })?;
         // SAFETY: takes nothing.
-        good("cuFileDriverOpen", unsafe { open() })?;
-        supports(peer).inspect_err(|_| {
+        check("cuFileDriverOpen", unsafe { open() })?;
+        supports(library).inspect_err(|_| {
             // What it holds of the GPU's memory is of no use to anybody.
             // SAFETY: takes nothing; nothing was registered there.
             let _ = unsafe { close() };
@@ -117,28 +117,28 @@ impl Direct {
         Ok(direct)
     }
 
-    fn functions(peer: &Peer) -> Option<Direct> {
+    fn functions(library: &NvidiaLibrary) -> Option<Direct> {
         Some(Direct {
             // SAFETY: types of the interface, here and below.
-            register: unsafe { peer.function(c"cuFileHandleRegister") }?,
+            register: unsafe { library.function(c"cuFileHandleRegister") }?,
             // SAFETY: as above.
-            deregister: unsafe { peer.function(c"cuFileHandleDeregister") }?,
+            deregister: unsafe { library.function(c"cuFileHandleDeregister") }?,
             // SAFETY: as above.
-            read: unsafe { peer.function(c"cuFileRead") }?,
+            read: unsafe { library.function(c"cuFileRead") }?,
             // SAFETY: as above.
-            write: unsafe { peer.function(c"cuFileWrite") }?,
+            write: unsafe { library.function(c"cuFileWrite") }?,
             // SAFETY: as above.
-            register_buffer: unsafe { peer.function(c"cuFileBufRegister") }?,
+            register_buffer: unsafe { library.function(c"cuFileBufRegister") }?,
             // SAFETY: as above.
-            deregister_buffer: unsafe { peer.function(c"cuFileBufDeregister") }?,
-            born: fork::generation(),
+            deregister_buffer: unsafe { library.function(c"cuFileBufDeregister") }?,
+            generation: fork::generation(),
         })
     }
 
     /// Has the library take a file, if it has a direct path for it; why not, otherwise.
-    pub(crate) fn register(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<Theirs, String> {
+    pub(crate) fn register(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<NvidiaFile, String> {
         if !flags.contains(OFlags::DIRECT) {
-            return Err("it is open without O_DIRECT".to_owned());
+            return Err("the file is open without O_DIRECT".to_owned());
         }
         // By a number that the program can't close and the kernel not give to another file, above
         // those of the standard streams.
@@ -152,25 +152,25 @@ impl Direct {
         descriptor.fd.fd = own.as_raw_fd();
         let mut handle: Handle = std::ptr::null_mut();
         // SAFETY: both are valid for the call, and the descriptor is open.
-        let answer = unsafe { (self.register)(&raw mut handle, &raw mut descriptor) };
-        good("NVIDIA's cuFileHandleRegister", answer)?;
+        let error = unsafe { (self.register)(&raw mut handle, &raw mut descriptor) };
+        check("NVIDIA's cuFileHandleRegister", error)?;
         let (direct, given_up) = (*self, AtomicBool::new(false));
-        Ok(Theirs { handle, direct, given_up, own })
+        Ok(NvidiaFile { handle, direct, given_up, own })
     }
 }
 
 /// Has NVIDIA's library take a file, if it has a direct path for it, and says who moves its bytes.
-pub(crate) fn take(fd: BorrowedFd<'_>, flags: OFlags) -> Option<Theirs> {
-    let taken = find()?.register(fd, flags);
-    log::line(Level::Info, || match &taken {
-        Ok(_) => format!("{}: by NVIDIA's library", name(fd)),
-        Err(why) => format!("{}: by gpuio: {why}", name(fd)),
+pub(crate) fn register_file(fd: BorrowedFd<'_>, flags: OFlags) -> Option<NvidiaFile> {
+    let registered = find()?.register(fd, flags);
+    log::line(Level::Info, || match &registered {
+        Ok(_) => format!("{}: moved by NVIDIA's library", name(fd)),
+        Err(why) => format!("{}: moved by gpuio: {why}", name(fd)),
     });
-    taken.ok()
+    registered.ok()
 }
 
 /// Whether memory is of the kind that a direct path leads to.
-pub(crate) fn goes_with(location: &MemoryLocation) -> bool {
+pub(crate) fn supports_memory(location: &MemoryLocation) -> bool {
     location.device().is_some() && !location.is_managed()
 }
 
@@ -198,65 +198,65 @@ fn name(fd: BorrowedFd<'_>) -> String {
 }
 
 /// Has the library write no log into the working directory of a program that asked for none.
-fn keep_quiet(peer: &Peer) {
-    if log::is_asked_for() {
+fn suppress_log(library: &NvidiaLibrary) {
+    if log::has_file() {
         return;
     }
     // SAFETY: the type of the interface.
-    let name: Option<unsafe extern "C" fn(c_int, *const c_char) -> Answer> =
-        unsafe { peer.function(c"cuFileSetParameterString") };
-    let nowhere: &CStr = c"/dev/null";
+    let name: Option<unsafe extern "C" fn(c_int, *const c_char) -> CufileError> =
+        unsafe { library.function(c"cuFileSetParameterString") };
+    let dev_null: &CStr = c"/dev/null";
     // SAFETY: a text that ends. Refused, the log is written, and nothing else happens.
-    let _ = name.map(|name| unsafe { name(LOG_FILE, nowhere.as_ptr()) });
+    let _ = name.map(|name| unsafe { name(LOG_FILE, dev_null.as_ptr()) });
 }
 
 /// Whether the library that was opened can have a direct path for any file; why not, otherwise.
-fn supports(peer: &Peer) -> Result<(), String> {
+fn supports(library: &NvidiaLibrary) -> Result<(), String> {
     // SAFETY: the type is that of the interface; its truth values are bytes, 0 or 1.
-    let get: Option<unsafe extern "C" fn(c_int, *mut u8) -> Answer> =
-        unsafe { peer.function(c"cuFileGetParameterBool") };
+    let get: Option<unsafe extern "C" fn(c_int, *mut u8) -> CufileError> =
+        unsafe { library.function(c"cuFileGetParameterBool") };
     // SAFETY: as above.
-    let look: Option<unsafe extern "C" fn(*mut Properties) -> Answer> =
-        unsafe { peer.function(c"cuFileDriverGetProperties") };
-    let (Some(get), Some(look)) = (get, look) else {
-        return Err("it lacks a function of the interface".to_owned());
+    let get_properties: Option<unsafe extern "C" fn(*mut Properties) -> CufileError> =
+        unsafe { library.function(c"cuFileDriverGetProperties") };
+    let (Some(get), Some(get_properties)) = (get, get_properties) else {
+        return Err("a function of the interface is missing".to_owned());
     };
     for (parameter, does) in [(ALLOW_COMPAT, "allow"), (FORCE_COMPAT, "force")] {
         let mut value = 1;
         // SAFETY: valid for the write of one byte.
-        good("cuFileGetParameterBool", unsafe { get(parameter, &raw mut value) })?;
+        check("cuFileGetParameterBool", unsafe { get(parameter, &raw mut value) })?;
         if value != 0 {
-            return Err(format!("its settings {does} compatibility mode"));
+            return Err(format!("the library's settings {does} compatibility mode"));
         }
     }
-    let mut room = Room { found: Properties::default(), _more: [0; 16] };
+    let mut buffer = PropertiesBuffer { found: Properties::default(), _more: [0; 16] };
     // SAFETY: valid for the write of the structure, and of one with more fields.
-    good("cuFileDriverGetProperties", unsafe { look(&raw mut room.found) })?;
+    check("cuFileDriverGetProperties", unsafe { get_properties(&raw mut buffer.found) })?;
     let Properties { nvidia_fs_major: major, nvidia_fs_minor: minor, status_flags, .. } =
-        room.found;
+        buffer.found;
     if (major, minor) == (0, 0) {
-        return Err("it tells no version of nvidia-fs".to_owned());
+        return Err("the library reports no version of nvidia-fs".to_owned());
     }
     if status_flags == 0 {
-        return Err("it tells of no storage that nvidia-fs supports here".to_owned());
+        return Err("the library reports no storage that nvidia-fs supports".to_owned());
     }
     log::line(Level::Info, || {
-        format!("NVIDIA's library is asked for files: nvidia-fs {major}.{minor}")
+        format!("NVIDIA's library moves files with a direct path: nvidia-fs {major}.{minor}")
     });
     Ok(())
 }
 
-fn good(call: &str, answer: Answer) -> Result<(), String> {
-    match answer {
-        Answer { code: 0, .. } => Ok(()),
-        Answer { code, cuda: 0 } => Err(format!("{call} answers {code}")),
-        Answer { code, cuda } => Err(format!("{call} answers {code}, CUDA driver {cuda}")),
+fn check(call: &str, error: CufileError) -> Result<(), String> {
+    match error {
+        CufileError { code: 0, .. } => Ok(()),
+        CufileError { code, cuda: 0 } => Err(format!("{call} returned {code}")),
+        CufileError { code, cuda } => Err(format!("{call} returned {code}, CUDA driver {cuda}")),
     }
 }
 
 /// A file that NVIDIA's library has taken; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Theirs {
+pub(crate) struct NvidiaFile {
     handle: Handle,
     direct: Direct,
     /// A transfer failed there that ours could do.
@@ -266,35 +266,35 @@ pub(crate) struct Theirs {
 }
 
 // SAFETY: the library's handles may be used from any thread.
-unsafe impl Send for Theirs {}
+unsafe impl Send for NvidiaFile {}
 // SAFETY: as above.
-unsafe impl Sync for Theirs {}
+unsafe impl Sync for NvidiaFile {}
 
 /// Why the library moved fewer bytes than it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Short {
+pub(crate) enum ShortTransfer {
     /// It failed: what it answered, and errno then.
     Failed(isize, c_int),
     /// It said nothing of it; the file may end there.
     Silent,
 }
 
-impl fmt::Display for Short {
+impl fmt::Display for ShortTransfer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Short::Failed(-1, errno) => write!(f, "it answered -1 with errno {errno}"),
-            Short::Failed(code, _) => write!(f, "it answered {code}"),
-            Short::Silent => f.write_str("it moved too few bytes"),
+            ShortTransfer::Failed(-1, errno) => write!(f, "it returned -1 with errno {errno}"),
+            ShortTransfer::Failed(code, _) => write!(f, "it returned {code}"),
+            ShortTransfer::Silent => f.write_str("it moved too few bytes"),
         }
     }
 }
 
-impl Theirs {
+impl NvidiaFile {
     /// Whether the library shall move bytes between the file and this memory.
-    pub(crate) fn takes(&self, location: &MemoryLocation) -> bool {
-        goes_with(location)
+    pub(crate) fn moves(&self, location: &MemoryLocation) -> bool {
+        supports_memory(location)
             && !self.given_up.load(Ordering::Relaxed)
-            && self.direct.born == fork::generation()
+            && self.direct.generation == fork::generation()
     }
 
     /// Their `cuFileRead` or `cuFileWrite`: how many bytes of the range, from its start on, were
@@ -302,41 +302,41 @@ impl Theirs {
     ///
     /// # Safety
     /// As the interface asks of its callers.
-    pub(crate) unsafe fn transfer(&self, asked: &Asked) -> (usize, Option<Short>) {
-        let call = match asked.way {
-            Way::Read => self.direct.read,
-            Way::Write => self.direct.write,
+    pub(crate) unsafe fn transfer(&self, request: &Request) -> (usize, Option<ShortTransfer>) {
+        let call = match request.direction {
+            Direction::Read => self.direct.read,
+            Direction::Write => self.direct.write,
         };
-        let (base, len) = (asked.base, asked.len);
+        let (base, len) = (request.base, request.len);
         // SAFETY: the caller's promise.
         let result =
-            unsafe { call(self.handle, base, len, asked.file_offset, asked.buffer_offset) };
+            unsafe { call(self.handle, base, len, request.file_offset, request.buffer_offset) };
         match usize::try_from(result) {
             Ok(bytes) if bytes == len => (len, None),
-            Ok(bytes) if bytes < len => (bytes, Some(Short::Silent)),
+            Ok(bytes) if bytes < len => (bytes, Some(ShortTransfer::Silent)),
             // More bytes than were asked for: a code that lost its sign.
-            Ok(_) => (0, Some(Short::Failed(result, 0))),
+            Ok(_) => (0, Some(ShortTransfer::Failed(result, 0))),
             Err(_) => {
                 let errno = std::io::Error::last_os_error().raw_os_error();
-                (0, Some(Short::Failed(result, errno.unwrap_or(0))))
+                (0, Some(ShortTransfer::Failed(result, errno.unwrap_or(0))))
             }
         }
     }
 
     /// Has ours move the file's bytes from now on, since it could where the library could not.
-    pub(crate) fn give_up(&self, why: Short) {
+    pub(crate) fn give_up(&self, why: ShortTransfer) {
         if !self.given_up.swap(true, Ordering::Relaxed) {
             log::line(Level::Warn, || {
                 let name = name(self.own.as_fd());
-                format!("{name}: by gpuio from now on; NVIDIA's library had it, and {why}")
+                format!("{name}: moved by gpuio from now on. NVIDIA's library failed: {why}")
             });
         }
     }
 }
 
-impl Drop for Theirs {
+impl Drop for NvidiaFile {
     fn drop(&mut self) {
-        if self.direct.born == fork::generation() {
+        if self.direct.generation == fork::generation() {
             // SAFETY: from their `cuFileHandleRegister`, and given back once.
             unsafe { (self.direct.deregister)(self.handle) }
         }

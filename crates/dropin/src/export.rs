@@ -20,7 +20,7 @@ use crate::code::{Failure, INVALID_VALUE};
 ///
 /// # Safety
 /// `to` is null or valid for the write.
-unsafe fn put<T>(to: *mut T, value: T) -> Result<(), Failure> {
+unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), Failure> {
     if to.is_null() {
         return Err(INVALID_VALUE.into());
     }
@@ -36,7 +36,7 @@ macro_rules! export {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($arg: $type),*) -> $ret {
-            if let Some(peer) = $crate::peer::whole() {
+            if let Some(nvidia) = $crate::nvidia::forward_all() {
                 type Call = unsafe extern "C" fn($($type),*) -> $ret;
                 static FOUND: std::sync::OnceLock<Option<Call>> = std::sync::OnceLock::new();
                 let name = const {
@@ -48,12 +48,12 @@ macro_rules! export {
                 };
                 let found = FOUND.get_or_init(|| {
                     // SAFETY: the type is that of the interface.
-                    peer.and_then(|peer| unsafe { peer.function(name) })
+                    nvidia.and_then(|nvidia| unsafe { nvidia.function(name) })
                 });
                 return match found {
                     // SAFETY: the caller's arguments, as they came.
                     Some(call) => unsafe { call($($arg),*) },
-                    None => $crate::peer::Refused::refused(peer.is_some()),
+                    None => $crate::nvidia::Unavailable::refused(nvidia.is_some()),
                 };
             }
             $body

@@ -29,7 +29,7 @@ pub(crate) fn generation() -> u32 {
 }
 
 /// Has the three below called round every fork from now on (`pthread_atfork(3)`).
-pub(crate) fn watch() {
+pub(crate) fn install_handlers() {
     // SAFETY: the functions live as long as the process: the object is never unloaded. Without
     // memory for it, a fork may leave the child with a locked lock, and nothing else happens.
     let _ = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(inside)) };

@@ -74,9 +74,9 @@ pub(crate) struct Table<T: 'static> {
 #[derive(Debug, Default)]
 pub(crate) struct Free {
     /// Given back, to be used again.
-    again: Vec<usize>,
+    freed: Vec<usize>,
     /// Never used from here on.
-    fresh: usize,
+    next_unused: usize,
 }
 
 impl<T> std::fmt::Debug for Table<T> {
@@ -90,7 +90,7 @@ pub(crate) struct Held<'t, T> {
     slot: &'t Slot<T>,
     group: usize,
     /// The process that counted it, in a line of forks.
-    born: u32,
+    generation: u32,
 }
 
 impl<T> Deref for Held<'_, T> {
@@ -114,7 +114,7 @@ impl<T> std::fmt::Debug for Held<'_, T> {
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         // A child of `fork(2)` has forgotten the users of its parent.
-        if self.born == fork::generation() {
+        if self.generation == fork::generation() {
             self.slot.users[self.group].0.fetch_sub(1, SeqCst);
         }
     }
@@ -139,11 +139,11 @@ impl<T: Send + Sync> Table<T> {
 
     /// Puts an entry into a free slot; `None` when there is none.
     pub(crate) fn open(&self, free: &mut Free, entry: T) -> Option<Handle> {
-        let at = match free.again.pop() {
+        let at = match free.freed.pop() {
             Some(at) => at,
-            None if free.fresh < CHUNK * CHUNKS => {
-                free.fresh += 1;
-                free.fresh - 1
+            None if free.next_unused < CHUNK * CHUNKS => {
+                free.next_unused += 1;
+                free.next_unused - 1
             }
             None => return None,
         };
@@ -166,7 +166,7 @@ impl<T: Send + Sync> Table<T> {
         let group = thread_number() % GROUPS;
         slot.users[group].0.fetch_add(1, SeqCst);
         // Made first, so that a state of another generation takes the count back.
-        let held = Held { slot, group, born: fork::generation() };
+        let held = Held { slot, group, generation: fork::generation() };
         (slot.state.load(SeqCst) == open).then_some(held)
     }
 
@@ -219,7 +219,7 @@ impl<T> Closing<'_, T> {
         // What is left of the generation in a handle of 64 bits.
         let generation = generation & (u64::MAX >> SLOT_BITS);
         self.slot.state.store(generation << STATE_BITS | FREE, SeqCst);
-        free.again.push(self.at);
+        free.freed.push(self.at);
         entry
     }
 }
@@ -257,7 +257,7 @@ mod tests {
         // As after a fork: the count is forgotten, the value is from before.
         let mut parents = table.hold(handle).unwrap();
         table.forget_users();
-        parents.born = u32::MAX;
+        parents.generation = u32::MAX;
         let childs = table.hold(handle).unwrap();
         let closing = table.close(handle).unwrap();
         assert!(closing.slot.in_use(), "a thread of the child uses it");

@@ -15,14 +15,14 @@ use crate::code::{
     Failure, GETNEWFD_FAILED, HANDLE_NOT_REGISTERED, INTERNAL_ERROR, INVALID_FILE_OPEN_FLAG,
     INVALID_FILE_TYPE, INVALID_VALUE,
 };
-use crate::direct::{self, Short, Theirs};
+use crate::direct::{self, NvidiaFile, ShortTransfer};
 use crate::library::Library;
-use crate::live;
+use crate::live_page;
 use crate::log::{self, Level};
-use crate::stats::{Done, Op, Way};
+use crate::stats::{Direction, Done, Op};
 
 /// Offsets and lengths off this grid count as unaligned.
-const GRID: u64 = 4096;
+const ALIGNMENT: u64 = 4096;
 /// What the CUDA driver answers in a child of fork(2).
 const CUDA_NOT_INITIALIZED: c_int = 3;
 
@@ -33,13 +33,13 @@ pub(crate) struct Registered {
     /// Whether its descriptor may be read from.
     pub(crate) reads: bool,
     /// NVIDIA's library has it, too, and moves what it has a direct path for.
-    theirs: Option<Theirs>,
+    nvidia_file: Option<NvidiaFile>,
 }
 
 /// A transfer as asked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
-    pub(crate) way: Way,
+pub(crate) struct Request {
+    pub(crate) direction: Direction,
     pub(crate) base: u64,
     pub(crate) len: usize,
     pub(crate) file_offset: i64,
@@ -83,13 +83,13 @@ impl Library {
         })?;
         let mode = flags & OFlags::ACCMODE;
         let reads = mode != OFlags::WRONLY && !flags.contains(OFlags::PATH);
-        let theirs = direct::take(borrowed, flags);
-        let entry = Registered { file, reads, theirs };
+        let nvidia_file = direct::register_file(borrowed, flags);
+        let entry = Registered { file, reads, nvidia_file };
         let mut state = self.lock();
         let made = self.files.open(&mut state.free, entry);
         drop(state);
         if made.is_some() {
-            live::holds(None, 1, 0);
+            live_page::count_registrations(None, 1, 0);
         }
         made.ok_or(Failure::from(GETNEWFD_FAILED))
     }
@@ -101,11 +101,11 @@ impl Library {
             self.stats.operations(Op::HandleDeregister, false, 1);
             return;
         };
-        closing.wait(|| self.harvest());
+        closing.wait(|| self.collect_completed());
         let entry = closing.finish(&mut self.lock().free);
         // Outside the lock: NVIDIA's library may take its time.
         drop(entry);
-        live::holds(None, -1, 0);
+        live_page::count_registrations(None, -1, 0);
         self.stats.operations(Op::HandleDeregister, true, 1);
     }
 
@@ -120,14 +120,14 @@ impl Library {
             return Err(INVALID_VALUE.into());
         }
         let transfer = self.ensure_open()?;
-        let location = transfer.locate(base).map_err(|error| failure_of_place(&error));
+        let location = transfer.locate(base).map_err(|error| location_failure(&error));
         let result = location.and_then(|location| {
             let buffer = Buffer { len, gpu: location.device(), location: Some(location) };
             self.buffers.register(base, buffer).map(|()| location)
         });
         if let Ok(location) = &result {
-            live::holds(location.device(), 0, 1);
-            if direct::goes_with(location) {
+            live_page::count_registrations(location.device(), 0, 1);
+            if direct::supports_memory(location) {
                 direct::register_buffer(base, len, flags);
             }
         }
@@ -142,8 +142,8 @@ impl Library {
         }
         let result = self.buffers.deregister(base);
         if let Ok(buffer) = &result {
-            live::holds(buffer.gpu, 0, -1);
-            if buffer.location.is_some_and(|location| direct::goes_with(&location)) {
+            live_page::count_registrations(buffer.gpu, 0, -1);
+            if buffer.location.is_some_and(|location| direct::supports_memory(&location)) {
                 direct::deregister_buffer(base);
             }
         }
@@ -157,28 +157,28 @@ impl Library {
         &self,
         transfer: &Transfer,
         file: &Registered,
-        asked: &Asked,
+        request: &Request,
         near: Option<MemoryLocation>,
     ) -> Result<Checked, Failure> {
         let invalid = |_| Failure::from(INVALID_VALUE);
-        let offset = u64::try_from(asked.file_offset).map_err(invalid)?;
-        let skip = u64::try_from(asked.buffer_offset).map_err(invalid)?;
-        if asked.base == 0 || isize::try_from(asked.len).is_err() {
+        let offset = u64::try_from(request.file_offset).map_err(invalid)?;
+        let skip = u64::try_from(request.buffer_offset).map_err(invalid)?;
+        if request.base == 0 || isize::try_from(request.len).is_err() {
             return Err(INVALID_VALUE.into());
         }
-        if asked.way == Way::Read && !file.reads {
+        if request.direction == Direction::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
         // NVIDIA's library, where it is used beside ours, takes back what `Transfer::place` asks
         // the driver for on that memory: each call asks again.
-        let registered = self.buffers.check(asked.base, skip, asked.len)?;
+        let registered = self.buffers.check(request.base, skip, request.len)?;
         let holds =
             |location: &MemoryLocation| direct::find().is_none() && transfer.is_current(location);
         let known = registered.filter(holds);
-        let address = asked.base.checked_add(skip).ok_or(Failure::from(INVALID_VALUE))?;
-        let location = match known.or(near.filter(|near| near.holds(address, asked.len))) {
+        let address = request.base.checked_add(skip).ok_or(Failure::from(INVALID_VALUE))?;
+        let location = match known.or(near.filter(|near| near.holds(address, request.len))) {
             Some(location) => location,
-            None => transfer.locate(address).map_err(|error| failure_of_place(&error))?,
+            None => transfer.locate(address).map_err(|error| location_failure(&error))?,
         };
         Ok(Checked { location, address, offset })
     }
@@ -188,53 +188,59 @@ impl Library {
     /// # Safety
     /// As the interface asks of callers of `cuFileRead` and `cuFileWrite`: the memory is theirs,
     /// and nobody frees it meanwhile.
-    pub(crate) unsafe fn transfer(&self, handle: Handle, asked: Asked) -> Result<usize, Failure> {
+    pub(crate) unsafe fn transfer(
+        &self,
+        handle: Handle,
+        request: Request,
+    ) -> Result<usize, Failure> {
         let transfer = self.ensure_open()?;
         let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
         let began_ns = gpuio_page::monotonic_ns();
-        let checked = self.check(transfer, &file, &asked, None);
-        let result = match (&checked, &file.theirs) {
+        let checked = self.check(transfer, &file, &request, None);
+        let result = match (&checked, &file.nvidia_file) {
             (Err(failure), _) => Err(*failure),
-            (Ok(_), _) if asked.len == 0 => return Ok(0),
-            (Ok(checked), Some(theirs)) if theirs.takes(&checked.location) => {
+            (Ok(_), _) if request.len == 0 => return Ok(0),
+            (Ok(checked), Some(nvidia_file)) if nvidia_file.moves(&checked.location) => {
                 // SAFETY: the caller's promise.
-                unsafe { hand_on(transfer, (&file.file, theirs), &asked, checked) }
+                unsafe {
+                    transfer_by_nvidia(transfer, (&file.file, nvidia_file), &request, checked)
+                }
             }
             (Ok(checked), _) => {
                 // SAFETY: as above.
-                let moved = unsafe { run(transfer, &file.file, &asked, checked) };
+                let moved = unsafe { run(transfer, &file.file, &request, checked) };
                 moved.map(|moved| (moved.bytes, Some(moved.route)))
             }
         };
         let gpu = checked.ok().and_then(|checked| checked.location.device());
-        let handed_on = matches!(result, Ok((_, None)));
-        self.note(&asked, began_ns, gpu, &result, handed_on);
+        let forwarded = matches!(result, Ok((_, None)));
+        self.record(&request, began_ns, gpu, &result, forwarded);
         result.map(|(bytes, _)| bytes)
     }
 
     /// Counts a transfer that ended.
-    pub(crate) fn note(
+    pub(crate) fn record(
         &self,
-        asked: &Asked,
+        request: &Request,
         began_ns: u64,
         gpu: Option<u32>,
         result: &Result<(usize, Option<RouteBytes>), Failure>,
-        handed_on: bool,
+        forwarded: bool,
     ) {
-        let location = asked.file_offset.unsigned_abs() | asked.len as u64;
+        let location = request.file_offset.unsigned_abs() | request.len as u64;
         let ended_ns = gpuio_page::monotonic_ns();
         let done = Done {
-            way: asked.way,
+            direction: request.direction,
             gpu,
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
             latency_ns: ended_ns.saturating_sub(began_ns),
             ended_ns,
-            unaligned: !location.is_multiple_of(GRID),
-            handed_on,
+            unaligned: !location.is_multiple_of(ALIGNMENT),
+            forwarded,
         };
         self.stats.count(&done);
         let route = result.as_ref().ok().and_then(|(_, route)| route.as_ref());
-        live::count(&done, route);
+        live_page::count(&done, route);
     }
 }
 
@@ -245,47 +251,47 @@ impl Library {
 unsafe fn run(
     transfer: &Transfer,
     file: &File,
-    asked: &Asked,
+    request: &Request,
     checked: &Checked,
 ) -> Result<Transferred, Failure> {
     let Checked { location, address, offset } = *checked;
-    let moved = match asked.way {
+    let moved = match request.direction {
         // SAFETY: the caller's promise.
-        Way::Read => unsafe { transfer.read(file, location, address, asked.len, offset) },
+        Direction::Read => unsafe { transfer.read(file, location, address, request.len, offset) },
         // SAFETY: the caller's promise.
-        Way::Write => unsafe { transfer.write(file, location, address, asked.len, offset) },
+        Direction::Write => unsafe { transfer.write(file, location, address, request.len, offset) },
     };
     moved.map_err(|fault| failure(&fault))
 }
 
-/// By NVIDIA's library, and what that leaves by our transfers, whose route is told then. Where the
+/// By NVIDIA's library, and what that leaves by our transfers, backend route is told then. Where the
 /// file ends, or there is an error, is for ours to say.
 ///
 /// # Safety
 /// As for [`Library::transfer`].
-unsafe fn hand_on(
+unsafe fn transfer_by_nvidia(
     transfer: &Transfer,
-    (file, theirs): (&File, &Theirs),
-    asked: &Asked,
+    (file, nvidia_file): (&File, &NvidiaFile),
+    request: &Request,
     checked: &Checked,
 ) -> Result<(usize, Option<RouteBytes>), Failure> {
     // SAFETY: the caller's promise.
-    let (done, short) = unsafe { theirs.transfer(asked) };
+    let (done, short) = unsafe { nvidia_file.transfer(request) };
     let Some(short) = short else {
         return Ok((done, None));
     };
-    let by = done as u64;
-    let rest = Asked { len: asked.len - done, ..*asked };
+    let done_bytes = done as u64;
+    let rest = Request { len: request.len - done, ..*request };
     let Checked { location, address, offset } = *checked;
-    let (address, offset) = (address.saturating_add(by), offset.saturating_add(by));
+    let (address, offset) = (address.saturating_add(done_bytes), offset.saturating_add(done_bytes));
     let left = Checked { location, address, offset };
     // SAFETY: the rest of the caller's range, which the library has let go.
     let moved = unsafe { run(transfer, file, &rest, &left) }?;
-    let ends_there = short == Short::Silent && moved.bytes == 0;
+    let ends_there = short == ShortTransfer::Silent && moved.bytes == 0;
     if ends_there {
         return Ok((done, None));
     }
-    theirs.give_up(short);
+    nvidia_file.give_up(short);
     Ok((done + moved.bytes, Some(moved.route)))
 }
 
@@ -307,7 +313,7 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
     }
 }
 
-pub(crate) fn failure_of_place(error: &LocationError) -> Failure {
+pub(crate) fn location_failure(error: &LocationError) -> Failure {
     log::line(Level::Error, || error.to_string());
     match error {
         LocationError::Gpu(error) => Failure::Cuda(error.code),

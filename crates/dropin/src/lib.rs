@@ -24,21 +24,21 @@
 #![allow(unsafe_code)]
 
 mod abi;
-mod answer;
 mod batches;
 mod buffers;
+mod call;
 mod code;
 mod config;
 mod direct;
+mod environment;
 mod export;
 mod fork;
 mod handles;
 mod io;
 mod library;
-mod live;
+mod live_page;
 mod log;
-mod peer;
-mod setting;
+mod nvidia;
 mod stats;
 mod streams;
 mod sync;

@@ -16,10 +16,10 @@ use crate::buffers::{Buffer, Buffers};
 use crate::code::{DRIVER_ALREADY_OPEN, DRIVER_NOT_INITIALIZED, Failure};
 use crate::config::{Config, Sources, Staged, table};
 use crate::direct;
+use crate::environment::{self, Tuning};
 use crate::handles::{Free, Table};
 use crate::io::Registered;
 use crate::log::{self, Level};
-use crate::setting::{self, Tuning};
 use crate::stats::Stats;
 
 /// The CUDA driver's codes for what hinders it from being loaded at all.
@@ -97,7 +97,7 @@ impl DerefMut for StateGuard<'_> {
 pub(crate) fn get() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        crate::fork::watch();
+        crate::fork::install_handlers();
         Library {
             state: Mutex::default(),
             open: AtomicBool::new(false),
@@ -143,7 +143,7 @@ impl Library {
                 state.uses = 1;
             }
         }
-        Ok(self.transfer.get_or_init(|| Transfer::new(self.settings(setting::get().tuning))))
+        Ok(self.transfer.get_or_init(|| Transfer::new(self.settings(environment::get().tuning))))
     }
 
     /// Takes one open back. With the last one the registrations of buffers and streams end and
@@ -164,12 +164,13 @@ impl Library {
         let buffers = self.buffers.clear();
         drop(state);
         for buffer in buffers.values() {
-            crate::live::holds(buffer.gpu, 0, -1);
+            crate::live_page::count_registrations(buffer.gpu, 0, -1);
         }
         // Outside the lock: NVIDIA's library may take its time.
-        let theirs =
-            |buffer: &Buffer| buffer.location.is_some_and(|location| direct::goes_with(&location));
-        for (base, _) in buffers.iter().filter(|(_, buffer)| theirs(buffer)) {
+        let nvidia_file = |buffer: &Buffer| {
+            buffer.location.is_some_and(|location| direct::supports_memory(&location))
+        };
+        for (base, _) in buffers.iter().filter(|(_, buffer)| nvidia_file(buffer)) {
             direct::deregister_buffer(*base);
         }
         Ok(())
@@ -190,25 +191,29 @@ impl Library {
         if state.uses > 0 {
             return Ok(());
         }
-        let setting = setting::get();
+        let environment = environment::get();
         let config = read(&state.staged);
         log::set(&config);
-        for note in setting.notes.iter().chain(&config.notes) {
+        for note in environment.notes.iter().chain(&config.notes) {
             log::line(Level::Warn, || note.clone());
         }
         if !config.switches[table::ALLOW_COMPAT] {
             log::line(Level::Warn, || {
-                "compatibility mode is forbidden, which changes nothing: all transfers of this \
-                 library are of its kind"
+                "allow_compat_mode is off, but has no effect: this library always moves bytes \
+                 through host memory"
                     .to_owned()
             });
         }
         self.stats.begin(config.sizes[table::STATS_LEVEL]);
-        crate::live::begin();
+        crate::live_page::begin();
         state.config = Some(config);
         self.open.store(true, Ordering::Release);
         log::line(Level::Info, || {
-            format!("open: {:?} transfers by gpuio {}", setting.whose, env!("CARGO_PKG_VERSION"))
+            format!(
+                "driver open: backend {:?}, gpuio {}",
+                environment.backend,
+                env!("CARGO_PKG_VERSION")
+            )
         });
         Ok(())
     }
@@ -219,7 +224,7 @@ impl Library {
         if self.gpus.get().is_some() {
             return Ok(());
         }
-        let found = Driver::load(&setting::get().driver).map_err(|absent| {
+        let found = Driver::load(&environment::get().driver).map_err(|absent| {
             log::line(Level::Error, || absent.to_string());
             failure(&absent)
         })?;
@@ -292,10 +297,10 @@ impl Library {
 
 fn settings(tuning: Tuning) -> Settings {
     let mut settings = Settings::default();
-    settings.driver = setting::get().driver.clone();
+    settings.driver = environment::get().driver.clone();
     settings.max_workers = tuning.workers.unwrap_or(settings.max_workers);
     settings.max_active = tuning.busy.unwrap_or(settings.max_active).max(1);
-    settings.oversubscription = tuning.crowd.unwrap_or(settings.oversubscription);
+    settings.oversubscription = tuning.oversubscription.unwrap_or(settings.oversubscription);
     if let Some(mib) = tuning.ring_mib {
         settings.max_staging_bytes = u64::from(mib) << 20;
     }

@@ -35,76 +35,76 @@ impl Level {
     ];
 
     /// The level of a word, in capitals or not.
-    pub(crate) fn of(word: &str) -> Option<Level> {
-        let found = Level::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(word.trim()));
+    pub(crate) fn of(text: &str) -> Option<Level> {
+        let found = Level::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(text.trim()));
         found.map(|(level, _)| *level)
     }
 
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         Level::ALL.iter().find(|(level, _)| *level == self).map_or("", |(_, name)| name)
     }
 }
 
 #[derive(Debug)]
-enum To {
-    Nobody,
+enum Sink {
+    Discard,
     StandardError,
-    File { path: PathBuf, most_bytes: u64 },
+    File { path: PathBuf, max_bytes: u64 },
 }
 
 #[derive(Debug)]
 struct Log {
     level: Level,
-    to: To,
+    sink: Sink,
 }
 
-static LOG: Mutex<Log> = Mutex::new(Log { level: Level::Error, to: To::Nobody });
+static LOG: Mutex<Log> = Mutex::new(Log { level: Level::Error, sink: Sink::Discard });
 
 /// From now on lines go where `config` says.
 pub(crate) fn set(config: &Config) {
     let level = Level::of(&config.texts[LOG_LEVEL]).unwrap_or(Level::Error);
-    let to = match config.log_path() {
+    let sink = match config.log_path() {
         Some(path) => {
-            let most_bytes = config.log_most_mib.map_or(u64::MAX, |mib| mib << 20);
-            To::File { path, most_bytes }
+            let max_bytes = config.log_max_mib.map_or(u64::MAX, |mib| mib << 20);
+            Sink::File { path, max_bytes }
         }
-        None if config.level_asked => To::StandardError,
-        None => To::Nobody,
+        None if config.level_requested => Sink::StandardError,
+        None => Sink::Discard,
     };
     if let Ok(mut log) = LOG.try_lock() {
-        *log = Log { level, to };
+        *log = Log { level, sink };
     }
 }
 
 /// Whether somebody asked for a log file.
-pub(crate) fn is_asked_for() -> bool {
-    LOG.lock().is_ok_and(|log| matches!(log.to, To::File { .. }))
+pub(crate) fn has_file() -> bool {
+    LOG.lock().is_ok_and(|log| matches!(log.sink, Sink::File { .. }))
 }
 
 /// Says one line. It never fails a call: what can't be written is lost, and so is a line while
 /// another is being written.
-pub(crate) fn line(level: Level, words: impl FnOnce() -> String) {
+pub(crate) fn line(level: Level, message: impl FnOnce() -> String) {
     // A thread may hold it when the process forks: nobody waits for it.
     let Ok(log) = LOG.try_lock() else { return };
     if level > log.level {
         return;
     }
     let text = || {
-        let words = words();
-        let words = gpuio_units::printable_short(&words);
-        format!("gpuio cuFile {} [{}] {words}\n", level.word(), std::process::id())
+        let message = message();
+        let message = gpuio_units::printable_short(&message);
+        format!("gpuio cuFile {} [{}] {message}\n", level.name(), std::process::id())
     };
-    match &log.to {
-        To::Nobody => {}
-        To::StandardError => {
+    match &log.sink {
+        Sink::Discard => {}
+        Sink::StandardError => {
             let _ = std::io::stderr().write_all(text().as_bytes());
         }
-        To::File { path, most_bytes } => {
+        Sink::File { path, max_bytes } => {
             // Opened for each of the few lines: no descriptor of ours stays open in the program.
             let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) else {
                 return;
             };
-            if file.metadata().is_ok_and(|facts| facts.len() < *most_bytes) {
+            if file.metadata().is_ok_and(|facts| facts.len() < *max_bytes) {
                 let _ = file.write_all(text().as_bytes());
             }
         }
@@ -119,6 +119,6 @@ mod tests {
     fn levels_by_their_words() {
         assert_eq!(Level::of("warn"), Some(Level::Warn));
         assert_eq!(Level::of("WARNING"), None);
-        assert!(Level::Error < Level::Warn && Level::Trace.word() == "TRACE");
+        assert!(Level::Error < Level::Warn && Level::Trace.name() == "TRACE");
     }
 }

@@ -14,14 +14,14 @@ use gpuio_gpu::DeviceFacts;
 
 use crate::abi::{OpCounter, STATS_CLASSES, STATS_GPUS, STATS_MORE_1_20, StatsGpu, StatsLevel1};
 use crate::code::{Failure, INVALID_VALUE};
-use crate::setting::VERSION_LARGE;
+use crate::environment::VERSION_LARGE;
 
 /// Groups of threads with counters of their own.
 const GROUPS: usize = 8;
 
 /// Reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Read = 0,
     Write = 1,
 }
@@ -46,7 +46,7 @@ const OPS: usize = Op::BatchProcessed as usize + 1;
 /// A transfer that ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Done {
-    pub(crate) way: Way,
+    pub(crate) direction: Direction,
     /// The GPU of the memory; none for memory of the host.
     pub(crate) gpu: Option<u32>,
     /// What it moved; none where it failed.
@@ -56,7 +56,7 @@ pub(crate) struct Done {
     pub(crate) ended_ns: u64,
     pub(crate) unaligned: bool,
     /// Whether NVIDIA's library did it.
-    pub(crate) handed_on: bool,
+    pub(crate) forwarded: bool,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ struct Side {
     bytes: AtomicU64,
     latency_ns: AtomicU64,
     unaligned: AtomicU64,
-    handed_on: AtomicU64,
+    forwarded: AtomicU64,
 }
 
 /// Counters of a group of threads.
@@ -99,7 +99,7 @@ struct Sum {
     bytes: u64,
     latency_us: u64,
     unaligned: u64,
-    handed_on: u64,
+    forwarded: u64,
 }
 
 /// The group that the calling thread counts in.
@@ -133,14 +133,14 @@ impl Side {
         if done.unaligned {
             self.unaligned.fetch_add(1, Relaxed);
         }
-        if done.handed_on {
-            self.handed_on.fetch_add(1, Relaxed);
+        if done.forwarded {
+            self.forwarded.fetch_add(1, Relaxed);
         }
     }
 
     fn counters(&self) -> [&AtomicU64; 6] {
-        let Side { ok, failed, bytes, latency_ns, unaligned, handed_on } = self;
-        [ok, failed, bytes, latency_ns, unaligned, handed_on]
+        let Side { ok, failed, bytes, latency_ns, unaligned, forwarded } = self;
+        [ok, failed, bytes, latency_ns, unaligned, forwarded]
     }
 }
 
@@ -190,13 +190,13 @@ impl Stats {
             return;
         }
         let group = &self.groups[group()];
-        group.sides[done.way as usize].count(done);
+        group.sides[done.direction as usize].count(done);
         if let Some(bytes) = done.bytes {
-            group.sizes[done.way as usize][class(bytes)].fetch_add(1, Relaxed);
+            group.sizes[done.direction as usize][class(bytes)].fetch_add(1, Relaxed);
         }
         let gpu = done.gpu.and_then(|gpu| group.gpus.get(gpu as usize));
         if let Some(sides) = gpu {
-            sides[done.way as usize].count(done);
+            sides[done.direction as usize].count(done);
         }
     }
 
@@ -222,8 +222,8 @@ impl Stats {
                 *sum += counter.load(Relaxed);
             }
         }
-        let [ok, failed, bytes, latency_ns, unaligned, handed_on] = total;
-        Sum { ok, failed, bytes, latency_us: latency_ns / 1000, unaligned, handed_on }
+        let [ok, failed, bytes, latency_ns, unaligned, forwarded] = total;
+        Sum { ok, failed, bytes, latency_us: latency_ns / 1000, unaligned, forwarded }
     }
 
     fn per_second(&self, count: u64) -> u64 {
@@ -234,7 +234,7 @@ impl Stats {
     }
 
     fn level1(&self) -> StatsLevel1 {
-        let [read, write] = [0, 1].map(|way| self.sum(|group| &group.sides[way]));
+        let [read, write] = [0, 1].map(|direction| self.sum(|group| &group.sides[direction]));
         StatsLevel1 {
             read_ops: OpCounter { ok: read.ok, err: read.failed },
             write_ops: OpCounter { ok: write.ok, err: write.failed },
@@ -267,15 +267,15 @@ impl Stats {
     }
 
     fn gpu(&self, index: usize, facts: &DeviceFacts, registered: u64) -> StatsGpu {
-        let [read, write] = [0, 1].map(|way| self.sum(|group| &group.gpus[index][way]));
-        let posix = |sum: Sum| sum.ok.saturating_sub(sum.handed_on);
+        let [read, write] = [0, 1].map(|direction| self.sum(|group| &group.gpus[index][direction]));
+        let posix = |sum: Sum| sum.ok.saturating_sub(sum.forwarded);
         StatsGpu {
             uuid: uuid(&facts.uuid),
             read_bytes: read.bytes,
             read_bytes_per_second: self.per_second(read.bytes),
             read_duration_us: read.latency_us,
             reads: read.ok,
-            nvidia_fs_reads: read.handed_on,
+            nvidia_fs_reads: read.forwarded,
             posix_reads: posix(read),
             unaligned_reads: read.unaligned,
             failed_reads: read.failed,
@@ -283,7 +283,7 @@ impl Stats {
             write_bytes_per_second: self.per_second(write.bytes),
             write_duration_us: write.latency_us,
             writes: write.ok,
-            nvidia_fs_writes: write.handed_on,
+            nvidia_fs_writes: write.forwarded,
             posix_writes: posix(write),
             unaligned_writes: write.unaligned,
             failed_writes: write.failed,
@@ -309,10 +309,10 @@ impl Stats {
             bytes.resize(bytes.len() + STATS_MORE_1_20, 0);
         }
         if level >= 2 {
-            for way in 0..2 {
+            for direction in 0..2 {
                 for class in 0..STATS_CLASSES {
                     let each =
-                        self.groups.iter().map(|group| group.sizes[way][class].load(Relaxed));
+                        self.groups.iter().map(|group| group.sizes[direction][class].load(Relaxed));
                     bytes.extend_from_slice(&each.sum::<u64>().to_ne_bytes());
                 }
             }
@@ -355,9 +355,9 @@ fn uuid(text: &str) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    fn done(way: Way, bytes: Option<u64>) -> Done {
+    fn done(direction: Direction, bytes: Option<u64>) -> Done {
         let (gpu, latency_ns, ended_ns) = (Some(0), 2_000_000, 0);
-        Done { way, gpu, bytes, latency_ns, ended_ns, unaligned: false, handed_on: false }
+        Done { direction, gpu, bytes, latency_ns, ended_ns, unaligned: false, forwarded: false }
     }
 
     fn at(bytes: &[u8], offset: usize) -> u64 {
@@ -367,13 +367,13 @@ mod tests {
     #[test]
     fn each_transfer_counts_once_where_the_release_has_it() {
         let stats = Stats::default();
-        stats.count(&done(Way::Read, Some(4096)));
+        stats.count(&done(Direction::Read, Some(4096)));
         assert!(stats.bytes(1, 1150, &[], |_| 0).is_err(), "nothing is counted at level 0");
         stats.set_level(3).unwrap();
-        stats.count(&done(Way::Read, Some(4096)));
-        stats.count(&Done { unaligned: true, ..done(Way::Read, Some(100)) });
-        stats.count(&Done { handed_on: true, ..done(Way::Write, Some(1 << 20)) });
-        stats.count(&done(Way::Write, None));
+        stats.count(&done(Direction::Read, Some(4096)));
+        stats.count(&Done { unaligned: true, ..done(Direction::Read, Some(100)) });
+        stats.count(&Done { forwarded: true, ..done(Direction::Write, Some(1 << 20)) });
+        stats.count(&done(Direction::Write, None));
         stats.operations(Op::HandleRegister, true, 1);
         let small = stats.bytes(3, 1150, &[], |_| 0).unwrap();
         assert_eq!((small.len(), at(&small, 0), at(&small, 96)), (5000, 2, 4196));
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(stats.bytes(1, 1150, &[], |_| 0).unwrap().len(), 512);
         assert_eq!(stats.bytes(2, 1200, &[], |_| 0).unwrap().len(), 1136);
         stats.run(false);
-        stats.count(&done(Way::Read, Some(4096)));
+        stats.count(&done(Direction::Read, Some(4096)));
         assert_eq!(at(&stats.bytes(1, 1150, &[], |_| 0).unwrap(), 0), 2);
         stats.reset();
         assert_eq!(at(&stats.bytes(3, 1150, &[], |_| 0).unwrap(), 0), 0);

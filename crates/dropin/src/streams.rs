@@ -6,9 +6,9 @@ use gpuio_transfer::{OnCompletion, Param, Params, RawStream, Transferred};
 
 use crate::abi::{self, Handle};
 use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
-use crate::io::{Asked, Registered, failure, failure_of_place};
+use crate::io::{Registered, Request, failure, location_failure};
 use crate::library::{self, Library};
-use crate::stats::Way;
+use crate::stats::Direction;
 
 /// Flags of a registered stream: what is read when the call is made, and not when the stream comes
 /// to it.
@@ -38,7 +38,7 @@ struct Done(*mut isize);
 unsafe impl Send for Done {}
 
 impl Done {
-    fn tell(&self, result: &Result<Transferred, Failure>) {
+    fn store(&self, result: &Result<Transferred, Failure>) {
         let number = match result {
             // No range of memory is longer than isize::MAX.
             Ok(moved) => moved.bytes.cast_signed(),
@@ -115,10 +115,10 @@ impl Library {
     /// # Safety
     /// As the interface asks of callers of `cuFileReadAsync` and `cuFileWriteAsync`: stream, memory
     /// and parameters are theirs, and live until the stream has passed.
-    pub(crate) unsafe fn put(
+    pub(crate) unsafe fn enqueue(
         &'static self,
         handle: Handle,
-        (way, base): (Way, u64),
+        (direction, base): (Direction, u64),
         pointers: Pointers,
         stream: abi::RawStream,
     ) -> Result<(), Failure> {
@@ -130,44 +130,44 @@ impl Library {
         let flags = self.lock().streams.get(&stream.addr()).copied().unwrap_or(0);
         // SAFETY: not null, and the caller's promise.
         let params = unsafe { pointers.parameters(flags) };
-        self.check_fixed(&file, way, base, &params)?;
-        let location = transfer.locate(base).map_err(|error| failure_of_place(&error))?;
+        self.check_fixed(&file, direction, base, &params)?;
+        let location = transfer.locate(base).map_err(|error| location_failure(&error))?;
         let (began_ns, gpu) = (gpuio_page::monotonic_ns(), location.device());
         let done = Done(pointers.done);
-        let ended: OnCompletion = Box::new(move |read, outcome| {
+        let on_completion: OnCompletion = Box::new(move |read, outcome| {
             let result = outcome.map_err(|fault| failure(&fault));
-            done.tell(&result);
+            done.store(&result);
             let (file_offset, buffer_offset) = (read.file_offset, read.buffer_offset);
-            let asked = Asked { way, base, len: read.size, file_offset, buffer_offset };
+            let request = Request { direction, base, len: read.size, file_offset, buffer_offset };
             let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
-            library::get().note(&asked, began_ns, gpu, &moved, false);
+            library::get().record(&request, began_ns, gpu, &moved, false);
         });
         let (stream, file) = (RawStream::new(stream), file.file.clone());
-        let put = match way {
+        let enqueued = match direction {
             // SAFETY: the caller's promise.
-            Way::Read => unsafe {
-                transfer.read_on(stream, &file, (location, base), params, ended)
+            Direction::Read => unsafe {
+                transfer.read_on(stream, &file, (location, base), params, on_completion)
             },
             // SAFETY: the caller's promise.
-            Way::Write => unsafe {
-                transfer.write_on(stream, &file, (location, base), params, ended)
+            Direction::Write => unsafe {
+                transfer.write_on(stream, &file, (location, base), params, on_completion)
             },
         };
-        put.map_err(|fault| failure(&fault))
+        enqueued.map_err(|fault| failure(&fault))
     }
 
     /// Refuses at once what can be known now.
     fn check_fixed(
         &self,
         file: &Registered,
-        way: Way,
+        direction: Direction,
         base: u64,
         params: &Params,
     ) -> Result<(), Failure> {
         if isize::try_from(params.max_size).is_err() {
             return Err(INVALID_VALUE.into());
         }
-        if way == Way::Read && !file.reads {
+        if direction == Direction::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
         let negative = |param| matches!(param, Param::Immediate(value) if value < 0);

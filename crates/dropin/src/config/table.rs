@@ -6,21 +6,21 @@ use gpuio_cufilejson::{Takes, find};
 
 /// A parameter: its key and the variable that goes before it, where there is one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct Parameter {
     pub(crate) key: &'static str,
     pub(crate) variable: Option<&'static str>,
 }
 
-const fn row(key: &'static str) -> Row {
-    Row { key, variable: None }
+const fn row(key: &'static str) -> Parameter {
+    Parameter { key, variable: None }
 }
 
-const fn with(key: &'static str, variable: &'static str) -> Row {
-    Row { key, variable: Some(variable) }
+const fn with(key: &'static str, variable: &'static str) -> Parameter {
+    Parameter { key, variable: Some(variable) }
 }
 
 /// `CUFileSizeTConfigParameter_t` in its order.
-pub(crate) static SIZES: [Row; 12] = [
+pub(crate) static SIZES: [Parameter; 12] = [
     with("profile.cufile_stats", "CUFILE_STATS_LEVEL"),
     row("execution.max_io_queue_depth"),
     row("execution.max_io_threads"),
@@ -46,7 +46,7 @@ pub(crate) const POLL_THRESHOLD: usize = 10;
 pub(crate) const BATCH_TIMEOUT: usize = 11;
 
 /// `CUFileBoolConfigParameter_t` in its order; the last two are of release 1.20.
-pub(crate) static SWITCHES: [Row; 14] = [
+pub(crate) static SWITCHES: [Parameter; 14] = [
     row("properties.use_poll_mode"),
     with("properties.allow_compat_mode", "CUFILE_ALLOW_COMPAT_MODE"),
     with("properties.force_compat_mode", "CUFILE_FORCE_COMPAT_MODE"),
@@ -70,7 +70,7 @@ pub(crate) const MEMOPS_BYPASS: usize = 11;
 
 /// `CUFileStringConfigParameter_t` in its order; the last is of release 1.20. The second has no key
 /// in the file.
-pub(crate) static TEXTS: [Row; 4] = [
+pub(crate) static TEXTS: [Parameter; 4] = [
     with("logging.level", "CUFILE_LOGGING_LEVEL"),
     with("", "CUFILE_LOGFILE_PATH"),
     row("logging.dir"),

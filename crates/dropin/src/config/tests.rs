@@ -22,8 +22,8 @@ fn without_anything_the_defaults_hold_and_nothing_is_noted() {
     assert_eq!(config.sizes[table::BATCH_TIMEOUT], 5);
     assert!(config.switches[1] && !config.switches[2]);
     assert_eq!(config.pools[0].sizes_kib, [4, 1024, 16384]);
-    assert_eq!((config.log_path(), config.level_asked), (None, false));
-    assert_eq!(config.log_most_mib, Some(32));
+    assert_eq!((config.log_path(), config.level_requested), (None, false));
+    assert_eq!(config.log_max_mib, Some(32));
     assert_eq!(config.notes, Vec::<String>::new());
 }
 
@@ -35,15 +35,15 @@ fn the_program_goes_before_the_environment_before_the_file() {
     let mut staged = Staged::default();
     let file = config(&[NAMED], text, &staged);
     assert_eq!((file.sizes[0], file.sizes[table::BATCH]), (1, 9), "the last of two counts");
-    assert!(file.switches[2] && file.level_asked);
+    assert!(file.switches[2] && file.level_requested);
     let variables = [NAMED, ("CUFILE_STATS_LEVEL", "2"), ("CUFILE_FORCE_COMPAT_MODE", "FALSE")];
     let variable = config(&variables, text, &staged);
     assert_eq!((variable.sizes[0], variable.switches[2]), (2, false));
     (staged.sizes[0], staged.switches[2]) = (Some(3), Some(true));
     let set = config(&variables, text, &staged);
     assert_eq!((set.sizes[0], set.switches[2]), (3, true));
-    let twin = config(&[NAMED], "{ \"profile\": { \"io_batchsize\": 5 } }", &Staged::default());
-    assert_eq!(twin.sizes[table::BATCH], 5);
+    let alias = config(&[NAMED], "{ \"profile\": { \"io_batchsize\": 5 } }", &Staged::default());
+    assert_eq!(alias.sizes[table::BATCH], 5);
 }
 
 #[test]
@@ -64,13 +64,13 @@ fn what_can_not_be_is_noted_and_not_used() {
 #[test]
 fn logs_go_where_somebody_asked_for_them() {
     let named = [("CUFILE_LOGFILE_PATH", "/x/y.log")];
-    let asked = config(&named, "", &Staged::default());
-    assert_eq!(asked.log_path(), Some("/x/y.log".into()));
+    let request = config(&named, "", &Staged::default());
+    assert_eq!(request.log_path(), Some("/x/y.log".into()));
     let text = "{ \"logging\": { \"dir\": \"/tmp/d\", \"max_file_size_mb\": -1 } }";
     let directory = config(&[NAMED], text, &Staged::default());
     let path = directory.log_path().unwrap();
     assert!(path.starts_with("/tmp/d") && path.extension().unwrap() == "log");
-    assert_eq!(directory.log_most_mib, None);
+    assert_eq!(directory.log_max_mib, None);
 }
 
 #[test]

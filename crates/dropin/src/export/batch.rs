@@ -4,16 +4,16 @@ use std::ffi::c_uint;
 use std::time::Duration;
 
 use super::export;
-use crate::abi::{Answer, BatchEntry, BatchEvent, BatchHandle};
-use crate::answer::{answer, silent};
+use crate::abi::{BatchEntry, BatchEvent, BatchHandle, CufileError};
+use crate::call::{as_error, run_void};
 use crate::code::INVALID_VALUE;
 use crate::library;
 
 export! {
     /// Makes a batch for `capacity` entries at once: 1 to `properties.io_batchsize`, 128 unless
     /// set; other numbers are 5022. It may be submitted to again and again.
-    fn cuFileBatchIOSetUp(batch: *mut BatchHandle, capacity: c_uint) -> Answer {
-        answer(|| {
+    fn cuFileBatchIOSetUp(batch: *mut BatchHandle, capacity: c_uint) -> CufileError {
+        as_error(|| {
             if batch.is_null() {
                 return Err(INVALID_VALUE.into());
             }
@@ -36,8 +36,8 @@ export! {
         count: c_uint,
         entries: *mut BatchEntry,
         _flags: c_uint
-    ) -> Answer {
-        answer(|| {
+    ) -> CufileError {
+        as_error(|| {
             if entries.is_null() || count == 0 {
                 return Err(INVALID_VALUE.into());
             }
@@ -61,8 +61,8 @@ export! {
         count: *mut c_uint,
         events: *mut BatchEvent,
         timeout: *mut libc::timespec
-    ) -> Answer {
-        answer(|| {
+    ) -> CufileError {
+        as_error(|| {
             if count.is_null() {
                 return Err(INVALID_VALUE.into());
             }
@@ -97,8 +97,8 @@ fn duration(time: &libc::timespec) -> Duration {
 export! {
     /// Ends entries that have not begun: their events come as cancelled. Those under way end as
     /// they would have. 5022 for a batch that is none.
-    fn cuFileBatchIOCancel(batch: BatchHandle) -> Answer {
-        answer(|| library::get().cancel(batch))
+    fn cuFileBatchIOCancel(batch: BatchHandle) -> CufileError {
+        as_error(|| library::get().cancel(batch))
     }
 }
 
@@ -106,6 +106,6 @@ export! {
     /// Ends a batch: what has not begun is cancelled, what is under way waited for, so that the
     /// memory is the caller's again. One that is none is left alone.
     fn cuFileBatchIODestroy(batch: BatchHandle) -> () {
-        silent(|| library::get().destroy(batch));
+        run_void(|| library::get().destroy(batch));
     }
 }

@@ -3,8 +3,8 @@
 use std::ffi::c_int;
 
 use super::export;
-use crate::abi::Answer;
-use crate::answer::answer;
+use crate::abi::CufileError;
+use crate::call::as_error;
 use crate::library;
 
 export! {
@@ -13,15 +13,15 @@ export! {
     /// it. A base that is registered already is 5023; one inside a registered buffer is a buffer of
     /// its own. Null and a length of 0 are 5022. Flags are not looked at. Where files are handed
     /// on, NVIDIA's library registers GPU memory too, and may fail to.
-    fn cuFileBufRegister(base: u64, len: usize, flags: c_int) -> Answer {
-        answer(|| library::get().register_buffer(base, len, flags))
+    fn cuFileBufRegister(base: u64, len: usize, flags: c_int) -> CufileError {
+        as_error(|| library::get().register_buffer(base, len, flags))
     }
 }
 
 export! {
     /// Forgets a buffer by its base; 5024 for one that is not registered, 5022 for null. I/O under
     /// way goes on, in streams too: it asks for the memory, and not for its registration.
-    fn cuFileBufDeregister(base: u64) -> Answer {
-        answer(|| library::get().deregister_buffer(base))
+    fn cuFileBufDeregister(base: u64) -> CufileError {
+        as_error(|| library::get().deregister_buffer(base))
     }
 }

@@ -2,16 +2,16 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use super::{export, put};
+use super::{export, write_out};
 use crate::abi::{
-    Answer, CONTROL_ALLOW_COMPAT, CONTROL_POLL_MODE, FEATURE_BATCH, FEATURE_PARALLEL,
+    CONTROL_ALLOW_COMPAT, CONTROL_POLL_MODE, CufileError, FEATURE_BATCH, FEATURE_PARALLEL,
     FEATURE_STREAMS, Properties,
 };
-use crate::answer::answer;
+use crate::call::as_error;
 use crate::code::{DEVICE_NOT_FOUND, Failure, INVALID_VALUE, IO_NOT_SUPPORTED, UNSUPPORTED_LIMIT};
 use crate::config::{Config, table};
-use crate::peer::Count;
-use crate::{library, setting};
+use crate::nvidia::Count;
+use crate::{environment, library};
 
 export! {
     /// Opens the library: reads the configuration, loads and initialises the CUDA driver (the
@@ -19,8 +19,8 @@ export! {
     /// driver's code where there is no driver or no GPU; it returns at once then (measured of 1.20:
     /// never). Touches no descriptor but its own, needs no udev, writes no log that nobody asked
     /// for.
-    fn cuFileDriverOpen() -> Answer {
-        answer(|| library::get().open())
+    fn cuFileDriverOpen() -> CufileError {
+        as_error(|| library::get().open())
     }
 }
 
@@ -29,15 +29,15 @@ export! {
     /// buffers and streams are no longer registered, and settings may be changed. Calls no CUDA;
     /// memory and threads stay for a later open. The older of two names, which `dlsym(3)` users
     /// look up; both are one here.
-    fn cuFileDriverClose() -> Answer {
-        answer(|| library::get().close())
+    fn cuFileDriverClose() -> CufileError {
+        as_error(|| library::get().close())
     }
 }
 
 export! {
     /// As `cuFileDriverClose`: the name that C headers give it.
-    fn cuFileDriverClose_v2() -> Answer {
-        answer(|| library::get().close())
+    fn cuFileDriverClose_v2() -> CufileError {
+        as_error(|| library::get().close())
     }
 }
 
@@ -54,9 +54,9 @@ export! {
     /// clients tell that; compatibility mode allowed; batches, streams and parallel I/O; sizes in
     /// KiB as set. All of the structure is written. May come before the open, as in 1.20
     /// (measured), and opens nothing.
-    fn cuFileDriverGetProperties(properties: *mut Properties) -> Answer {
+    fn cuFileDriverGetProperties(properties: *mut Properties) -> CufileError {
         // SAFETY: null, or the caller's room for the structure.
-        answer(|| unsafe { put(properties, library::get().config(properties_of)) })
+        as_error(|| unsafe { write_out(properties, library::get().config(properties_of)) })
     }
 }
 
@@ -80,8 +80,8 @@ fn properties_of(config: &Config) -> Properties {
 export! {
     /// Poll mode and its threshold in KiB: kept and told again. Nothing is polled for in either
     /// mode; small calls are answered by spinning where that is quicker. May come at any time.
-    fn cuFileDriverSetPollMode(poll: u8, threshold_kib: usize) -> Answer {
-        answer(|| {
+    fn cuFileDriverSetPollMode(poll: u8, threshold_kib: usize) -> CufileError {
+        as_error(|| {
             let library = library::get();
             library.set_switch(table::POLL_MODE, poll != 0);
             library.set_size(table::POLL_THRESHOLD, threshold_kib);
@@ -91,8 +91,8 @@ export! {
 }
 
 /// A limit of nvidia-fs, in KiB: kept and told again. 0 is refused with 5003.
-fn set_limit(at: usize, kib: usize) -> Answer {
-    answer(|| {
+fn set_limit(at: usize, kib: usize) -> CufileError {
+    as_error(|| {
         if kib == 0 {
             return Err(UNSUPPORTED_LIMIT.into());
         }
@@ -104,7 +104,7 @@ fn set_limit(at: usize, kib: usize) -> Answer {
 export! {
     /// Largest direct I/O of nvidia-fs in KiB: kept, limits nothing here. May come after the open,
     /// which KvikIO and fastsafetensors rely on; 0 is refused with 5003.
-    fn cuFileDriverSetMaxDirectIOSize(kib: usize) -> Answer {
+    fn cuFileDriverSetMaxDirectIOSize(kib: usize) -> CufileError {
         set_limit(table::MAX_DIRECT_IO, kib)
     }
 }
@@ -112,7 +112,7 @@ export! {
 export! {
     /// GPU memory that NVIDIA's library would take for itself, in KiB: kept, none is taken here.
     /// May come after the open; 0 is refused with 5003.
-    fn cuFileDriverSetMaxCacheSize(kib: usize) -> Answer {
+    fn cuFileDriverSetMaxCacheSize(kib: usize) -> CufileError {
         set_limit(table::MAX_DEVICE_CACHE, kib)
     }
 }
@@ -120,7 +120,7 @@ export! {
 export! {
     /// GPU memory that nvidia-fs may pin, in KiB: kept, none is pinned here. May come after the
     /// open; 0 is refused with 5003.
-    fn cuFileDriverSetMaxPinnedMemSize(kib: usize) -> Answer {
+    fn cuFileDriverSetMaxPinnedMemSize(kib: usize) -> CufileError {
         set_limit(table::MAX_PINNED, kib)
     }
 }
@@ -128,22 +128,22 @@ export! {
 export! {
     /// Which kinds of peer-to-peer a kind of storage uses: none, so 0 for every kind (0 to 14);
     /// other numbers are refused with 5022. Release 1.16 and later.
-    fn cuFileDriverGetP2PFlags(storage: c_int, flags: *mut c_uint) -> Answer {
-        answer(|| {
+    fn cuFileDriverGetP2PFlags(storage: c_int, flags: *mut c_uint) -> CufileError {
+        as_error(|| {
             if !(0..=14).contains(&storage) {
                 return Err(INVALID_VALUE.into());
             }
             // SAFETY: null, or the caller's room for one number.
-            unsafe { put(flags, 0) }
+            unsafe { write_out(flags, 0) }
         })
     }
 }
 
 export! {
-    /// Peer-to-peer can't be switched on here: 5008, but for no flags at all. Release 1.16 and
+    /// NvidiaLibrary-to-peer can't be switched on here: 5008, but for no flags at all. Release 1.16 and
     /// later.
-    fn cuFileDriverSetP2PFlags(storage: c_int, flags: c_uint) -> Answer {
-        answer(|| match (storage, flags) {
+    fn cuFileDriverSetP2PFlags(storage: c_int, flags: c_uint) -> CufileError {
+        as_error(|| match (storage, flags) {
             (0..=14, 0) => Ok(()),
             (0..=14, _) => Err(IO_NOT_SUPPORTED.into()),
             _ => Err(INVALID_VALUE.into()),
@@ -152,18 +152,18 @@ export! {
 }
 
 export! {
-    /// The release whose behaviour this follows, 1000 × major + 10 × minor: 1150, whose statistics
+    /// The release backend behaviour this follows, 1000 × major + 10 × minor: 1150, backend statistics
     /// structures are the small ones, or what `GPUIO_CUFILE_VERSION` says. Opens nothing.
-    fn cuFileGetVersion(version: *mut c_int) -> Answer {
+    fn cuFileGetVersion(version: *mut c_int) -> CufileError {
         // SAFETY: null, or the caller's room for one number.
-        answer(|| unsafe { put(version, setting::get().version) })
+        as_error(|| unsafe { write_out(version, environment::get().version) })
     }
 }
 
 export! {
     /// 5008: routes over PCIe play no part here. `gpuio topo` prints them. Release 1.16 and later.
-    fn cuFileExportPCIeTopology(path: *const c_char) -> Answer {
-        answer(|| {
+    fn cuFileExportPCIeTopology(path: *const c_char) -> CufileError {
+        as_error(|| {
             let code = if path.is_null() { INVALID_VALUE } else { IO_NOT_SUPPORTED };
             Err(code.into())
         })
@@ -174,8 +174,8 @@ export! {
     /// GPU memory that a bus address reaches through nvidia-fs, in KiB: 0, for nothing is mapped
     /// (release 1.15 answers the same without nvidia-fs, as reported). 5029 for a GPU that is not
     /// there.
-    fn cuFileGetBARSizeInKB(gpu: c_int, kib: *mut usize) -> Answer {
-        answer(|| {
+    fn cuFileGetBARSizeInKB(gpu: c_int, kib: *mut usize) -> CufileError {
+        as_error(|| {
             if kib.is_null() {
                 return Err(INVALID_VALUE.into());
             }

@@ -3,12 +3,12 @@
 use std::ffi::c_uint;
 
 use super::export;
-use crate::abi::{Answer, Descriptor, Handle, IoVec, OPAQUE_FD};
-use crate::answer::{answer, moved, silent};
+use crate::abi::{CufileError, Descriptor, Handle, IoVec, OPAQUE_FD};
+use crate::call::{as_count, as_error, run_void};
 use crate::code::{Failure, INVALID_VALUE, IO_NOT_SUPPORTED};
-use crate::io::Asked;
+use crate::io::Request;
 use crate::library;
-use crate::stats::Way;
+use crate::stats::Direction;
 
 export! {
     /// Registers a file by a descriptor of this process (kind 1): regular files and block devices
@@ -17,8 +17,8 @@ export! {
     /// The same file or descriptor may be registered again and gets another handle; the guide's
     /// 5028 is not answered. Other kinds of handle are 5008, other kinds of file 5018, a descriptor
     /// that is not open 5022, no descriptor left 5031. The descriptor's third field is not read.
-    fn cuFileHandleRegister(handle: *mut Handle, descriptor: *mut Descriptor) -> Answer {
-        answer(|| {
+    fn cuFileHandleRegister(handle: *mut Handle, descriptor: *mut Descriptor) -> CufileError {
+        as_error(|| {
             if handle.is_null() || descriptor.is_null() {
                 return Err(INVALID_VALUE.into());
             }
@@ -43,15 +43,15 @@ export! {
     /// Ends a handle, once blocking calls and batches that use it have ended; I/O in streams goes
     /// on. Handles that are none, or were ended, are left alone.
     fn cuFileHandleDeregister(handle: Handle) -> () {
-        silent(|| library::get().deregister(handle));
+        run_void(|| library::get().deregister(handle));
     }
 }
 
 /// # Safety
 /// As the interface asks of callers of `cuFileRead`.
-unsafe fn transfer(handle: Handle, asked: Asked) -> isize {
+unsafe fn transfer(handle: Handle, request: Request) -> isize {
     // SAFETY: the caller's promise.
-    moved(|| unsafe { library::get().transfer(handle, asked) })
+    as_count(|| unsafe { library::get().transfer(handle, request) })
 }
 
 export! {
@@ -69,9 +69,9 @@ export! {
         file_offset: i64,
         buffer_offset: i64
     ) -> isize {
-        let asked = Asked { way: Way::Read, base, len, file_offset, buffer_offset };
+        let request = Request { direction: Direction::Read, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
-        unsafe { transfer(handle, asked) }
+        unsafe { transfer(handle, request) }
     }
 }
 
@@ -85,9 +85,9 @@ export! {
         file_offset: i64,
         buffer_offset: i64
     ) -> isize {
-        let asked = Asked { way: Way::Write, base, len, file_offset, buffer_offset };
+        let request = Request { direction: Direction::Write, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
-        unsafe { transfer(handle, asked) }
+        unsafe { transfer(handle, request) }
     }
 }
 
@@ -100,12 +100,12 @@ const VECTORS: usize = 1024;
 /// As for `cuFileRead`, of each range, and `vectors` is null or valid for `count` of them.
 unsafe fn vectors(
     handle: Handle,
-    way: Way,
+    direction: Direction,
     vectors: (*const IoVec, usize),
     file_offset: i64,
     flags: c_uint,
 ) -> isize {
-    moved(|| {
+    as_count(|| {
         let (vectors, count) = vectors;
         if vectors.is_null() || count == 0 || count > VECTORS || flags != 0 {
             return Err(INVALID_VALUE.into());
@@ -117,9 +117,9 @@ unsafe fn vectors(
             let further = i64::try_from(done).ok().and_then(|done| file_offset.checked_add(done));
             let file_offset = further.ok_or(Failure::from(INVALID_VALUE))?;
             let (base, len) = (*base, *len);
-            let asked = Asked { way, base, len, file_offset, buffer_offset: 0 };
+            let request = Request { direction, base, len, file_offset, buffer_offset: 0 };
             // SAFETY: the caller's promise.
-            let moved = unsafe { library::get().transfer(handle, asked) }?;
+            let moved = unsafe { library::get().transfer(handle, request) }?;
             done += moved;
             if moved < len {
                 break;
@@ -140,7 +140,7 @@ export! {
         flags: c_uint
     ) -> isize {
         // SAFETY: the caller's promise by the interface.
-        unsafe { vectors(handle, Way::Read, (list, count), file_offset, flags) }
+        unsafe { vectors(handle, Direction::Read, (list, count), file_offset, flags) }
     }
 }
 
@@ -154,6 +154,6 @@ export! {
         flags: c_uint
     ) -> isize {
         // SAFETY: the caller's promise by the interface.
-        unsafe { vectors(handle, Way::Write, (list, count), file_offset, flags) }
+        unsafe { vectors(handle, Direction::Write, (list, count), file_offset, flags) }
     }
 }

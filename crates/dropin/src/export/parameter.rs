@@ -6,36 +6,36 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use super::{export, put};
-use crate::abi::{Answer, Text};
-use crate::answer::answer;
+use super::{export, write_out};
+use crate::abi::{CufileError, Text};
+use crate::call::as_error;
 use crate::code::{Failure, INVALID_VALUE};
 use crate::config::table::{SIZES, SWITCHES, TEXTS, range};
 use crate::config::{Pool, Slabs, check_size, check_text};
 use crate::library;
 
 /// The place of a parameter in its table.
-fn place(parameter: c_int, rows: usize) -> Result<usize, Failure> {
+fn index(parameter: c_int, rows: usize) -> Result<usize, Failure> {
     let at = usize::try_from(parameter).ok().filter(|at| *at < rows);
     at.ok_or(Failure::from(INVALID_VALUE))
 }
 
 export! {
     /// A size or number.
-    fn cuFileGetParameterSizeT(parameter: c_int, value: *mut usize) -> Answer {
-        answer(|| {
-            let at = place(parameter, SIZES.len())?;
+    fn cuFileGetParameterSizeT(parameter: c_int, value: *mut usize) -> CufileError {
+        as_error(|| {
+            let at = index(parameter, SIZES.len())?;
             // SAFETY: the caller's promise by the interface.
-            unsafe { put(value, library::get().config(|config| config.sizes[at])) }
+            unsafe { write_out(value, library::get().config(|config| config.sizes[at])) }
         })
     }
 }
 
 export! {
     /// Sets a size or number; 5022 out of its range (`cuFileGetParameterMinMaxValue`).
-    fn cuFileSetParameterSizeT(parameter: c_int, value: usize) -> Answer {
-        answer(|| {
-            let at = place(parameter, SIZES.len())?;
+    fn cuFileSetParameterSizeT(parameter: c_int, value: usize) -> CufileError {
+        as_error(|| {
+            let at = index(parameter, SIZES.len())?;
             check_size(at, value)?;
             library::get().stage(|staged| staged.sizes[at] = Some(value))
         })
@@ -48,12 +48,12 @@ export! {
         parameter: c_int,
         least: *mut usize,
         most: *mut usize
-    ) -> Answer {
-        answer(|| {
+    ) -> CufileError {
+        as_error(|| {
             if least.is_null() || most.is_null() {
                 return Err(INVALID_VALUE.into());
             }
-            let (low, high) = range(place(parameter, SIZES.len())?);
+            let (low, high) = range(index(parameter, SIZES.len())?);
             // SAFETY: not null, and the caller's room.
             unsafe { least.write(low) };
             // SAFETY: as above.
@@ -65,11 +65,11 @@ export! {
 
 export! {
     /// A switch.
-    fn cuFileGetParameterBool(parameter: c_int, value: *mut bool) -> Answer {
-        answer(|| {
-            let at = place(parameter, SWITCHES.len())?;
+    fn cuFileGetParameterBool(parameter: c_int, value: *mut bool) -> CufileError {
+        as_error(|| {
+            let at = index(parameter, SWITCHES.len())?;
             // SAFETY: the caller's promise by the interface.
-            unsafe { put(value, library::get().config(|config| config.switches[at])) }
+            unsafe { write_out(value, library::get().config(|config| config.switches[at])) }
         })
     }
 }
@@ -77,9 +77,9 @@ export! {
 export! {
     /// Sets a switch. None changes what transfers do: compatibility mode is what this library is,
     /// and forbidding it has no effect (a line at level WARN says so at the open).
-    fn cuFileSetParameterBool(parameter: c_int, value: u8) -> Answer {
-        answer(|| {
-            let at = place(parameter, SWITCHES.len())?;
+    fn cuFileSetParameterBool(parameter: c_int, value: u8) -> CufileError {
+        as_error(|| {
+            let at = index(parameter, SWITCHES.len())?;
             library::get().stage(|staged| staged.switches[at] = Some(value != 0))
         })
     }
@@ -87,9 +87,9 @@ export! {
 
 export! {
     /// A text with its NUL; 5022 where `len` bytes are too few for both.
-    fn cuFileGetParameterString(parameter: c_int, text: Text, len: c_int) -> Answer {
-        answer(|| {
-            let at = place(parameter, TEXTS.len())?;
+    fn cuFileGetParameterString(parameter: c_int, text: Text, len: c_int) -> CufileError {
+        as_error(|| {
+            let at = index(parameter, TEXTS.len())?;
             let value = library::get().config(|config| config.texts[at].clone());
             let room = usize::try_from(len).unwrap_or(0);
             if text.is_null() || value.len() >= room {
@@ -109,9 +109,9 @@ export! {
 
 export! {
     /// Sets a text; 5022 for a level of logging that there is not.
-    fn cuFileSetParameterString(parameter: c_int, text: *const c_char) -> Answer {
-        answer(|| {
-            let at = place(parameter, TEXTS.len())?;
+    fn cuFileSetParameterString(parameter: c_int, text: *const c_char) -> CufileError {
+        as_error(|| {
+            let at = index(parameter, TEXTS.len())?;
             if text.is_null() {
                 return Err(INVALID_VALUE.into());
             }
@@ -125,8 +125,8 @@ export! {
 
 /// # Safety
 /// Both are null or valid for writes of `len` numbers.
-unsafe fn pool(pool: Pool, sizes_kib: *mut usize, counts: *mut usize, len: c_int) -> Answer {
-    answer(|| {
+unsafe fn pool(pool: Pool, sizes_kib: *mut usize, counts: *mut usize, len: c_int) -> CufileError {
+    as_error(|| {
         let room = usize::try_from(len).unwrap_or(0);
         let slabs = library::get().config(|config| config.pools[pool as usize].clone());
         if sizes_kib.is_null() || counts.is_null() || room < slabs.counts.len() {
@@ -149,8 +149,8 @@ unsafe fn set_pool(
     sizes_kib: *const usize,
     counts: *const usize,
     len: c_int,
-) -> Answer {
-    answer(|| {
+) -> CufileError {
+    as_error(|| {
         let count = usize::try_from(len).unwrap_or(0);
         if sizes_kib.is_null() || counts.is_null() || count == 0 {
             return Err(INVALID_VALUE.into());
@@ -173,7 +173,7 @@ export! {
         sizes_kib: *mut usize,
         counts: *mut usize,
         len: c_int
-    ) -> Answer {
+    ) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { pool(Pool::Posix, sizes_kib, counts, len) }
     }
@@ -185,7 +185,7 @@ export! {
         sizes_kib: *const usize,
         counts: *const usize,
         len: c_int
-    ) -> Answer {
+    ) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { set_pool(Pool::Posix, sizes_kib, counts, len) }
     }
@@ -198,7 +198,7 @@ export! {
         sizes_kib: *mut usize,
         counts: *mut usize,
         len: c_int
-    ) -> Answer {
+    ) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { pool(Pool::GpuBounce, sizes_kib, counts, len) }
     }
@@ -210,7 +210,7 @@ export! {
         sizes_kib: *const usize,
         counts: *const usize,
         len: c_int
-    ) -> Answer {
+    ) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { set_pool(Pool::GpuBounce, sizes_kib, counts, len) }
     }

@@ -2,27 +2,27 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{export, put};
-use crate::abi::Answer;
-use crate::answer::answer;
+use super::{export, write_out};
+use crate::abi::CufileError;
+use crate::call::as_error;
 use crate::code::INVALID_VALUE;
-use crate::{library, setting};
+use crate::{environment, library};
 
 export! {
     /// How much is counted: 0 (nothing) to 3; other numbers are 5022. May come at any time, takes
     /// effect at once, and goes before the configuration.
-    fn cuFileSetStatsLevel(level: c_int) -> Answer {
-        answer(|| library::get().stats.set_level(level))
+    fn cuFileSetStatsLevel(level: c_int) -> CufileError {
+        as_error(|| library::get().stats.set_level(level))
     }
 }
 
 export! {
     /// The level.
-    fn cuFileGetStatsLevel(level: *mut c_int) -> Answer {
-        answer(|| {
+    fn cuFileGetStatsLevel(level: *mut c_int) -> CufileError {
+        as_error(|| {
             let now = c_int::from(library::get().stats.level());
             // SAFETY: null, or the caller's room for one number.
-            unsafe { put(level, now) }
+            unsafe { write_out(level, now) }
         })
     }
 }
@@ -30,8 +30,8 @@ export! {
 export! {
     /// Counts from now on, after a stop. 5001 before the open. Counting runs from the open on where
     /// the level is above 0.
-    fn cuFileStatsStart() -> Answer {
-        answer(|| {
+    fn cuFileStatsStart() -> CufileError {
+        as_error(|| {
             library::get().needs_open()?;
             library::get().stats.run(true);
             Ok(())
@@ -41,8 +41,8 @@ export! {
 
 export! {
     /// Counts nothing until the next start; what was counted stays. 5001 before the open.
-    fn cuFileStatsStop() -> Answer {
-        answer(|| {
+    fn cuFileStatsStop() -> CufileError {
+        as_error(|| {
             library::get().needs_open()?;
             library::get().stats.run(false);
             Ok(())
@@ -52,8 +52,8 @@ export! {
 
 export! {
     /// Counts from nothing. 5001 before the open.
-    fn cuFileStatsReset() -> Answer {
-        answer(|| {
+    fn cuFileStatsReset() -> CufileError {
+        as_error(|| {
             library::get().needs_open()?;
             library::get().stats.reset();
             Ok(())
@@ -63,14 +63,14 @@ export! {
 
 /// # Safety
 /// `room` is null or as long as the structure of this level and release.
-unsafe fn fill(level: u8, room: *mut c_void) -> Answer {
-    answer(|| {
+unsafe fn fill(level: u8, room: *mut c_void) -> CufileError {
+    as_error(|| {
         let library = library::get();
         library.needs_open()?;
         if room.is_null() {
             return Err(INVALID_VALUE.into());
         }
-        let version = setting::get().version;
+        let version = environment::get().version;
         let registered = |gpu| library.buffers.bytes_on(gpu);
         let bytes = library.stats.bytes(level, version, library.gpus(), registered)?;
         // SAFETY: not null, and the caller's promise; the two do not overlap.
@@ -82,7 +82,7 @@ unsafe fn fill(level: u8, room: *mut c_void) -> Answer {
 export! {
     /// Totals: 512 bytes as release 1.15 has them, or 624 where `GPUIO_CUFILE_VERSION` is 1200.
     /// 5022 where less than this level is counted, 5001 before the open.
-    fn cuFileGetStatsL1(room: *mut c_void) -> Answer {
+    fn cuFileGetStatsL1(room: *mut c_void) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { fill(1, room) }
     }
@@ -90,7 +90,7 @@ export! {
 
 export! {
     /// As level 1, and histograms of sizes: 1024 or 1136 bytes.
-    fn cuFileGetStatsL2(room: *mut c_void) -> Answer {
+    fn cuFileGetStatsL2(room: *mut c_void) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { fill(2, room) }
     }
@@ -98,7 +98,7 @@ export! {
 
 export! {
     /// As level 2, and an entry for each of up to 16 GPUs: 5000 or 5112 bytes.
-    fn cuFileGetStatsL3(room: *mut c_void) -> Answer {
+    fn cuFileGetStatsL3(room: *mut c_void) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { fill(3, room) }
     }

@@ -3,10 +3,10 @@
 use std::ffi::c_uint;
 
 use super::export;
-use crate::abi::{Answer, Handle, RawStream};
-use crate::answer::answer;
+use crate::abi::{CufileError, Handle, RawStream};
+use crate::call::as_error;
 use crate::library;
-use crate::stats::Way;
+use crate::stats::Direction;
 use crate::streams::Pointers;
 
 export! {
@@ -14,16 +14,16 @@ export! {
     /// that is registered already (but for the default stream). I/O needs no registration. Bits: 1
     /// the buffer's offset, 2 the file's, 4 the size is read when the call is made; 8 promises
     /// whole pages, which changes nothing.
-    fn cuFileStreamRegister(stream: RawStream, flags: c_uint) -> Answer {
-        answer(|| library::get().register_stream(stream, flags))
+    fn cuFileStreamRegister(stream: RawStream, flags: c_uint) -> CufileError {
+        as_error(|| library::get().register_stream(stream, flags))
     }
 }
 
 export! {
     /// Forgets a stream; 5022 for one that is not registered (but for the default stream). I/O that
     /// was put into it goes on as it was put there.
-    fn cuFileStreamDeregister(stream: RawStream) -> Answer {
-        answer(|| library::get().deregister_stream(stream))
+    fn cuFileStreamDeregister(stream: RawStream) -> CufileError {
+        as_error(|| library::get().deregister_stream(stream))
     }
 }
 
@@ -52,10 +52,10 @@ export! {
         buffer_offset: *mut i64,
         done: *mut isize,
         stream: RawStream
-    ) -> Answer {
+    ) -> CufileError {
         let pointers = Pointers { len, file_offset, buffer_offset, done };
         // SAFETY: the caller's promise by the interface.
-        answer(|| unsafe { library::get().put(handle, (Way::Read, base), pointers, stream) })
+        as_error(|| unsafe { library::get().enqueue(handle, (Direction::Read, base), pointers, stream) })
     }
 }
 
@@ -70,9 +70,9 @@ export! {
         buffer_offset: *mut i64,
         done: *mut isize,
         stream: RawStream
-    ) -> Answer {
+    ) -> CufileError {
         let pointers = Pointers { len, file_offset, buffer_offset, done };
         // SAFETY: the caller's promise by the interface.
-        answer(|| unsafe { library::get().put(handle, (Way::Write, base), pointers, stream) })
+        as_error(|| unsafe { library::get().enqueue(handle, (Direction::Write, base), pointers, stream) })
     }
 }

@@ -115,8 +115,11 @@ fn files_with_a_direct_path_are_handed_on_and_named() {
         [direct, plain].into_iter().for_each(|handle| cufile.deregister(handle));
     });
     if !is_child(TEST) && !said.contains("SKIPPED") {
-        assert!(said.contains("/data: by NVIDIA's library"), "{said}");
-        assert!(said.contains("/data: by gpuio: it is open without O_DIRECT"), "{said}");
+        assert!(said.contains("/data: moved by NVIDIA's library"), "{said}");
+        assert!(
+            said.contains("/data: moved by gpuio: the file is open without O_DIRECT"),
+            "{said}"
+        );
         assert!(!said.contains("from now on"), "{said}");
     }
 }
@@ -152,7 +155,8 @@ fn what_fails_there_is_done_here() {
             return;
         }
         if !said.contains("SKIPPED") {
-            let lines = said.lines().filter(|line| line.contains("/data: by gpuio from now on"));
+            let lines =
+                said.lines().filter(|line| line.contains("/data: moved by gpuio from now on"));
             assert_eq!(lines.count(), 2, "{said}");
         }
     }

@@ -15,46 +15,46 @@ use std::sync::OnceLock;
 use gpuio_cufile::Search;
 use libloading::os::unix::Library;
 
-use crate::abi::Answer;
+use crate::abi::CufileError;
 use crate::code::{DRIVER_NOT_INITIALIZED, IO_NOT_SUPPORTED};
+use crate::environment::{self, Backend, Environment};
 use crate::log::{self, Level};
-use crate::setting::{self, Setting, Whose};
 
 /// In our file, so that a copy of it is known wherever it lies.
 static MARK: &[u8] = b"this libcufile.so.0 is gpuio's, not NVIDIA's\n";
 
 /// The loaded library.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(crate) struct NvidiaLibrary {
     library: Library,
 }
 
 /// What a call answers that could not be handed on: the library that was named is not there, or
 /// lacks the function.
-pub(crate) trait Refused {
+pub(crate) trait Unavailable {
     fn refused(there: bool) -> Self;
 }
 
-impl Refused for Answer {
-    fn refused(there: bool) -> Answer {
+impl Unavailable for CufileError {
+    fn refused(there: bool) -> CufileError {
         let code = if there { IO_NOT_SUPPORTED } else { DRIVER_NOT_INITIALIZED };
-        Answer { code, cuda: 0 }
+        CufileError { code, cuda: 0 }
     }
 }
 
-impl Refused for isize {
+impl Unavailable for isize {
     fn refused(there: bool) -> isize {
-        -(Answer::refused(there).code as isize)
+        -(CufileError::refused(there).code as isize)
     }
 }
 
-impl Refused for Count {
+impl Unavailable for Count {
     fn refused(_: bool) -> Count {
         Count(0)
     }
 }
 
-impl Refused for () {
+impl Unavailable for () {
     fn refused(_: bool) {}
 }
 
@@ -65,35 +65,37 @@ pub(crate) struct Count(pub(crate) c_long);
 
 /// Where every call goes: `None` where they stay here; the inner `None` where NVIDIA's library was
 /// asked for and can't be had.
-pub(crate) fn whole() -> Option<Option<&'static Peer>> {
-    static WHOLE: OnceLock<Option<Option<Peer>>> = OnceLock::new();
-    let whole = WHOLE.get_or_init(|| {
-        let setting = setting::get();
-        (setting.whose == Whose::Nvidia).then(|| Peer::load(setting))
+pub(crate) fn forward_all() -> Option<Option<&'static NvidiaLibrary>> {
+    static FORWARD_ALL: OnceLock<Option<Option<NvidiaLibrary>>> = OnceLock::new();
+    let forward_all = FORWARD_ALL.get_or_init(|| {
+        let environment = environment::get();
+        (environment.backend == Backend::Nvidia).then(|| NvidiaLibrary::load(environment))
     });
-    whole.as_ref().map(Option::as_ref)
+    forward_all.as_ref().map(Option::as_ref)
 }
 
-impl Peer {
-    pub(crate) fn load(setting: &Setting) -> Option<Peer> {
-        let found = match &setting.library {
+impl NvidiaLibrary {
+    pub(crate) fn load(environment: &Environment) -> Option<NvidiaLibrary> {
+        let found = match &environment.library {
             Some(path) => vec![path.clone()],
             None => candidates(),
         };
-        for path in found.iter().filter(|path| path.is_absolute() && !is_ours(path)) {
+        for path in found.iter().filter(|path| path.is_absolute() && !is_gpuio(path)) {
             let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
             // SAFETY: running the library's initialisers is what was asked for: NVIDIA's library,
             // or what GPUIO_CUFILE_LIB names.
             match unsafe { Library::open(Some(path), flags) } {
                 Ok(library) => {
-                    log::line(Level::Info, || format!("NVIDIA's library is {}", path.display()));
-                    return Some(Peer { library });
+                    log::line(Level::Info, || format!("using NVIDIA's library {}", path.display()));
+                    return Some(NvidiaLibrary { library });
                 }
                 Err(error) => log::line(Level::Warn, || format!("{}: {error}", path.display())),
             }
         }
         log::line(Level::Error, || {
-            format!("NVIDIA's cuFile is not to be had; looked at {found:?}; set GPUIO_CUFILE_LIB")
+            format!(
+                "NVIDIA's cuFile library not found. Searched {found:?}. Set GPUIO_CUFILE_LIB to it"
+            )
         });
         None
     }
@@ -122,10 +124,10 @@ fn candidates() -> Vec<PathBuf> {
 }
 
 /// Whether a file is this library, or a copy of one of gpuio's.
-fn is_ours(path: &Path) -> bool {
+fn is_gpuio(path: &Path) -> bool {
     let same = |mine: &Path| {
         let facts = |path: &Path| std::fs::metadata(path).map(|facts| (facts.dev(), facts.ino()));
-        facts(mine).is_ok_and(|mine| facts(path).is_ok_and(|theirs| mine == theirs))
+        facts(mine).is_ok_and(|mine| facts(path).is_ok_and(|nvidia_file| mine == nvidia_file))
     };
     if own_file().is_some_and(|mine| same(&mine)) {
         return true;

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use gpuio_gpu::Which;
 
-/// Whose transfers programs get (`GPUIO_CUFILE`).
+/// Backend transfers programs get (`GPUIO_CUFILE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum Backend {
     /// NVIDIA's library for files that it has a direct path for, ours for all others.
     Auto,
     /// Ours.
@@ -25,7 +25,7 @@ pub(crate) struct Tuning {
     /// Most threads that move bytes of large calls at once (`GPUIO_CUFILE_BUSY`).
     pub(crate) busy: Option<u32>,
     /// From how many calls at once on they are left to threads of ours (`GPUIO_CUFILE_CROWD`).
-    pub(crate) crowd: Option<u32>,
+    pub(crate) oversubscription: Option<u32>,
     /// Most page-locked memory for each GPU, MiB (`GPUIO_CUFILE_RING_MB`).
     pub(crate) ring_mib: Option<u32>,
     /// Pieces that large calls are cut into, KiB (`GPUIO_CUFILE_CHUNK_KB`).
@@ -39,8 +39,8 @@ pub(crate) struct Tuning {
 
 /// What the environment says of this library.
 #[derive(Debug)]
-pub(crate) struct Setting {
-    pub(crate) whose: Whose,
+pub(crate) struct Environment {
+    pub(crate) backend: Backend,
     /// What `cuFileGetVersion` answers (`GPUIO_CUFILE_VERSION`): 1150, or 1200 for programs that
     /// were built with the larger statistics structures.
     pub(crate) version: c_int,
@@ -54,32 +54,32 @@ pub(crate) struct Setting {
     pub(crate) notes: Vec<String>,
 }
 
-/// The release whose statistics are the small ones and whose codes are safe for all clients.
+/// The release backend statistics are the small ones and backend codes are safe for all clients.
 pub(crate) const VERSION: c_int = 1150;
 /// The release with the larger statistics.
 pub(crate) const VERSION_LARGE: c_int = 1200;
 
 /// Read at the first call, and once.
-pub(crate) fn get() -> &'static Setting {
-    static SETTING: OnceLock<Setting> = OnceLock::new();
-    SETTING.get_or_init(|| Setting::of(&|name| std::env::var_os(name)))
+pub(crate) fn get() -> &'static Environment {
+    static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| Environment::of(&|name| std::env::var_os(name)))
 }
 
-impl Setting {
-    fn of(variable: &dyn Fn(&str) -> Option<OsString>) -> Setting {
+impl Environment {
+    fn of(variable: &dyn Fn(&str) -> Option<OsString>) -> Environment {
         let mut notes = Vec::new();
         let filled = |name: &str| variable(name).filter(|value| !value.is_empty());
         let mut refuse = |name: &str, value: &OsStr, words: &str| {
-            notes.push(format!("{name}={} is not known: {words}", value.display()));
+            notes.push(format!("{name}={} is invalid: {words}", value.display()));
         };
-        let whose = match filled("GPUIO_CUFILE") {
-            None => Whose::Auto,
-            Some(value) if value == "auto" => Whose::Auto,
-            Some(value) if value == "gpuio" => Whose::Gpuio,
-            Some(value) if value == "nvidia" => Whose::Nvidia,
+        let backend = match filled("GPUIO_CUFILE") {
+            None => Backend::Auto,
+            Some(value) if value == "auto" => Backend::Auto,
+            Some(value) if value == "gpuio" => Backend::Gpuio,
+            Some(value) if value == "nvidia" => Backend::Nvidia,
             Some(value) => {
-                refuse("GPUIO_CUFILE", &value, "auto, gpuio or nvidia; auto holds");
-                Whose::Auto
+                refuse("GPUIO_CUFILE", &value, "use auto, gpuio or nvidia. auto is used");
+                Backend::Auto
             }
         };
         let version = match filled("GPUIO_CUFILE_VERSION") {
@@ -87,7 +87,7 @@ impl Setting {
             Some(value) if value == "1150" => VERSION,
             Some(value) if value == "1200" => VERSION_LARGE,
             Some(value) => {
-                refuse("GPUIO_CUFILE_VERSION", &value, "1150 or 1200; 1150 holds");
+                refuse("GPUIO_CUFILE_VERSION", &value, "use 1150 or 1200. 1150 is used");
                 VERSION
             }
         };
@@ -102,13 +102,13 @@ impl Setting {
             let value = filled(name)?;
             let parsed = value.to_str().and_then(|text| text.trim().parse().ok());
             if parsed.is_none() {
-                refuse(name, &value, "a whole number; what is built in holds");
+                refuse(name, &value, "use a whole number. The default is used");
             }
             parsed
         };
         let workers = number("GPUIO_CUFILE_WORKERS");
         let busy = number("GPUIO_CUFILE_BUSY");
-        let crowd = number("GPUIO_CUFILE_CROWD");
+        let oversubscription = number("GPUIO_CUFILE_CROWD");
         let ring_mib = number("GPUIO_CUFILE_RING_MB");
         let chunk_kib = number("GPUIO_CUFILE_CHUNK_KB");
         // Each launch would only return when the kernel has left (CUDA C++ Programming Guide,
@@ -117,8 +117,9 @@ impl Setting {
         let resident = number("GPUIO_CUFILE_RESIDENT").map(|value| value != 0);
         let resident = resident.or(blocks.then_some(false));
         let strict = number("GPUIO_CUFILE_STRICT").map(|value| value != 0);
-        let tuning = Tuning { workers, busy, crowd, ring_mib, chunk_kib, resident, strict };
-        Setting { whose, version, driver, library, tuning, notes }
+        let tuning =
+            Tuning { workers, busy, oversubscription, ring_mib, chunk_kib, resident, strict };
+        Environment { backend, version, driver, library, tuning, notes }
     }
 }
 
@@ -126,8 +127,8 @@ impl Setting {
 mod tests {
     use super::*;
 
-    fn of(given: &[(&str, &str)]) -> Setting {
-        Setting::of(&|name| {
+    fn of(given: &[(&str, &str)]) -> Environment {
+        Environment::of(&|name| {
             let found = given.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| OsString::from(value))
         })
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn what_the_environment_says() {
         let none = of(&[("GPUIO_CUFILE", "")]);
-        assert_eq!((none.whose, none.version, none.driver), (Whose::Auto, 1150, Which::System));
+        assert_eq!((none.backend, none.version, none.driver), (Backend::Auto, 1150, Which::System));
         assert_eq!(none.tuning, Tuning::default());
         let all = of(&[
             ("GPUIO_CUFILE", "nvidia"),
@@ -144,10 +145,13 @@ mod tests {
             ("GPUIO_CUFILE_DRIVER", "software"),
             ("GPUIO_CUFILE_LIB", "/opt/libcufile.so.0"),
         ]);
-        assert_eq!((all.whose, all.version, all.driver), (Whose::Nvidia, 1200, Which::Software));
+        assert_eq!(
+            (all.backend, all.version, all.driver),
+            (Backend::Nvidia, 1200, Which::Software)
+        );
         assert_eq!(all.library.as_deref(), Some("/opt/libcufile.so.0".as_ref()));
         let odd = of(&[("GPUIO_CUFILE", "amd"), ("GPUIO_CUFILE_VERSION", "1.15")]);
-        assert_eq!((odd.whose, odd.version, odd.notes.len()), (Whose::Auto, 1150, 2));
+        assert_eq!((odd.backend, odd.version, odd.notes.len()), (Backend::Auto, 1150, 2));
         let tuned = of(&[("GPUIO_CUFILE_WORKERS", "3"), ("GPUIO_CUFILE_RESIDENT", "0")]).tuning;
         assert_eq!((tuned.workers, tuned.resident, tuned.busy), (Some(3), Some(false), None));
         assert_eq!(of(&[("GPUIO_CUFILE_RING_MB", "lots")]).notes.len(), 1);

@@ -3,22 +3,22 @@
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::abi::Answer;
+use crate::abi::CufileError;
 use crate::code::{CUDA_DRIVER_ERROR, Failure, INTERNAL_ERROR};
 
 /// This thread's errno.
 fn errno() -> c_int {
     // SAFETY: the address of this thread's errno, which is always valid.
-    let place = unsafe { libc::__errno_location() };
+    let address = unsafe { libc::__errno_location() };
     // SAFETY: as above; only this thread uses it.
-    unsafe { place.read() }
+    unsafe { address.read() }
 }
 
 fn set_errno(value: c_int) {
     // SAFETY: the address of this thread's errno, which is always valid.
-    let place = unsafe { libc::__errno_location() };
+    let address = unsafe { libc::__errno_location() };
     // SAFETY: as above; only this thread uses it.
-    unsafe { place.write(value) };
+    unsafe { address.write(value) };
 }
 
 /// Runs a call; a panic is a defect of ours and becomes 5030. The caller's errno is as before.
@@ -30,18 +30,18 @@ fn run<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
 }
 
 /// Answers a call that tells success or a code. An errno can't be told so; it is 5030.
-pub(crate) fn answer(body: impl FnOnce() -> Result<(), Failure>) -> Answer {
+pub(crate) fn as_error(body: impl FnOnce() -> Result<(), Failure>) -> CufileError {
     match run(body) {
-        Ok(()) => Answer { code: 0, cuda: 0 },
-        Err(Failure::Code(code)) => Answer { code, cuda: 0 },
-        Err(Failure::Cuda(cuda)) => Answer { code: CUDA_DRIVER_ERROR, cuda },
-        Err(Failure::Errno(_)) => Answer { code: INTERNAL_ERROR, cuda: 0 },
+        Ok(()) => CufileError { code: 0, cuda: 0 },
+        Err(Failure::Code(code)) => CufileError { code, cuda: 0 },
+        Err(Failure::Cuda(cuda)) => CufileError { code: CUDA_DRIVER_ERROR, cuda },
+        Err(Failure::Errno(_)) => CufileError { code: INTERNAL_ERROR, cuda: 0 },
     }
 }
 
 /// Answers a call that moves bytes: how many, or -1 with errno of a file system's failure, or the
 /// negative of a code.
-pub(crate) fn moved(body: impl FnOnce() -> Result<usize, Failure>) -> isize {
+pub(crate) fn as_count(body: impl FnOnce() -> Result<usize, Failure>) -> isize {
     match run(body) {
         // No range of memory is longer than isize::MAX.
         Ok(count) => count.cast_signed(),
@@ -54,7 +54,7 @@ pub(crate) fn moved(body: impl FnOnce() -> Result<usize, Failure>) -> isize {
 }
 
 /// Runs a call that tells nothing.
-pub(crate) fn silent(body: impl FnOnce()) {
+pub(crate) fn run_void(body: impl FnOnce()) {
     // Nobody could be told; the panic hook has printed it.
     let _ = run(|| {
         body();
@@ -69,21 +69,21 @@ mod tests {
     #[test]
     fn results_are_as_documented_and_errno_is_kept() {
         set_errno(7);
-        assert_eq!(moved(|| Ok(5)), 5);
-        assert_eq!(moved(|| Err(Failure::Code(5027))), -5027);
-        assert_eq!(moved(|| Err(Failure::Cuda(201))), -5011);
+        assert_eq!(as_count(|| Ok(5)), 5);
+        assert_eq!(as_count(|| Err(Failure::Code(5027))), -5027);
+        assert_eq!(as_count(|| Err(Failure::Cuda(201))), -5011);
         assert_eq!(errno(), 7);
-        assert_eq!(moved(|| Err(Failure::Errno(libc::ENOSPC))), -1);
+        assert_eq!(as_count(|| Err(Failure::Errno(libc::ENOSPC))), -1);
         assert_eq!(errno(), libc::ENOSPC);
-        assert_eq!(answer(|| Err(Failure::Cuda(201))), Answer { code: 5011, cuda: 201 });
-        assert_eq!(answer(|| Ok(())), Answer { code: 0, cuda: 0 });
+        assert_eq!(as_error(|| Err(Failure::Cuda(201))), CufileError { code: 5011, cuda: 201 });
+        assert_eq!(as_error(|| Ok(())), CufileError { code: 0, cuda: 0 });
         assert_eq!(Failure::Errno(5).negative(), -5);
     }
 
     #[test]
     fn a_panic_stays_inside() {
-        assert_eq!(moved(|| panic!("on purpose")), -5030);
-        assert_eq!(answer(|| panic!("on purpose")).code, 5030);
-        silent(|| panic!("on purpose"));
+        assert_eq!(as_count(|| panic!("on purpose")), -5030);
+        assert_eq!(as_error(|| panic!("on purpose")).code, 5030);
+        run_void(|| panic!("on purpose"));
     }
 }

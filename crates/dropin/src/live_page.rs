@@ -10,11 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_host::Root;
-use gpuio_page::{Direction, Key, Lane, Page, Place};
+use gpuio_page::{Direction as PageDirection, Key, Lane, Page, Place};
 use gpuio_transfer::RouteBytes;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::stats::{Done, Way};
+use crate::stats::{Direction, Done};
 use crate::{fork, library};
 
 /// Lanes of one thread and way each; further ones share.
@@ -22,7 +22,7 @@ const LANES: u32 = 60;
 
 /// How bytes went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum MovedBy {
     Kernel,
     Copy,
     Host,
@@ -33,7 +33,7 @@ pub(crate) enum By {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Track {
     gpu: Option<u32>,
-    by: By,
+    moved_by: MovedBy,
     direct: bool,
 }
 
@@ -49,7 +49,7 @@ struct Lanes {
 }
 
 thread_local! {
-    static MINE: RefCell<Lanes> =
+    static SLOTS_OF_THREAD: RefCell<Lanes> =
         const { RefCell::new(Lanes { generation: 0, lanes: Vec::new() }) };
 }
 
@@ -90,13 +90,13 @@ extern "C" fn remove() {
 }
 
 /// How most of a call's bytes went.
-pub(crate) fn by(route: &RouteBytes) -> By {
+pub(crate) fn moved_by(route: &RouteBytes) -> MovedBy {
     if route.by_kernel > route.by_copy.max(route.by_host) {
-        By::Kernel
+        MovedBy::Kernel
     } else if route.by_copy > route.by_host {
-        By::Copy
+        MovedBy::Copy
     } else {
-        By::Host
+        MovedBy::Host
     }
 }
 
@@ -108,15 +108,16 @@ pub(crate) fn count(done: &Done, route: Option<&RouteBytes>) {
     }
     let track = Track {
         gpu: done.gpu,
-        by: route.map_or(if done.handed_on { By::Nvidia } else { By::Host }, by),
+        moved_by: route
+            .map_or(if done.forwarded { MovedBy::Nvidia } else { MovedBy::Host }, moved_by),
         direct: route.is_some_and(|route| route.direct > route.cached),
     };
-    let direction = match done.way {
-        Way::Read => Direction::Read,
-        Way::Write => Direction::Write,
+    let direction = match done.direction {
+        Direction::Read => PageDirection::Read,
+        Direction::Write => PageDirection::Write,
     };
     // A thread that is ending counts no more.
-    let _ = MINE.try_with(|mine| {
+    let _ = SLOTS_OF_THREAD.try_with(|mine| {
         let Ok(mut mine) = mine.try_borrow_mut() else { return };
         if mine.generation != *generation {
             // Of the parent's page: what it says of its threads is not ours to change.
@@ -150,7 +151,7 @@ struct Held {
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
 
 /// Counts files and buffers that were registered, or taken back (below 0).
-pub(crate) fn holds(gpu: Option<u32>, files: i64, buffers: i64) {
+pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
     let Some((generation, Some(page))) = PAGE.get() else { return };
     // The page is the parent's, and so may be the lock.
     if *generation != fork::generation() {
@@ -178,14 +179,14 @@ fn pci(gpu: Option<u32>) -> String {
 }
 
 fn lane(page: &Page, track: Track) -> Option<Lane> {
-    let path = match track.by {
-        By::Kernel => "kernel",
-        By::Copy => "copy",
-        By::Host => "host",
-        By::Nvidia => "nvidia",
+    let path = match track.moved_by {
+        MovedBy::Kernel => "kernel",
+        MovedBy::Copy => "copy",
+        MovedBy::Host => "host",
+        MovedBy::Nvidia => "nvidia",
     };
-    let engine = match (track.by, track.direct) {
-        (By::Nvidia, _) => "cufile",
+    let engine = match (track.moved_by, track.direct) {
+        (MovedBy::Nvidia, _) => "cufile",
         (_, true) => "direct",
         (_, false) => "cached",
     };
