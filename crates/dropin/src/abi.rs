@@ -1,20 +1,20 @@
-//! The types of the C interface, in our own declarations: x86-64 and AArch64 Linux lay them out
-//! alike. Sizes and offsets were read from compiled programs; the compiler holds these to them.
+//! The types of the C interface, in our own declarations: x86-64 and AArch64 Linux have the same
+//! layout. Sizes and offsets were read from compiled programs; the compiler checks them here.
 //!
-//! Values that callers give are plain integers here, never Rust enums or `bool`: an unknown one is
-//! an error to answer and not undefined behaviour.
+//! Values from callers are plain integers, never Rust enums or `bool`: an unknown one must be an
+//! error and not undefined behaviour.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::offset_of;
 
-/// `CUfileHandle_t`: what [`crate::handles`] gives out.
+/// `CUfileHandle_t`: a handle of [`crate::handles`].
 pub(crate) type Handle = *mut c_void;
 /// `CUfileBatchHandle_t`.
 pub(crate) type BatchHandle = *mut c_void;
 /// `CUstream` of the CUDA driver.
 pub(crate) type RawStream = *mut c_void;
 
-/// `CUfileError_t`: cuFile's code and, beside 5011 only, the CUDA driver's. By value, in one
+/// `CUfileError_t`: cuFile's code and, only with 5011, the CUDA driver's. By value, in one
 /// register.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) struct CufileError {
 }
 
 /// `CUfileDescr_t`. The third field is for handles of user-space file systems; callers leave
-/// garbage there for others (reported of NIXL), so nothing reads it.
+/// garbage there for others (reported of NIXL), so it is never read.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Descriptor {
@@ -128,7 +128,7 @@ pub(crate) struct OpCounter {
     pub(crate) err: u64,
 }
 
-/// GPUs that level 3 of the statistics has room for.
+/// Entries for GPUs in level 3 of the statistics.
 pub(crate) const STATS_GPUS: usize = 16;
 /// Classes of a histogram of sizes.
 pub(crate) const STATS_CLASSES: usize = 32;
@@ -170,14 +170,14 @@ pub(crate) struct StatsLevel1 {
     pub(crate) batch_total_submit_ops: OpCounter,
     pub(crate) batch_read_bytes: u64,
     pub(crate) batch_write_bytes: u64,
-    /// Rates and latencies of batches, which are not measured apart here: zeros.
+    /// Rates and latencies of batches, which are not measured separately here: zeros.
     pub(crate) batch_rates: [u64; 8],
     pub(crate) last_batch_read_bytes: u64,
     pub(crate) last_batch_write_bytes: u64,
 }
 
-/// What release 1.20 has behind level 1: counters of calls with several buffers, backend order no
-/// document tells. Zeros; those calls are counted with the others.
+/// What release 1.20 has after level 1: counters of calls with several buffers, in an undocumented
+/// order. Zeros; those calls are counted with the others.
 pub(crate) const STATS_MORE_1_20: usize = 112;
 
 /// `CUfilePerGpuStats_t`.
@@ -216,7 +216,7 @@ pub(crate) struct StatsGpu {
     pub(crate) registered_bytes: u64,
 }
 
-/// A string that the caller gave or has room for.
+/// A string of the caller, or the caller's buffer for one.
 pub(crate) type Text = *mut c_char;
 
 const _: () = {

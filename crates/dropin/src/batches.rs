@@ -1,4 +1,4 @@
-//! Batches: many transfers in one call, backend ends are asked for.
+//! Batches: many transfers in one call, whose completions are fetched as events.
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -27,21 +27,21 @@ pub(crate) struct Batch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Entries under way, by the marks that the transfers carry.
+    /// Entries in flight, indexed by the cookies of the transfers.
     pending: Vec<Option<Pending>>,
     free: Vec<usize>,
-    /// Ends of entries that were refused before they began, or that nobody has fetched yet.
+    /// Completions of entries that were refused at submission, or that are not fetched yet.
     ready: VecDeque<BatchEvent>,
 }
 
-/// What has to be known of an entry when it ends.
+/// What is needed to complete an entry.
 #[derive(Debug)]
 struct Pending {
     cookie: u64,
     request: Request,
     gpu: Option<u32>,
     began_ns: u64,
-    /// The file can't be closed before the entry has ended.
+    /// Keeps the file open until the entry has completed.
     file: Held<'static, Registered>,
 }
 
@@ -73,7 +73,7 @@ impl Batch {
         self.inner.outstanding() as usize + state.ready.len()
     }
 
-    /// Moves events that are there already, so that there are `most` at most.
+    /// Moves available events, up to `most` in all.
     fn take_ready(&self, events: &mut Vec<BatchEvent>, most: usize) {
         let mut state = self.lock();
         let count = state.ready.len().min(most.saturating_sub(events.len()));
@@ -84,8 +84,8 @@ impl Batch {
         !self.lock().ready.is_empty()
     }
 
-    /// Keeps what is told of entries that ended until somebody fetches it. All under the lock: who
-    /// finds none in the transfers any more finds them here.
+    /// Keeps completions until they are fetched. All under the lock: who finds none in the
+    /// transfers any more finds them here.
     fn collect_completed(&self, library: &Library) {
         let mut state = self.lock();
         let ended = self.inner.events(0, u32::MAX, Some(Duration::ZERO));
@@ -96,14 +96,14 @@ impl Batch {
         }
     }
 
-    /// What is told of an entry that ended.
+    /// The event of a completed entry.
     fn event(&self, library: &Library, event: &Event) -> Option<BatchEvent> {
         let pending = self.lock().take(event.cookie)?;
         Some(finish(library, pending, event))
     }
 }
 
-/// Counts an entry that ended, lets its file go, and says what is told of it.
+/// Counts a completed entry, releases its file and makes its event.
 fn finish(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
     let result = event.outcome.as_ref().map_err(failure);
     let status = match &event.outcome {
@@ -125,14 +125,14 @@ fn batch_event(cookie: u64, status: c_int, result: Result<usize, Failure>) -> Ba
     BatchEvent { cookie, status, result }
 }
 
-/// An entry that may be submitted.
+/// An entry that passed all checks.
 struct Accepted {
     entry: Entry,
     pending: Pending,
 }
 
 impl Library {
-    /// A batch for so many entries at once, 1 to `properties.io_batchsize`.
+    /// Makes a batch for so many entries at a time, 1 to `properties.io_batchsize`.
     pub(crate) fn set_up(&self, capacity: u32) -> Result<BatchHandle, Failure> {
         let transfer = self.ensure_open()?;
         let most = self.config(|config| config.sizes[table::BATCH]);
@@ -155,11 +155,10 @@ impl Library {
         Ok(Arc::clone(&batch))
     }
 
-    /// Puts entries under way: all, or none where one is no entry at all or there is no room. One
-    /// backend transfer can't be done ends as failed, with an event like the others.
+    /// Submits entries: all of them, or none if one is invalid or the batch is full. An entry whose
+    /// transfer is impossible completes as failed, with an event like the others.
     ///
-    /// # Safety
-    /// As for [`Library::transfer`], until the entries' events were fetched.
+    /// # Safety As for [`Library::transfer`], until the entries' events were fetched.
     pub(crate) unsafe fn submit(
         &self,
         handle: BatchHandle,
@@ -193,7 +192,7 @@ impl Library {
             entries.iter().map(|entry| hold(entry.handle)).collect::<Result<_, _>>()?;
         let began_ns = gpuio_page::monotonic_ns();
         let (mut accepted, mut ready) = (Vec::with_capacity(entries.len()), Vec::new());
-        // Neighbours are mostly of one file and one allocation.
+        // Neighbours mostly share file and allocation.
         let (mut near, mut own_count): (Option<MemoryLocation>, Option<(Handle, File)>) =
             (None, None);
         for (entry, held) in entries.iter().zip(files) {
@@ -227,7 +226,7 @@ impl Library {
         let count = submitted.len() as u64;
         // SAFETY: the caller's promise.
         if unsafe { batch.inner.submit(submitted) }.is_err() {
-            // There was room under the lock that everybody submits under.
+            // There was space, and all submit under this lock.
             return Err(BATCH_FULL.into());
         }
         state.ready.extend(ready);
@@ -236,8 +235,8 @@ impl Library {
         Ok(())
     }
 
-    /// Fetches ends: at least `least`, or as many as there can be, and at most `most`; no later
-    /// than after `timeout`, where there is one. Each comes once.
+    /// Fetches events: at least `least`, or as many as are outstanding, and at most `most`; returns
+    /// at the latest after `timeout`, if given. Each event comes once.
     pub(crate) fn fetch(
         &self,
         handle: BatchHandle,
@@ -257,13 +256,13 @@ impl Library {
             let passed = gpuio_page::monotonic_ns().saturating_sub(began_ns);
             let left = timeout.map(|time| time.saturating_sub(Duration::from_nanos(passed)));
             let missing = least.saturating_sub(events.len());
-            // Nobody waits for none.
+            // Does not wait if nothing is missing.
             let left = if missing == 0 { Some(Duration::ZERO) } else { left };
             let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
             let (wanted, room) = (number(missing), number(most - events.len()));
             let ended = batch.inner.events(wanted, room, left);
             events.extend(ended.iter().filter_map(|event| batch.event(self, event)));
-            // Another thread may have harvested some meanwhile, and then there is nothing to wait
+            // Another thread may have collected some in the meantime; then there is nothing to wait
             // for in the transfers.
             let is_over = ended.is_empty() && !batch.has_ready();
             if events.len() >= least.max(1) || is_over || room == 0 {
@@ -272,21 +271,21 @@ impl Library {
         }
     }
 
-    /// Notes the ends of entries before anybody fetches them, so that files are let go.
+    /// Collects completions before they are fetched, so that files are released.
     pub(crate) fn collect_completed(&self) {
         let living: Vec<Arc<Batch>> =
             self.lock().living.iter().filter_map(std::sync::Weak::upgrade).collect();
         living.iter().for_each(|batch| batch.collect_completed(self));
     }
 
-    /// Ends what has not begun; its events come as cancelled.
+    /// Cancels entries that have not begun; their events follow.
     pub(crate) fn cancel(&self, handle: BatchHandle) -> Result<(), Failure> {
         let result = self.batch(handle).map(|batch| batch.inner.cancel());
         self.stats.operations(Op::BatchCancel, result.is_ok(), 1);
         result
     }
 
-    /// Ends a batch: what has not begun is cancelled, what is under way is waited for.
+    /// Ends a batch: cancels what has not begun and waits for what is in flight.
     pub(crate) fn destroy(&self, handle: BatchHandle) {
         let Some(closing) = self.batches.close(handle) else {
             self.stats.operations(Op::BatchDestroy, false, 1);

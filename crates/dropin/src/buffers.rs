@@ -1,7 +1,7 @@
-//! Registered buffers: which they are, for the rules of the interface. Transfers need none of it.
+//! Registered buffers. They matter only for the rules of the interface; transfers need none.
 //!
-//! Readers have a copy of the map of their own, which they throw away when a counter tells that it
-//! is old: no lock and no shared write on the way of a read.
+//! Each thread reads its own copy of the map and drops it when a version counter has changed: a
+//! read takes no lock and writes nothing shared.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ use crate::code::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Buffer {
     pub(crate) len: usize,
-    /// The GPU that it lies on, if it does.
+    /// The GPU of its memory, if any.
     pub(crate) gpu: Option<u32>,
-    /// What its memory is: that stays so while it is registered, by the interface.
+    /// Its memory's location, which stays valid while it is registered, by the interface.
     pub(crate) location: Option<MemoryLocation>,
 }
 
@@ -28,7 +28,7 @@ type Map = BTreeMap<u64, Buffer>;
 /// The map, locked.
 pub(crate) type MapGuard<'b> = MutexGuard<'b, Arc<Map>>;
 
-/// All of them, by their bases.
+/// All buffers, by base.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     map: Mutex<Arc<Map>>,
@@ -37,7 +37,7 @@ pub(crate) struct Buffers {
 }
 
 thread_local! {
-    /// The map as this thread saw it last, and its version.
+    /// The map that this thread saw last, and its version.
     static SEEN: Cell<Option<(u64, Arc<Map>)>> = const { Cell::new(None) };
 }
 
@@ -46,7 +46,7 @@ impl Buffers {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the map, and then the version: who reads the new one finds the new map.
+    /// Changes the map, then the version: who reads the new version finds the new map.
     fn change<T>(&self, change: impl FnOnce(&mut Map) -> T) -> T {
         let mut map = self.lock();
         let result = change(Arc::make_mut(&mut map));
@@ -70,7 +70,7 @@ impl Buffers {
         self.change(|map| map.remove(&base)).ok_or(Failure::from(MEMORY_NOT_REGISTERED))
     }
 
-    /// Forgets all of them, and tells which they were, by their bases.
+    /// Removes all buffers and returns them.
     pub(crate) fn clear(&self) -> BTreeMap<u64, Buffer> {
         self.change(std::mem::take)
     }
@@ -81,9 +81,9 @@ impl Buffers {
         map.values().filter(|one| one.gpu == Some(gpu)).map(|one| one.len as u64).sum()
     }
 
-    /// Refuses a range that begins at a registered base and is longer than its buffer. A base that
-    /// is not registered, also one inside a registered buffer, may be anything. Answers what the
-    /// memory at a registered base is.
+    /// Refuses a range that begins at a registered base and is longer than its buffer. Any other
+    /// base is accepted, even one inside a registered buffer. Returns the memory's location for a
+    /// registered base.
     pub(crate) fn check(
         &self,
         base: u64,
@@ -97,7 +97,7 @@ impl Buffers {
         let seen = SEEN.try_with(Cell::take).ok().flatten();
         let (version, map) = match seen {
             Some((known, map)) if known == version => (known, map),
-            // A map newer than the version does no harm: it is looked at once more.
+            // A map newer than the version does no harm: it is copied once more.
             _ => (version, Arc::clone(&self.lock())),
         };
         let buffer = map.get(&base).copied();

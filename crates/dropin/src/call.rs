@@ -1,4 +1,4 @@
-//! What every call has in common: no panic leaves, and errno stays what it was.
+//! What all calls share: no panic leaves, and errno stays unchanged.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ fn set_errno(value: c_int) {
     unsafe { address.write(value) };
 }
 
-/// Runs a call; a panic is a defect of ours and becomes 5030. The caller's errno is as before.
+/// Runs a call. A panic is a defect of ours and becomes 5030. The caller's errno is restored.
 fn run<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let before = errno();
     let result = catch_unwind(AssertUnwindSafe(body));
@@ -29,7 +29,7 @@ fn run<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     result.unwrap_or(Err(Failure::Code(INTERNAL_ERROR)))
 }
 
-/// Answers a call that tells success or a code. An errno can't be told so; it is 5030.
+/// The result of a call that returns success or a code. An errno does not fit; it becomes 5030.
 pub(crate) fn as_error(body: impl FnOnce() -> Result<(), Failure>) -> CufileError {
     match run(body) {
         Ok(()) => CufileError { code: 0, cuda: 0 },
@@ -39,7 +39,7 @@ pub(crate) fn as_error(body: impl FnOnce() -> Result<(), Failure>) -> CufileErro
     }
 }
 
-/// Answers a call that moves bytes: how many, or -1 with errno of a file system's failure, or the
+/// The result of a call that moves bytes: how many, or -1 with the errno of a file system, or the
 /// negative of a code.
 pub(crate) fn as_count(body: impl FnOnce() -> Result<usize, Failure>) -> isize {
     match run(body) {
@@ -53,9 +53,9 @@ pub(crate) fn as_count(body: impl FnOnce() -> Result<usize, Failure>) -> isize {
     }
 }
 
-/// Runs a call that tells nothing.
+/// Runs a call that returns nothing.
 pub(crate) fn run_void(body: impl FnOnce()) {
-    // Nobody could be told; the panic hook has printed it.
+    // A failure can't be returned; the panic hook has printed it.
     let _ = run(|| {
         body();
         Ok(())

@@ -1,9 +1,9 @@
-//! What holds: parameters that the program set, before the environment, before `cufile.json`,
-//! before what is built in.
+//! The settings in effect. Parameters set by the program precede environment variables, these
+//! precede `cufile.json`, and this precedes the defaults.
 //!
-//! Most keys steer parts of NVIDIA's library that this one does not have (nvidia-fs, RDMA, bounce
-//! buffers): they are accepted, kept and told again, and change nothing. docs/dropin.md lists those
-//! that do something.
+//! Most keys control parts of NVIDIA's library that this one does not have (nvidia-fs, RDMA, bounce
+//! buffers): they are accepted, stored and returned, and change nothing. docs/dropin.md lists those
+//! that have an effect.
 
 pub(crate) mod table;
 
@@ -16,19 +16,19 @@ use serde_json::Value;
 use crate::code::{Failure, INVALID_VALUE};
 use table::{LOG_DIRECTORY, LOG_FILE, LOG_LEVEL, SIZES, SWITCHES, TEXTS, default, range};
 
-/// Sizes in KiB and how many there are of each: a pool's classes.
+/// The classes of a pool: sizes in KiB, and how many buffers of each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Slabs {
     pub(crate) sizes_kib: Vec<usize>,
     pub(crate) counts: Vec<usize>,
 }
 
-/// Which pool of the interface.
+/// The pools of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pool {
-    /// Host memory of transfers that do not go directly.
+    /// Host memory of transfers without a direct path.
     Posix = 0,
-    /// GPU memory of transfers that do.
+    /// GPU memory of transfers with a direct path.
     GpuBounce = 1,
 }
 
@@ -50,22 +50,22 @@ pub(crate) struct Staged {
     pub(crate) pools: [Option<Slabs>; 2],
 }
 
-/// What holds.
+/// The settings in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) sizes: [usize; SIZES.len()],
     pub(crate) switches: [bool; SWITCHES.len()],
     pub(crate) texts: [String; TEXTS.len()],
     pub(crate) pools: [Slabs; 2],
-    /// Whether somebody asked for a level of logging.
+    /// Whether a log level was configured.
     pub(crate) level_requested: bool,
-    /// MiB after which a log file is left as it is; `None` for no limit.
+    /// MiB after which a log file no longer grows; `None` for no limit.
     pub(crate) log_max_mib: Option<u64>,
-    /// What could not be used, in words, for the log.
+    /// Invalid values, for the log.
     pub(crate) notes: Vec<String>,
 }
 
-/// Where settings come from.
+/// The sources of settings.
 pub(crate) struct Sources<'a> {
     /// The environment.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
@@ -74,8 +74,8 @@ pub(crate) struct Sources<'a> {
 }
 
 impl Config {
-    /// Reads everything anew. A file that is not there or can't be understood leaves the defaults,
-    /// with a note: DeepSpeed names one that does not exist.
+    /// Reads all sources. A missing or invalid file leaves the defaults, with a note: DeepSpeed
+    /// names a file that does not exist.
     pub(crate) fn read(sources: &Sources<'_>, staged: &Staged) -> Config {
         let mut notes = Vec::new();
         let file = file(sources, &mut notes);
@@ -91,7 +91,7 @@ impl Config {
         Config { sizes, switches, texts, pools, level_requested, log_max_mib, notes }
     }
 
-    /// The file to log into, if somebody asked for one.
+    /// The log file, if one is configured.
     pub(crate) fn log_path(&self) -> Option<PathBuf> {
         let (file, directory) = (&self.texts[LOG_FILE], &self.texts[LOG_DIRECTORY]);
         if !file.is_empty() {
@@ -102,13 +102,13 @@ impl Config {
     }
 }
 
-/// Refuses a size out of its range.
+/// Refuses a size out of range.
 pub(crate) fn check_size(at: usize, value: usize) -> Result<(), Failure> {
     let (least, most) = range(at);
     if (least..=most).contains(&value) { Ok(()) } else { Err(INVALID_VALUE.into()) }
 }
 
-/// Refuses a text that its parameter can't be.
+/// Refuses a text that is invalid for its parameter.
 pub(crate) fn check_text(at: usize, value: &str) -> Result<(), Failure> {
     let good = at != LOG_LEVEL || crate::log::Level::of(value).is_some();
     if good { Ok(()) } else { Err(INVALID_VALUE.into()) }
@@ -141,7 +141,7 @@ fn file(sources: &Sources<'_>, notes: &mut Vec<String>) -> File {
     })
 }
 
-/// Takes each setting from the first place that has it.
+/// Takes each setting from the first source that has it.
 struct Resolver<'a> {
     sources: &'a Sources<'a>,
     file: &'a File,
@@ -169,7 +169,7 @@ impl Resolver<'_> {
                 _ => self.refuse(row.variable.unwrap_or_default(), &text),
             }
         }
-        // Files have it under either name.
+        // Files may use either name.
         let alias = (at == table::BATCH).then_some("profile.io_batchsize");
         let entry = self.file.get(row.key).or_else(|| self.file.get(alias?)).cloned();
         if let Some(entry) = entry {
@@ -203,7 +203,7 @@ impl Resolver<'_> {
         default(row.key).and_then(|value| value.as_bool()).unwrap_or(false)
     }
 
-    /// What somebody gave for a text.
+    /// The configured value of a text.
     fn given(&self, at: usize, staged: &Staged) -> Option<String> {
         let file = || self.file.text(TEXTS[at].key).map(str::to_owned);
         staged.texts[at].clone().or_else(|| self.variable(TEXTS[at].variable)).or_else(file)
@@ -261,7 +261,7 @@ impl Resolver<'_> {
 }
 
 impl Slabs {
-    /// Refuses lists of different lengths, empty ones, and sizes or counts of nothing.
+    /// Refuses lists that are empty or differ in length, and sizes or counts of 0.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let same = self.sizes_kib.len() == self.counts.len() && !self.counts.is_empty();
         let some = self.sizes_kib.iter().chain(&self.counts).all(|value| *value > 0);

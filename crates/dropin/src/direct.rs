@@ -1,22 +1,22 @@
-//! What `auto` leaves to NVIDIA's library: transfers for which that one has a direct path, between
-//! drive and GPU without a stop in memory of the host.
+//! The transfers that `auto` leaves to NVIDIA's library: those for which it has a direct path
+//! between drive and GPU, without a copy in host memory.
 //!
-//! Registering a file there says nothing by itself, since the library takes any in its
-//! compatibility mode ("cuFile API Reference Guide", "cuFile Compatibility Mode"). So that mode is
-//! forbidden first, and these all have to hold:
+//! That it registers a file proves nothing, because in compatibility mode it accepts any file
+//! ("cuFile API Reference Guide", "cuFile Compatibility Mode"). So that mode is switched off first,
+//! and all of these must hold:
 //!
-//! - nvidia-fs is loaded. Without it the library is not so much as looked for: its opening probes
+//! - nvidia-fs is loaded. Without it the library is not even searched for: opening it probes
 //!   devices and may write a log.
-//! - The library opens, says that compatibility mode is neither allowed nor forced (settings of
-//!   the machine may have the last word), and tells a version of nvidia-fs above 0.0 and a kind of
+//! - The library opens, reports that compatibility mode is neither allowed nor forced (settings of
+//!   the machine may override ours), and reports a version of nvidia-fs above 0.0 and a kind of
 //!   storage that it supports.
-//! - The descriptor is open with `O_DIRECT`, which is how a program asks for the direct path
-//!   ("GPUDirect Storage O_DIRECT Requirements Guide"); what becomes of others, no document tells.
-//! - The library takes the file.
+//! - The descriptor is open with `O_DIRECT`, by which a program requests the direct path
+//!   ("GPUDirect Storage O_DIRECT Requirements Guide"); no document says what happens to others.
+//! - The library registers the file.
 //! - The memory is a GPU's, and is not managed.
 //!
-//! What that library fails to move, ours moves, and has the file from then on: a program sees an
-//! error only where ours fails too.
+//! A transfer that fails there is repeated by `transfer`, which then moves that file from then on:
+//! a program sees an error only if ours fails too.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
@@ -36,7 +36,7 @@ use crate::log::{self, Level};
 use crate::nvidia::NvidiaLibrary;
 use crate::stats::Direction;
 
-/// What nvidia-fs shows of itself while it is loaded.
+/// The file of nvidia-fs, while it is loaded.
 const NVIDIA_FS: &str = "proc/driver/nvidia-fs/version";
 /// The parameters that allow and force compatibility mode (`CUFileBoolConfigParameter_t`).
 const ALLOW_COMPAT: c_int = 1;
@@ -53,17 +53,17 @@ pub(crate) struct Direct {
     write: unsafe extern "C" fn(Handle, u64, usize, i64, i64) -> isize,
     register_buffer: unsafe extern "C" fn(u64, usize, c_int) -> CufileError,
     deregister_buffer: unsafe extern "C" fn(u64) -> CufileError,
-    /// The process that opened the library. What its functions do in a child of fork(2) is not
-    /// defined ("cuFile API Reference Guide", "Usage").
+    /// The fork generation of the process that opened the library. Its functions are undefined in a
+    /// child of fork(2) ("cuFile API Reference Guide", "Usage").
     generation: u32,
 }
 
-/// NVIDIA's library with compatibility mode off, where there may be files with a direct path.
+/// NVIDIA's library with compatibility mode off, if there may be files with a direct path.
 pub(crate) fn find() -> Option<Direct> {
     static FOUND: OnceLock<Option<(NvidiaLibrary, Direct)>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let environment = environment::get();
-        // A library that is named is asked in any case, for tests.
+        // A library that is named explicitly is always tried, for tests.
         let wanted = environment.library.is_some() || Root::live().exists(NVIDIA_FS);
         if environment.backend != Backend::Auto || !wanted {
             return None;
@@ -81,7 +81,7 @@ pub(crate) fn find() -> Option<Direct> {
     direct.filter(|direct| direct.generation == fork::generation())
 }
 
-/// Room for a release that adds fields.
+/// Larger than the structure, for releases that add fields.
 #[repr(C)]
 struct PropertiesBuffer {
     found: Properties,
@@ -89,7 +89,8 @@ struct PropertiesBuffer {
 }
 
 impl Direct {
-    /// Opens the library with compatibility mode off; otherwise why no file can have a direct path.
+    /// Opens the library with compatibility mode off. The error says why no file can have a direct
+    /// path.
     fn open(library: &NvidiaLibrary) -> Result<Direct, String> {
         let direct = Self::functions(library).ok_or("a function of the interface is missing")?;
         // SAFETY: the type is that of the interface, here and below.
@@ -110,8 +111,8 @@ impl Direct {
         // SAFETY: takes nothing.
         check("cuFileDriverOpen", unsafe { open() })?;
         supports(library).inspect_err(|_| {
-            // What it holds of the GPU's memory is of no use to anybody.
-            // SAFETY: takes nothing; nothing was registered there.
+            // Its GPU memory would be of no use. SAFETY: takes nothing; nothing was registered
+            // there.
             let _ = unsafe { close() };
         })?;
         Ok(direct)
@@ -135,13 +136,13 @@ impl Direct {
         })
     }
 
-    /// Has the library take a file, if it has a direct path for it; why not, otherwise.
+    /// Registers a file with the library, if that has a direct path for it. The error says why not.
     pub(crate) fn register(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<NvidiaFile, String> {
         if !flags.contains(OFlags::DIRECT) {
             return Err("the file is open without O_DIRECT".to_owned());
         }
-        // By a number that the program can't close and the kernel not give to another file, above
-        // those of the standard streams.
+        // A duplicate that the program can't close, so that the kernel can't reuse the number,
+        // above the standard streams.
         let own = rustix::io::fcntl_dupfd_cloexec(fd, 3)
             .map_err(|errno| format!("fcntl(F_DUPFD_CLOEXEC): {errno}"))?;
         let mut descriptor = Descriptor {
@@ -159,7 +160,8 @@ impl Direct {
     }
 }
 
-/// Has NVIDIA's library take a file, if it has a direct path for it, and says who moves its bytes.
+/// Registers a file with NVIDIA's library, if that has a direct path for it, and logs who moves its
+/// bytes.
 pub(crate) fn register_file(fd: BorrowedFd<'_>, flags: OFlags) -> Option<NvidiaFile> {
     let registered = find()?.register(fd, flags);
     log::line(Level::Info, || match &registered {
@@ -169,13 +171,13 @@ pub(crate) fn register_file(fd: BorrowedFd<'_>, flags: OFlags) -> Option<NvidiaF
     registered.ok()
 }
 
-/// Whether memory is of the kind that a direct path leads to.
+/// Whether a direct path can lead to this kind of memory.
 pub(crate) fn supports_memory(location: &MemoryLocation) -> bool {
     location.device().is_some() && !location.is_managed()
 }
 
-/// Has NVIDIA's library, where it gets files, pin a buffer, by which its transfers need no buffer
-/// of its own on the way. It has a bound for that; whether it did decides nothing but the speed.
+/// Registers a buffer with NVIDIA's library, if that moves files. It then pins the buffer and needs
+/// none of its own. It has a limit for that; a refusal costs only speed.
 pub(crate) fn register_buffer(base: u64, len: usize, flags: c_int) {
     if let Some(direct) = find() {
         // SAFETY: numbers; the memory is the program's until it deregisters it, by the interface.
@@ -183,21 +185,21 @@ pub(crate) fn register_buffer(base: u64, len: usize, flags: c_int) {
     }
 }
 
-/// Gives back what [`register_buffer`] had it pin.
+/// Undoes [`register_buffer`].
 pub(crate) fn deregister_buffer(base: u64) {
     if let Some(direct) = find() {
-        // SAFETY: a number. Refused, there was nothing to give back.
+        // SAFETY: a number. A refusal means that there was nothing to undo.
         let _ = unsafe { (direct.deregister_buffer)(base) };
     }
 }
 
-/// What the kernel calls a descriptor's file.
+/// The kernel's name of a descriptor's file.
 fn name(fd: BorrowedFd<'_>) -> String {
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
     std::fs::read_link(&link).map_or(link, |path| path.display().to_string())
 }
 
-/// Has the library write no log into the working directory of a program that asked for none.
+/// Prevents a log in the working directory of a program that configured none.
 fn suppress_log(library: &NvidiaLibrary) {
     if log::has_file() {
         return;
@@ -206,13 +208,13 @@ fn suppress_log(library: &NvidiaLibrary) {
     let name: Option<unsafe extern "C" fn(c_int, *const c_char) -> CufileError> =
         unsafe { library.function(c"cuFileSetParameterString") };
     let dev_null: &CStr = c"/dev/null";
-    // SAFETY: a text that ends. Refused, the log is written, and nothing else happens.
+    // SAFETY: a NUL-terminated string. If refused, the log is written, and nothing else happens.
     let _ = name.map(|name| unsafe { name(LOG_FILE, dev_null.as_ptr()) });
 }
 
-/// Whether the library that was opened can have a direct path for any file; why not, otherwise.
+/// Whether the opened library can have a direct path for any file. The error says why not.
 fn supports(library: &NvidiaLibrary) -> Result<(), String> {
-    // SAFETY: the type is that of the interface; its truth values are bytes, 0 or 1.
+    // SAFETY: the type is that of the interface; its booleans are bytes, 0 or 1.
     let get: Option<unsafe extern "C" fn(c_int, *mut u8) -> CufileError> =
         unsafe { library.function(c"cuFileGetParameterBool") };
     // SAFETY: as above.
@@ -254,14 +256,14 @@ fn check(call: &str, error: CufileError) -> Result<(), String> {
     }
 }
 
-/// A file that NVIDIA's library has taken; given back when dropped.
+/// A file that is registered with NVIDIA's library. Dropping it deregisters it.
 #[derive(Debug)]
 pub(crate) struct NvidiaFile {
     handle: Handle,
     direct: Direct,
     /// A transfer failed there that ours could do.
     given_up: AtomicBool,
-    /// What the library knows it by: closed after it was given back.
+    /// The library's descriptor, closed after deregistration.
     own: OwnedFd,
 }
 
@@ -270,12 +272,12 @@ unsafe impl Send for NvidiaFile {}
 // SAFETY: as above.
 unsafe impl Sync for NvidiaFile {}
 
-/// Why the library moved fewer bytes than it was asked for.
+/// Why the library moved fewer bytes than requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShortTransfer {
-    /// It failed: what it answered, and errno then.
+    /// It failed: its result, and errno at that time.
     Failed(isize, c_int),
-    /// It said nothing of it; the file may end there.
+    /// It reported no reason; the file may end there.
     Silent,
 }
 
@@ -290,18 +292,17 @@ impl fmt::Display for ShortTransfer {
 }
 
 impl NvidiaFile {
-    /// Whether the library shall move bytes between the file and this memory.
+    /// Whether the library is to move bytes between the file and this memory.
     pub(crate) fn moves(&self, location: &MemoryLocation) -> bool {
         supports_memory(location)
             && !self.given_up.load(Ordering::Relaxed)
             && self.direct.generation == fork::generation()
     }
 
-    /// Their `cuFileRead` or `cuFileWrite`: how many bytes of the range, from its start on, were
-    /// moved, and why it were not all.
+    /// NVIDIA's `cuFileRead` or `cuFileWrite`: how many bytes from the start of the range were
+    /// moved, and why not all.
     ///
-    /// # Safety
-    /// As the interface asks of its callers.
+    /// # Safety As the interface requires of its callers.
     pub(crate) unsafe fn transfer(&self, request: &Request) -> (usize, Option<ShortTransfer>) {
         let call = match request.direction {
             Direction::Read => self.direct.read,
@@ -314,7 +315,7 @@ impl NvidiaFile {
         match usize::try_from(result) {
             Ok(bytes) if bytes == len => (len, None),
             Ok(bytes) if bytes < len => (bytes, Some(ShortTransfer::Silent)),
-            // More bytes than were asked for: a code that lost its sign.
+            // More bytes than requested: a code without its sign.
             Ok(_) => (0, Some(ShortTransfer::Failed(result, 0))),
             Err(_) => {
                 let errno = std::io::Error::last_os_error().raw_os_error();
@@ -323,7 +324,8 @@ impl NvidiaFile {
         }
     }
 
-    /// Has ours move the file's bytes from now on, since it could where the library could not.
+    /// Lets `transfer` move the file's bytes from now on, because it could where the library could
+    /// not.
     pub(crate) fn give_up(&self, why: ShortTransfer) {
         if !self.given_up.swap(true, Ordering::Relaxed) {
             log::line(Level::Warn, || {
@@ -337,7 +339,7 @@ impl NvidiaFile {
 impl Drop for NvidiaFile {
     fn drop(&mut self) {
         if self.direct.generation == fork::generation() {
-            // SAFETY: from their `cuFileHandleRegister`, and given back once.
+            // SAFETY: from NVIDIA's `cuFileHandleRegister`, and deregistered once.
             unsafe { (self.direct.deregister)(self.handle) }
         }
     }

@@ -6,60 +6,61 @@ use std::sync::OnceLock;
 
 use gpuio_gpu::Which;
 
-/// Backend transfers programs get (`GPUIO_CUFILE`).
+/// Which library moves the bytes (`GPUIO_CUFILE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
-    /// NVIDIA's library for files that it has a direct path for, ours for all others.
+    /// NVIDIA's library for files for which it has a direct path, ours for all others.
     Auto,
     /// Ours.
     Gpuio,
-    /// NVIDIA's library for everything: each call is handed on.
+    /// NVIDIA's library for everything: each call is forwarded.
     Nvidia,
 }
 
-/// How transfers work, where somebody said so.
+/// Tuning of transfers; `None` for the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tuning {
     /// Most threads that help callers (`GPUIO_CUFILE_WORKERS`).
     pub(crate) workers: Option<u32>,
     /// Most threads that move bytes of large calls at once (`GPUIO_CUFILE_BUSY`).
     pub(crate) busy: Option<u32>,
-    /// From how many calls at once on they are left to threads of ours (`GPUIO_CUFILE_CROWD`).
+    /// From so many concurrent calls on, large reads are left to our workers
+    /// (`GPUIO_CUFILE_CROWD`).
     pub(crate) oversubscription: Option<u32>,
-    /// Most page-locked memory for each GPU, MiB (`GPUIO_CUFILE_RING_MB`).
+    /// Most page-locked memory per GPU, MiB (`GPUIO_CUFILE_RING_MB`).
     pub(crate) ring_mib: Option<u32>,
-    /// Pieces that large calls are cut into, KiB (`GPUIO_CUFILE_CHUNK_KB`).
+    /// Longest piece of a large call, KiB (`GPUIO_CUFILE_CHUNK_KB`).
     pub(crate) chunk_kib: Option<u32>,
-    /// Whether a kernel may stay on the GPU for small calls (`GPUIO_CUFILE_RESIDENT`, 0 or 1).
+    /// Whether small calls may use the resident copy kernel (`GPUIO_CUFILE_RESIDENT`, 0 or 1).
     pub(crate) resident: Option<bool>,
     /// Whether files with `O_DIRECT` are never read from the page cache (`GPUIO_CUFILE_STRICT`, 0
-    /// or 1); block devices where nobody said so.
+    /// or 1); by default only block devices.
     pub(crate) strict: Option<bool>,
 }
 
-/// What the environment says of this library.
+/// The library's environment variables.
 #[derive(Debug)]
 pub(crate) struct Environment {
     pub(crate) backend: Backend,
-    /// What `cuFileGetVersion` answers (`GPUIO_CUFILE_VERSION`): 1150, or 1200 for programs that
+    /// The result of `cuFileGetVersion` (`GPUIO_CUFILE_VERSION`): 1150, or 1200 for programs that
     /// were built with the larger statistics structures.
     pub(crate) version: c_int,
     /// Which CUDA driver (`GPUIO_CUFILE_DRIVER`): `system`, `software`, or a path. For tests.
     pub(crate) driver: Which,
-    /// NVIDIA's library (`GPUIO_CUFILE_LIB`), where it is not to be searched for.
+    /// The path of NVIDIA's library (`GPUIO_CUFILE_LIB`), if it is not to be searched for.
     pub(crate) library: Option<PathBuf>,
-    /// How transfers work.
+    /// Tuning of transfers.
     pub(crate) tuning: Tuning,
-    /// Values that could not be used, in words.
+    /// Invalid values, for the log.
     pub(crate) notes: Vec<String>,
 }
 
-/// The release backend statistics are the small ones and backend codes are safe for all clients.
+/// The release with the small statistics structures, whose codes are safe for all clients.
 pub(crate) const VERSION: c_int = 1150;
 /// The release with the larger statistics.
 pub(crate) const VERSION_LARGE: c_int = 1200;
 
-/// Read at the first call, and once.
+/// Read once, at the first call.
 pub(crate) fn get() -> &'static Environment {
     static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| Environment::of(&|name| std::env::var_os(name)))
@@ -111,7 +112,7 @@ impl Environment {
         let oversubscription = number("GPUIO_CUFILE_CROWD");
         let ring_mib = number("GPUIO_CUFILE_RING_MB");
         let chunk_kib = number("GPUIO_CUFILE_CHUNK_KB");
-        // Each launch would only return when the kernel has left (CUDA C++ Programming Guide,
+        // With it each launch returns only when the kernel has exited (CUDA C++ Programming Guide,
         // "Asynchronous Concurrent Execution"; the driver reads it as a number).
         let blocks = filled("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value != "0");
         let resident = number("GPUIO_CUFILE_RESIDENT").map(|value| value != 0);

@@ -1,10 +1,10 @@
 //! The exported functions, by the interface's names.
 //!
-//! Each says what it does here, and where its contract comes from where that is not the "cuFile API
-//! Reference Guide" (docs.nvidia.com/gpudirect-storage). "Measured" is what release 1.15 or 1.20
-//! answered us, "reported" what others say that 1.15 answers (docs/dropin.md). Where nothing else
-//! is said: pointers may be null, which is refused with 5022; calls may come from any thread; they
-//! open the driver if nobody has.
+//! Each documents what it does here, and the source of its contract where that is not the "cuFile
+//! API Reference Guide" (docs.nvidia.com/gpudirect-storage). "Measured" is what release 1.15 or
+//! 1.20 returned to us, "reported" what others report of 1.15 (docs/dropin.md). Unless stated
+//! otherwise: pointers may be null, which is refused with 5022; calls may come from any thread;
+//! they open the driver if it is not open.
 
 mod batch;
 mod buffer;
@@ -16,10 +16,9 @@ mod stream;
 
 use crate::code::{Failure, INVALID_VALUE};
 
-/// Puts a value where the caller wants it.
+/// Writes a value to the caller's address.
 ///
-/// # Safety
-/// `to` is null or valid for the write.
+/// # Safety `to` is null or valid for the write.
 unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), Failure> {
     if to.is_null() {
         return Err(INVALID_VALUE.into());
@@ -29,8 +28,8 @@ unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Defines a function of the interface. Where every call goes to NVIDIA's library
-/// (`GPUIO_CUFILE=nvidia`), it is handed on as it came.
+/// Defines a function of the interface. If all calls go to NVIDIA's library
+/// (`GPUIO_CUFILE=nvidia`), it is forwarded unchanged.
 macro_rules! export {
     ($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty $body:block) => {
         $(#[$doc])*
@@ -51,7 +50,7 @@ macro_rules! export {
                     nvidia.and_then(|nvidia| unsafe { nvidia.function(name) })
                 });
                 return match found {
-                    // SAFETY: the caller's arguments, as they came.
+                    // SAFETY: the caller's arguments, unchanged.
                     Some(call) => unsafe { call($($arg),*) },
                     None => $crate::nvidia::Unavailable::refused(nvidia.is_some()),
                 };

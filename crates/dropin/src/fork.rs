@@ -1,9 +1,9 @@
-//! What a child of `fork(2)` gets.
+//! Support for children of `fork(2)`.
 //!
-//! A child has one thread, and the memory as it was: a lock that another thread held stays locked.
-//! So the thread that forks takes our two locks first, and gives them back on both sides. CUDA does
-//! not survive a fork, which is for the transfers to tell; what was registered stays known, and
-//! calls on memory of the host work.
+//! A child has one thread and a copy of the memory: a lock that another thread held stays locked.
+//! So the forking thread takes our two locks first and releases them on both sides. CUDA does not
+//! survive a fork, which the transfers report. Registrations stay valid, and calls on host memory
+//! work.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,33 +11,33 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::buffers::MapGuard;
 use crate::library::{self, Library, StateGuard};
 
-/// In the order in which everybody takes them.
+/// In the order in which all code takes them.
 type Locks = (StateGuard<'static>, MapGuard<'static>);
 
-/// Forks between the first process and this one. Whatever remembers it can tell that it is from
-/// before.
+/// Forks between the first process and this one. Stored values show whether they are from before.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// The locks, from before the fork until after it, in the thread that forks.
+    /// The locks, held by the forking thread from before the fork until after it.
     static HELD: Cell<Option<Locks>> = const { Cell::new(None) };
 }
 
-/// Which process of a line of forks this is.
+/// The fork generation of this process.
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Has the three below called round every fork from now on (`pthread_atfork(3)`).
+/// Registers the three handlers below for every later fork (`pthread_atfork(3)`).
 pub(crate) fn install_handlers() {
-    // SAFETY: the functions live as long as the process: the object is never unloaded. Without
-    // memory for it, a fork may leave the child with a locked lock, and nothing else happens.
+    // SAFETY: the functions live as long as the process: the object is never unloaded. If memory
+    // for the handlers is lacking, a fork may leave the child with a locked lock, and nothing else
+    // happens.
     let _ = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(inside)) };
 }
 
 unsafe extern "C" fn before() {
-    // A driver that forks while this thread calls it with the lock held: its child runs another
-    // program at once. To wait for the lock here would be to wait for ever.
+    // A driver that forks while this thread calls it under the lock: its child runs another program
+    // at once. Waiting for the lock here would never end.
     if Library::is_locked_here() {
         return;
     }

@@ -1,14 +1,14 @@
 //! Handles of files, found without a lock.
 //!
-//! A handle is a number in a pointer's clothes: a slot and how often that slot had been used, so
-//! that garbage and handles given back are told from living ones, and nothing is ever read through
-//! the pointer. A slot counts who uses it now, on a cache line for each of a few groups of threads.
+//! A handle is a number in the form of a pointer: a slot's index and how often the slot has been
+//! used. So invalid and closed handles are recognised, and nothing is ever read through the
+//! pointer. A slot counts its current users, on one cache line for each of a few groups of threads.
 //!
-//! Ordering: a user raises its count and then reads the state; whoever closes changes the state and
-//! then reads the counts, all sequentially consistent. So in their one order either the user's
+//! Ordering: a user raises its count and then reads the state; who closes changes the state and
+//! then reads the counts, all sequentially consistent. So in their total order either the user's
 //! raise comes first, and the closer sees it and waits, or the change does, and the user sees it
 //! and leaves. Users of an earlier generation may raise a count for a moment: they touch nothing
-//! else, and a closer waits for them for that moment.
+//! else, and a closer waits for them.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -21,38 +21,38 @@ use crate::sync::{Guarded, size, sleep, thread_number};
 
 /// Slots made at once.
 const CHUNK: usize = size(64, 1);
-/// Chunks at most: a million handles, which is what the kernel gives descriptors for.
+/// Most chunks: a million handles, as many as the kernel allows descriptors.
 const CHUNKS: usize = size(16_384, 1);
 /// Groups of threads, each with a count of its own.
 const GROUPS: usize = size(8, 2);
-/// Bits of a handle that name the slot; those above name its generation.
+/// Low bits of a handle: the slot. High bits: its generation.
 const SLOT_BITS: u32 = 24;
 
-/// What [`Slot::state`] holds beside the generation.
+/// Values of [`Slot::state`] beside the generation.
 const FREE: u64 = 0;
 const OPEN: u64 = 1;
 const CLOSING: u64 = 2;
 const STATE_BITS: u32 = 2;
 
-/// Alone on its cache lines, two of which processors fetch together.
+/// On cache lines of its own: processors fetch two lines together.
 #[repr(align(128))]
 struct Count(AtomicU64);
 
 struct Slot<T> {
-    /// Generation and what it is.
+    /// The generation and the state.
     state: AtomicU64,
     users: [Count; GROUPS],
-    /// Written only by who owns a free or closing slot, read by users of an open one.
+    /// Written only by the owner of a free or closing slot, read by users of an open one.
     entry: Guarded<Option<T>>,
 }
 
-// SAFETY: `entry` is written by one thread only, while no user can read it (see the module).
+// SAFETY: `entry` is written by one thread only, while no user can read it (see the module's page).
 unsafe impl<T: Send + Sync> Sync for Slot<T> {}
 
 impl<T> Slot<T> {
     fn new() -> Slot<T> {
         let users = std::array::from_fn(|_| Count(AtomicU64::new(0)));
-        // From generation 1 on: small numbers are never handles.
+        // Begins at generation 1: small numbers are never handles.
         let state = AtomicU64::new(1 << STATE_BITS | FREE);
         Slot { state, users, entry: Guarded::new(None) }
     }
@@ -62,7 +62,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// Slots that are made together, when the first of them is needed.
+/// Slots that are made together when the first of them is needed.
 type Chunk<T> = OnceLock<Box<[Slot<T>]>>;
 
 /// All slots.
@@ -70,12 +70,12 @@ pub(crate) struct Table<T: 'static> {
     chunks: Box<[Chunk<T>]>,
 }
 
-/// Slots that are free; whoever opens or closes holds the lock that this is behind.
+/// Free slots. Protected by the lock that whoever opens or closes holds.
 #[derive(Debug, Default)]
 pub(crate) struct Free {
-    /// Given back, to be used again.
+    /// Returned, to be used again.
     freed: Vec<usize>,
-    /// Never used from here on.
+    /// From here on slots were never used.
     next_unused: usize,
 }
 
@@ -85,11 +85,11 @@ impl<T> std::fmt::Debug for Table<T> {
     }
 }
 
-/// An open entry that can't be closed while this lives. It may move to another thread.
+/// An open entry, which can't be closed while this lives. It may move to another thread.
 pub(crate) struct Held<'t, T> {
     slot: &'t Slot<T>,
     group: usize,
-    /// The process that counted it, in a line of forks.
+    /// The fork generation of the process that counted it.
     generation: u32,
 }
 
@@ -97,8 +97,8 @@ impl<T> Deref for Held<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the slot was open after this user was counted, so nobody writes the entry until
-        // the count is taken back, which is when `self` is dropped.
+        // SAFETY: the slot was open after this user was counted, so no thread writes the entry
+        // until the count is lowered, which is when `self` is dropped.
         let entry = unsafe { &*self.slot.entry.read() };
         #[expect(clippy::expect_used, reason = "an open slot has an entry")]
         entry.as_ref().expect("an open slot has an entry")
@@ -113,7 +113,7 @@ impl<T> std::fmt::Debug for Held<'_, T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        // A child of `fork(2)` has forgotten the users of its parent.
+        // A child of `fork(2)` has reset the counts of its parent's users.
         if self.generation == fork::generation() {
             self.slot.users[self.group].0.fetch_sub(1, SeqCst);
         }
@@ -129,7 +129,7 @@ impl<T: Send + Sync> Table<T> {
         self.chunks.get(at / CHUNK)?.get()?.get(at % CHUNK)
     }
 
-    /// Which slot and which state an open handle has.
+    /// The slot and the state of an open handle.
     fn parts(&self, handle: Handle) -> Option<(usize, &Slot<T>, u64)> {
         let number = handle.addr() as u64;
         let at = usize::try_from(number & ((1 << SLOT_BITS) - 1)).ok()?.checked_sub(1)?;
@@ -151,8 +151,8 @@ impl<T: Send + Sync> Table<T> {
         chunk.get_or_init(|| (0..CHUNK).map(|_| Slot::new()).collect());
         let slot = self.slot(at)?;
         let generation = slot.state.load(SeqCst) >> STATE_BITS;
-        // SAFETY: the slot is free and taken out of the list of free ones: nobody reads or writes
-        // the entry.
+        // SAFETY: the slot is free and taken out of the list of free ones: no thread reads or
+        // writes the entry.
         unsafe { *slot.entry.write() = Some(entry) };
         slot.state.store(generation << STATE_BITS | OPEN, SeqCst);
         let number = generation << SLOT_BITS | (at as u64 + 1);
@@ -160,17 +160,17 @@ impl<T: Send + Sync> Table<T> {
         Some(std::ptr::without_provenance_mut(number))
     }
 
-    /// The entry of a living handle.
+    /// The entry of an open handle.
     pub(crate) fn hold(&self, handle: Handle) -> Option<Held<'_, T>> {
         let (_, slot, open) = self.parts(handle)?;
         let group = thread_number() % GROUPS;
         slot.users[group].0.fetch_add(1, SeqCst);
-        // Made first, so that a state of another generation takes the count back.
+        // Made first, so that its drop lowers the count if the state is of another generation.
         let held = Held { slot, group, generation: fork::generation() };
         (slot.state.load(SeqCst) == open).then_some(held)
     }
 
-    /// Forgets all users, in a child of `fork(2)`: they were threads of the parent.
+    /// Resets all counts in a child of `fork(2)`: the users were threads of the parent.
     pub(crate) fn forget_users(&self) {
         let made = self.chunks.iter().map_while(|chunk| chunk.get());
         for count in made.flatten().flat_map(|slot| &slot.users) {
@@ -178,7 +178,7 @@ impl<T: Send + Sync> Table<T> {
         }
     }
 
-    /// Ends a living handle: from now on nobody finds it. What comes back has to be waited for.
+    /// Closes an open handle: from now on it is not found. The caller waits for the result.
     pub(crate) fn close(&self, handle: Handle) -> Option<Closing<'_, T>> {
         let (at, slot, open) = self.parts(handle)?;
         let closing = open ^ OPEN ^ CLOSING;
@@ -187,7 +187,7 @@ impl<T: Send + Sync> Table<T> {
     }
 }
 
-/// A handle that nobody finds any more, and some may still use.
+/// A closed handle that may still have users.
 pub(crate) struct Closing<'t, T> {
     slot: &'t Slot<T>,
     at: usize,
@@ -200,7 +200,7 @@ impl<T> std::fmt::Debug for Closing<'_, T> {
 }
 
 impl<T> Closing<'_, T> {
-    /// Waits until the last user is gone, calling `meanwhile` again and again.
+    /// Waits until the last user is gone, calling `meanwhile` repeatedly.
     pub(crate) fn wait(&self, mut meanwhile: impl FnMut()) {
         // Rare, and as long as an I/O takes: sleeping is good enough.
         let mut pause = Duration::from_micros(20);
@@ -211,12 +211,12 @@ impl<T> Closing<'_, T> {
         }
     }
 
-    /// Takes the entry out and frees the slot, once nobody uses it (see [`Closing::wait`]).
+    /// Takes the entry out and frees the slot, once it has no users (see [`Closing::wait`]).
     pub(crate) fn finish(self, free: &mut Free) -> Option<T> {
-        // SAFETY: users are gone, and new ones leave before they read the entry.
+        // SAFETY: all users are gone, and new ones leave before they read the entry.
         let entry = unsafe { (*self.slot.entry.write()).take() };
         let generation = (self.slot.state.load(SeqCst) >> STATE_BITS).wrapping_add(1);
-        // What is left of the generation in a handle of 64 bits.
+        // The part of the generation that fits into a handle of 64 bits.
         let generation = generation & (u64::MAX >> SLOT_BITS);
         self.slot.state.store(generation << STATE_BITS | FREE, SeqCst);
         free.freed.push(self.at);
@@ -254,7 +254,7 @@ mod tests {
         let table: Table<u32> = Table::new();
         let mut free = Free::default();
         let handle = table.open(&mut free, 7).unwrap();
-        // As after a fork: the count is forgotten, the value is from before.
+        // As after a fork: the count is reset, the value is from before.
         let mut parents = table.hold(handle).unwrap();
         table.forget_users();
         parents.generation = u32::MAX;

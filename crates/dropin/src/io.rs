@@ -1,4 +1,4 @@
-//! Files that were registered, and transfers of them.
+//! Registered files, and their transfers.
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
@@ -21,22 +21,22 @@ use crate::live_page;
 use crate::log::{self, Level};
 use crate::stats::{Direction, Done, Op};
 
-/// Offsets and lengths off this grid count as unaligned.
+/// Offsets and lengths that are no multiple of this count as unaligned.
 const ALIGNMENT: u64 = 4096;
-/// What the CUDA driver answers in a child of fork(2).
+/// The CUDA driver's code in a child of fork(2).
 const CUDA_NOT_INITIALIZED: c_int = 3;
 
-/// A file that a program registered.
+/// A registered file.
 #[derive(Debug)]
 pub(crate) struct Registered {
     pub(crate) file: File,
-    /// Whether its descriptor may be read from.
+    /// Whether its descriptor is open for reading.
     pub(crate) reads: bool,
-    /// NVIDIA's library has it, too, and moves what it has a direct path for.
+    /// The file's handle in NVIDIA's library, if that has a direct path for it.
     nvidia_file: Option<NvidiaFile>,
 }
 
-/// A transfer as asked.
+/// The parameters of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) direction: Direction,
@@ -55,9 +55,9 @@ pub(crate) struct Checked {
 }
 
 impl Library {
-    /// Registers a descriptor of this process, which stays the caller's. One that is registered
-    /// already gets one more handle: programs close descriptors and never say so, and the kernel
-    /// gives the number to another file.
+    /// Registers a descriptor of this process, which stays the caller's. A registered one gets
+    /// another handle: programs close descriptors without notice, and the kernel reuses the number
+    /// for another file.
     pub(crate) fn register(&self, fd: c_int) -> Result<Handle, Failure> {
         let transfer = self.ensure_open()?;
         let result = self.register_with(transfer, fd);
@@ -94,8 +94,8 @@ impl Library {
         made.ok_or(Failure::from(GETNEWFD_FAILED))
     }
 
-    /// Ends a handle, once the reads, writes and entries of batches that use it have ended, whether
-    /// or not their events were fetched. One that is none is left alone.
+    /// Ends a handle after all reads, writes and batch entries that use it have completed, whether
+    /// or not their events were fetched. An invalid handle is ignored.
     pub(crate) fn deregister(&self, handle: Handle) {
         let Some(closing) = self.files.close(handle) else {
             self.stats.operations(Op::HandleDeregister, false, 1);
@@ -103,13 +103,13 @@ impl Library {
         };
         closing.wait(|| self.collect_completed());
         let entry = closing.finish(&mut self.lock().free);
-        // Outside the lock: NVIDIA's library may take its time.
+        // Outside the lock: NVIDIA's library may take long.
         drop(entry);
         live_page::count_registrations(None, -1, 0);
         self.stats.operations(Op::HandleDeregister, true, 1);
     }
 
-    /// Notes a buffer. Never fails for want of anything: transfers don't need it.
+    /// Records a buffer. Never fails for lack of resources: transfers don't need it.
     pub(crate) fn register_buffer(
         &self,
         base: u64,
@@ -135,7 +135,7 @@ impl Library {
         result.map(|_| ())
     }
 
-    /// Forgets a buffer.
+    /// Removes a buffer.
     pub(crate) fn deregister_buffer(&self, base: u64) -> Result<(), Failure> {
         if base == 0 {
             return Err(INVALID_VALUE.into());
@@ -151,8 +151,8 @@ impl Library {
         result.map(|_| ())
     }
 
-    /// What a transfer has to be before it is begun. `near` is what other memory of the same moment
-    /// is, where that is known.
+    /// Checks a request before it begins. `near`: the location of other memory in the same call, if
+    /// known.
     pub(crate) fn check(
         &self,
         transfer: &Transfer,
@@ -169,8 +169,8 @@ impl Library {
         if request.direction == Direction::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
-        // NVIDIA's library, where it is used beside ours, takes back what `Transfer::place` asks
-        // the driver for on that memory: each call asks again.
+        // NVIDIA's library, if it is used too, resets what `Transfer::locate` sets in the driver
+        // for that memory: then each call queries again.
         let registered = self.buffers.check(request.base, skip, request.len)?;
         let holds =
             |location: &MemoryLocation| direct::find().is_none() && transfer.is_current(location);
@@ -183,11 +183,10 @@ impl Library {
         Ok(Checked { location, address, offset })
     }
 
-    /// Moves bytes between a file and memory, and returns when they are there.
+    /// Moves bytes between a file and memory, and returns when they have arrived.
     ///
-    /// # Safety
-    /// As the interface asks of callers of `cuFileRead` and `cuFileWrite`: the memory is theirs,
-    /// and nobody frees it meanwhile.
+    /// # Safety As the interface requires of callers of `cuFileRead` and `cuFileWrite`: the memory
+    /// is the caller's and is not freed during the call.
     pub(crate) unsafe fn transfer(
         &self,
         handle: Handle,
@@ -218,7 +217,7 @@ impl Library {
         result.map(|(bytes, _)| bytes)
     }
 
-    /// Counts a transfer that ended.
+    /// Counts a completed transfer.
     pub(crate) fn record(
         &self,
         request: &Request,
@@ -244,10 +243,9 @@ impl Library {
     }
 }
 
-/// By our transfers.
+/// Runs it by `transfer`.
 ///
-/// # Safety
-/// As for [`Library::transfer`].
+/// # Safety As for [`Library::transfer`].
 unsafe fn run(
     transfer: &Transfer,
     file: &File,
@@ -264,11 +262,10 @@ unsafe fn run(
     moved.map_err(|fault| failure(&fault))
 }
 
-/// By NVIDIA's library, and what that leaves by our transfers, backend route is told then. Where the
-/// file ends, or there is an error, is for ours to say.
+/// Runs it by NVIDIA's library, and the rest by `transfer`, whose route is returned then.
+/// `transfer` decides where the file ends and whether there is an error.
 ///
-/// # Safety
-/// As for [`Library::transfer`].
+/// # Safety As for [`Library::transfer`].
 unsafe fn transfer_by_nvidia(
     transfer: &Transfer,
     (file, nvidia_file): (&File, &NvidiaFile),
@@ -285,7 +282,7 @@ unsafe fn transfer_by_nvidia(
     let Checked { location, address, offset } = *checked;
     let (address, offset) = (address.saturating_add(done_bytes), offset.saturating_add(done_bytes));
     let left = Checked { location, address, offset };
-    // SAFETY: the rest of the caller's range, which the library has let go.
+    // SAFETY: the rest of the caller's range, which the library no longer uses.
     let moved = unsafe { run(transfer, file, &rest, &left) }?;
     let ends_there = short == ShortTransfer::Silent && moved.bytes == 0;
     if ends_there {
@@ -295,8 +292,7 @@ unsafe fn transfer_by_nvidia(
     Ok((done + moved.bytes, Some(moved.route)))
 }
 
-/// What a transfer's fault is in the interface's words. The log, where somebody asked for one, gets
-/// all that the number does not say.
+/// The interface's code for a fault. The log, if there is one, gets the details.
 pub(crate) fn failure(fault: &Fault) -> Failure {
     log::line(Level::Error, || fault.to_string());
     match fault {

@@ -1,25 +1,30 @@
 //! gpuio's own `libcufile.so.0`: the interface of NVIDIA's cuFile library over gpuio's transfers,
 //! with no kernel module, no root and no device node.
 //!
-//! A program that was built for cuFile finds this object in the place of NVIDIA's (`gpuio exec`)
-//! and runs unchanged. All 50 public functions are exported, without symbol versions, as NVIDIA's
-//! library exports them; each has its contract beside it in `export`. Nothing else is exported, and
-//! nothing here is for Rust programs.
+//! A program that was built for cuFile loads this object instead of NVIDIA's (`gpuio exec`) and
+//! runs unchanged. All 50 public functions are exported, without symbol versions, as NVIDIA's
+//! library exports them; each documents its contract in `export`. Nothing else is exported, and
+//! Rust programs do not link this crate. The bytes are moved by `transfer`, not here.
 //!
-//! - `abi`, `code`, `answer`: layouts, codes, and what every call has in common.
-//! - `library`: what is open; `config`, `setting`: what holds.
+//! - `abi`, `code`, `call`: layouts, codes, and what all calls share (no panic leaves).
+//! - `library`: the state of the process; `config`, `environment`: the settings in effect.
 //! - `handles`, `buffers`, `batches`, `streams`: what programs registered.
-//! - `io`: the transfers; `stats`, `live`: what is counted of them.
-//! - `sync`: what the parts without locks are made of, for the model of them.
-//! - `peer`: NVIDIA's library, where a program's calls are handed on to it; `direct`: the files
-//!   that it has a direct path for.
+//! - `io`: registered files and their transfers; `stats`, `live_page`, `log`: counters and log.
+//! - `nvidia`: NVIDIA's library, if calls are forwarded to it; `direct`: the files for which it
+//!   has a direct path.
+//! - `fork`: children of `fork(2)`; `sync`: the primitives of the lock-free parts, for their model.
 //!
-//! Threads: every function may be called from any thread and from many at once. Reads and writes
-//! take no lock that others take. At exit nothing is given back to CUDA; the object stays loaded
-//! after `dlclose(3)`. Only one call is made at exit: the live page's file is removed.
+//! How one `cuFileRead` flows: `export::file` → `call` → `io::Library::transfer`, which finds the
+//! file in `handles` and the memory in `buffers`, checks the request, calls `transfer` (or NVIDIA's
+//! library for a direct path), and counts the result in `stats` and `live_page`.
+//!
+//! Threads: every function may be called from any thread and from many at once. This crate starts
+//! none. Reads and writes take no lock that others take. At exit nothing is returned to CUDA; the
+//! object stays loaded after `dlclose(3)`. The only thing done at exit is to remove the live page's
+//! file.
 //!
 //! The interface was learned from public documents ("cuFile API Reference Guide", the header's
-//! names as published with bindings for other languages) and from what the functions answer;
+//! names as published with bindings for other languages) and from what the functions return;
 //! docs/dropin.md says which behaviour comes from where.
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What this process has open.
+//! The state of the library in this process.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,16 +22,16 @@ use crate::io::Registered;
 use crate::log::{self, Level};
 use crate::stats::Stats;
 
-/// The CUDA driver's codes for what hinders it from being loaded at all.
+/// The CUDA driver's codes for reasons why it can't be loaded.
 const CUDA_NOT_INITIALIZED: c_int = 3;
 const CUDA_NO_DEVICE: c_int = 100;
 const CUDA_NOT_FOUND: c_int = 500;
 
-/// The library of this process. Nothing of it is ever dropped.
+/// The library of this process. None of it is ever dropped.
 #[derive(Debug)]
 pub(crate) struct Library {
     state: Mutex<State>,
-    /// Whether the driver is open: what most calls ask, without the lock.
+    /// Whether the driver is open. Most calls read only this, without the lock.
     open: AtomicBool,
     transfer: OnceLock<Transfer>,
     gpus: OnceLock<Gpus>,
@@ -48,24 +48,24 @@ pub(crate) struct Gpus {
     _driver: Driver,
 }
 
-/// What changes rarely.
+/// State that changes rarely.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// Opens without a close.
     uses: i64,
     staged: Staged,
-    /// What holds while the driver is open.
+    /// The settings in effect while the driver is open.
     config: Option<Config>,
     pub(crate) free: Free,
-    /// Streams that were registered, with their flags.
+    /// Registered streams with their flags.
     pub(crate) streams: BTreeMap<usize, u32>,
     pub(crate) free_batches: Free,
-    /// Batches that may have entries under way.
+    /// Batches that may have entries in flight.
     pub(crate) living: Vec<Weak<Batch>>,
 }
 
 thread_local! {
-    /// Whether this thread has the library's lock.
+    /// Whether this thread holds the library's lock.
     static OWNER: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -93,7 +93,7 @@ impl DerefMut for StateGuard<'_> {
     }
 }
 
-/// The library, made at the first call.
+/// The library, made by the first call.
 pub(crate) fn get() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -112,14 +112,14 @@ pub(crate) fn get() -> &'static Library {
 }
 
 impl Library {
-    /// The lock around all that changes rarely. Reads and writes do not take it.
+    /// The lock of all rarely changing state. Reads and writes do not take it.
     pub(crate) fn lock(&self) -> StateGuard<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = OWNER.try_with(|owner| owner.set(true));
         StateGuard(state)
     }
 
-    /// Whether the calling thread has the lock.
+    /// Whether the calling thread holds the lock.
     pub(crate) fn is_locked_here() -> bool {
         OWNER.try_with(Cell::get).unwrap_or(false)
     }
@@ -133,7 +133,7 @@ impl Library {
         Ok(())
     }
 
-    /// Opens the driver for a call that came before any open, which counts as one.
+    /// Opens the driver for a call that came before any open. It counts as one open.
     pub(crate) fn ensure_open(&self) -> Result<&Transfer, Failure> {
         if !self.open.load(Ordering::Acquire) {
             self.load_driver()?;
@@ -146,9 +146,9 @@ impl Library {
         Ok(self.transfer.get_or_init(|| Transfer::new(self.settings(environment::get().tuning))))
     }
 
-    /// Takes one open back. With the last one the registrations of buffers and streams end and
-    /// settings may be changed; handles live on until they are given back, and so do threads and
-    /// memory, for a later open.
+    /// Undoes one open. After the last one, registrations of buffers and streams end and settings
+    /// may be changed. Handles stay valid until they are deregistered; threads and memory stay for
+    /// a later open.
     pub(crate) fn close(&self) -> Result<(), Failure> {
         let mut state = self.lock();
         if state.uses == 0 {
@@ -166,7 +166,7 @@ impl Library {
         for buffer in buffers.values() {
             crate::live_page::count_registrations(buffer.gpu, 0, -1);
         }
-        // Outside the lock: NVIDIA's library may take its time.
+        // Outside the lock: NVIDIA's library may take long.
         let nvidia_file = |buffer: &Buffer| {
             buffer.location.is_some_and(|location| direct::supports_memory(&location))
         };
@@ -180,13 +180,13 @@ impl Library {
         self.lock().uses
     }
 
-    /// Refused before the first open.
+    /// Fails before the first open.
     pub(crate) fn needs_open(&self) -> Result<(), Failure> {
         let open = self.open.load(Ordering::Acquire);
         if open { Ok(()) } else { Err(DRIVER_NOT_INITIALIZED.into()) }
     }
 
-    /// What the first open does, once the driver is loaded.
+    /// The first open, after the driver is loaded.
     fn begin(&self, state: &mut State) -> Result<(), Failure> {
         if state.uses > 0 {
             return Ok(());
@@ -218,8 +218,8 @@ impl Library {
         Ok(())
     }
 
-    /// Loads and initialises the CUDA driver: programs need not have called it before. Not under
-    /// the lock: the driver may fork (to run nvidia-modprobe), and a fork takes the lock.
+    /// Loads and initialises the CUDA driver; the program need not have done so. Not under the
+    /// lock: the driver may fork (to run nvidia-modprobe), and a fork takes the lock.
     fn load_driver(&self) -> Result<(), Failure> {
         if self.gpus.get().is_some() {
             return Ok(());
@@ -229,17 +229,17 @@ impl Library {
             failure(&absent)
         })?;
         let facts = found.devices().unwrap_or_default();
-        // Another thread may have been quicker; then this one's goes.
+        // If another thread was quicker, this one's is dropped.
         let _ = self.gpus.set(Gpus { facts, _driver: found });
         Ok(())
     }
 
-    /// The GPUs that the driver shows; none before the first open.
+    /// The driver's GPUs; none before the first open.
     pub(crate) fn gpus(&self) -> &[DeviceFacts] {
         self.gpus.get().map_or(&[], |gpus| &gpus.facts)
     }
 
-    /// What holds now, or would if the driver were opened.
+    /// The settings in effect, or those that an open would put into effect now.
     pub(crate) fn config<T>(&self, look: impl FnOnce(&Config) -> T) -> T {
         let state = self.lock();
         match &state.config {
@@ -248,7 +248,7 @@ impl Library {
         }
     }
 
-    /// Changes what holds while the driver is open, or what the program set, if it is not.
+    /// Changes a setting in effect if the driver is open, otherwise the program's staged one.
     pub(crate) fn set_size(&self, at: usize, value: usize) {
         let mut state = self.lock();
         match &mut state.config {
@@ -257,7 +257,7 @@ impl Library {
         }
     }
 
-    /// As [`Library::set_size`], of a switch.
+    /// Like [`Library::set_size`], for a switch.
     pub(crate) fn set_switch(&self, at: usize, value: bool) {
         let mut state = self.lock();
         match &mut state.config {
@@ -266,7 +266,7 @@ impl Library {
         }
     }
 
-    /// Changes what the program set; refused while the driver is open.
+    /// Changes the program's staged settings; fails while the driver is open.
     pub(crate) fn stage(&self, change: impl FnOnce(&mut Staged)) -> Result<(), Failure> {
         let mut state = self.lock();
         if state.uses > 0 {
@@ -277,7 +277,7 @@ impl Library {
     }
 }
 
-/// Settings anew: a program may change its environment until it opens the driver.
+/// Reads all settings again: a program may change its environment until it opens the driver.
 fn read(staged: &Staged) -> Config {
     let sources = Sources {
         variable: &|name| std::env::var_os(name),
@@ -287,7 +287,7 @@ fn read(staged: &Staged) -> Config {
 }
 
 impl Library {
-    /// What the transfers are made with, once in a process.
+    /// The settings of the transfers, made once per process.
     fn settings(&self, tuning: Tuning) -> Settings {
         let mut settings = settings(tuning);
         settings.stream_semaphores = !self.config(|config| config.switches[table::MEMOPS_BYPASS]);

@@ -1,8 +1,8 @@
 //! The live page of a program that uses this library: `gpuio stats PID` shows it (docs/stats.md).
 //!
-//! Paths are by how bytes reached memory: `kernel` and `copy` between page-locked memory and a GPU,
-//! `host` straight to memory of the host, `nvidia` where NVIDIA's library did it; engines by the
-//! file's side: `cached` or `direct`. A call of several ways counts where most of its bytes went.
+//! Paths say how bytes reached memory: `kernel` and `copy` between page-locked memory and a GPU,
+//! `host` directly to host memory, `nvidia` by NVIDIA's library; engines say how they reached the
+//! file: `cached` or `direct`. A call with several routes counts for the one of most of its bytes.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -17,10 +17,10 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::stats::{Direction, Done};
 use crate::{fork, library};
 
-/// Lanes of one thread and way each; further ones share.
+/// Counter slots of one thread and track each; further ones share.
 const LANES: u32 = 60;
 
-/// How bytes went.
+/// How most bytes moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MovedBy {
     Kernel,
@@ -29,7 +29,7 @@ pub(crate) enum MovedBy {
     Nvidia,
 }
 
-/// A way: what a lane is for.
+/// What a counter slot counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Track {
     gpu: Option<u32>,
@@ -37,12 +37,12 @@ struct Track {
     direct: bool,
 }
 
-/// The page of one process of a line of forks.
+/// The page, and the fork generation of the process that made it.
 static PAGE: OnceLock<(u32, Option<Page>)> = OnceLock::new();
 /// Its file, to be removed at exit.
 static FILE: OnceLock<(u32, CString)> = OnceLock::new();
 
-/// A thread's lanes, and the process that they are of.
+/// A thread's counter slots, and the fork generation of their process.
 struct Lanes {
     generation: u32,
     lanes: Vec<(Track, Option<Lane>)>,
@@ -53,8 +53,8 @@ thread_local! {
         const { RefCell::new(Lanes { generation: 0, lanes: Vec::new() }) };
 }
 
-/// Makes the page. Without one (no shared memory, no room) the program runs on all the same.
-/// Children of fork(2) have none: theirs would be their parent's.
+/// Creates the page. Without one (no shared memory, no space) the program still runs. Children of
+/// fork(2) have none: it would be their parent's.
 pub(crate) fn begin() {
     PAGE.get_or_init(|| {
         let now = clock_gettime(ClockId::Realtime);
@@ -70,8 +70,8 @@ pub(crate) fn begin() {
     });
 }
 
-/// Has the page's file removed when the process ends by exit(3): nobody drops the page, since
-/// threads may count until the end. After a crash the next reader recognises the file.
+/// Removes the page's file when the process ends by exit(3). The page itself is never dropped,
+/// because threads may count until the end. After a crash the next reader recognises the file.
 fn tidy_at_exit(page: &Page) {
     let Ok(path) = CString::new(page.path().as_os_str().as_bytes()) else { return };
     if FILE.set((std::process::id(), path)).is_ok() {
@@ -84,12 +84,12 @@ extern "C" fn remove() {
     if let Some((pid, path)) = FILE.get()
         && *pid == std::process::id()
     {
-        // SAFETY: a string that ends, and lives as long as the process.
+        // SAFETY: a NUL-terminated string, which lives as long as the process.
         let _ = unsafe { libc::unlink(path.as_ptr()) };
     }
 }
 
-/// How most of a call's bytes went.
+/// How most of a call's bytes moved.
 pub(crate) fn moved_by(route: &RouteBytes) -> MovedBy {
     if route.by_kernel > route.by_copy.max(route.by_host) {
         MovedBy::Kernel
@@ -100,7 +100,7 @@ pub(crate) fn moved_by(route: &RouteBytes) -> MovedBy {
     }
 }
 
-/// Counts a transfer, which `route` tells more of where it is ours.
+/// Counts a transfer; `route` has details of one of ours.
 pub(crate) fn count(done: &Done, route: Option<&RouteBytes>) {
     let Some((generation, Some(page))) = PAGE.get() else { return };
     if *generation != fork::generation() {
@@ -116,11 +116,11 @@ pub(crate) fn count(done: &Done, route: Option<&RouteBytes>) {
         Direction::Read => PageDirection::Read,
         Direction::Write => PageDirection::Write,
     };
-    // A thread that is ending counts no more.
+    // A thread that is exiting counts no more.
     let _ = SLOTS_OF_THREAD.try_with(|mine| {
         let Ok(mut mine) = mine.try_borrow_mut() else { return };
         if mine.generation != *generation {
-            // Of the parent's page: what it says of its threads is not ours to change.
+            // They are of the parent's page, whose data about its threads must not change.
             std::mem::forget(std::mem::take(&mut mine.lanes));
             mine.generation = *generation;
         }
@@ -140,7 +140,7 @@ pub(crate) fn count(done: &Done, route: Option<&RouteBytes>) {
     });
 }
 
-/// What is registered on a GPU, or without one: files are of no GPU.
+/// What is registered for a GPU, or without one: files have no GPU.
 struct Held {
     gpu: Option<u32>,
     files: i64,
@@ -150,7 +150,7 @@ struct Held {
 
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
 
-/// Counts files and buffers that were registered, or taken back (below 0).
+/// Counts registrations of files and buffers; negative for deregistrations.
 pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
     let Some((generation, Some(page))) = PAGE.get() else { return };
     // The page is the parent's, and so may be the lock.
@@ -165,7 +165,7 @@ pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
     let Some(one) = held.iter_mut().find(|one| one.gpu == gpu) else { return };
     one.files += files;
     one.buffers += buffers;
-    // Of two threads the one that takes back may come before the one that registers.
+    // A deregistration by one thread may be counted before another's registration.
     let now = |count: i64| u64::try_from(count).unwrap_or(0);
     if let Some(lane) = &one.lane {
         lane.holds(now(one.files), now(one.buffers));
@@ -195,7 +195,7 @@ fn lane(page: &Page, track: Track) -> Option<Lane> {
         pci: pci(track.gpu),
         path: path.to_owned(),
         engine: engine.to_owned(),
-        // They are counted on lanes of their own ([`holds`]).
+        // They are counted in slots of their own ([`count_registrations`]).
         counts_registrations: true,
     };
     let mut lane = page.lane(&key)?;

@@ -1,9 +1,9 @@
-//! What this library says, which is nothing unless somebody asked.
+//! The log of this library. It is silent unless configured.
 //!
 //! NVIDIA's library writes `cufile.log` into the working directory of every program that opens it;
-//! users complain of it (rapidsai/cucim#514, NVIDIA/cuvs#2553). Here lines go to the file that
-//! `CUFILE_LOGFILE_PATH` or `logging.dir` names; without one, to standard error, and that only
-//! where a level was asked for. Otherwise they are not written at all.
+//! users complain about it (rapidsai/cucim#514, NVIDIA/cuvs#2553). Here lines go to the file that
+//! `CUFILE_LOGFILE_PATH` or `logging.dir` names; without one, to standard error, but only if a
+//! level was configured. Otherwise nothing is written.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use crate::config::Config;
 use crate::config::table::LOG_LEVEL;
 
-/// How much is said, by cuFile's words.
+/// cuFile's log levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Notice,
@@ -34,7 +34,7 @@ impl Level {
         (Level::Trace, "TRACE"),
     ];
 
-    /// The level of a word, in capitals or not.
+    /// The level with this name, in any case of letters.
     pub(crate) fn of(text: &str) -> Option<Level> {
         let found = Level::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(text.trim()));
         found.map(|(level, _)| *level)
@@ -60,7 +60,7 @@ struct Log {
 
 static LOG: Mutex<Log> = Mutex::new(Log { level: Level::Error, sink: Sink::Discard });
 
-/// From now on lines go where `config` says.
+/// Applies `config`.
 pub(crate) fn set(config: &Config) {
     let level = Level::of(&config.texts[LOG_LEVEL]).unwrap_or(Level::Error);
     let sink = match config.log_path() {
@@ -76,15 +76,15 @@ pub(crate) fn set(config: &Config) {
     }
 }
 
-/// Whether somebody asked for a log file.
+/// Whether a log file is configured.
 pub(crate) fn has_file() -> bool {
     LOG.lock().is_ok_and(|log| matches!(log.sink, Sink::File { .. }))
 }
 
-/// Says one line. It never fails a call: what can't be written is lost, and so is a line while
-/// another is being written.
+/// Writes one line. Never fails a call: a line that can't be written is lost, and so is one that
+/// comes while another is being written.
 pub(crate) fn line(level: Level, message: impl FnOnce() -> String) {
-    // A thread may hold it when the process forks: nobody waits for it.
+    // A thread may hold it when the process forks, so never wait for it.
     let Ok(log) = LOG.try_lock() else { return };
     if level > log.level {
         return;

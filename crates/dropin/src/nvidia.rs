@@ -1,11 +1,11 @@
-//! NVIDIA's library, where calls are handed on to it.
+//! NVIDIA's library, to which calls may be forwarded.
 //!
-//! `GPUIO_CUFILE=nvidia` hands on every call as it comes. `auto` hands on reads and writes of files
-//! that it has a direct path for (module `direct`).
+//! `GPUIO_CUFILE=nvidia` forwards every call unchanged. `auto` forwards reads and writes of files
+//! for which that library has a direct path (module `direct`).
 //!
 //! It is loaded by its path with `RTLD_LOCAL` and `RTLD_DEEPBIND` (`dlopen(3)`): its calls of its
-//! own functions go to itself, though ours stand before them in the process. Our own file is never
-//! taken for it, whatever it is called.
+//! own functions reach itself, though ours come first in the process. Our own file is never loaded
+//! as NVIDIA's, whatever its name.
 
 use std::ffi::{CStr, c_long, c_void};
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ use crate::code::{DRIVER_NOT_INITIALIZED, IO_NOT_SUPPORTED};
 use crate::environment::{self, Backend, Environment};
 use crate::log::{self, Level};
 
-/// In our file, so that a copy of it is known wherever it lies.
+/// In our file, so that a copy of it is recognised anywhere.
 static MARK: &[u8] = b"this libcufile.so.0 is gpuio's, not NVIDIA's\n";
 
 /// The loaded library.
@@ -29,8 +29,7 @@ pub(crate) struct NvidiaLibrary {
     library: Library,
 }
 
-/// What a call answers that could not be handed on: the library that was named is not there, or
-/// lacks the function.
+/// The result of a call that could not be forwarded: the library is missing or lacks the function.
 pub(crate) trait Unavailable {
     fn refused(there: bool) -> Self;
 }
@@ -58,13 +57,13 @@ impl Unavailable for () {
     fn refused(_: bool) {}
 }
 
-/// What `cuFileUseCount` answers.
+/// The result of `cuFileUseCount`.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Count(pub(crate) c_long);
 
-/// Where every call goes: `None` where they stay here; the inner `None` where NVIDIA's library was
-/// asked for and can't be had.
+/// The target of all calls: `None` if they stay here; the inner `None` if NVIDIA's library was
+/// requested and can't be loaded.
 pub(crate) fn forward_all() -> Option<Option<&'static NvidiaLibrary>> {
     static FORWARD_ALL: OnceLock<Option<Option<NvidiaLibrary>>> = OnceLock::new();
     let forward_all = FORWARD_ALL.get_or_init(|| {
@@ -82,8 +81,8 @@ impl NvidiaLibrary {
         };
         for path in found.iter().filter(|path| path.is_absolute() && !is_gpuio(path)) {
             let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
-            // SAFETY: running the library's initialisers is what was asked for: NVIDIA's library,
-            // or what GPUIO_CUFILE_LIB names.
+            // SAFETY: running the library's initialisers was requested: NVIDIA's library, or the
+            // one that GPUIO_CUFILE_LIB names.
             match unsafe { Library::open(Some(path), flags) } {
                 Ok(library) => {
                     log::line(Level::Info, || format!("using NVIDIA's library {}", path.display()));
@@ -111,7 +110,7 @@ impl NvidiaLibrary {
     }
 }
 
-/// Files that may be NVIDIA's library, the likeliest first.
+/// Candidates for NVIDIA's library, the likeliest first.
 fn candidates() -> Vec<PathBuf> {
     let split = |name: &str| -> Vec<PathBuf> {
         std::env::var_os(name)

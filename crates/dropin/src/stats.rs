@@ -1,12 +1,13 @@
-//! What is counted of transfers, for `cuFileGetStatsL1` to `L3`.
+//! The counters of `cuFileGetStatsL1` to `L3`.
 //!
-//! Counters lie on cache lines of a few groups of threads and are added up when somebody asks.
-//! Levels: 1 has totals, 2 a histogram of sizes, 3 an entry for each GPU. Structures are those of
-//! release 1.15, or of 1.20 where `GPUIO_CUFILE_VERSION=1200` says that the program was built for
-//! that: the size changed with no mark in the interface, so the smaller is written by default.
+//! Groups of threads have counters on cache lines of their own, which are added up on request.
+//! Level 1 has totals, level 2 adds histograms of sizes, level 3 an entry per GPU. The structures
+//! are those of release 1.15, or of 1.20 if `GPUIO_CUFILE_VERSION=1200` says that the program was
+//! built for it: the size changed and the interface has no mark of that, so the smaller one is the
+//! default.
 //!
-//! "POSIX" transfers are ours, which go through the kernel's file interface and host memory; those
-//! "by nvidia-fs" are what was handed on to NVIDIA's library.
+//! "POSIX" transfers are ours, through the kernel's file interface and host memory; those "by
+//! nvidia-fs" were forwarded to NVIDIA's library.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
@@ -26,7 +27,7 @@ pub(crate) enum Direction {
     Write = 1,
 }
 
-/// What an operation of registration or batches is.
+/// Operations of registration and batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     HandleRegister,
@@ -43,19 +44,19 @@ pub(crate) enum Op {
 
 const OPS: usize = Op::BatchProcessed as usize + 1;
 
-/// A transfer that ended.
+/// A completed transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Done {
     pub(crate) direction: Direction,
-    /// The GPU of the memory; none for memory of the host.
+    /// The GPU of the memory; none for host memory.
     pub(crate) gpu: Option<u32>,
-    /// What it moved; none where it failed.
+    /// Bytes moved; none if it failed.
     pub(crate) bytes: Option<u64>,
     pub(crate) latency_ns: u64,
-    /// When it ended, `CLOCK_MONOTONIC` nanoseconds.
+    /// Completion time, `CLOCK_MONOTONIC` nanoseconds.
     pub(crate) ended_ns: u64,
     pub(crate) unaligned: bool,
-    /// Whether NVIDIA's library did it.
+    /// Whether NVIDIA's library moved it.
     pub(crate) forwarded: bool,
 }
 
@@ -91,7 +92,7 @@ pub(crate) struct Stats {
     groups: [Group; GROUPS],
 }
 
-/// Sums of a direction.
+/// Sums of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     ok: u64,
@@ -102,7 +103,7 @@ struct Sum {
     forwarded: u64,
 }
 
-/// The group that the calling thread counts in.
+/// The counter group of the calling thread.
 fn group() -> usize {
     use std::sync::atomic::AtomicUsize;
     static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -112,8 +113,7 @@ fn group() -> usize {
     GROUP.try_with(|group| *group).unwrap_or(0)
 }
 
-/// The class of a size, as release 1.15 cuts them: class 0 below 4 KiB, each further one twice as
-/// large.
+/// The size class as in release 1.15: class 0 below 4 KiB, each further one twice as large.
 fn class(bytes: u64) -> usize {
     ((bytes >> 11).max(1).ilog2() as usize).min(STATS_CLASSES - 1)
 }
@@ -145,8 +145,7 @@ impl Side {
 }
 
 impl Stats {
-    /// What the configuration says when the driver is opened; a level that the program has set
-    /// holds.
+    /// Applies the configured level at the open, unless the program has set one.
     pub(crate) fn begin(&self, level: usize) {
         if !self.chosen.load(Relaxed) {
             self.level.store(u8::try_from(level.min(3)).unwrap_or(0), Relaxed);
@@ -173,7 +172,7 @@ impl Stats {
         self.level.load(Relaxed) > 0 && !self.stopped.load(Relaxed)
     }
 
-    /// Counts from nothing.
+    /// Sets all counters to zero.
     pub(crate) fn reset(&self) {
         for group in &self.groups {
             let gpus = group.gpus.iter().flatten();
@@ -292,7 +291,7 @@ impl Stats {
         }
     }
 
-    /// The structure of a level, as bytes. Refused where less is counted.
+    /// The structure of a level, as bytes. Refused if the current level is lower.
     pub(crate) fn bytes(
         &self,
         level: u8,
@@ -340,7 +339,7 @@ fn plain<T: Plain>(value: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// The bytes of `GPU-xxxxxxxx-…`; zeros where it is no such text.
+/// The bytes of `GPU-xxxxxxxx-…`; zeros for other text.
 fn uuid(text: &str) -> [u8; 16] {
     let digits: Vec<u8> = text.trim_start_matches("GPU-").bytes().filter(|b| *b != b'-').collect();
     let mut bytes = [0; 16];

@@ -10,19 +10,19 @@ use crate::io::{Registered, Request, failure, location_failure};
 use crate::library::{self, Library};
 use crate::stats::Direction;
 
-/// Flags of a registered stream: what is read when the call is made, and not when the stream comes
-/// to it.
+/// Flags of a registered stream: which parameters are read at the call, not when the stream reaches
+/// the transfer.
 const FIXED_BUFFER_OFFSET: c_uint = 1 << 0;
 const FIXED_FILE_OFFSET: c_uint = 1 << 1;
 const FIXED_SIZE: c_uint = 1 << 2;
-/// A promise that sizes and offsets are whole pages, which nothing here needs.
+/// A promise that sizes and offsets are whole pages. It changes nothing here.
 const PAGE_ALIGNED: c_uint = 1 << 3;
 const FLAGS: c_uint = FIXED_BUFFER_OFFSET | FIXED_FILE_OFFSET | FIXED_SIZE | PAGE_ALIGNED;
 
-/// What an I/O error is in the place of bytes ("cuFile API Reference Guide", `cuFileReadAsync`).
+/// The result of an I/O error in place of bytes ("cuFile API Reference Guide", `cuFileReadAsync`).
 const IO_ERROR: isize = -1;
 
-/// Where a program keeps the parameters of one I/O, and wants its result.
+/// The program's addresses of the parameters of one I/O and of its result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pointers {
     pub(crate) len: *mut usize,
@@ -31,10 +31,11 @@ pub(crate) struct Pointers {
     pub(crate) done: *mut isize,
 }
 
-/// Where the result goes.
+/// The address of the result.
 struct Done(*mut isize);
 
-// SAFETY: the program keeps the place for whoever ends the I/O, on any thread (the interface).
+// SAFETY: the program keeps the address valid for whichever thread completes the I/O (the
+// interface).
 unsafe impl Send for Done {}
 
 impl Done {
@@ -45,8 +46,8 @@ impl Done {
             Err(Failure::Errno(_)) => IO_ERROR,
             Err(failure) => failure.negative(),
         };
-        // SAFETY: the program's place, which lives until the stream has passed. Volatile: the
-        // program may look at it from another thread.
+        // SAFETY: the program's address, valid until the stream has passed. Volatile: the program
+        // may read it from another thread.
         unsafe { self.0.write_volatile(number) };
     }
 }
@@ -59,10 +60,9 @@ impl Pointers {
             || self.done.is_null()
     }
 
-    /// The parameters: as they are now, or where they will be found.
+    /// The parameters: their values now, or their addresses.
     ///
-    /// # Safety
-    /// None is null, and all are valid for reads until the stream has passed.
+    /// # Safety None is null, and all are valid for reads until the stream has passed.
     unsafe fn parameters(&self, flags: c_uint) -> Params {
         let fixed = |flag| flags & flag != 0;
         // SAFETY: the caller's promise.
@@ -85,7 +85,7 @@ impl Pointers {
 }
 
 impl Library {
-    /// Notes what the parameters of I/O in a stream promise.
+    /// Records a stream's flags.
     pub(crate) fn register_stream(
         &self,
         stream: abi::RawStream,
@@ -96,7 +96,7 @@ impl Library {
             return Err(INVALID_VALUE.into());
         }
         let mut state = self.lock();
-        // The null stream may be registered again and again; of others the first flags hold.
+        // The null stream may be registered repeatedly; for others the first flags stay.
         if !stream.is_null() && state.streams.contains_key(&stream.addr()) {
             return Err(INVALID_VALUE.into());
         }
@@ -104,17 +104,16 @@ impl Library {
         Ok(())
     }
 
-    /// Forgets it.
+    /// Removes it.
     pub(crate) fn deregister_stream(&self, stream: abi::RawStream) -> Result<(), Failure> {
         let known = self.lock().streams.remove(&stream.addr()).is_some();
         if known || stream.is_null() { Ok(()) } else { Err(INVALID_VALUE.into()) }
     }
 
-    /// Puts a read or a write into a stream.
+    /// Enqueues a read or a write into a stream.
     ///
-    /// # Safety
-    /// As the interface asks of callers of `cuFileReadAsync` and `cuFileWriteAsync`: stream, memory
-    /// and parameters are theirs, and live until the stream has passed.
+    /// # Safety As the interface requires of callers of `cuFileReadAsync` and `cuFileWriteAsync`:
+    /// stream, memory and parameters are the caller's, and live until the stream has passed.
     pub(crate) unsafe fn enqueue(
         &'static self,
         handle: Handle,
@@ -156,7 +155,7 @@ impl Library {
         enqueued.map_err(|fault| failure(&fault))
     }
 
-    /// Refuses at once what can be known now.
+    /// Refuses at once what is already known to be invalid.
     fn check_fixed(
         &self,
         file: &Registered,

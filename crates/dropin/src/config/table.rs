@@ -1,10 +1,10 @@
 //! Which parameter of the interface is which key of `cufile.json` and which environment variable.
-//! Ranges and defaults are those of the key table (`gpuio_cufilejson::KEYS`), so that the two can't
-//! drift apart.
+//! Ranges and defaults come from the key table (`gpuio_cufilejson::KEYS`), so that the two can't
+//! diverge.
 
 use gpuio_cufilejson::{Takes, find};
 
-/// A parameter: its key and the variable that goes before it, where there is one.
+/// A parameter: its key, and the variable that precedes it, if any.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parameter {
     pub(crate) key: &'static str,
@@ -19,7 +19,7 @@ const fn with(key: &'static str, variable: &'static str) -> Parameter {
     Parameter { key, variable: Some(variable) }
 }
 
-/// `CUFileSizeTConfigParameter_t` in its order.
+/// `CUFileSizeTConfigParameter_t`, in order.
 pub(crate) static SIZES: [Parameter; 12] = [
     with("profile.cufile_stats", "CUFILE_STATS_LEVEL"),
     row("execution.max_io_queue_depth"),
@@ -35,7 +35,7 @@ pub(crate) static SIZES: [Parameter; 12] = [
     row("properties.max_batch_io_timeout_msecs"),
 ];
 
-/// Places in [`SIZES`].
+/// Indexes of [`SIZES`].
 pub(crate) const STATS_LEVEL: usize = 0;
 pub(crate) const MAX_DIRECT_IO: usize = 5;
 pub(crate) const MAX_DEVICE_CACHE: usize = 6;
@@ -45,7 +45,7 @@ pub(crate) const BATCH: usize = 9;
 pub(crate) const POLL_THRESHOLD: usize = 10;
 pub(crate) const BATCH_TIMEOUT: usize = 11;
 
-/// `CUFileBoolConfigParameter_t` in its order; the last two are of release 1.20.
+/// `CUFileBoolConfigParameter_t`, in order; the last two are of release 1.20.
 pub(crate) static SWITCHES: [Parameter; 14] = [
     row("properties.use_poll_mode"),
     with("properties.allow_compat_mode", "CUFILE_ALLOW_COMPAT_MODE"),
@@ -63,13 +63,13 @@ pub(crate) static SWITCHES: [Parameter; 14] = [
     row("properties.gds_fallback_io"),
 ];
 
-/// Places in [`SWITCHES`].
+/// Indexes of [`SWITCHES`].
 pub(crate) const POLL_MODE: usize = 0;
 pub(crate) const ALLOW_COMPAT: usize = 1;
 pub(crate) const MEMOPS_BYPASS: usize = 11;
 
-/// `CUFileStringConfigParameter_t` in its order; the last is of release 1.20. The second has no key
-/// in the file.
+/// `CUFileStringConfigParameter_t`, in order; the last is of release 1.20. The second has no key in
+/// the file.
 pub(crate) static TEXTS: [Parameter; 4] = [
     with("logging.level", "CUFILE_LOGGING_LEVEL"),
     with("", "CUFILE_LOGFILE_PATH"),
@@ -77,12 +77,12 @@ pub(crate) static TEXTS: [Parameter; 4] = [
     row("properties.rdma_transport_type"),
 ];
 
-/// Places in [`TEXTS`].
+/// Indexes of [`TEXTS`].
 pub(crate) const LOG_LEVEL: usize = 0;
 pub(crate) const LOG_FILE: usize = 1;
 pub(crate) const LOG_DIRECTORY: usize = 2;
 
-/// The range of a size, both ends allowed.
+/// The range of a size, inclusive.
 pub(crate) fn range(at: usize) -> (usize, usize) {
     let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     match find(SIZES[at].key).map(|key| key.takes) {
@@ -94,7 +94,7 @@ pub(crate) fn range(at: usize) -> (usize, usize) {
     }
 }
 
-/// What holds of a key without a file, as its table has it.
+/// The default of a key, from its table.
 pub(crate) fn default(key: &str) -> Option<serde_json::Value> {
     serde_json::from_str(find(key)?.default?).ok()
 }

@@ -10,15 +10,15 @@ use crate::code::INVALID_VALUE;
 use crate::library;
 
 export! {
-    /// Makes a batch for `capacity` entries at once: 1 to `properties.io_batchsize`, 128 unless
-    /// set; other numbers are 5022. It may be submitted to again and again.
+    /// Makes a batch for `capacity` entries at a time: 1 to `properties.io_batchsize`, 128 unless
+    /// set; other numbers are 5022. It may be submitted to repeatedly.
     fn cuFileBatchIOSetUp(batch: *mut BatchHandle, capacity: c_uint) -> CufileError {
         as_error(|| {
             if batch.is_null() {
                 return Err(INVALID_VALUE.into());
             }
             let made = library::get().set_up(capacity)?;
-            // SAFETY: not null, and the caller's room for one handle.
+            // SAFETY: not null, and valid for the write of one handle.
             unsafe { batch.write(made) };
             Ok(())
         })
@@ -26,11 +26,11 @@ export! {
 }
 
 export! {
-    /// Puts `count` entries under way and returns; never waits for memory or for other entries. All
-    /// are taken or none: 5037 where more would be outstanding than the batch has room for, 5027
-    /// where one names no file, 5022 for a batch, mode or operation that is none. An entry that
-    /// can't be done (a negative offset, a file not open for it) ends with an event. Files,
-    /// modes and memory may be mixed. Flags are not looked at.
+    /// Submits `count` entries and returns; never waits for memory or for other entries. All are
+    /// accepted or none: 5037 if more would be outstanding than the batch has space for, 5027 if
+    /// one has an invalid file handle, 5022 for an invalid batch, mode or operation. An entry that
+    /// is impossible (a negative offset, a file not open for it) completes with an event. Files,
+    /// modes and memory may be mixed. Flags are ignored.
     fn cuFileBatchIOSubmit(
         batch: BatchHandle,
         count: c_uint,
@@ -50,10 +50,10 @@ export! {
 }
 
 export! {
-    /// Fetches ends of entries: `*count` is room on the way in and how many came on the way out, at
-    /// least `least` of them, or as many as are outstanding if that is fewer. `least` above the
-    /// room is 5022. Without a timeout it waits as long as it takes; after one it succeeds with
-    /// what there is. Each entry comes once, in the order in which they ended, with its cookie,
+    /// Fetches events: `*count` is the capacity of `events` on entry and the number of events on
+    /// return, at least `least` of them, or as many as are outstanding if that is fewer. `least`
+    /// above the capacity is 5022. Without a timeout it waits without limit; after a timeout it
+    /// succeeds with what there is. Each entry comes once, in order of completion, with its cookie,
     /// status (complete 0x10, failed 0x40, cancelled 0x08) and bytes or negative error.
     fn cuFileBatchIOGetStatus(
         batch: BatchHandle,
@@ -75,7 +75,7 @@ export! {
             let timeout = unsafe { timeout.as_ref() }.map(duration);
             let ended = library::get().fetch(batch, least, room, timeout)?;
             for (at, event) in ended.iter().enumerate() {
-                // SAFETY: there is room for `room` events, and no more have come.
+                // SAFETY: there is space for `room` events, and no more have come.
                 let place = unsafe { events.add(at) };
                 // SAFETY: as above.
                 unsafe { place.write(*event) };
@@ -87,7 +87,7 @@ export! {
     }
 }
 
-/// A time that went backwards is none.
+/// A negative time is no time.
 fn duration(time: &libc::timespec) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or(0);
@@ -95,16 +95,16 @@ fn duration(time: &libc::timespec) -> Duration {
 }
 
 export! {
-    /// Ends entries that have not begun: their events come as cancelled. Those under way end as
-    /// they would have. 5022 for a batch that is none.
+    /// Cancels entries that have not begun: their events come as cancelled. Entries in flight
+    /// continue. 5022 for an invalid batch.
     fn cuFileBatchIOCancel(batch: BatchHandle) -> CufileError {
         as_error(|| library::get().cancel(batch))
     }
 }
 
 export! {
-    /// Ends a batch: what has not begun is cancelled, what is under way waited for, so that the
-    /// memory is the caller's again. One that is none is left alone.
+    /// Ends a batch: cancels what has not begun and waits for what is in flight, so that the memory
+    /// is the caller's again. An invalid batch is ignored.
     fn cuFileBatchIODestroy(batch: BatchHandle) -> () {
         run_void(|| library::get().destroy(batch));
     }

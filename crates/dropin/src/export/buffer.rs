@@ -8,19 +8,19 @@ use crate::call::as_error;
 use crate::library;
 
 export! {
-    /// Notes a buffer of GPU or host memory. Nothing is pinned or mapped for it, so it never fails
-    /// for lack of room (5016 and 5036 of NVIDIA's library), and our transfers are no quicker for
-    /// it. A base that is registered already is 5023; one inside a registered buffer is a buffer of
-    /// its own. Null and a length of 0 are 5022. Flags are not looked at. Where files are handed
-    /// on, NVIDIA's library registers GPU memory too, and may fail to.
+    /// Registers a buffer of GPU or host memory. Nothing is pinned or mapped for it, so it never
+    /// fails for lack of resources (5016 and 5036 of NVIDIA's library), and our transfers are no
+    /// faster with it. A base that is registered already is 5023; one inside a registered buffer is
+    /// a buffer of its own. Null and a length of 0 are 5022. Flags are ignored. If files are
+    /// forwarded, NVIDIA's library registers GPU memory too, and may fail to.
     fn cuFileBufRegister(base: u64, len: usize, flags: c_int) -> CufileError {
         as_error(|| library::get().register_buffer(base, len, flags))
     }
 }
 
 export! {
-    /// Forgets a buffer by its base; 5024 for one that is not registered, 5022 for null. I/O under
-    /// way goes on, in streams too: it asks for the memory, and not for its registration.
+    /// Deregisters a buffer by its base; 5024 for one that is not registered, 5022 for null. I/O in
+    /// flight continues, in streams too: it needs the memory, not its registration.
     fn cuFileBufDeregister(base: u64) -> CufileError {
         as_error(|| library::get().deregister_buffer(base))
     }

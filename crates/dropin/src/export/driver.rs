@@ -15,20 +15,20 @@ use crate::{environment, library};
 
 export! {
     /// Opens the library: reads the configuration, loads and initialises the CUDA driver (the
-    /// program need not have called it), makes the live page. Opens are counted. 5011 with the CUDA
-    /// driver's code where there is no driver or no GPU; it returns at once then (measured of 1.20:
-    /// never). Touches no descriptor but its own, needs no udev, writes no log that nobody asked
-    /// for.
+    /// program need not have called it), creates the live page. Opens are counted. 5011 with the
+    /// CUDA driver's code if there is no driver or no GPU; it returns at once then (measured of
+    /// 1.20: never). Touches no descriptor but its own, needs no udev, writes no log unless
+    /// configured.
     fn cuFileDriverOpen() -> CufileError {
         as_error(|| library::get().open())
     }
 }
 
 export! {
-    /// Takes one open back, an implicit one too (5001 when there is none). After the last one
-    /// buffers and streams are no longer registered, and settings may be changed. Calls no CUDA;
-    /// memory and threads stay for a later open. The older of two names, which `dlsym(3)` users
-    /// look up; both are one here.
+    /// Undoes one open, an implicit one too (5001 when there is none). After the last one, buffers
+    /// and streams are no longer registered, and settings may be changed. Calls no CUDA; memory and
+    /// threads stay for a later open. The older of two names, which `dlsym(3)` users look up; both
+    /// are the same here.
     fn cuFileDriverClose() -> CufileError {
         as_error(|| library::get().close())
     }
@@ -42,7 +42,7 @@ export! {
 }
 
 export! {
-    /// How many opens were not taken back; 0 before the first (measured).
+    /// Number of opens without a close; 0 before the first (measured).
     fn cuFileUseCount() -> Count {
         let uses = std::panic::catch_unwind(|| library::get().uses());
         Count(uses.unwrap_or(0))
@@ -50,12 +50,12 @@ export! {
 }
 
 export! {
-    /// Properties: version 0.0 of nvidia-fs and no file system of its, which is the truth, and how
-    /// clients tell that; compatibility mode allowed; batches, streams and parallel I/O; sizes in
-    /// KiB as set. All of the structure is written. May come before the open, as in 1.20
-    /// (measured), and opens nothing.
+    /// Properties: version 0.0 of nvidia-fs and no file system of it, which is the truth, and by
+    /// which clients recognise that; compatibility mode allowed; batches, streams and parallel I/O;
+    /// sizes in KiB as set. The whole structure is written. May be called before the open, as in
+    /// 1.20 (measured), and opens nothing.
     fn cuFileDriverGetProperties(properties: *mut Properties) -> CufileError {
-        // SAFETY: null, or the caller's room for the structure.
+        // SAFETY: null, or valid for the write of the structure.
         as_error(|| unsafe { write_out(properties, library::get().config(properties_of)) })
     }
 }
@@ -78,8 +78,8 @@ fn properties_of(config: &Config) -> Properties {
 }
 
 export! {
-    /// Poll mode and its threshold in KiB: kept and told again. Nothing is polled for in either
-    /// mode; small calls are answered by spinning where that is quicker. May come at any time.
+    /// Poll mode and its threshold in KiB: stored and returned. Neither mode polls; small calls
+    /// spin where that is faster. May be called at any time.
     fn cuFileDriverSetPollMode(poll: u8, threshold_kib: usize) -> CufileError {
         as_error(|| {
             let library = library::get();
@@ -90,7 +90,7 @@ export! {
     }
 }
 
-/// A limit of nvidia-fs, in KiB: kept and told again. 0 is refused with 5003.
+/// A limit of nvidia-fs, in KiB: stored and returned. 0 is refused with 5003.
 fn set_limit(at: usize, kib: usize) -> CufileError {
     as_error(|| {
         if kib == 0 {
@@ -102,24 +102,24 @@ fn set_limit(at: usize, kib: usize) -> CufileError {
 }
 
 export! {
-    /// Largest direct I/O of nvidia-fs in KiB: kept, limits nothing here. May come after the open,
-    /// which KvikIO and fastsafetensors rely on; 0 is refused with 5003.
+    /// Largest direct I/O of nvidia-fs in KiB: stored, limits nothing here. May be called after the
+    /// open, which KvikIO and fastsafetensors rely on; 0 is refused with 5003.
     fn cuFileDriverSetMaxDirectIOSize(kib: usize) -> CufileError {
         set_limit(table::MAX_DIRECT_IO, kib)
     }
 }
 
 export! {
-    /// GPU memory that NVIDIA's library would take for itself, in KiB: kept, none is taken here.
-    /// May come after the open; 0 is refused with 5003.
+    /// GPU memory that NVIDIA's library would use for itself, in KiB: stored, none is used here.
+    /// May be called after the open; 0 is refused with 5003.
     fn cuFileDriverSetMaxCacheSize(kib: usize) -> CufileError {
         set_limit(table::MAX_DEVICE_CACHE, kib)
     }
 }
 
 export! {
-    /// GPU memory that nvidia-fs may pin, in KiB: kept, none is pinned here. May come after the
-    /// open; 0 is refused with 5003.
+    /// GPU memory that nvidia-fs may pin, in KiB: stored, none is pinned here. May be called after
+    /// the open; 0 is refused with 5003.
     fn cuFileDriverSetMaxPinnedMemSize(kib: usize) -> CufileError {
         set_limit(table::MAX_PINNED, kib)
     }
@@ -140,7 +140,7 @@ export! {
 }
 
 export! {
-    /// NvidiaLibrary-to-peer can't be switched on here: 5008, but for no flags at all. Release 1.16 and
+    /// Peer-to-peer can't be enabled here: 5008, except for no flags at all. Release 1.16 and
     /// later.
     fn cuFileDriverSetP2PFlags(storage: c_int, flags: c_uint) -> CufileError {
         as_error(|| match (storage, flags) {
@@ -152,8 +152,8 @@ export! {
 }
 
 export! {
-    /// The release backend behaviour this follows, 1000 × major + 10 × minor: 1150, backend statistics
-    /// structures are the small ones, or what `GPUIO_CUFILE_VERSION` says. Opens nothing.
+    /// The release that this library behaves like, 1000 × major + 10 × minor: 1150, which has the
+    /// small statistics structures, or the value of `GPUIO_CUFILE_VERSION`. Opens nothing.
     fn cuFileGetVersion(version: *mut c_int) -> CufileError {
         // SAFETY: null, or the caller's room for one number.
         as_error(|| unsafe { write_out(version, environment::get().version) })
@@ -161,7 +161,7 @@ export! {
 }
 
 export! {
-    /// 5008: routes over PCIe play no part here. `gpuio topo` prints them. Release 1.16 and later.
+    /// 5008: PCIe routes play no role here. `gpuio topo` prints them. Release 1.16 and later.
     fn cuFileExportPCIeTopology(path: *const c_char) -> CufileError {
         as_error(|| {
             let code = if path.is_null() { INVALID_VALUE } else { IO_NOT_SUPPORTED };
@@ -172,8 +172,8 @@ export! {
 
 export! {
     /// GPU memory that a bus address reaches through nvidia-fs, in KiB: 0, for nothing is mapped
-    /// (release 1.15 answers the same without nvidia-fs, as reported). 5029 for a GPU that is not
-    /// there.
+    /// (release 1.15 returns the same without nvidia-fs, as reported). 5029 for a GPU that does not
+    /// exist.
     fn cuFileGetBARSizeInKB(gpu: c_int, kib: *mut usize) -> CufileError {
         as_error(|| {
             if kib.is_null() {

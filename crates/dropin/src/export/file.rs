@@ -12,11 +12,12 @@ use crate::stats::Direction;
 
 export! {
     /// Registers a file by a descriptor of this process (kind 1): regular files and block devices
-    /// on any file system, opened with or without `O_DIRECT`. The descriptor stays the caller's; he
-    /// may close it at any time, for the handle has a duplicate (`fcntl(2)`, `F_DUPFD_CLOEXEC`).
+    /// on any file system, opened with or without `O_DIRECT`. The descriptor stays the caller's,
+    /// who may close it at any time: the handle has a duplicate (`fcntl(2)`, `F_DUPFD_CLOEXEC`).
     /// The same file or descriptor may be registered again and gets another handle; the guide's
-    /// 5028 is not answered. Other kinds of handle are 5008, other kinds of file 5018, a descriptor
-    /// that is not open 5022, no descriptor left 5031. The descriptor's third field is not read.
+    /// 5028 is never returned. Other kinds of handle are 5008, other kinds of file 5018, a
+    /// descriptor that is not open 5022, no free descriptor 5031. The structure's third field is
+    /// not read.
     fn cuFileHandleRegister(handle: *mut Handle, descriptor: *mut Descriptor) -> CufileError {
         as_error(|| {
             if handle.is_null() || descriptor.is_null() {
@@ -32,7 +33,7 @@ export! {
             // SAFETY: any bits are a number.
             let fd = unsafe { number.fd };
             let made = library::get().register(fd)?;
-            // SAFETY: not null, and the caller's room for one handle.
+            // SAFETY: not null, and valid for the write of one handle.
             unsafe { handle.write(made) };
             Ok(())
         })
@@ -40,15 +41,14 @@ export! {
 }
 
 export! {
-    /// Ends a handle, once blocking calls and batches that use it have ended; I/O in streams goes
-    /// on. Handles that are none, or were ended, are left alone.
+    /// Ends a handle after all blocking calls and batches that use it have completed; I/O in
+    /// streams continues. Invalid handles are ignored.
     fn cuFileHandleDeregister(handle: Handle) -> () {
         run_void(|| library::get().deregister(handle));
     }
 }
 
-/// # Safety
-/// As the interface asks of callers of `cuFileRead`.
+/// # Safety As the interface requires of callers of `cuFileRead`.
 unsafe fn transfer(handle: Handle, request: Request) -> isize {
     // SAFETY: the caller's promise.
     as_count(|| unsafe { library::get().transfer(handle, request) })
@@ -56,12 +56,12 @@ unsafe fn transfer(handle: Handle, request: Request) -> isize {
 
 export! {
     /// Reads `len` bytes at `file_offset` into the memory at `base + buffer_offset`, on a GPU or in
-    /// the host, and returns how many: fewer only where the file ends, 0 at its end or beyond. They
-    /// are there for any work that is started afterwards; the null stream is not waited for. Any
-    /// alignment will do. -1 with errno where the file system refused; otherwise the negative of a
-    /// code: 5027 for no handle, 5022 for negative offsets and null, 5017 where the range leaves
-    /// the registered buffer of this base, 5019 for a file that can't be read from, 5011 where CUDA
-    /// refused. The thread needs no CUDA context; the one it has stays current.
+    /// the host. Returns how many: fewer only at the end of the file, 0 at its end or beyond. Any
+    /// work that starts afterwards sees the bytes; the null stream is not waited for. Any alignment
+    /// will do. -1 with errno if the file system failed; otherwise the negative of a code: 5027 for
+    /// an invalid handle, 5022 for negative offsets and null, 5017 if the range leaves the
+    /// registered buffer of this base, 5019 for a file that is not open for reading, 5011 if CUDA
+    /// failed. The thread needs no CUDA context, and its context stays current.
     fn cuFileRead(
         handle: Handle,
         base: u64,
@@ -76,8 +76,9 @@ export! {
 }
 
 export! {
-    /// As `cuFileRead`, the other way: writes memory as it is at the time of the call. All bytes or
-    /// an error. A file that can't be written to is -1 with the kernel's errno (EBADF).
+    /// Like `cuFileRead`, from memory to the file: writes the memory's content at the time of the
+    /// call. All bytes or an error. A file that is not open for writing is -1 with the kernel's
+    /// errno (EBADF).
     fn cuFileWrite(
         handle: Handle,
         base: u64,
@@ -85,19 +86,19 @@ export! {
         file_offset: i64,
         buffer_offset: i64
     ) -> isize {
-        let request = Request { direction: Direction::Write, base, len, file_offset, buffer_offset };
+        let direction = Direction::Write;
+        let request = Request { direction, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
         unsafe { transfer(handle, request) }
     }
 }
 
-/// Ranges of memory that one call names at most, as for readv(2).
+/// Most ranges of memory of one call, as for readv(2).
 const VECTORS: usize = 1024;
 
-/// One range after another; stops where the file ends.
+/// One range after another; stops at the end of the file.
 ///
-/// # Safety
-/// As for `cuFileRead`, of each range, and `vectors` is null or valid for `count` of them.
+/// # Safety As for `cuFileRead`, of each range, and `vectors` is null or valid for `count` of them.
 unsafe fn vectors(
     handle: Handle,
     direction: Direction,
@@ -130,8 +131,8 @@ unsafe fn vectors(
 }
 
 export! {
-    /// As `cuFileRead` into several ranges of memory in turn, 1 to 1024; `flags` are 0. Release
-    /// 1.20. Ranges that were filled before an error are not told of.
+    /// Like `cuFileRead` into several ranges of memory in turn, 1 to 1024; `flags` are 0. Release
+    /// 1.20. Ranges that were filled before an error are not reported.
     fn cuFileReadv(
         handle: Handle,
         list: *const IoVec,
@@ -145,7 +146,7 @@ export! {
 }
 
 export! {
-    /// As `cuFileReadv`, the other way.
+    /// Like `cuFileReadv`, from memory to the file.
     fn cuFileWritev(
         handle: Handle,
         list: *const IoVec,

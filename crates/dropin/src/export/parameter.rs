@@ -1,8 +1,9 @@
 //! Settings.
 //!
-//! Getters answer at any time and open nothing: what holds, or would if the driver were opened now.
-//! Setters are for the time before the open: 5026 after it. A parameter goes before its
-//! environment variable, and that before `cufile.json`. Numbers that no parameter has are 5022.
+//! Getters may be called at any time and open nothing. They return the setting in effect, or the
+//! one that an open would put into effect now. Setters must come before the open: 5026 after it. A
+//! parameter precedes its environment variable, and that precedes `cufile.json`. Unknown parameters
+//! are 5022.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -14,7 +15,7 @@ use crate::config::table::{SIZES, SWITCHES, TEXTS, range};
 use crate::config::{Pool, Slabs, check_size, check_text};
 use crate::library;
 
-/// The place of a parameter in its table.
+/// The index of a parameter in its table.
 fn index(parameter: c_int, rows: usize) -> Result<usize, Failure> {
     let at = usize::try_from(parameter).ok().filter(|at| *at < rows);
     at.ok_or(Failure::from(INVALID_VALUE))
@@ -43,7 +44,7 @@ export! {
 }
 
 export! {
-    /// The range of a size or number, both ends allowed.
+    /// The range of a size or number, inclusive.
     fn cuFileGetParameterMinMaxValue(
         parameter: c_int,
         least: *mut usize,
@@ -54,7 +55,7 @@ export! {
                 return Err(INVALID_VALUE.into());
             }
             let (low, high) = range(index(parameter, SIZES.len())?);
-            // SAFETY: not null, and the caller's room.
+            // SAFETY: not null, and valid for the write.
             unsafe { least.write(low) };
             // SAFETY: as above.
             unsafe { most.write(high) };
@@ -75,8 +76,8 @@ export! {
 }
 
 export! {
-    /// Sets a switch. None changes what transfers do: compatibility mode is what this library is,
-    /// and forbidding it has no effect (a line at level WARN says so at the open).
+    /// Sets a switch. None changes transfers: this library always works in compatibility mode, and
+    /// switching that off has no effect (a line at level WARN reports it at the open).
     fn cuFileSetParameterBool(parameter: c_int, value: u8) -> CufileError {
         as_error(|| {
             let at = index(parameter, SWITCHES.len())?;
@@ -86,7 +87,7 @@ export! {
 }
 
 export! {
-    /// A text with its NUL; 5022 where `len` bytes are too few for both.
+    /// A text with its NUL; 5022 if `len` bytes are too few for both.
     fn cuFileGetParameterString(parameter: c_int, text: Text, len: c_int) -> CufileError {
         as_error(|| {
             let at = index(parameter, TEXTS.len())?;
@@ -96,7 +97,7 @@ export! {
                 return Err(INVALID_VALUE.into());
             }
             let bytes = value.as_bytes();
-            // SAFETY: not null, and there is room for `len` bytes, which are more than these.
+            // SAFETY: not null, and there is space for `len` bytes, which are more than these.
             unsafe { text.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
             // SAFETY: as above.
             let end = unsafe { text.add(bytes.len()) };
@@ -108,14 +109,14 @@ export! {
 }
 
 export! {
-    /// Sets a text; 5022 for a level of logging that there is not.
+    /// Sets a text; 5022 for an unknown log level.
     fn cuFileSetParameterString(parameter: c_int, text: *const c_char) -> CufileError {
         as_error(|| {
             let at = index(parameter, TEXTS.len())?;
             if text.is_null() {
                 return Err(INVALID_VALUE.into());
             }
-            // SAFETY: not null, and a text that ends, by the interface.
+            // SAFETY: not null, and a NUL-terminated string, by the interface.
             let value = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
             check_text(at, &value)?;
             library::get().stage(|staged| staged.texts[at] = Some(value))
@@ -135,7 +136,7 @@ unsafe fn pool(pool: Pool, sizes_kib: *mut usize, counts: *mut usize, len: c_int
         let lists = [(sizes_kib, slabs.sizes_kib), (counts, slabs.counts)];
         for (to, mut list) in lists {
             list.resize(room, 0);
-            // SAFETY: not null, and there is room for `len` numbers.
+            // SAFETY: not null, and there is space for `len` numbers.
             unsafe { to.copy_from_nonoverlapping(list.as_ptr(), room) };
         }
         Ok(())
@@ -167,8 +168,8 @@ unsafe fn set_pool(
 
 export! {
     /// The pool of host memory of NVIDIA's compatibility mode, as set: sizes in KiB and how many of
-    /// each; zeros behind the last class, 5022 where `len` is less than there are. Nothing here
-    /// waits for such a pool.
+    /// each; zeros after the last class, 5022 if `len` is less than the number of classes. Nothing
+    /// here waits for such a pool.
     fn cuFileGetParameterPosixPoolSlabArray(
         sizes_kib: *mut usize,
         counts: *mut usize,
@@ -180,7 +181,7 @@ export! {
 }
 
 export! {
-    /// Sets it: kept and told again.
+    /// Sets it: stored and returned.
     fn cuFileSetParameterPosixPoolSlabArray(
         sizes_kib: *const usize,
         counts: *const usize,
@@ -192,8 +193,8 @@ export! {
 }
 
 export! {
-    /// As `cuFileGetParameterPosixPoolSlabArray`, of the GPU memory that NVIDIA's library takes for
-    /// itself (release 1.17 and later); none is taken here.
+    /// Like `cuFileGetParameterPosixPoolSlabArray`, for the GPU memory that NVIDIA's library would
+    /// use for itself (release 1.17 and later); none is used here.
     fn cuFileGetParameterGpuBounceBufferSlabArray(
         sizes_kib: *mut usize,
         counts: *mut usize,
@@ -205,7 +206,7 @@ export! {
 }
 
 export! {
-    /// Sets it: kept and told again.
+    /// Sets it: stored and returned.
     fn cuFileSetParameterGpuBounceBufferSlabArray(
         sizes_kib: *const usize,
         counts: *const usize,

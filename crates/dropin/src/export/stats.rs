@@ -9,8 +9,8 @@ use crate::code::INVALID_VALUE;
 use crate::{environment, library};
 
 export! {
-    /// How much is counted: 0 (nothing) to 3; other numbers are 5022. May come at any time, takes
-    /// effect at once, and goes before the configuration.
+    /// Sets the level of counting: 0 (nothing) to 3; other numbers are 5022. May be called at any
+    /// time, takes effect at once, and precedes the configuration.
     fn cuFileSetStatsLevel(level: c_int) -> CufileError {
         as_error(|| library::get().stats.set_level(level))
     }
@@ -21,15 +21,15 @@ export! {
     fn cuFileGetStatsLevel(level: *mut c_int) -> CufileError {
         as_error(|| {
             let now = c_int::from(library::get().stats.level());
-            // SAFETY: null, or the caller's room for one number.
+            // SAFETY: null, or valid for the write of one number.
             unsafe { write_out(level, now) }
         })
     }
 }
 
 export! {
-    /// Counts from now on, after a stop. 5001 before the open. Counting runs from the open on where
-    /// the level is above 0.
+    /// Resumes counting after a stop. 5001 before the open. With a level above 0, counting runs
+    /// from the open on.
     fn cuFileStatsStart() -> CufileError {
         as_error(|| {
             library::get().needs_open()?;
@@ -40,7 +40,7 @@ export! {
 }
 
 export! {
-    /// Counts nothing until the next start; what was counted stays. 5001 before the open.
+    /// Stops counting until the next start; the counts stay. 5001 before the open.
     fn cuFileStatsStop() -> CufileError {
         as_error(|| {
             library::get().needs_open()?;
@@ -51,7 +51,7 @@ export! {
 }
 
 export! {
-    /// Counts from nothing. 5001 before the open.
+    /// Sets all counters to zero. 5001 before the open.
     fn cuFileStatsReset() -> CufileError {
         as_error(|| {
             library::get().needs_open()?;
@@ -61,8 +61,7 @@ export! {
     }
 }
 
-/// # Safety
-/// `room` is null or as long as the structure of this level and release.
+/// # Safety `room` is null or as long as the structure of this level and release.
 unsafe fn fill(level: u8, room: *mut c_void) -> CufileError {
     as_error(|| {
         let library = library::get();
@@ -80,8 +79,8 @@ unsafe fn fill(level: u8, room: *mut c_void) -> CufileError {
 }
 
 export! {
-    /// Totals: 512 bytes as release 1.15 has them, or 624 where `GPUIO_CUFILE_VERSION` is 1200.
-    /// 5022 where less than this level is counted, 5001 before the open.
+    /// Totals: 512 bytes as in release 1.15, or 624 if `GPUIO_CUFILE_VERSION` is 1200. 5022 if the
+    /// level is lower, 5001 before the open.
     fn cuFileGetStatsL1(room: *mut c_void) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { fill(1, room) }
@@ -89,7 +88,7 @@ export! {
 }
 
 export! {
-    /// As level 1, and histograms of sizes: 1024 or 1136 bytes.
+    /// Like level 1, and histograms of sizes: 1024 or 1136 bytes.
     fn cuFileGetStatsL2(room: *mut c_void) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { fill(2, room) }
@@ -97,7 +96,7 @@ export! {
 }
 
 export! {
-    /// As level 2, and an entry for each of up to 16 GPUs: 5000 or 5112 bytes.
+    /// Like level 2, and an entry for each of up to 16 GPUs: 5000 or 5112 bytes.
     fn cuFileGetStatsL3(room: *mut c_void) -> CufileError {
         // SAFETY: the caller's promise by the interface.
         unsafe { fill(3, room) }

@@ -10,40 +10,41 @@ use crate::stats::Direction;
 use crate::streams::Pointers;
 
 export! {
-    /// Notes what a stream's parameters promise: 0 to 15; further bits are 5022, and so is a stream
-    /// that is registered already (but for the default stream). I/O needs no registration. Bits: 1
-    /// the buffer's offset, 2 the file's, 4 the size is read when the call is made; 8 promises
-    /// whole pages, which changes nothing.
+    /// Records which of a stream's parameters are fixed at the call: 0 to 15; further bits are
+    /// 5022, and so is a stream that is registered already (except the default stream). I/O needs
+    /// no registration. Bits: 1 the buffer's offset, 2 the file's, 4 the size is read at the call;
+    /// 8 promises whole pages, which changes nothing.
     fn cuFileStreamRegister(stream: RawStream, flags: c_uint) -> CufileError {
         as_error(|| library::get().register_stream(stream, flags))
     }
 }
 
 export! {
-    /// Forgets a stream; 5022 for one that is not registered (but for the default stream). I/O that
-    /// was put into it goes on as it was put there.
+    /// Deregisters a stream; 5022 for one that is not registered (except the default stream).
+    /// Enqueued I/O continues as it was enqueued.
     fn cuFileStreamDeregister(stream: RawStream) -> CufileError {
         as_error(|| library::get().deregister_stream(stream))
     }
 }
 
 export! {
-    /// Puts a read into a stream, which may be a default one (null, legacy, the thread's own): it
-    /// happens behind all that was put there before, and later work of the stream finds the bytes.
+    /// Enqueues a read into a stream, which may be a default one (null, legacy, the thread's own):
+    /// it runs after all earlier work of the stream, and later work sees the bytes.
     ///
-    /// `*len`, `*file_offset` and `*buffer_offset` are read when the stream comes there, or now
-    /// where the stream was registered so; `*len` now is the most that it may be then. `*done` is
-    /// stored before later work of the stream begins: bytes as `cuFileRead` answers them, -1 where
-    /// the file system refused (errno says nothing), the negative of a code otherwise: 5022 for a
-    /// size above the bound and negative offsets, 5014 for a range outside the memory of the base.
-    /// All five places, memory and stream must live until the stream has passed; the handle need
-    /// not.
+    /// `*len`, `*file_offset` and `*buffer_offset` are read when the stream reaches the read, or at
+    /// the call if the stream was registered so; `*len` at the call is the most that it may be
+    /// later. `*done` is stored before later work of the stream begins: bytes as `cuFileRead`
+    /// returns them, -1 if the file system failed (errno is not set), otherwise the negative of a
+    /// code: 5022 for a size above the bound and negative offsets, 5014 for a range outside the
+    /// memory of the base. All addresses, memory and stream must live until the stream has passed;
+    /// the handle need not.
     ///
-    /// The answer is of the putting: 5022 for null, 5027 for no handle, 5019 for a file that can't
-    /// be read, 5017 where a fixed range leaves the registered buffer, 5015 for memory of another
-    /// context of the same GPU than the stream's primary one, 5038 for a stream that is being
-    /// captured into a graph. Files that NVIDIA's library moves otherwise are moved by us here.
-    /// Does not wait for the stream, unless the CUDA driver does because the stream is full.
+    /// The return value covers the enqueueing only: 5022 for null, 5027 for an invalid handle, 5019
+    /// for a file that is not open for reading, 5017 if a fixed range leaves the registered buffer,
+    /// 5015 for memory of another context of the same GPU than the stream's primary one, 5038 for a
+    /// stream that is being captured into a graph. Here `transfer` moves even the files that
+    /// NVIDIA's library otherwise moves. Does not wait for the stream, unless the CUDA driver does
+    /// because the stream is full.
     fn cuFileReadAsync(
         handle: Handle,
         base: u64,
@@ -54,14 +55,15 @@ export! {
         stream: RawStream
     ) -> CufileError {
         let pointers = Pointers { len, file_offset, buffer_offset, done };
+        let side = (Direction::Read, base);
         // SAFETY: the caller's promise by the interface.
-        as_error(|| unsafe { library::get().enqueue(handle, (Direction::Read, base), pointers, stream) })
+        as_error(|| unsafe { library::get().enqueue(handle, side, pointers, stream) })
     }
 }
 
 export! {
-    /// As `cuFileReadAsync`, from memory to the file. Other than a read it needs nothing of the
-    /// file's mode when it is put there: a file that can't be written is -1 in `*done`.
+    /// Like `cuFileReadAsync`, from memory to the file. Unlike a read it does not check the file's
+    /// mode when it is enqueued: a file that is not open for writing is -1 in `*done`.
     fn cuFileWriteAsync(
         handle: Handle,
         base: u64,
@@ -72,7 +74,8 @@ export! {
         stream: RawStream
     ) -> CufileError {
         let pointers = Pointers { len, file_offset, buffer_offset, done };
+        let side = (Direction::Write, base);
         // SAFETY: the caller's promise by the interface.
-        as_error(|| unsafe { library::get().enqueue(handle, (Direction::Write, base), pointers, stream) })
+        as_error(|| unsafe { library::get().enqueue(handle, side, pointers, stream) })
     }
 }
