@@ -244,8 +244,9 @@ fn no_secret_is_left_and_the_answers_stay() {
     };
     assert_eq!(classes(&there), classes(&here));
     let shape = |all: &[Finding]| -> Vec<(String, String, usize)> {
-        let row =
-            |one: &Finding| (one.rule.to_owned(), format!("{:?}", one.severity), one.places.len());
+        let row = |one: &Finding| {
+            (one.rule.to_owned(), format!("{:?}", one.severity), one.locations.len())
+        };
         all.iter().map(row).collect()
     };
     assert_eq!(shape(&findings), shape(&found));
