@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gpuio_load::dataset::manifest::{ManifestError, parse, print};
-use gpuio_load::plan::{DirectAnswer, Gpus, Machine, Place, Places, plan};
+use gpuio_load::plan::{DirectAnswer, Gpus, Machine, TargetInfo, TargetLookup, plan};
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts, NumaFacts, NumaNode};
 use gpuio_record::{Gpu, Plan};
 use gpuio_report::format::plan::plan_text;
@@ -58,7 +58,7 @@ fn planned(spec: &Spec) -> Result<Plan, gpuio_load::plan::PlanError> {
     let machine = Machine {
         host: &host,
         gpus: &gpus,
-        places: &Disk,
+        targets: &Disk,
         engine_missing: &|_| None,
         cufile_missing: &|_| None,
         cufile_direct: Err("no nvidia-fs"),
@@ -69,17 +69,17 @@ fn planned(spec: &Spec) -> Result<Plan, gpuio_load::plan::PlanError> {
 /// Files of names with `have` are there and have 1 GiB; others could be made.
 struct Disk;
 
-impl Places for Disk {
-    fn look(&self, path: &str) -> Place {
+impl TargetLookup for Disk {
+    fn look(&self, path: &str) -> TargetInfo {
         let device = path.contains("device");
-        Place {
+        TargetInfo {
             length_bytes: (device || path.contains("have")).then_some(1 << 30),
             device,
             directory: path.contains("isdir"),
             free_bytes: Some(1 << 40),
             direct: match path.contains("refuses") {
                 true => DirectAnswer::Refused,
-                false => DirectAnswer::Works { grain: 512 },
+                false => DirectAnswer::Works { alignment: 512 },
             },
             filesystem: Some("xfs".to_owned()),
         }

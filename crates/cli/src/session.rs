@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gpuio_flow::Figures;
 use gpuio_host::Root;
 use gpuio_io::engine;
-use gpuio_load::places::LivePlaces;
+use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::plan::{self, Machine};
 use gpuio_load::run::{self, Means, Permit, Ran, Tick, Watch};
 use gpuio_page::{Page, Place};
@@ -59,12 +59,12 @@ impl Session {
         let loaded = driver::load(spec)?;
         let mut cufile = cufile::open(spec, flags, configured, &loaded, trial);
         let host = gpuio_host::collect(&Root::live());
-        let places = LivePlaces::default();
+        let targets = LiveTargets::default();
         let missing = |name: &str| engine::find(name).and_then(|row| (row.available)().err());
         let machine = Machine {
             host: &host,
             gpus: &loaded.gpus,
-            places: &places,
+            targets: &targets,
             engine_missing: &missing,
             cufile_missing: &|calls| cufile.missing(calls),
             cufile_direct: cufile.direct.as_deref().map_err(String::as_str),
@@ -93,7 +93,7 @@ impl Session {
         };
         let stop = interrupt::flag();
         let looks = run::Looks::new(&tell, &stop, &std::time::SystemTime::now);
-        run::judge_all(&mut self.plan, &self.permit, &Root::live(), &looks)
+        run::check_all(&mut self.plan, &self.permit, &Root::live(), &looks)
             .map_err(|error| Failure::from(run::RunError::from(error)))?;
         Ok(gpuio_report::format::plan::plan_text(&self.plan))
     }

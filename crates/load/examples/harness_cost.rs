@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
-use gpuio_load::places::LivePlaces;
+use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::plan::{Gpus, Machine, plan};
 use gpuio_load::run::{Means, Permit, Ran, Tick, Watch, run};
 use gpuio_page::{Page, Place};
@@ -104,11 +104,11 @@ fn one(
     gpus: &Gpus,
     page: Option<&Page>,
 ) -> Result<JobResult, Box<dyn Error>> {
-    let places = LivePlaces::default();
+    let places = LiveTargets::default();
     let machine = Machine {
         host,
         gpus,
-        places: &places,
+        targets: &places,
         engine_missing: &|_| None,
         cufile_missing: &|_| Some("not opened".to_owned()),
         cufile_direct: Err("not opened"),

@@ -17,7 +17,7 @@ pub enum DirectTried {
     /// It works.
     Works {
         /// The smallest offset and length that worked, of 512 and 4096, in bytes.
-        grain: usize,
+        alignment: usize,
         /// What the kernel says that it asks for (`STATX_DIOALIGN`, Linux 6.1), where it does.
         told: Option<DirectAlignment>,
     },
@@ -78,7 +78,7 @@ fn try_on(draft: &Draft) -> DirectTried {
     }
     let fine = file.read_exact_at(&mut buffer[..SECTOR], SECTOR as u64).is_ok();
     let told = statx::open_file(&file).ok().and_then(|facts| facts.direct);
-    DirectTried::Works { grain: if fine { SECTOR } else { PAGE }, told }
+    DirectTried::Works { alignment: if fine { SECTOR } else { PAGE }, told }
 }
 
 /// What is written, without an end.

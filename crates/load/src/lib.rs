@@ -7,10 +7,10 @@
 pub(crate) mod ceiling;
 pub mod dataset;
 pub mod direct_try;
+pub mod live_targets;
 pub mod machine;
 pub mod pace;
 pub mod pattern;
-pub mod places;
 pub mod plan;
 mod proof;
 mod reconcile;

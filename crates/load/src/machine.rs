@@ -51,12 +51,12 @@ fn captured(root: &Root) -> Result<Vec<GpuFacts>, String> {
 
 /// NVML's readings of all its GPUs; without NVML, the reason for each GPU that is `known`.
 fn from_nvml(known: &[GpuFacts]) -> Vec<GpuFacts> {
-    let asked = Library::load().map_err(|absent| absent.to_string()).and_then(|library| {
+    let requested = Library::load().map_err(|absent| absent.to_string()).and_then(|library| {
         let uuids = library.uuids().map_err(|unread| unread.to_string())?;
         let gpus = uuids.iter().filter_map(|uuid| library.gpu(uuid).ok());
         Ok(gpus.map(|gpu| facts(gpu.readings(), gpu.nvlinks())).collect())
     });
-    asked.unwrap_or_else(|why: String| {
+    requested.unwrap_or_else(|why: String| {
         known.iter().map(|gpu| GpuFacts { pci: gpu.pci.clone(), ..nothing(&why) }).collect()
     })
 }

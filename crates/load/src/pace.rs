@@ -48,7 +48,7 @@ pub struct Pacer {
 
 /// Whose turn it is: the threads of a job keep its rate each, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct ThreadPhase {
     /// Number of the thread within its job.
     pub thread: u32,
     /// Threads of the job.
@@ -80,8 +80,13 @@ impl Pacer {
     ///
     /// # Errors
     /// [`PaceError`] when there is no rate or it is 0.
-    pub fn new(pacing: &Pacing, turn: Turn, seed: u64, start: Nanos) -> Result<Pacer, PaceError> {
-        if turn.threads == 0 {
+    pub fn new(
+        pacing: &Pacing,
+        phase: ThreadPhase,
+        seed: u64,
+        start: Nanos,
+    ) -> Result<Pacer, PaceError> {
+        if phase.threads == 0 {
             return Err(PaceError::NoThreads);
         }
         let meter = |rate: Option<u64>, what| match rate {
@@ -101,11 +106,11 @@ impl Pacer {
         };
         let mut pacer = Pacer { due: start, bytes, ios, poisson };
         if pacer.poisson.is_some() {
-            pacer.took(turn.mean_bytes);
+            pacer.took(phase.mean_bytes);
         } else {
-            let by_bytes = pacer.bytes.map_or(0, |meter| meter.gap(turn.mean_bytes).0);
+            let by_bytes = pacer.bytes.map_or(0, |meter| meter.gap(phase.mean_bytes).0);
             let gap = pacer.ios.map_or(0, |meter| meter.gap(1).0).max(by_bytes);
-            let later = gap * u128::from(turn.thread) / u128::from(turn.threads);
+            let later = gap * u128::from(phase.thread) / u128::from(phase.threads);
             pacer.due = start.saturating_add(Nanos::try_from(later).unwrap_or(Nanos::MAX));
         }
         Ok(pacer)

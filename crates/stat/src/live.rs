@@ -12,13 +12,13 @@ pub struct LiveTotals {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Reads that landed.
+    /// Reads that completed.
     pub read_ios: u64,
-    /// Writes that landed.
+    /// Writes that completed.
     pub write_ios: u64,
     /// I/Os that failed.
     pub failed: u64,
-    /// Bytes, both directions, of I/Os that landed after the ramp.
+    /// Bytes, both directions, of I/Os that completed after the ramp.
     pub counted_bytes: u64,
 }
 
@@ -54,7 +54,7 @@ struct Side {
     bytes: AtomicU64,
     ios: AtomicU64,
     failed: AtomicU64,
-    /// Due until landed.
+    /// Due until completed.
     latency: SharedHistogram,
 }
 
@@ -63,7 +63,7 @@ struct Side {
 pub struct Counted {
     /// A write, and no read.
     pub write: bool,
-    /// It landed before the ramp was over: it is in the series and not in the result.
+    /// It completed before the ramp was over: it is in the series and not in the result.
     pub ramp: bool,
 }
 
@@ -91,9 +91,9 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
 }
 
 impl Live {
-    /// Counts an I/O that landed whole.
+    /// Counts an I/O that completed whole.
     #[inline]
-    pub fn land(&self, at: Counted, bytes: u64, latency_ns: u64) {
+    pub fn complete(&self, at: Counted, bytes: u64, latency_ns: u64) {
         let side = &self.sides[at.index()];
         add(&side.bytes, bytes);
         add(&side.ios, 1);
@@ -161,9 +161,9 @@ mod tests {
         let live = Live::default();
         let (read, write) =
             (Counted { write: false, ramp: false }, Counted { write: true, ramp: false });
-        live.land(Counted { ramp: true, ..read }, 10, 5);
-        live.land(read, 100, 6);
-        live.land(write, 1000, 7);
+        live.complete(Counted { ramp: true, ..read }, 10, 5);
+        live.complete(read, 100, 6);
+        live.complete(write, 1000, 7);
         live.fail(write);
         let totals = live.totals();
         assert_eq!((totals.read_bytes, totals.write_bytes), (110, 1000));

@@ -33,7 +33,7 @@ impl SteadyRule {
     /// neither a spread nor a slope.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "no window has 2^53 values")]
-    pub fn judge(&self, window: &[f64]) -> Option<SteadySeen> {
+    pub fn check(&self, window: &[f64]) -> Option<SteadySeen> {
         if window.len() < 2 {
             return None;
         }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn seen(slope: bool, limit: f64, percent: bool, window: &[f64]) -> SteadySeen {
-        SteadyRule { slope, limit, percent }.judge(window).unwrap()
+        SteadyRule { slope, limit, percent }.check(window).unwrap()
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn one_value_is_no_window_and_nothing_moved_is_not_steady_by_per_cent() {
         let rule = SteadyRule { slope: false, limit: 50.0, percent: true };
-        assert_eq!(rule.judge(&[1.0]), None);
-        assert!(!rule.judge(&[0.0, 0.0, 0.0]).unwrap().attained);
+        assert_eq!(rule.check(&[1.0]), None);
+        assert!(!rule.check(&[0.0, 0.0, 0.0]).unwrap().attained);
     }
 }

@@ -11,7 +11,7 @@ pub struct Legs {
     pub file: Histogram,
     /// Time between host memory and GPU memory.
     pub gpu: Histogram,
-    /// Due until landed.
+    /// Due until completed.
     pub total: Histogram,
 }
 
@@ -27,13 +27,13 @@ impl Legs {
 /// Counts of one direction (reads or writes) of one worker or of several merged.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// I/Os that landed whole.
+    /// I/Os that completed whole.
     pub ios: u64,
     /// Bytes of those.
     pub bytes: u64,
     /// I/Os that failed.
     pub failed: u64,
-    /// Latencies of those that landed whole.
+    /// Latencies of those that completed whole.
     pub legs: Legs,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_host::{Root, input};
-use gpuio_load::plan::{Places, QuickSize, quick_spec};
+use gpuio_load::plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_load::run::Permit;
 use gpuio_record::Plan;
 use gpuio_spec::{JobSpec, Origin, Spec};
@@ -151,7 +151,7 @@ fn quick_run(bench: &Bench) -> Spec {
     let host = gpuio_host::collect(&Root::live());
     let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len);
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
-    let place = gpuio_load::places::LivePlaces::default()
+    let place = gpuio_load::live_targets::LiveTargets::default()
         .look(bench.work.data.directory.as_deref().unwrap_or("."));
     let free = place.free_bytes.unwrap_or(4 << 30);
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30);

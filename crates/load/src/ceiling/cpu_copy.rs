@@ -14,11 +14,11 @@ use gpuio_record::{CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan,
 use gpuio_units::format_bytes;
 
 use super::harness::unbound;
-use super::{Bench, Reading, Row, Same, Seen, Want};
+use super::{Bench, CeilingContext, CeilingEntry, Reading, Same, Want};
 use crate::run::affinity;
 use crate::run::gate::{Gate, Stage};
 
-pub(super) const ROW: Row = Row { kind: CeilingKind::CpuCopy, plan, find };
+pub(super) const ENTRY: CeilingEntry = CeilingEntry { kind: CeilingKind::CpuCopy, plan, find };
 
 /// Cache to exceed where the machine does not tell its own.
 const CACHE_GUESS: u64 = 64 << 20;
@@ -32,13 +32,13 @@ const STACK_BYTES: usize = 256 << 10;
 /// Engines whose buffered I/O is copied by the calling thread itself.
 const ON_CALLER: [&str; 2] = ["psync", "mmap"];
 
-fn plan(seen: &Seen<'_>) -> Vec<Want> {
-    let job = seen.job;
-    let moves = seen.path.uses_engine() && job.engine.actual != "null";
+fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
+    let job = context.job;
+    let moves = context.path.uses_engine() && job.engine.actual != "null";
     if job.direct != DirectMode::Buffered || !moves {
         return Vec::new();
     }
-    let mut plan = seen.ceiling(CeilingKind::CpuCopy, format!("cpu copy of {}", job.name));
+    let mut plan = context.ceiling(CeilingKind::CpuCopy, format!("cpu copy of {}", job.name));
     let block = format_bytes(block(job));
     plan.what = format!("copies of {block} from memory into rings as large as the job's");
     if !ON_CALLER.contains(&job.engine.actual.as_str()) {

@@ -4,22 +4,22 @@
 use gpuio_record::{CeilingKind, CeilingPlan, JobPlan, Towards};
 
 use super::harness::{directions, reading, without_files};
-use super::{Bench, Reading, Row, Same, Seen, Want};
+use super::{Bench, CeilingContext, CeilingEntry, Reading, Same, Want};
 
-pub(super) const ROW: Row = Row { kind: CeilingKind::Gather, plan, find };
+pub(super) const ENTRY: CeilingEntry = CeilingEntry { kind: CeilingKind::Gather, plan, find };
 
-fn plan(seen: &Seen<'_>) -> Vec<Want> {
-    let job = seen.job;
+fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
+    let job = context.job;
     // With engine `null` the job is this ceiling itself.
-    if !(seen.path.batches && seen.path.uses_engine()) || job.engine.actual == "null" {
+    if !(context.path.batches && context.path.uses_engine()) || job.engine.actual == "null" {
         return Vec::new();
     }
     let want = |direction| {
         let word = if direction == Towards::Read { "read" } else { "write" };
         let name = format!("gather of {}, {word}", job.name);
-        let mut plan = seen.ceiling(CeilingKind::Gather, name);
+        let mut plan = context.ceiling(CeilingKind::Gather, name);
         plan.direction = Some(direction);
-        plan.gpus = seen.gpus().iter().map(|gpu| gpu.index).collect();
+        plan.gpus = context.gpus().iter().map(|gpu| gpu.index).collect();
         plan.software_gpu = job.gpus.iter().any(|gpu| gpu.software);
         let batch = job.gather_batch.unwrap_or(1);
         plan.what = format!("the same blocks, {batch} to a launch, from a ring without a file");

@@ -4,9 +4,9 @@
 use gpuio_record::{BlockShare, CeilingKind, CeilingPlan, JobPlan, Order, Towards};
 
 use super::harness::{directions, reading, without_files};
-use super::{Bench, Reading, Row, Same, Seen, Want};
+use super::{Bench, CeilingContext, CeilingEntry, Reading, Same, Want};
 
-pub(super) const ROW: Row = Row { kind: CeilingKind::GpuLink, plan, find };
+pub(super) const ENTRY: CeilingEntry = CeilingEntry { kind: CeilingKind::GpuLink, plan, find };
 
 /// Bytes of a copy: large enough that launching it is noise beside it, small enough that a thread's
 /// ring is quickly page-locked.
@@ -20,19 +20,19 @@ const STREAMS: u32 = 2;
 const BLOCKS: u64 = 64;
 
 /// Path `gather` is bounded by its own ceiling: its kernels move bytes, not the copy engines.
-fn plan(seen: &Seen<'_>) -> Vec<Want> {
-    let job = seen.job;
-    let gathers = seen.path.batches && seen.path.uses_engine();
-    if !seen.ends_in_gpu_memory() || gathers || job.gpus.is_empty() {
+fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
+    let job = context.job;
+    let gathers = context.path.batches && context.path.uses_engine();
+    if !context.ends_in_gpu_memory() || gathers || job.gpus.is_empty() {
         return Vec::new();
     }
-    let indices: Vec<String> = seen.gpus().iter().map(|gpu| gpu.index.to_string()).collect();
+    let indices: Vec<String> = context.gpus().iter().map(|gpu| gpu.index.to_string()).collect();
     let want = |direction| {
         let way = if direction == Towards::Read { "to" } else { "from" };
         let name = format!("link {way} GPU {}", indices.join(","));
-        let mut plan = seen.ceiling(CeilingKind::GpuLink, name);
+        let mut plan = context.ceiling(CeilingKind::GpuLink, name);
         plan.direction = Some(direction);
-        plan.gpus = seen.gpus().iter().map(|gpu| gpu.index).collect();
+        plan.gpus = context.gpus().iter().map(|gpu| gpu.index).collect();
         plan.software_gpu = job.gpus.iter().any(|gpu| gpu.software);
         let size = gpuio_units::format_bytes(block(job.threads));
         plan.what = format!(

@@ -3,7 +3,7 @@
 use gpuio_record::{Ceiling, DirectionResult, JobResult, OfCeiling, Towards};
 
 /// Writes into every result how near it came to the lowest of its ceilings.
-pub(crate) fn judge(results: &mut [JobResult], ceilings: &[Ceiling]) {
+pub(crate) fn assign_lowest(results: &mut [JobResult], ceilings: &[Ceiling]) {
     for result in results {
         let name = result.name.as_str();
         for (direction, side) in

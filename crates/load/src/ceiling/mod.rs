@@ -29,23 +29,23 @@ use gpuio_record::{
     VerifyOutcome,
 };
 
-pub(crate) use lowest::judge;
+pub(crate) use lowest::assign_lowest;
 
 /// One kind of ceiling.
-pub(crate) struct Row {
+pub(crate) struct CeilingEntry {
     kind: CeilingKind,
     /// The ceilings of this kind that bound the job in hand.
-    plan: fn(&Seen<'_>) -> Vec<Want>,
+    plan: fn(&CeilingContext<'_>) -> Vec<Want>,
     /// Finds the figure. `job` is the first of those that the ceiling bounds.
     find: fn(&CeilingPlan, &JobPlan, &mut dyn Bench) -> Result<Reading, String>,
 }
 
 /// All kinds, in the order in which they are shown.
-pub(crate) const CEILINGS: &[Row] =
-    &[storage::ROW, link::ROW, gather::ROW, cpu_copy::ROW, pcie::GPU, pcie::NVME];
+pub(crate) const CEILINGS: &[CeilingEntry] =
+    &[storage::ENTRY, link::ENTRY, gather::ENTRY, cpu_copy::ENTRY, pcie::GPU, pcie::NVME];
 
 /// What a row plans from.
-struct Seen<'a> {
+struct CeilingContext<'a> {
     jobs: &'a [JobPlan],
     job: &'a JobPlan,
     /// The path that the job takes.
@@ -95,7 +95,7 @@ pub(crate) trait Bench {
     fn stop(&self) -> &Arc<AtomicBool>;
 }
 
-impl Seen<'_> {
+impl CeilingContext<'_> {
     fn measured(&self) -> CeilingSource {
         CeilingSource::Measured { runtime_ns: self.time_ns }
     }
@@ -149,7 +149,7 @@ pub(crate) fn plan(
             else {
                 continue;
             };
-            for want in (row.plan)(&Seen { jobs, job, path, time_ns, engine_missing }) {
+            for want in (row.plan)(&CeilingContext { jobs, job, path, time_ns, engine_missing }) {
                 merge(&mut wants, want);
             }
         }

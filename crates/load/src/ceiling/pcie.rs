@@ -9,21 +9,23 @@ use gpuio_record::{
     CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, TargetKind, TargetPlan,
 };
 
-use super::{Bench, Reading, Row, Same, Seen, Want};
+use super::{Bench, CeilingContext, CeilingEntry, Reading, Same, Want};
 
-pub(super) const GPU: Row = Row { kind: CeilingKind::PcieGpu, plan: plan_gpu, find: find_gpu };
-pub(super) const NVME: Row = Row { kind: CeilingKind::PcieNvme, plan: plan_nvme, find: find_nvme };
+pub(super) const GPU: CeilingEntry =
+    CeilingEntry { kind: CeilingKind::PcieGpu, plan: plan_gpu, find: find_gpu };
+pub(super) const NVME: CeilingEntry =
+    CeilingEntry { kind: CeilingKind::PcieNvme, plan: plan_nvme, find: find_nvme };
 
-fn plan_gpu(seen: &Seen<'_>) -> Vec<Want> {
-    let job = seen.job;
-    if !seen.ends_in_gpu_memory() || job.gpus.is_empty() {
+fn plan_gpu(context: &CeilingContext<'_>) -> Vec<Want> {
+    let job = context.job;
+    if !context.ends_in_gpu_memory() || job.gpus.is_empty() {
         return Vec::new();
     }
-    let indices: Vec<String> = seen.gpus().iter().map(|gpu| gpu.index.to_string()).collect();
+    let indices: Vec<String> = context.gpus().iter().map(|gpu| gpu.index.to_string()).collect();
     let software = job.gpus.iter().any(|gpu| gpu.software);
     let mut plan =
-        seen.ceiling(CeilingKind::PcieGpu, format!("pcie above GPU {}", indices.join(",")));
-    plan.gpus = seen.gpus().iter().map(|gpu| gpu.index).collect();
+        context.ceiling(CeilingKind::PcieGpu, format!("pcie above GPU {}", indices.join(",")));
+    plan.gpus = context.gpus().iter().map(|gpu| gpu.index).collect();
     plan.threads = None;
     plan.software_gpu = software;
     plan.what = "speed and width of the PCIe links above the GPU, before packet headers".to_owned();
@@ -36,15 +38,15 @@ fn plan_gpu(seen: &Seen<'_>) -> Vec<Want> {
 }
 
 /// Only for O_DIRECT: what the page cache holds has no link to cross.
-fn plan_nvme(seen: &Seen<'_>) -> Vec<Want> {
-    let job = seen.job;
+fn plan_nvme(context: &CeilingContext<'_>) -> Vec<Want> {
+    let job = context.job;
     if job.direct != DirectMode::Direct || job.engine.actual == "null" {
         return Vec::new();
     }
     let places = places(job);
     let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     let name = format!("pcie above the drive of {}", names.join(", "));
-    let mut plan = seen.ceiling(CeilingKind::PcieNvme, name);
+    let mut plan = context.ceiling(CeilingKind::PcieNvme, name);
     plan.threads = None;
     plan.what =
         "speed and width of the PCIe links above the NVMe drive, before packet headers".to_owned();

@@ -5,26 +5,26 @@ use gpuio_record::{
 };
 
 use super::harness::{directions, named, path_choice, reading, unbound};
-use super::{Bench, Reading, Row, Same, Seen, Want};
+use super::{Bench, CeilingContext, CeilingEntry, Reading, Same, Want};
 use crate::plan::defaults;
 
-pub(super) const ROW: Row = Row { kind: CeilingKind::Storage, plan, find };
+pub(super) const ENTRY: CeilingEntry = CeilingEntry { kind: CeilingKind::Storage, plan, find };
 
 /// Not for path `host`, which would be held against itself, nor for an engine that moves nothing.
-fn plan(seen: &Seen<'_>) -> Vec<Want> {
-    let job = seen.job;
-    if !seen.path.needs_gpu || job.engine.actual == "null" {
+fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
+    let job = context.job;
+    if !context.path.needs_gpu || job.engine.actual == "null" {
         return Vec::new();
     }
     // cuFile has no engine of ours: the one that suits these files stands in its place.
-    let engine = match seen.path.uses_engine() {
+    let engine = match context.path.uses_engine() {
         true => job.engine.actual.clone(),
-        false => defaults::fitting(job.direct, seen.engine_missing).0,
+        false => defaults::fitting(job.direct, context.engine_missing).0,
     };
     let want = |direction| {
         let word = direction_word(direction);
         let mut plan =
-            seen.ceiling(CeilingKind::Storage, format!("storage of {}, {word}", job.name));
+            context.ceiling(CeilingKind::Storage, format!("storage of {}, {word}", job.name));
         plan.direction = Some(direction);
         let cache = match job.direct {
             DirectMode::Direct => "",
@@ -35,7 +35,8 @@ fn plan(seen: &Seen<'_>) -> Vec<Want> {
         plan.what = format!("the same load by path host, engine {engine}{cache}");
         plan.engine = Some(engine.clone());
         let load = load(&plan, job);
-        if let Some(host) = seen.jobs.iter().find(|host| is_it(host, &plan, &load, seen.jobs)) {
+        if let Some(host) = context.jobs.iter().find(|host| is_it(host, &plan, &load, context.jobs))
+        {
             plan.source = CeilingSource::Result { job: host.name.clone() };
             plan.threads = Some(host.threads);
         }

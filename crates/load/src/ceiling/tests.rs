@@ -28,12 +28,12 @@ fn found(kind: CeilingKind, name: &str, direction: Option<Towards>, rate: Option
     Ceiling { plan, bytes_per_s: rate, iops: None, detail: None, why: None, restored: None }
 }
 
-fn judged(ceilings: &[Ceiling]) -> (DirectionResult, DirectionResult) {
+fn with_ceilings(ceilings: &[Ceiling]) -> (DirectionResult, DirectionResult) {
     let mut results = [result(&job("rw=rw\nbs=4k"), 1000)];
     for side in [&mut results[0].read, &mut results[0].write] {
         (side.ios, side.bytes_per_s) = (1000, 50.0);
     }
-    judge(&mut results, ceilings);
+    assign_lowest(&mut results, ceilings);
     let [result] = results;
     (result.read, result.write)
 }
@@ -49,7 +49,7 @@ fn the_lowest_known_ceiling_of_its_direction_counts() {
         found(CeilingKind::Gather, "unknown", None, None),
         found(CeilingKind::PcieGpu, "nothing", None, Some(0.0)),
     ];
-    let (reads, writes) = judged(&all);
+    let (reads, writes) = with_ceilings(&all);
     let reads = reads.of_ceiling.unwrap();
     assert_eq!((reads.ceiling.as_str(), reads.kind), ("up", CeilingKind::GpuLink));
     assert!((reads.percent - 62.5).abs() < 1e-9);
@@ -61,13 +61,13 @@ fn the_lowest_known_ceiling_of_its_direction_counts() {
 
 #[test]
 fn without_a_figure_nothing_is_said() {
-    let (reads, writes) = judged(&[]);
+    let (reads, writes) = with_ceilings(&[]);
     assert_eq!((reads.of_ceiling, writes.of_ceiling), (None, None));
     let mut other = found(CeilingKind::Storage, "storage", None, Some(100.0));
     other.plan.jobs = vec!["b".to_owned()];
-    assert_eq!(judged(&[other]).0.of_ceiling, None);
+    assert_eq!(with_ceilings(&[other]).0.of_ceiling, None);
     let mut nothing = [result(&job("bs=4k"), 0)];
-    judge(&mut nothing, &[found(CeilingKind::Storage, "storage", None, Some(100.0))]);
+    assign_lowest(&mut nothing, &[found(CeilingKind::Storage, "storage", None, Some(100.0))]);
     assert_eq!(nothing[0].read.of_ceiling, None);
 }
 

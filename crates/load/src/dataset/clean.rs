@@ -51,7 +51,9 @@ pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     let mut gone = Vec::new();
     for file in made.iter().filter(|file| file.created) {
         match remove(file) {
-            Ok(()) => gone.extend(file.target.home().map(|home| (home, file.identity))),
+            Ok(()) => {
+                gone.extend(file.target.dir_entry().map(|dir_entry| (dir_entry, file.identity)))
+            }
             Err(error) => errors.push(error),
         }
     }
@@ -76,8 +78,8 @@ fn is_kept(error: &io::Error) -> bool {
 fn remove(file: &Made) -> Result<(), CleanError> {
     let path = &file.path;
     let replaced = |path: PathBuf| CleanError::Replaced { path };
-    let home = file.target.home().ok_or_else(|| replaced(path.clone()))?;
-    match home.remove(file.identity) {
+    let dir_entry = file.target.dir_entry().ok_or_else(|| replaced(path.clone()))?;
+    match dir_entry.remove(file.identity) {
         Ok(Removed::Gone) => Ok(()),
         Ok(Removed::Kept(kept)) => {
             let name = kept.file_name().unwrap_or_default();

@@ -88,7 +88,7 @@ impl<'a> Looks<'a> {
     }
 
     /// Whether a change from now on would show in the times of this file.
-    fn is_settled(&self, found: &Stamp) -> bool {
+    fn is_stable(&self, found: &Stamp) -> bool {
         let then = u64::try_from(found.ctime_ns).map_or(Duration::ZERO, Duration::from_nanos);
         let ago = (self.now)().duration_since(SystemTime::UNIX_EPOCH + then);
         ago.is_ok_and(|ago| ago >= SETTLED)
@@ -160,7 +160,7 @@ pub(super) fn prove(
         return Ok(proof);
     }
     let size = found.size;
-    let settled = looks.is_some_and(|looks| looks.is_settled(&found));
+    let finalized = looks.is_some_and(|looks| looks.is_stable(&found));
     let mut scan = Scan::new(key, zeros);
     let covered = read(held, size, WHOLE, &mut |at, bytes, size| {
         scan.take(at, bytes, size);
@@ -171,7 +171,7 @@ pub(super) fn prove(
     let blank = covered > 0 && scan.ours == 0 && scan.foreign_at.is_none();
     let whole = scan.foreign_at.is_none() && covered == size && scan.in_place == size;
     let proof = Proof { foreign_at: scan.foreign_at, blank, whole };
-    if let Some(looks) = looks.filter(|_| settled) {
+    if let Some(looks) = looks.filter(|_| finalized) {
         looks.note(found, key, zeros, proof);
     }
     Ok(proof)

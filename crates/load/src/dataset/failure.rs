@@ -56,7 +56,7 @@ pub enum MakeError {
         /// What that means and what to do.
         meaning: String,
     },
-    /// The file is not the one that was judged, or not as long.
+    /// The file is not the one that was checked, or not as long.
     #[error(
         "{}: replaced or changed since it was checked; nothing was written to it; run again",
         path.display()
@@ -89,7 +89,7 @@ impl MakeError {
         MakeError::Call { call, path: path.to_owned(), offset, source, meaning }
     }
 
-    /// A file that could not be opened, or is not the one that was judged.
+    /// A file that could not be opened, or is not the one that was checked.
     pub(crate) fn reopen(path: &Path, error: ReopenError) -> MakeError {
         match error {
             ReopenError::Call(source) => MakeError::call("open", path, None, source, None),

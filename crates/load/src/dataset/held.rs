@@ -1,4 +1,4 @@
-//! The files of a run, each held from the moment when it is judged to its last I/O.
+//! The files of a run, each held from the moment when it is checked to its last I/O.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,15 +20,15 @@ use super::Identity;
 
 /// A name in a directory that is held open.
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct DirEntry {
     pub(super) dir: Arc<Directory>,
     pub(super) name: OsString,
 }
 
-impl Home {
+impl DirEntry {
     /// A name in this directory.
-    pub(crate) fn new(dir: Directory, name: &OsStr) -> Home {
-        Home { dir: Arc::new(dir), name: name.to_owned() }
+    pub(crate) fn new(dir: Directory, name: &OsStr) -> DirEntry {
+        DirEntry { dir: Arc::new(dir), name: name.to_owned() }
     }
 
     /// The name in words.
@@ -55,10 +55,10 @@ impl Home {
         Ok(Held::new(opened, Some(self.clone())))
     }
 
-    /// What has the name, held, if it is the file that was judged.
-    fn again(&self, judged: &Stamp) -> Result<Opened, ReopenError> {
+    /// What has the name, held, if it is the file that was checked.
+    fn again(&self, checked: &Stamp) -> Result<Opened, ReopenError> {
         let opened = self.dir.target(Path::new(&self.name))?;
-        if opened.stamp().is_same_file(judged) { Ok(opened) } else { Err(ReopenError::Replaced) }
+        if opened.stamp().is_same_file(checked) { Ok(opened) } else { Err(ReopenError::Replaced) }
     }
 
     /// Takes the file away, if it is this one, from the directory that is held.
@@ -69,20 +69,20 @@ impl Home {
     }
 }
 
-/// A file or device that was judged. What is read, written, listed or removed is this one.
+/// A file or device that was checked. What is read, written, listed or removed is this one.
 #[derive(Debug)]
 pub struct Held {
     /// `None` once it was let go, in a data set of more files than there are descriptors.
     opened: Option<Opened>,
     stamp: Stamp,
     path: PathBuf,
-    home: Option<Home>,
+    dir_entry: Option<DirEntry>,
 }
 
 impl Held {
-    pub(super) fn new(opened: Opened, home: Option<Home>) -> Held {
+    pub(super) fn new(opened: Opened, dir_entry: Option<DirEntry>) -> Held {
         let (stamp, path) = (opened.stamp(), opened.path().to_owned());
-        Held { opened: Some(opened), stamp, path, home }
+        Held { opened: Some(opened), stamp, path, dir_entry }
     }
 
     /// What has this name, held, with the place where it lies.
@@ -91,11 +91,11 @@ impl Held {
         let opened = Opened::named(path)?;
         let at = opened.path();
         let above = Directory::open(at.parent().unwrap_or(Path::new("/")))?;
-        let home = Home::new(above, at.file_name().unwrap_or_default());
-        Ok(Held::new(opened, Some(home)))
+        let dir_entry = DirEntry::new(above, at.file_name().unwrap_or_default());
+        Ok(Held::new(opened, Some(dir_entry)))
     }
 
-    /// What it was when it was judged.
+    /// What it was when it was checked.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
@@ -107,19 +107,19 @@ impl Held {
         Identity::of_stamp(&self.stamp)
     }
 
-    /// Where it was when it was judged, links followed.
+    /// Where it was when it was checked, links followed.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The name by which it is listed; `None` where it has none that could be found.
-    pub(super) fn home(&self) -> Option<&Home> {
-        self.home.as_ref()
+    pub(super) fn dir_entry(&self) -> Option<&DirEntry> {
+        self.dir_entry.as_ref()
     }
 
     /// Lets the descriptor go: from here on the file is looked up by its name, a link not being
-    /// followed, and compared with what was judged.
+    /// followed, and compared with what was checked.
     pub(super) fn release(&mut self) {
         self.opened = None;
     }
@@ -132,8 +132,8 @@ impl Held {
         if let Some(opened) = &self.opened {
             return opened.look();
         }
-        let found = match &self.home {
-            Some(home) => home.stamp()?,
+        let found = match &self.dir_entry {
+            Some(dir_entry) => dir_entry.stamp()?,
             None => Opened::named(&self.path)?.stamp(),
         };
         if found.is_same_file(&self.stamp) { Ok(found) } else { Err(Errno::STALE.into()) }
@@ -144,9 +144,9 @@ impl Held {
     /// # Errors
     /// As for [`Opened::reopen`].
     pub fn reopen(&self, flags: OFlags) -> Result<OwnedFd, ReopenError> {
-        match (&self.opened, &self.home) {
+        match (&self.opened, &self.dir_entry) {
             (Some(opened), _) => opened.reopen(flags),
-            (None, Some(home)) => home.again(&self.stamp)?.reopen(flags),
+            (None, Some(dir_entry)) => dir_entry.again(&self.stamp)?.reopen(flags),
             (None, None) => Opened::again(&self.path, &self.stamp)?.reopen(flags),
         }
     }
@@ -161,7 +161,7 @@ impl Held {
 ///
 /// A held file is one descriptor beside those that the workers open of it. Where the limit on
 /// descriptors (`RLIMIT_NOFILE`) leaves no more than twice what the workers need, files beyond the
-/// budget are let go after they were judged.
+/// budget are let go after they were checked.
 #[derive(Debug)]
 pub struct Budget(AtomicU64);
 
@@ -220,10 +220,10 @@ impl Targets {
         self.held.get(name)
     }
 
-    /// A descriptor of the target that was judged under this name.
+    /// A descriptor of the target that was checked under this name.
     ///
     /// # Errors
-    /// [`ReopenError`]; what was not judged is not opened, as if it were not there.
+    /// [`ReopenError`]; what was not checked is not opened, as if it were not there.
     pub fn open(&self, name: &str, flags: OFlags) -> Result<OwnedFd, ReopenError> {
         if let Some(held) = self.held.get(name) {
             return held.reopen(flags);

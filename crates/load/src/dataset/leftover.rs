@@ -8,8 +8,8 @@ use gpuio_outfile::{Directory, Removed};
 use gpuio_record::GuardNote;
 
 use super::Identity;
-use super::judge::{Permit, Wanted, judge_with};
 use super::manifest::{self, Lists};
+use super::ownership::{Permit, Wanted, check_with};
 use super::scratch;
 
 /// Removes the data set in the directory `name` of `parent`: the files that the list beside them
@@ -72,7 +72,7 @@ pub fn remove_empty(parent: &Directory, name: &OsStr) {
         let found = directory.look(&file).ok().flatten();
         let empty = found.filter(|found| found.is_regular() && found.size == 0);
         if let Some(found) = empty.filter(|_| is_of_a_data_set(&file)) {
-            // One that stays is judged by the next run.
+            // One that stays is checked by the next run.
             let removed = directory.remove(&file, found.identity);
             if removed.is_ok_and(|removed| removed == Removed::Gone) {
                 let gpuio_outfile::Identity { dev, ino } = found.identity;
@@ -108,7 +108,7 @@ pub(super) fn ours(lists: &mut Lists<'_>, path: &Path, root: &Root) -> Option<Id
         salt: 0,
         file_number: 0,
     };
-    let verdict = judge_with(lists, &wanted, &Permit::default(), root).ok()?;
+    let verdict = check_with(lists, &wanted, &Permit::default(), root).ok()?;
     // A link leads to a file that is not here.
     let here = verdict.path == path;
     let own = matches!(verdict.note, GuardNote::Ours | GuardNote::Remake);

@@ -11,9 +11,9 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::content::{Looks, find_key};
-use super::held::{Held, Home};
-use super::judge::{Permit, Seen, Wanted, parent_can_be_made};
+use super::held::{DirEntry, Held};
 use super::manifest::{Claim, Entry, Lists, ManifestError};
+use super::ownership::{Permit, Seen, Wanted, parent_can_be_made};
 use super::refusal::Refusal;
 
 /// Whose a file is.
@@ -36,21 +36,23 @@ pub(super) fn look(
     permit: &Permit,
     root: &Root,
 ) -> Result<Seen, Refusal> {
-    let (opened, home) = open(lists, wanted);
+    let (opened, dir_entry) = open(lists, wanted);
     if opened.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::LOOP))
         && wanted.directory.is_some()
     {
         return Err(Refusal::Link { path: wanted.path.clone() });
     }
     let facts = examine_open(root, &wanted.path, &opened, &lists.claimed);
-    let held = opened.ok().map(|opened| Held::new(opened, home.clone()));
+    let held = opened.ok().map(|opened| Held::new(opened, dir_entry.clone()));
     let file = held.as_ref().filter(|_| matches!(facts.kind, Found::File { .. }));
-    let owner = match (file, &facts.kind, &home) {
-        (Some(held), _, Some(home)) => {
-            let claim = lists.claim(home, &held.stamp());
+    let owner = match (file, &facts.kind, &dir_entry) {
+        (Some(held), _, Some(dir_entry)) => {
+            let claim = lists.claim(dir_entry, &held.stamp());
             claim.and_then(|claim| owner(claim, held, wanted, permit, lists.looks))
         }
-        (_, Found::Absent { .. }, Some(home)) => lists.check(&home.dir).map(|()| Owner::Foreign),
+        (_, Found::Absent { .. }, Some(dir_entry)) => {
+            lists.check(&dir_entry.dir).map(|()| Owner::Foreign)
+        }
         _ => Ok(Owner::Foreign),
     };
     let verifies = wanted.needs_pattern && !wanted.writes;
@@ -69,7 +71,7 @@ pub(super) fn look(
         has_holes: ours.is_some_and(has_holes),
         parent_can_be_made: wanted.directory.is_some() && parent_can_be_made(&wanted.path),
         held,
-        home,
+        dir_entry,
         owner,
         key,
         facts,
@@ -84,47 +86,49 @@ fn has_holes(held: &Held) -> bool {
 }
 
 /// Opens the target and the directory that it lies in.
-fn open(lists: &mut Lists<'_>, wanted: &Wanted) -> (io::Result<Opened>, Option<Home>) {
+fn open(lists: &mut Lists<'_>, wanted: &Wanted) -> (io::Result<Opened>, Option<DirEntry>) {
     let below = wanted.directory.as_deref().and_then(|dir| {
         let rest = wanted.path.strip_prefix(dir).ok()?;
         Some((dir, rest))
     });
     match below {
         Some((dir, rest)) => match home_below(lists, dir, rest) {
-            Ok(home) => (home.dir.target(Path::new(&home.name)), Some(home)),
+            Ok(dir_entry) => (dir_entry.dir.target(Path::new(&dir_entry.name)), Some(dir_entry)),
             Err(error) => (Err(error), None),
         },
         None => {
             let opened = Opened::named(&wanted.path);
-            let home = match &opened {
+            let dir_entry = match &opened {
                 Ok(opened) => home_of(lists, opened.path(), Some(opened.stamp())),
                 Err(_) => home_of(lists, &wanted.path, None),
             };
-            (opened, home)
+            (opened, dir_entry)
         }
     }
 }
 
 /// The place of a file below the user's directory. The directory itself may be a link; nothing
 /// below it may.
-fn home_below(lists: &mut Lists<'_>, dir: &Path, rest: &Path) -> io::Result<Home> {
+fn home_below(lists: &mut Lists<'_>, dir: &Path, rest: &Path) -> io::Result<DirEntry> {
     let name = rest.file_name().ok_or(Errno::INVAL)?.to_owned();
     let top = lists.directory(dir, || Directory::open(dir))?;
     let dir = match rest.parent().filter(|above| !above.as_os_str().is_empty()) {
         Some(above) => lists.directory(&dir.join(above), || top.below(above))?,
         None => top,
     };
-    Ok(Home { dir, name })
+    Ok(DirEntry { dir, name })
 }
 
 /// The place of a file that was found at `path`; of an absent one, that which its path names.
 /// `None` where the place can't be opened, or shows another file by now.
-fn home_of(lists: &mut Lists<'_>, path: &Path, found: Option<Stamp>) -> Option<Home> {
+fn home_of(lists: &mut Lists<'_>, path: &Path, found: Option<Stamp>) -> Option<DirEntry> {
     let (above, name) = (path.parent()?, path.file_name()?.to_owned());
-    let home = Home { dir: lists.directory(above, || Directory::open(above)).ok()?, name };
+    let dir_entry = DirEntry { dir: lists.directory(above, || Directory::open(above)).ok()?, name };
     match found {
-        Some(found) => home.stamp().is_ok_and(|named| named.is_same_file(&found)).then_some(home),
-        None => Some(home),
+        Some(found) => {
+            dir_entry.stamp().is_ok_and(|named| named.is_same_file(&found)).then_some(dir_entry)
+        }
+        None => Some(dir_entry),
     }
 }
 

@@ -13,9 +13,9 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use super::failure::MakeError;
 use super::fill::Filling;
-use super::held::{Budget, Held, Home};
-use super::judge::{Verdict, Wanted};
+use super::held::{Budget, DirEntry, Held};
 use super::manifest::{self, Holds, Take};
+use super::ownership::{Verdict, Wanted};
 use super::{Identity, Progress, clean, space};
 use crate::plan::read_back::other_salt;
 
@@ -44,12 +44,12 @@ pub struct Task {
     pub contents: Contents,
     /// Whether nothing stays of a file of ours but the bytes of its pattern.
     pub anew: bool,
-    /// What was judged: `Make`, `Remake` or `ForeignOverwrite`.
+    /// What was checked: `Make`, `Remake` or `ForeignOverwrite`.
     pub guard: GuardNote,
-    /// The file that was judged; `None` where there was none.
+    /// The file that was checked; `None` where there was none.
     pub target: Option<Arc<Held>>,
     /// Where a new one is made.
-    pub home: Option<Home>,
+    pub dir_entry: Option<DirEntry>,
     /// How many of the first bytes of a file of ours hold the pattern already.
     pub kept: u64,
     /// The bytes of a `ForeignOverwrite` that are filled. All others of it stay as they are.
@@ -72,7 +72,7 @@ impl Task {
             anew: verdict.anew,
             guard: verdict.note,
             target: verdict.target.clone(),
-            home: verdict.home.clone(),
+            dir_entry: verdict.dir_entry.clone(),
             kept: verdict.kept,
             parts: foreign_part(wanted, verdict).into_iter().collect(),
             other: wanted.other.clone().filter(|_| verdict.fill).into_iter().collect(),
@@ -192,7 +192,7 @@ pub fn make(
     let mut made = Vec::with_capacity(tasks.len());
     for tasks in tasks.chunks(CHUNK) {
         if let Err(error) = chunk(tasks, progress, stop, budget, &mut made) {
-            // What cannot be removed either is named by the next run's judge; the first error is
+            // What cannot be removed either is named by the next run's check; the first error is
             // the one to tell.
             let _ = clean::clean(&made, &[]);
             return Err(error);
@@ -218,14 +218,14 @@ fn chunk(
     let mut listed = Vec::with_capacity(tasks.len());
     for task in tasks {
         let created = task.guard == GuardNote::Make;
-        let target = if created { create(task, budget)? } else { judged(task)? };
+        let target = if created { create(task, budget)? } else { checked(task)? };
         let (path, identity) = (target.path().to_owned(), target.identity());
         made.push(Made { path, identity, target: Arc::clone(&target), created });
         listed.push(Listed { task, target });
     }
     let taken: Vec<(&Held, Take)> = listed.iter().filter_map(Listed::take).collect();
     manifest::take(&taken)?;
-    let mut settled = Vec::with_capacity(taken.len());
+    let mut finalized = Vec::with_capacity(taken.len());
     let mut result = Ok(());
     for Listed { task, target } in listed.iter().take_while(|listed| {
         result = listed.fill(progress, stop);
@@ -235,11 +235,11 @@ fn chunk(
             // Nothing is known about bytes that the load has not written yet.
             let all = task.contents == Contents::Pattern && task.other.is_empty();
             let holds = all.then(|| task.holds());
-            settled.push((Arc::clone(target), holds));
+            finalized.push((Arc::clone(target), holds));
         }
     }
     // Files that were done before another failed are ours with what they hold.
-    let told = manifest::settle(&settled).map_err(MakeError::from);
+    let told = manifest::finalize(&finalized).map_err(MakeError::from);
     result.and(told)
 }
 
@@ -293,21 +293,22 @@ impl Listed<'_> {
 fn create(task: &Task, budget: &Budget) -> Result<Arc<Held>, MakeError> {
     let path = &task.path;
     let gone = || MakeError::call("open", path, None, io::ErrorKind::NotFound.into(), None);
-    let home = task.home.as_ref().ok_or_else(gone)?;
-    let held = home.create().map_err(|error| MakeError::reopen(path, error))?;
+    let dir_entry = task.dir_entry.as_ref().ok_or_else(gone)?;
+    let held = dir_entry.create().map_err(|error| MakeError::reopen(path, error))?;
     Ok(budget.hold(held))
 }
 
-/// The file that was judged. What has been appended to a foreign file since is nothing that a flag
+/// The file that was checked. What has been appended to a foreign file since is nothing that a flag
 /// gave away.
-fn judged(task: &Task) -> Result<Arc<Held>, MakeError> {
+fn checked(task: &Task) -> Result<Arc<Held>, MakeError> {
     let replaced = || MakeError::Replaced { path: task.path.clone() };
     let target = task.target.as_ref().ok_or_else(replaced)?;
     let now = target.look();
     let now = now.map_err(|source| MakeError::call("statx", &task.path, None, source, None))?;
-    let moved = |home: &Home| !home.stamp().is_ok_and(|named| named.is_same_file(&now));
+    let moved =
+        |dir_entry: &DirEntry| !dir_entry.stamp().is_ok_and(|named| named.is_same_file(&now));
     let grown = !task.ours() && now.kind.is_file() && now.size != target.stamp().size;
-    let changed = grown || target.home().is_some_and(moved);
+    let changed = grown || target.dir_entry().is_some_and(moved);
     if changed { Err(replaced()) } else { Ok(Arc::clone(target)) }
 }
 

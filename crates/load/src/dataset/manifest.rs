@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Identity;
 use super::content::{self, Looks};
-use super::held::{Held, Home};
+use super::held::{DirEntry, Held};
 pub use error::ManifestError;
 use store::List;
 pub use store::{parse, print};
@@ -40,7 +40,7 @@ pub use store::{parse, print};
 pub const FILE_NAME: &str = ".gpuio-files.json";
 
 /// Longest file that is looked at once more while the list is locked, where it changed since it was
-/// judged; others wait 10 s for the lock. A longer one has to be judged again, by a new run.
+/// checked; others wait 10 s for the lock. A longer one has to be checked again, by a new run.
 const MOST_UNDER_LOCK: u64 = 1 << 30;
 
 /// One file of ours.
@@ -53,7 +53,7 @@ pub struct Entry {
     pub dev: u64,
     /// Inode number.
     pub ino: u64,
-    /// Size in bytes when it was last settled.
+    /// Size in bytes when it was last finalized.
     pub size: u64,
     /// Time of last change then, nanoseconds since 1970-01-01 UTC.
     pub mtime_ns: i64,
@@ -188,9 +188,14 @@ impl<'a> Lists<'a> {
     }
 
     /// What is listed of the file with this name, which was found like this.
-    pub(super) fn claim(&mut self, home: &Home, found: &Stamp) -> Result<Claim, ManifestError> {
-        let Some(name) = home.name.to_str() else { return Ok(Claim::None) };
-        let listed = self.of(&home.dir)?.and_then(|list| list.entry(name).map(|one| (list, one)));
+    pub(super) fn claim(
+        &mut self,
+        dir_entry: &DirEntry,
+        found: &Stamp,
+    ) -> Result<Claim, ManifestError> {
+        let Some(name) = dir_entry.name.to_str() else { return Ok(Claim::None) };
+        let listed =
+            self.of(&dir_entry.dir)?.and_then(|list| list.entry(name).map(|one| (list, one)));
         Ok(match listed {
             Some((list, entry)) if list.may_vouch(found) => match entry.clone() {
                 entry if entry.is_unchanged(found) => Claim::Unchanged(entry),
@@ -210,7 +215,7 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Marks files of ours as in use, before their first write. From here until [`settle`] what they
+/// Marks files of ours as in use, before their first write. From here until [`finalize`] what they
 /// hold is what proves them ours, and no pattern is relied on.
 ///
 /// # Errors
@@ -227,15 +232,15 @@ pub fn begin(files: &[Arc<Held>]) -> Result<(), ManifestError> {
 /// # Errors
 /// [`ManifestError::Moved`] when another file has taken a name, after all others were listed, and
 /// the list's own errors.
-pub fn settle(files: &[(Arc<Held>, Option<Holds>)]) -> Result<(), ManifestError> {
+pub fn finalize(files: &[(Arc<Held>, Option<Holds>)]) -> Result<(), ManifestError> {
     let moved = std::cell::RefCell::new(None);
     let files = files.iter().map(|(file, holds)| (file.as_ref(), *holds));
-    each_directory(files, |list, held, home, name, holds| {
+    each_directory(files, |list, held, dir_entry, name, holds| {
         let found = look(held)?;
-        let stays = home.stamp().is_ok_and(|named| named.is_same_file(&found));
+        let stays = dir_entry.stamp().is_ok_and(|named| named.is_same_file(&found));
         let entry = list.entry_mut(name).filter(|entry| stays && entry.is_about(&found));
         let Some(entry) = entry else {
-            moved.borrow_mut().get_or_insert(ManifestError::Moved { path: home.path() });
+            moved.borrow_mut().get_or_insert(ManifestError::Moved { path: dir_entry.path() });
             return Ok(());
         };
         entry.note(&found);
@@ -263,9 +268,9 @@ pub(super) enum Take {
 /// # Errors
 /// As for [`begin`].
 pub(super) fn take(files: &[(&Held, Take)]) -> Result<(), ManifestError> {
-    each_directory(files.iter().copied(), |list, held, home, name, how| match how {
+    each_directory(files.iter().copied(), |list, held, dir_entry, name, how| match how {
         Take::New(holds) => add(list, held, name, holds),
-        Take::Again => mark(list, held, home, name),
+        Take::Again => mark(list, held, dir_entry, name),
     })
 }
 
@@ -289,12 +294,17 @@ fn add(list: &mut List, held: &Held, name: &str, holds: Holds) -> Result<(), Man
     Ok(())
 }
 
-/// The file is still what was judged; or another run has it in hand, and it still holds what only
+/// The file is still what was checked; or another run has it in hand, and it still holds what only
 /// gpuio writes.
-fn mark(list: &mut List, held: &Held, home: &Home, name: &str) -> Result<(), ManifestError> {
+fn mark(
+    list: &mut List,
+    held: &Held,
+    dir_entry: &DirEntry,
+    name: &str,
+) -> Result<(), ManifestError> {
     let not_ours = || ManifestError::NotOurs { path: held.path().to_owned() };
     let found = held.look().map_err(|_| not_ours())?;
-    if !home.stamp().is_ok_and(|named| named.is_same_file(&found)) {
+    if !dir_entry.stamp().is_ok_and(|named| named.is_same_file(&found)) {
         return Err(not_ours());
     }
     let believed = list.may_vouch(&found);
@@ -314,17 +324,17 @@ fn mark(list: &mut List, held: &Held, home: &Home, name: &str) -> Result<(), Man
 /// Takes files off the list: the files themselves may be gone. So do entries whose names nothing
 /// has any more: a run that was killed between removing a file and this left them. An empty list
 /// is removed.
-pub(super) fn forget(files: &[(&Home, Identity)]) -> Result<(), ManifestError> {
-    let mut directories: BTreeMap<Identity, (&Home, Vec<_>)> = BTreeMap::new();
-    for (home, identity) in files {
-        let Some(name) = home.name.to_str() else { continue };
-        let which = Identity::of_stamp(&home.dir.stamp());
-        directories.entry(which).or_insert((home, Vec::new())).1.push((name, *identity));
+pub(super) fn forget(files: &[(&DirEntry, Identity)]) -> Result<(), ManifestError> {
+    let mut directories: BTreeMap<Identity, (&DirEntry, Vec<_>)> = BTreeMap::new();
+    for (dir_entry, identity) in files {
+        let Some(name) = dir_entry.name.to_str() else { continue };
+        let which = Identity::of_stamp(&dir_entry.dir.stamp());
+        directories.entry(which).or_insert((dir_entry, Vec::new())).1.push((name, *identity));
     }
-    for (home, gone) in directories.into_values() {
-        store::change(&home.dir, |list| {
+    for (dir_entry, gone) in directories.into_values() {
+        store::change(&dir_entry.dir, |list| {
             let absent = |name: &str| {
-                let found = home.dir.stamp_of(OsStr::new(name));
+                let found = dir_entry.dir.stamp_of(OsStr::new(name));
                 found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
             };
             list.files.retain(|entry| {
@@ -351,30 +361,30 @@ pub(super) fn forget_named(files: &[(&Path, Identity)]) -> Result<(), ManifestEr
             source,
             meaning: "the list of files there could not be brought up to date".to_owned(),
         })?;
-        gone.push((Home { dir, name: name.to_owned() }, *identity));
+        gone.push((DirEntry { dir, name: name.to_owned() }, *identity));
     }
-    forget(&gone.iter().map(|(home, identity)| (home, *identity)).collect::<Vec<_>>())
+    forget(&gone.iter().map(|(dir_entry, identity)| (dir_entry, *identity)).collect::<Vec<_>>())
 }
 
 /// Applies `act` to each file, with one locked change for each directory.
 fn each_directory<'a, T: Copy>(
     files: impl IntoIterator<Item = (&'a Held, T)>,
-    act: impl Fn(&mut List, &Held, &Home, &str, T) -> Result<(), ManifestError>,
+    act: impl Fn(&mut List, &Held, &DirEntry, &str, T) -> Result<(), ManifestError>,
 ) -> Result<(), ManifestError> {
-    let mut directories: BTreeMap<Identity, Vec<(&Held, &Home, T)>> = BTreeMap::new();
+    let mut directories: BTreeMap<Identity, Vec<(&Held, &DirEntry, T)>> = BTreeMap::new();
     for (held, with) in files {
         let not_ours = || ManifestError::NotOurs { path: held.path().to_owned() };
-        let home = held.home().ok_or_else(not_ours)?;
-        let which = Identity::of_stamp(&home.dir.stamp());
-        directories.entry(which).or_default().push((held, home, with));
+        let dir_entry = held.dir_entry().ok_or_else(not_ours)?;
+        let which = Identity::of_stamp(&dir_entry.dir.stamp());
+        directories.entry(which).or_default().push((held, dir_entry, with));
     }
     for files in directories.into_values() {
         let Some((_, first, _)) = files.first() else { continue };
         store::change(&first.dir, |list| {
-            for (held, home, with) in &files {
-                let name = home.name.to_str();
-                let name = name.ok_or_else(|| ManifestError::Name { path: home.path() })?;
-                act(list, held, home, name, *with)?;
+            for (held, dir_entry, with) in &files {
+                let name = dir_entry.name.to_str();
+                let name = name.ok_or_else(|| ManifestError::Name { path: dir_entry.path() })?;
+                act(list, held, dir_entry, name, *with)?;
             }
             Ok(())
         })?;
@@ -396,8 +406,8 @@ impl Lists<'_> {
     /// The entry of a file that nobody changed, or that is in use.
     pub(crate) fn find(&mut self, path: &Path) -> Result<Option<Entry>, ManifestError> {
         let Ok(held) = Held::named(path) else { return Ok(None) };
-        let Some(home) = held.home() else { return Ok(None) };
-        Ok(match self.claim(home, &held.stamp())? {
+        let Some(dir_entry) = held.dir_entry() else { return Ok(None) };
+        Ok(match self.claim(dir_entry, &held.stamp())? {
             Claim::Unchanged(entry) => Some(entry),
             Claim::Doubtful(entry) if entry.in_use => Some(entry),
             _ => None,
@@ -411,8 +421,8 @@ pub(crate) fn change_list(
     held: &Held,
     act: impl FnOnce(&mut Vec<Entry>),
 ) -> Result<(), ManifestError> {
-    let Some(home) = held.home() else { return Ok(()) };
-    store::change(&home.dir, |list| {
+    let Some(dir_entry) = held.dir_entry() else { return Ok(()) };
+    store::change(&dir_entry.dir, |list| {
         act(&mut list.files);
         Ok(())
     })

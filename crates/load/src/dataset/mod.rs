@@ -1,16 +1,17 @@
 //! The files of a run: may they be used, are they made, which are ours.
 //!
-//! [`judge`] says what may happen to a target, [`make`] makes and extends files, [`manifest`]
+//! [`check`] says what may happen to a target, [`make`] makes and extends files, [`manifest`]
 //! knows which files gpuio made, [`clean`] removes what this run made. The order of a run:
 //!
-//! 1. [`judge::judge`] each target; any refusal ends the run before a byte is written.
+//! 1. [`check::check`] each target; any refusal ends the run before a byte is written.
 //! 2. [`make::make_directory`] and [`make::make`] for what is absent or must be made anew.
 //! 3. [`manifest::begin`] for our files that the load will write.
 //! 4. The load.
-//! 5. [`manifest::settle`] for the same files, after their last descriptor for writing was closed.
+//! 5. [`manifest::finalize`] for the same files, after their last descriptor for writing was
+//! closed.
 //! 6. [`clean::clean`], unless files are kept. Until then [`scratch`] says whose they are.
 //!
-//! A target is opened once, to be judged, and held ([`held`]). Whoever makes, fills, reads, writes
+//! A target is opened once, to be checked, and held ([`held`]). Whoever makes, fills, reads, writes
 //! or removes it gets a descriptor of that same file, whatever stands under its name by then.
 
 pub mod clean;
@@ -18,11 +19,11 @@ pub(crate) mod content;
 mod failure;
 mod fill;
 pub mod held;
-pub mod judge;
 pub mod leftover;
 mod look;
 pub mod make;
 pub mod manifest;
+pub mod ownership;
 pub(crate) mod refusal;
 pub mod scratch;
 pub(crate) mod space;

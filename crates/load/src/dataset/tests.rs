@@ -1,9 +1,9 @@
 mod clean;
 mod content;
 mod held;
-mod judge;
 mod make;
 mod manifest;
+mod ownership;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use gpuio_host::target::Directory;
 use gpuio_record::GuardNote;
 use tempfile::TempDir;
 
-use super::held::{Budget, Held, Home};
-use super::judge::{Permit, Verdict, Wanted, judge as judge_target};
+use super::held::{Budget, DirEntry, Held};
 use super::make::{Contents, Made, Task, make};
 use super::manifest::{Holds, ManifestError, find};
+use super::ownership::{Permit, Verdict, Wanted, check as check_target};
 use super::{Identity, MakeError, Progress, Refusal};
 
 const MIB: u64 = 1 << 20;
@@ -64,7 +64,7 @@ fn permit() -> Permit {
 }
 
 fn look(wanted: &Wanted, permit: &Permit) -> Result<Verdict, Refusal> {
-    judge_target(wanted, permit, &Root::live())
+    check_target(wanted, permit, &Root::live())
 }
 
 fn make_files(
@@ -90,8 +90,8 @@ fn begin(path: &Path) -> Result<(), ManifestError> {
 }
 
 /// Lists one file anew.
-fn settle(path: &Path, holds: Option<Holds>) -> Result<(), ManifestError> {
-    super::manifest::settle(&[(held(path), holds)])
+fn finalize(path: &Path, holds: Option<Holds>) -> Result<(), ManifestError> {
+    super::manifest::finalize(&[(held(path), holds)])
 }
 
 /// Judges with the usual permit and makes what that asks for.
@@ -118,7 +118,7 @@ fn names(directory: &Path) -> Vec<String> {
 fn task(path: PathBuf, length: u64) -> Task {
     let above = Directory::open(path.parent().unwrap()).ok();
     Task {
-        home: above.map(|above| Home::new(above, path.file_name().unwrap())),
+        dir_entry: above.map(|above| DirEntry::new(above, path.file_name().unwrap())),
         path,
         length,
         salt: 11,

@@ -8,7 +8,7 @@ fn rate(bytes_per_s: Option<u64>, iops: Option<u64>, arrivals: Arrivals) -> Paci
     Pacing { bytes_per_s, iops, arrivals }
 }
 
-const ALONE: Turn = Turn { thread: 0, threads: 1, mean_bytes: 4096 };
+const ALONE: ThreadPhase = ThreadPhase { thread: 0, threads: 1, mean_bytes: 4096 };
 
 fn pacer(pacing: &Pacing) -> Pacer {
     Pacer::new(pacing, ALONE, 7, 1000).expect("the rate is good")
@@ -23,7 +23,7 @@ fn the_first_is_due_at_the_start() {
 fn arrivals_by_millisecond(pacing: &Pacing, threads: u32, mean_bytes: u32) -> Vec<u32> {
     let mut arrivals = vec![0; 1000];
     for thread in 0..threads {
-        let turn = Turn { thread, threads, mean_bytes };
+        let turn = ThreadPhase { thread, threads, mean_bytes };
         let mut pacer = Pacer::new(pacing, turn, u64::from(thread), 0).expect("the rate is good");
         while pacer.due() < SECOND {
             arrivals[usize::try_from(pacer.due() / 1_000_000).unwrap()] += 1;
@@ -134,7 +134,7 @@ fn seeds_differ() {
 fn rates_that_make_no_sense_are_refused() {
     let refuse = |bytes, iops, threads| {
         let pacing = rate(bytes, iops, Arrivals::Steady);
-        Pacer::new(&pacing, Turn { threads, ..ALONE }, 0, 0).expect_err("no such rate")
+        Pacer::new(&pacing, ThreadPhase { threads, ..ALONE }, 0, 0).expect_err("no such rate")
     };
     assert_eq!(refuse(None, None, 1), PaceError::Nothing);
     assert_eq!(refuse(Some(0), None, 1), PaceError::Zero { what: "bytes" });

@@ -14,7 +14,7 @@ pub enum PatternError {
          give each thread a --size above 0"
     )]
     EmptyRegion {
-        /// Its place in the list.
+        /// Its position in the list.
         region: usize,
         /// Index of its file.
         file: u32,
@@ -31,7 +31,7 @@ pub enum PatternError {
     BlockTooLarge {
         /// Largest block, in bytes.
         block: u64,
-        /// Its place in the list.
+        /// Its position in the list.
         region: usize,
         /// Index of its file.
         file: u32,
@@ -52,7 +52,7 @@ pub enum PatternError {
          Linux counts file offsets as signed 64-bit numbers"
     )]
     TooFar {
-        /// Its place in the list.
+        /// Its position in the list.
         region: usize,
         /// Index of its file.
         file: u32,
@@ -84,7 +84,7 @@ pub enum PatternError {
         "{what} {value} is not a multiple of {unit} bytes, which this file demands of direct I/O; \
          use a multiple of {unit}, or go through the page cache with --buffered"
     )]
-    Grain {
+    Alignment {
         /// What the number is.
         what: &'static str,
         /// The number, in bytes.

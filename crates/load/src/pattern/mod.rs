@@ -29,7 +29,7 @@ use stream::{Stream, Use};
 
 /// What the blocks of a thread are to be. Sizes and offsets in bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Config {
+pub struct PatternConfig {
     /// Order of offsets.
     pub order: Order,
     /// Sizes and their shares in per cent, which sum to 100; each size below 4 GiB.
@@ -49,8 +49,8 @@ pub struct Config {
     /// Seed of everything random here.
     pub seed: u64,
     /// Times through the regions, at least 1; `None` without end. Sequential order: full passes.
-    /// Coverage: each block once per lap. Otherwise: until as many bytes came as the regions hold.
-    pub laps: Option<u64>,
+    /// Coverage: each block once per pass. Otherwise: until as many bytes came as the regions hold.
+    pub passes: Option<u64>,
 }
 
 /// A part of a file.
@@ -80,13 +80,13 @@ pub struct Block {
 /// The blocks of one thread, one by one.
 #[derive(Debug, Clone)]
 pub struct Pattern {
-    places: Places,
+    offsets: Offsets,
     sizes: Sizes,
     directions: Directions,
 }
 
 #[derive(Debug, Clone)]
-enum Places {
+enum Offsets {
     Sequential(Walk),
     Draws(Draws),
     Cover(Cover),
@@ -103,33 +103,33 @@ impl Pattern {
     ///
     /// # Errors
     /// [`PatternError`] when no block fits, numbers are off the unit or shares make no sense.
-    pub fn new(config: &Config) -> Result<Pattern, PatternError> {
+    pub fn new(config: &PatternConfig) -> Result<Pattern, PatternError> {
         check_numbers(config)?;
         let sizes = Sizes::new(&config.blocks, config.unit_bytes, config.seed)?;
         let largest = u64::from(sizes.largest());
         let regions = usable(config, largest)?;
-        let places = match &config.order {
-            Order::Sequential => Places::Sequential(Walk::new(regions, config.laps)),
+        let offsets = match &config.order {
+            Order::Sequential => Offsets::Sequential(Walk::new(regions, config.passes)),
             Order::Random { distribution, coverage: true } => {
                 if !matches!(distribution, Distribution::Uniform) {
                     let distribution = Spread::name(distribution);
                     return Err(PatternError::CoverageIsUniform { distribution });
                 }
                 let grid = Grid::covering(&regions, largest.max(config.align_bytes));
-                Places::Cover(Cover::new(grid, config.seed, config.laps))
+                Offsets::Cover(Cover::new(grid, config.seed, config.passes))
             }
             Order::Random { distribution, coverage: false } => {
                 let total: u128 = regions.iter().map(|region| u128::from(region.length)).sum();
                 let grid = Grid::whole_blocks(&regions, config.align_bytes, largest);
                 let spread = Spread::new(distribution, grid.count())?;
-                let bytes = config.laps.map(|laps| total.saturating_mul(u128::from(laps)));
-                Places::Draws(Draws::new(grid, spread, config.seed, bytes))
+                let bytes = config.passes.map(|passes| total.saturating_mul(u128::from(passes)));
+                Offsets::Draws(Draws::new(grid, spread, config.seed, bytes))
             }
         };
-        Ok(Pattern { places, sizes, directions: Directions::new(config) })
+        Ok(Pattern { offsets, sizes, directions: Directions::new(config) })
     }
 
-    /// The next block; `None` once all laps are done, and from then on.
+    /// The next block; `None` once all passes are done, and from then on.
     #[expect(
         clippy::should_implement_trait,
         reason = "the hot loop wants one plain call, no adapters"
@@ -138,16 +138,16 @@ impl Pattern {
     pub fn next(&mut self) -> Option<Block> {
         let len = self.sizes.draw();
         let op = self.directions.draw();
-        match &mut self.places {
-            Places::Sequential(walk) => walk.next(len, op),
-            Places::Draws(draws) => draws.next(len, op),
-            Places::Cover(cover) => cover.next(len, op),
+        match &mut self.offsets {
+            Offsets::Sequential(walk) => walk.next(len, op),
+            Offsets::Draws(draws) => draws.next(len, op),
+            Offsets::Cover(cover) => cover.next(len, op),
         }
     }
 }
 
 impl Directions {
-    fn new(config: &Config) -> Directions {
+    fn new(config: &PatternConfig) -> Directions {
         match config.read_percent {
             0 => Directions::Only(Op::Write),
             100 => Directions::Only(Op::Read),
@@ -173,22 +173,22 @@ impl Directions {
     }
 }
 
-fn check_numbers(config: &Config) -> Result<(), PatternError> {
+fn check_numbers(config: &PatternConfig) -> Result<(), PatternError> {
     if config.unit_bytes == 0 {
         return Err(PatternError::Zero { what: "the unit of direct I/O" });
     }
     if config.align_bytes == 0 {
         return Err(PatternError::Zero { what: "the alignment of offsets" });
     }
-    if config.laps == Some(0) {
-        return Err(PatternError::Zero { what: "the number of laps" });
+    if config.passes == Some(0) {
+        return Err(PatternError::Zero { what: "the number of passes" });
     }
     if config.read_percent > 100 {
         return Err(PatternError::ReadShare { percent: config.read_percent });
     }
     let random = matches!(config.order, Order::Random { .. });
     if random && !config.align_bytes.is_multiple_of(config.unit_bytes) {
-        return Err(PatternError::Grain {
+        return Err(PatternError::Alignment {
             what: "the alignment of offsets",
             value: config.align_bytes,
             unit: config.unit_bytes,
@@ -198,7 +198,7 @@ fn check_numbers(config: &Config) -> Result<(), PatternError> {
 }
 
 /// The regions as blocks may use them: begun after the skew, cut to whole units.
-fn usable(config: &Config, largest: u64) -> Result<Vec<RegionSpan>, PatternError> {
+fn usable(config: &PatternConfig, largest: u64) -> Result<Vec<RegionSpan>, PatternError> {
     let (skew, unit) = (config.skew_bytes, config.unit_bytes);
     if config.regions.is_empty() {
         return Err(PatternError::NoRegion);
@@ -210,7 +210,7 @@ fn usable(config: &Config, largest: u64) -> Result<Vec<RegionSpan>, PatternError
             return Err(PatternError::EmptyRegion { region: index, file, offset });
         }
         if !offset.is_multiple_of(unit) {
-            return Err(PatternError::Grain {
+            return Err(PatternError::Alignment {
                 what: "the offset of a region",
                 value: offset,
                 unit,

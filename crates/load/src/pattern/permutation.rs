@@ -21,14 +21,14 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of this seed and lap; `count` is at least 1.
-    pub(crate) fn new(count: u64, seed: u64, lap: u64) -> Permutation {
+    /// The permutation of this seed and pass; `count` is at least 1.
+    pub(crate) fn new(count: u64, seed: u64, pass: u64) -> Permutation {
         debug_assert!(count > 0);
         let bits = (u64::BITS - count.saturating_sub(1).leading_zeros()).max(2);
         let low_bits = bits.div_ceil(2);
         let high_bits = bits - low_bits;
         let mut keys = [0; ROUNDS];
-        let mut value = derive(seed, Use::Permutation, lap);
+        let mut value = derive(seed, Use::Permutation, pass);
         for key in &mut keys {
             value = super::stream::splitmix(value);
             *key = value;

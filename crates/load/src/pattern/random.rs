@@ -6,12 +6,12 @@ use super::spread::Spread;
 use super::stream::{Stream, Use};
 use super::{Block, op};
 
-/// Draws places without memory of those drawn before.
+/// Draws positions without memory of those drawn before.
 #[derive(Debug, Clone)]
 pub(crate) struct Draws {
     grid: Grid,
     spread: Spread,
-    /// Scatters hot ranks over the regions; `None` where ranks are places.
+    /// Scatters hot ranks over the regions; `None` where ranks are positions.
     scatter: Option<Permutation>,
     stream: Stream,
     /// Bytes that are still to come; `None` without end.
@@ -30,8 +30,8 @@ impl Draws {
             return None;
         }
         let rank = self.spread.draw(&mut self.stream, self.grid.count());
-        let place = self.scatter.as_ref().map_or(rank, |scatter| scatter.at(rank));
-        let block = self.grid.block(place, len, op);
+        let position = self.scatter.as_ref().map_or(rank, |scatter| scatter.at(rank));
+        let block = self.grid.block(position, len, op);
         if let Some(left) = &mut self.bytes_left {
             *left = left.saturating_sub(u128::from(block.len));
         }
@@ -39,21 +39,21 @@ impl Draws {
     }
 }
 
-/// Visits every place once per lap, in an order that differs from lap to lap.
+/// Visits every position once per pass, in an order that differs from pass to pass.
 #[derive(Debug, Clone)]
 pub(crate) struct Cover {
     grid: Grid,
     order: Permutation,
     seed: u64,
     visited: u64,
-    lap: u64,
-    laps: Option<u64>,
+    pass: u64,
+    passes: Option<u64>,
 }
 
 impl Cover {
-    pub(crate) fn new(grid: Grid, seed: u64, laps: Option<u64>) -> Cover {
+    pub(crate) fn new(grid: Grid, seed: u64, passes: Option<u64>) -> Cover {
         let order = Permutation::new(grid.count(), seed, 1);
-        Cover { grid, order, seed, visited: 0, lap: 1, laps }
+        Cover { grid, order, seed, visited: 0, pass: 1, passes }
     }
 
     #[inline]
@@ -61,20 +61,20 @@ impl Cover {
         if self.visited == self.order.count() {
             self.again()?;
         }
-        let place = self.order.at(self.visited);
+        let position = self.order.at(self.visited);
         self.visited += 1;
-        Some(self.grid.block(place, len, op))
+        Some(self.grid.block(position, len, op))
     }
 
-    /// Begins the next lap; `None` after the last.
+    /// Begins the next pass; `None` after the last.
     #[cold]
     fn again(&mut self) -> Option<()> {
-        if self.laps.is_some_and(|laps| self.lap >= laps) {
+        if self.passes.is_some_and(|passes| self.pass >= passes) {
             return None;
         }
-        self.lap += 1;
+        self.pass += 1;
         self.visited = 0;
-        self.order = Permutation::new(self.grid.count(), self.seed, self.lap);
+        self.order = Permutation::new(self.grid.count(), self.seed, self.pass);
         Some(())
     }
 }

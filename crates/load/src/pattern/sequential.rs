@@ -6,20 +6,20 @@ use super::{Block, RegionSpan, op};
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
     regions: Vec<RegionSpan>,
-    /// Place of the next region in the list.
+    /// Position of the next region in the list.
     next_region: usize,
     file: u32,
     at: u64,
     end: u64,
     /// Full passes that are still to begin; `None` without end.
-    laps_left: Option<u64>,
+    passes_left: Option<u64>,
 }
 
 impl Walk {
     /// A walk through regions that are not empty.
-    pub(crate) fn new(regions: Vec<RegionSpan>, laps: Option<u64>) -> Walk {
+    pub(crate) fn new(regions: Vec<RegionSpan>, passes: Option<u64>) -> Walk {
         let next_region = regions.len();
-        Walk { regions, next_region, file: 0, at: 0, end: 0, laps_left: laps }
+        Walk { regions, next_region, file: 0, at: 0, end: 0, passes_left: passes }
     }
 
     /// The next block: `len` bytes, or what is left of the region.
@@ -34,11 +34,11 @@ impl Walk {
         Some(block)
     }
 
-    /// Steps into the next region; `None` at the end of the last lap.
+    /// Steps into the next region; `None` at the end of the last pass.
     #[cold]
     fn enter(&mut self) -> Option<()> {
         if self.next_region == self.regions.len() {
-            if let Some(left) = &mut self.laps_left {
+            if let Some(left) = &mut self.passes_left {
                 *left = left.checked_sub(1)?;
             }
             self.next_region = 0;

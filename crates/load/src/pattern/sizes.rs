@@ -120,7 +120,7 @@ fn range(block: &BlockShare, unit: u64, up_to: u64) -> Result<Range, PatternErro
     let step = if count == 1 { 0 } else { block.step_bytes };
     for value in [block.min_bytes, step] {
         if value % unit != 0 {
-            return Err(PatternError::Grain { what: "block size or step", value, unit });
+            return Err(PatternError::Alignment { what: "block size or step", value, unit });
         }
     }
     let step = u32::try_from(step).map_err(|_| bad("one I/O moves less than 4 GiB"))?;

@@ -60,7 +60,7 @@ impl Spread {
         }
     }
 
-    /// Whether low ranks are hot and must be scattered to become places.
+    /// Whether low ranks are hot and must be scattered to become positions.
     pub(crate) fn has_hot_ranks(&self) -> bool {
         matches!(self, Spread::Zipf(_) | Spread::Pareto { .. })
     }

@@ -24,10 +24,10 @@ pub(crate) enum Use {
     Arrivals = 5,
 }
 
-/// The seed of one stream, or of one lap within it.
+/// The seed of one stream, or of one pass within it.
 #[inline]
-pub(crate) fn derive(seed: u64, what: Use, lap: u64) -> u64 {
-    splitmix(splitmix(splitmix(seed) ^ what as u64) ^ lap)
+pub(crate) fn derive(seed: u64, what: Use, pass: u64) -> u64 {
+    splitmix(splitmix(splitmix(seed) ^ what as u64) ^ pass)
 }
 
 /// A stream of random numbers: xoshiro256++, whose values are fixed by its published definition.

@@ -16,8 +16,8 @@ fn random(distribution: Distribution, coverage: bool) -> Order {
     Order::Random { distribution, coverage }
 }
 
-fn config(order: Order, block: u64, length: u64) -> Config {
-    Config {
+fn config(order: Order, block: u64, length: u64) -> PatternConfig {
+    PatternConfig {
         order,
         blocks: one(block),
         align_bytes: block,
@@ -26,20 +26,20 @@ fn config(order: Order, block: u64, length: u64) -> Config {
         read_percent: 100,
         regions: vec![RegionSpan { file: 0, offset: 0, length }],
         seed: 42,
-        laps: None,
+        passes: None,
     }
 }
 
-fn pattern(config: &Config) -> Pattern {
+fn pattern(config: &PatternConfig) -> Pattern {
     Pattern::new(config).expect("the configuration is good")
 }
 
-fn all(config: &Config) -> Vec<Block> {
+fn all(config: &PatternConfig) -> Vec<Block> {
     let mut pattern = pattern(config);
     std::iter::from_fn(move || pattern.next()).collect()
 }
 
-fn some(config: &Config, count: usize) -> Vec<Block> {
+fn some(config: &PatternConfig, count: usize) -> Vec<Block> {
     let mut pattern = pattern(config);
     std::iter::from_fn(move || pattern.next()).take(count).collect()
 }
@@ -48,9 +48,9 @@ fn some(config: &Config, count: usize) -> Vec<Block> {
 fn sequential_goes_through_the_regions_and_ends() {
     let mut config = config(Order::Sequential, 4096, 10_000);
     config.regions.push(RegionSpan { file: 3, offset: 8192, length: 4096 });
-    config.laps = Some(2);
-    let lap = [(0, 0, 4096), (0, 4096, 4096), (0, 8192, 1808), (3, 8192, 4096)];
-    let expected: Vec<_> = lap.iter().chain(&lap).copied().collect();
+    config.passes = Some(2);
+    let pass = [(0, 0, 4096), (0, 4096, 4096), (0, 8192, 1808), (3, 8192, 4096)];
+    let expected: Vec<_> = pass.iter().chain(&pass).copied().collect();
     let found: Vec<_> = all(&config).iter().map(|b| (b.file, b.offset, b.len)).collect();
     assert_eq!(found, expected);
     let mut pattern = pattern(&config);
@@ -62,7 +62,7 @@ fn sequential_goes_through_the_regions_and_ends() {
 fn a_tail_below_the_unit_is_left_out() {
     let mut config = config(Order::Sequential, 4096, 10_000);
     config.unit_bytes = 512;
-    config.laps = Some(1);
+    config.passes = Some(1);
     let lens: Vec<_> = all(&config).iter().map(|block| block.len).collect();
     assert_eq!(lens, [4096, 4096, 1536]);
 }
@@ -72,7 +72,7 @@ fn skew_moves_offsets_and_keeps_inside() {
     for order in [Order::Sequential, random(Distribution::Uniform, true)] {
         let mut config = config(order, 4096, 16 * K);
         config.skew_bytes = 100;
-        config.laps = Some(1);
+        config.passes = Some(1);
         let mut blocks = all(&config);
         blocks.sort_by_key(|block| block.offset);
         let found: Vec<_> = blocks.iter().map(|block| (block.offset, block.len)).collect();
@@ -91,14 +91,14 @@ fn random_without_coverage_uses_the_whole_align_grid() {
 #[test]
 fn random_laps_end_after_as_many_bytes_as_the_regions_hold() {
     let mut config = config(random(Distribution::Uniform, false), 4096, 64 * K);
-    config.laps = Some(3);
+    config.passes = Some(3);
     assert_eq!(all(&config).len(), 48);
 }
 
 #[test]
 fn coverage_order_changes_from_lap_to_lap() {
     let mut config = config(random(Distribution::Uniform, true), 4096, 256 * 4096);
-    config.laps = Some(2);
+    config.passes = Some(2);
     let blocks = all(&config);
     assert_eq!(blocks.len(), 512);
     let (first, second) = blocks.split_at(256);
@@ -109,7 +109,7 @@ fn coverage_order_changes_from_lap_to_lap() {
 
 #[test]
 fn every_place_of_a_permutation_is_equally_likely_over_seeds() {
-    // 4000 seeds, 20 places: chi-square with 19 degrees of freedom, 43.8 at a chance of 0.1 %.
+    // 4000 seeds, 20 positions: chi-square with 19 degrees of freedom, 43.8 at a chance of 0.1 %.
     let mut seen = [0f64; 20];
     for seed in 0..4000 {
         seen[usize::try_from(permutation::Permutation::new(20, seed, 1).at(7)).unwrap()] += 1.0;
@@ -120,7 +120,7 @@ fn every_place_of_a_permutation_is_equally_likely_over_seeds() {
 
 #[test]
 fn uniform_is_uniform() {
-    // 64 places, 63 degrees of freedom: 103.4 at a chance of 0.1 %.
+    // 64 positions, 63 degrees of freedom: 103.4 at a chance of 0.1 %.
     let config = config(random(Distribution::Uniform, false), 4096, 64 * 4096);
     let mut seen = [0f64; 64];
     for block in some(&config, 64_000) {
@@ -130,8 +130,8 @@ fn uniform_is_uniform() {
     assert!(chi < 103.4, "chi-square {chi}");
 }
 
-fn counts_by_heat(distribution: Distribution, places: u64, draws: usize) -> Vec<(u64, usize)> {
-    let config = config(random(distribution, false), 4096, places * 4096);
+fn counts_by_heat(distribution: Distribution, positions: u64, draws: usize) -> Vec<(u64, usize)> {
+    let config = config(random(distribution, false), 4096, positions * 4096);
     let mut seen = BTreeMap::new();
     for block in some(&config, draws) {
         *seen.entry(block.offset / 4096).or_insert(0) += 1;
@@ -160,13 +160,13 @@ fn zipf_gives_each_rank_its_share() {
 fn hot_blocks_are_not_neighbours() {
     for distribution in [Distribution::Zipf { theta: 1.2 }, Distribution::Pareto { h: 0.2 }] {
         let seen = counts_by_heat(distribution, 100_000, 100_000);
-        let hottest: Vec<u64> = seen.iter().take(8).map(|(place, _)| *place).collect();
-        for (index, place) in hottest.iter().enumerate() {
+        let hottest: Vec<u64> = seen.iter().take(8).map(|(position, _)| *position).collect();
+        for (index, position) in hottest.iter().enumerate() {
             for other in &hottest[..index] {
-                assert!(place.abs_diff(*other) > 1, "{hottest:?}");
+                assert!(position.abs_diff(*other) > 1, "{hottest:?}");
             }
         }
-        assert!(hottest.iter().any(|place| *place > 50_000), "{hottest:?}");
+        assert!(hottest.iter().any(|position| *position > 50_000), "{hottest:?}");
     }
 }
 
@@ -188,10 +188,10 @@ fn pareto_gives_the_hot_share_its_ios() {
 
 #[test]
 fn normal_has_its_mean_and_deviation() {
-    let places = 100_000u64;
+    let positions = 100_000u64;
     let order = random(Distribution::Normal { deviation_percent: 10.0 }, false);
-    let blocks = some(&config(order, 4096, places * 4096), 100_000);
-    let at: Vec<f64> = blocks.iter().map(|b| (b.offset / 4096) as f64 / places as f64).collect();
+    let blocks = some(&config(order, 4096, positions * 4096), 100_000);
+    let at: Vec<f64> = blocks.iter().map(|b| (b.offset / 4096) as f64 / positions as f64).collect();
     let mean = at.iter().sum::<f64>() / at.len() as f64;
     let variance = at.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / at.len() as f64;
     assert!((mean - 0.5).abs() < 0.002, "mean {mean}");
@@ -201,7 +201,7 @@ fn normal_has_its_mean_and_deviation() {
 #[test]
 fn a_wide_normal_does_not_pile_up_at_the_ends() {
     let seen = counts_by_heat(Distribution::Normal { deviation_percent: 100.0 }, 10, 10_000);
-    let ends = seen.iter().filter(|(place, _)| *place == 0 || *place == 9);
+    let ends = seen.iter().filter(|(position, _)| *position == 0 || *position == 9);
     assert!(ends.map(|(_, count)| *count).max() < Some(1100), "{seen:?}");
 }
 
@@ -255,7 +255,7 @@ fn many_tebibytes_do_not_overflow() {
         let mut config = config(order, 512, 4_000_000 * TIB);
         config.regions[0].offset = 1_000_000 * TIB;
         config.regions.push(RegionSpan { file: 1, offset: 0, length: 3_000_000 * TIB });
-        config.laps = Some(u64::MAX);
+        config.passes = Some(u64::MAX);
         let blocks = some(&config, 2000);
         assert_eq!(blocks.len(), 2000);
         for block in &blocks {
@@ -273,7 +273,7 @@ fn many_tebibytes_do_not_overflow() {
 fn errors_name_the_numbers() {
     let good = config(Order::Sequential, 4096, 8192);
     let uniform = || random(Distribution::Uniform, false);
-    let with = |change: &dyn Fn(&mut Config)| {
+    let with = |change: &dyn Fn(&mut PatternConfig)| {
         let mut config = good.clone();
         change(&mut config);
         Pattern::new(&config).expect_err("this configuration is bad").to_string()
@@ -361,7 +361,7 @@ prop_compose! {
         spans in prop::collection::vec((0u64..1000, 0u64..2_000_000), 1..6),
         read_percent in 0u8..=100,
         seed: u64,
-    ) -> Config {
+    ) -> PatternConfig {
         let (min, max) = (min_units * unit, (min_units + steps * step_units) * unit);
         let regions = spans.iter().zip(0u32..).map(|((at, extra), file)| RegionSpan {
             file,
@@ -369,7 +369,7 @@ prop_compose! {
             // Room for the skew, and for the units that the skew cuts off.
             length: max + skew + unit + extra,
         });
-        Config {
+        PatternConfig {
             order,
             blocks: vec![
                 BlockShare { min_bytes: min, max_bytes: min, step_bytes: 0, percent: 40 },
@@ -386,7 +386,7 @@ prop_compose! {
             read_percent,
             regions: regions.collect(),
             seed,
-            laps: Some(1),
+            passes: Some(1),
         }
     }
 }
@@ -401,8 +401,8 @@ proptest! {
             prop_assert!(block.len > 0);
             prop_assert!(block.offset >= span.offset);
             prop_assert!(block.offset + len <= span.offset + span.length);
-            let place = block.offset - config.skew_bytes;
-            prop_assert_eq!(place % config.unit_bytes, 0);
+            let position = block.offset - config.skew_bytes;
+            prop_assert_eq!(position % config.unit_bytes, 0);
             prop_assert_eq!(len % config.unit_bytes, 0);
             let whole = config.blocks.iter().any(|share| {
                 let over = len.checked_sub(share.min_bytes);
@@ -410,10 +410,10 @@ proptest! {
                     && over.is_some_and(|over| over == 0 || over % share.step_bytes.max(1) == 0)
             });
             let usable = (span.length - config.skew_bytes) / config.unit_bytes * config.unit_bytes;
-            let at_end = place + len == span.offset + usable;
+            let at_end = position + len == span.offset + usable;
             prop_assert!(whole || at_end, "{block:?}");
             if random && !matches!(config.order, Order::Random { coverage: true, .. }) {
-                prop_assert_eq!((place - span.offset) % config.align_bytes, 0);
+                prop_assert_eq!((position - span.offset) % config.align_bytes, 0);
                 prop_assert!(whole);
             }
         }
@@ -440,11 +440,11 @@ proptest! {
     fn coverage_visits_each_place_once_per_lap(
         seed: u64,
         lengths in prop::collection::vec(4096u64..300_000, 1..5),
-        laps in 1u64..4,
+        passes in 1u64..4,
     ) {
         let mut config = config(random(Distribution::Uniform, true), 4096, 4096);
         config.seed = seed;
-        config.laps = Some(laps);
+        config.passes = Some(passes);
         config.regions = lengths
             .iter()
             .zip(0u32..)
@@ -452,21 +452,21 @@ proptest! {
             .collect();
         let blocks = all(&config);
         let units: u64 = lengths.iter().map(|length| length.div_ceil(4096)).sum();
-        prop_assert_eq!(blocks.len() as u64, units * laps);
-        for lap in blocks.chunks(usize::try_from(units).unwrap()) {
-            let places: HashSet<_> = lap.iter().map(|block| (block.file, block.offset)).collect();
-            prop_assert_eq!(places.len() as u64, units);
-            let bytes: u64 = lap.iter().map(|block| u64::from(block.len)).sum();
+        prop_assert_eq!(blocks.len() as u64, units * passes);
+        for pass in blocks.chunks(usize::try_from(units).unwrap()) {
+            let seen: HashSet<_> = pass.iter().map(|block| (block.file, block.offset)).collect();
+            prop_assert_eq!(seen.len() as u64, units);
+            let bytes: u64 = pass.iter().map(|block| u64::from(block.len)).sum();
             prop_assert_eq!(bytes, lengths.iter().sum::<u64>());
         }
     }
 
     #[test]
-    fn permutations_are_permutations(count in 1u64..3000, seed: u64, lap: u64) {
-        let order = permutation::Permutation::new(count, seed, lap);
+    fn permutations_are_permutations(count in 1u64..3000, seed: u64, pass: u64) {
+        let order = permutation::Permutation::new(count, seed, pass);
         let seen: HashSet<_> = (0..count).map(|index| order.at(index)).collect();
         prop_assert_eq!(seen.len() as u64, count);
-        prop_assert!(seen.iter().all(|place| *place < count));
+        prop_assert!(seen.iter().all(|position| *position < count));
     }
 
     #[test]
@@ -482,7 +482,7 @@ proptest! {
 }
 
 /// Whether 30 equal draws from two seeds would be a wonder.
-fn grid_is_large(config: &Config) -> bool {
+fn grid_is_large(config: &PatternConfig) -> bool {
     let total: u64 = config.regions.iter().map(|span| span.length / config.align_bytes).sum();
     total > 100
 }

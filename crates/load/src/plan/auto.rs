@@ -33,7 +33,7 @@ pub(super) struct Sight {
 
 /// A path, and what was measured for blocks of its sizes.
 #[derive(Debug)]
-struct Row {
+struct EngineRule {
     /// Blocks below this many bytes.
     below: u64,
     path: &'static str,
@@ -44,26 +44,30 @@ struct Row {
 /// on an H100 at depth 1 (BENCHMARKS.md): a kernel that stays takes 6.0 µs for 4 KiB and 8.8 µs for
 /// 16 KiB where a copy by the driver takes 8.9 and 12.5. Blocks from 512 KiB on are never "one by
 /// one": copies are what `gather` does with them too.
-const ALONE: [Row; 2] = [
-    Row {
+const ALONE: [EngineRule; 2] = [
+    EngineRule {
         below: 32 << 10,
         path: "resident",
         why: "one by one, and a kernel that stays answers sooner than a copy by the driver (on an \
               H100 6.0 to 8.9 µs at 4K)",
     },
-    Row { below: u64::MAX, path: "staged", why: "one by one, and a copy each is all it takes" },
+    EngineRule {
+        below: u64::MAX,
+        path: "staged",
+        why: "one by one, and a copy each is all it takes",
+    },
 ];
 
 /// The same for blocks that a launch carries together. Measured on an H100 with a warm file and 12
 /// to 16 threads: at 4 KiB `gather` moved 15 times what `staged` did, at 64 KiB 4.5 times, at
 /// 1 MiB, four blocks to a copy, 1.1 times, and so at 4 MiB with two blocks under way.
-const READS: [Row; 2] = [
-    Row {
+const READS: [EngineRule; 2] = [
+    EngineRule {
         below: PLAIN_BYTES,
         path: "gather",
         why: "a copy each costs a driver call per block (on an H100 a 4th of the rate at 64K)",
     },
-    Row {
+    EngineRule {
         below: u64::MAX,
         path: "gather",
         why: "few large copies under way keep the link fuller (on an H100 1.1 times staged's rate \
@@ -72,13 +76,13 @@ const READS: [Row; 2] = [
 ];
 
 /// Writes alone: at 4 KiB 12 times, at 1 MiB 0.93 times.
-const WRITES: [Row; 2] = [
-    Row {
+const WRITES: [EngineRule; 2] = [
+    EngineRule {
         below: PLAIN_BYTES,
         path: "gather",
         why: "a copy each costs a driver call per block (on an H100 a 12th of the rate at 4K)",
     },
-    Row {
+    EngineRule {
         below: u64::MAX,
         path: "staged",
         why: "a block goes to its file as soon as it is across (on an H100 1.08 times gather's \
@@ -110,7 +114,7 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
         Sight { writes_only: true, .. } => &WRITES,
         _ => &READS,
     };
-    let fits = |row: &&Row| {
+    let fits = |row: &&EngineRule| {
         let takes = sight.kernel_reach || row.path != "resident";
         sight.block < row.below && takes
     };
@@ -132,18 +136,18 @@ pub fn auto_in_words() -> String {
 }
 
 /// What the rule sees of a job.
-pub(super) fn sight(asked: &JobSpec, machine: &Machine<'_>) -> Sight {
-    let (_, order) = defaults::mix_and_order(asked);
-    let blocks = defaults::blocks(asked, &order);
+pub(super) fn sight(requested: &JobSpec, machine: &Machine<'_>) -> Sight {
+    let (_, order) = defaults::mix_and_order(requested);
+    let blocks = defaults::blocks(requested, &order);
     let block = blocks.iter().map(|share: &BlockShare| share.max_bytes).max().unwrap_or(0);
     Sight {
         block,
-        writes_only: matches!(asked.rw, Some(Rw::Write | Rw::RandWrite)),
-        managed: asked.memory == Some(MemoryAsk::Managed),
-        kernel_reach: !matches!(asked.memory, Some(MemoryAsk::Malloc | MemoryAsk::Mmap)),
-        launch: defaults::gather(asked, &order, block).batch,
-        no_gpu: no_gpu(asked, machine),
-        cufile: match job_keeps_from_cufile(asked) {
+        writes_only: matches!(requested.rw, Some(Rw::Write | Rw::RandWrite)),
+        managed: requested.memory == Some(MemoryAsk::Managed),
+        kernel_reach: !matches!(requested.memory, Some(MemoryAsk::Malloc | MemoryAsk::Mmap)),
+        launch: defaults::gather(requested, &order, block).batch,
+        no_gpu: no_gpu(requested, machine),
+        cufile: match job_keeps_from_cufile(requested) {
             Some(why) => Err(why.to_owned()),
             None => machine.cufile_direct.map(str::to_owned).map_err(str::to_owned),
         },
@@ -152,9 +156,9 @@ pub(super) fn sight(asked: &JobSpec, machine: &Machine<'_>) -> Sight {
 
 /// A GPU that was named, or its memory, is not given up: the path will say that it is not there.
 /// Host memory that was asked for is no reason to take a GPU that was not.
-fn no_gpu(asked: &JobSpec, machine: &Machine<'_>) -> Option<String> {
-    let which = asked.gpu.as_ref().map(|gpu| &gpu.which);
-    match (which, asked.memory, machine.gpus) {
+fn no_gpu(requested: &JobSpec, machine: &Machine<'_>) -> Option<String> {
+    let which = requested.gpu.as_ref().map(|gpu| &gpu.which);
+    match (which, requested.memory, machine.gpus) {
         (Some(GpuWhich::None), ..) => Some("--gpu none was asked for".to_owned()),
         (Some(_), ..)
         | (None, Some(MemoryAsk::Device | MemoryAsk::Vmm | MemoryAsk::Managed), _) => None,
@@ -167,11 +171,11 @@ fn no_gpu(asked: &JobSpec, machine: &Machine<'_>) -> Option<String> {
 }
 
 /// Why the job itself can't go over cuFile, or not by its direct way.
-fn job_keeps_from_cufile(asked: &JobSpec) -> Option<&'static str> {
+fn job_keeps_from_cufile(requested: &JobSpec) -> Option<&'static str> {
     let reasons = [
-        (asked.engine.is_some() || asked.inject.is_some(), "the job asks for an engine"),
-        (asked.depth.is_some_and(|depth| depth > 1), "it moves one block at a time"),
-        (asked.direct == Some(false) || defaults::is_fio(asked), "the job is buffered"),
+        (requested.engine.is_some() || requested.inject.is_some(), "the job asks for an engine"),
+        (requested.depth.is_some_and(|depth| depth > 1), "it moves one block at a time"),
+        (requested.direct == Some(false) || defaults::is_fio(requested), "the job is buffered"),
     ];
     reasons.into_iter().find(|(keeps, _)| *keeps).map(|(_, why)| why)
 }

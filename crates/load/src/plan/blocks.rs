@@ -2,9 +2,9 @@
 
 use gpuio_record::{DirectMode, JobPlan, WorkerPlan};
 
-use crate::pattern::{Config, RegionSpan};
+use crate::pattern::{PatternConfig, RegionSpan};
 
-/// The grain of offsets and lengths in bytes: what everything was aligned to under O_DIRECT, 1
+/// The alignment of offsets and lengths in bytes: what everything was aligned to under O_DIRECT, 1
 /// through the page cache.
 pub(crate) fn unit(job: &JobPlan) -> u64 {
     if job.direct == DirectMode::Buffered {
@@ -24,12 +24,12 @@ pub(crate) fn config(
     job: &JobPlan,
     worker: &WorkerPlan,
     file_of: impl Fn(u32) -> Option<u32>,
-) -> Config {
+) -> PatternConfig {
     let regions = worker.regions.iter().filter_map(|region| {
         let file = file_of(region.target)?;
         Some(RegionSpan { file, offset: region.offset, length: region.length })
     });
-    Config {
+    PatternConfig {
         order: job.order.clone(),
         blocks: job.blocks.clone(),
         align_bytes: job.align_bytes,
@@ -38,6 +38,6 @@ pub(crate) fn config(
         read_percent: job.read_percent,
         regions: regions.collect(),
         seed: worker.seed,
-        laps: None,
+        passes: None,
     }
 }

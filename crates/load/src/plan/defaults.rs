@@ -4,7 +4,7 @@ use gpuio_io::path::{self, PLAIN_BYTES};
 use gpuio_record::{BesidePlan, BesideWith, BlockShare, DirectMode, JobPlan, Order, Stop};
 use gpuio_spec::{Beside, Ceilings, Dialect, JobSpec, Rw};
 
-use super::machine::{DirectAnswer, Machine, Place};
+use super::machine::{DirectAnswer, Machine, TargetInfo};
 
 /// I/Os in flight for asynchronous engines: enough for an NVMe drive at small blocks (its queue
 /// saturates near 32 to 128), fewer for large ones, which fill the link with a handful.
@@ -215,8 +215,8 @@ pub(super) fn cufile(
 ) -> Cufile {
     let theirs = is_fio(job) || is_gdsio(job);
     let (depth, batch) = if path.batches {
-        let asked = job.batch.or(job.gather_batch);
-        let batch = asked.unwrap_or_else(|| match (job.depth, theirs) {
+        let requested = job.batch.or(job.gather_batch);
+        let batch = requested.unwrap_or_else(|| match (job.depth, theirs) {
             (Some(depth), true) => depth,
             (None, true) => 1,
             (Some(depth), false) => depth.min(BATCH_CUFILE),
@@ -240,16 +240,16 @@ pub(super) fn cufile(
     Cufile { depth, streams, batch }
 }
 
-/// O_DIRECT or page cache, and why, and the grain of offsets and lengths in bytes.
+/// O_DIRECT or page cache, and why, and the alignment of offsets and lengths in bytes.
 pub(super) fn direct(
     job: &JobSpec,
     path: &path::PathEntry,
-    places: &[Place],
+    infos: &[TargetInfo],
 ) -> (DirectMode, Option<String>, u64) {
-    let grain = places
+    let alignment = infos
         .iter()
         .map(|place| match place.direct {
-            DirectAnswer::Works { grain } => u64::from(grain.max(1)),
+            DirectAnswer::Works { alignment } => u64::from(alignment.max(1)),
             DirectAnswer::Refused | DirectAnswer::Unknown => 4096,
         })
         .max()
@@ -258,9 +258,9 @@ pub(super) fn direct(
     if path.buffered_only {
         return buffered("this path is the one through the page cache".into());
     }
-    let refused = places.iter().find(|place| place.direct == DirectAnswer::Refused);
+    let refused = infos.iter().find(|place| place.direct == DirectAnswer::Refused);
     match job.direct {
-        Some(true) => (DirectMode::Direct, None, grain),
+        Some(true) => (DirectMode::Direct, None, alignment),
         Some(false) => (DirectMode::Buffered, None, 1),
         None if is_fio(job) => buffered("fio's default is direct=0".into()),
         None if job.engine.as_deref() == Some("mmap") => {
@@ -272,7 +272,9 @@ pub(super) fn direct(
                 let filesystem = place.filesystem.as_deref().unwrap_or("the file system");
                 buffered(format!("{filesystem}{REFUSES_DIRECT}"))
             }
-            None => (DirectMode::Direct, Some("storage itself is to be measured".into()), grain),
+            None => {
+                (DirectMode::Direct, Some("storage itself is to be measured".into()), alignment)
+            }
         },
     }
 }
@@ -348,8 +350,8 @@ pub(super) fn beside(job: &JobSpec) -> Option<BesidePlan> {
 
 /// When the job ends.
 pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
-    let laps = |n: u64| size.saturating_mul(n);
-    let bytes = job.io_size.or(job.loops.map(laps));
+    let passes = |n: u64| size.saturating_mul(n);
+    let bytes = job.io_size.or(job.loops.map(passes));
     // fio's `runtime` without `time_based` is a cap on one pass; gdsio's -T and ours is the time.
     let timed = job.time_based.unwrap_or(!is_fio(job));
     match (job.runtime_ns, bytes) {
@@ -369,14 +371,14 @@ pub(super) fn alignment(
     job: &JobSpec,
     blocks: &[BlockShare],
     order: &Order,
-    grain: u64,
+    alignment: u64,
 ) -> (u64, u64) {
-    let smallest = blocks.iter().map(|b| b.min_bytes).min().unwrap_or(grain);
+    let smallest = blocks.iter().map(|b| b.min_bytes).min().unwrap_or(alignment);
     let align = match (job.align, order) {
         (Some(align), _) => align,
-        (None, Order::Random { .. }) => smallest.max(grain),
-        (None, Order::Sequential) => grain,
+        (None, Order::Random { .. }) => smallest.max(alignment),
+        (None, Order::Sequential) => alignment,
     };
-    let skew = if job.unaligned == Some(true) { SKEW.max(grain) } else { 0 };
+    let skew = if job.unaligned == Some(true) { SKEW.max(alignment) } else { 0 };
     (align.max(1), skew)
 }

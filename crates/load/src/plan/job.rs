@@ -11,7 +11,7 @@ use gpuio_units::format_cpu_list;
 
 use super::defaults::{self, is_gdsio};
 use super::machine::{Gpus, Machine};
-use super::place::workers;
+use super::placement::workers;
 use super::{Picked, PlanError, memory, regions, steady, vet, via};
 
 /// Streams per thread on a GPU path when nobody said. On an H100 a second one made the tail longer
@@ -22,109 +22,109 @@ fn default_streams(block_max: u64) -> u32 {
 }
 
 pub(super) fn resolve(
-    asked: &JobSpec,
+    spec: &JobSpec,
     picked: &Picked,
     (many, group): (bool, u32),
     machine: &Machine<'_>,
 ) -> Result<JobPlan, PlanError> {
-    let (path, threads, seed) = (picked.row, asked.threads.unwrap_or(1), asked.seed.unwrap_or(1));
-    let gpus = hinted(asked, path, machine)?;
-    let (read_percent, order) = defaults::mix_and_order(asked);
-    let (blocks, block_max) = blocks(asked, &order);
-    let ground = regions::ground(asked, threads, machine)?;
-    let (direct, direct_why, grain) = defaults::direct(asked, path, &ground.places);
-    let (engine, asynchronous) = engine(asked, path, direct, machine)?;
-    let (align_bytes, skew_bytes) = defaults::alignment(asked, &blocks, &order, grain);
-    let laid = regions::lay(asked, threads, &ground, block_max, grain, machine)?;
-    let slots = slots(asked, path, asynchronous, &order, block_max);
-    let via = via::resolve(asked, path, &gpus, &ground, machine)?;
-    let workers = workers(asked, (threads, seed), (&gpus, via.as_ref()), laid.regions, machine)?;
+    let (path, threads, seed) = (picked.row, spec.threads.unwrap_or(1), spec.seed.unwrap_or(1));
+    let gpus = hinted(spec, path, machine)?;
+    let (read_percent, order) = defaults::mix_and_order(spec);
+    let (blocks, block_max) = blocks(spec, &order);
+    let ground = regions::ground(spec, threads, machine)?;
+    let (direct, direct_why, alignment) = defaults::direct(spec, path, &ground.infos);
+    let (engine, asynchronous) = engine(spec, path, direct, machine)?;
+    let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
+    let laid = regions::lay(spec, threads, &ground, block_max, alignment, machine)?;
+    let slots = slots(spec, path, asynchronous, &order, block_max);
+    let via = via::resolve(spec, path, &gpus, &ground, machine)?;
+    let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, machine)?;
     let plan = JobPlan {
-        name: name(asked, path, many),
+        name: name(spec, path, many),
         group,
         path: path_choice(picked),
         engine,
         threads,
         depth: slots.depth,
-        defaulted: Some(defaults::unset(asked)),
+        defaulted: Some(defaults::unset(spec)),
         read_percent,
         order,
         blocks,
         align_bytes,
-        direct_alignment_bytes: grain,
+        direct_alignment_bytes: alignment,
         skew_bytes,
-        stop: defaults::stop(asked, laid.size_bytes),
+        stop: defaults::stop(spec, laid.size_bytes),
         steady: None,
-        ramp_ns: asked.ramp_ns.unwrap_or(0),
-        start_delay_ns: asked.start_delay_ns.unwrap_or(0),
-        pacing: pacing(asked),
+        ramp_ns: spec.ramp_ns.unwrap_or(0),
+        start_delay_ns: spec.start_delay_ns.unwrap_or(0),
+        pacing: pacing(spec),
         seed,
         direct,
         direct_why,
         pre_read: false,
         invalidate: false,
-        sync: asked.sync.unwrap_or(false),
-        verify: verify(asked, read_percent),
+        sync: spec.sync.unwrap_or(false),
+        verify: verify(spec, read_percent),
         salt: defaults::SALT,
-        fill: fill(asked),
-        refill: asked.refill.unwrap_or(false),
-        memory: memory::resolve(asked, path)?,
+        fill: fill(spec),
+        refill: spec.refill.unwrap_or(false),
+        memory: memory::resolve(spec, path)?,
         streams: slots.streams,
         gather_batch: slots.batch,
         gather_scatter: slots.scatter,
         via,
-        register_buffer: (!path.uses_engine()).then_some(asked.skip_bufregister != Some(true)),
-        shared_fd: asked.shared_fd.unwrap_or(false),
-        keep: asked.keep.unwrap_or(!ground.scratch),
-        ceilings_ns: defaults::ceilings(asked),
-        beside: defaults::beside(asked),
-        inject: asked.inject.clone(),
+        register_buffer: (!path.uses_engine()).then_some(spec.skip_bufregister != Some(true)),
+        shared_fd: spec.shared_fd.unwrap_or(false),
+        keep: spec.keep.unwrap_or(!ground.scratch),
+        ceilings_ns: defaults::ceilings(spec),
+        beside: defaults::beside(spec),
+        inject: spec.inject.clone(),
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),
         size_bytes: laid.size_bytes,
-        offset_bytes: asked.offset.unwrap_or(0),
+        offset_bytes: spec.offset.unwrap_or(0),
         shared_files: ground.shared,
         gpus,
         targets: laid.targets,
         workers,
-        notes: notes(asked, path),
+        notes: notes(spec, path),
     };
-    finished(asked, plan, grain, machine)
+    finished(spec, plan, alignment, machine)
 }
 
 /// Block sizes, and the largest of them.
-fn blocks(asked: &JobSpec, order: &Order) -> (Vec<BlockShare>, u64) {
-    let blocks = defaults::blocks(asked, order);
+fn blocks(spec: &JobSpec, order: &Order) -> (Vec<BlockShare>, u64) {
+    let blocks = defaults::blocks(spec, order);
     let largest = blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
     (blocks, largest)
 }
 
 /// The plan with what rests on other parts of it, if nothing in it contradicts another.
 fn finished(
-    asked: &JobSpec,
+    spec: &JobSpec,
     mut plan: JobPlan,
-    grain: u64,
+    alignment: u64,
     machine: &Machine<'_>,
 ) -> Result<JobPlan, PlanError> {
-    (plan.stop, plan.steady) = steady::resolve(asked, plan.stop)?;
-    (plan.pre_read, plan.invalidate) = defaults::cache(asked, &plan, machine);
-    vet::plan(asked, &plan, grain).map(|()| plan)
+    (plan.stop, plan.steady) = steady::resolve(spec, plan.stop)?;
+    (plan.pre_read, plan.invalidate) = defaults::cache(spec, &plan, machine);
+    vet::plan(spec, &plan, alignment).map(|()| plan)
 }
 
-fn name(asked: &JobSpec, path: &path::PathEntry, many: bool) -> String {
-    if many { format!("{}-{}", asked.name, path.name) } else { asked.name.clone() }
+fn name(spec: &JobSpec, path: &path::PathEntry, many: bool) -> String {
+    if many { format!("{}-{}", spec.name, path.name) } else { spec.name.clone() }
 }
 
 /// The GPUs, if the path can take what was asked, and they the hints that it may need.
 fn hinted(
-    asked: &JobSpec,
+    spec: &JobSpec,
     path: &path::PathEntry,
     machine: &Machine<'_>,
 ) -> Result<Vec<Gpu>, PlanError> {
-    vet::keys(asked, path)?;
-    let gpus = gpus(asked, path, machine)?;
+    vet::keys(spec, path)?;
+    let gpus = gpus(spec, path, machine)?;
     match memory::no_hints(path, &gpus) {
-        Some(why) => Err(PlanError::unavailable(asked, "paths", why)),
+        Some(why) => Err(PlanError::unavailable(spec, "paths", why)),
         None => Ok(gpus),
     }
 }
@@ -138,7 +138,7 @@ struct Slots {
 }
 
 fn slots(
-    asked: &JobSpec,
+    spec: &JobSpec,
     path: &path::PathEntry,
     asynchronous: bool,
     order: &Order,
@@ -146,24 +146,28 @@ fn slots(
 ) -> Slots {
     if let path::Backend::Cufile(calls) = path.backend {
         let defaults::Cufile { depth, streams, batch } =
-            defaults::cufile(asked, path, calls, block_max);
+            defaults::cufile(spec, path, calls, block_max);
         return Slots { depth, streams, batch, scatter: None };
     }
     if path.batches {
         let defaults::Gather { depth, streams, batch, scatter } =
-            defaults::gather(asked, order, block_max);
+            defaults::gather(spec, order, block_max);
         return Slots { depth, streams, batch: Some(batch), scatter: Some(scatter) };
     }
-    let depth = defaults::depth(asked, asynchronous, path.has_gpu_leg(), block_max);
-    let streams = asked.streams.unwrap_or(default_streams(block_max)).min(depth);
+    let depth = defaults::depth(spec, asynchronous, path.has_gpu_leg(), block_max);
+    let streams = spec.streams.unwrap_or(default_streams(block_max)).min(depth);
     let streams = if path.streams { streams } else { 0 };
     Slots { depth, streams, batch: None, scatter: None }
 }
 
 fn path_choice(picked: &Picked) -> PathChoice {
-    let Picked { row, asked, why } = picked;
+    let Picked { row, requested, why } = picked;
     PathChoice {
-        choice: Choice { requested: asked.clone(), actual: row.name.to_owned(), why: why.clone() },
+        choice: Choice {
+            requested: requested.clone(),
+            actual: row.name.to_owned(),
+            why: why.clone(),
+        },
         gdsio: row.gdsio,
         gdsio_name: row.gdsio_name.to_owned(),
     }
@@ -171,8 +175,8 @@ fn path_choice(picked: &Picked) -> PathChoice {
 
 /// A choice: named when there is no reason for it.
 fn choice(got: &str, why: Option<String>) -> Choice {
-    let asked = why.as_ref().map_or(got, |_| "auto").to_owned();
-    Choice { requested: asked, actual: got.to_owned(), why }
+    let requested = why.as_ref().map_or(got, |_| "auto").to_owned();
+    Choice { requested, actual: got.to_owned(), why }
 }
 
 /// What stands in an engine's place on a path without one.
@@ -180,7 +184,7 @@ const NO_ENGINE: &str = "none (cuFile)";
 
 /// The engine, and whether it is asynchronous.
 fn engine(
-    asked: &JobSpec,
+    spec: &JobSpec,
     path: &path::PathEntry,
     direct: DirectMode,
     machine: &Machine<'_>,
@@ -188,38 +192,38 @@ fn engine(
     if !path.uses_engine() {
         return Ok((choice(NO_ENGINE, Some(super::NO_ENGINE.to_owned())), false));
     }
-    let (name, why) = defaults::engine(asked, path, direct, machine);
+    let (name, why) = defaults::engine(spec, path, direct, machine);
     let row = ENGINES.iter().find(|row| row.name == name).ok_or_else(|| {
         let known: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
         let near = super::nearest(&name, known.iter().copied());
         let what = format!("there is no engine '{name}'{near}; engines: {}", known.join(", "));
-        PlanError::usage(asked, "engine", what)
+        PlanError::usage(spec, "engine", what)
     })?;
     // Only a default may step down to another.
-    if asked.engine.is_some()
+    if spec.engine.is_some()
         && let Some(lacks) = (machine.engine_missing)(row.name)
     {
         let what =
             format!("engine {} can't run here: {lacks}; leave it out, or use pool", row.name);
-        return Err(PlanError::unavailable(asked, "engine", what));
+        return Err(PlanError::unavailable(spec, "engine", what));
     }
     Ok((choice(row.name, why), row.asynchronous))
 }
 
 /// The GPUs whose memory a job uses; empty on the host path.
 pub(super) fn gpus(
-    asked: &JobSpec,
+    spec: &JobSpec,
     path: &path::PathEntry,
     machine: &Machine<'_>,
 ) -> Result<Vec<Gpu>, PlanError> {
-    let which = asked.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
-    let pinned = asked.memory == Some(MemoryAsk::Pinned);
+    let which = spec.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
+    let pinned = spec.memory == Some(MemoryAsk::Pinned);
     if !path.needs_gpu && !pinned {
         return Ok(Vec::new());
     }
     if *which == GpuWhich::None {
         let what = format!("path {} needs a GPU, and --gpu none was asked for", path.name);
-        return Err(PlanError::usage(asked, "gpu", what));
+        return Err(PlanError::usage(spec, "gpu", what));
     }
     let present = match machine.gpus {
         Gpus::Present(present) => present,
@@ -228,28 +232,28 @@ pub(super) fn gpus(
                 "path {} needs a GPU: {why}; --gpu software tries the job without one",
                 path.name
             );
-            return Err(PlanError::unavailable(asked, "gpu", what));
+            return Err(PlanError::unavailable(spec, "gpu", what));
         }
     };
     if let path::Backend::Cufile(calls) = path.backend
         && let Some(why) = (machine.cufile_missing)(calls)
     {
         let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
-        return Err(PlanError::unavailable(asked, "paths", what));
+        return Err(PlanError::unavailable(spec, "paths", what));
     }
     match which {
         GpuWhich::All => Ok(present.clone()),
-        GpuWhich::List(list) => list.iter().map(|index| find(asked, *index, present)).collect(),
+        GpuWhich::List(list) => list.iter().map(|index| find(spec, *index, present)).collect(),
         GpuWhich::Unsaid | GpuWhich::None => Ok(present.iter().take(1).cloned().collect()),
     }
 }
 
-fn find(asked: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
+fn find(spec: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
     present
         .iter()
         .find(|gpu| gpu.index == index)
         .cloned()
-        .ok_or_else(|| PlanError::unavailable(asked, "gpu", no_gpu(index, present)))
+        .ok_or_else(|| PlanError::unavailable(spec, "gpu", no_gpu(index, present)))
 }
 
 /// What a GPU that is not here is told with.
@@ -265,43 +269,43 @@ pub(super) fn no_gpu(index: u32, present: &[Gpu]) -> String {
 
 /// Refuses GPUs that were named and are not here, whichever path the job takes: on the host path
 /// they say where threads run. gdsio wants a `-d` there too, on machines without a GPU as well.
-pub(super) fn named_gpus(asked: &JobSpec, machine: &Machine<'_>) -> Result<(), PlanError> {
-    let Some(gpu) = &asked.gpu else { return Ok(()) };
+pub(super) fn named_gpus(spec: &JobSpec, machine: &Machine<'_>) -> Result<(), PlanError> {
+    let Some(gpu) = &spec.gpu else { return Ok(()) };
     let list: &[u32] = match &gpu.which {
         GpuWhich::List(list) => list,
         GpuWhich::All => &[],
         GpuWhich::Unsaid | GpuWhich::None => return Ok(()),
     };
-    if is_gdsio(asked) {
+    if is_gdsio(spec) {
         return Ok(());
     }
     match machine.gpus {
         Gpus::Present(present) => {
-            list.iter().try_for_each(|index| find(asked, *index, present).map(drop))
+            list.iter().try_for_each(|index| find(spec, *index, present).map(drop))
         }
         Gpus::Absent { why } => {
             let what = match list {
                 [] => format!("this machine has no GPU: {why}"),
                 [index, ..] => format!("{}: {why}", no_gpu(*index, &[])),
             };
-            Err(PlanError::unavailable(asked, "gpu", format!("{what}; --gpu software needs none")))
+            Err(PlanError::unavailable(spec, "gpu", format!("{what}; --gpu software needs none")))
         }
     }
 }
 
-fn pacing(asked: &JobSpec) -> Option<Pacing> {
-    if asked.rate_bytes.is_none() && asked.rate_iops.is_none() {
+fn pacing(spec: &JobSpec) -> Option<Pacing> {
+    if spec.rate_bytes.is_none() && spec.rate_iops.is_none() {
         return None;
     }
-    let arrivals = match asked.arrivals {
+    let arrivals = match spec.arrivals {
         Some(gpuio_spec::Arrivals::Poisson) => Arrivals::Poisson,
         Some(gpuio_spec::Arrivals::Steady) | None => Arrivals::Steady,
     };
-    Some(Pacing { bytes_per_s: asked.rate_bytes, iops: asked.rate_iops, arrivals })
+    Some(Pacing { bytes_per_s: spec.rate_bytes, iops: spec.rate_iops, arrivals })
 }
 
-fn verify(asked: &JobSpec, read_percent: u8) -> VerifyMode {
-    match asked.verify {
+fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
+    match spec.verify {
         None | Some(gpuio_spec::Verify::Off) => VerifyMode::Off,
         // A job that only reads has nothing to rewrite.
         Some(gpuio_spec::Verify::Rewrite) if read_percent < 100 => VerifyMode::Rewrite,
@@ -310,38 +314,38 @@ fn verify(asked: &JobSpec, read_percent: u8) -> VerifyMode {
     }
 }
 
-fn fill(asked: &JobSpec) -> Fill {
-    match asked.fill {
+fn fill(spec: &JobSpec) -> Fill {
+    match spec.fill {
         Some(gpuio_spec::Fill::Random) => Fill::Random,
         Some(gpuio_spec::Fill::Pattern) | None => Fill::Pattern,
     }
 }
 
 /// Accepted settings that change nothing here, each with the reason.
-fn notes(asked: &JobSpec, path: &path::PathEntry) -> Vec<String> {
-    let mut notes = asked.notes.clone();
+fn notes(spec: &JobSpec, path: &path::PathEntry) -> Vec<String> {
+    let mut notes = spec.notes.clone();
     let mut note = |set: bool, what: &str| {
         if set {
             notes.push(what.to_owned());
         }
     };
     note(
-        asked.nvlinks == Some(true),
+        spec.nvlinks == Some(true),
         "enable_nvlinks: the driver takes NVLink between GPUs that have it; via_peer says whether \
          it may take host memory instead",
     );
     note(
-        asked.direct == Some(true) && path.buffered_only,
+        spec.direct == Some(true) && path.buffered_only,
         "direct: this path is the one through the page cache, and opens its files without O_DIRECT",
     );
     note(
-        asked.mix_percent.is_some(),
+        spec.mix_percent.is_some(),
         "mix_percent: taken as the percentage of reads; gdsio's help does not say whether its -M \
          counts reads or writes",
     );
-    let gpu_named = asked.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
+    let gpu_named = spec.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
     note(
-        gpu_named && !path.needs_gpu && !is_gdsio(asked),
+        gpu_named && !path.needs_gpu && !is_gdsio(spec),
         "gpu: the host path ends in host memory; the GPU decides only where threads run",
     );
     notes

@@ -24,7 +24,7 @@ pub struct Machine<'a> {
     /// GPUs.
     pub gpus: &'a Gpus,
     /// Files, directories and devices.
-    pub places: &'a dyn Places,
+    pub targets: &'a dyn TargetLookup,
     /// Engines that can't run here, with the reason.
     pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
     /// Why NVIDIA's cuFile library can't be asked for I/O by these calls here.
@@ -41,9 +41,9 @@ impl std::fmt::Debug for Machine<'_> {
 }
 
 /// Answers about paths in the file system.
-pub trait Places {
+pub trait TargetLookup {
     /// What is at `path`, or, when nothing is there, about the directory that it would be in.
-    fn look(&self, path: &str) -> Place;
+    fn look(&self, path: &str) -> TargetInfo;
 
     /// The NUMA node of the drive beneath `path`, where the machine tells.
     fn drive_node(&self, path: &str) -> Option<u32>;
@@ -51,7 +51,7 @@ pub trait Places {
 
 /// A file, device or future file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct TargetInfo {
     /// Length in bytes; absent when nothing is there yet.
     pub length_bytes: Option<u64>,
     /// Whether it is a block device.
@@ -71,8 +71,8 @@ pub struct Place {
 pub enum DirectAnswer {
     /// It does, with offsets and lengths in multiples of this many bytes.
     Works {
-        /// Grain in bytes.
-        grain: u32,
+        /// Alignment in bytes.
+        alignment: u32,
     },
     /// The file system refuses it.
     Refused,

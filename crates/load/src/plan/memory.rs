@@ -19,17 +19,20 @@ fn kind_of(ask: MemoryAsk) -> MemKind {
 }
 
 /// What was asked for, else the path's own.
-pub(super) fn resolve(asked: &JobSpec, path: &path::PathEntry) -> Result<MemoryKind, PlanError> {
-    if let Some(why) = lacks(asked, path) {
-        return Err(PlanError::usage(asked, "memory", why));
+pub(super) fn resolve(
+    requested: &JobSpec,
+    path: &path::PathEntry,
+) -> Result<MemoryKind, PlanError> {
+    if let Some(why) = lacks(requested, path) {
+        return Err(PlanError::usage(requested, "memory", why));
     }
-    let asked = asked.memory.map(kind_of);
-    Ok(recorded(asked.or(path.memory.first().copied()).unwrap_or_default()))
+    let requested = requested.memory.map(kind_of);
+    Ok(recorded(requested.or(path.memory.first().copied()).unwrap_or_default()))
 }
 
 /// Why a path's bytes can't end in the memory that was asked for.
-pub(super) fn lacks(asked: &JobSpec, path: &path::PathEntry) -> Option<String> {
-    let kind = kind_of(asked.memory?);
+pub(super) fn lacks(requested: &JobSpec, path: &path::PathEntry) -> Option<String> {
+    let kind = kind_of(requested.memory?);
     if path.memory.contains(&kind) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! What was asked and what the machine is, resolved into what will happen.
 //!
 //! Pure: the same spec on the same facts gives the same plan, and nothing is opened or made.
-//! Whether a target may be written is judged afterwards by [`crate::dataset`].
+//! Whether a target may be written is checked afterwards by [`crate::dataset`].
 
 mod auto;
 mod beside;
@@ -11,7 +11,7 @@ pub(crate) mod defaults;
 mod job;
 mod machine;
 mod memory;
-mod place;
+mod placement;
 mod quick;
 pub(crate) mod read_back;
 mod regions;
@@ -30,7 +30,7 @@ use gpuio_spec::{JobSpec, Spec};
 
 pub use auto::auto_in_words;
 pub use cufile::settings as cufile_settings;
-pub use machine::{DirectAnswer, Gpus, Machine, Place, Places};
+pub use machine::{DirectAnswer, Gpus, Machine, TargetInfo, TargetLookup};
 pub use quick::{QuickSize, quick_spec};
 pub(crate) use regions::SCRATCH;
 
@@ -96,18 +96,18 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     let mut left_out = Vec::new();
     let mut group = 0;
     let only_one = spec.jobs.len() == 1;
-    for (number, asked) in spec.jobs.iter().enumerate() {
-        let wall = asked.stonewall == Some(true) && number > 0;
+    for (number, requested) in spec.jobs.iter().enumerate() {
+        let wall = requested.stonewall == Some(true) && number > 0;
         let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
-        job::named_gpus(asked, machine)?;
-        let rows = paths_of(asked, machine, &mut left_out)?;
+        job::named_gpus(requested, machine)?;
+        let rows = paths_of(requested, machine, &mut left_out)?;
         for (nth, row) in rows.iter().enumerate() {
-            let alone = is_spread(asked) || before.is_some_and(is_spread);
+            let alone = is_spread(requested) || before.is_some_and(is_spread);
             if !jobs.is_empty() && (nth > 0 || wall || alone) {
                 group += 1;
             }
             let among = Among { at: number, alone: only_one, many: rows.len() > 1, group };
-            let (job, unused) = resolved(asked, row, among, machine)?;
+            let (job, unused) = resolved(requested, row, among, machine)?;
             jobs.push(job);
             all_unused.push((number, unused));
         }
@@ -149,20 +149,20 @@ struct Among {
 
 /// A job on one path without what has no effect on it, and what that was.
 fn resolved(
-    asked: &JobSpec,
+    requested: &JobSpec,
     row: &Picked,
     among: Among,
     machine: &Machine<'_>,
 ) -> Result<(JobPlan, Vec<unused::Unused>), PlanError> {
     let Among { at, alone, many, group } = among;
-    let plan = job::resolve(asked, row, (many, group), machine)?;
+    let plan = job::resolve(requested, row, (many, group), machine)?;
     let nodes = &machine.host.numa.nodes;
-    let seen = unused::Seen { asked, path: row.row, plan: &plan, alone, nodes };
+    let seen = unused::KeyContext { requested, path: row.row, plan: &plan, alone, nodes };
     let unused = unused::of_job(&seen, at);
     if unused.is_empty() {
         return Ok((plan, unused));
     }
-    let own = unused::without(asked, &unused);
+    let own = unused::without(requested, &unused);
     Ok((job::resolve(&own, row, (many, group), machine)?, unused))
 }
 
@@ -178,7 +178,7 @@ fn is_spread(job: &JobSpec) -> bool {
 struct Picked {
     row: &'static path::PathEntry,
     /// Its name, `auto`, `all`, or `default` where nothing was said.
-    asked: String,
+    requested: String,
     /// Why this one; absent where it was named.
     why: Option<String>,
 }
@@ -216,8 +216,8 @@ fn paths_of(
 /// The word that leaves the choice of a path to gpuio.
 pub const AUTO: &str = "auto";
 
-fn pick(name: &str, asked: &str, why: Option<String>) -> Option<Picked> {
-    path::find(name).map(|row| Picked { row, asked: asked.to_owned(), why })
+fn pick(name: &str, requested: &str, why: Option<String>) -> Option<Picked> {
+    path::find(name).map(|row| Picked { row, requested: requested.to_owned(), why })
 }
 
 /// NVIDIA's library may end the process that it runs in: its paths come last, when the others'
@@ -232,7 +232,7 @@ fn all_paths(
     for row in ours.into_iter().chain(cufile) {
         let Some(why) = lacks(job, row, machine) else {
             let why = Some("all paths were asked for".to_owned());
-            rows.push(Picked { row, asked: "all".to_owned(), why });
+            rows.push(Picked { row, requested: "all".to_owned(), why });
             continue;
         };
         let out = LeftOut { path: row.name.to_owned(), why };
@@ -283,14 +283,14 @@ fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
 
 /// Job names are keys of the record: repeats get a number.
 fn unique_names(jobs: &mut [gpuio_record::JobPlan]) {
-    let asked: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
+    let requested: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
     let mut taken = BTreeSet::new();
     let mut counts = BTreeMap::<String, u32>::new();
     for job in jobs {
         let count = counts.entry(job.name.clone()).or_insert(1);
         let mut name = job.name.clone();
         // A number that somebody gave to a job of his own is left to it.
-        while taken.contains(&name) || (name != job.name && asked.contains(&name)) {
+        while taken.contains(&name) || (name != job.name && requested.contains(&name)) {
             *count += 1;
             name = format!("{}#{count}", job.name);
         }

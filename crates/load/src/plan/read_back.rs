@@ -20,7 +20,7 @@ pub(crate) fn other_salt(salt: u64) -> u64 {
 
 /// Bytes of which each write of the job covers whole multiples, but for one that ends a file: a
 /// power of two.
-pub(crate) fn grain(job: &JobPlan) -> u64 {
+pub(crate) fn alignment(job: &JobPlan) -> u64 {
     let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
     let by_chance = matches!(job.order, Order::Random { .. });
     let align = if by_chance { job.align_bytes } else { 0 };
@@ -48,13 +48,13 @@ pub(super) fn of_job(job: &JobPlan) -> Option<String> {
     }
     let lengths = job.targets.iter().map(|target| target.length_bytes);
     let bytes = lengths.fold(0, u64::saturating_add);
-    let maps = bytes / grain(job) / 8;
+    let maps = bytes / alignment(job) / 8;
     if job.reads_writes_back() && maps > MAPS_MOST {
         return Some(format!(
             "--verify keeps a map of what was written, which for writes on a grid of {} bytes \
              takes {maps} bytes of memory here: use blocks that are multiples of 512 bytes, or \
              --verify=rewrite",
-            grain(job)
+            alignment(job)
         ));
     }
     None

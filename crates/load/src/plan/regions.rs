@@ -5,7 +5,7 @@ use gpuio_spec::JobSpec;
 
 use super::PlanError;
 use super::defaults::{SIZE, is_fio, is_gdsio, mix_and_order};
-use super::machine::{Machine, Place};
+use super::machine::{Machine, TargetInfo};
 
 /// Where data sets go when nobody named a place.
 pub(crate) const SCRATCH: &str = "gpuio-scratch";
@@ -15,7 +15,7 @@ pub(super) struct Ground {
     pub(super) directory: Option<String>,
     pub(super) prefix: String,
     pub(super) paths: Vec<String>,
-    pub(super) places: Vec<Place>,
+    pub(super) infos: Vec<TargetInfo>,
     /// Whether threads share all files, region after region.
     pub(super) shared: bool,
     /// Whether the directory is gpuio's own scratch.
@@ -30,58 +30,58 @@ pub(super) struct Laid {
 }
 
 pub(super) fn ground(
-    asked: &JobSpec,
+    requested: &JobSpec,
     threads: u32,
     machine: &Machine<'_>,
 ) -> Result<Ground, PlanError> {
-    let prefix = if is_gdsio(asked) { "gdsio" } else { "gpuio" };
-    let prefix = asked.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
-    if let Some(names) = &asked.filenames {
-        let join = |name: &String| match &asked.directory {
+    let prefix = if is_gdsio(requested) { "gdsio" } else { "gpuio" };
+    let prefix = requested.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
+    if let Some(names) = &requested.filenames {
+        let join = |name: &String| match &requested.directory {
             // fio joins the two; a name that is absolute stays as it is.
             Some(dir) if !name.starts_with('/') => format!("{}/{name}", dir.trim_end_matches('/')),
             _ => name.clone(),
         };
-        if is_gdsio(asked) && asked.directory.is_some() {
+        if is_gdsio(requested) && requested.directory.is_some() {
             let what = "-D (directory) and -f (filename) exclude each other; give one";
-            return Err(PlanError::usage(asked, "filenames", what));
+            return Err(PlanError::usage(requested, "filenames", what));
         }
         let paths: Vec<String> = names.iter().map(join).collect();
-        let places: Vec<Place> = paths.iter().map(|path| machine.places.look(path)).collect();
-        if let Some(at) = places.iter().position(|place| place.directory) {
+        let infos: Vec<TargetInfo> = paths.iter().map(|path| machine.targets.look(path)).collect();
+        if let Some(at) = infos.iter().position(|place| place.directory) {
             let what = format!("{} is a directory; give it with --directory", paths[at]);
-            return Err(PlanError::usage(asked, "filenames", what));
+            return Err(PlanError::usage(requested, "filenames", what));
         }
-        let shared = asked.shared_files.unwrap_or(!is_fio(asked) && threads > 1);
-        return Ok(Ground { directory: None, prefix, paths, places, shared, scratch: false });
+        let shared = requested.shared_files.unwrap_or(!is_fio(requested) && threads > 1);
+        return Ok(Ground { directory: None, prefix, paths, infos, shared, scratch: false });
     }
-    let scratch = asked.directory.is_none();
-    let directory = asked.directory.clone().unwrap_or_else(|| SCRATCH.to_owned());
+    let scratch = requested.directory.is_none();
+    let directory = requested.directory.clone().unwrap_or_else(|| SCRATCH.to_owned());
     let trimmed = if directory == "/" { "" } else { directory.trim_end_matches('/') };
     let paths: Vec<String> = (0..threads).map(|n| format!("{trimmed}/{prefix}.{n}")).collect();
     // Every file of a directory has the same neighbours: one look answers for those not there.
-    let places = paths.iter().map(|path| machine.places.look(path)).collect();
-    Ok(Ground { directory: Some(directory), prefix, paths, places, shared: false, scratch })
+    let places = paths.iter().map(|path| machine.targets.look(path)).collect();
+    Ok(Ground { directory: Some(directory), prefix, paths, infos: places, shared: false, scratch })
 }
 
 pub(super) fn lay(
-    asked: &JobSpec,
+    requested: &JobSpec,
     threads: u32,
     ground: &Ground,
     block_max: u64,
-    grain: u64,
+    alignment: u64,
     machine: &Machine<'_>,
 ) -> Result<Laid, PlanError> {
-    let offset = asked.offset.unwrap_or(0);
-    let size = size(asked, threads, ground, block_max, grain, machine)?;
+    let offset = requested.offset.unwrap_or(0);
+    let size = size(requested, threads, ground, block_max, alignment, machine)?;
     if size < block_max {
         let what = format!(
             "a size of {size} bytes per thread holds no block of {block_max} bytes; \
              raise --size or lower --bs"
         );
-        return Err(PlanError::usage(asked, "size", what));
+        return Err(PlanError::usage(requested, "size", what));
     }
-    let past_end = |what: &str| PlanError::usage(asked, "size", what.to_owned());
+    let past_end = |what: &str| PlanError::usage(requested, "size", what.to_owned());
     let shares = if ground.shared { u64::from(threads) } else { 1 };
     let length = size
         .checked_mul(shares)
@@ -108,7 +108,7 @@ fn targets(ground: &Ground, length_bytes: u64) -> Vec<TargetPlan> {
     ground
         .paths
         .iter()
-        .zip(&ground.places)
+        .zip(&ground.infos)
         .map(|(path, place)| TargetPlan {
             path: path.clone(),
             kind: if place.device { TargetKind::BlockDevice } else { TargetKind::File },
@@ -134,23 +134,23 @@ pub(super) fn file_number(path: &str) -> u64 {
 
 /// Bytes per thread.
 fn size(
-    asked: &JobSpec,
+    requested: &JobSpec,
     threads: u32,
     ground: &Ground,
     block_max: u64,
-    grain: u64,
+    alignment: u64,
     machine: &Machine<'_>,
 ) -> Result<u64, PlanError> {
-    if let Some(size) = asked.size {
+    if let Some(size) = requested.size {
         return Ok(size);
     }
-    let offset = asked.offset.unwrap_or(0);
-    let lengths = ground.places.iter().map(|place| place.length_bytes);
+    let offset = requested.offset.unwrap_or(0);
+    let lengths = ground.infos.iter().map(|place| place.length_bytes);
     let shortest = lengths.zip(&ground.paths).min_by_key(|(length, _)| *length);
     if let Some((Some(length), path)) = shortest {
         let shares = if ground.shared { u64::from(threads) } else { 1 };
         let left = length.saturating_sub(offset) / shares;
-        let left = left - left % grain.max(1);
+        let left = left - left % alignment.max(1);
         if left >= block_max {
             return Ok(left);
         }
@@ -159,13 +159,13 @@ fn size(
             "{path} holds {length} bytes: too few for {threads} threads of one {block_max}-byte \
              block each after offset {offset}; lower --bs or --threads, or name a longer file"
         );
-        return Err(PlanError::usage(asked, "filenames", what));
+        return Err(PlanError::usage(requested, "filenames", what));
     }
-    let reads = mix_and_order(asked).0 > 0;
-    if is_gdsio(asked) && reads {
+    let reads = mix_and_order(requested).0 > 0;
+    if is_gdsio(requested) && reads {
         let what = "no size (-s) was given and the files are not there yet; write them first with \
                     -I 1 and the same -D, -w and -s";
-        return Err(PlanError::usage(asked, "size", what));
+        return Err(PlanError::usage(requested, "size", what));
     }
     Ok(suits(threads, ground, machine).max(block_max))
 }
@@ -175,7 +175,7 @@ fn size(
 fn suits(threads: u32, ground: &Ground, machine: &Machine<'_>) -> u64 {
     const MIB: u64 = 1 << 20;
     let share = |bytes: u64, of: u64| bytes / of / u64::from(threads.max(1));
-    let disk = ground.places.iter().filter_map(|p| p.free_bytes).min();
+    let disk = ground.infos.iter().filter_map(|p| p.free_bytes).min();
     let disk = disk.map_or(u64::MAX, |free| share(free, 4));
     let memory = machine.host.memory.usable_bytes.map_or(u64::MAX, |usable| share(usable, 2));
     let size = SIZE.min(disk).min(memory).max(MIB);

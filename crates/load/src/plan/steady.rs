@@ -18,20 +18,20 @@ const WINDOWS: u64 = 10;
 /// The criterion, and the end of the job if that never comes: `stop`, but for a runtime that nobody
 /// asked for.
 pub(super) fn resolve(
-    asked: &JobSpec,
+    requested: &JobSpec,
     stop: Stop,
 ) -> Result<(Stop, Option<SteadyPlan>), PlanError> {
-    let Some(steady) = &asked.steady else { return Ok((stop, None)) };
-    let check_ns = asked.steady_check_ns.unwrap_or(CHECK_NS);
+    let Some(steady) = &requested.steady else { return Ok((stop, None)) };
+    let check_ns = requested.steady_check_ns.unwrap_or(CHECK_NS);
     if check_ns < CHECK_LEAST_NS {
         let what = format!(
             "a check every {}; the series has a point every 100ms at most",
             format_duration_ns(check_ns)
         );
-        return Err(PlanError::usage(asked, "steady_check_ns", what));
+        return Err(PlanError::usage(requested, "steady_check_ns", what));
     }
-    let window_ns = asked.steady_window_ns.unwrap_or(check_ns.saturating_mul(VALUES));
-    let ramp_ns = asked.steady_ramp_ns.unwrap_or(0);
+    let window_ns = requested.steady_window_ns.unwrap_or(check_ns.saturating_mul(VALUES));
+    let ramp_ns = requested.steady_ramp_ns.unwrap_or(0);
     if window_ns / check_ns < 2 {
         let what = format!(
             "a window of {} holds {} checks of {}; give one that holds 2 at least",
@@ -39,10 +39,10 @@ pub(super) fn resolve(
             window_ns / check_ns,
             format_duration_ns(check_ns)
         );
-        return Err(PlanError::usage(asked, "steady_window_ns", what));
+        return Err(PlanError::usage(requested, "steady_window_ns", what));
     }
     let least_ns = ramp_ns.saturating_add(window_ns);
-    let untold = asked.runtime_ns.is_none() && stop.runtime_ns.is_some();
+    let untold = requested.runtime_ns.is_none() && stop.runtime_ns.is_some();
     let stop = match untold {
         true => {
             let longest = ramp_ns.saturating_add(window_ns.saturating_mul(WINDOWS));
@@ -57,7 +57,7 @@ pub(super) fn resolve(
             format_duration_ns(runtime_ns),
             format_duration_ns(least_ns)
         );
-        return Err(PlanError::usage(asked, "steady", what));
+        return Err(PlanError::usage(requested, "steady", what));
     }
     let plan = SteadyPlan {
         requested: steady.words.clone(),

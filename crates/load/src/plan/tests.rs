@@ -27,19 +27,19 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// A disk where a name says what is there: `…have8g` is a file of 8 GiB, `…4k…` has a grain of
+/// A disk where a name says what is there: `…have8g` is a file of 8 GiB, `…4k…` has a alignment of
 /// 4096, and so on; everything else is absent and could be made.
 struct Disk;
 
-impl Places for Disk {
-    fn look(&self, path: &str) -> Place {
+impl TargetLookup for Disk {
+    fn look(&self, path: &str) -> TargetInfo {
         let says = |word: &str| path.contains(word);
         let file = says("have").then(|| {
             let digits: String = path.chars().filter(char::is_ascii_digit).collect();
             let unit = if path.ends_with('k') { KIB } else { GIB };
             digits.parse::<u64>().unwrap_or(1) * unit
         });
-        Place {
+        TargetInfo {
             length_bytes: if says("device") { Some(16 * GIB) } else { file },
             device: says("device"),
             directory: says("isdir"),
@@ -47,8 +47,8 @@ impl Places for Disk {
             direct: match () {
                 () if says("refuses") => DirectAnswer::Refused,
                 () if says("unknown") => DirectAnswer::Unknown,
-                () if says("coarse") => DirectAnswer::Works { grain: 4096 },
-                () => DirectAnswer::Works { grain: 512 },
+                () if says("coarse") => DirectAnswer::Works { alignment: 4096 },
+                () => DirectAnswer::Works { alignment: 512 },
             },
             filesystem: Some(if says("refuses") { "tmpfs" } else { "xfs" }.into()),
         }
@@ -127,7 +127,7 @@ impl Bench {
         let machine = Machine {
             host: &self.host,
             gpus: &self.gpus,
-            places: &Disk,
+            targets: &Disk,
             engine_missing: &missing,
             cufile_missing: &|_| self.cufile.map(str::to_owned),
             cufile_direct: self.direct,

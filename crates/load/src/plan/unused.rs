@@ -11,7 +11,7 @@
 //! A job file that fio runs is run here too: where a section says `ioengine`, fio's own keys
 //! without effect are left out and noted, as fio leaves them out in silence. So it is with a line
 //! of a job file that a flag takes the effect from (`job.ini --rw read`), and with the points of a
-//! sweep ([`JobSpec::one_of_many`]), which were judged together beforehand ([`none_uses`]).
+//! sweep ([`JobSpec::one_of_many`]), which were checked together beforehand ([`none_uses`]).
 
 mod many;
 mod rules;
@@ -26,8 +26,8 @@ pub use many::{none_uses, unused_here};
 pub(crate) use rules::RULES;
 
 /// What a rule sees: a job on one path, and its plan with the value.
-pub(crate) struct Seen<'a> {
-    pub(crate) asked: &'a JobSpec,
+pub(crate) struct KeyContext<'a> {
+    pub(crate) requested: &'a JobSpec,
     pub(crate) path: &'static path::PathEntry,
     pub(crate) plan: &'a JobPlan,
     /// Whether the spec has no other job.
@@ -41,7 +41,7 @@ pub(crate) struct Rule {
     /// The field that the key sets.
     pub(crate) field: &'static str,
     /// Why it has none, and what to do; nothing where it has an effect.
-    pub(crate) why: fn(&Seen<'_>) -> Option<String>,
+    pub(crate) why: fn(&KeyContext<'_>) -> Option<String>,
     /// Takes the value away.
     pub(crate) clear: fn(&mut JobSpec),
 }
@@ -52,7 +52,7 @@ pub(super) struct Unused {
     rule: &'static Rule,
     /// Place of the job in the spec.
     job: usize,
-    asked: Asked,
+    requested: Asked,
     why: String,
 }
 
@@ -65,18 +65,18 @@ impl std::fmt::Debug for Rule {
 /// Who set the field by a key of its own. Some fields follow from another key in a dialect: gdsio's
 /// running time starts over, and nobody asked for that.
 fn asked_for<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Asked> {
-    let asked = job.asked.get(field)?;
-    let key = gpuio_spec::find(asked.key)?;
+    let requested = job.asked.get(field)?;
+    let key = gpuio_spec::find(requested.key)?;
     matches!(key.status, Status::Supported(setter) if setter.fields().contains(&field))
-        .then_some(asked)
+        .then_some(requested)
 }
 
 /// What of a job has no effect on this path.
-pub(super) fn of_job(seen: &Seen<'_>, job: usize) -> Vec<Unused> {
+pub(super) fn of_job(seen: &KeyContext<'_>, job: usize) -> Vec<Unused> {
     let one = |rule: &'static Rule| {
-        let asked = asked_for(seen.asked, rule.field)?;
+        let requested = asked_for(seen.requested, rule.field)?;
         let why = (rule.why)(seen)?;
-        Some(Unused { rule, job, asked: asked.clone(), why })
+        Some(Unused { rule, job, requested: requested.clone(), why })
     };
     RULES.iter().filter_map(one).collect()
 }
@@ -87,8 +87,8 @@ pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
     for one in unused {
         (one.rule.clear)(&mut job);
         job.asked.remove(one.rule.field);
-        if is_noted(&job, &one.asked) {
-            let Asked { key, origin, .. } = &one.asked;
+        if is_noted(&job, &one.requested) {
+            let Asked { key, origin, .. } = &one.requested;
             job.notes.push(format!("'{key}' ({origin}) has no effect here: {}", one.why));
         }
     }
@@ -96,10 +96,10 @@ pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
 }
 
 /// Whether a value without effect is noted, and never refused.
-fn is_noted(job: &JobSpec, asked: &Asked) -> bool {
-    let fios = gpuio_spec::find(asked.key)
+fn is_noted(job: &JobSpec, requested: &Asked) -> bool {
+    let fios = gpuio_spec::find(requested.key)
         .is_some_and(|key| matches!(key.dialect, Dialect::Fio | Dialect::All));
-    let in_file = matches!(asked.origin, Origin::File { .. });
+    let in_file = matches!(requested.origin, Origin::File { .. });
     job.one_of_many || in_file && (changed_by_flag(job) || (defaults::is_fio(job) && fios))
 }
 
@@ -126,10 +126,10 @@ pub(super) fn refuse(jobs: &[JobSpec], planned: &[(usize, Vec<Unused>)]) -> Resu
     for one in planned.iter().flat_map(|(_, unused)| unused) {
         let job = &jobs[one.job];
         let field = one.rule.field;
-        if is_noted(job, &one.asked) {
+        if is_noted(job, &one.requested) {
             continue;
         }
-        let says = |job: &JobSpec| asked_for(job, field) == Some(&one.asked);
+        let says = |job: &JobSpec| asked_for(job, field) == Some(&one.requested);
         let uses = |(at, unused): &(usize, Vec<Unused>)| {
             says(&jobs[*at]) && !unused.iter().any(|other| other.rule.field == field)
         };

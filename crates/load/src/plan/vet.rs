@@ -22,13 +22,14 @@ const TIME_MOST_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 /// Threads times files over all jobs and their paths, before anything is laid out for them.
 pub(super) fn opens(spec: &Spec) -> Result<(), PlanError> {
     let mut all = 0_u64;
-    for asked in &spec.jobs {
-        let files = asked.filenames.as_ref().map_or(1, Vec::len) as u64;
+    for requested in &spec.jobs {
+        let files = requested.filenames.as_ref().map_or(1, Vec::len) as u64;
         // A number of threads that never works is refused by name ([`keys`]).
-        let threads = asked.threads.filter(|threads| *threads <= THREADS_MOST).unwrap_or(1);
+        let threads = requested.threads.filter(|threads| *threads <= THREADS_MOST).unwrap_or(1);
         let threads = u64::from(threads);
         let count = |name: &String| if name == "all" { path::PATHS.len() as u64 } else { 1 };
-        let paths = asked.paths.as_ref().map_or(1, |paths| paths.iter().map(count).sum::<u64>());
+        let paths =
+            requested.paths.as_ref().map_or(1, |paths| paths.iter().map(count).sum::<u64>());
         all = all.saturating_add(threads.saturating_mul(files).saturating_mul(paths));
         if all > OPENS_MOST {
             let field = if files > 1 { "filenames" } else { "threads" };
@@ -37,39 +38,42 @@ pub(super) fn opens(spec: &Spec) -> Result<(), PlanError> {
                  to open with the jobs before; {OPENS_MOST} is the most: name fewer in filename, \
                  or lower threads (numjobs)"
             );
-            return Err(PlanError::usage(asked, field, what));
+            return Err(PlanError::usage(requested, field, what));
         }
     }
     Ok(())
 }
 
 /// Keys that name something which does not exist on any path built in, or too many threads.
-pub(super) fn keys(asked: &JobSpec, path: &path::PathEntry) -> Result<(), PlanError> {
+pub(super) fn keys(requested: &JobSpec, path: &path::PathEntry) -> Result<(), PlanError> {
     // Before anything is laid out for every thread.
-    let threads = asked.threads.unwrap_or(1);
+    let threads = requested.threads.unwrap_or(1);
     if threads == 0 || threads > THREADS_MOST {
         let what = format!("{threads} threads; 1 to {THREADS_MOST} work");
-        return Err(PlanError::usage(asked, "threads", what));
+        return Err(PlanError::usage(requested, "threads", what));
     }
     let batch_path = path.batches && !path.uses_engine();
-    if asked.batch.is_some() && !batch_path {
+    if requested.batch.is_some() && !batch_path {
         let number = path.gdsio.map(|number| format!("{number} ")).unwrap_or_default();
         let what = format!(
             "a batch size belongs to transfer types 6 and 7, and this is {number}({}); {}",
             path.name,
             if path.batches { "use gather_batch" } else { "remove it" }
         );
-        return Err(PlanError::usage(asked, "batch", what));
+        return Err(PlanError::usage(requested, "batch", what));
     }
-    if batch_path && asked.gather_batch.is_some_and(|two| asked.batch.is_some_and(|b| b != two)) {
+    if batch_path
+        && requested.gather_batch.is_some_and(|two| requested.batch.is_some_and(|b| b != two))
+    {
         let what = "batch and gather_batch say the same of this path, and differ; leave one out";
-        return Err(PlanError::usage(asked, "batch", what));
+        return Err(PlanError::usage(requested, "batch", what));
     }
-    if batch_path && asked.batch.is_some_and(|batch| asked.depth.is_some_and(|d| d < batch)) {
+    if batch_path && requested.batch.is_some_and(|batch| requested.depth.is_some_and(|d| d < batch))
+    {
         let what = "a batch holds no more I/Os than the depth has; raise depth, or lower batch";
-        return Err(PlanError::usage(asked, "batch", what));
+        return Err(PlanError::usage(requested, "batch", what));
     }
-    if asked.nvlinks == Some(true) && !path.via_gpu {
+    if requested.nvlinks == Some(true) && !path.via_gpu {
         let what = format!(
             "enable_nvlinks (-p) has no effect on path {}: of gpuio's paths only routed copies \
              from GPU to GPU (--set path=routed; it takes NVLink where the GPUs have it), and \
@@ -77,41 +81,42 @@ pub(super) fn keys(asked: &JobSpec, path: &path::PathEntry) -> Result<(), PlanEr
              (properties.rdma_dynamic_routing); leave it out",
             path.name
         );
-        return Err(PlanError::usage(asked, "nvlinks", what));
+        return Err(PlanError::usage(requested, "nvlinks", what));
     }
-    if asked.rdma_url.is_some() {
+    if requested.rdma_url.is_some() {
         let what = "an RDMA URL needs cuFile's user-space path, which is not built into this gpuio";
-        return Err(PlanError::unavailable(asked, "rdma_url", what));
+        return Err(PlanError::unavailable(requested, "rdma_url", what));
     }
-    if asked.mix_percent.is_some() && !batch_path {
+    if requested.mix_percent.is_some() && !batch_path {
         let what = "a mixed percentage (-M) belongs to the batch transfer types 6 and 7; use \
                     rw=randrw with rwmixread";
-        return Err(PlanError::usage(asked, "mix_percent", what));
+        return Err(PlanError::usage(requested, "mix_percent", what));
     }
     if !path.uses_engine() {
-        let refused = [("engine", asked.engine.is_some()), ("inject", asked.inject.is_some())];
+        let refused =
+            [("engine", requested.engine.is_some()), ("inject", requested.inject.is_some())];
         if let Some((field, _)) = refused.iter().find(|(_, set)| *set) {
             let what = format!(
                 "path {} has no engine: {NO_ENGINE}; leave out {field}, or use --path staged",
                 path.name
             );
-            return Err(PlanError::usage(asked, field, what));
+            return Err(PlanError::usage(requested, field, what));
         }
     }
     // gdsio's -O 0 is its default and says nothing of the type that has no O_DIRECT.
-    if path.buffered_only && asked.direct == Some(true) && !is_gdsio(asked) {
+    if path.buffered_only && requested.direct == Some(true) && !is_gdsio(requested) {
         let what = format!(
             "path {} is the one through the page cache and can't be direct; use --path staged",
             path.name
         );
-        return Err(PlanError::usage(asked, "direct", what));
+        return Err(PlanError::usage(requested, "direct", what));
     }
     Ok(())
 }
 
 /// The whole plan of a job against itself.
-pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> {
-    let wrong = |field: &str, what: String| Err(PlanError::usage(asked, field, what));
+pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), PlanError> {
+    let wrong = |field: &str, what: String| Err(PlanError::usage(requested, field, what));
     if plan.depth == 0 || plan.depth > 65_535 {
         return wrong("depth", format!("a depth of {}; 1 to 65535 work", plan.depth));
     }
@@ -125,13 +130,13 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
             return wrong("blocks", what);
         }
         if plan.direct == DirectMode::Direct
-            && !(block.min_bytes.is_multiple_of(grain)
-                && block.max_bytes.is_multiple_of(grain)
-                && block.step_bytes.is_multiple_of(grain))
+            && !(block.min_bytes.is_multiple_of(alignment)
+                && block.max_bytes.is_multiple_of(alignment)
+                && block.step_bytes.is_multiple_of(alignment))
         {
             let what = format!(
-                "O_DIRECT here needs blocks in multiples of {grain} bytes, and {} asks for others; \
-                 use --buffered or another --bs",
+                "O_DIRECT here needs blocks in multiples of {alignment} bytes, and {} asks for \
+                 others; use --buffered or another --bs",
                 size_words(block)
             );
             return wrong("blocks", what);
@@ -141,7 +146,7 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
         let what = "pre_read fills the page cache and invalidate empties it; leave one out";
         return wrong("invalidate", what.into());
     }
-    direct(asked, plan, grain)?;
+    direct(requested, plan, alignment)?;
     if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {
         return wrong("inject", error.to_string());
     }
@@ -155,8 +160,8 @@ pub(super) fn plan(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), Pl
     if let Some(what) = read_back::of_job(plan) {
         return wrong("verify", what);
     }
-    times(asked, plan)?;
-    patterns(asked, plan)
+    times(requested, plan)?;
+    patterns(requested, plan)
 }
 
 /// `4096`, or `4096 to 8192 step 512`.
@@ -168,8 +173,8 @@ fn size_words(block: &BlockShare) -> String {
     format!("{min_bytes} to {max_bytes} step {step_bytes}")
 }
 
-fn direct(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> {
-    let wrong = |field: &str, what: String| Err(PlanError::usage(asked, field, what));
+fn direct(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), PlanError> {
+    let wrong = |field: &str, what: String| Err(PlanError::usage(requested, field, what));
     if plan.direct == DirectMode::Buffered {
         return Ok(());
     }
@@ -181,29 +186,30 @@ fn direct(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> 
         let what = "engine mmap goes through the page cache and can't be direct; use --buffered";
         return wrong("direct", what.into());
     }
-    if !plan.align_bytes.is_multiple_of(grain) || !plan.offset_bytes.is_multiple_of(grain) {
-        let field = if plan.align_bytes.is_multiple_of(grain) { "offset" } else { "align" };
+    if !plan.align_bytes.is_multiple_of(alignment) || !plan.offset_bytes.is_multiple_of(alignment) {
+        let field = if plan.align_bytes.is_multiple_of(alignment) { "offset" } else { "align" };
         let what = format!(
-            "O_DIRECT here needs offsets in multiples of {grain} bytes; alignment {} with start \
-             offset {} breaks that; use --buffered",
+            "O_DIRECT here needs offsets in multiples of {alignment} bytes; alignment {} with \
+             start offset {} breaks that; use --buffered",
             plan.align_bytes, plan.offset_bytes
         );
         return wrong(field, what);
     }
     let neighbours = plan.shared_files && plan.threads > 1;
-    if neighbours && !plan.size_bytes.is_multiple_of(grain) {
+    if neighbours && !plan.size_bytes.is_multiple_of(alignment) {
         let what = format!(
-            "O_DIRECT here needs offsets in multiples of {grain} bytes, and threads that share a \
-             file start {} bytes apart; give a --size that is such a multiple, or use --buffered",
+            "O_DIRECT here needs offsets in multiples of {alignment} bytes, and threads that \
+             share a file start {} bytes apart; \
+             give a --size that is such a multiple, or use --buffered",
             plan.size_bytes
         );
         return wrong("size", what);
     }
-    if plan.skew_bytes > 0 && grain >= 4096 {
+    if plan.skew_bytes > 0 && alignment >= 4096 {
         let what = format!(
-            "offsets off the 4 KiB grid need a grain below 4096 bytes, and O_DIRECT here has \
-             {grain}; use {} to measure them through the page cache",
-            if is_gdsio(asked) { "-O 1" } else { "--buffered" }
+            "offsets off the 4 KiB grid need a alignment below 4096 bytes, and O_DIRECT here has \
+             {alignment}; use {} to measure them through the page cache",
+            if is_gdsio(requested) { "-O 1" } else { "--buffered" }
         );
         return wrong("unaligned", what);
     }
@@ -211,7 +217,7 @@ fn direct(asked: &JobSpec, plan: &JobPlan, grain: u64) -> Result<(), PlanError> 
 }
 
 /// Times that the run's clock can't hold when they are added up.
-fn times(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
+fn times(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
     let all = [
         ("runtime_ns", plan.stop.runtime_ns.unwrap_or(0)),
         ("ramp_ns", plan.ramp_ns),
@@ -224,18 +230,18 @@ fn times(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
         None => Ok(()),
         Some((field, _)) => {
             let what = "a time above 100 years; give a shorter one";
-            Err(PlanError::usage(asked, field, what))
+            Err(PlanError::usage(requested, field, what))
         }
     }
 }
 
 /// The pattern of each kind of worker: what it refuses would else end the run at its start. Regions
 /// of threads differ in their offsets by multiples of one number, which the second one shows.
-fn patterns(asked: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
+fn patterns(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
     for worker in plan.workers.iter().take(2) {
         let config = blocks::config(plan, worker, Some);
         if let Err(error) = Pattern::new(&config) {
-            return Err(PlanError::usage(asked, "size", error.to_string()));
+            return Err(PlanError::usage(requested, "size", error.to_string()));
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use super::regions::Ground;
 
 /// The near GPU: the one that was named, else one on the drive's NUMA node.
 pub(super) fn resolve(
-    asked: &JobSpec,
+    requested: &JobSpec,
     path: &path::PathEntry,
     far: &[Gpu],
     ground: &Ground,
@@ -19,9 +19,9 @@ pub(super) fn resolve(
     let (true, Gpus::Present(present)) = (path.via_gpu, machine.gpus) else {
         return Ok(None);
     };
-    let (gpu, why) = match asked.via_gpu {
-        Some(index) => (named(asked, index, present)?, None),
-        None => by_node(asked, ground, present, machine)?,
+    let (gpu, why) = match requested.via_gpu {
+        Some(index) => (named(requested, index, present)?, None),
+        None => by_node(requested, ground, present, machine)?,
     };
     if far.iter().any(|far| far.index == gpu.index) {
         let found = why.map(|why| format!(" ({why})")).unwrap_or_default();
@@ -31,29 +31,27 @@ pub(super) fn resolve(
              with --via-gpu",
             path.name, gpu.index, gpu.index
         );
-        return Err(PlanError::usage(asked, "via_gpu", what));
+        return Err(PlanError::usage(requested, "via_gpu", what));
     }
-    Ok(Some(Via { gpu, why, any: asked.via_peer == Some(ViaPeer::Any) }))
+    Ok(Some(Via { gpu, why, any: requested.via_peer == Some(ViaPeer::Any) }))
 }
 
-fn named(asked: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
-    present
-        .iter()
-        .find(|gpu| gpu.index == index)
-        .cloned()
-        .ok_or_else(|| PlanError::unavailable(asked, "via_gpu", super::job::no_gpu(index, present)))
+fn named(requested: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
+    present.iter().find(|gpu| gpu.index == index).cloned().ok_or_else(|| {
+        PlanError::unavailable(requested, "via_gpu", super::job::no_gpu(index, present))
+    })
 }
 
 /// The first GPU on the node of the drive, and the reason.
 fn by_node(
-    asked: &JobSpec,
+    requested: &JobSpec,
     ground: &Ground,
     present: &[Gpu],
     machine: &Machine<'_>,
 ) -> Result<(Gpu, Option<String>), PlanError> {
     // All files of a job lie beneath one directory, or the first that was named stands for them.
     let place = ground.directory.as_ref().or(ground.paths.first());
-    let node = place.and_then(|place| machine.places.drive_node(place));
+    let node = place.and_then(|place| machine.targets.drive_node(place));
     let near = present.iter().find(|gpu| node.is_some() && gpu.numa_node == node);
     let (Some(gpu), Some(node)) = (near, node) else {
         let why = match node {
@@ -64,7 +62,7 @@ fn by_node(
             "path routed needs a GPU near the drive, and {why}; name it with --via-gpu N (job \
              file: via_gpu=N)"
         );
-        return Err(PlanError::usage(asked, "paths", what));
+        return Err(PlanError::usage(requested, "paths", what));
     };
     Ok((gpu.clone(), Some(format!("it is on the drive's NUMA node {node}"))))
 }

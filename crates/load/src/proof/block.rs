@@ -8,14 +8,14 @@ use gpuio_record::JobPlan;
 use gpuio_record::facts::{BlockFacts, BlockKind, DeviceNumber};
 
 use super::mounts;
-use super::verdict::{Flow, Saw};
-use super::{Case, Row, Share, Testimony, Witness, size};
+use super::verdict::{Flow, Observed};
+use super::{EvidenceSource, EvidenceSourceEntry, Observation, Share, Subject, size};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "block",
     source: "/sys/dev/block/*/stat, all processes together",
-    first: |scene| {
-        let (root, jobs) = (scene.root, scene.jobs);
+    first: |context| {
+        let (root, jobs) = (context.root, context.jobs);
         let stacks: Vec<Result<Stack, String>> = jobs.iter().map(|job| stack(root, job)).collect();
         let numbers =
             stacks.iter().flatten().flat_map(|stack| stack.tops.iter().chain(&stack.leaves));
@@ -114,24 +114,24 @@ impl Block {
     }
 }
 
-impl Witness for Block {
+impl EvidenceSource for Block {
     fn again(&mut self, root: &Root) {
         self.after = self.before.keys().map(|number| (*number, sample(root, *number))).collect();
     }
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
-        let stack = match &self.stacks[case.at] {
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
+        let stack = match &self.stacks[subject.at] {
             Ok(stack) => stack,
-            Err(why) => return Testimony::none(why),
+            Err(why) => return Observation::none(why),
         };
-        let flow = case.flow;
+        let flow = subject.flow;
         let (leaves, tops) = (self.moved(&stack.leaves, flow), self.moved(&stack.tops, flow));
         let Some(moved) = leaves else {
-            return Testimony::none(format!("{}: counts gone or reset", names(&stack.leaves)));
+            return Observation::none(format!("{}: counts gone or reset", names(&stack.leaves)));
         };
         let covers = |at| self.shares_a_device(stack, at);
-        let (of, at_leaves) = case.share(moved, covers);
-        let at_top = tops.and_then(|moved| case.share(moved, covers).1);
+        let (of, at_leaves) = subject.share(moved, covers);
+        let at_top = tops.and_then(|moved| subject.share(moved, covers).1);
         let stacked = stack.leaves != stack.tops;
         let share = at_leaves.or_else(|| {
             // Members of an array move more than the array: copies and parity. A loop device's
@@ -141,12 +141,12 @@ impl Witness for Block {
             let whole = stacked && moved > of && stack.tops.iter().all(array);
             at_top.filter(|share| whole && *share == Share::All)
         });
-        Testimony {
+        Observation {
             before: Self::reading(&self.before, &stack.leaves, flow),
             after: Self::reading(&self.after, &stack.leaves, flow),
             moved: Some(moved),
             of: Some(of),
-            saw: share.map_or(Saw::Nothing, Saw::Storage),
+            observed: share.map_or(Observed::Nothing, Observed::Storage),
             why: why(stack, moved, tops.filter(|_| stacked), of, share),
         }
     }

@@ -29,15 +29,15 @@ fn members_are_summed_each_once() {
     let stack = volume();
     assert_eq!(names(&stack.tops), "dm-0");
     assert_eq!(names(&stack.leaves), "nvme0n1+nvme1n1");
-    let witness = Block {
+    let source = Block {
         stacks: vec![Ok(stack.clone())],
         before: counted([(20, 100), (1, 7), (2, 9)]),
         after: counted([(20, 104), (1, 10), (2, 10)]),
     };
-    assert_eq!(witness.moved(&stack.leaves, Flow::Read), Some(4 * 512));
-    assert_eq!(witness.moved(&stack.tops, Flow::Read), Some(4 * 512));
-    assert_eq!(witness.moved(&stack.leaves, Flow::Write), Some(0));
-    let reading = Block::reading(&witness.before, &stack.leaves, Flow::Read);
+    assert_eq!(source.moved(&stack.leaves, Flow::Read), Some(4 * 512));
+    assert_eq!(source.moved(&stack.tops, Flow::Read), Some(4 * 512));
+    assert_eq!(source.moved(&stack.leaves, Flow::Write), Some(0));
+    let reading = Block::reading(&source.before, &stack.leaves, Flow::Read);
     assert_eq!(reading.as_deref(), Some("16 sectors of 512 B (nvme0n1+nvme1n1)"));
 }
 
@@ -47,10 +47,10 @@ fn a_device_that_went_away_leaves_no_figure() {
     let mut after = counted([(20, 104), (1, 10), (2, 10)]);
     after.insert(DeviceNumber { major: 259, minor: 2 }, None);
     let before = counted([(20, 100), (1, 7), (2, 9)]);
-    let mut witness = Block { stacks: Vec::new(), before, after };
-    assert_eq!(witness.moved(&stack.leaves, Flow::Read), None);
-    witness.after = counted([(20, 104), (1, 3), (2, 10)]);
-    assert_eq!(witness.moved(&stack.leaves, Flow::Read), None, "a counter went back");
+    let mut source = Block { stacks: Vec::new(), before, after };
+    assert_eq!(source.moved(&stack.leaves, Flow::Read), None);
+    source.after = counted([(20, 104), (1, 3), (2, 10)]);
+    assert_eq!(source.moved(&stack.leaves, Flow::Read), None, "a counter went back");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_volume_on_a_mirror_of_partitions_is_seen_down_to_them() {
         mirror.written(disk, 5000);
         mirror.written(&format!("{disk}/{}p2", disk.rsplit('/').next().unwrap()), 16);
     }
-    let witness = Block { stacks: Vec::new(), before, after: read() };
-    assert_eq!(witness.moved(&stack.tops, Flow::Write), Some(16 * 512));
-    assert_eq!(witness.moved(&stack.leaves, Flow::Write), Some(2 * 16 * 512), "both copies");
+    let source = Block { stacks: Vec::new(), before, after: read() };
+    assert_eq!(source.moved(&stack.tops, Flow::Write), Some(16 * 512));
+    assert_eq!(source.moved(&stack.leaves, Flow::Write), Some(2 * 16 * 512), "both copies");
 }

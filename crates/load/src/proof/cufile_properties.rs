@@ -3,16 +3,18 @@
 use gpuio_cufile::Abilities;
 use gpuio_host::Root;
 
-use super::verdict::{Saw, Told};
-use super::{APART, Case, NOT_APART, Row, Testimony, Witness, by_library, on_gpu};
+use super::verdict::{LibraryRoute, Observed};
+use super::{
+    APART, EvidenceSource, EvidenceSourceEntry, NOT_APART, Observation, Subject, by_library, on_gpu,
+};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "cufile_properties",
     source: "cuFileDriverGetProperties and /proc/modules",
-    first: |scene| {
-        let asked = scene.cufile.filter(|_| scene.jobs.iter().any(by_library));
-        let can = asked.and_then(|driver| driver.abilities());
-        Box::new(CufileProperties { can, module: module(scene.root) })
+    first: |context| {
+        let requested = context.cufile.filter(|_| context.jobs.iter().any(by_library));
+        let can = requested.and_then(|driver| driver.abilities());
+        Box::new(CufileProperties { can, module: module(context.root) })
     },
 };
 
@@ -29,23 +31,28 @@ fn module(root: &Root) -> Option<bool> {
     Some(modules.body.lines().any(named))
 }
 
-impl Witness for CufileProperties {
+impl EvidenceSource for CufileProperties {
     fn again(&mut self, _root: &Root) {}
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
-        if !by_library(case.job()) {
-            return Testimony::none("this path does not use cuFile");
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
+        if !by_library(subject.job()) {
+            return Observation::none("this path does not use cuFile");
         }
         let Some(can) = &self.can else {
-            return Testimony::none("cuFile does not tell what it can do");
+            return Observation::none("cuFile does not tell what it can do");
         };
         let text = reading(can);
-        let (saw, why) = match (on_gpu(case.job()), APART) {
-            (true, true) => judge(can, self.module),
-            (true, false) => (Saw::Nothing, NOT_APART.to_owned()),
-            (false, _) => (Saw::Nothing, "the bytes were asked for in host memory".to_owned()),
+        let (observed, why) = match (on_gpu(subject.job()), APART) {
+            (true, true) => interpret(can, self.module),
+            (true, false) => (Observed::Nothing, NOT_APART.to_owned()),
+            (false, _) => (Observed::Nothing, "the bytes were asked for in host memory".to_owned()),
         };
-        Testimony { before: Some(text.clone()), after: Some(text), saw, ..Testimony::none(why) }
+        Observation {
+            before: Some(text.clone()),
+            after: Some(text),
+            observed,
+            ..Observation::none(why)
+        }
     }
 }
 
@@ -58,7 +65,7 @@ fn reading(can: &Abilities) -> String {
     )
 }
 
-fn judge(can: &Abilities, module: Option<bool>) -> (Saw, String) {
+fn interpret(can: &Abilities, module: Option<bool>) -> (Observed, String) {
     if can.knows_a_direct_way() {
         let ways = can.storage_names();
         let mut text = "it knows ways past host memory".to_owned();
@@ -66,18 +73,18 @@ fn judge(can: &Abilities, module: Option<bool>) -> (Saw, String) {
             text.push_str(&format!(" ({})", ways.join(", ")));
         }
         text.push_str(", and does not say which it took");
-        return (Saw::Nothing, text);
+        return (Observed::Nothing, text);
     }
     if module == Some(true) {
         let text = "it knows no way past host memory, yet nvidia-fs is loaded";
-        return (Saw::Nothing, text.to_owned());
+        return (Observed::Nothing, text.to_owned());
     }
     let compat = if can.compat_allowed() { "allowed" } else { "not allowed" };
     let text = format!(
         "it knows no way but host memory: no nvidia-fs, no peer-to-peer DMA, no kind of storage \
          with a way of its own; compatibility mode is {compat}"
     );
-    (Saw::Library(Told::Host), text)
+    (Observed::Library(LibraryRoute::Host), text)
 }
 
 #[cfg(test)]
@@ -85,18 +92,18 @@ mod test {
     use super::*;
 
     const COMPAT: Abilities = Abilities { nvidia_fs: None, storage: 0, control: 2, features: 0xf };
-    const HOST: Saw = Saw::Library(Told::Host);
+    const HOST: Observed = Observed::Library(LibraryRoute::Host);
 
     #[test]
     fn only_a_library_without_any_other_way_went_through_host_memory() {
-        assert_eq!(judge(&COMPAT, Some(false)).0, HOST);
-        assert_eq!(judge(&COMPAT, None).0, HOST);
-        assert_eq!(judge(&COMPAT, Some(true)).0, Saw::Nothing, "the module is there");
+        assert_eq!(interpret(&COMPAT, Some(false)).0, HOST);
+        assert_eq!(interpret(&COMPAT, None).0, HOST);
+        assert_eq!(interpret(&COMPAT, Some(true)).0, Observed::Nothing, "the module is there");
         let module = Abilities { nvidia_fs: Some((2, 22)), ..COMPAT };
-        assert_eq!(judge(&module, Some(true)).0, Saw::Nothing);
+        assert_eq!(interpret(&module, Some(true)).0, Observed::Nothing);
         let p2p = Abilities { storage: 1 << 11, ..COMPAT };
-        let (saw, why) = judge(&p2p, Some(false));
-        assert_eq!(saw, Saw::Nothing);
+        let (observed, why) = interpret(&p2p, Some(false));
+        assert_eq!(observed, Observed::Nothing);
         assert!(why.contains("peer-to-peer"), "{why}");
     }
 

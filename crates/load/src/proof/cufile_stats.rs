@@ -3,15 +3,16 @@
 use gpuio_cufile::{Counting, Moved, Stats};
 use gpuio_record::JobPlan;
 
-use super::verdict::{Flow, Saw, Told};
+use super::verdict::{Flow, LibraryRoute, Observed};
 use super::{
-    APART, Case, NOT_APART, Row, Scene, Share, Testimony, Witness, by_library, on_gpu, size,
+    APART, EvidenceContext, EvidenceSource, EvidenceSourceEntry, NOT_APART, Observation, Share,
+    Subject, by_library, on_gpu, size,
 };
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "cufile_stats",
     source: "cuFileGetStatsL3, transfers of this process by the way they took",
-    first: |scene| Box::new(CufileStats::begin(scene)),
+    first: |context| Box::new(CufileStats::begin(context)),
 };
 
 /// One entry per GPU of the machine, whether or not CUDA may use it.
@@ -27,9 +28,9 @@ struct CufileStats {
 }
 
 impl CufileStats {
-    fn begin(scene: &Scene<'_>) -> CufileStats {
-        let started = start(scene);
-        let lone_gpu = scene.root.list(GPUS).is_ok_and(|gpus| gpus.len() == 1);
+    fn begin(context: &EvidenceContext<'_>) -> CufileStats {
+        let started = start(context);
+        let lone_gpu = context.root.list(GPUS).is_ok_and(|gpus| gpus.len() == 1);
         let (counting, before) = match started {
             Ok((counting, stats)) => (Some(counting), Ok(stats)),
             Err(why) => (None, Err(why)),
@@ -53,11 +54,11 @@ impl CufileStats {
 }
 
 /// Has the library count, for groups that have a path of its own.
-fn start(scene: &Scene<'_>) -> Result<(Counting, Stats), String> {
-    if !scene.jobs.iter().any(by_library) {
+fn start(context: &EvidenceContext<'_>) -> Result<(Counting, Stats), String> {
+    if !context.jobs.iter().any(by_library) {
         return Err("no path of this group uses cuFile".to_owned());
     }
-    let driver = scene.cufile.ok_or("cuFile is not open")?;
+    let driver = context.cufile.ok_or("cuFile is not open")?;
     let counting = Counting::start(driver).map_err(|absent| absent.to_string())?;
     let stats = counting.read().map_err(|absent| absent.to_string())?;
     Ok((counting, stats))
@@ -69,58 +70,60 @@ fn reading(stats: &Stats, flow: Flow) -> String {
     format!("n={all} posix={posix} nvfs={nvidia_fs} p2p={p2p} bytes={bytes}")
 }
 
-impl Witness for CufileStats {
+impl EvidenceSource for CufileStats {
     fn again(&mut self, _root: &gpuio_host::Root) {
         if let Some(counting) = self.counting.take() {
             self.after = counting.read().map_err(|absent| absent.to_string());
         }
     }
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
-        if !by_library(case.job()) {
-            return Testimony::none("this path does not use cuFile");
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
+        if !by_library(subject.job()) {
+            return Observation::none("this path does not use cuFile");
         }
-        let moved = match self.moved(case.flow) {
+        let moved = match self.moved(subject.flow) {
             Ok(moved) => moved,
-            Err(why) => return Testimony::none(why),
+            Err(why) => return Observation::none(why),
         };
-        let library = |at: usize| by_library(&case.jobs[at]);
-        let (of, share) = case.share(moved.bytes, library);
-        let straight = self.straight(case.job());
-        let (saw, why) = match (share, on_gpu(case.job())) {
+        let library = |at: usize| by_library(&subject.jobs[at]);
+        let (of, share) = subject.share(moved.bytes, library);
+        let straight = self.straight(subject.job());
+        let (observed, why) = match (share, on_gpu(subject.job())) {
             (Some(Share::All), true) if !APART && moved.posix > 0 => {
-                (Saw::Nothing, NOT_APART.to_owned())
+                (Observed::Nothing, NOT_APART.to_owned())
             }
             (Some(Share::All), true) => tell(&moved, straight),
             (Some(Share::All), false) => {
-                (Saw::Nothing, "the bytes were asked for in host memory".to_owned())
+                (Observed::Nothing, "the bytes were asked for in host memory".to_owned())
             }
             _ => {
                 let (counted, of) = (size(moved.bytes), size(of));
-                (Saw::Nothing, format!("it counted {counted} of {of}: not these bytes alone"))
+                (Observed::Nothing, format!("it counted {counted} of {of}: not these bytes alone"))
             }
         };
         let text = |stats: &Result<Stats, String>| {
-            stats.as_ref().ok().map(|stats| reading(stats, case.flow))
+            stats.as_ref().ok().map(|stats| reading(stats, subject.flow))
         };
-        Testimony {
+        Observation {
             before: text(&self.before),
             after: text(&self.after),
             moved: Some(moved.bytes),
             of: Some(of),
-            saw,
+            observed,
             why,
         }
     }
 }
 
 /// What counts of all transfers say. A large transfer counts as several of one kind.
-fn tell(moved: &Moved, straight: bool) -> (Saw, String) {
+fn tell(moved: &Moved, straight: bool) -> (Observed, String) {
     let Moved { all, p2p, nvidia_fs, posix, .. } = *moved;
     let past = nvidia_fs.saturating_add(p2p);
     let told = match (posix, past) {
         _ if all == 0 => None,
-        (posix, 0) if posix == all => Some((Told::Host, "by POSIX calls: through host memory")),
+        (posix, 0) if posix == all => {
+            Some((LibraryRoute::Host, "by POSIX calls: through host memory"))
+        }
         (0, past) if past == all => {
             let how = if p2p == 0 {
                 "by nvidia-fs"
@@ -129,21 +132,21 @@ fn tell(moved: &Moved, straight: bool) -> (Saw, String) {
             } else {
                 "by nvidia-fs and peer-to-peer DMA"
             };
-            Some((Told::Past { straight }, how))
+            Some((LibraryRoute::Past { straight }, how))
         }
         (1.., 1..) if posix.saturating_add(past) == all => {
-            Some((Told::Both, "some by POSIX calls, others past host memory"))
+            Some((LibraryRoute::Both, "some by POSIX calls, others past host memory"))
         }
         _ => None,
     };
     match told {
-        Some((told, how)) => (Saw::Library(told), format!("all {all} transfers {how}")),
+        Some((told, how)) => (Observed::Library(told), format!("all {all} transfers {how}")),
         None => {
             let text = format!(
                 "of {all} transfers {posix} by POSIX calls and {past} past host memory: what the \
                  others are is not known"
             );
-            (Saw::Nothing, text)
+            (Observed::Nothing, text)
         }
     }
 }
@@ -152,24 +155,28 @@ fn tell(moved: &Moved, straight: bool) -> (Saw, String) {
 mod test {
     use super::*;
 
-    fn told(all: u64, posix: u64, nvidia_fs: u64, p2p: u64) -> Saw {
+    fn told(all: u64, posix: u64, nvidia_fs: u64, p2p: u64) -> Observed {
         tell(&Moved { all, posix, nvidia_fs, p2p, ..Moved::default() }, false).0
     }
 
     #[test]
     fn counts_tell_only_where_every_transfer_has_a_kind() {
-        assert_eq!(told(8, 8, 0, 0), Saw::Library(Told::Host));
-        assert_eq!(told(8, 0, 8, 0), Saw::Library(Told::Past { straight: false }));
-        assert_eq!(told(8, 0, 3, 5), Saw::Library(Told::Past { straight: false }));
-        assert_eq!(told(8, 1, 7, 0), Saw::Library(Told::Both));
+        assert_eq!(told(8, 8, 0, 0), Observed::Library(LibraryRoute::Host));
+        assert_eq!(told(8, 0, 8, 0), Observed::Library(LibraryRoute::Past { straight: false }));
+        assert_eq!(told(8, 0, 3, 5), Observed::Library(LibraryRoute::Past { straight: false }));
+        assert_eq!(told(8, 1, 7, 0), Observed::Library(LibraryRoute::Both));
         for (all, posix, nvidia_fs) in [(0, 0, 0), (8, 7, 0), (8, 0, 7), (8, 8, 1), (8, 9, 0)] {
-            assert_eq!(told(all, posix, nvidia_fs, 0), Saw::Nothing, "{all} {posix} {nvidia_fs}");
+            assert_eq!(
+                told(all, posix, nvidia_fs, 0),
+                Observed::Nothing,
+                "{all} {posix} {nvidia_fs}"
+            );
         }
     }
 
     #[test]
     fn one_gpu_and_registered_memory_leave_no_other_way() {
         let moved = Moved { all: 4, p2p: 4, ..Moved::default() };
-        assert_eq!(tell(&moved, true).0, Saw::Library(Told::Past { straight: true }));
+        assert_eq!(tell(&moved, true).0, Observed::Library(LibraryRoute::Past { straight: true }));
     }
 }

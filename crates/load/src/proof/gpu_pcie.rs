@@ -4,14 +4,14 @@ use gpuio_host::Root;
 use gpuio_record::JobPlan;
 
 use super::pcie_meter::{Links, Meter};
-use super::verdict::{Flow, Saw, Way};
-use super::{Case, Row, Testimony, Witness, on_gpu, size};
+use super::verdict::{Flow, Observed, PathKind};
+use super::{EvidenceSource, EvidenceSourceEntry, Observation, Subject, on_gpu, size};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "gpu_pcie",
     source: "NVML fields 197 and 198 of the job's GPUs, all processes together",
-    first: |scene| {
-        let mut uuids: Vec<String> = scene.jobs.iter().flat_map(real).collect();
+    first: |context| {
+        let mut uuids: Vec<String> = context.jobs.iter().flat_map(real).collect();
         uuids.sort();
         uuids.dedup();
         let meter = match uuids.is_empty() {
@@ -64,19 +64,19 @@ fn sum(links: &Result<Links, String>, uuids: &[String], flow: Flow) -> Result<Su
 }
 
 /// Whether links that carried `moved` carried the job's `own` bytes, among `of` of all jobs.
-fn judge(moved: u64, own: u64, of: u64, other_links: bool) -> Saw {
+fn interpret(moved: u64, own: u64, of: u64, other_links: bool) -> Observed {
     if own == 0 {
-        Saw::Nothing
+        Observed::Nothing
     } else if moved >= of.saturating_sub(own / 10) {
-        Saw::Reached(true)
+        Observed::Reached(true)
     } else if moved < own.div_ceil(20) && !other_links {
-        Saw::Reached(false)
+        Observed::Reached(false)
     } else {
-        Saw::Nothing
+        Observed::Nothing
     }
 }
 
-impl Witness for GpuPcie {
+impl EvidenceSource for GpuPcie {
     fn again(&mut self, _root: &Root) {
         let state = std::mem::replace(&mut self.state, State::Ended(Err("stopped".to_owned())));
         if let State::Running(meter) = state {
@@ -84,48 +84,48 @@ impl Witness for GpuPcie {
         }
     }
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
-        let job = case.job();
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
+        let job = subject.job();
         let uuids = real(job);
         if uuids.is_empty() {
-            return Testimony::none("the job has no GPU with a PCIe link");
+            return Observation::none("the job has no GPU with a PCIe link");
         }
-        if !on_gpu(job) || Way::of(&job.path.choice.actual) == Way::User {
-            return Testimony::none("the bytes were asked for in host memory");
+        if !on_gpu(job) || PathKind::of(&job.path.choice.actual) == PathKind::User {
+            return Observation::none("the bytes were asked for in host memory");
         }
-        if Way::of(&job.path.choice.actual) == Way::Relay {
-            return Testimony::none("between GPUs bytes may take NVLink, which is not PCIe");
+        if PathKind::of(&job.path.choice.actual) == PathKind::Relay {
+            return Observation::none("between GPUs bytes may take NVLink, which is not PCIe");
         }
         let State::Ended(links) = &self.state else {
-            return Testimony::none("it was not read again");
+            return Observation::none("it was not read again");
         };
-        let sum = match sum(links, &uuids, case.flow) {
+        let sum = match sum(links, &uuids, subject.flow) {
             Ok(sum) => sum,
-            Err(why) => return Testimony::none(why),
+            Err(why) => return Observation::none(why),
         };
-        let shares = |at: usize| real(&case.jobs[at]).iter().any(|uuid| uuids.contains(uuid));
-        let (of, _) = case.share(sum.bytes, shares);
-        let saw = judge(sum.bytes, case.bytes(), of, sum.other_links);
-        let what = if case.flow == Flow::Read { "received" } else { "sent" };
-        Testimony {
+        let shares = |at: usize| real(&subject.jobs[at]).iter().any(|uuid| uuids.contains(uuid));
+        let (of, _) = subject.share(sum.bytes, shares);
+        let observed = interpret(sum.bytes, subject.bytes(), of, sum.other_links);
+        let what = if subject.flow == Flow::Read { "received" } else { "sent" };
+        Observation {
             before: Some(format!("{what} {}", sum.first)),
             after: Some(format!("{what} {}", sum.last)),
             moved: Some(sum.bytes),
             of: Some(of),
-            saw,
-            why: why(saw, &sum, of),
+            observed,
+            why: why(observed, &sum, of),
         }
     }
 }
 
-fn why(saw: Saw, sum: &Sum, of: u64) -> String {
+fn why(observed: Observed, sum: &Sum, of: u64) -> String {
     let (carried, of) = (size(sum.bytes), size(of));
-    match saw {
-        Saw::Reached(true) => format!(
+    match observed {
+        Observed::Reached(true) => format!(
             "the GPU's link carried {carried} for {of}, packets' headers and others' traffic \
              included; from where it does not say"
         ),
-        Saw::Reached(_) => {
+        Observed::Reached(_) => {
             format!("the GPU's link carried {carried} for {of}: they went elsewhere")
         }
         _ if sum.other_links => {
@@ -142,14 +142,22 @@ mod test {
 
     #[test]
     fn a_link_says_whether_bytes_came_and_no_more() {
-        assert_eq!(judge(1080, 1000, 1000, false), Saw::Reached(true));
-        assert_eq!(judge(90_000, 1000, 1000, false), Saw::Reached(true), "others' traffic too");
-        assert_eq!(judge(900, 1000, 1000, false), Saw::Reached(true));
-        assert_eq!(judge(800, 1000, 1000, false), Saw::Nothing);
-        assert_eq!(judge(40, 1000, 1000, false), Saw::Reached(false));
-        assert_eq!(judge(40, 1000, 1000, true), Saw::Nothing, "NVLink-C2C");
-        assert_eq!(judge(9_800, 1000, 10_000, false), Saw::Nothing, "a fifth may be missing");
-        assert_eq!(judge(0, 0, 0, false), Saw::Nothing);
+        assert_eq!(interpret(1080, 1000, 1000, false), Observed::Reached(true));
+        assert_eq!(
+            interpret(90_000, 1000, 1000, false),
+            Observed::Reached(true),
+            "others' traffic too"
+        );
+        assert_eq!(interpret(900, 1000, 1000, false), Observed::Reached(true));
+        assert_eq!(interpret(800, 1000, 1000, false), Observed::Nothing);
+        assert_eq!(interpret(40, 1000, 1000, false), Observed::Reached(false));
+        assert_eq!(interpret(40, 1000, 1000, true), Observed::Nothing, "NVLink-C2C");
+        assert_eq!(
+            interpret(9_800, 1000, 10_000, false),
+            Observed::Nothing,
+            "a fifth may be missing"
+        );
+        assert_eq!(interpret(0, 0, 0, false), Observed::Nothing);
     }
 
     #[test]

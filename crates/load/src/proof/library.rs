@@ -4,43 +4,49 @@
 use gpuio_record::{Route, Source};
 
 use super::Share;
-use super::verdict::{Saw, Told};
+use super::verdict::{LibraryRoute, Observed};
 
-/// The witnesses of each answer, by name.
+/// The evidence sources of each answer, by name.
 #[derive(Debug, Default)]
-struct Voices<'a> {
+struct LibraryReports<'a> {
     host: Vec<&'a str>,
     past: Vec<&'a str>,
     both: Vec<&'a str>,
     straight: bool,
 }
 
-impl<'a> Voices<'a> {
-    fn hear(saws: &[(&'a str, Saw)]) -> Voices<'a> {
-        let mut voices = Voices::default();
-        for (name, saw) in saws {
-            match saw {
-                Saw::Library(Told::Host) => voices.host.push(name),
-                Saw::Library(Told::Both) => voices.both.push(name),
-                Saw::Library(Told::Past { straight }) => {
-                    voices.past.push(name);
-                    voices.straight |= *straight;
+impl<'a> LibraryReports<'a> {
+    fn hear(all_observed: &[(&'a str, Observed)]) -> LibraryReports<'a> {
+        let mut reports = LibraryReports::default();
+        for (name, observed) in all_observed {
+            match observed {
+                Observed::Library(LibraryRoute::Host) => reports.host.push(name),
+                Observed::Library(LibraryRoute::Both) => reports.both.push(name),
+                Observed::Library(LibraryRoute::Past { straight }) => {
+                    reports.past.push(name);
+                    reports.straight |= *straight;
                 }
-                Saw::NvidiaFs(Share::All) => voices.past.push(name),
+                Observed::NvidiaFs(Share::All) => reports.past.push(name),
                 _ => {}
             }
         }
-        voices
+        reports
     }
 }
 
 /// The route, and what it rests on; `served` is what was found of the `source`.
-pub(super) fn route(saws: &[(&str, Saw)], source: Source, served: &str) -> (Route, String) {
-    let voices = Voices::hear(saws);
+pub(super) fn route(
+    all_observed: &[(&str, Observed)],
+    source: Source,
+    served: &str,
+) -> (Route, String) {
+    let reports = LibraryReports::hear(all_observed);
     let names = |of: &[&str]| of.join(" and ");
     let unknown = |why: String| (Route::Unknown, why);
-    match (&voices.host[..], &voices.past[..], &voices.both[..]) {
-        ([], [], []) => unknown("no witness tells which way the library took".to_owned()),
+    match (&reports.host[..], &reports.past[..], &reports.both[..]) {
+        ([], [], []) => {
+            unknown("the evidence does not show which route the library took".to_owned())
+        }
         (host, [], []) => {
             let who = names(host);
             (Route::BounceHost, format!("the library went through host memory by {who}; {served}"))
@@ -53,7 +59,7 @@ pub(super) fn route(saws: &[(&str, Saw)], source: Source, served: &str) -> (Rout
             );
             (Route::Mixed, text)
         }
-        ([], past, []) if voices.straight && source == Source::Storage => {
+        ([], past, []) if reports.straight && source == Source::Storage => {
             let who = names(past);
             let text = format!(
                 "the library went past host memory by {who}, and no other GPU is there to go \
@@ -61,20 +67,20 @@ pub(super) fn route(saws: &[(&str, Saw)], source: Source, served: &str) -> (Rout
             );
             (Route::Direct, text)
         }
-        ([], past, []) if voices.straight => {
+        ([], past, []) if reports.straight => {
             unknown(format!("the library went past host memory by {}, yet {served}", names(past)))
         }
         ([], past, []) => unknown(format!(
             "the library went past host memory by {}, but whether straight into this GPU's memory \
-             or through another's no witness tells",
+             or through another GPU is not known",
             names(past)
         )),
         (host, past, both) => {
-            let said = [("through host memory", host), ("past it", past), ("partly", both)];
-            let said = said.into_iter().filter(|(_, who)| !who.is_empty());
-            let said: Vec<String> =
-                said.map(|(what, who)| format!("{what} by {}", names(who))).collect();
-            unknown(format!("witnesses disagree: {}", said.join(", ")))
+            let kinds = [("through host memory", host), ("past it", past), ("partly", both)];
+            let kinds = kinds.into_iter().filter(|(_, who)| !who.is_empty());
+            let kinds: Vec<String> =
+                kinds.map(|(what, who)| format!("{what} by {}", names(who))).collect();
+            unknown(format!("evidence disagrees: {}", kinds.join(", ")))
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Proof of path: which way a job's bytes took, and who says so.
 //!
-//! A witness reads a counter before the clock starts and after it stops ([`Evidence`]); once
-//! results are known it testifies for each job and direction. [`verdict`] judges testimonies and
-//! looks at nothing else. A new witness is one file here and one row in [`WITNESSES`].
+//! A evidence source reads a counter before the clock starts and after it stops
+//! ([`EvidenceCollector`]); once results are known it reports for each job and direction.
+//! [`verdict`] judges observations and looks at nothing else. A new evidence source is one file
+//! here and one row in [`EVIDENCE_SOURCES`].
 //!
 //! Counters cover the process or a device, never a job. What is said of one job of several is
 //! therefore bounded by the group's total: see [`share()`].
@@ -25,53 +26,53 @@ mod verdict;
 
 use gpuio_host::Root;
 use gpuio_io::path::CufileDriver;
-use gpuio_record::{DirectMode, Evidence as Entry, JobPlan, JobResult, MemoryKind, Proof};
+use gpuio_record::{DirectMode, Evidence, JobPlan, JobResult, MemoryKind, Proof};
 use gpuio_units::human_bytes;
 
 pub(crate) use share::Share;
 use share::{OtherJobs, share};
-use verdict::{Ask, Flow, Holes, Saw, Way};
+use verdict::{Flow, Holes, Observed, PathKind, Requested};
 
-/// One witness.
-struct Row {
+/// One evidence source.
+struct EvidenceSourceEntry {
     name: &'static str,
     source: &'static str,
     /// Reads for the first time, when all files are open and nothing has started.
-    first: fn(&Scene<'_>) -> Box<dyn Witness>,
+    first: fn(&EvidenceContext<'_>) -> Box<dyn EvidenceSource>,
 }
 
-/// What witnesses look at.
-struct Scene<'a> {
+/// What evidence sources look at.
+struct EvidenceContext<'a> {
     root: &'a Root,
     jobs: &'a [JobPlan],
     /// The open cuFile library, where some path of the run needs it.
     cufile: Option<&'a CufileDriver>,
 }
 
-/// All witnesses, in the order in which they are shown.
-const WITNESSES: &[Row] = &[
-    own::ROW,
-    process_io::ROW,
-    block::ROW,
-    nfs::ROW,
-    nic::ROW,
-    page_cache::ROW,
-    cufile_stats::ROW,
-    cufile_properties::ROW,
-    nvidia_fs::ROW,
-    gpu_pcie::ROW,
+/// All evidence sources, in the order in which they are shown.
+const EVIDENCE_SOURCES: &[EvidenceSourceEntry] = &[
+    own::ENTRY,
+    process_io::ENTRY,
+    block::ENTRY,
+    nfs::ENTRY,
+    nic::ENTRY,
+    page_cache::ENTRY,
+    cufile_stats::ENTRY,
+    cufile_properties::ENTRY,
+    nvidia_fs::ENTRY,
+    gpu_pcie::ENTRY,
 ];
 
-/// A witness with its first reading.
-trait Witness {
+/// A evidence source with its first reading.
+trait EvidenceSource {
     /// Reads for the second time, when the last worker is done and before anything is verified.
     fn again(&mut self, root: &Root);
     /// What it has to say of one job and direction.
-    fn testify(&self, case: &Case<'_>) -> Testimony;
+    fn observe(&self, subject: &Subject<'_>) -> Observation;
 }
 
-/// A job and direction to testify about.
-struct Case<'a> {
+/// A job and direction to observe about.
+struct Subject<'a> {
     jobs: &'a [JobPlan],
     results: &'a [JobResult],
     /// The job's place in both.
@@ -79,7 +80,7 @@ struct Case<'a> {
     flow: Flow,
 }
 
-impl Case<'_> {
+impl Subject<'_> {
     fn job(&self) -> &JobPlan {
         &self.jobs[self.at]
     }
@@ -109,7 +110,7 @@ impl Case<'_> {
 
 /// Whether a library moves the job's bytes.
 fn by_library(job: &JobPlan) -> bool {
-    Way::of(&job.path.choice.actual) == Way::Library
+    PathKind::of(&job.path.choice.actual) == PathKind::Library
 }
 
 /// Whether GPU memory is no memory of the CPU's: on machines with 64-bit Arm CPUs it may be
@@ -144,49 +145,49 @@ fn goes_through_cache(job: &JobPlan, result: &JobResult) -> bool {
     result.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
 }
 
-/// What a witness has to say.
+/// What a evidence source has to say.
 #[derive(Debug, Clone, PartialEq)]
-struct Testimony {
+struct Observation {
     before: Option<String>,
     after: Option<String>,
     moved: Option<u64>,
     of: Option<u64>,
-    saw: Saw,
+    observed: Observed,
     why: String,
 }
 
-impl Testimony {
+impl Observation {
     /// Nothing, for this reason.
-    fn none(why: impl Into<String>) -> Testimony {
-        Testimony {
+    fn none(why: impl Into<String>) -> Observation {
+        Observation {
             before: None,
             after: None,
             moved: None,
             of: None,
-            saw: Saw::Nothing,
+            observed: Observed::Nothing,
             why: why.into(),
         }
     }
 }
 
-/// The witnesses of a group.
-pub(crate) struct Evidence {
-    witnesses: Vec<(&'static Row, Box<dyn Witness>)>,
+/// The evidence sources of a group.
+pub(crate) struct EvidenceCollector {
+    sources: Vec<(&'static EvidenceSourceEntry, Box<dyn EvidenceSource>)>,
 }
 
-impl Evidence {
+impl EvidenceCollector {
     /// First readings.
-    pub(crate) fn begin(jobs: &[JobPlan], cufile: Option<&CufileDriver>) -> Evidence {
-        let scene = Scene { root: &Root::live(), jobs, cufile };
-        let first = |row: &'static Row| (row, (row.first)(&scene));
-        Evidence { witnesses: WITNESSES.iter().map(first).collect() }
+    pub(crate) fn begin(jobs: &[JobPlan], cufile: Option<&CufileDriver>) -> EvidenceCollector {
+        let context = EvidenceContext { root: &Root::live(), jobs, cufile };
+        let first = |row: &'static EvidenceSourceEntry| (row, (row.first)(&context));
+        EvidenceCollector { sources: EVIDENCE_SOURCES.iter().map(first).collect() }
     }
 
     /// Second readings.
     pub(crate) fn end(&mut self) {
         let root = Root::live();
-        for (_, witness) in &mut self.witnesses {
-            witness.again(&root);
+        for (_, source) in &mut self.sources {
+            source.again(&root);
         }
     }
 
@@ -202,34 +203,41 @@ impl Evidence {
     fn of_job(&self, jobs: &[JobPlan], results: &[JobResult], at: usize) -> Proof {
         let (job, result) = (&jobs[at], &results[at]);
         let flows = [(Flow::Read, job.read_percent > 0), (Flow::Write, job.read_percent < 100)];
-        let mut judged = Vec::new();
+        let mut verdicts = Vec::new();
         let mut entries = Vec::new();
-        for flow in flows.into_iter().filter_map(|(flow, asked)| asked.then_some(flow)) {
-            let case = Case { jobs, results, at, flow };
-            let ask = Ask {
-                way: Way::of(&job.path.choice.actual),
+        for flow in flows.into_iter().filter_map(|(flow, requested)| requested.then_some(flow)) {
+            let subject = Subject { jobs, results, at, flow };
+            let requested = Requested {
+                kind: PathKind::of(&job.path.choice.actual),
                 direct: job.direct == DirectMode::Direct && job.engine.actual != "mmap",
                 direct_actual: !goes_through_cache(job, result),
                 flow,
-                bytes: case.bytes(),
+                bytes: subject.bytes(),
                 holes: holes(result),
                 software_gpu: job.gpus.iter().any(|gpu| gpu.software),
             };
-            let mut heard: Vec<(&'static Row, Testimony)> =
-                self.witnesses.iter().map(|(row, who)| (*row, who.testify(&case))).collect();
-            reconcile(&mut heard);
-            let mut saws: Vec<(&str, Saw)> =
-                heard.iter().map(|(row, said)| (row.name, said.saw)).collect();
+            let mut observations: Vec<(&'static EvidenceSourceEntry, Observation)> =
+                self.sources.iter().map(|(row, who)| (*row, who.observe(&subject))).collect();
+            reconcile(&mut observations);
+            let mut all_observed: Vec<(&str, Observed)> = observations
+                .iter()
+                .map(|(row, observation)| (row.name, observation.observed))
+                .collect();
             // What the path says of itself is part of `own`, beside the legs.
             let via = result.via.as_ref();
-            saws.extend(via.map(|via| (own::ROW.name, own::relayed(via, flow, case.bytes()))));
-            judged.push((flow, verdict::judge(&ask, &saws)));
-            entries.extend(heard.into_iter().map(|(row, said)| entry(row, &ask, said)));
+            all_observed
+                .extend(via.map(|via| (own::ENTRY.name, own::relayed(via, flow, subject.bytes()))));
+            verdicts.push((flow, verdict::of_direction(&requested, &all_observed)));
+            entries.extend(
+                observations
+                    .into_iter()
+                    .map(|(row, observation)| entry(row, &requested, observation)),
+            );
         }
-        let (verdict, as_requested, sentence) = verdict::together(judged, jobs.len() > 1);
+        let (verdict, as_requested, sentence) = verdict::together(verdicts, jobs.len() > 1);
         Proof {
-            requested: asked(job),
-            actual: got(job, result),
+            requested: requested_path(job),
+            actual: actual_path(job, result),
             verdict,
             as_requested,
             sentence,
@@ -238,35 +246,38 @@ impl Evidence {
     }
 }
 
-fn entry(row: &Row, ask: &Ask, said: Testimony) -> Entry {
-    Entry {
+fn entry(row: &EvidenceSourceEntry, requested: &Requested, observation: Observation) -> Evidence {
+    Evidence {
         name: row.name.to_owned(),
-        direction: ask.flow.name().to_owned(),
+        direction: requested.flow.name().to_owned(),
         source: row.source.to_owned(),
-        before: said.before,
-        after: said.after,
-        observed_bytes: said.moved,
-        expected_bytes: said.of,
-        assessment: verdict::speaks(ask, said.saw),
-        why: said.why,
+        before: observation.before,
+        after: observation.after,
+        observed_bytes: observation.moved,
+        expected_bytes: observation.of,
+        assessment: verdict::assess(requested, observation.observed),
+        why: observation.why,
     }
 }
 
 /// A device counts for everybody. Where it moved more than this process caused, what is over is
 /// others' traffic, and the device's figure says nothing of ours; less than that is a
 /// contradiction, and stays one.
-fn reconcile(heard: &mut [(&'static Row, Testimony)]) {
-    let find = |name: &str| heard.iter().position(|(row, _)| row.name == name);
-    let (Some(process), Some(device)) = (find(process_io::ROW.name), find(block::ROW.name)) else {
+fn reconcile(observations: &mut [(&'static EvidenceSourceEntry, Observation)]) {
+    let find = |name: &str| observations.iter().position(|(row, _)| row.name == name);
+    let (Some(process), Some(device)) = (find(process_io::ENTRY.name), find(block::ENTRY.name))
+    else {
         return;
     };
-    let (process, device) = (heard[process].1.clone(), &mut heard[device].1);
-    let (Saw::Storage(_), Saw::Storage(_)) = (process.saw, device.saw) else { return };
+    let (process, device) = (observations[process].1.clone(), &mut observations[device].1);
+    let (Observed::Storage(_), Observed::Storage(_)) = (process.observed, device.observed) else {
+        return;
+    };
     let (Some(caused), Some(moved), Some(of)) = (process.moved, device.moved, process.of) else {
         return;
     };
     if moved > caused && moved - caused > of / 10 {
-        device.saw = Saw::Nothing;
+        device.observed = Observed::Nothing;
         device.why = format!(
             "the device moved {} more than this process caused: others use it too",
             size(moved - caused)
@@ -274,29 +285,29 @@ fn reconcile(heard: &mut [(&'static Row, Testimony)]) {
     }
 }
 
-fn asked(job: &JobPlan) -> String {
+fn requested_path(job: &JobPlan) -> String {
     let path = &job.path.choice.actual;
-    match (Way::of(path), job.direct) {
-        (Way::User, DirectMode::Direct) => {
+    match (PathKind::of(path), job.direct) {
+        (PathKind::User, DirectMode::Direct) => {
             format!("{path}, O_DIRECT: between storage and the program's memory, nothing between")
         }
-        (Way::User, DirectMode::Buffered) => {
+        (PathKind::User, DirectMode::Buffered) => {
             format!("{path}, buffered: through the page cache to the program's memory")
         }
-        (Way::Ring, DirectMode::Direct) => format!(
+        (PathKind::Ring, DirectMode::Direct) => format!(
             "{path}, O_DIRECT: between storage and a buffer in host memory, then GPU memory"
         ),
-        (Way::Ring, DirectMode::Buffered) => format!(
+        (PathKind::Ring, DirectMode::Buffered) => format!(
             "{path}, buffered: through the page cache and a buffer in host memory to GPU memory"
         ),
-        (Way::Relay, _) => format!(
+        (PathKind::Relay, _) => format!(
             "{path}: between storage and a buffer in host memory, then through another GPU's memory"
         ),
-        (Way::Library, _) => format!("{path}: between storage and GPU memory, by a library"),
+        (PathKind::Library, _) => format!("{path}: between storage and GPU memory, by a library"),
     }
 }
 
-fn got(job: &JobPlan, result: &JobResult) -> String {
+fn actual_path(job: &JobPlan, result: &JobResult) -> String {
     let mut engines: Vec<&str> =
         result.engine.iter().map(|engine| engine.actual.as_str()).collect();
     engines.dedup();

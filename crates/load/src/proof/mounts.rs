@@ -1,4 +1,4 @@
-//! What holds a job's files, as far as witnesses care.
+//! What holds a job's files, as far as evidence sources care.
 
 use std::path::{Path, PathBuf};
 

@@ -6,14 +6,14 @@ use gpuio_host::Root;
 use gpuio_host::nfs::{self, NfsSample};
 
 use super::mounts::{self, Kept};
-use super::verdict::{Flow, Saw};
-use super::{Case, Row, Testimony, Witness, size};
+use super::verdict::{Flow, Observed};
+use super::{EvidenceSource, EvidenceSourceEntry, Observation, Subject, size};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "nfs",
     source: "/proc/self/mountstats, bytes from and to the server, all processes together",
-    first: |scene| {
-        let (root, jobs) = (scene.root, scene.jobs);
+    first: |context| {
+        let (root, jobs) = (context.root, context.jobs);
         let points: Vec<Option<Vec<PathBuf>>> = jobs
             .iter()
             .map(|job| match mounts::kept(root, job) {
@@ -63,34 +63,34 @@ impl Nfs {
     }
 }
 
-impl Witness for Nfs {
+impl EvidenceSource for Nfs {
     fn again(&mut self, root: &Root) {
         self.after = read(root, &self.points);
     }
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
-        let Some(points) = &self.points[case.at] else {
-            return Testimony::none("the files are not on NFS");
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
+        let Some(points) = &self.points[subject.at] else {
+            return Observation::none("the files are not on NFS");
         };
-        let Some(moved) = self.moved(points, case.flow) else {
-            return Testimony::none("the mount's counts are hidden, gone or reset");
+        let Some(moved) = self.moved(points, subject.flow) else {
+            return Observation::none("the mount's counts are hidden, gone or reset");
         };
         let covers = |at: usize| {
             let other = self.points[at].as_ref();
             other.is_some_and(|other| other.iter().any(|point| points.contains(point)))
         };
-        let (of, share) = case.share(moved, covers);
+        let (of, share) = subject.share(moved, covers);
         let why = format!(
             "the server moved {}, gpuio {}; what the server's own cache did is not seen",
             size(moved),
             size(of)
         );
-        Testimony {
-            before: Some(Self::reading(&self.before, points, case.flow)),
-            after: Some(Self::reading(&self.after, points, case.flow)),
+        Observation {
+            before: Some(Self::reading(&self.before, points, subject.flow)),
+            after: Some(Self::reading(&self.after, points, subject.flow)),
             moved: Some(moved),
             of: Some(of),
-            saw: share.map_or(Saw::Nothing, Saw::Storage),
+            observed: share.map_or(Observed::Nothing, Observed::Storage),
             why,
         }
     }

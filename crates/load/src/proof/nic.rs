@@ -9,15 +9,15 @@ use gpuio_record::JobPlan;
 use gpuio_record::facts::MountFacts;
 
 use super::mounts;
-use super::verdict::{Flow, Saw};
-use super::{Case, Row, Share, Testimony, Witness, size};
+use super::verdict::{Flow, Observed};
+use super::{EvidenceSource, EvidenceSourceEntry, Observation, Share, Subject, size};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "nic",
     source: "/sys/class/net/*/statistics or /sys/class/infiniband/*/ports/*/counters, all \
              processes together",
-    first: |scene| {
-        let (root, jobs) = (scene.root, scene.jobs);
+    first: |context| {
+        let (root, jobs) = (context.root, context.jobs);
         let doors: Vec<Result<Vec<Door>, String>> =
             jobs.iter().map(|job| doors(root, job)).collect();
         let before = read(root, doors.iter().flatten().flatten());
@@ -132,44 +132,44 @@ fn names(doors: &[Door]) -> String {
 
 /// All bytes at the interface are a word; fewer are none, since another interface may have had the
 /// rest (pNFS, a server with several addresses), and more are headers and others' traffic.
-fn judge(share: Option<Share>) -> Saw {
+fn interpret(share: Option<Share>) -> Observed {
     match share {
-        Some(Share::All) => Saw::Storage(Share::All),
-        _ => Saw::Nothing,
+        Some(Share::All) => Observed::Storage(Share::All),
+        _ => Observed::Nothing,
     }
 }
 
-impl Witness for Nic {
+impl EvidenceSource for Nic {
     fn again(&mut self, root: &Root) {
         self.after = read(root, self.doors.iter().flatten().flatten());
     }
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
-        let doors = match &self.doors[case.at] {
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
+        let doors = match &self.doors[subject.at] {
             Ok(doors) => doors,
-            Err(why) => return Testimony::none(why),
+            Err(why) => return Observation::none(why),
         };
-        let Some(moved) = self.moved(doors, case.flow) else {
-            return Testimony::none(format!("{}: counts gone, reset or wrapped", names(doors)));
+        let Some(moved) = self.moved(doors, subject.flow) else {
+            return Observation::none(format!("{}: counts gone, reset or wrapped", names(doors)));
         };
         let covers = |at: usize| {
             let other = self.doors[at].as_ref();
             other.is_ok_and(|other| other.iter().any(|door| doors.contains(door)))
         };
-        let (of, share) = case.share(moved, covers);
-        let saw = judge(share);
+        let (of, share) = subject.share(moved, covers);
+        let observed = interpret(share);
         let mut why = format!("{} carried {}, gpuio {}", names(doors), size(moved), size(of));
-        why.push_str(match (saw, moved > of) {
-            (Saw::Storage(_), _) => "; what the server's own cache did is not seen",
+        why.push_str(match (observed, moved > of) {
+            (Observed::Storage(_), _) => "; what the server's own cache did is not seen",
             (_, true) => "; what is over is headers or others' traffic",
             (_, false) => "; other interfaces may lead to the server too",
         });
-        Testimony {
-            before: Nic::reading(&self.before, doors, case.flow),
-            after: Nic::reading(&self.after, doors, case.flow),
+        Observation {
+            before: Nic::reading(&self.before, doors, subject.flow),
+            after: Nic::reading(&self.after, doors, subject.flow),
             moved: Some(moved),
             of: Some(of),
-            saw,
+            observed,
             why,
         }
     }

@@ -89,8 +89,8 @@ fn an_interface_that_went_away_or_wrapped_leaves_no_figure() {
 
 #[test]
 fn fewer_bytes_at_an_interface_prove_nothing() {
-    assert_eq!(judge(Some(Share::All)), Saw::Storage(Share::All));
+    assert_eq!(interpret(Some(Share::All)), Observed::Storage(Share::All));
     for share in [Some(Share::Part), Some(Share::Little), None] {
-        assert_eq!(judge(share), Saw::Nothing, "{share:?}");
+        assert_eq!(interpret(share), Observed::Nothing, "{share:?}");
     }
 }

@@ -3,13 +3,13 @@
 use gpuio_host::Root;
 use gpuio_host::nvidia_fs::{self, NvidiaFsSample};
 
-use super::verdict::{Flow, Saw};
-use super::{Case, Row, Testimony, Witness, by_library, size};
+use super::verdict::{Flow, Observed};
+use super::{EvidenceSource, EvidenceSourceEntry, Observation, Subject, by_library, size};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "nvidia_fs",
     source: "/proc/driver/nvidia-fs/stats, all processes together",
-    first: |scene| Box::new(NvidiaFs { before: read(scene.root), after: Err(String::new()) }),
+    first: |context| Box::new(NvidiaFs { before: read(context.root), after: Err(String::new()) }),
 };
 
 struct NvidiaFs {
@@ -36,39 +36,39 @@ fn reading(sample: &NvidiaFsSample, flow: Flow) -> String {
     )
 }
 
-impl Witness for NvidiaFs {
+impl EvidenceSource for NvidiaFs {
     fn again(&mut self, root: &Root) {
         self.after = read(root);
     }
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
         let (before, after) = match (&self.before, &self.after) {
             (Ok(before), Ok(after)) => (before, after),
-            (Err(why), _) | (_, Err(why)) => return Testimony::none(why),
+            (Err(why), _) | (_, Err(why)) => return Observation::none(why),
         };
-        let mut said = Testimony::none(String::new());
-        said.before = Some(reading(before, case.flow));
-        said.after = Some(reading(after, case.flow));
+        let mut observation = Observation::none(String::new());
+        observation.before = Some(reading(before, subject.flow));
+        observation.after = Some(reading(after, subject.flow));
         let Some((read, written)) = before.delta(after) else {
-            said.why = match before.counts {
+            observation.why = match before.counts {
                 Some(true) => "its counts were reset meanwhile".to_owned(),
                 _ => "it counts reads and writes only with rw_stats_enabled=1, which is not set"
                     .to_owned(),
             };
-            return said;
+            return observation;
         };
-        let moved = if case.flow == Flow::Read { read } else { written };
-        let library = |at: usize| by_library(&case.jobs[at]);
-        said.moved = Some(moved);
-        if !library(case.at) {
-            said.why = "this path does not use it; what it counts is others'".to_owned();
-            return said;
+        let moved = if subject.flow == Flow::Read { read } else { written };
+        let library = |at: usize| by_library(&subject.jobs[at]);
+        observation.moved = Some(moved);
+        if !library(subject.at) {
+            observation.why = "this path does not use it; what it counts is others'".to_owned();
+            return observation;
         }
-        let (of, share) = case.share(moved, library);
-        said.of = Some(of);
-        said.saw = share.map_or(Saw::Nothing, Saw::NvidiaFs);
-        said.why =
+        let (of, share) = subject.share(moved, library);
+        observation.of = Some(of);
+        observation.observed = share.map_or(Observed::Nothing, Observed::NvidiaFs);
+        observation.why =
             format!("it moved {} of {}, to which GPU it does not say", size(moved), size(of));
-        said
+        observation
     }
 }

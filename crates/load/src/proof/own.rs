@@ -3,10 +3,10 @@
 use gpuio_host::Root;
 use gpuio_record::{DirectionResult, JobPlan, SegmentBytes, ViaResult};
 
-use super::verdict::{Flow, Saw, Way};
-use super::{Case, Row, Share, Testimony, Witness, size};
+use super::verdict::{Flow, Observed, PathKind};
+use super::{EvidenceSource, EvidenceSourceEntry, Observation, Share, Subject, size};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "own",
     source: "gpuio's counters at the engine's door, and the I/Os that landed",
     first: |_| Box::new(Own),
@@ -15,46 +15,49 @@ pub(super) const ROW: Row = Row {
 /// Counters begin at 0 with each job: there is nothing to read first.
 struct Own;
 
-impl Witness for Own {
+impl EvidenceSource for Own {
     fn again(&mut self, _root: &Root) {}
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
-        let landed: &DirectionResult = match case.flow {
-            Flow::Read => &case.result().read,
-            Flow::Write => &case.result().write,
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
+        let landed: &DirectionResult = match subject.flow {
+            Flow::Read => &subject.result().read,
+            Flow::Write => &subject.result().write,
         };
-        let leg = case.bytes();
+        let leg = subject.bytes();
         let gpu = landed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some());
-        let job: &JobPlan = case.job();
-        let (saw, why) = if job.engine.actual == "null" {
-            (Saw::Nothing, "engine null moves nothing: no bytes, no way".to_owned())
+        let job: &JobPlan = subject.job();
+        let (observed, why) = if job.engine.actual == "null" {
+            (Observed::Nothing, "engine null moves nothing: no bytes, no way".to_owned())
         } else if landed.bytes == 0 {
-            (Saw::Nothing, "no I/O landed".to_owned())
+            (Observed::Nothing, "no I/O landed".to_owned())
         } else if leg < landed.bytes {
             let why = format!(
                 "{} landed, and only {} passed the file leg: the rest came another way",
                 size(landed.bytes),
                 size(leg)
             );
-            (Saw::Legs { host: false, gpu }, why)
+            (Observed::Legs { host: false, gpu }, why)
         } else {
-            (Saw::Legs { host: true, gpu }, legs(Way::of(&job.path.choice.actual), gpu).to_owned())
+            (
+                Observed::Legs { host: true, gpu },
+                legs(PathKind::of(&job.path.choice.actual), gpu).to_owned(),
+            )
         };
-        Testimony {
+        Observation {
             before: Some("0 B".to_owned()),
             after: Some(format!("file leg {}, landed {}", size(leg), size(landed.bytes))),
             moved: Some(leg),
             of: Some(landed.bytes),
-            saw,
+            observed,
             why,
         }
     }
 }
 
-fn legs(way: Way, gpu: bool) -> &'static str {
+fn legs(way: PathKind, gpu: bool) -> &'static str {
     match (way, gpu) {
-        (Way::User, false) => "all that landed passed the file leg, and there is no other",
-        (Way::Ring | Way::Relay, true) => {
+        (PathKind::User, false) => "all that landed passed the file leg, and there is no other",
+        (PathKind::Ring | PathKind::Relay, true) => {
             "all that landed passed a buffer in host memory and a GPU copy"
         }
         (_, true) => "all that landed passed the file leg, and then a GPU copy",
@@ -64,14 +67,14 @@ fn legs(way: Way, gpu: bool) -> &'static str {
 
 /// What a path through another GPU counted of itself: of the file leg's `bytes` those that made
 /// both hops.
-pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Saw {
+pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Observed {
     let SegmentBytes { host_near_bytes, near_far_bytes } = match flow {
         Flow::Read => via.read,
         Flow::Write => via.write,
     };
     let both = host_near_bytes.min(near_far_bytes);
     let share = if bytes == 0 {
-        return Saw::Nothing;
+        return Observed::Nothing;
     } else if both >= bytes - bytes / 10 {
         Share::All
     } else if both < bytes.div_ceil(20) {
@@ -79,7 +82,7 @@ pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Saw {
     } else {
         Share::Part
     };
-    Saw::Relayed { gpu: via.gpu, share }
+    Observed::Relayed { gpu: via.gpu, share }
 }
 
 #[cfg(test)]
@@ -92,11 +95,11 @@ mod test {
             let read = SegmentBytes { host_near_bytes, near_far_bytes };
             relayed(&ViaResult { gpu: 3, read, ..ViaResult::default() }, Flow::Read, 1000)
         };
-        let saw = |share| Saw::Relayed { gpu: 3, share };
-        assert_eq!(of(1000, 1000), saw(Share::All));
-        assert_eq!(of(1000, 899), saw(Share::Part));
-        assert_eq!(of(1000, 0), saw(Share::Little));
+        let observed = |share| Observed::Relayed { gpu: 3, share };
+        assert_eq!(of(1000, 1000), observed(Share::All));
+        assert_eq!(of(1000, 899), observed(Share::Part));
+        assert_eq!(of(1000, 0), observed(Share::Little));
         let unused = ViaResult { gpu: 3, ..ViaResult::default() };
-        assert_eq!(relayed(&unused, Flow::Write, 0), Saw::Nothing);
+        assert_eq!(relayed(&unused, Flow::Write, 0), Observed::Nothing);
     }
 }

@@ -2,10 +2,10 @@
 
 use gpuio_host::Root;
 
-use super::verdict::{Growth, Saw};
-use super::{Case, Row, Testimony, Witness, goes_through_cache, size};
+use super::verdict::{Growth, Observed};
+use super::{EvidenceSource, EvidenceSourceEntry, Observation, Subject, goes_through_cache, size};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "page_cache",
     source: "cachestat(2) or mincore(2) over the job's files",
     // The run reads residency for its own results: reading it twice would cost a mapping each.
@@ -17,37 +17,37 @@ const NOISE: f64 = 0.05;
 
 struct PageCache;
 
-impl Witness for PageCache {
+impl EvidenceSource for PageCache {
     fn again(&mut self, _root: &Root) {}
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
-        let cache = &case.result().cache;
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
+        let cache = &subject.result().cache;
         let (Some(before), Some(after)) = (cache.resident_before, cache.resident_after) else {
             let why = cache.unknown.iter().find(|why| why.starts_with("page cache"));
-            return Testimony::none(why.map_or("residency is not known", String::as_str));
+            return Observation::none(why.map_or("residency is not known", String::as_str));
         };
-        let all: u64 = case.job().targets.iter().map(|target| target.length_bytes).sum();
-        let (growth, grown) = growth(before, after, all, case.bytes());
+        let all: u64 = subject.job().targets.iter().map(|target| target.length_bytes).sum();
+        let (growth, grown) = growth(before, after, all, subject.bytes());
         let percent = |share: f64| format!("{:.1} % of the files resident", share * 100.0);
-        let (saw, why) = match growth {
-            Growth::Grew { .. } if shares_files_with_cached(case) => (
-                Saw::Nothing,
+        let (observed, why) = match growth {
+            Growth::Grew { .. } if shares_files_with_cached(subject) => (
+                Observed::Nothing,
                 format!("grew by {}; a buffered job of the group uses the same files", size(grown)),
             ),
-            Growth::Grew { .. } => (Saw::Cache(growth), format!("grew by {}", size(grown))),
+            Growth::Grew { .. } => (Observed::Cache(growth), format!("grew by {}", size(grown))),
             Growth::Still { resident: true } => {
-                (Saw::Cache(growth), "did not grow; part of the files was there".to_owned())
+                (Observed::Cache(growth), "did not grow; part of the files was there".to_owned())
             }
             Growth::Still { resident: false } => {
-                (Saw::Cache(growth), "did not grow, and held next to nothing".to_owned())
+                (Observed::Cache(growth), "did not grow, and held next to nothing".to_owned())
             }
         };
-        Testimony {
+        Observation {
             before: Some(percent(before)),
             after: Some(percent(after)),
             moved: Some(grown),
-            of: Some(case.bytes()),
-            saw,
+            of: Some(subject.bytes()),
+            observed,
             why,
         }
     }
@@ -72,10 +72,10 @@ pub(super) fn growth(before: f64, after: f64, all: u64, bytes: u64) -> (Growth, 
     (growth, grown)
 }
 
-fn shares_files_with_cached(case: &Case<'_>) -> bool {
-    let own: Vec<&str> = case.job().targets.iter().map(|target| target.path.as_str()).collect();
-    case.jobs.iter().zip(case.results).enumerate().any(|(at, (job, result))| {
-        at != case.at
+fn shares_files_with_cached(subject: &Subject<'_>) -> bool {
+    let own: Vec<&str> = subject.job().targets.iter().map(|target| target.path.as_str()).collect();
+    subject.jobs.iter().zip(subject.results).enumerate().any(|(at, (job, result))| {
+        at != subject.at
             && goes_through_cache(job, result)
             && job.targets.iter().any(|target| own.contains(&target.path.as_str()))
     })

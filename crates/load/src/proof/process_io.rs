@@ -4,14 +4,16 @@ use gpuio_host::Root;
 use gpuio_host::proc_io::{self, ProcessIoSample};
 
 use super::mounts::{self, Kept};
-use super::verdict::{Flow, Saw};
-use super::{Case, Row, Share, Testimony, Witness, goes_through_cache, size};
+use super::verdict::{Flow, Observed};
+use super::{
+    EvidenceSource, EvidenceSourceEntry, Observation, Share, Subject, goes_through_cache, size,
+};
 
-pub(super) const ROW: Row = Row {
+pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "process_io",
     source: "/proc/self/io, read_bytes and write_bytes",
-    first: |scene| {
-        let (root, jobs) = (scene.root, scene.jobs);
+    first: |context| {
+        let (root, jobs) = (context.root, context.jobs);
         let kept = jobs.iter().map(|job| mounts::kept(root, job)).collect();
         Box::new(ProcessIo { kept, before: read(root), after: Err(String::new()) })
     },
@@ -32,18 +34,18 @@ fn read(root: &Root) -> Result<ProcessIoSample, String> {
     }
 }
 
-impl Witness for ProcessIo {
+impl EvidenceSource for ProcessIo {
     fn again(&mut self, root: &Root) {
         self.after = read(root);
     }
 
-    fn testify(&self, case: &Case<'_>) -> Testimony {
+    fn observe(&self, subject: &Subject<'_>) -> Observation {
         let (before, after) = match (&self.before, &self.after) {
             (Ok(before), Ok(after)) => (before, after),
-            (Err(why), _) | (_, Err(why)) => return Testimony::none(why),
+            (Err(why), _) | (_, Err(why)) => return Observation::none(why),
         };
         let moved = before.delta(after);
-        let (name, first, second, moved) = match case.flow {
+        let (name, first, second, moved) = match subject.flow {
             Flow::Read => (
                 "read_bytes",
                 before.total.storage_read_bytes,
@@ -57,40 +59,46 @@ impl Witness for ProcessIo {
                 moved.storage_write_bytes,
             ),
         };
-        let (of, share) = case.share(moved, |_| true);
-        let (saw, why) = self.judge(case, moved, of, share);
-        Testimony {
+        let (of, share) = subject.share(moved, |_| true);
+        let (observed, why) = self.interpret(subject, moved, of, share);
+        Observation {
             before: Some(format!("{name} {first}")),
             after: Some(format!("{name} {second}")),
             moved: Some(moved),
             of: Some(of),
-            saw,
+            observed,
             why,
         }
     }
 }
 
 impl ProcessIo {
-    fn judge(&self, case: &Case<'_>, moved: u64, of: u64, share: Option<Share>) -> (Saw, String) {
+    fn interpret(
+        &self,
+        subject: &Subject<'_>,
+        moved: u64,
+        of: u64,
+        share: Option<Share>,
+    ) -> (Observed, String) {
         let (moved, of) = (size(moved), size(of));
-        if case.flow == Flow::Write && goes_through_cache(case.job(), case.result()) {
+        if subject.flow == Flow::Write && goes_through_cache(subject.job(), subject.result()) {
             let why = "writes to the page cache count here when pages are dirtied, not when \
                        storage has them";
-            return (Saw::Nothing, why.to_owned());
+            return (Observed::Nothing, why.to_owned());
         }
         let Some(share) = share else {
-            return (Saw::Nothing, format!("{moved} of {of} leaves this job's part open"));
+            return (Observed::Nothing, format!("{moved} of {of} leaves this job's part open"));
         };
-        let kept = &self.kept[case.at];
+        let kept = &self.kept[subject.at];
         // A file system that fetches bytes by other means than the block layer or NFS need not
         // count them here: a small figure then proves nothing.
         if let (Kept::Elsewhere(what), Share::Part | Share::Little) = (kept, share)
             && what != "overlay"
         {
             let why = format!("files lie on {what}, which may move bytes past this counter");
-            return (Saw::Nothing, why);
+            return (Observed::Nothing, why);
         }
         let why = format!("storage moved {moved} for this process, which moved {of}");
-        (Saw::Storage(share), why)
+        (Observed::Storage(share), why)
     }
 }

@@ -4,28 +4,32 @@ use super::page_cache::growth;
 use super::verdict::Growth;
 use super::*;
 
-fn said(saw: Saw, moved: u64) -> Testimony {
-    Testimony { moved: Some(moved), of: Some(1000), saw, ..Testimony::none("") }
+fn observation(observed: Observed, moved: u64) -> Observation {
+    Observation { moved: Some(moved), of: Some(1000), observed, ..Observation::none("") }
 }
 
-fn row(name: &str) -> &'static Row {
-    WITNESSES.iter().find(|row| row.name == name).expect("a row of WITNESSES")
+fn row(name: &str) -> &'static EvidenceSourceEntry {
+    EVIDENCE_SOURCES.iter().find(|row| row.name == name).expect("a row of EVIDENCE_SOURCES")
 }
 
-fn device_after(process: Testimony, device: Testimony) -> Saw {
-    let mut heard = vec![(row("process_io"), process), (row("block"), device)];
-    reconcile(&mut heard);
-    heard[1].1.saw
+fn device_after(process: Observation, device: Observation) -> Observed {
+    let mut observations = vec![(row("process_io"), process), (row("block"), device)];
+    reconcile(&mut observations);
+    observations[1].1.observed
 }
 
 #[test]
 fn traffic_of_others_makes_a_device_silent_and_too_little_does_not() {
-    let [all, part, little] = [Share::All, Share::Part, Share::Little].map(Saw::Storage);
-    assert_eq!(device_after(said(little, 0), said(part, 500)), Saw::Nothing);
-    assert_eq!(device_after(said(part, 500), said(all, 1000)), Saw::Nothing);
-    assert_eq!(device_after(said(all, 1000), said(all, 1050)), all, "within a tenth");
-    assert_eq!(device_after(said(all, 1000), said(little, 0)), little, "a contradiction");
-    assert_eq!(device_after(said(Saw::Nothing, 0), said(all, 1000)), all);
+    let [all, part, little] = [Share::All, Share::Part, Share::Little].map(Observed::Storage);
+    assert_eq!(device_after(observation(little, 0), observation(part, 500)), Observed::Nothing);
+    assert_eq!(device_after(observation(part, 500), observation(all, 1000)), Observed::Nothing);
+    assert_eq!(device_after(observation(all, 1000), observation(all, 1050)), all, "within a tenth");
+    assert_eq!(
+        device_after(observation(all, 1000), observation(little, 0)),
+        little,
+        "a contradiction"
+    );
+    assert_eq!(device_after(observation(Observed::Nothing, 0), observation(all, 1000)), all);
 }
 
 #[test]
@@ -44,7 +48,7 @@ fn growth_is_measured_against_what_could_have_come_in() {
 
 #[test]
 fn every_witness_has_a_name_of_its_own() {
-    for (nth, row) in WITNESSES.iter().enumerate() {
-        assert!(WITNESSES[..nth].iter().all(|other| other.name != row.name), "{}", row.name);
+    for (nth, row) in EVIDENCE_SOURCES.iter().enumerate() {
+        assert!(EVIDENCE_SOURCES[..nth].iter().all(|other| other.name != row.name), "{}", row.name);
     }
 }

@@ -1,5 +1,5 @@
-//! From what witnesses saw to a verdict. Pure: everything it knows is in its arguments, and it
-//! claims nothing that they do not support.
+//! From what evidence sources observed to a verdict. Pure: everything it knows is in its arguments,
+//! and it claims nothing that they do not support.
 
 use gpuio_record::{Assessment, Route, Source, Verdict};
 
@@ -24,7 +24,7 @@ impl Flow {
 
 /// What a path does with the bytes, by its own construction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PathKind {
     /// One leg, between the file and the host memory that was asked for.
     User,
     /// Our own buffer in host memory, and copies between it and GPU memory.
@@ -35,15 +35,15 @@ pub(super) enum Way {
     Library,
 }
 
-impl Way {
+impl PathKind {
     /// The way of a path by its name. A path that is not listed here is one that we can't speak
     /// for.
-    pub(super) fn of(path: &str) -> Way {
+    pub(super) fn of(path: &str) -> PathKind {
         match path {
-            "host" => Way::User,
-            "staged" | "cached" | "gather" | "resident" | "managed" => Way::Ring,
-            "routed" => Way::Relay,
-            _ => Way::Library,
+            "host" => PathKind::User,
+            "staged" | "cached" | "gather" | "resident" | "managed" => PathKind::Ring,
+            "routed" => PathKind::Relay,
+            _ => PathKind::Library,
         }
     }
 }
@@ -63,9 +63,9 @@ pub(super) enum Growth {
     },
 }
 
-/// What a witness saw.
+/// What a evidence source observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Saw {
+pub(super) enum Observed {
     /// Nothing that tells.
     Nothing,
     /// Storage moved this share of the bytes.
@@ -80,14 +80,14 @@ pub(super) enum Saw {
     /// nvidia-fs moved this share of the bytes.
     NvidiaFs(Share),
     /// What a library says of the way that all bytes took.
-    Library(Told),
+    Library(LibraryRoute),
     /// Whether the GPU's own link carried the bytes: all of them at least, or next to none.
     Reached(bool),
 }
 
 /// The way that a library took, by its own word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum LibraryRoute {
     /// Through host memory.
     Host,
     /// Past host memory. It does not say whether another GPU's memory lay between.
@@ -101,8 +101,8 @@ pub(super) enum Told {
 
 /// What was asked and is to be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ask {
-    pub(super) way: Way,
+pub(super) struct Requested {
+    pub(super) kind: PathKind,
     /// Whether O_DIRECT was asked for.
     pub(super) direct: bool,
     /// Whether every descriptor has it and the engine honours it.
@@ -137,7 +137,7 @@ impl Holes {
 
 /// The verdict on one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct DirectionVerdict {
     pub(super) route: Route,
     pub(super) source: Source,
     pub(super) as_requested: bool,
@@ -145,88 +145,101 @@ pub(super) struct Judged {
     pub(super) because: String,
 }
 
-/// Whether what a witness saw is what the path that was asked for would show.
-pub(super) fn speaks(ask: &Ask, saw: Saw) -> Assessment {
-    match saw {
-        Saw::Nothing => Assessment::Inconclusive,
-        Saw::Legs { host, gpu } => match ask.way {
-            Way::User if host && !gpu => Assessment::Supports,
-            Way::Ring | Way::Relay if host && gpu => Assessment::Supports,
-            Way::User | Way::Ring | Way::Relay => Assessment::Contradicts,
-            Way::Library => Assessment::Inconclusive,
+/// Whether what a evidence source observed is what the path that was asked for would show.
+pub(super) fn assess(requested: &Requested, observed: Observed) -> Assessment {
+    match observed {
+        Observed::Nothing => Assessment::Inconclusive,
+        Observed::Legs { host, gpu } => match requested.kind {
+            PathKind::User if host && !gpu => Assessment::Supports,
+            PathKind::Ring | PathKind::Relay if host && gpu => Assessment::Supports,
+            PathKind::User | PathKind::Ring | PathKind::Relay => Assessment::Contradicts,
+            PathKind::Library => Assessment::Inconclusive,
         },
-        Saw::Relayed { .. } if ask.way != Way::Relay => Assessment::Inconclusive,
-        Saw::Relayed { share: Share::All, .. } => Assessment::Supports,
-        Saw::Relayed { .. } => Assessment::Contradicts,
-        Saw::Storage(share) => match (ask.direct, share) {
+        Observed::Relayed { .. } if requested.kind != PathKind::Relay => Assessment::Inconclusive,
+        Observed::Relayed { share: Share::All, .. } => Assessment::Supports,
+        Observed::Relayed { .. } => Assessment::Contradicts,
+        Observed::Storage(share) => match (requested.direct, share) {
             (true, Share::All) | (false, Share::Part | Share::Little) => Assessment::Supports,
             (true, _) => Assessment::Contradicts,
             // The page cache fetches from storage what it does not hold.
             (false, Share::All) => Assessment::Inconclusive,
         },
-        Saw::Cache(growth) => match (ask.direct, growth) {
+        Observed::Cache(growth) => match (requested.direct, growth) {
             (true, Growth::Still { .. }) | (false, Growth::Grew { .. }) => Assessment::Supports,
             (true, Growth::Grew { .. }) => Assessment::Contradicts,
             (false, Growth::Still { resident }) if resident => Assessment::Supports,
             (false, Growth::Still { .. }) => Assessment::Inconclusive,
         },
-        Saw::NvidiaFs(_) if ask.way != Way::Library => Assessment::Inconclusive,
-        Saw::NvidiaFs(Share::All) => Assessment::Supports,
+        Observed::NvidiaFs(_) if requested.kind != PathKind::Library => Assessment::Inconclusive,
+        Observed::NvidiaFs(Share::All) => Assessment::Supports,
         // cuFile moves bytes without nvidia-fs too (peer-to-peer DMA, CUDA 12.8): no bytes here
         // are no proof of a detour.
-        Saw::NvidiaFs(_) => Assessment::Inconclusive,
-        Saw::Library(_) if ask.way != Way::Library => Assessment::Inconclusive,
-        Saw::Library(Told::Past { .. }) => Assessment::Supports,
-        Saw::Library(Told::Host | Told::Both) => Assessment::Contradicts,
-        Saw::Reached(_) if ask.way == Way::User => Assessment::Inconclusive,
-        Saw::Reached(true) => Assessment::Supports,
-        Saw::Reached(false) => Assessment::Contradicts,
+        Observed::NvidiaFs(_) => Assessment::Inconclusive,
+        Observed::Library(_) if requested.kind != PathKind::Library => Assessment::Inconclusive,
+        Observed::Library(LibraryRoute::Past { .. }) => Assessment::Supports,
+        Observed::Library(LibraryRoute::Host | LibraryRoute::Both) => Assessment::Contradicts,
+        Observed::Reached(_) if requested.kind == PathKind::User => Assessment::Inconclusive,
+        Observed::Reached(true) => Assessment::Supports,
+        Observed::Reached(false) => Assessment::Contradicts,
     }
 }
 
 /// Judges one direction of a job.
-pub(super) fn judge(ask: &Ask, saws: &[(&str, Saw)]) -> Judged {
-    let (source, served) = source(ask, saws);
-    let legs = saws.iter().find_map(|(_, saw)| match saw {
-        Saw::Legs { host, gpu } => Some((*host, *gpu)),
+pub(super) fn of_direction(
+    requested: &Requested,
+    all_observed: &[(&str, Observed)],
+) -> DirectionVerdict {
+    let (source, served) = source(requested, all_observed);
+    let legs = all_observed.iter().find_map(|(_, observed)| match observed {
+        Observed::Legs { host, gpu } => Some((*host, *gpu)),
         _ => None,
     });
-    let missed = saws.iter().find(|(_, saw)| *saw == Saw::Reached(false));
+    let missed = all_observed.iter().find(|(_, observed)| *observed == Observed::Reached(false));
     let unknown = |why: &str| (Route::Unknown, why.to_owned());
-    let (route, because) = match (ask.way, legs) {
+    let (route, because) = match (requested.kind, legs) {
         (_, None) => unknown("gpuio itself moved no bytes"),
         (_, Some((false, _))) => unknown("bytes landed that did not pass the file leg"),
-        (Way::Ring | Way::Relay | Way::Library, _) if missed.is_some() => {
-            unknown("witnesses disagree: bytes landed, and the GPU's link carried next to none")
+        (PathKind::Ring | PathKind::Relay | PathKind::Library, _) if missed.is_some() => {
+            unknown("evidence disagrees: bytes landed, and the GPU's link carried next to none")
         }
-        (Way::Library, _) => library::route(saws, source, &served),
-        (Way::User, Some((true, true))) | (Way::Ring | Way::Relay, Some((true, false))) => {
+        (PathKind::Library, _) => library::route(all_observed, source, &served),
+        (PathKind::User, Some((true, true)))
+        | (PathKind::Ring | PathKind::Relay, Some((true, false))) => {
             unknown("the legs are not those of this path")
         }
-        (Way::User, Some((true, false))) => (host_route(source), served),
-        (Way::Ring, Some((true, true))) => {
-            let gpu = memory(ask);
+        (PathKind::User, Some((true, false))) => (host_route(source), served),
+        (PathKind::Ring, Some((true, true))) => {
+            let gpu = memory(requested);
             (Route::BounceHost, format!("all passed a host buffer beside {gpu}; {served}"))
         }
-        (Way::Relay, Some((true, true))) => relay(ask, saws, &served),
+        (PathKind::Relay, Some((true, true))) => relay(requested, all_observed, &served),
     };
     let source = if route == Route::Unknown { Source::Unknown } else { source };
-    Judged { route, source, as_requested: as_requested(ask, route, source), because }
+    DirectionVerdict {
+        route,
+        source,
+        as_requested: as_requested(requested, route, source),
+        because,
+    }
 }
 
-fn memory(ask: &Ask) -> &'static str {
-    if ask.software_gpu { "the software GPU's memory" } else { "GPU memory" }
+fn memory(requested: &Requested) -> &'static str {
+    if requested.software_gpu { "the software GPU's memory" } else { "GPU memory" }
 }
 
 /// A path through another GPU: which one is its own counters' word.
-fn relay(ask: &Ask, saws: &[(&str, Saw)], served: &str) -> (Route, String) {
-    let relayed = saws.iter().find_map(|(_, saw)| match saw {
-        Saw::Relayed { gpu, share } => Some((*gpu, *share)),
+fn relay(
+    requested: &Requested,
+    all_observed: &[(&str, Observed)],
+    served: &str,
+) -> (Route, String) {
+    let relayed = all_observed.iter().find_map(|(_, observed)| match observed {
+        Observed::Relayed { gpu, share } => Some((*gpu, *share)),
         _ => None,
     });
     match relayed {
         Some((gpu, Share::All)) => {
-            let to = memory(ask);
+            let to = memory(requested);
             let text = format!("all passed a host buffer and GPU {gpu} beside {to}; {served}");
             (Route::BounceGpu { gpu }, text)
         }
@@ -246,47 +259,47 @@ fn host_route(source: Source) -> Route {
     }
 }
 
-fn as_requested(ask: &Ask, route: Route, source: Source) -> bool {
-    let route_fits = match ask.way {
-        Way::User if ask.direct => route == Route::Direct,
-        Way::User => route == Route::HostMemory,
-        Way::Ring => route == Route::BounceHost,
-        Way::Relay => matches!(route, Route::BounceGpu { .. }),
-        Way::Library => route == Route::Direct,
+fn as_requested(requested: &Requested, route: Route, source: Source) -> bool {
+    let route_fits = match requested.kind {
+        PathKind::User if requested.direct => route == Route::Direct,
+        PathKind::User => route == Route::HostMemory,
+        PathKind::Ring => route == Route::BounceHost,
+        PathKind::Relay => matches!(route, Route::BounceGpu { .. }),
+        PathKind::Library => route == Route::Direct,
     };
     let source_fits = match source {
         Source::Unknown | Source::Holes => false,
-        Source::Storage => ask.direct,
-        _ => !ask.direct,
+        Source::Storage => requested.direct,
+        _ => !requested.direct,
     };
     route_fits && source_fits
 }
 
 /// What delivered or took the bytes, and in words why.
-fn source(ask: &Ask, saws: &[(&str, Saw)]) -> (Source, String) {
+fn source(requested: &Requested, all_observed: &[(&str, Observed)]) -> (Source, String) {
     let mut shares: Vec<(&str, Share)> = Vec::new();
     let mut cache = None;
-    for (name, saw) in saws {
-        match saw {
-            Saw::Storage(share) => shares.push((name, *share)),
-            Saw::Cache(growth) => cache = Some(*growth),
+    for (name, observed) in all_observed {
+        match observed {
+            Observed::Storage(share) => shares.push((name, *share)),
+            Observed::Cache(growth) => cache = Some(*growth),
             _ => {}
         }
     }
     let Some(((first, share), others)) = shares.split_first() else {
-        let text = "no witness could tell what storage moved";
+        let text = "no source could tell what storage moved";
         return (Source::Unknown, text.to_owned());
     };
     if let Some((other, theirs)) = others.iter().find(|(_, other)| other != share) {
         let text = format!(
-            "witnesses disagree: {} by {first}, {} by {other}",
+            "evidence disagrees: {} by {first}, {} by {other}",
             words(*share),
             words(*theirs)
         );
         return (Source::Unknown, text);
     }
     let names: Vec<&str> = shares.iter().map(|(name, _)| *name).collect();
-    by_share(ask, *share, cache, &names.join(" and "))
+    by_share(requested, *share, cache, &names.join(" and "))
 }
 
 fn words(share: Share) -> &'static str {
@@ -297,12 +310,17 @@ fn words(share: Share) -> &'static str {
     }
 }
 
-/// All storage witnesses agree on `share`: what the page cache says has to fit.
-fn by_share(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Source, String) {
-    let read = ask.flow == Flow::Read;
+/// All storage evidence sources agree on `share`: what the page cache says has to fit.
+fn by_share(
+    requested: &Requested,
+    share: Share,
+    cache: Option<Growth>,
+    who: &str,
+) -> (Source, String) {
+    let read = requested.flow == Flow::Read;
     let moved = if read { "delivered" } else { "took" };
     match (share, cache) {
-        (Share::All, _) if !ask.direct_actual => {
+        (Share::All, _) if !requested.direct_actual => {
             let text = format!("storage {moved} all bytes by {who}, and no O_DIRECT was in force");
             (Source::StorageThroughPageCache, text)
         }
@@ -321,7 +339,9 @@ fn by_share(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Sourc
             );
             (Source::Unknown, text)
         }
-        (share, cache) if read && ask.holes.absent > 0 => with_holes(ask, share, cache, who),
+        (share, cache) if read && requested.holes.absent > 0 => {
+            with_holes(requested, share, cache, who)
+        }
         (Share::Part, Some(Growth::Still { resident: false })) => {
             let text = format!(
                 "storage {moved} part of the bytes by {who}, and the page cache held next to \
@@ -335,8 +355,8 @@ fn by_share(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Sourc
             (Source::Mixed, text)
         }
         // More came in than a twentieth, the most that storage delivered: it came past these
-        // witnesses. Less is a first pass over a file that was then read again and again.
-        (Share::Little, Some(Growth::Grew { bytes })) if read && bytes > ask.bytes / 20 => {
+        // evidence sources. Less is a first pass over a file that was then read again and again.
+        (Share::Little, Some(Growth::Grew { bytes })) if read && bytes > requested.bytes / 20 => {
             let text =
                 format!("the page cache grew, yet storage delivered next to nothing by {who}");
             (Source::Unknown, text)
@@ -355,10 +375,15 @@ fn by_share(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Sourc
 }
 
 /// Reads of a file with holes, of which storage delivered less than all.
-fn with_holes(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Source, String) {
-    let (holes, delivered) = (ask.holes.words(), words(share));
+fn with_holes(
+    requested: &Requested,
+    share: Share,
+    cache: Option<Growth>,
+    who: &str,
+) -> (Source, String) {
+    let (holes, delivered) = (requested.holes.words(), words(share));
     let resident = !matches!(cache, None | Some(Growth::Still { resident: false }));
-    if share != Share::Part && ask.holes.nearly_all() {
+    if share != Share::Part && requested.holes.nearly_all() {
         return (Source::Holes, format!("{delivered} by {who}: {holes}"));
     }
     let rest = if resident { "; the page cache had some of the rest" } else { "" };
@@ -373,18 +398,21 @@ fn with_holes(ask: &Ask, share: Share, cache: Option<Growth>, who: &str) -> (Sou
 
 /// One verdict on all directions of a job, whether it is what was asked, and its sentence.
 /// `shared` says that the counters cover other jobs of the group too.
-pub(super) fn together(judged: Vec<(Flow, Judged)>, shared: bool) -> (Verdict, bool, String) {
+pub(super) fn together(
+    verdicts: Vec<(Flow, DirectionVerdict)>,
+    shared: bool,
+) -> (Verdict, bool, String) {
     let (mut route, mut source) = (Route::Unknown, Source::Unknown);
-    for (nth, (_, one)) in judged.iter().enumerate() {
+    for (nth, (_, one)) in verdicts.iter().enumerate() {
         (route, source) =
             if nth == 0 { (one.route, one.source) } else { join((route, source), one) };
     }
-    let as_requested = !judged.is_empty() && judged.iter().all(|(_, one)| one.as_requested);
-    let flows: Vec<Flow> = judged.iter().map(|(flow, _)| *flow).collect();
+    let as_requested = !verdicts.is_empty() && verdicts.iter().all(|(_, one)| one.as_requested);
+    let flows: Vec<Flow> = verdicts.iter().map(|(flow, _)| *flow).collect();
     let verdict = Verdict { words: printed(route, source, &flows), route, source };
-    let reasons: Vec<String> = judged
+    let reasons: Vec<String> = verdicts
         .iter()
-        .map(|(flow, one)| match judged.len() {
+        .map(|(flow, one)| match verdicts.len() {
             1 => one.because.clone(),
             _ => format!("{}s: {}", flow.name(), one.because),
         })
@@ -395,7 +423,7 @@ pub(super) fn together(judged: Vec<(Flow, Judged)>, shared: bool) -> (Verdict, b
 }
 
 /// The way of both directions, where one can be named.
-fn join((route, source): (Route, Source), other: &Judged) -> (Route, Source) {
+fn join((route, source): (Route, Source), other: &DirectionVerdict) -> (Route, Source) {
     let host = |route| matches!(route, Route::Direct | Route::HostMemory);
     let route = if route == other.route {
         route

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use super::super::Share;
 use super::*;
 
-const ASK: Ask = Ask {
-    way: Way::User,
+const REQUESTED: Requested = Requested {
+    kind: PathKind::User,
     direct: true,
     direct_actual: true,
     flow: Flow::Read,
@@ -13,32 +13,43 @@ const ASK: Ask = Ask {
     holes: Holes { absent: 0, range: 0 },
     software_gpu: false,
 };
-const BUFFERED: Ask = Ask { direct: false, direct_actual: false, ..ASK };
-const HOST_LEGS: Saw = Saw::Legs { host: true, gpu: false };
-const RING_LEGS: Saw = Saw::Legs { host: true, gpu: true };
-const STILL: Saw = Saw::Cache(Growth::Still { resident: true });
-const EMPTY: Saw = Saw::Cache(Growth::Still { resident: false });
-const GREW: Saw = Saw::Cache(Growth::Grew { bytes: ASK.bytes });
+const BUFFERED: Requested = Requested { direct: false, direct_actual: false, ..REQUESTED };
+const HOST_LEGS: Observed = Observed::Legs { host: true, gpu: false };
+const RING_LEGS: Observed = Observed::Legs { host: true, gpu: true };
+const STILL: Observed = Observed::Cache(Growth::Still { resident: true });
+const EMPTY: Observed = Observed::Cache(Growth::Still { resident: false });
+const GREW: Observed = Observed::Cache(Growth::Grew { bytes: REQUESTED.bytes });
 /// The page cache took in what storage delivered, a fiftieth of what was read.
-const FIRST_PASS: Saw = Saw::Cache(Growth::Grew { bytes: ASK.bytes / 50 });
-const ALL: Saw = Saw::Storage(Share::All);
-const PART: Saw = Saw::Storage(Share::Part);
-const LITTLE: Saw = Saw::Storage(Share::Little);
-const NONE: Saw = Saw::Nothing;
+const FIRST_PASS: Observed = Observed::Cache(Growth::Grew { bytes: REQUESTED.bytes / 50 });
+const ALL: Observed = Observed::Storage(Share::All);
+const PART: Observed = Observed::Storage(Share::Part);
+const LITTLE: Observed = Observed::Storage(Share::Little);
+const NONE: Observed = Observed::Nothing;
 
-fn saws(legs: Saw, process: Saw, block: Saw, cache: Saw) -> [(&'static str, Saw); 4] {
+fn all_observed(
+    legs: Observed,
+    process: Observed,
+    block: Observed,
+    cache: Observed,
+) -> [(&'static str, Observed); 4] {
     [("own", legs), ("process_io", process), ("block", block), ("page_cache", cache)]
 }
 
 /// The words that stand beside the number.
-fn words(ask: &Ask, legs: Saw, process: Saw, block: Saw, cache: Saw) -> String {
-    let judged = judge(ask, &saws(legs, process, block, cache));
-    together(vec![(ask.flow, judged)], false).0.words
+fn words(
+    requested: &Requested,
+    legs: Observed,
+    process: Observed,
+    block: Observed,
+    cache: Observed,
+) -> String {
+    let verdicts = of_direction(requested, &all_observed(legs, process, block, cache));
+    together(vec![(requested.flow, verdicts)], false).0.words
 }
 
 #[test]
 fn reads_with_o_direct_into_host_memory() {
-    let of = |process, block, cache| words(&ASK, HOST_LEGS, process, block, cache);
+    let of = |process, block, cache| words(&REQUESTED, HOST_LEGS, process, block, cache);
     assert_eq!(of(ALL, ALL, EMPTY), "direct");
     assert_eq!(of(ALL, ALL, STILL), "direct", "what lay in the cache before stayed there");
     assert_eq!(of(ALL, NONE, EMPTY), "direct", "a device that others use too can't tell");
@@ -57,10 +68,10 @@ fn reads_with_o_direct_into_host_memory() {
 /// Bytes that no device holds are nobody's: neither storage's nor the page cache's.
 #[test]
 fn reads_of_holes_come_from_no_device() {
-    let holes = |absent| Ask { holes: Holes { absent, range: 64 << 20 }, ..ASK };
-    let sentence = |ask: &Ask, process, cache| {
-        let judged = judge(ask, &saws(HOST_LEGS, process, process, cache));
-        together(vec![(ask.flow, judged)], false)
+    let holes = |absent| Requested { holes: Holes { absent, range: 64 << 20 }, ..REQUESTED };
+    let sentence = |requested: &Requested, process, cache| {
+        let verdicts = of_direction(requested, &all_observed(HOST_LEGS, process, process, cache));
+        together(vec![(requested.flow, verdicts)], false)
     };
     let some = holes(12 << 20);
     let (verdict, as_requested, text) = sentence(&some, PART, EMPTY);
@@ -73,12 +84,12 @@ fn reads_of_holes_come_from_no_device() {
     for cache in [EMPTY, STILL, GREW, NONE] {
         let (verdict, as_requested, text) = sentence(&holes(64 << 20), LITTLE, cache);
         assert_eq!((verdict.words.as_str(), as_requested), ("holes, no device", false), "{text}");
-        let through = Ask { direct: false, direct_actual: false, ..holes(63 << 20) };
+        let through = Requested { direct: false, direct_actual: false, ..holes(63 << 20) };
         assert_eq!(sentence(&through, LITTLE, cache).0.source, Source::Holes);
     }
-    let ring = Ask { way: Way::Ring, ..holes(64 << 20) };
+    let ring = Requested { kind: PathKind::Ring, ..holes(64 << 20) };
     assert_eq!(words(&ring, RING_LEGS, LITTLE, LITTLE, EMPTY), "bounce (host), from holes");
-    let write = Ask { flow: Flow::Write, ..holes(64 << 20) };
+    let write = Requested { flow: Flow::Write, ..holes(64 << 20) };
     assert_eq!(words(&write, HOST_LEGS, ALL, ALL, EMPTY), "direct", "writes fill them");
 }
 
@@ -90,7 +101,7 @@ fn buffered_reads_and_writes() {
     assert_eq!(of(PART, PART, GREW), "mixed");
     assert_eq!(of(LITTLE, NONE, GREW), "unknown", "bytes came past the counter");
     assert_eq!(of(LITTLE, LITTLE, FIRST_PASS), "page cache", "read again and again");
-    let write = Ask { flow: Flow::Write, ..BUFFERED };
+    let write = Requested { flow: Flow::Write, ..BUFFERED };
     let of = |block, cache| words(&write, HOST_LEGS, NONE, block, cache);
     assert_eq!(of(LITTLE, GREW), "page cache");
     assert_eq!(of(ALL, GREW), "page cache, to storage");
@@ -100,57 +111,61 @@ fn buffered_reads_and_writes() {
 
 #[test]
 fn paths_with_a_ring_bounce_in_host_memory() {
-    let ring = Ask { way: Way::Ring, ..ASK };
+    let ring = Requested { kind: PathKind::Ring, ..REQUESTED };
     let of = |process, cache| words(&ring, RING_LEGS, process, NONE, cache);
     assert_eq!(of(ALL, EMPTY), "bounce (host)");
     assert_eq!(of(LITTLE, STILL), "bounce (host), from page cache");
     assert_eq!(of(PART, STILL), "bounce (host), mixed");
     assert_eq!(of(NONE, STILL), "bounce (host), source unknown");
-    let cached = Ask { way: Way::Ring, ..BUFFERED };
+    let cached = Requested { kind: PathKind::Ring, ..BUFFERED };
     assert_eq!(words(&cached, RING_LEGS, ALL, ALL, GREW), "bounce (host), through page cache");
-    let write = Ask { flow: Flow::Write, ..cached };
+    let write = Requested { flow: Flow::Write, ..cached };
     assert_eq!(words(&write, RING_LEGS, NONE, LITTLE, GREW), "bounce (host), to page cache");
     assert_eq!(words(&ring, HOST_LEGS, ALL, ALL, EMPTY), "unknown", "no GPU leg was seen");
 }
 
 #[test]
 fn nothing_is_claimed_of_a_library() {
-    let library = Ask { way: Way::of("gds"), ..ASK };
+    let library = Requested { kind: PathKind::of("gds"), ..REQUESTED };
     for row in gpuio_io::path::PATHS {
-        assert_eq!(Way::of(row.name) == Way::Library, !row.uses_engine(), "{}", row.name);
+        assert_eq!(PathKind::of(row.name) == PathKind::Library, !row.uses_engine(), "{}", row.name);
     }
-    for nvidia_fs in [NONE, Saw::NvidiaFs(Share::All), Saw::NvidiaFs(Share::Little)] {
-        let mut seen = saws(NONE, ALL, ALL, EMPTY).to_vec();
+    for nvidia_fs in [NONE, Observed::NvidiaFs(Share::All), Observed::NvidiaFs(Share::Little)] {
+        let mut seen = all_observed(NONE, ALL, ALL, EMPTY).to_vec();
         seen.push(("nvidia_fs", nvidia_fs));
-        let judged = judge(&library, &seen);
-        assert_eq!((judged.route, judged.source), (Route::Unknown, Source::Unknown));
-        assert!(!judged.as_requested);
+        let verdicts = of_direction(&library, &seen);
+        assert_eq!((verdicts.route, verdicts.source), (Route::Unknown, Source::Unknown));
+        assert!(!verdicts.as_requested);
     }
-    let says = |saw| speaks(&library, saw);
-    assert_eq!(says(Saw::NvidiaFs(Share::All)), Assessment::Supports);
-    assert_eq!(says(Saw::NvidiaFs(Share::Little)), Assessment::Inconclusive, "peer-to-peer DMA");
+    let says = |observed| assess(&library, observed);
+    assert_eq!(says(Observed::NvidiaFs(Share::All)), Assessment::Supports);
+    assert_eq!(
+        says(Observed::NvidiaFs(Share::Little)),
+        Assessment::Inconclusive,
+        "peer-to-peer DMA"
+    );
 }
 
-const HOST: Saw = Saw::Library(Told::Host);
-const BOTH: Saw = Saw::Library(Told::Both);
-const PAST: Saw = Saw::Library(Told::Past { straight: false });
-const STRAIGHT: Saw = Saw::Library(Told::Past { straight: true });
+const HOST: Observed = Observed::Library(LibraryRoute::Host);
+const BOTH: Observed = Observed::Library(LibraryRoute::Both);
+const PAST: Observed = Observed::Library(LibraryRoute::Past { straight: false });
+const STRAIGHT: Observed = Observed::Library(LibraryRoute::Past { straight: true });
 
-/// A library's job whose bytes all came from storage, with these further witnesses.
-fn library(further: &[(&'static str, Saw)]) -> String {
-    let ask = Ask { way: Way::Library, ..ASK };
-    let mut seen = saws(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
+/// A library's job whose bytes all came from storage, with these further evidence sources.
+fn library(further: &[(&'static str, Observed)]) -> String {
+    let requested = Requested { kind: PathKind::Library, ..REQUESTED };
+    let mut seen = all_observed(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
     seen.extend(further);
-    together(vec![(ask.flow, judge(&ask, &seen))], false).2
+    together(vec![(requested.flow, of_direction(&requested, &seen))], false).2
 }
 
 #[test]
 fn a_library_s_own_word_is_believed_where_nobody_denies_it() {
-    let is = |further: &[(&'static str, Saw)], words: &str| {
+    let is = |further: &[(&'static str, Observed)], words: &str| {
         let sentence = library(further);
         assert_eq!(sentence.split(':').next(), Some(words), "{sentence}");
     };
-    let all = Saw::NvidiaFs(Share::All);
+    let all = Observed::NvidiaFs(Share::All);
     is(&[("cufile_stats", HOST), ("cufile_properties", HOST)], "bounce (host)");
     is(&[("cufile_properties", HOST)], "bounce (host)");
     is(&[("cufile_stats", BOTH)], "mixed");
@@ -160,8 +175,8 @@ fn a_library_s_own_word_is_believed_where_nobody_denies_it() {
     is(&[("cufile_stats", HOST), ("nvidia_fs", all)], "unknown");
     is(&[("cufile_stats", STRAIGHT), ("cufile_properties", HOST)], "unknown");
     is(&[("cufile_stats", BOTH), ("cufile_properties", HOST)], "unknown");
-    is(&[("cufile_stats", HOST), ("gpu_pcie", Saw::Reached(false))], "unknown");
-    is(&[("cufile_stats", HOST), ("gpu_pcie", Saw::Reached(true))], "bounce (host)");
+    is(&[("cufile_stats", HOST), ("gpu_pcie", Observed::Reached(false))], "unknown");
+    is(&[("cufile_stats", HOST), ("gpu_pcie", Observed::Reached(true))], "bounce (host)");
     let sentence = library(&[("cufile_stats", HOST), ("nvidia_fs", all)]);
     assert!(sentence.contains("through host memory by cufile_stats"), "{sentence}");
     assert!(sentence.contains("past it by nvidia_fs"), "{sentence}");
@@ -169,135 +184,135 @@ fn a_library_s_own_word_is_believed_where_nobody_denies_it() {
 
 #[test]
 fn straight_past_host_memory_needs_storage_that_delivered() {
-    let ask = Ask { way: Way::Library, ..ASK };
-    let mut seen = saws(HOST_LEGS, LITTLE, LITTLE, STILL).to_vec();
+    let requested = Requested { kind: PathKind::Library, ..REQUESTED };
+    let mut seen = all_observed(HOST_LEGS, LITTLE, LITTLE, STILL).to_vec();
     seen.push(("cufile_stats", STRAIGHT));
-    assert_eq!(judge(&ask, &seen).route, Route::Unknown);
+    assert_eq!(of_direction(&requested, &seen).route, Route::Unknown);
     seen[3] = ("cufile_stats", HOST);
-    let judged = judge(&ask, &seen);
-    assert_eq!(judged.route, Route::Unknown, "{judged:?}");
+    let verdicts = of_direction(&requested, &seen);
+    assert_eq!(verdicts.route, Route::Unknown, "{verdicts:?}");
     seen.truncate(3);
     seen.extend([("page_cache", STILL), ("cufile_stats", HOST)]);
-    let words = together(vec![(ask.flow, judge(&ask, &seen))], false).0.words;
+    let words = together(vec![(requested.flow, of_direction(&requested, &seen))], false).0.words;
     assert_eq!(words, "bounce (host), from page cache");
 }
 
 #[test]
 fn a_path_through_another_gpu_names_it() {
-    let relay = Ask { way: Way::of("routed"), ..ASK };
-    let of = |legs, through: Option<Saw>| {
-        let mut seen = saws(legs, ALL, ALL, EMPTY).to_vec();
-        seen.extend(through.map(|saw| ("own", saw)));
-        together(vec![(relay.flow, judge(&relay, &seen))], false)
+    let relay = Requested { kind: PathKind::of("routed"), ..REQUESTED };
+    let of = |legs, through: Option<Observed>| {
+        let mut seen = all_observed(legs, ALL, ALL, EMPTY).to_vec();
+        seen.extend(through.map(|observed| ("own", observed)));
+        together(vec![(relay.flow, of_direction(&relay, &seen))], false)
     };
-    let through = |share| Some(Saw::Relayed { gpu: 2, share });
+    let through = |share| Some(Observed::Relayed { gpu: 2, share });
     let (verdict, as_requested, sentence) = of(RING_LEGS, through(Share::All));
     assert_eq!((verdict.words.as_str(), as_requested), ("bounce (GPU 2)", true), "{sentence}");
     assert!(sentence.contains("a host buffer and GPU 2"), "{sentence}");
     assert_eq!(of(RING_LEGS, through(Share::Part)).0.words, "unknown");
     assert_eq!(of(RING_LEGS, None).0.words, "unknown");
     assert_eq!(of(HOST_LEGS, through(Share::All)).0.words, "unknown");
-    assert_eq!(speaks(&relay, through(Share::All).unwrap()), Assessment::Supports);
-    assert_eq!(speaks(&relay, through(Share::Little).unwrap()), Assessment::Contradicts);
-    assert_eq!(speaks(&ASK, through(Share::All).unwrap()), Assessment::Inconclusive);
+    assert_eq!(assess(&relay, through(Share::All).unwrap()), Assessment::Supports);
+    assert_eq!(assess(&relay, through(Share::Little).unwrap()), Assessment::Contradicts);
+    assert_eq!(assess(&REQUESTED, through(Share::All).unwrap()), Assessment::Inconclusive);
 }
 
 #[test]
 fn a_link_that_carried_nothing_denies_a_gpu_leg() {
-    let ring = Ask { way: Way::Ring, ..ASK };
-    let mut seen = saws(RING_LEGS, ALL, ALL, EMPTY).to_vec();
-    seen.push(("gpu_pcie", Saw::Reached(false)));
-    let judged = judge(&ring, &seen);
-    assert_eq!(judged.route, Route::Unknown);
-    assert!(judged.because.contains("witnesses disagree"), "{}", judged.because);
-    seen[4].1 = Saw::Reached(true);
-    assert_eq!(judge(&ring, &seen).route, Route::BounceHost);
-    assert_eq!(speaks(&ring, Saw::Reached(true)), Assessment::Supports);
-    assert_eq!(speaks(&ASK, Saw::Reached(false)), Assessment::Inconclusive);
+    let ring = Requested { kind: PathKind::Ring, ..REQUESTED };
+    let mut seen = all_observed(RING_LEGS, ALL, ALL, EMPTY).to_vec();
+    seen.push(("gpu_pcie", Observed::Reached(false)));
+    let verdicts = of_direction(&ring, &seen);
+    assert_eq!(verdicts.route, Route::Unknown);
+    assert!(verdicts.because.contains("evidence disagrees"), "{}", verdicts.because);
+    seen[4].1 = Observed::Reached(true);
+    assert_eq!(of_direction(&ring, &seen).route, Route::BounceHost);
+    assert_eq!(assess(&ring, Observed::Reached(true)), Assessment::Supports);
+    assert_eq!(assess(&REQUESTED, Observed::Reached(false)), Assessment::Inconclusive);
 }
 
 #[test]
 fn directions_that_took_different_ways_are_mixed() {
-    let judged = |flow, saw| {
-        let ask = Ask { way: Way::Library, flow, ..ASK };
-        let mut seen = saws(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
-        seen.push(("cufile_stats", saw));
-        (flow, judge(&ask, &seen))
+    let verdicts = |flow, observed| {
+        let requested = Requested { kind: PathKind::Library, flow, ..REQUESTED };
+        let mut seen = all_observed(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
+        seen.push(("cufile_stats", observed));
+        (flow, of_direction(&requested, &seen))
     };
     let (verdict, as_requested, sentence) =
-        together(vec![judged(Flow::Read, STRAIGHT), judged(Flow::Write, HOST)], false);
+        together(vec![verdicts(Flow::Read, STRAIGHT), verdicts(Flow::Write, HOST)], false);
     assert_eq!((verdict.words.as_str(), as_requested), ("mixed", false), "{sentence}");
     assert_eq!(verdict.route, Route::Mixed);
 }
 
 #[test]
 fn bytes_without_a_file_leg_or_without_our_count_are_unknown() {
-    let lost = Saw::Legs { host: false, gpu: false };
-    assert_eq!(words(&ASK, lost, ALL, ALL, EMPTY), "unknown");
-    assert_eq!(words(&ASK, NONE, ALL, ALL, EMPTY), "unknown");
-    assert_eq!(words(&ASK, RING_LEGS, ALL, ALL, EMPTY), "unknown");
+    let lost = Observed::Legs { host: false, gpu: false };
+    assert_eq!(words(&REQUESTED, lost, ALL, ALL, EMPTY), "unknown");
+    assert_eq!(words(&REQUESTED, NONE, ALL, ALL, EMPTY), "unknown");
+    assert_eq!(words(&REQUESTED, RING_LEGS, ALL, ALL, EMPTY), "unknown");
 }
 
 #[test]
 fn both_directions_of_a_mixed_job() {
-    let judged = |ask: &Ask, process, block, cache| {
-        (ask.flow, judge(ask, &saws(HOST_LEGS, process, block, cache)))
+    let verdicts = |requested: &Requested, process, block, cache| {
+        (requested.flow, of_direction(requested, &all_observed(HOST_LEGS, process, block, cache)))
     };
-    let read = judged(&ASK, ALL, ALL, EMPTY);
-    let write = judged(&Ask { flow: Flow::Write, ..ASK }, ALL, ALL, EMPTY);
+    let read = verdicts(&REQUESTED, ALL, ALL, EMPTY);
+    let write = verdicts(&Requested { flow: Flow::Write, ..REQUESTED }, ALL, ALL, EMPTY);
     let (verdict, as_requested, sentence) = together(vec![read.clone(), write.clone()], true);
     assert_eq!((verdict.words.as_str(), as_requested), ("direct", true));
     assert!(sentence.contains("reads: ") && sentence.contains("; writes: "), "{sentence}");
     assert!(sentence.ends_with("(counters cover all jobs of the group)."), "{sentence}");
-    let cached = judged(&Ask { flow: Flow::Write, ..ASK }, LITTLE, LITTLE, STILL);
+    let cached = verdicts(&Requested { flow: Flow::Write, ..REQUESTED }, LITTLE, LITTLE, STILL);
     let (verdict, as_requested, _) = together(vec![read.clone(), cached], false);
     assert_eq!((verdict.words.as_str(), as_requested), ("mixed", false));
-    let blind = judged(&Ask { flow: Flow::Write, ..ASK }, NONE, NONE, EMPTY);
+    let blind = verdicts(&Requested { flow: Flow::Write, ..REQUESTED }, NONE, NONE, EMPTY);
     assert_eq!(together(vec![read, blind], false).0.words, "unknown");
     assert_eq!(together(Vec::new(), false).0.words, "unknown");
 }
 
 #[test]
 fn witnesses_speak_for_and_against_what_was_requested() {
-    let of = |ask: &Ask, saw| speaks(ask, saw);
+    let of = |requested: &Requested, observed| assess(requested, observed);
     assert_eq!(
-        [ALL, PART, LITTLE].map(|saw| of(&ASK, saw)),
+        [ALL, PART, LITTLE].map(|observed| of(&REQUESTED, observed)),
         [Assessment::Supports, Assessment::Contradicts, Assessment::Contradicts]
     );
     assert_eq!(
-        [ALL, PART, LITTLE].map(|saw| of(&BUFFERED, saw)),
+        [ALL, PART, LITTLE].map(|observed| of(&BUFFERED, observed)),
         [Assessment::Inconclusive, Assessment::Supports, Assessment::Supports]
     );
     assert_eq!(
-        [STILL, EMPTY, GREW].map(|saw| of(&ASK, saw)),
+        [STILL, EMPTY, GREW].map(|observed| of(&REQUESTED, observed)),
         [Assessment::Supports, Assessment::Supports, Assessment::Contradicts]
     );
     assert_eq!(
-        [STILL, EMPTY, GREW].map(|saw| of(&BUFFERED, saw)),
+        [STILL, EMPTY, GREW].map(|observed| of(&BUFFERED, observed)),
         [Assessment::Supports, Assessment::Inconclusive, Assessment::Supports]
     );
-    assert_eq!(of(&ASK, HOST_LEGS), Assessment::Supports);
-    assert_eq!(of(&ASK, RING_LEGS), Assessment::Contradicts);
-    assert_eq!(of(&ASK, NONE), Assessment::Inconclusive);
+    assert_eq!(of(&REQUESTED, HOST_LEGS), Assessment::Supports);
+    assert_eq!(of(&REQUESTED, RING_LEGS), Assessment::Contradicts);
+    assert_eq!(of(&REQUESTED, NONE), Assessment::Inconclusive);
 }
 
-fn any_share() -> impl Strategy<Value = Saw> {
+fn any_share() -> impl Strategy<Value = Observed> {
     prop_oneof![Just(NONE), Just(ALL), Just(PART), Just(LITTLE)]
 }
 
-fn any_told() -> impl Strategy<Value = Saw> {
+fn any_told() -> impl Strategy<Value = Observed> {
     prop_oneof![Just(NONE), Just(HOST), Just(BOTH), Just(PAST), Just(STRAIGHT)]
 }
 
-/// What witnesses of the way to the GPU may say: two of the library, nvidia-fs, its own counters
-/// of a path through another GPU, and the link.
-fn any_way() -> impl Strategy<Value = Vec<(&'static str, Saw)>> {
-    let module = prop_oneof![Just(NONE), Just(Saw::NvidiaFs(Share::All))];
-    let relayed = any_share().prop_map(|saw| match saw {
-        Saw::Storage(share) => Saw::Relayed { gpu: 4, share },
+/// What evidence sources of the way to the GPU may say: two of the library, nvidia-fs, its own
+/// counters of a path through another GPU, and the link.
+fn any_way() -> impl Strategy<Value = Vec<(&'static str, Observed)>> {
+    let module = prop_oneof![Just(NONE), Just(Observed::NvidiaFs(Share::All))];
+    let relayed = any_share().prop_map(|observed| match observed {
+        Observed::Storage(share) => Observed::Relayed { gpu: 4, share },
         _ => NONE,
     });
-    let link = prop_oneof![Just(NONE), any::<bool>().prop_map(Saw::Reached)];
+    let link = prop_oneof![Just(NONE), any::<bool>().prop_map(Observed::Reached)];
     (any_told(), any_told(), module, relayed, link).prop_map(|(stats, can, module, via, link)| {
         vec![
             ("cufile_stats", stats),
@@ -309,32 +324,46 @@ fn any_way() -> impl Strategy<Value = Vec<(&'static str, Saw)>> {
     })
 }
 
-fn any_ask() -> impl Strategy<Value = Ask> {
-    let way = prop_oneof![Just(Way::User), Just(Way::Ring), Just(Way::Relay), Just(Way::Library)];
-    (way, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(way, direct, direct_actual, read)| {
+fn any_ask() -> impl Strategy<Value = Requested> {
+    let kind = prop_oneof![
+        Just(PathKind::User),
+        Just(PathKind::Ring),
+        Just(PathKind::Relay),
+        Just(PathKind::Library)
+    ];
+    (kind, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(kind, direct, direct_actual, read)| {
             let flow = if read { Flow::Read } else { Flow::Write };
-            Ask { way, direct, direct_actual, flow, ..ASK }
+            Requested { kind, direct, direct_actual, flow, ..REQUESTED }
         },
     )
 }
 
-/// Whether a route to or from GPU memory is one that these witnesses name and none denies.
-fn supported(ask: &Ask, route: Route, legs: Saw, ways: &[(&str, Saw)]) -> bool {
-    let said = |saw: Saw| ways.iter().any(|(_, other)| *other == saw);
-    let past = said(PAST) || said(STRAIGHT) || said(Saw::NvidiaFs(Share::All));
-    let library = ask.way == Way::Library && matches!(legs, Saw::Legs { host: true, .. });
-    let missed = said(Saw::Reached(false)) && ask.way != Way::User;
+/// Whether a route to or from GPU memory is one that these evidence sources name and none denies.
+fn supported(
+    requested: &Requested,
+    route: Route,
+    legs: Observed,
+    ways: &[(&str, Observed)],
+) -> bool {
+    let observation = |observed: Observed| ways.iter().any(|(_, other)| *other == observed);
+    let past =
+        observation(PAST) || observation(STRAIGHT) || observation(Observed::NvidiaFs(Share::All));
+    let library =
+        requested.kind == PathKind::Library && matches!(legs, Observed::Legs { host: true, .. });
+    let missed = observation(Observed::Reached(false)) && requested.kind != PathKind::User;
     let named = match route {
-        Route::Direct if ask.way == Way::User => legs == HOST_LEGS,
-        Route::Direct => library && said(STRAIGHT) && !said(HOST) && !said(BOTH),
-        Route::HostMemory => ask.way == Way::User && legs == HOST_LEGS,
-        Route::BounceHost if ask.way == Way::Ring => legs == RING_LEGS,
-        Route::BounceHost => library && said(HOST) && !past && !said(BOTH),
-        Route::Mixed => library && said(BOTH) && !past && !said(HOST),
+        Route::Direct if requested.kind == PathKind::User => legs == HOST_LEGS,
+        Route::Direct => {
+            library && observation(STRAIGHT) && !observation(HOST) && !observation(BOTH)
+        }
+        Route::HostMemory => requested.kind == PathKind::User && legs == HOST_LEGS,
+        Route::BounceHost if requested.kind == PathKind::Ring => legs == RING_LEGS,
+        Route::BounceHost => library && observation(HOST) && !past && !observation(BOTH),
+        Route::Mixed => library && observation(BOTH) && !past && !observation(HOST),
         Route::BounceGpu { gpu } => {
-            let through = said(Saw::Relayed { gpu, share: Share::All });
-            ask.way == Way::Relay && legs == RING_LEGS && through
+            let through = observation(Observed::Relayed { gpu, share: Share::All });
+            requested.kind == PathKind::Relay && legs == RING_LEGS && through
         }
         Route::Unknown => return true,
     };
@@ -347,48 +376,51 @@ proptest! {
         cases: 4000,
         ..ProptestConfig::default()
     })]
-    /// A verdict names nothing that no witness saw, and nothing that a witness denies.
+    /// A verdict names nothing that no evidence source observed, and nothing that a evidence source
+    /// denies.
     #[test]
     fn a_verdict_claims_no_more_than_witnesses_support(
-        ask in any_ask(),
+        requested in any_ask(),
         host in any::<bool>(), gpu in any::<bool>(), counted in any::<bool>(),
         storage in proptest::collection::vec(any_share(), 3),
         cache in prop_oneof![Just(NONE), Just(STILL), Just(EMPTY), Just(GREW), Just(FIRST_PASS)],
         ways in any_way(),
     ) {
-        let legs = if counted { Saw::Legs { host, gpu } } else { NONE };
+        let legs = if counted { Observed::Legs { host, gpu } } else { NONE };
         let names = ["process_io", "block", "nfs"];
-        let mut seen: Vec<(&str, Saw)> = names.into_iter().zip(storage.clone()).collect();
+        let mut seen: Vec<(&str, Observed)> = names.into_iter().zip(storage.clone()).collect();
         seen.extend([("own", legs), ("page_cache", cache)]);
         seen.extend(ways.clone());
-        let judged = judge(&ask, &seen);
-        let told: Vec<Saw> = storage.into_iter().filter(|saw| *saw != NONE).collect();
-        let only = |saw: Saw| !told.is_empty() && told.iter().all(|other| *other == saw);
-        match judged.source {
+        let verdicts = of_direction(&requested, &seen);
+        let told: Vec<Observed> = storage.into_iter().filter(|one| *one != NONE).collect();
+        let only = |one: Observed| !told.is_empty() && told.iter().all(|other| *other == one);
+        match verdicts.source {
             Source::Storage => {
-                prop_assert!(only(ALL) && ask.direct_actual && matches!(cache, STILL | EMPTY));
+                prop_assert!(only(ALL) && requested.direct_actual);
+                prop_assert!(matches!(cache, STILL | EMPTY));
             }
-            Source::StorageThroughPageCache => prop_assert!(only(ALL) && !ask.direct_actual),
+            Source::StorageThroughPageCache => prop_assert!(only(ALL) && !requested.direct_actual),
             Source::PageCache => {
                 prop_assert!(only(LITTLE) && cache != EMPTY);
-                prop_assert!(ask.flow == Flow::Write || cache != GREW);
+                prop_assert!(requested.flow == Flow::Write || cache != GREW);
             }
             Source::Mixed => prop_assert!(only(PART) && cache != EMPTY),
             Source::Holes => prop_assert!(false, "there are none"),
             Source::Unknown => {}
         }
-        prop_assert!(supported(&ask, judged.route, legs, &ways), "{judged:?}\n{seen:?}");
-        match judged.route {
-            Route::Direct => prop_assert_eq!(judged.source, Source::Storage),
-            Route::HostMemory => prop_assert_ne!(judged.source, Source::Unknown),
-            Route::Unknown => prop_assert_eq!(judged.source, Source::Unknown),
+        prop_assert!(supported(&requested, verdicts.route, legs, &ways), "{verdicts:?}\n{seen:?}");
+        match verdicts.route {
+            Route::Direct => prop_assert_eq!(verdicts.source, Source::Storage),
+            Route::HostMemory => prop_assert_ne!(verdicts.source, Source::Unknown),
+            Route::Unknown => prop_assert_eq!(verdicts.source, Source::Unknown),
             _ => {}
         }
-        if judged.as_requested {
-            let against = seen.iter().any(|(_, saw)| speaks(&ask, *saw) == Assessment::Contradicts);
+        if verdicts.as_requested {
+            let assess = |one: &Observed| assess(&requested, *one);
+            let against = seen.iter().any(|(_, one)| assess(one) == Assessment::Contradicts);
             prop_assert!(!against, "{seen:?}");
         }
-        let (verdict, _, sentence) = together(vec![(ask.flow, judged)], false);
+        let (verdict, _, sentence) = together(vec![(requested.flow, verdicts)], false);
         prop_assert!(sentence.starts_with(&verdict.words) && sentence.ends_with('.'));
     }
 }

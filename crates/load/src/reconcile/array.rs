@@ -4,11 +4,11 @@ use gpuio_record::WarningKind;
 use gpuio_record::facts::BlockKind;
 
 use super::counted::Block;
-use super::{FEW_BYTES, Seen, whole};
+use super::{FEW_BYTES, GroupContext, whole};
 
 /// A member below half of the mean is a finding: chunks spread evenly over all but the last stripe,
 /// and what chance leaves with the least traffic that is judged is far less.
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let arrays = seen.counted.block.iter().filter(|device| is_array(device));
     arrays.filter_map(|array| Some((None, unequal(seen, array)?))).collect()
 }
@@ -20,7 +20,7 @@ fn is_array(device: &Block) -> bool {
     (mapped || array) && !ways && device.made_of.len() > 1
 }
 
-fn unequal(seen: &Seen<'_>, array: &Block) -> Option<WarningKind> {
+fn unequal(seen: &GroupContext<'_>, array: &Block) -> Option<WarningKind> {
     let member = |name: &String| seen.counted.block(name);
     // One that could not be counted leaves the mean open.
     let members: Vec<&Block> = array.made_of.iter().map(member).collect::<Option<_>>()?;

@@ -2,7 +2,7 @@
 
 use gpuio_record::{JobPlan, JobResult, WarningKind};
 
-use super::{Flow, Seen, cached, float};
+use super::{Flow, GroupContext, cached, float};
 
 /// Half of what was asked is a finding. Between two I/Os of a slot lie the tool, the kernel and,
 /// on GPU paths, a copy; a device that is the slowest of these has most of the slots.
@@ -10,7 +10,7 @@ const SHARE: f64 = 0.5;
 
 /// Judged where the device alone should hold the load back: one device, O_DIRECT, no rate, nothing
 /// between I/Os, and all jobs at work all of the time.
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let [device] = seen.storage() else { return Vec::new() };
     // Where most of the bytes are not counted there (older kernels count NVMe's multipath at its
     // ways only), its queue is not the whole queue either.
@@ -22,12 +22,15 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
     if whole_time / 1e9 < seen.counted.seconds * 0.9 || !seen.moving().all(plain) {
         return Vec::new();
     }
-    let asked: u64 = seen.moving().map(|(job, _)| at_once(job)).sum();
+    let requested: u64 = seen.moving().map(|(job, _)| at_once(job)).sum();
     let queue = seen.counted.block(&device.device).and_then(|block| block.queue);
     match queue {
-        Some(queue) if asked > 1 && queue < float(asked) * SHARE => {
+        Some(queue) if requested > 1 && queue < float(requested) * SHARE => {
             let device = device.device.clone();
-            vec![(None, WarningKind::DepthNotReached { device, requested: asked, observed: queue })]
+            vec![(
+                None,
+                WarningKind::DepthNotReached { device, requested: requested, observed: queue },
+            )]
         }
         _ => Vec::new(),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gpuio_record::{Gpu as Asked, WarningKind};
 
 use super::counted::Gpu;
-use super::{FLOWS, Flow, Seen, float, whole};
+use super::{FLOWS, Flow, GroupContext, float, whole};
 
 /// A GPU at rest carries less than 1 MB/s (dcgmi on a DGX-2 and a DGX A100: 0.06 to 0.9 MB/s).
 const AT_REST_PER_S: f64 = 16e6;
@@ -14,15 +14,15 @@ const AT_REST_PER_S: f64 = 16e6;
 /// load with up to a quarter of packet headers and requests on top (13 % on a DGX-2), or more
 /// where others use the GPU too; below half it went elsewhere. Rates that the driver sampled over
 /// 20 ms say nothing of the link's whole time, and are used for other GPUs only.
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
-    let asked: Vec<&Asked> = seen.moving().flat_map(|(job, _)| gpus(job)).collect();
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
+    let requested: Vec<&Asked> = seen.moving().flat_map(|(job, _)| gpus(job)).collect();
     let seconds = seen.counted.seconds;
-    if asked.is_empty() || seconds <= 0.0 || asked.iter().any(|gpu| gpu.software) {
+    if requested.is_empty() || seconds <= 0.0 || requested.iter().any(|gpu| gpu.software) {
         return Vec::new();
     }
     let per_s = |flow| float(seen.bytes(flow)) / seconds;
     let load = per_s(Flow::Read) + per_s(Flow::Write);
-    let is_asked = |gpu: &&Gpu| asked.iter().any(|one| gpu.uuid.as_ref() == Some(&one.uuid));
+    let is_asked = |gpu: &&Gpu| requested.iter().any(|one| gpu.uuid.as_ref() == Some(&one.uuid));
     let indices: BTreeSet<u32> =
         seen.counted.gpus.iter().filter(is_asked).map(|gpu| gpu.index).collect();
     let mut found = Vec::new();
@@ -50,7 +50,7 @@ fn gpus(job: &gpuio_record::JobPlan) -> impl Iterator<Item = &Asked> {
 }
 
 /// The links of the GPUs asked for together, where they carried less than half of a direction.
-fn less(seen: &Seen<'_>, flow: Flow, load: f64) -> Option<WarningKind> {
+fn less(seen: &GroupContext<'_>, flow: Flow, load: f64) -> Option<WarningKind> {
     let mut uuids: Vec<&String> = Vec::new();
     for (job, _) in seen.moving() {
         // A GPU on the way carries the bytes too, and host memory is no GPU's.

@@ -23,7 +23,7 @@ use gpuio_record::{DirectMode, JobPlan, JobResult, StorageReading, WarningKind};
 pub(crate) use counted::Counted;
 
 /// One kind of disagreement: findings with the place of the job they are about, or none of all.
-type Rule = fn(&Seen<'_>) -> Vec<(Option<usize>, WarningKind)>;
+type Rule = fn(&GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)>;
 
 /// All rules, in the order of findings.
 const RULES: &[Rule] = &[
@@ -46,7 +46,7 @@ const NOISE_BYTES: u64 = 4 << 20;
 const FEW_BYTES: f64 = (64_u64 << 20) as f64;
 
 /// What rules look at: one group.
-pub(crate) struct Seen<'a> {
+pub(crate) struct GroupContext<'a> {
     /// The plan of each job.
     pub(crate) jobs: &'a [JobPlan],
     /// Results in the same order.
@@ -56,7 +56,7 @@ pub(crate) struct Seen<'a> {
 }
 
 /// All findings.
-pub(crate) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(crate) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     RULES.iter().flat_map(|rule| rule(seen)).collect()
 }
 
@@ -95,7 +95,7 @@ impl Flow {
     }
 }
 
-impl Seen<'_> {
+impl GroupContext<'_> {
     /// Jobs that move bytes, with their results.
     fn moving(&self) -> impl Iterator<Item = (&JobPlan, &JobResult)> {
         let both = self.jobs.iter().zip(self.results);

@@ -3,17 +3,17 @@
 use gpuio_record::WarningKind;
 
 use super::counted::Link;
-use super::{FLOWS, Flow, NOISE_BYTES, Seen, float, whole};
+use super::{FLOWS, Flow, GroupContext, NOISE_BYTES, float, whole};
 
 /// Headers of Ethernet, IP, TCP and RPC are 4 to 7 % of full packets (66 of 1514 bytes at an MTU
 /// of 1500), and a little is sent again: up to a fifth over is no finding. Below nine tenths, bytes
 /// came another way.
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let links = seen.counted.links.iter();
     links.flat_map(|link| FLOWS.map(|flow| off(seen, link, flow))).flatten().collect()
 }
 
-fn off(seen: &Seen<'_>, link: &Link, flow: Flow) -> Option<(Option<usize>, WarningKind)> {
+fn off(seen: &GroupContext<'_>, link: &Link, flow: Flow) -> Option<(Option<usize>, WarningKind)> {
     let (bytes, counted) = match flow {
         Flow::Read => (link.nfs_read_bytes, link.received_bytes),
         Flow::Write => (link.nfs_written_bytes, link.sent_bytes),

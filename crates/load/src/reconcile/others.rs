@@ -3,14 +3,14 @@
 use gpuio_record::facts::BlockKind;
 use gpuio_record::{StorageReading, WarningKind};
 
-use super::{FLOWS, Flow, NOISE_BYTES, Seen, whole};
+use super::{FLOWS, Flow, GroupContext, NOISE_BYTES, whole};
 
 /// A device counts for everybody, the process's counter for this process, read-ahead included. A
 /// tenth of what this process moved both ways, or a few MiB, is what metadata, logs and the moments
 /// between two readings make, and too little to slow it down.
 /// Writes are judged only where all are O_DIRECT without sync: the kernel writes buffered pages
 /// when it likes, and a journal writes small synchronous blocks several times.
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let devices = seen.storage();
     if devices.is_empty() || seen.moving().next().is_none() {
         return Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
 }
 
 /// What this process is behind; `None` where that can't be said.
-fn ours(seen: &Seen<'_>, flow: Flow) -> Option<u64> {
+fn ours(seen: &GroupContext<'_>, flow: Flow) -> Option<u64> {
     let bytes = seen.bytes(flow);
     let caused = seen.caused(flow);
     match flow {
@@ -42,7 +42,7 @@ fn ours(seen: &Seen<'_>, flow: Flow) -> Option<u64> {
 }
 
 /// What the device counted; of a partition, what its whole disk did: others next to it share it.
-fn moved(seen: &Seen<'_>, device: &StorageReading, flow: Flow) -> u64 {
+fn moved(seen: &GroupContext<'_>, device: &StorageReading, flow: Flow) -> u64 {
     let (own, _) = flow.at(device);
     let partition = seen.counted.block(&device.device);
     let disk = partition

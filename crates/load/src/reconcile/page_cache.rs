@@ -2,12 +2,12 @@
 
 use gpuio_record::{DirectMode, WarningKind};
 
-use super::{Flow, Seen, float, whole};
+use super::{Flow, GroupContext, float, whole};
 
 /// The process's counter covers all jobs of the group, so it is held against all of their bytes.
 /// What lies in holes is not storage's to deliver. Less than half from storage is a finding: below
 /// that, the rate is more memory's than storage's.
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let mut found = Vec::new();
     for (at, (job, result)) in seen.jobs.iter().zip(seen.results).enumerate() {
         let (bytes, _) = Flow::Read.of(result);
@@ -28,7 +28,7 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
 
 /// Bytes that the group's jobs read and that some device holds: a job's reads are taken to be
 /// spread over its files.
-fn at_devices(seen: &Seen<'_>) -> u64 {
+fn at_devices(seen: &GroupContext<'_>) -> u64 {
     let of_job = |result: &gpuio_record::JobResult| {
         let (bytes, _) = Flow::Read.of(result);
         let share = result

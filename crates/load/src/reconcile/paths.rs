@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use gpuio_record::WarningKind;
 
 use super::counted::Block;
-use super::{FEW_BYTES, Seen, whole};
+use super::{FEW_BYTES, GroupContext, whole};
 
 /// A way that carried less than a twentieth of the busiest is idle: probes of its health are a
 /// few blocks.
 const IDLE: f64 = 20.0;
 
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let mut ways: BTreeMap<String, Vec<&Block>> = BTreeMap::new();
     for device in &seen.counted.block {
         if let Some(head) = device.way_to() {
@@ -25,7 +25,7 @@ pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
     ways.iter().filter_map(|(device, ways)| Some((None, idle(seen, device, ways)?))).collect()
 }
 
-fn idle(seen: &Seen<'_>, device: &str, ways: &[&Block]) -> Option<WarningKind> {
+fn idle(seen: &GroupContext<'_>, device: &str, ways: &[&Block]) -> Option<WarningKind> {
     let busiest = ways.iter().max_by(|a, b| a.bytes().total_cmp(&b.bytes()))?;
     if busiest.bytes() < FEW_BYTES {
         return None;

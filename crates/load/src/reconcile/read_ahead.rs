@@ -2,12 +2,12 @@
 
 use gpuio_record::{Order, WarningKind};
 
-use super::{Flow, NOISE_BYTES, Seen, cached};
+use super::{Flow, GroupContext, NOISE_BYTES, cached};
 
 /// A tenth over is no finding: each stream ends inside a window of read-ahead (`read_ahead_kb`,
 /// doubled for sequential reads), and pages are read whole. The process's own counter is used,
 /// since a device's contains what others read.
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let bytes = seen.bytes(Flow::Read);
     let through_cache =
         seen.moving().any(|(job, result)| cached(job, result) && Flow::Read.of(result).0 > 0);

@@ -2,14 +2,14 @@
 
 use gpuio_record::{JobPlan, JobResult, Order, WarningKind};
 
-use super::{FLOWS, Flow, Seen, cached};
+use super::{FLOWS, Flow, GroupContext, cached};
 
 /// Sizes are compared where the device's traffic is the tool's own, which within a tenth it is:
 /// metadata and the ends of a run are less. A quarter of difference in mean size is a finding: the
 /// last request of a file, or a chunk's end now and then, stays below. Through the page cache,
 /// sequential reads are compared too, whose requests are those of read-ahead; what write-back
 /// gathers is never the size of a write.
-pub(super) fn find(seen: &Seen<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let ([job], [result], [device]) = (seen.jobs, seen.results, seen.storage()) else {
         return Vec::new();
     };

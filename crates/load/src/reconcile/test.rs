@@ -12,7 +12,7 @@ const GIB: u64 = 1 << 30;
 
 fn found(job: &JobPlan, result: &JobResult, counted: &Counted) -> Vec<WarningKind> {
     let (jobs, results) = (std::slice::from_ref(job), std::slice::from_ref(result));
-    find(&Seen { jobs, results, counted }).into_iter().map(|(_, kind)| kind).collect()
+    find(&GroupContext { jobs, results, counted }).into_iter().map(|(_, kind)| kind).collect()
 }
 
 /// A job with the bytes that it read, in blocks of this size, and what the process caused.
@@ -219,9 +219,9 @@ fn a_queue_that_does_not_reach_the_device() {
         let device = Block { queue: Some(queue), ..block("nvme0n1", 0) };
         found(&job, &result, &Counted { seconds: 10.0, block: vec![device], ..NOBODY })
     };
-    let short = |asked, seen| WarningKind::DepthNotReached {
+    let short = |requested, seen| WarningKind::DepthNotReached {
         device: "nvme0n1".into(),
-        requested: asked,
+        requested: requested,
         observed: seen,
     };
     let deep = "engine=io_uring\ndepth=32\nthreads=4";
@@ -245,8 +245,8 @@ fn into_gpu(bytes_per_s: u64) -> (JobPlan, JobResult) {
     (job, result)
 }
 
-fn gpu(index: u32, asked: bool, sent_per_s: f64, received_per_s: f64) -> Gpu {
-    let uuid = Some(if asked { "asked".to_owned() } else { index.to_string() });
+fn gpu(index: u32, requested: bool, sent_per_s: f64, received_per_s: f64) -> Gpu {
+    let uuid = Some(if requested { "asked".to_owned() } else { index.to_string() });
     Gpu { index, uuid, received_per_s, sent_per_s, sampled: false }
 }
 
@@ -284,10 +284,10 @@ fn traffic_on_gpu_0_while_gpu_10_was_requested_for() {
         gpu(10, true, 22_110_153.0, 124_205_217.0),
     ];
     let kinds = found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY });
-    let [WarningKind::OtherGpu { requested: asked, other: 0, .. }] = &kinds[..] else {
+    let [WarningKind::OtherGpu { requested: requested, other: 0, .. }] = &kinds[..] else {
         panic!("{kinds:?}")
     };
-    assert_eq!(asked, &[10]);
+    assert_eq!(requested, &[10]);
 }
 
 /// A DGX A100, 7.18 GB/s written from GPU 7: nobody else carried anything.

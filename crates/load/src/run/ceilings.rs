@@ -57,7 +57,7 @@ pub(super) fn find(
     let tell = |name: &str| watch.ceiling(name);
     ran.ceilings =
         ceiling::find_all(&plan.ceilings, &plan.jobs, &ran.jobs, &mut loads, &stopped, &tell);
-    ceiling::judge(&mut ran.jobs, &ran.ceilings);
+    ceiling::assign_lowest(&mut ran.jobs, &ran.ceilings);
 }
 
 /// The run's own means, lent to ceilings.
@@ -97,7 +97,7 @@ impl Loads<'_, '_> {
         };
         let outcome = group.run(&Ticks(self.watch), &mut alone);
         if files {
-            self.data.settle(jobs, &alone.jobs)?;
+            self.data.finalize(jobs, &alone.jobs)?;
         }
         outcome?;
         let lost = || RunError::Panic { job: job.name.clone(), what: "it left no result".into() };

@@ -1,7 +1,7 @@
-//! The data set over a run: judged before anything, made before each group, settled after it,
+//! The data set over a run: checked before anything, made before each group, finalized after it,
 //! removed at the end unless kept.
 
-mod judged;
+mod checked;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -17,17 +17,17 @@ use gpuio_record::{
     GuardNote, JobPlan, JobResult, Order, Plan, TargetKind, TargetPlan, VerifyMode, WorkerPlan,
 };
 
-use crate::dataset::held::{Budget, Held, Home, Targets};
-use crate::dataset::judge::{Permit, Verdict, Wanted, judge_with};
+use crate::dataset::held::{Budget, DirEntry, Held, Targets};
 use crate::dataset::make::{self, Made, Task};
 use crate::dataset::manifest::{self, Holds, Lists, ManifestError};
+use crate::dataset::ownership::{Permit, Verdict, Wanted, check_with};
 use crate::dataset::scratch::{self, Coming, Owner};
 use crate::dataset::{
     Identity, Looks, MakeError, Progress, Refusal, clean as remove, refusal, space,
 };
 use crate::plan::{SCRATCH, blocks};
 
-use judged::Judged;
+use checked::CheckedTarget;
 
 use super::written::{clean, is_left_whole, writers};
 
@@ -62,7 +62,7 @@ pub(super) struct DataSet<'a> {
     directories: Vec<PathBuf>,
     /// What says so beside them, should this run be killed.
     owners: Vec<Owner>,
-    /// The targets of the group in hand, held since they were judged or made.
+    /// The targets of the group in hand, held since they were checked or made.
     targets: Arc<Targets>,
     /// Block devices that this run writes, by `st_rdev`, each held with `O_EXCL` to the run's end:
     /// as long nobody can mount them or build on them (open(2)).
@@ -90,7 +90,7 @@ impl<'a> DataSet<'a> {
         root: &'a Root,
         looks: &'a Looks<'a>,
     ) -> Result<DataSet<'a>, DataSetError> {
-        judge_all(plan, permit, root, looks)?;
+        check_all(plan, permit, root, looks)?;
         space::check_plan(&plan.jobs)?;
         Ok(DataSet {
             permit,
@@ -116,19 +116,19 @@ impl<'a> DataSet<'a> {
         self.written.clear();
         self.targets = Arc::default();
         let budget = Budget::beside(jobs.iter().map(descriptors).sum());
-        // All are judged before any directory is made: then jobs that share a file that is not
+        // All are checked before any directory is made: then jobs that share a file that is not
         // there yet get the same path for it.
-        let mut judged = self.judge(jobs, &budget)?;
-        self.claim(&judged)?;
+        let mut checked = self.check(jobs, &budget)?;
+        self.claim(&checked)?;
         let mut tasks = Tasks::default();
         let mut known = BTreeSet::new();
-        for Judged { job, wanted, verdict, .. } in &mut judged {
+        for CheckedTarget { job, wanted, verdict, .. } in &mut checked {
             self.make_parent(job, verdict)?;
             if let Some(task) = Task::of(wanted, verdict) {
                 tasks.add(task, job.keep);
             }
         }
-        for Judged { wanted, verdict, .. } in &judged {
+        for CheckedTarget { wanted, verdict, .. } in &checked {
             tasks.lengthen(&verdict.path, wanted.length);
         }
         let Tasks { tasks, keeps, .. } = tasks;
@@ -141,7 +141,7 @@ impl<'a> DataSet<'a> {
         let new: BTreeMap<&PathBuf, &Arc<Held>> =
             both.map(|(path, made)| (path, &made.target)).collect();
         let mut targets = Targets::default();
-        for Judged { target, wanted, verdict, .. } in &judged {
+        for CheckedTarget { target, wanted, verdict, .. } in &checked {
             let Some(held) = verdict.target.as_ref().or(new.get(&verdict.path).copied()) else {
                 continue;
             };
@@ -184,7 +184,7 @@ impl<'a> DataSet<'a> {
         let (Some(parent), Some(name)) = (verdict.path.parent(), verdict.path.file_name()) else {
             return Ok(());
         };
-        if verdict.home.is_some() {
+        if verdict.dir_entry.is_some() {
             let known = self.directories.iter().any(|made| made == parent);
             if !job.keep && !known && is_empty_scratch(parent) {
                 // A run that was killed before it had an owner left it.
@@ -196,19 +196,19 @@ impl<'a> DataSet<'a> {
             self.directories.push(parent.to_owned());
         }
         let failed = |source| MakeError::call("open", parent, None, source, None);
-        verdict.home = Some(new_home(parent, name).map_err(failed)?);
+        verdict.dir_entry = Some(new_dir_entry(parent, name).map_err(failed)?);
         Ok(())
     }
 
     /// Writes down what the files hold now that the group is over.
-    pub(super) fn settle(
+    pub(super) fn finalize(
         &mut self,
         jobs: &[JobPlan],
         results: &[JobResult],
     ) -> Result<(), DataSetError> {
         let length = |held: &Held| held.look().map_or(0, |found| found.size);
         let writers = writers(jobs, &self.targets);
-        let mut settled = Vec::new();
+        let mut finalized = Vec::new();
         let mut whole_files = BTreeMap::new();
         for (held, before) in std::mem::take(&mut self.written) {
             let uses = writers.get(&held.identity()).map(|(_, uses)| uses.as_slice());
@@ -219,7 +219,7 @@ impl<'a> DataSet<'a> {
             if let Some(holds) = holds {
                 whole_files.insert(held.identity(), Part { bytes: 0..length, holds });
             }
-            settled.push((held, holds));
+            finalized.push((held, holds));
         }
         for (which, (held, uses)) in &writers {
             self.verified.remove(which);
@@ -231,7 +231,7 @@ impl<'a> DataSet<'a> {
                 self.verified.insert(*which, wrote.chain(whole_files.remove(which)).collect());
             }
         }
-        Ok(manifest::settle(&settled)?)
+        Ok(manifest::finalize(&finalized)?)
     }
 
     /// Removes what this run made and should not keep.
@@ -257,10 +257,10 @@ fn note_write(written: &mut Vec<(Arc<Held>, bool)>, verdict: &Verdict, held: &Ar
 }
 
 /// A name in a directory that was just made: no link is followed to it.
-fn new_home(directory: &Path, name: &OsStr) -> std::io::Result<Home> {
+fn new_dir_entry(directory: &Path, name: &OsStr) -> std::io::Result<DirEntry> {
     let above = Directory::open(directory.parent().unwrap_or(Path::new("")))?;
     let last = directory.file_name().unwrap_or(OsStr::new("."));
-    Ok(Home::new(above.below(Path::new(last))?, name))
+    Ok(DirEntry::new(above.below(Path::new(last))?, name))
 }
 
 /// Descriptors of targets that a job's workers open.
@@ -272,7 +272,7 @@ fn descriptors(job: &JobPlan) -> u64 {
 ///
 /// # Errors
 /// All refusals at once.
-pub fn judge_all(
+pub fn check_all(
     plan: &mut Plan,
     permit: &Permit,
     root: &Root,
@@ -286,7 +286,7 @@ pub fn judge_all(
         let wants = wants(job);
         let group = job.group;
         for (target, wanted) in job.targets.iter_mut().zip(wants) {
-            match judge_with(&mut lists, &wanted, permit, root) {
+            match check_with(&mut lists, &wanted, permit, root) {
                 Ok(verdict) => {
                     target.guard = verdict.note;
                     target.kind = verdict.kind;
@@ -302,7 +302,7 @@ pub fn judge_all(
 }
 
 /// What a read's target will be where the refusal is only that it is not written yet, and a job
-/// of an earlier group writes it. It is judged again, for good, before its own group runs.
+/// of an earlier group writes it. It is checked again, for good, before its own group runs.
 fn once_written(
     refusal: &Refusal,
     before: &[JobPlan],

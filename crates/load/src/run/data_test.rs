@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::super::fixture_test::{job, result};
 use super::DataSet;
-use crate::dataset::judge::Permit;
+use crate::dataset::ownership::Permit;
 use crate::dataset::{Looks, manifest};
 use crate::plan::read_back::{self, other_salt};
 
@@ -43,7 +43,7 @@ fn prepare(jobs: Vec<JobPlan>) {
     let (mut plan, permit, root) = (plan(jobs), permit(), Root::live());
     let mut data = DataSet::guard(&mut plan, &permit, &root, looks()).unwrap();
     data.prepare(&plan.jobs, &AtomicBool::new(false), &|done, of| assert!(done <= of)).unwrap();
-    data.settle(&plan.jobs, &[]).unwrap();
+    data.finalize(&plan.jobs, &[]).unwrap();
     data.finish().unwrap();
 }
 
@@ -174,9 +174,9 @@ fn write_then_read(write: &str, read: &str, file: Option<&[u8]>) -> Result<Vec<u
     pattern::fill(&mut bytes, key, from);
     let open = std::fs::File::options().write(true).open(&path).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&open, &bytes, from).unwrap();
-    data.settle(first, &[right(&first[0])]).unwrap();
+    data.finalize(first, &[right(&first[0])]).unwrap();
     data.prepare(second, &stop, &|_, _| {}).unwrap();
-    data.settle(second, &[right(&first[0])]).unwrap();
+    data.finalize(second, &[right(&first[0])]).unwrap();
     data.finish().unwrap();
     Ok(std::fs::read(path).unwrap())
 }
@@ -216,7 +216,7 @@ fn a_verified_beginning_does_not_vouch_for_a_longer_file_of_ours() {
         open.set_len(open.metadata().unwrap().len().max(length)).unwrap();
         drop(open);
         let results: Vec<JobResult> = plan.jobs.iter().filter(|_| verified).map(right).collect();
-        data.settle(&plan.jobs, &results).unwrap();
+        data.finalize(&plan.jobs, &results).unwrap();
         data.finish().unwrap();
         manifest::find(&path).unwrap().expect("it is ours").pattern
     };

@@ -115,7 +115,7 @@ fn meaning(errno: i32) -> &'static str {
         libc::EIO => ": the device or its driver failed; see dmesg",
         libc::ENOSPC => ": the file system or thin device is full",
         libc::EDQUOT => ": this user's quota is used up",
-        libc::EINVAL => ": with O_DIRECT, an offset, length or address off the device's grain",
+        libc::EINVAL => ": with O_DIRECT, an offset, length or address off the device's alignment",
         libc::EFBIG => ": past the largest file (ulimit -f, or the file system's limit)",
         libc::ENOMEM => ": the kernel had no memory for the I/O",
         libc::ESTALE => ": the NFS server no longer knows the file",

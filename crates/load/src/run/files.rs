@@ -1,5 +1,5 @@
 //! Opens the targets of a worker as the plan says, and reads back what the kernel made of it. What
-//! is opened is what was judged: no name is looked up here.
+//! is opened is what was checked: no name is looked up here.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;

@@ -5,22 +5,22 @@ use gpuio_record::{
     CacheReading, CpuCost, DirectionResult, EndedHow, FileLegCounters, Gpu, JobPlan, JobResult,
 };
 
-use crate::plan::{DirectAnswer, Gpus, Machine, Place, Places, plan};
+use crate::plan::{DirectAnswer, Gpus, Machine, TargetInfo, TargetLookup, plan};
 
 struct Disk;
 
-impl Places for Disk {
-    fn look(&self, path: &str) -> Place {
+impl TargetLookup for Disk {
+    fn look(&self, path: &str) -> TargetInfo {
         let refuses = path.contains("refuses");
-        Place {
+        TargetInfo {
             free_bytes: Some(1 << 40),
             direct: if refuses {
                 DirectAnswer::Refused
             } else {
-                DirectAnswer::Works { grain: 512 }
+                DirectAnswer::Works { alignment: 512 }
             },
             filesystem: Some(if refuses { "tmpfs" } else { "xfs" }.into()),
-            ..Place::default()
+            ..TargetInfo::default()
         }
     }
 
@@ -58,7 +58,7 @@ pub(crate) fn job(lines: &str) -> JobPlan {
     let machine = Machine {
         host: &host,
         gpus: &gpus,
-        places: &Disk,
+        targets: &Disk,
         engine_missing: &missing,
         cufile_missing: &|_| None,
         cufile_direct: Err("not opened"),

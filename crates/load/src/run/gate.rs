@@ -18,7 +18,7 @@ pub(crate) enum Stage {
     Running(Nanos),
     /// All have stopped the clock: verification may touch storage.
     After,
-    /// Somebody failed before the start: everybody goes home.
+    /// Somebody failed before the start: all workers end.
     Abandoned,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Gate {
     /// One page per worker of the group, in order.
     pub(super) live: Vec<Live>,
     stage: Mutex<Stage>,
-    turn: Condvar,
+    changed: Condvar,
     running: Mutex<u32>,
     finished: Condvar,
     /// When the first job of the group was done, and what all workers had moved by then.
@@ -50,7 +50,7 @@ impl Gate {
             stop,
             live: (0..workers).map(|_| Live::default()).collect(),
             stage: Mutex::new(Stage::Opening),
-            turn: Condvar::new(),
+            changed: Condvar::new(),
             running: Mutex::new(workers),
             finished: Condvar::new(),
             first_end: OnceLock::new(),
@@ -59,14 +59,14 @@ impl Gate {
 
     pub(crate) fn open(&self, stage: Stage) {
         *hold(&self.stage) = stage;
-        self.turn.notify_all();
+        self.changed.notify_all();
     }
 
     /// Waits until the group has left `Opening`.
     pub(crate) fn await_start(&self) -> Stage {
         let mut stage = hold(&self.stage);
         while *stage == Stage::Opening {
-            stage = self.turn.wait(stage).unwrap_or_else(PoisonError::into_inner);
+            stage = self.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
         }
         *stage
     }
@@ -75,7 +75,7 @@ impl Gate {
     pub(super) fn await_after(&self) {
         let mut stage = hold(&self.stage);
         while !matches!(*stage, Stage::After | Stage::Abandoned) {
-            stage = self.turn.wait(stage).unwrap_or_else(PoisonError::into_inner);
+            stage = self.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -130,8 +130,8 @@ pub(super) struct FirstDone {
     bytes: AtomicU64,
     left: AtomicU32,
     process: [OnceLock<Usage>; 2],
-    /// The job has settled: its workers start nothing more.
-    pub(super) settled: AtomicBool,
+    /// The job has converged: its workers start nothing more.
+    pub(super) converged: AtomicBool,
 }
 
 impl FirstDone {
@@ -141,7 +141,7 @@ impl FirstDone {
             bytes: AtomicU64::new(0),
             left: AtomicU32::new(workers),
             process: Default::default(),
-            settled: AtomicBool::new(false),
+            converged: AtomicBool::new(false),
         }
     }
 

@@ -24,7 +24,7 @@ use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
 use super::{Means, Ran, RunError, Watch, marks, warn};
 use crate::dataset::held::Targets;
-use crate::proof::Evidence;
+use crate::proof::EvidenceCollector;
 use crate::reconcile::Counted;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
@@ -35,7 +35,7 @@ const STACK_BYTES: usize = 256 << 10;
 
 pub(super) struct Group<'a> {
     pub(super) jobs: &'a [JobPlan],
-    /// Their targets, as they were judged.
+    /// Their targets, as they were checked.
     pub(super) held: &'a Targets,
     pub(super) means: &'a Means<'a>,
     pub(super) contexts: &'a BTreeMap<u32, Context>,
@@ -57,7 +57,7 @@ struct Measured {
     usage: Usage,
     series: Vec<(Vec<Point>, Option<Steady>)>,
     caches: Vec<gpuio_record::CacheReading>,
-    evidence: Evidence,
+    evidence: EvidenceCollector,
     taken: Option<Taken>,
     learned: Option<Learned>,
     /// How long computations ran alone.
@@ -66,7 +66,7 @@ struct Measured {
     verify_ns: u64,
 }
 
-type Home = Option<Result<Outcome, RunError>>;
+type JoinedWorker = Option<Result<Outcome, RunError>>;
 
 impl Group<'_> {
     /// Runs the group and adds its results to `ran`.
@@ -80,7 +80,7 @@ impl Group<'_> {
         let marks = marks::of(self.jobs);
         let shared = self.shared_files()?;
         let opening = self.clock.now();
-        let (homes, readies, measured) = std::thread::scope(|scope| {
+        let (worker_results, readies, measured) = std::thread::scope(|scope| {
             let (say, hear) = channel();
             let mut handles = Vec::new();
             for (at, job) in self.jobs.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Group<'_> {
             let measured = self.measure(&gate, &firsts, opening, &pages, watch);
             Ok((join(self.jobs, handles)?, readies, measured))
         })?;
-        self.conclude(homes, readies, measured, (&gate, &firsts), watch, ran)
+        self.conclude(worker_results, readies, measured, (&gate, &firsts), watch, ran)
     }
 
     fn context(&self, gpu: &Gpu) -> Option<Context> {
@@ -147,7 +147,7 @@ impl Group<'_> {
         self.jobs.iter().map(of).collect()
     }
 
-    /// Waits until every worker is ready; the first that is not sends all home.
+    /// Waits until every worker is ready; the first that is not ends all.
     fn gather<T>(
         &self,
         gate: &Gate,
@@ -193,7 +193,7 @@ impl Group<'_> {
         let (under_way, mut alone_ns) = self.compute();
         // What takes longest to start comes first, so that counters are read close to the clock.
         let watching = self.beside.and_then(|beside| beside.begin(self.jobs));
-        let mut evidence = Evidence::begin(self.jobs, self.means.cufile.as_ref());
+        let mut evidence = EvidenceCollector::begin(self.jobs, self.means.cufile.as_ref());
         let before = Before::take(self.jobs, self.held);
         if let Some(watching) = &watching {
             watching.first();
@@ -247,7 +247,7 @@ impl Group<'_> {
 
     fn conclude(
         &self,
-        homes: Vec<Vec<Home>>,
+        worker_results: Vec<Vec<JoinedWorker>>,
         readies: Vec<Ready>,
         measured: Measured,
         (gate, firsts): (&Gate, &[FirstDone]),
@@ -261,12 +261,12 @@ impl Group<'_> {
         let mut broken = None;
         let begun = ran.jobs.len();
         let (alone, mut before_all) = (self.jobs.len() == 1, LiveTotals::default());
-        let each = self.jobs.iter().zip(homes).zip(measured.series).zip(measured.caches);
-        for ((((job, homes), (series, steady)), cache), first) in each.zip(firsts) {
-            let ready: Vec<Ready> = readies.by_ref().take(homes.len()).collect();
-            let mut outcomes = Vec::with_capacity(homes.len());
-            for home in homes {
-                match home {
+        let each = self.jobs.iter().zip(worker_results).zip(measured.series).zip(measured.caches);
+        for ((((job, worker_results), (series, steady)), cache), first) in each.zip(firsts) {
+            let ready: Vec<Ready> = readies.by_ref().take(worker_results.len()).collect();
+            let mut outcomes = Vec::with_capacity(worker_results.len());
+            for worker_result in worker_results {
+                match worker_result {
                     Some(Ok(outcome)) => outcomes.push(outcome),
                     Some(Err(error)) => broken = broken.or(Some(error)),
                     None => {}
@@ -329,7 +329,7 @@ fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     task: Task<'scope>,
     say: Sender<Result<Ready, RunError>>,
-) -> Result<ScopedJoinHandle<'scope, Home>, RunError> {
+) -> Result<ScopedJoinHandle<'scope, JoinedWorker>, RunError> {
     let (job, thread, threads) = (task.job.name.clone(), task.plan.thread, task.job.threads);
     let builder = Builder::new().name(format!("gpuio-{thread}")).stack_size(STACK_BYTES);
     builder.spawn_scoped(scope, move || worker::work(&task, say)).map_err(|error| RunError::Spawn {
@@ -342,14 +342,14 @@ fn spawn<'scope>(
 
 fn join(
     jobs: &[JobPlan],
-    handles: Vec<(usize, ScopedJoinHandle<'_, Home>)>,
-) -> Result<Vec<Vec<Home>>, RunError> {
-    let mut homes: Vec<Vec<Home>> = jobs.iter().map(|_| Vec::new()).collect();
+    handles: Vec<(usize, ScopedJoinHandle<'_, JoinedWorker>)>,
+) -> Result<Vec<Vec<JoinedWorker>>, RunError> {
+    let mut worker_results: Vec<Vec<JoinedWorker>> = jobs.iter().map(|_| Vec::new()).collect();
     let mut panicked = None;
     // All are joined: the scope would panic in turn about one that is left over.
     for (at, handle) in handles {
         match handle.join() {
-            Ok(home) => homes[at].push(home),
+            Ok(worker_result) => worker_results[at].push(worker_result),
             Err(panic) => {
                 let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
                 let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -358,5 +358,5 @@ fn join(
             }
         }
     }
-    panicked.map_or(Ok(homes), Err)
+    panicked.map_or(Ok(worker_results), Err)
 }

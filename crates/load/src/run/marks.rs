@@ -1,8 +1,8 @@
 //! Which bytes of a file timed writes have reached: what a read-back may expect where.
 //!
 //! One map for each file of a group, shared by all threads and jobs that write to it. A bit stands
-//! for one grain of the file, and is set when a write that covers it has landed. Writes carry the
-//! pattern of their own offset, so the order of those that overlap does not matter.
+//! for one alignment of the file, and is set when a write that covers it has completed. Writes
+//! carry the pattern of their own offset, so the order of those that overlap does not matter.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,9 +17,9 @@ use crate::plan::read_back;
 /// What is known of a part of a file once the clock has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// A write that covers it has landed, and none that covers it failed.
+    /// A write that covers it has completed, and none that covers it failed.
     Written,
-    /// No write has landed there, or one of those that did failed: what it holds is not known.
+    /// No write has completed there, or one of those that did failed: what it holds is not known.
     Unknown,
 }
 
@@ -28,32 +28,32 @@ pub(super) enum Reached {
 #[derive(Debug)]
 pub(super) struct Marks {
     /// Bytes for each bit, a power of two.
-    grain: u64,
-    landed: Box<[AtomicU64]>,
+    alignment: u64,
+    completed: Box<[AtomicU64]>,
     /// Made when the first write fails.
     failed: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl Marks {
-    fn new(length: u64, grain: u64) -> Marks {
-        Marks { grain, landed: words(length.div_ceil(grain)), failed: OnceLock::new() }
+    fn new(length: u64, alignment: u64) -> Marks {
+        Marks { alignment, completed: words(length.div_ceil(alignment)), failed: OnceLock::new() }
     }
 
-    /// A write of these bytes has landed.
-    pub(super) fn landed(&self, offset: u64, length: u64) {
-        self.set(&self.landed, offset, length);
+    /// A write of these bytes has completed.
+    pub(super) fn completed(&self, offset: u64, length: u64) {
+        self.set(&self.completed, offset, length);
     }
 
     /// A write of these bytes failed; how much of it reached the file is not known.
     pub(super) fn failed(&self, offset: u64, length: u64) {
-        let bits = self.landed.len() as u64 * 64;
+        let bits = self.completed.len() as u64 * 64;
         self.set(self.failed.get_or_init(|| words(bits)), offset, length);
     }
 
     fn set(&self, map: &[AtomicU64], offset: u64, length: u64) {
-        let mut at = offset / self.grain;
+        let mut at = offset / self.alignment;
         // What ends between two bits ends at the end of the file.
-        let end = offset.saturating_add(length).div_ceil(self.grain);
+        let end = offset.saturating_add(length).div_ceil(self.alignment);
         while at < end {
             let upto = end.min((at / 64 + 1) * 64);
             let (first, count) = (at % 64, upto - at);
@@ -72,17 +72,17 @@ impl Marks {
                 word(map, bit)
                     .is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
             };
-            match has(&self.landed) && !self.failed.get().is_some_and(|map| has(map)) {
+            match has(&self.completed) && !self.failed.get().is_some_and(|map| has(map)) {
                 true => Reached::Written,
                 false => Reached::Unknown,
             }
         };
-        let mut bit = offset / self.grain;
+        let mut bit = offset / self.alignment;
         let first = state(bit);
-        while bit * self.grain < end && state(bit) == first {
+        while bit * self.alignment < end && state(bit) == first {
             bit += 1;
         }
-        (first, (bit * self.grain).clamp(offset, end))
+        (first, (bit * self.alignment).clamp(offset, end))
     }
 }
 
@@ -99,15 +99,15 @@ pub(super) fn of(jobs: &[JobPlan]) -> Vec<Vec<Arc<Marks>>> {
     let real = |path: &str| Path::new(path).canonicalize().unwrap_or_else(|_| PathBuf::from(path));
     let mut files: BTreeMap<PathBuf, (u64, u64)> = BTreeMap::new();
     for job in jobs.iter().filter(|job| job.reads_writes_back()) {
-        let grain = read_back::grain(job);
+        let alignment = read_back::alignment(job);
         for target in &job.targets {
-            let file = files.entry(real(&target.path)).or_insert((0, grain));
-            *file = (file.0.max(target.length_bytes), file.1.min(grain));
+            let file = files.entry(real(&target.path)).or_insert((0, alignment));
+            *file = (file.0.max(target.length_bytes), file.1.min(alignment));
         }
     }
     let maps: BTreeMap<PathBuf, Arc<Marks>> = files
         .into_iter()
-        .map(|(path, (length, grain))| (path, Arc::new(Marks::new(length, grain))))
+        .map(|(path, (length, alignment))| (path, Arc::new(Marks::new(length, alignment))))
         .collect();
     let of_job = |job: &JobPlan| {
         let back = job.reads_writes_back();
@@ -160,10 +160,10 @@ mod tests {
     fn what_landed_is_known_and_the_rest_is_not() {
         let marks = Marks::new(1000 * KIB + 3, 4 * KIB);
         assert_eq!(marks.run(0, 1000 * KIB), (Reached::Unknown, 1000 * KIB));
-        marks.landed(8 * KIB, 4 * KIB);
-        marks.landed(12 * KIB, 16 * KIB);
-        // Across many words, and over a tail that is no whole grain.
-        marks.landed(300 * KIB, 700 * KIB + 3);
+        marks.completed(8 * KIB, 4 * KIB);
+        marks.completed(12 * KIB, 16 * KIB);
+        // Across many words, and over a tail that is no whole alignment.
+        marks.completed(300 * KIB, 700 * KIB + 3);
         assert_eq!(marks.run(0, 1000 * KIB), (Reached::Unknown, 8 * KIB));
         assert_eq!(marks.run(8 * KIB, 1000 * KIB), (Reached::Written, 28 * KIB));
         assert_eq!(marks.run(300 * KIB, 1000 * KIB + 3), (Reached::Written, 1000 * KIB + 3));
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn where_a_write_failed_nothing_is_known() {
         let marks = Marks::new(64 * KIB, 4 * KIB);
-        marks.landed(0, 64 * KIB);
+        marks.completed(0, 64 * KIB);
         marks.failed(8 * KIB, 8 * KIB);
-        marks.landed(8 * KIB, 4 * KIB);
+        marks.completed(8 * KIB, 4 * KIB);
         let rest = all(&marks, Reached::Unknown, 0..64 * KIB, 1 << 20);
         assert_eq!(rest, [(0, 8 * KIB, 8192)], "whichever of the two was last");
     }

@@ -14,7 +14,6 @@ mod files;
 pub(crate) mod fixture_test;
 pub(crate) mod gate;
 mod group;
-mod lane;
 mod marks;
 mod page_cache;
 mod results;
@@ -26,6 +25,7 @@ mod total;
 mod verify;
 mod warn;
 mod worker;
+mod worker_slot;
 mod written;
 
 use std::collections::BTreeMap;
@@ -44,12 +44,12 @@ use gpuio_record::{
 };
 
 pub use crate::dataset::Looks;
-pub use crate::dataset::judge::Permit;
+pub use crate::dataset::ownership::Permit;
 use crate::dataset::{MakeError, scratch};
 use beside::Beside;
 use computation::Computation;
 use data::DataSet;
-pub use data::{DataSetError, judge_all};
+pub use data::{DataSetError, check_all};
 pub use error::RunError;
 use group::Group;
 pub use sample::Tick;
@@ -172,7 +172,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         ran.setup.data_set_ns += clock.now() - began;
         let run = Run { means, contexts: &contexts, clock, interval_ns, beside: beside.as_ref() };
         let outcome = made.and_then(|()| run.group(jobs, &mut data, watch, &mut ran));
-        let wrote = data.settle(jobs, &ran.jobs);
+        let wrote = data.finalize(jobs, &ran.jobs);
         if ran.totals.len() > known {
             watch.group_done(plan, &ran);
         }

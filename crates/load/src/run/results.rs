@@ -1,4 +1,4 @@
-//! From what workers brought home to a job's result.
+//! From what workers returned to a job's result.
 
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
@@ -23,7 +23,7 @@ pub(super) struct JobParts<'a> {
     pub(super) steady: Option<Steady>,
     pub(super) cache: CacheReading,
     pub(super) first: &'a FirstDone,
-    /// Whether a worker came home without an outcome.
+    /// Whether a worker returned without an outcome.
     pub(super) lost: bool,
     /// Whether no other job ran beside it, so that what the process used was used for it.
     pub(super) alone: bool,

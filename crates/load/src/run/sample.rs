@@ -9,7 +9,7 @@ use gpuio_record::{JobPlan, Point, Steady};
 use gpuio_stat::{Counted, Histogram, Live, LiveTotals};
 
 use super::gate::FirstDone;
-use super::steady::Settling;
+use super::steady::Convergence;
 
 /// How a group goes, for a progress line.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,11 +38,11 @@ struct JobSeries {
     /// Latencies of reads and of writes until the last point.
     seen: [Histogram; 2],
     points: Vec<Point>,
-    settling: Option<Settling>,
+    convergence: Option<Convergence>,
 }
 
 impl JobSeries {
-    /// What landed so far, and the latencies of what landed since the last reading.
+    /// What completed so far, and the latencies of what completed since the last reading.
     fn read(&mut self, live: &[Live]) -> (LiveTotals, Histogram) {
         let mut totals = LiveTotals::default();
         let mut seen = <[Histogram; 2]>::default();
@@ -90,7 +90,7 @@ impl Sampler {
                 last: LiveTotals::default(),
                 seen: Default::default(),
                 points: Vec::new(),
-                settling: job.steady.as_ref().map(|plan| Settling::new(plan, from)),
+                convergence: job.steady.as_ref().map(|plan| Convergence::new(plan, from)),
             }
         };
         Sampler {
@@ -117,9 +117,9 @@ impl Sampler {
     }
 
     /// Reads all pages and adds a point to each job's series: bytes, I/Os and latencies of what
-    /// landed since the last one, and of nothing else, whatever workers do meanwhile. I/Os are
+    /// completed since the last one, and of nothing else, whatever workers do meanwhile. I/Os are
     /// counted by their latencies, so that a point's rate and percentiles are of the same I/Os. The
-    /// last point may be shorter. A job that has settled is told to end.
+    /// last point may be shorter. A job that has converged is told to end.
     pub(super) fn sample(
         &mut self,
         live: &[Live],
@@ -141,9 +141,9 @@ impl Sampler {
             sum += totals;
             latencies.merge(&window);
             job.last = totals;
-            let settles = |job: &mut Settling| job.sample(now, &totals, &window);
-            if !last && first.get().is_none() && job.settling.as_mut().is_some_and(settles) {
-                first.settled.store(true, Ordering::Relaxed);
+            let converges = |job: &mut Convergence| job.sample(now, &totals, &window);
+            if !last && first.get().is_none() && job.convergence.as_mut().is_some_and(converges) {
+                first.converged.store(true, Ordering::Relaxed);
             }
             add(&mut job.points, point, last);
         }
@@ -174,14 +174,15 @@ impl Sampler {
         }
     }
 
-    /// The points of each job, and whether it settled where it was to.
+    /// The points of each job, and whether it converged where it was to.
     pub(super) fn series(self) -> Vec<(Vec<Point>, Option<Steady>)> {
-        let of = |job: JobSeries| (job.points, job.settling.map(|settling| settling.result()));
+        let of =
+            |job: JobSeries| (job.points, job.convergence.map(|convergence| convergence.result()));
         self.jobs.into_iter().map(of).collect()
     }
 }
 
-/// Adds a point. What landed while pages were being read may have been counted in one point and
+/// Adds a point. What completed while pages were being read may have been counted in one point and
 /// its bytes in the next: a last point of bytes alone belongs to the one before it.
 fn add(points: &mut Vec<Point>, point: Point, last: bool) {
     match points.last_mut() {
@@ -257,8 +258,8 @@ mod tests {
         let mut sampler = Sampler::new(&[job], &[both], 0, SECOND);
         let mut second = |nth: u64, fast: u32, slow_ns: Option<u64>| {
             // The second worker hangs all the time.
-            (0..fast).for_each(|_| pages[0].land(READS, 4096, 1_000_000));
-            slow_ns.into_iter().for_each(|ns| pages[0].land(READS, 4096, ns));
+            (0..fast).for_each(|_| pages[0].complete(READS, 4096, 1_000_000));
+            slow_ns.into_iter().for_each(|ns| pages[0].complete(READS, 4096, ns));
             sampler.sample(&pages, &firsts, nth * SECOND, nth == 5)
         };
         let ticks = [
@@ -290,9 +291,9 @@ mod tests {
         let (pages, firsts) = ([Live::default()], [FirstDone::new(1)]);
         let one = 0..1;
         let mut sampler = Sampler::new(&[job], &[one], 0, SECOND);
-        pages[0].land(Counted { ramp: true, ..READS }, 4096, 7000);
+        pages[0].complete(Counted { ramp: true, ..READS }, 4096, 7000);
         sampler.sample(&pages, &firsts, SECOND / 2, false);
-        pages[0].land(READS, 8192, 9000);
+        pages[0].complete(READS, 8192, 9000);
         sampler.sample(&pages, &firsts, 2 * SECOND, true);
         let series = sampler.series().remove(0).0;
         let seen = series.iter().map(|p| (p.at_ns < 0, p.read_ios, p.read_bytes, p.max_ns));

@@ -1,4 +1,4 @@
-//! Whether a job has settled: its window, judged once per check by the run's own thread.
+//! Whether a job has converged: its window, checked once per check by the run's own thread.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use gpuio_stat::{Histogram, LiveTotals, SteadyRule};
 
 /// The window of one job.
 #[derive(Debug)]
-pub(super) struct Settling {
+pub(super) struct Convergence {
     of: SteadyFigure,
     rule: SteadyRule,
     check_ns: u64,
     /// Values that make a window full.
     full: usize,
-    /// The end of the job's ramp on the run's clock, and of the time after it that is not judged.
+    /// The end of the job's ramp on the run's clock, and of the time after it that is not checked.
     ramp_over: Nanos,
     from: Nanos,
-    /// The last check, and what had landed by then.
+    /// The last check, and what had completed by then.
     since: Option<(Nanos, LiveTotals)>,
     /// Latencies since the last check.
     recent: Histogram,
@@ -25,11 +25,11 @@ pub(super) struct Settling {
     result: Steady,
 }
 
-impl Settling {
-    pub(super) fn new(plan: &SteadyPlan, ramp_over: Nanos) -> Settling {
+impl Convergence {
+    pub(super) fn new(plan: &SteadyPlan, ramp_over: Nanos) -> Convergence {
         let full = usize::try_from(plan.window_ns / plan.check_ns.max(1)).unwrap_or(usize::MAX);
         let SteadyPlan { slope, limit, percent, .. } = *plan;
-        Settling {
+        Convergence {
             of: plan.of,
             rule: SteadyRule { slope, limit, percent },
             check_ns: plan.check_ns,
@@ -43,7 +43,8 @@ impl Settling {
         }
     }
 
-    /// Takes a sample of the series; true once the job has settled, and no sample counts any more.
+    /// Takes a sample of the series; true once the job has converged, and no sample counts any
+    /// more.
     pub(super) fn sample(
         &mut self,
         now: Nanos,
@@ -70,7 +71,7 @@ impl Settling {
         self.since = Some((now, *totals));
         self.recent.clear();
         match value {
-            Some(value) => self.judge(value, now),
+            Some(value) => self.check(value, now),
             // An interval without an I/O has no latency: what was before does not go on after it.
             None => self.window.clear(),
         }
@@ -96,7 +97,7 @@ impl Settling {
         }
     }
 
-    fn judge(&mut self, value: f64, now: Nanos) {
+    fn check(&mut self, value: f64, now: Nanos) {
         self.window.push_back(value);
         if self.window.len() > self.full {
             self.window.pop_front();
@@ -104,7 +105,7 @@ impl Settling {
         if self.window.len() < self.full {
             return;
         }
-        let Some(seen) = self.rule.judge(self.window.make_contiguous()) else { return };
+        let Some(seen) = self.rule.check(self.window.make_contiguous()) else { return };
         self.result.checks += 1;
         self.result.mean = Some(seen.mean);
         self.result.observed = Some(seen.value).filter(|value| value.is_finite());
@@ -124,7 +125,7 @@ mod tests {
 
     const CHECK: u64 = 1_000_000_000;
 
-    fn settling(of: SteadyFigure, limit: f64) -> Settling {
+    fn convergence(of: SteadyFigure, limit: f64) -> Convergence {
         let plan = SteadyPlan {
             requested: "a".to_owned(),
             of,
@@ -135,22 +136,22 @@ mod tests {
             ramp_ns: CHECK,
             check_ns: CHECK,
         };
-        Settling::new(&plan, CHECK)
+        Convergence::new(&plan, CHECK)
     }
 
     #[test]
     fn a_rate_that_settles_is_attained_with_the_window_that_shows_it() {
-        let mut settling = settling(SteadyFigure::Iops, 2.0);
+        let mut convergence = convergence(SteadyFigure::Iops, 2.0);
         let mut totals = LiveTotals::default();
         let mut ended = Vec::new();
         // Ramps until 2 s; the rate is 10, 50, 100, 100, 101 a second from there on.
         for (second, ios) in [1000, 1000, 10, 50, 100, 100, 101, 5].into_iter().enumerate() {
             totals.read_ios += ios;
             let now = (second as u64 + 1) * CHECK;
-            ended.push(settling.sample(now, &totals, &Histogram::default()));
+            ended.push(convergence.sample(now, &totals, &Histogram::default()));
         }
         assert_eq!(ended, [false, false, false, false, false, false, true, true]);
-        let result = settling.result();
+        let result = convergence.result();
         assert_eq!((result.attained_at_ns, result.checks), (Some(6 * CHECK), 3));
         assert!((result.mean.unwrap() - 100.333).abs() < 0.01, "{result:?}");
         assert!((result.observed.unwrap() - 0.664).abs() < 0.01, "{result:?}");
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn an_interval_without_an_io_begins_a_latency_anew() {
-        let mut settling = settling(SteadyFigure::Latency, 5.0);
+        let mut convergence = convergence(SteadyFigure::Latency, 5.0);
         let totals = LiveTotals::default();
         let mut some = Histogram::default();
         (0..10).for_each(|_| some.record(5000));
@@ -166,19 +167,19 @@ mod tests {
         let samples = [&none, &none, &some, &some, &none, &some, &some, &some];
         let ended: Vec<bool> = (1..)
             .zip(samples)
-            .map(|(second, latencies)| settling.sample(second * CHECK, &totals, latencies))
+            .map(|(second, latencies)| convergence.sample(second * CHECK, &totals, latencies))
             .collect();
         assert_eq!(ended, [false, false, false, false, false, false, false, true]);
-        assert!((settling.result().mean.unwrap() - 5000.0).abs() < 50.0);
+        assert!((convergence.result().mean.unwrap() - 5000.0).abs() < 50.0);
     }
 
     #[test]
     fn a_load_that_stands_still_is_not_steady_by_per_cent_and_has_no_figure_that_is_none() {
-        let mut settling = settling(SteadyFigure::Bandwidth, 5.0);
+        let mut convergence = convergence(SteadyFigure::Bandwidth, 5.0);
         let still = LiveTotals::default();
-        let any = (1..20).any(|n| settling.sample(n * CHECK, &still, &Histogram::default()));
+        let any = (1..20).any(|n| convergence.sample(n * CHECK, &still, &Histogram::default()));
         assert!(!any);
-        let result = settling.result();
+        let result = convergence.result();
         assert_eq!((result.attained_at_ns, result.observed, result.mean), (None, None, Some(0.0)));
     }
 }

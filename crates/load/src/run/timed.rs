@@ -13,12 +13,12 @@ use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
 use super::RunError;
 use super::failures::Failures;
-use super::lane;
 use super::marks::Marks;
 use super::rusage::Usage;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
-use crate::pace::{Pacer, Turn};
+use super::worker_slot;
+use crate::pace::{Pacer, ThreadPhase};
 use crate::pattern::{Block, Pattern};
 use crate::plan::blocks;
 
@@ -54,7 +54,7 @@ pub(super) struct Timed {
 
 /// The bounds of the loop on the run's clock.
 struct Bounds {
-    /// What lands from here on counts: the end of the ramp.
+    /// What completes from here on counts: the end of the ramp.
     from: Nanos,
     /// From here on all jobs of the group count.
     all_from: Nanos,
@@ -71,7 +71,7 @@ struct Loop<'a> {
     free: Vec<u32>,
     /// A block that the path had no room for.
     pending: Option<Block>,
-    landed: Vec<Completion>,
+    completed: Vec<Completion>,
     /// Bytes of I/Os that were started, and of those of them that were back before the ramp ended.
     issued_bytes: u64,
     early_bytes: u64,
@@ -88,7 +88,7 @@ struct Loop<'a> {
     next_mark: Nanos,
     /// This thread's CPU time and that of its engine's threads when the ramp was over.
     used_before: Option<(Usage, Option<Usage>)>,
-    /// What had landed when all jobs of the group counted.
+    /// What had completed when all jobs of the group counted.
     before_all: Option<LiveTotals>,
     /// Landing of the last I/O for the live page, ramp included.
     last_ended: Nanos,
@@ -97,8 +97,8 @@ struct Loop<'a> {
     keys: Vec<u64>,
     /// Whether writes get new data before each I/O.
     prepares: bool,
-    /// Whether what landed is verified now or later.
-    judges: bool,
+    /// Whether what completed is verified now or later.
+    checks: bool,
     /// Whether a GPU leg and a queue exist, so that their histograms say something.
     has_gpu: bool,
     out: Timed,
@@ -119,13 +119,13 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
     let pacer = match &job.pacing {
         None => None,
         Some(pacing) => {
-            let pacer = Pacer::new(pacing, turn(task), task.plan.seed, began);
+            let pacer = Pacer::new(pacing, phase(task), task.plan.seed, began);
             Some(pacer.map_err(|error| wrong(job, &error))?)
         }
     };
     let monotonic = gpuio_page::monotonic_ns().saturating_sub(task.gate.clock.now());
-    if let Some(lane) = &mut tools.lane {
-        lane.begin(u64::from(job.depth), began + monotonic);
+    if let Some(worker_slot) = &mut tools.worker_slot {
+        worker_slot.begin(u64::from(job.depth), began + monotonic);
     }
     let keys = tools.files.targets.iter().map(|&target| verify::key(job, target)).collect();
     let slots = job.depth as usize;
@@ -137,7 +137,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         pacer,
         free: (0..job.depth).rev().collect(),
         pending: None,
-        landed: Vec::with_capacity(slots),
+        completed: Vec::with_capacity(slots),
         issued_bytes: 0,
         early_bytes: 0,
         stopping: false,
@@ -152,7 +152,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         monotonic,
         keys,
         prepares: job.works_between_ios(),
-        judges: job.verify != VerifyMode::Off,
+        checks: job.verify != VerifyMode::Off,
         has_gpu: path::find(&job.path.choice.actual).is_some_and(path::PathEntry::has_gpu_leg),
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
@@ -166,12 +166,12 @@ fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {
 }
 
 /// Its turn among the threads of the job, which keep the rate each.
-fn turn(task: &Task<'_>) -> Turn {
+fn phase(task: &Task<'_>) -> ThreadPhase {
     let mean = |share: &gpuio_record::BlockShare| {
         (share.min_bytes + share.max_bytes) / 2 * u64::from(share.percent)
     };
     let mean_bytes = task.job.blocks.iter().map(mean).sum::<u64>() / 100;
-    Turn {
+    ThreadPhase {
         thread: task.plan.thread,
         threads: task.job.threads,
         mean_bytes: u32::try_from(mean_bytes).unwrap_or(u32::MAX),
@@ -224,13 +224,13 @@ impl Loop<'_> {
             // and sleeps only as long as it may. With nothing out and no room the path waits for
             // room.
             let wait = waiting_until.is_none();
-            let mut landed = std::mem::take(&mut self.landed);
-            let advanced = self.tools.path.advance(&self.task.gate.clock, &mut landed, wait);
-            let none = landed.is_empty();
-            for one in landed.drain(..) {
-                self.land(&one)?;
+            let mut completed = std::mem::take(&mut self.completed);
+            let advanced = self.tools.path.advance(&self.task.gate.clock, &mut completed, wait);
+            let none = completed.is_empty();
+            for one in completed.drain(..) {
+                self.complete(&one)?;
             }
-            self.landed = landed;
+            self.completed = completed;
             advanced.map_err(|source| self.path_error(source))?;
             self.publish();
             if let Some(due) = waiting_until.filter(|_| none) {
@@ -265,8 +265,8 @@ impl Loop<'_> {
 
     #[inline]
     fn publish(&self) {
-        if let Some(lane) = &self.tools.lane {
-            lane.now(self.last_ended + self.monotonic, self.tools.path.in_flight() as u64);
+        if let Some(worker_slot) = &self.tools.worker_slot {
+            worker_slot.now(self.last_ended + self.monotonic, self.tools.path.in_flight() as u64);
         }
     }
 
@@ -276,7 +276,7 @@ impl Loop<'_> {
         if self.bounds.deadline.is_some_and(|deadline| now >= deadline) {
             self.stopping = true;
         }
-        if self.task.first_done.settled.load(Ordering::Relaxed) {
+        if self.task.first_done.converged.load(Ordering::Relaxed) {
             self.stopping = true;
         }
         if self.task.gate.stop.load(Ordering::Relaxed) && !self.stopping {
@@ -339,7 +339,7 @@ impl Loop<'_> {
 
     #[inline]
     fn next_block(&mut self) -> Option<Block> {
-        // In the ramp there is no bound; what it left under way lands after it and counts.
+        // In the ramp there is no bound; what it left under way completes after it and counts.
         if let Some(most) = self.bounds.bytes
             && self.used_before.is_some()
             && self.issued_bytes - self.early_bytes >= most
@@ -374,8 +374,8 @@ impl Loop<'_> {
         clock.wait_until(due.min(clock.now() + LOOK));
     }
 
-    /// Nothing landed and nothing is due: sleeps until something may have landed, looking up for
-    /// interrupts. The last microseconds before the due time are spent awake.
+    /// Nothing completed and nothing is due: sleeps until something may have completed, looking up
+    /// for interrupts. The last microseconds before the due time are spent awake.
     fn wait_until_due(&mut self, due: Nanos) -> Result<(), RunError> {
         let Some(timeout) = self.task.gate.clock.may_sleep(due) else {
             return Ok(());
@@ -385,22 +385,22 @@ impl Loop<'_> {
     }
 
     #[inline]
-    fn land(&mut self, landed: &Completion) -> Result<(), RunError> {
-        let request = &landed.request;
-        if let Some(lane) = &self.tools.lane {
-            lane::count(lane, landed);
-            self.last_ended = landed.ended;
+    fn complete(&mut self, completed: &Completion) -> Result<(), RunError> {
+        let request = &completed.request;
+        if let Some(worker_slot) = &self.tools.worker_slot {
+            worker_slot::count(worker_slot, completed);
+            self.last_ended = completed.ended;
         }
         self.free.push(request.slot);
         let (at, bytes) = (side(request.op), u64::from(request.len));
-        let counts = landed.ended >= self.bounds.from;
+        let counts = completed.ended >= self.bounds.from;
         if counts {
-            self.last_back = self.last_back.max(landed.ended);
+            self.last_back = self.last_back.max(completed.ended);
         } else {
             self.back_early(bytes);
         }
         let counted = Counted { write: request.op == Op::Write, ramp: !counts };
-        if let Err(fault) = landed.result {
+        if let Err(fault) = completed.result {
             let target = self.tools.files.targets[request.file as usize];
             self.out.failures.add(target, request, fault);
             self.out.left[request.slot as usize] = None;
@@ -412,12 +412,12 @@ impl Loop<'_> {
             }
             return Ok(());
         }
-        let latency_ns = landed.ended.saturating_sub(request.due);
-        self.live().land(counted, bytes, latency_ns);
+        let latency_ns = completed.ended.saturating_sub(request.due);
+        self.live().complete(counted, bytes, latency_ns);
         if counts && (self.has_gpu || self.pacer.is_some()) {
-            self.count_legs(landed, at);
+            self.count_legs(completed, at);
         }
-        if self.judges { self.judge(request) } else { Ok(()) }
+        if self.checks { self.check(request) } else { Ok(()) }
     }
 
     /// An I/O that was back before the ramp ended is none of the bytes that were asked for, even
@@ -431,25 +431,25 @@ impl Loop<'_> {
 
     /// Without a GPU leg or a rate, queue and GPU leg are nothing and the file leg is the whole.
     #[inline]
-    fn count_legs(&mut self, landed: &Completion, at: usize) {
+    fn count_legs(&mut self, completed: &Completion, at: usize) {
         let legs = &mut self.legs[at];
-        legs.file.record(landed.file_ns);
+        legs.file.record(completed.file_ns);
         if self.has_gpu {
-            legs.gpu.record(landed.gpu_ns);
+            legs.gpu.record(completed.gpu_ns);
         }
         if self.pacer.is_some() {
-            let request = &landed.request;
+            let request = &completed.request;
             legs.queue.record(request.started.saturating_sub(request.due));
         }
     }
 
     /// Verification between I/Os, or a note of what the slot holds for verification afterwards.
-    fn judge(&mut self, request: &Request) -> Result<(), RunError> {
+    fn check(&mut self, request: &Request) -> Result<(), RunError> {
         let block =
             Block { op: request.op, file: request.file, offset: request.offset, len: request.len };
         self.out.left[request.slot as usize] = (request.op == Op::Read).then_some(block);
         let target = self.tools.files.targets[request.file as usize];
-        self.note_write(request, target, Marks::landed);
+        self.note_write(request, target, Marks::completed);
         if self.task.job.verify != VerifyMode::Inline || request.op == Op::Write {
             return Ok(());
         }

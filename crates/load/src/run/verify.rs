@@ -107,19 +107,19 @@ fn mismatch(job: &JobPlan, target: u32, bad: &Mismatch) -> VerifyMismatch {
         found: format!("{:#018x}", bad.found),
         bad_words: bad.bad_words,
         leg: leg.into(),
-        found_belongs_at: home_of(job, bad.found),
+        found_belongs_at: origin_of(job, bad.found),
     }
 }
 
 /// Where a word belongs, if it is a word of the pattern of one of the job's files, or of what lay
 /// there before the load: the mixing is a bijection, so its counter can be read back.
-fn home_of(job: &JobPlan, found: u64) -> Option<String> {
-    let before = || home(job, other_salt(job.salt), found);
+fn origin_of(job: &JobPlan, found: u64) -> Option<String> {
+    let before = || origin(job, other_salt(job.salt), found);
     let stale = || Some(format!("{}, as it was before the load", before()?));
-    home(job, job.salt, found).or_else(|| stale().filter(|_| job.reads_writes_back()))
+    origin(job, job.salt, found).or_else(|| stale().filter(|_| job.reads_writes_back()))
 }
 
-fn home(job: &JobPlan, salt: u64, found: u64) -> Option<String> {
+fn origin(job: &JobPlan, salt: u64, found: u64) -> Option<String> {
     const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
     let counter = unmix(found);
     job.targets.iter().find_map(|target| {
@@ -130,7 +130,7 @@ fn home(job: &JobPlan, salt: u64, found: u64) -> Option<String> {
     })
 }
 
-/// Checks one landed block and keeps what is wrong.
+/// Checks one completed block and keeps what is wrong.
 pub(super) fn block(
     task: &Task<'_>,
     tools: &mut Tools,
@@ -215,7 +215,7 @@ fn runs<'a>(task: &Task<'a>, tools: &Tools, kind: Reached) -> Runs<'a> {
 /// them out, so that each byte is verified once.
 fn share(task: &Task<'_>, tools: &Tools) -> Vec<RegionSpan> {
     let job = task.job;
-    let grain = unit(job).max(8);
+    let alignment = unit(job).max(8);
     let same = |region: &gpuio_record::Region| {
         let all = job.workers.iter();
         all.filter(|worker| worker.regions.contains(region)).map(|w| w.thread).collect::<Vec<_>>()
@@ -224,7 +224,7 @@ fn share(task: &Task<'_>, tools: &Tools) -> Vec<RegionSpan> {
         let file = tools.files.index_of(region.target)?;
         let sharers = same(region);
         let place = sharers.iter().position(|&thread| thread == task.plan.thread)? as u64;
-        let each = (region.length / sharers.len() as u64).next_multiple_of(grain);
+        let each = (region.length / sharers.len() as u64).next_multiple_of(alignment);
         let begin = (place * each).min(region.length);
         let length = each.min(region.length - begin);
         Some(RegionSpan { file, offset: region.offset + begin, length })
@@ -247,7 +247,7 @@ fn sweep(
     let shortest = regions.iter().map(|region| region.length).min().unwrap_or(0);
     let unit = unit(job);
     let size = largest.min(shortest - shortest % unit);
-    let config = pattern::Config {
+    let config = pattern::PatternConfig {
         order: Order::Sequential,
         blocks: vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }],
         align_bytes: unit,
@@ -256,7 +256,7 @@ fn sweep(
         read_percent: if op == Op::Read { 100 } else { 0 },
         regions,
         seed: 0,
-        laps: Some(1),
+        passes: Some(1),
     };
     let mut pattern = Pattern::new(&config).map_err(|error| RunError::Pattern {
         job: job.name.clone(),
@@ -265,7 +265,7 @@ fn sweep(
     drive(task, tools, &mut || pattern.next(), findings)
 }
 
-/// Takes every block through the path, checking reads as they land.
+/// Takes every block through the path, checking reads as they complete.
 fn drive(
     task: &Task<'_>,
     tools: &mut Tools,
@@ -273,7 +273,7 @@ fn drive(
     findings: &mut Findings,
 ) -> Result<(), RunError> {
     let mut free: Vec<u32> = (0..task.job.depth).collect();
-    let mut landed: Vec<Completion> = Vec::new();
+    let mut completed: Vec<Completion> = Vec::new();
     let mut pending: Option<Block> = None;
     let mut ended = false;
     while !ended || tools.path.in_flight() > 0 {
@@ -292,9 +292,9 @@ fn drive(
             }
             free.pop();
         }
-        let advanced = tools.path.advance(&task.gate.clock, &mut landed, true);
+        let advanced = tools.path.advance(&task.gate.clock, &mut completed, true);
         advanced.map_err(|source| path_error(task, source))?;
-        for one in landed.drain(..) {
+        for one in completed.drain(..) {
             free.push(one.request.slot);
             if one.result.is_err() {
                 findings.failed += 1;
@@ -333,9 +333,9 @@ fn check(
     request: &Request,
     findings: &mut Findings,
 ) -> Result<(), RunError> {
-    let landed =
+    let completed =
         Block { op: request.op, file: request.file, offset: request.offset, len: request.len };
-    block(task, tools, request.slot, &landed, findings, false)
+    block(task, tools, request.slot, &completed, findings, false)
 }
 
 fn path_error(task: &Task<'_>, source: gpuio_io::path::PathError) -> RunError {

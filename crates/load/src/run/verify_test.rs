@@ -17,9 +17,9 @@ proptest! {
     #[test]
     fn a_word_of_the_pattern_tells_where_it_belongs(target in 0_u32..2, index in 0_u64..1 << 17) {
         let job = job("filename=/x:/y\nsize=1m\nbs=4k");
-        let home = home_of(&job, mixed(&job, target, index));
+        let origin = origin_of(&job, mixed(&job, target, index));
         let path = ["/x", "/y"][target as usize];
-        prop_assert_eq!(home, Some(format!("{path} offset {}", index * 8)));
+        prop_assert_eq!(origin, Some(format!("{path} offset {}", index * 8)));
     }
 
     #[test]
@@ -27,7 +27,7 @@ proptest! {
         let job = job("filename=/x:/y\nsize=1m\nbs=4k");
         let belongs = (0..1 << 17).any(|index| mixed(&job, 0, index) == found);
         // One chance in 2^46 for each file: then the word is one of the pattern.
-        prop_assert!(belongs || home_of(&job, found).is_none());
+        prop_assert!(belongs || origin_of(&job, found).is_none());
     }
 }
 
@@ -38,16 +38,16 @@ fn a_word_of_before_the_load_is_told() {
         let mut job = job(&format!("filename=/x\nsize=1m\nbs=4k\n{lines}"));
         job.targets[0].file_number = 0;
         let words = told.then(|| "/x offset 24, as it was before the load".to_owned());
-        assert_eq!(home_of(&job, stale), words);
+        assert_eq!(origin_of(&job, stale), words);
     }
 }
 
 #[test]
 fn a_word_past_the_end_of_its_file_belongs_nowhere() {
     let job = job("filename=/x\nsize=1m\nbs=4k");
-    assert!(home_of(&job, mixed(&job, 0, (1 << 17) - 1)).is_some());
-    assert_eq!(home_of(&job, mixed(&job, 0, 1 << 17)), None);
-    assert_eq!(home_of(&job, 0), None, "an empty block");
+    assert!(origin_of(&job, mixed(&job, 0, (1 << 17) - 1)).is_some());
+    assert_eq!(origin_of(&job, mixed(&job, 0, 1 << 17)), None);
+    assert_eq!(origin_of(&job, 0), None, "an empty block");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use gpuio_record::{DirectMode, JobPlan, JobResult, Warning, WarningKind};
 use gpuio_stat::enough_for;
 
 use crate::plan::defaults::REFUSES_DIRECT;
-use crate::reconcile::{self, Counted, Seen};
+use crate::reconcile::{self, Counted, GroupContext};
 
 /// Below this time a run says little: caches, clocks and governors have not settled.
 const SHORT_NS: u64 = 1_000_000_000;
@@ -18,7 +18,7 @@ pub(super) fn group(
     counted: &Counted,
 ) -> Vec<Warning> {
     let mut all = Vec::new();
-    let found = reconcile::find(&Seen { jobs, results, counted });
+    let found = reconcile::find(&GroupContext { jobs, results, counted });
     for (at, (job, result)) in jobs.iter().zip(results).enumerate() {
         let of_job = |(about, kind): &(Option<usize>, WarningKind)| {
             (*about == Some(at)).then(|| kind.clone())
@@ -152,11 +152,11 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         let (first_done_ns, last_done_ns) = (result.first_done_ns, elapsed_ns);
         kinds.push(WarningKind::UnevenFinish { first_done_ns, last_done_ns });
     }
-    if let Some((asked, steady)) = job.steady.as_ref().zip(result.steady)
+    if let Some((requested, steady)) = job.steady.as_ref().zip(result.steady)
         && steady.attained_at_ns.is_none()
     {
         kinds.push(WarningKind::NotSteady {
-            requested: asked.requested.clone(),
+            requested: requested.requested.clone(),
             observed: steady.observed,
         });
     }
@@ -175,8 +175,8 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     }
     if let Some(never) = result.never_started.filter(|never| never.matters(job.threads)) {
         let (ios, longest_wait_ns) = (never.ios, never.longest_wait_ns);
-        let landed = result.read.ios + result.write.ios;
-        kinds.push(WarningKind::NeverStarted { ios, completed: landed, longest_wait_ns });
+        let completed = result.read.ios + result.write.ios;
+        kinds.push(WarningKind::NeverStarted { ios, completed: completed, longest_wait_ns });
     }
     if result.between_ios_ns > 0 {
         let time = elapsed_ns as f64 * f64::from(job.threads);

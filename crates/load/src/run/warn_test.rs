@@ -275,7 +275,7 @@ fn a_run_too_short_for_its_figures() {
     assert_eq!(seen(100_000, SECOND - 1), [short(100_000, SECOND - 1)]);
     assert_eq!(seen(999, 10 * SECOND), [short(999, 10 * SECOND)]);
     assert_eq!(seen(1000, SECOND), []);
-    assert_eq!(seen(0, 0), [], "nothing landed: other words say so");
+    assert_eq!(seen(0, 0), [], "nothing completed: other words say so");
 }
 
 #[test]
@@ -347,15 +347,15 @@ fn a_software_gpu() {
 #[test]
 fn a_worker_far_from_its_gpu() {
     let mut job = job("path=staged\nthreads=2");
-    let seat = |job: &mut JobPlan, node| {
+    let assign_cpus = |job: &mut JobPlan, node| {
         job.workers.iter_mut().for_each(|worker| worker.numa_node = node);
     };
-    seat(&mut job, Some(0));
+    assign_cpus(&mut job, Some(0));
     let far = WarningKind::FarFromGpu { gpu: 0, worker_node: 0, gpu_node: 1 };
     assert_eq!(warned(&job, &result(&job, 100_000)), [far], "once for the job");
-    seat(&mut job, Some(1));
+    assign_cpus(&mut job, Some(1));
     assert_eq!(warned(&job, &result(&job, 100_000)), []);
-    seat(&mut job, None);
+    assign_cpus(&mut job, None);
     assert_eq!(warned(&job, &result(&job, 100_000)), []);
 }
 

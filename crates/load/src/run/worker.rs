@@ -22,11 +22,11 @@ use super::affinity;
 use super::failures::Failures;
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
-use super::lane;
 use super::marks::Marks;
 use super::rusage::Usage;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
+use super::worker_slot;
 use crate::dataset::held::Targets;
 
 /// What a worker is given. Everything shared is read-only or atomic.
@@ -41,7 +41,7 @@ pub(super) struct Task<'a> {
     /// From the common start until all jobs of the group count.
     pub(super) all_from_ns: Nanos,
     pub(super) first_done: &'a FirstDone,
-    /// The group's targets, as they were judged.
+    /// The group's targets, as they were checked.
     pub(super) held: &'a Targets,
     /// Pages of all workers of the job.
     pub(super) job_pages: std::ops::Range<usize>,
@@ -67,7 +67,7 @@ pub(super) struct Ready {
     pub(super) direct: DirectMode,
 }
 
-/// What a worker brings home.
+/// What a worker returns.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) reads: Tally,
@@ -101,7 +101,7 @@ pub(super) struct Tools {
     pub(super) files: Files,
     pub(super) counters: Arc<LegCounters>,
     /// What `gpuio stats` sees of this worker.
-    pub(super) lane: Option<Lane>,
+    pub(super) worker_slot: Option<Lane>,
     /// Threads of its engine, by the kernel's numbers.
     pub(super) helpers: Vec<i32>,
     segments: Arc<RouteCounters>,
@@ -211,7 +211,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
     if task.job.read_percent < 100 {
         prefill(task, &files, opened.path.as_mut()).map_err(path_error)?;
     }
-    let lane = lane::take(task, &opened.actual_engine, files.targets.len());
+    let worker_slot = worker_slot::take(task, &opened.actual_engine, files.targets.len());
     let ready = Ready {
         page: task.page,
         actual_engine: opened.actual_engine,
@@ -219,7 +219,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
         direct: files.mode(),
     };
     let helpers = opened.helpers;
-    Ok(Tools { path: opened.path, files, counters, lane, helpers, segments, ready })
+    Ok(Tools { path: opened.path, files, counters, worker_slot, helpers, segments, ready })
 }
 
 /// Targets of a worker, each once, in order.
@@ -263,7 +263,7 @@ fn path_config(
         engine,
         files: files.for_engine(),
         direct: job.direct == DirectMode::Direct,
-        direct_alignment: grain(job),
+        direct_alignment: alignment(job),
         memory,
         gpu: task.context.clone().map(|context| GpuSide {
             context,
@@ -289,9 +289,9 @@ fn path_config(
 
 /// What direct I/O goes on at multiples of. Plans of before it was kept have 4 KiB, which every
 /// logical block size divides.
-fn grain(job: &JobPlan) -> u32 {
-    let grain = if job.direct_alignment_bytes > 0 { job.direct_alignment_bytes } else { 4096 };
-    u32::try_from(grain).unwrap_or(4096)
+fn alignment(job: &JobPlan) -> u32 {
+    let alignment = if job.direct_alignment_bytes > 0 { job.direct_alignment_bytes } else { 4096 };
+    u32::try_from(alignment).unwrap_or(4096)
 }
 
 fn mem_kind(kind: MemoryKind) -> MemKind {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
-use gpuio_load::places::LivePlaces;
+use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::plan::{Gpus, Machine, plan};
 use gpuio_load::run::{Means, Permit, Ran, RunError, Tick, Watch, run};
 use gpuio_record::facts::HostFacts;
@@ -180,13 +180,13 @@ impl Lab {
         let spec = gpuio_spec::parse_job_file("f", text, &env).unwrap_or_else(|errors| {
             panic!("{:?}", errors.iter().map(ToString::to_string).collect::<Vec<_>>())
         });
-        let places = LivePlaces::default();
+        let places = LiveTargets::default();
         let missing = |_: &str| None;
         let (host, gpus) = (&self.host, &self.gpus);
         let machine = Machine {
             host,
             gpus,
-            places: &places,
+            targets: &places,
             engine_missing: &missing,
             cufile_missing: &|_| self.cufile.is_none().then(|| "not opened".to_owned()),
             cufile_direct: Err("not opened"),

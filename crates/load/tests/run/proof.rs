@@ -182,8 +182,8 @@ fn witnesses_that_do_not_concern_a_job_say_so() {
 fn files_read_beforehand_are_in_the_page_cache_when_the_clock_starts() {
     let cached = |pre_read: u32| {
         let lab = Lab::new();
-        let asked = format!("size=8m\nbs=256k\nio_size=256k\ndirect=0\npre_read={pre_read}");
-        lab.job(&asked).cache.resident_before
+        let requested = format!("size=8m\nbs=256k\nio_size=256k\ndirect=0\npre_read={pre_read}");
+        lab.job(&requested).cache.resident_before
     };
     // Files are made past the cache, where the file system can.
     let (cold, warm) = (cached(0), cached(1));

@@ -17,7 +17,7 @@ fn rates_fit(direction: &DirectionResult, elapsed_ns: u64) {
     assert!((direction.bytes_per_s - per_second(direction.bytes)).abs() < 1.0);
     assert!((direction.iops - per_second(direction.ios)).abs() < 1e-3);
     let counted = direction.latency.as_ref().map_or(0, |latency| latency.total.count);
-    assert_eq!(counted, direction.ios, "each I/O that landed has a latency");
+    assert_eq!(counted, direction.ios, "each I/O that completed has a latency");
 }
 
 #[test]

@@ -38,8 +38,8 @@ fn a_job_that_does_not_settle_says_so() {
     assert_eq!((job.ended, steady.attained_at_ns), (EndedHow::Complete, None));
     assert!(steady.checks >= 1 && steady.observed.unwrap() >= 1.0, "{steady:?}");
     let found = ran.warnings.iter().find_map(|warning| match &warning.kind {
-        WarningKind::NotSteady { requested: asked, observed: seen } => {
-            Some((asked.as_str(), *seen))
+        WarningKind::NotSteady { requested: requested, observed: seen } => {
+            Some((requested.as_str(), *seen))
         }
         _ => None,
     });

@@ -42,7 +42,7 @@ pub(super) fn prove(directory: &Path, gpu: Gpu<'_>) -> Result<Proof, Failure> {
 
 fn direct(tried: &DirectTried) -> Tried {
     match tried {
-        DirectTried::Works { grain, told } => {
+        DirectTried::Works { alignment: grain, told } => {
             let told = told.map_or_else(String::new, |told| {
                 format!(
                     "; the kernel asks for offsets in multiples of {} and memory of {} bytes",

@@ -6,7 +6,7 @@ use rustix::fs::OFlags;
 use super::super::held::Targets;
 use super::*;
 
-/// The name is exchanged for a link to somebody's file after it was judged.
+/// The name is exchanged for a link to somebody's file after it was checked.
 fn swap(path: &Path, victim: &Path) {
     fs::rename(path, path.with_extension("away")).unwrap();
     symlink(victim, path).unwrap();
@@ -31,7 +31,7 @@ fn what_was_judged_is_what_is_opened() {
     assert!(error.to_string().contains("nothing was written to it"), "{error}");
 }
 
-/// In a data set of more files than descriptors, what was judged is compared when it is opened.
+/// In a data set of more files than descriptors, what was checked is compared when it is opened.
 #[test]
 fn what_was_let_go_is_compared() {
     let dir = directory();
@@ -39,13 +39,13 @@ fn what_was_let_go_is_compared() {
     fs::write(&victim, "precious").unwrap();
     prepare(&wanted(&path, MIB)).unwrap();
     let none = Budget::of(Some(0), 0);
-    let judge = |wanted: &Wanted| {
+    let check = |wanted: &Wanted| {
         let mut verdict = look(wanted, &permit()).unwrap();
         verdict.within(&none);
         verdict.target.unwrap()
     };
     let named = Wanted { directory: None, ..wanted(&path, MIB) };
-    for held in [judge(&wanted(&path, MIB)), judge(&named)] {
+    for held in [check(&wanted(&path, MIB)), check(&named)] {
         let flags = rustix::fs::fcntl_getfl(held.reopen(OFlags::RDWR).unwrap()).unwrap();
         // NVIDIA's cuFile refuses such a descriptor.
         assert!(!flags.contains(OFlags::NOFOLLOW), "{flags:?}");
@@ -63,7 +63,7 @@ fn what_was_let_go_is_compared() {
     assert_eq!(fs::read(&victim).unwrap(), b"precious");
 }
 
-/// The directory's name is exchanged; files are made, listed and removed in what was judged.
+/// The directory's name is exchanged; files are made, listed and removed in what was checked.
 #[test]
 fn a_directory_that_was_exchanged_gets_nothing() {
     let dir = directory();

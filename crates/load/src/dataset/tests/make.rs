@@ -89,7 +89,7 @@ fn a_file_for_writing_is_made_empty() {
     assert_eq!(fs::metadata(&path).unwrap().len(), 0);
     begin(&path).unwrap();
     fs::write(&path, "x").unwrap();
-    settle(&path, None).unwrap();
+    finalize(&path, None).unwrap();
     assert_eq!(look(&writing(&path, 1), &permit()).unwrap().note, GuardNote::Ours);
 }
 

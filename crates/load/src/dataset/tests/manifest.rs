@@ -6,7 +6,7 @@ use std::path::Path;
 use super::super::manifest::{
     Claim, FILE_NAME, Holds, Lists, ManifestError, Take, find, forget, parse, print, take,
 };
-use super::{Held, Identity, begin, directory, held, identity, names, settle};
+use super::{Held, Identity, begin, directory, finalize, held, identity, names};
 
 const HOLDS: Holds = Holds { salt: 11, file_number: 3 };
 
@@ -17,7 +17,7 @@ fn adopt(path: &Path, holds: Holds) -> Result<(), ManifestError> {
 fn ours(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     adopt(path, HOLDS).unwrap();
-    settle(path, Some(HOLDS)).unwrap();
+    finalize(path, Some(HOLDS)).unwrap();
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn a_crashed_run_leaves_a_file_that_is_ours_without_a_pattern() {
     let entry = find(&path).unwrap().expect("in use means ours");
     assert!(entry.in_use);
     assert!(!entry.holds(HOLDS));
-    settle(&path, None).unwrap();
-    let entry = find(&path).unwrap().expect("settled again");
+    finalize(&path, None).unwrap();
+    let entry = find(&path).unwrap().expect("finalized again");
     assert!(!entry.in_use && !entry.pattern);
 }
 
@@ -74,7 +74,7 @@ fn a_file_of_the_same_name_is_not_ours() {
     fs::rename(dir.path().join("other"), &path).unwrap();
     assert_eq!(find(&path).unwrap(), None);
     assert!(matches!(begin(&path), Err(ManifestError::NotOurs { .. })));
-    assert!(matches!(settle(&path, None), Err(ManifestError::Moved { .. })));
+    assert!(matches!(finalize(&path, None), Err(ManifestError::Moved { .. })));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn forgetting_the_last_file_leaves_nothing() {
     let (a, b) = (dir.path().join("a"), dir.path().join("b"));
     ours(&a, "1");
     ours(&b, "2");
-    let forget = |path: &Path, which| forget(&[(held(path).home().unwrap(), which)]).unwrap();
+    let forget = |path: &Path, which| forget(&[(held(path).dir_entry().unwrap(), which)]).unwrap();
     forget(&a, identity(&a));
     assert!(find(&a).unwrap().is_none() && find(&b).unwrap().is_some());
     forget(&b, Identity { dev: 0, ino: 0 });
@@ -164,7 +164,7 @@ fn a_list_that_is_a_link_or_a_pipe_is_not_read() {
 /// Whether the list is heard about this file, which a change of owner or mode changes too.
 fn is_believed(path: &Path) -> bool {
     let held = held(path);
-    Lists::default().claim(held.home().unwrap(), &held.stamp()).unwrap() != Claim::None
+    Lists::default().claim(held.dir_entry().unwrap(), &held.stamp()).unwrap() != Claim::None
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn many_at_once_lose_nothing() {
                     assert!(find(&path).unwrap().is_some());
                     if number % 2 == 1 {
                         let held = held(&path);
-                        forget(&[(held.home().unwrap(), held.identity())]).unwrap();
+                        forget(&[(held.dir_entry().unwrap(), held.identity())]).unwrap();
                     }
                 }
             });
@@ -285,7 +285,7 @@ fn files_of_the_user_with_our_names_stay() {
     let victim = dir.path().join("victim");
     fs::write(&victim, "precious").unwrap();
     let mine = held(&path);
-    forget(&[(mine.home().unwrap(), mine.identity())]).unwrap();
+    forget(&[(mine.dir_entry().unwrap(), mine.identity())]).unwrap();
     assert_eq!(fs::read_to_string(&lock).unwrap(), "my own lock");
     fs::remove_file(&lock).unwrap();
     std::os::unix::fs::symlink("victim", &lock).unwrap();
@@ -366,7 +366,7 @@ fn a_list_of_the_first_format_is_read() {
     fs::write(&list, text.to_string()).unwrap();
     assert_eq!(find(&path).unwrap(), None, "it is not known as unchanged");
     begin(&path).unwrap();
-    assert!(find(&path).unwrap().expect("it was judged ours").in_use);
+    assert!(find(&path).unwrap().expect("it was checked ours").in_use);
 }
 
 #[test]

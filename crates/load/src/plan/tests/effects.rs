@@ -310,7 +310,7 @@ fn runs_are_judged_together_without_their_machine() {
     };
     let mixed = of(&["rwmixread=70\nrw=read", "rwmixread=70\nrw=randrw"]);
     assert!(none_uses(&mixed).is_ok());
-    let unused: Vec<&str> = unused_here(&mixed[0]).iter().map(|asked| asked.key).collect();
+    let unused: Vec<&str> = unused_here(&mixed[0]).iter().map(|requested| requested.key).collect();
     assert_eq!(unused, ["rwmixread"]);
     assert_eq!(unused_here(&mixed[1]), []);
     let error = none_uses(&of(&["rwmixread=70\nrw=read", "rwmixread=70\nrw=write"])).unwrap_err();

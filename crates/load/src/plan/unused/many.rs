@@ -6,7 +6,8 @@ use gpuio_record::facts::HostFacts;
 use gpuio_spec::{Asked, JobSpec};
 
 use super::super::{
-    AUTO, Among, DirectAnswer, Gpus, Machine, Place, Places, PlanError, paths_of, resolved,
+    AUTO, Among, DirectAnswer, Gpus, Machine, PlanError, TargetInfo, TargetLookup, paths_of,
+    resolved,
 };
 use super::Unused;
 
@@ -16,9 +17,9 @@ const GPUS: u32 = 64;
 /// Nothing is there, and all of it could be made.
 struct Room;
 
-impl Places for Room {
-    fn look(&self, _: &str) -> Place {
-        Place { direct: DirectAnswer::Works { grain: 512 }, ..Place::default() }
+impl TargetLookup for Room {
+    fn look(&self, _: &str) -> TargetInfo {
+        TargetInfo { direct: DirectAnswer::Works { alignment: 512 }, ..TargetInfo::default() }
     }
 
     fn drive_node(&self, _: &str) -> Option<u32> {
@@ -50,7 +51,7 @@ pub fn unused_here(job: &JobSpec) -> Vec<Asked> {
     let everywhere = |one: &Unused| {
         paths.iter().all(|other| other.iter().any(|two| two.rule.field == one.rule.field))
     };
-    first.into_iter().filter(|one| everywhere(one)).map(|one| one.asked).collect()
+    first.into_iter().filter(|one| everywhere(one)).map(|one| one.requested).collect()
 }
 
 /// What is unused on each path of a run; nothing where that depends on its machine.
@@ -72,7 +73,7 @@ fn unused(job: &JobSpec, at: usize) -> Option<Vec<Vec<Unused>>> {
     let machine = Machine {
         host: &HostFacts::default(),
         gpus: &Gpus::Present((0..GPUS).map(gpu).collect()),
-        places: &Room,
+        targets: &Room,
         engine_missing: &|_| None,
         cufile_missing: &|_| None,
         cufile_direct: Err(""),

@@ -7,7 +7,7 @@ use gpuio_spec::{Fill, GpuDriver, GpuWhich, Verify};
 use gpuio_units::format_bytes;
 
 use super::super::defaults::is_gdsio;
-use super::{Rule, Seen};
+use super::{KeyContext, Rule};
 
 /// A rule for a field that is an `Option`.
 macro_rules! rule {
@@ -29,11 +29,11 @@ pub(crate) const RULES: &[Rule] = &[
         "the load does not mix reads and writes; use rw=rw or rw=randrw, or leave it out"
     )
     .or_else(|| when(
-        s.asked.mix_percent.is_some(),
+        s.requested.mix_percent.is_some(),
         "mix_percent (-M) says the same of this path; leave one out"
     ))),
     rule!(coverage, |s| when(s.sequential(), IN_ORDER).or_else(|| when(
-        s.asked.coverage == Some(true) && s.skewed(),
+        s.requested.coverage == Some(true) && s.skewed(),
         "a distribution other than random does not touch every block once; leave one out"
     ))),
     rule!(distribution, |s| when(s.sequential(), IN_ORDER)),
@@ -47,53 +47,53 @@ pub(crate) const RULES: &[Rule] = &[
         "it says how a rate spaces its I/Os, and there is none; add rate_iops or rate, or leave it \
          out"
     )),
-    rule!(fill, |s| when(s.asked.fill == Some(Fill::Random) && s.only_reads(), NO_WRITES)),
-    rule!(refill, |s| when(s.asked.refill == Some(true) && s.only_reads(), NO_WRITES)),
-    rule!(sync, |s| when(s.asked.sync == Some(true) && s.only_reads(), NO_WRITES)),
+    rule!(fill, |s| when(s.requested.fill == Some(Fill::Random) && s.only_reads(), NO_WRITES)),
+    rule!(refill, |s| when(s.requested.refill == Some(true) && s.only_reads(), NO_WRITES)),
+    rule!(sync, |s| when(s.requested.sync == Some(true) && s.only_reads(), NO_WRITES)),
     rule!(verify, |s| when(
-        s.asked.verify == Some(Verify::Rewrite) && s.only_reads(),
+        s.requested.verify == Some(Verify::Rewrite) && s.only_reads(),
         "the load writes nothing, so there is nothing to rewrite; use verify=pass"
     )),
     rule!(inject, inject),
     rule!(beside, beside),
-    rule!(time_based, |s| match (s.asked.runtime_ns, s.asked.time_based) {
+    rule!(time_based, |s| match (s.requested.runtime_ns, s.requested.time_based) {
         (None, _) => Some("it needs a runtime; add one, or leave it out".to_owned()),
         (Some(_), on) => when(
-            on == Some(true) && (s.asked.io_size.is_some() || s.asked.loops.is_some()),
+            on == Some(true) && (s.requested.io_size.is_some() || s.requested.loops.is_some()),
             "the job ends after its bytes or loops too; leave those out, or this"
         ),
     }),
     rule!(loops, |s| when(
-        s.asked.io_size.is_some(),
+        s.requested.io_size.is_some(),
         "io_size says how many bytes each thread moves; leave one out"
     )),
-    rule!(steady_window_ns, |s| when(s.asked.steady.is_none(), NOT_STEADY)),
-    rule!(steady_ramp_ns, |s| when(s.asked.steady.is_none(), NOT_STEADY)),
-    rule!(steady_check_ns, |s| when(s.asked.steady.is_none(), NOT_STEADY)),
+    rule!(steady_window_ns, |s| when(s.requested.steady.is_none(), NOT_STEADY)),
+    rule!(steady_ramp_ns, |s| when(s.requested.steady.is_none(), NOT_STEADY)),
+    rule!(steady_check_ns, |s| when(s.requested.steady.is_none(), NOT_STEADY)),
     rule!(stonewall, |s| when(
-        s.asked.stonewall == Some(true) && s.alone,
+        s.requested.stonewall == Some(true) && s.alone,
         "there is no job before this one; leave it out"
     )),
     rule!(cache_alike, |s| when(
-        s.asked.cache_alike == Some(true)
-            && (s.asked.pre_read.is_some() || s.asked.invalidate == Some(true)),
+        s.requested.cache_alike == Some(true)
+            && (s.requested.pre_read.is_some() || s.requested.invalidate == Some(true)),
         "pre_read or invalidate says how runs find the page cache; leave one out"
     )),
     rule!(directory, |s| when(
-        s.asked.filenames.iter().flatten().all(|name| name.starts_with('/'))
-            && s.asked.filenames.is_some(),
+        s.requested.filenames.iter().flatten().all(|name| name.starts_with('/'))
+            && s.requested.filenames.is_some(),
         "every filename begins with '/'; leave it out, or name files below it"
     )),
     rule!(file_prefix, |s| when(
-        s.asked.filenames.is_some(),
+        s.requested.filenames.is_some(),
         "it begins the names of files in a directory, and the files are named; leave it out"
     )),
     rule!(shared_files, |s| when(
-        s.asked.shared_files == Some(true) && s.asked.filenames.is_none(),
+        s.requested.shared_files == Some(true) && s.requested.filenames.is_none(),
         OWN_FILES
     )),
     rule!(shared_fd, |s| when(
-        s.asked.shared_fd == Some(true) && s.asked.filenames.is_none(),
+        s.requested.shared_fd == Some(true) && s.requested.filenames.is_none(),
         OWN_FILES
     )),
     rule!(gpu, gpu),
@@ -111,7 +111,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule!(via_gpu, not_routed),
     rule!(via_peer, not_routed),
     rule!(skip_bufregister, |s| when(
-        s.asked.skip_bufregister == Some(true) && s.path.uses_engine(),
+        s.requested.skip_bufregister == Some(true) && s.path.uses_engine(),
         format!(
             "path {} registers no buffer with cuFile, so there is none to skip; leave it out",
             s.path.name
@@ -123,12 +123,12 @@ const IN_ORDER: &str = "the load goes through its files in order; use rw=randrea
                         randrw, or leave it out";
 const NO_WRITES: &str =
     "the load writes nothing; use rw=write, randwrite or a mix, or leave it out";
-const NOT_STEADY: &str = "it says how steadystate is judged, which is not asked for; add \
+const NOT_STEADY: &str = "it says how steadystate is checked, which is not asked for; add \
                           steadystate=iops:2%, or leave it out";
 const OWN_FILES: &str =
     "in a directory each thread has a file of its own; name files with filename, or leave it out";
 
-impl Seen<'_> {
+impl KeyContext<'_> {
     fn sequential(&self) -> bool {
         self.plan.order == Order::Sequential
     }
@@ -141,7 +141,7 @@ impl Seen<'_> {
     /// Whether reads and writes are mixed by what `rw` says.
     fn mixed(&self) -> bool {
         use gpuio_spec::Rw::{RandRw, ReadWrite};
-        matches!(self.asked.rw, Some(RandRw | ReadWrite))
+        matches!(self.requested.rw, Some(RandRw | ReadWrite))
     }
 
     fn only_reads(&self) -> bool {
@@ -160,15 +160,15 @@ impl Seen<'_> {
 }
 
 /// The grid of random blocks. Where all are touched once, it is not finer than the largest of them.
-fn align(s: &Seen<'_>) -> Option<String> {
-    let align = s.asked.align?;
+fn align(s: &KeyContext<'_>) -> Option<String> {
+    let align = s.requested.align?;
     let sizes = || s.plan.blocks.iter();
     let (least, most) = (sizes().map(|b| b.min_bytes).min()?, sizes().map(|b| b.max_bytes).max()?);
-    let grain = s.plan.direct_alignment_bytes.max(1);
+    let alignment = s.plan.direct_alignment_bytes.max(1);
     match &s.plan.order {
-        Order::Sequential => when(align != grain, IN_ORDER),
+        Order::Sequential => when(align != alignment, IN_ORDER),
         Order::Random { coverage: true, .. } => {
-            let fine = align < most && align != least.max(grain);
+            let fine = align < most && align != least.max(alignment);
             fine.then(|| {
                 format!(
                     "each block is touched once, on a grid of the largest, {}; add norandommap, or \
@@ -182,7 +182,7 @@ fn align(s: &Seen<'_>) -> Option<String> {
 }
 
 /// A computation needs a GPU, and one that the job uses.
-fn beside(s: &Seen<'_>) -> Option<String> {
+fn beside(s: &KeyContext<'_>) -> Option<String> {
     when(
         s.plan.beside.is_some() && s.plan.gpus.is_empty(),
         format!(
@@ -194,8 +194,8 @@ fn beside(s: &Seen<'_>) -> Option<String> {
 }
 
 /// Faults of writes alone, and a seed without chances.
-fn inject(s: &Seen<'_>) -> Option<String> {
-    let inject: Inject = s.asked.inject.as_ref()?.parse().ok()?;
+fn inject(s: &KeyContext<'_>) -> Option<String> {
+    let inject: Inject = s.requested.inject.as_ref()?.parse().ok()?;
     let Inject { eio, enospc, lost, short, delay, seed, .. } = inject;
     let by_chance = [eio, enospc, lost, short, delay.0].iter().any(|p| *p > 0.0 && *p < 1.0);
     // Where an I/O is cut is drawn too.
@@ -214,15 +214,15 @@ fn inject(s: &Seen<'_>) -> Option<String> {
 
 /// A GPU on a path to host memory says where threads run, unless something else does. gdsio's users
 /// name one with every type.
-fn gpu(s: &Seen<'_>) -> Option<String> {
-    let gpu = s.asked.gpu.as_ref()?;
+fn gpu(s: &KeyContext<'_>) -> Option<String> {
+    let gpu = s.requested.gpu.as_ref()?;
     if s.path.needs_gpu || !s.plan.gpus.is_empty() || gpu.which == GpuWhich::None {
         return None;
     }
-    let placed = s.asked.cpus.is_some() || s.asked.numa.is_some();
+    let placed = s.requested.cpus.is_some() || s.requested.numa.is_some();
     let software = gpu.driver == Some(GpuDriver::Software);
     when(
-        !is_gdsio(s.asked) && (placed || software),
+        !is_gdsio(s.requested) && (placed || software),
         format!(
             "path {} ends in host memory, and {}; add path=staged, or leave it out",
             s.path.name,
@@ -236,8 +236,8 @@ fn gpu(s: &Seen<'_>) -> Option<String> {
 }
 
 /// Beside a list of CPUs a node is in effect only where it says the same.
-fn numa(s: &Seen<'_>) -> Option<String> {
-    let (node, cpus) = (s.asked.numa?, s.asked.cpus.as_ref()?);
+fn numa(s: &KeyContext<'_>) -> Option<String> {
+    let (node, cpus) = (s.requested.numa?, s.requested.cpus.as_ref()?);
     let known = s.nodes.iter().find(|known| known.node == node);
     let there = known.and_then(|known| known.cpus.as_deref()).unwrap_or_default();
     let on_it = cpus.iter().all(|cpu| there.contains(cpu)) || s.nodes.is_empty();
@@ -250,7 +250,7 @@ fn numa(s: &Seen<'_>) -> Option<String> {
 }
 
 /// More than one I/O in flight, where each call blocks and nothing else is under way beside it.
-fn depth(s: &Seen<'_>) -> Option<String> {
+fn depth(s: &KeyContext<'_>) -> Option<String> {
     let row = engine::find(&s.plan.engine.actual);
     let asynchronous = s.path.uses_engine() && row.is_some_and(|row| row.asynchronous);
     if s.plan.depth == 1 || asynchronous || s.path.has_gpu_leg() || s.path.overlaps() {
@@ -270,8 +270,8 @@ fn depth(s: &Seen<'_>) -> Option<String> {
     })
 }
 
-fn streams(s: &Seen<'_>) -> Option<String> {
-    let streams = s.asked.streams?;
+fn streams(s: &KeyContext<'_>) -> Option<String> {
+    let streams = s.requested.streams?;
     when(
         s.plan.streams == 0,
         format!("path {} puts nothing into streams of ours; leave it out", s.path.name),
@@ -287,15 +287,15 @@ fn streams(s: &Seen<'_>) -> Option<String> {
     })
 }
 
-fn gather_batch(s: &Seen<'_>) -> Option<String> {
-    let asked = s.asked.gather_batch?;
+fn gather_batch(s: &KeyContext<'_>) -> Option<String> {
+    let requested = s.requested.gather_batch?;
     match s.plan.gather_batch {
         None => Some(format!(
             "it concerns paths with batches, and path {} moves each block by itself; leave it out",
             s.path.name
         )),
         Some(batch) => when(
-            batch < asked,
+            batch < requested,
             format!(
                 "a batch holds no more I/Os than the depth has, {}; raise depth, or lower it",
                 s.plan.depth
@@ -304,7 +304,7 @@ fn gather_batch(s: &Seen<'_>) -> Option<String> {
     }
 }
 
-fn not_routed(s: &Seen<'_>) -> Option<String> {
+fn not_routed(s: &KeyContext<'_>) -> Option<String> {
     when(
         !s.path.via_gpu,
         format!(

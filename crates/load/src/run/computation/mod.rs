@@ -23,7 +23,7 @@ use super::group::Group;
 use super::{Ran, RunError, Watch, ceilings, prepare};
 use thread::Computing;
 
-/// How long the computation runs before it is measured, so that clock rates have settled.
+/// How long the computation runs before it is measured, so that clock rates have finalized.
 const WARM: Duration = Duration::from_millis(500);
 /// How long it is measured alone, before the job and after it.
 const BEFORE: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ pub(super) fn alone(
     watch.alone(group.jobs);
     let bare = Group { page: None, beside: None, computation: None, ..*group };
     let outcome = bare.run(&ceilings::Ticks(watch), &mut first);
-    let wrote = data.settle(group.jobs, &first.jobs);
+    let wrote = data.finalize(group.jobs, &first.jobs);
     outcome?;
     wrote?;
     let whole = first.jobs.len() == group.jobs.len();

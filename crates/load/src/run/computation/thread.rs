@@ -56,11 +56,11 @@ impl Computing {
     pub(super) fn begin(context: &Context, plan: BesidePlan, clock: Clock) -> Computing {
         let stop = Arc::new(AtomicBool::new(false));
         let (say, hear) = channel();
-        let (context, asked) = (context.clone(), Arc::clone(&stop));
+        let (context, requested) = (context.clone(), Arc::clone(&stop));
         let body = move || {
             let mut done = Done::default();
             let before = Usage::of_thread();
-            if let Err(error) = work(&context, plan, clock, &asked, &say, &mut done) {
+            if let Err(error) = work(&context, plan, clock, &requested, &say, &mut done) {
                 done.failed = Some(error.to_string());
             }
             done.cpu_ns = before.until(&Usage::of_thread()).busy_ns();

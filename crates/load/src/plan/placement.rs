@@ -8,7 +8,7 @@ use super::PlanError;
 use super::machine::{Gpus, Machine};
 
 pub(super) fn workers(
-    asked: &JobSpec,
+    requested: &JobSpec,
     (threads, seed): (u32, u64),
     (gpus, via): (&[Gpu], Option<&Via>),
     regions: Vec<Vec<Region>>,
@@ -19,12 +19,12 @@ pub(super) fn workers(
         Some(via) => (std::slice::from_ref(&via.gpu), "the near GPU is on this node"),
         None => (gpus, "its GPU is on this node"),
     };
-    let near = near_gpus(asked, near, machine);
+    let near = near_gpus(requested, near, machine);
     let mut workers = Vec::with_capacity(regions.len());
     for (thread, regions) in (0..threads).zip(regions) {
         let turn = |n: usize| (n > 0).then(|| thread as usize % n);
         let node = turn(near.len()).and_then(|at| near[at].numa_node);
-        let (cpus, numa_node, placed_by) = seat(asked, (node, why), machine)?;
+        let (cpus, numa_node, placed_by) = assign_cpus(requested, (node, why), machine)?;
         let gpu = turn(gpus.len()).and_then(|at| u32::try_from(at).ok());
         workers.push(WorkerPlan {
             thread,
@@ -41,11 +41,11 @@ pub(super) fn workers(
 
 /// The GPUs that threads should be near to: those of the job, or on the host path those that were
 /// named all the same (as gdsio's users do with `-x 1 -d N`).
-fn near_gpus(asked: &JobSpec, gpus: &[Gpu], machine: &Machine<'_>) -> Vec<Gpu> {
+fn near_gpus(requested: &JobSpec, gpus: &[Gpu], machine: &Machine<'_>) -> Vec<Gpu> {
     if !gpus.is_empty() {
         return gpus.to_vec();
     }
-    let (Gpus::Present(present), Some(gpu)) = (machine.gpus, &asked.gpu) else {
+    let (Gpus::Present(present), Some(gpu)) = (machine.gpus, &requested.gpu) else {
         return Vec::new();
     };
     match &gpu.which {
@@ -60,8 +60,8 @@ fn near_gpus(asked: &JobSpec, gpus: &[Gpu], machine: &Machine<'_>) -> Vec<Gpu> {
 type Seat = (Vec<u32>, Option<u32>, Option<String>);
 
 /// CPUs of a thread: those asked for, else those of the node asked for, else those of its GPU's.
-fn seat(
-    asked: &JobSpec,
+fn assign_cpus(
+    requested: &JobSpec,
     (gpu_node, why): (Option<u32>, &'static str),
     machine: &Machine<'_>,
 ) -> Result<Seat, PlanError> {
@@ -70,35 +70,35 @@ fn seat(
         let ok = |cpu: &&u32| allowed.is_none_or(|allowed| allowed.contains(cpu));
         cpus.iter().filter(ok).copied().collect()
     };
-    if let Some(cpus) = &asked.cpus {
+    if let Some(cpus) = &requested.cpus {
         let mine = usable(cpus);
         if mine.len() < cpus.len() {
             let (allowed, cpus) =
                 (format_cpu_list(allowed.unwrap_or_default()), format_cpu_list(cpus));
             let what = format!("this process may run only on CPUs {allowed}, not all of {cpus}");
-            return Err(PlanError::unavailable(asked, "cpus", what));
+            return Err(PlanError::unavailable(requested, "cpus", what));
         }
-        return Ok((mine, asked.numa, Some("the CPUs were named".into())));
+        return Ok((mine, requested.numa, Some("the CPUs were named".into())));
     }
     let node_cpus = |node: u32| {
         let nodes = &machine.host.numa.nodes;
         let found = nodes.iter().find(|n| n.node == node)?;
         Some(usable(found.cpus.as_deref().unwrap_or_default()))
     };
-    if let Some(node) = asked.numa {
+    if let Some(node) = requested.numa {
         let cpus = match node_cpus(node) {
             Some(cpus) if !cpus.is_empty() => cpus,
             // A kernel without NUMA has no node directories, and everything is node 0.
             None if node == 0 && machine.host.numa.nodes.is_empty() => return Ok(nowhere(node)),
             Some(_) => {
                 let what = format!("this process may run on no CPU of NUMA node {node}");
-                return Err(PlanError::unavailable(asked, "numa", what));
+                return Err(PlanError::unavailable(requested, "numa", what));
             }
             None => {
                 let have: Vec<u32> = machine.host.numa.nodes.iter().map(|n| n.node).collect();
                 let have = if have.is_empty() { "none".to_owned() } else { format_cpu_list(&have) };
                 let what = format!("there is no NUMA node {node}; this machine has {have}");
-                return Err(PlanError::unavailable(asked, "numa", what));
+                return Err(PlanError::unavailable(requested, "numa", what));
             }
         };
         return Ok((cpus, Some(node), Some("the NUMA node was named".into())));

@@ -13,7 +13,7 @@ use gpuio_host::target::Danger;
 use gpuio_record::facts::{TargetFacts, TargetKind as Found};
 use gpuio_record::{GuardNote, TargetKind};
 
-use super::held::{Budget, Held, Home};
+use super::held::{Budget, DirEntry, Held};
 use super::look::{Owner, look};
 use super::manifest::{Entry, Holds, Lists, ManifestError};
 use super::refusal::Refusal;
@@ -75,11 +75,11 @@ pub struct Verdict {
     pub kind: TargetKind,
     /// Where it is, links followed. For messages, and to tell whether two names are one target.
     pub path: PathBuf,
-    /// What was judged, held open; `None` when absent. Whoever reads or writes does it through
+    /// What was checked, held open; `None` when absent. Whoever reads or writes does it through
     /// this.
     pub target: Option<Arc<Held>>,
     /// Where an absent file is to be made; `None` where its directory is absent too.
-    pub home: Option<Home>,
+    pub dir_entry: Option<DirEntry>,
     /// Its size in bytes; 0 when absent, `None` for a device that does not say.
     pub size_bytes: Option<u64>,
     /// Whether the pattern must be written before the load.
@@ -104,15 +104,15 @@ pub struct Verdict {
 ///
 /// # Errors
 /// [`Refusal`]: what is in the way and which flag or command would clear it.
-pub fn judge(wanted: &Wanted, permit: &Permit, root: &Root) -> Result<Verdict, Refusal> {
-    judge_with(&mut Lists::default(), wanted, permit, root)
+pub fn check(wanted: &Wanted, permit: &Permit, root: &Root) -> Result<Verdict, Refusal> {
+    check_with(&mut Lists::default(), wanted, permit, root)
 }
 
-/// [`judge`] for one of many targets: `lists` keeps the lists of our files that were read.
+/// [`check`] for one of many targets: `lists` keeps the lists of our files that were read.
 ///
 /// # Errors
-/// As for [`judge`].
-pub fn judge_with(
+/// As for [`check`].
+pub fn check_with(
     lists: &mut Lists<'_>,
     wanted: &Wanted,
     permit: &Permit,
@@ -130,7 +130,7 @@ pub(super) struct Seen {
     /// What was looked at.
     pub(super) held: Option<Held>,
     /// Where it lies, or would be made.
-    pub(super) home: Option<Home>,
+    pub(super) dir_entry: Option<DirEntry>,
     pub(super) owner: Result<Owner, ManifestError>,
     /// The key of the pattern that its bytes are of, where somebody asked.
     pub(super) key: Option<u64>,
@@ -206,14 +206,14 @@ fn absent(wanted: &Wanted, permit: &Permit, mut seen: Seen) -> Result<Verdict, R
         });
     }
     seen.in_use(wanted)?;
-    let (path, home) = (seen.path(), seen.home.take());
+    let (path, dir_entry) = (seen.path(), seen.dir_entry.take());
     seen.owner?;
     Ok(Verdict {
         note: GuardNote::Make,
         kind: TargetKind::File,
         path,
         target: None,
-        home,
+        dir_entry,
         size_bytes: Some(0),
         fill: wanted.reads || wanted.rest || wanted.laid_out,
         anew: true,
@@ -364,7 +364,7 @@ fn unwritten(
         kind,
         path: seen.path(),
         target: seen.hold(),
-        home: None,
+        dir_entry: None,
         size_bytes,
         fill: false,
         anew: false,

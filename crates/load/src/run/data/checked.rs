@@ -10,11 +10,11 @@ use rustix::fs::OFlags;
 use super::{DataSet, DataSetError, wants};
 use crate::dataset::MakeError;
 use crate::dataset::held::{Budget, Held};
-use crate::dataset::judge::{Verdict, Wanted, judge_with};
 use crate::dataset::manifest::Lists;
+use crate::dataset::ownership::{Verdict, Wanted, check_with};
 
-/// One target of one job, judged.
-pub(super) struct Judged<'j> {
+/// One target of one job, checked.
+pub(super) struct CheckedTarget<'j> {
     pub(super) job: &'j JobPlan,
     pub(super) target: &'j TargetPlan,
     pub(super) wanted: Wanted,
@@ -23,20 +23,20 @@ pub(super) struct Judged<'j> {
 
 impl DataSet<'_> {
     /// Judges the targets of a group, and holds each of them, once.
-    pub(super) fn judge<'j>(
+    pub(super) fn check<'j>(
         &self,
         jobs: &'j [JobPlan],
         budget: &Budget,
-    ) -> Result<Vec<Judged<'j>>, DataSetError> {
+    ) -> Result<Vec<CheckedTarget<'j>>, DataSetError> {
         let claimed = self.claims.iter().map(|(device, _)| *device).collect();
         let mut lists = Lists::with(Some(self.looks), claimed);
         let mut refused = Vec::new();
-        let mut judged: Vec<Judged<'j>> = Vec::new();
+        let mut checked: Vec<CheckedTarget<'j>> = Vec::new();
         let mut held: BTreeMap<PathBuf, Arc<Held>> = BTreeMap::new();
         for job in jobs {
             for (mut wanted, target) in wants(job).into_iter().zip(&job.targets) {
                 wanted.needs_pattern &= !self.is_verified(&wanted, target);
-                let mut verdict = match judge_with(&mut lists, &wanted, self.permit, self.root) {
+                let mut verdict = match check_with(&mut lists, &wanted, self.permit, self.root) {
                     Err(refusal) => {
                         refused.push(refusal);
                         continue;
@@ -55,15 +55,15 @@ impl DataSet<'_> {
                     }
                     (None, _) => {}
                 }
-                judged.push(Judged { job, target, wanted, verdict });
+                checked.push(CheckedTarget { job, target, wanted, verdict });
             }
         }
-        if refused.is_empty() { Ok(judged) } else { Err(DataSetError::Refused(refused)) }
+        if refused.is_empty() { Ok(checked) } else { Err(DataSetError::Refused(refused)) }
     }
 
     /// Takes the block devices that are to be written, each for the rest of the run.
-    pub(super) fn claim(&mut self, judged: &[Judged<'_>]) -> Result<(), DataSetError> {
-        for Judged { wanted, verdict, .. } in judged {
+    pub(super) fn claim(&mut self, checked: &[CheckedTarget<'_>]) -> Result<(), DataSetError> {
+        for CheckedTarget { wanted, verdict, .. } in checked {
             let Some(held) = verdict.target.as_ref().filter(|_| wanted.writes) else { continue };
             let device = held.stamp().rdev;
             if verdict.kind != TargetKind::BlockDevice

@@ -6,9 +6,9 @@ use gpuio_host::target::danger;
 use gpuio_record::TargetKind;
 use gpuio_record::facts::{BlockTarget, MountedAt, Signature, TargetFacts, TargetKind as Found};
 
-use super::super::judge::{Seen, decide};
 use super::super::look::Owner;
 use super::super::manifest::FILE_NAME;
+use super::super::ownership::{Seen, decide};
 use super::*;
 
 fn refuse(wanted: &Wanted, permit: &Permit, parts: &[&str]) -> Refusal {
@@ -59,7 +59,7 @@ fn our_file_with_holes_is_laid_out_anew_before_it_is_used() {
     prepare(&in_order).unwrap();
     begin(&path).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(MIB).unwrap();
-    settle(&path, None).unwrap();
+    finalize(&path, None).unwrap();
     assert!(!accept(&in_order, &permit()).fill, "that load writes all of it");
     let random = Wanted { laid_out: true, ..in_order };
     for wanted in [&random, &wanted(&path, MIB)] {
@@ -182,7 +182,7 @@ fn a_verified_part_of_our_file_wants_the_pattern_in_the_rest() {
     prepare(&writing(&path, MIB)).unwrap();
     begin(&path).unwrap();
     fs::write(&path, vec![7; 2 << 20]).unwrap();
-    settle(&path, None).unwrap();
+    finalize(&path, None).unwrap();
     let verdict = accept(&part, &permit());
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Remake, true));
     prepare(&part).unwrap();
@@ -406,7 +406,7 @@ fn device(target: BlockTarget, wanted: &Wanted, permit: &Permit) -> Result<Verdi
         dangers: danger(&facts),
         facts,
         held: None,
-        home: None,
+        dir_entry: None,
         owner: Ok(Owner::Foreign),
         key: None,
         has_holes: false,

@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 
 use gpuio_host::{Root, mount, statx};
 
-use crate::plan::{DirectAnswer, Place, Places};
+use crate::plan::{DirectAnswer, TargetInfo, TargetLookup};
 
 /// The live machine.
 #[derive(Debug)]
-pub struct LivePlaces {
+pub struct LiveTargets {
     root: Root,
 }
 
-impl Default for LivePlaces {
-    fn default() -> LivePlaces {
-        LivePlaces { root: Root::live() }
+impl Default for LiveTargets {
+    fn default() -> LiveTargets {
+        LiveTargets { root: Root::live() }
     }
 }
 
-impl Places for LivePlaces {
-    fn look(&self, path: &str) -> Place {
+impl TargetLookup for LiveTargets {
+    fn look(&self, path: &str) -> TargetInfo {
         let path = Path::new(path);
         let found = std::fs::metadata(path).ok();
         let near = nearest(path);
         let filesystem = mount::of_path(&self.root, &near).ok().flatten().map(|m| m.fs_type);
         let device = found.as_ref().is_some_and(|m| m.file_type().is_block_device());
-        Place {
+        TargetInfo {
             length_bytes: match (&found, device) {
                 (None, _) => None,
                 (Some(_), true) => device_bytes(path),
@@ -76,10 +76,10 @@ fn direct(path: &Path, near: &Path, exists: bool) -> DirectAnswer {
         Ok(file) => match statx::open_file(&file).ok().and_then(|facts| facts.direct) {
             Some(alignment) if !alignment.supported => DirectAnswer::Refused,
             Some(alignment) => {
-                let grain = alignment.offset_bytes.max(alignment.memory_bytes.min(4096));
-                DirectAnswer::Works { grain }
+                let alignment = alignment.offset_bytes.max(alignment.memory_bytes.min(4096));
+                DirectAnswer::Works { alignment }
             }
-            None => DirectAnswer::Works { grain: 4096 },
+            None => DirectAnswer::Works { alignment: 4096 },
         },
     }
 }

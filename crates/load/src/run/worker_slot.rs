@@ -1,4 +1,4 @@
-//! A worker's lane of the live page: what it is called, and what is counted there.
+//! A worker's worker_slot of the live page: what it is called, and what is counted there.
 
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion};
@@ -9,13 +9,14 @@ use super::worker::Task;
 /// Offsets and lengths that are multiples of this suit O_DIRECT and cuFile everywhere.
 const GRID: u64 = 4096;
 
-/// The lane of a worker that has opened its files; none without a page, or where all are taken.
+/// The worker_slot of a worker that has opened its files; none without a page, or where all are
+/// taken.
 pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Lane> {
     let job = task.job;
     let row = path::find(&job.path.choice.actual);
     let gpu = task.plan.gpu.and_then(|gpu| job.gpus.get(gpu as usize));
     let gpu = gpu.filter(|_| row.is_some_and(|row| !row.uses_engine() || row.has_gpu_leg()));
-    let lane = task.stats?.lane(&Key {
+    let worker_slot = task.stats?.lane(&Key {
         gpu: gpu.map(|gpu| gpu.index),
         pci: match gpu {
             None => String::new(),
@@ -29,23 +30,23 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Lane> 
         // What NVIDIA's library registers is between it and the path.
         counts_registrations: job.register_buffer != Some(true),
     })?;
-    lane.opened(files as u64);
-    Some(lane)
+    worker_slot.opened(files as u64);
+    Some(worker_slot)
 }
 
-/// Counts one I/O that came back. Its latency is that of the record: due until landed.
+/// Counts one I/O that came back. Its latency is that of the record: due until completed.
 #[inline]
-pub(super) fn count(lane: &Lane, landed: &Completion) {
-    let request = &landed.request;
+pub(super) fn count(worker_slot: &Lane, completed: &Completion) {
+    let request = &completed.request;
     let direction = match request.op {
         Op::Read => Direction::Read,
         Op::Write => Direction::Write,
     };
     let bytes = u64::from(request.len);
-    if landed.result.is_err() {
-        lane.fail(direction);
+    if completed.result.is_err() {
+        worker_slot.fail(direction);
         return;
     }
-    let latency_ns = landed.ended.saturating_sub(request.due);
-    lane.add(direction, bytes, latency_ns, !(request.offset | bytes).is_multiple_of(GRID));
+    let latency_ns = completed.ended.saturating_sub(request.due);
+    worker_slot.add(direction, bytes, latency_ns, !(request.offset | bytes).is_multiple_of(GRID));
 }
