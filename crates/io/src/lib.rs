@@ -1,8 +1,43 @@
-//! Moves bytes: `engine` between a file and host memory, `path` from there to where the user asked
-//! for them. No options, no statistics, no threads of the load live here.
+//! Moves bytes between files, host memory and GPU memory, one worker thread at a time.
 //!
-//! The two seams are [`engine::Engine`] and [`path::Path`]. Both are driven by one worker thread:
-//! it pushes, submits and reaps; nothing calls back into it.
+//! An [`engine`] moves bytes between a file and host memory. A [`path`](mod@path) takes them from
+//! there to the requested memory, or back. What may not live here: options, plans, statistics, and
+//! threads of the load. The only threads are those that an engine needs for itself.
+//!
+//! - [`engine`]: the trait [`engine::Engine`], the table [`engine::ENGINES`] with one file for each
+//!   engine, and the wrappers `throttle`, `fault`, `whole` (continues short transfers) and
+//!   `monitor` (live counters).
+//! - [`path`](mod@path): the trait [`path::Path`] and the table [`path::PATHS`] with one file for
+//!   each path. `two_legs` is the state machine of all paths with a file leg and a GPU stage;
+//!   `file_leg` (engine and held I/Os), `slot_buffers` (memory), `stream_queues` (CUDA streams and
+//!   events) and `transfer_stage` (the copy of one slot) are its parts. On the paths `gds*`,
+//!   NVIDIA's cuFile moves the bytes from end to end.
+//! - [`buf`] and [`clock`]: aligned host memory, and the clock of a run.
+//!
+//! One read on path `staged`:
+//!
+//! 1. The worker calls [`path::Path::start`] with a [`path::Request`], which names a free slot.
+//!    `TwoLegs::start_read` gives the I/O to the engine by `FileLeg::push`
+//!    ([`engine::Engine::push`]). A synchronous engine does the I/O in this call.
+//! 2. [`path::Path::advance`] runs `TwoLegs::drive`: `FileLeg::reap` ([`engine::Engine::reap`])
+//!    returns completed file I/Os, and `TwoLegs::file_done` passes each to `GpuStage::enqueue`.
+//! 3. `StagingRing` copies the slot to GPU memory in a CUDA stream (`TransferStage::transfer`) and
+//!    records an event behind the copy (`StreamQueues::mark`).
+//! 4. `GpuStage::poll` finds the event reached, `TwoLegs::take_gpu_completions` marks the request
+//!    complete, and `advance` returns it as a [`path::Completion`].
+//!
+//! A write runs the same steps in the order 3, 4, 1, 2.
+//!
+//! Which thread does what, and what may block:
+//!
+//! - The worker (the caller) does everything above. An engine and a path belong to the thread that
+//!   opened them. It may block in `push` and `start` of synchronous engines, in `reap`, in
+//!   `advance` with `wait`, in `wait_timeout` up to its timeout, and when it drops a path with I/Os
+//!   in flight.
+//! - Threads of the engine `pool` do one pread(2) or pwrite(2) at a time and may block on it.
+//! - Kernel threads of io_uring do I/Os that would block.
+//!
+//! Nothing calls back into the worker.
 #![allow(unsafe_code)]
 
 pub mod buf;

@@ -321,7 +321,7 @@ fn child_lost() {
     let tally = &model.tally;
     assert!(tally.failed.iter().all(|one| one.1 == Fault::Gpu(code)));
     assert!(tally.failed.len() > 20, "{call} {tally:?}");
-    // What was under way with the one that failed is lost as well, but nothing before.
+    // What was in flight with the one that failed is lost as well, but nothing before.
     assert!(tally.reads + tally.writes + 9 > after, "{call} {tally:?}");
     model.finish();
 }
@@ -440,7 +440,7 @@ enum State {
     File,
     /// In a stream.
     Copy,
-    /// A write that a throttled engine has no room for.
+    /// A write that a throttled engine has no space for.
     Held,
     /// Done, and not yet taken by the caller.
     Completion,

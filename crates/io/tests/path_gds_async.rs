@@ -247,7 +247,7 @@ fn child_lost() {
     let began = Instant::now();
     let error = reads(path.as_mut(), depth).unwrap_err();
     let PathError::Stalled { path: name, out, .. } = error else { panic!("{error}") };
-    // With 9 slots the last one is alone and waits for others, or for nothing to be under way.
+    // With 9 slots the last one is alone and waits for others, or for nothing to be in flight.
     assert_eq!((name, out), ("gds-batch", if depth == 9 { 2 } else { 1 }));
     assert!(error.to_string().contains("posix_pool_slab_count"), "{error}");
     drop(path);
@@ -286,7 +286,7 @@ fn what_is_refused_at_open_is_told_with_call_and_code() {
     failing(&STREAMED, "child_open", "cuFileStreamRegister:5030");
 }
 
-/// A path that is dropped with I/O under way waits for it: what was written is whole.
+/// A path that is dropped with I/O in flight waits for it: what was written is whole.
 #[test]
 fn a_path_that_is_dropped_waits_for_what_is_under_way() {
     if skipped("child_dropped") {

@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
-    /// As on NFS, FUSE and FAT. A user's file that took the draft's name meanwhile stays.
+    /// As on NFS, FUSE and FAT. A user's file that took the draft's name at the same time stays.
     #[test]
     fn a_draft_with_a_name_answers_the_same_and_removes_itself_alone() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,49 @@
-//! The load generator: from what was asked to what happened.
+//! The load generator: from a specification of jobs to their results.
 //!
-//! [`plan`] resolves a `Spec` against facts into a `Plan` with nothing left to default; [`run`]
-//! carries it out on pinned worker threads and returns the results. The only room that spawns
-//! workers. Prints nothing.
+//! [`plan`] resolves a `Spec` and the facts of the machine into a `Plan` in which nothing is left
+//! to a default. [`run`] carries it out on worker threads and returns the results with evidence and
+//! warnings. What may not live here: option parsing, printing, report formats, and moving bytes
+//! (`gpuio_io` does that). This is the only crate that spawns workers.
+//!
+//! - [`plan`], [`live_targets`], [`direct_try`]: resolve a plan; look up what a path is and whether
+//!   O_DIRECT works there.
+//! - [`pattern`] and [`pace`], pure: which block comes next, and when it is due.
+//! - [`dataset`]: whose files these are (`ownership`, `manifest`); making, filling, removing them.
+//! - [`run`]: groups, workers, sampling, verification, totals.
+//! - `ceiling`: upper bounds of a job's throughput, measured after the jobs.
+//! - `proof`: evidence for the path that a job's bytes took, and the verdict.
+//! - `reconcile`: warnings where counters of devices disagree with those of gpuio.
+//! - [`machine`]: facts of the machine, GPUs included.
+//!
+//! One run: [`run::run`] checks that every file may be touched (`DataSet::guard`). For each group
+//! it makes the files (`prepare`) and starts the workers (`Group::run`). `Group::gather` waits
+//! until all have opened their paths. `Group::measure` takes the first readings of the evidence,
+//! opens the `Gate`, so that all workers start at the same moment, samples the series, and takes
+//! the second readings after the last I/O. Then the workers verify data, outside the clock.
+//!
+//! One I/O, in `run::timed`:
+//!
+//! 1. `Loop::fill` takes a free slot, asks `Pacer::due` whether an I/O is due and `Pattern::next`
+//!    for its block, and calls `Path::start` (`gpuio_io`).
+//! 2. `Path::advance` moves requests on and returns completions.
+//! 3. `Loop::complete` frees the slot, counts bytes and latency in `Live` (`gpuio_stat`), and
+//!    checks the data where verification is inline.
+//!
+//! Which thread does what, and what may block:
+//!
+//! - The run's thread (the caller) makes files, starts groups, samples the series and calls
+//!   [`run::Watch`]. It may block on file I/O and on workers.
+//! - A worker, one for each thread of a job, opens its path, then runs steps 1 to 3 and verifies.
+//!   It may block on its own I/O and copies, and at the `Gate` before the start and after the end.
+//! - The device sampler (`run::beside`) reads counters of devices once per interval. It may block
+//!   on the kernel's files and on NVML.
+//! - The computation thread (`run::computation`) keeps a GPU busy where the key `beside` is set. It
+//!   may block on its CUDA stream.
+//! - The PCIe meter (`proof::pcie_meter`) adds up the 32-bit counters of GPU links. It may block on
+//!   NVML.
+//!
+//! While the clock runs, workers share only atomics with these threads: a sampler never waits for a
+//! worker, nor a worker for a sampler.
 
 pub(crate) mod ceiling;
 pub mod dataset;

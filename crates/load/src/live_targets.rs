@@ -42,7 +42,7 @@ impl TargetLookup for LiveTargets {
     }
 
     fn drive_node(&self, path: &str) -> Option<u32> {
-        // What could not be read is not told.
+        // What could not be read is not reported.
         let storage = gpuio_host::target_storage(&self.root, Path::new(path), &mut Vec::new());
         storage.device?.numa_node
     }

@@ -1,4 +1,4 @@
-//! A computation beside a job: what was to run, and what either cost the other.
+//! A computation that runs concurrently with a job: its plan, and what each cost the other.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::{TimeSpan, VerifyOutcome};
 pub struct BesidePlan {
     /// The work.
     pub with: BesideWith,
-    /// Share of each GPU's multiprocessors that was asked for, per cent.
+    /// Share of each GPU's multiprocessors that was requested, per cent.
     pub share_percent: f64,
 }
 
@@ -25,15 +25,15 @@ pub enum BesideWith {
     Memory,
 }
 
-/// What a job and the computation beside it cost each other.
+/// What a job and the computation that runs concurrently cost each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BesideResult {
     /// The computation on each of the job's GPUs, in the plan's order.
     pub gpus: Vec<BesideGpu>,
     /// The same job without it, run before.
     pub alone: JobAlone,
-    /// Bytes per second beside the computation, reads and writes together, divided by those of the
-    /// job alone.
+    /// Bytes per second while the computation ran, reads and writes together, divided by those of
+    /// the job alone.
     pub io_ratio: Option<f64>,
     /// Why there is no such ratio.
     pub io_unknown: Option<String>,
@@ -57,7 +57,7 @@ pub struct BesideGpu {
     /// Launches that ended while the job counted, and are in its rate.
     pub launches: u64,
     /// Share of the time in which the job counted that launches were at work, per cent. The rest is
-    /// no loss of theirs: the thread that puts them into the stream came too late.
+    /// no loss of theirs: the thread that enqueues them was late.
     pub busy_percent: Option<f64>,
     /// Its rate before the job's first I/O.
     pub before_per_s: Option<f64>,
@@ -65,11 +65,11 @@ pub struct BesideGpu {
     pub beside_per_s: Option<f64>,
     /// Its rate after the job's last I/O.
     pub after_per_s: Option<f64>,
-    /// The rate beside the job, divided by the mean of those before and after it.
+    /// The rate while the job ran, divided by the mean of those before and after it.
     pub ratio: Option<f64>,
     /// Why there is no ratio.
     pub unknown: Option<String>,
-    /// Whether it failed: the job had no computation beside it, or not to its end.
+    /// Whether it failed: the job ran without a computation, or not with one to its end.
     pub failed: bool,
     /// CPU time of the thread that fills the stream, nanoseconds, the times alone included.
     pub thread_cpu_ns: u64,
@@ -88,7 +88,7 @@ pub struct JobAlone {
     pub resident_before: Option<f64>,
     /// Failed I/Os.
     pub failed: u64,
-    /// Verification, where asked for.
+    /// Verification, where requested.
     pub verify: Option<VerifyOutcome>,
 }
 

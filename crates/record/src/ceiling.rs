@@ -1,4 +1,4 @@
-//! What could have been reached at most: measured in the same run, or worked out from a link.
+//! Upper bounds of a load's throughput: measured in the same run, or computed from a link.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::VerifyOutcome;
 pub enum CeilingKind {
     /// The same load on path `host`: what storage gives to host memory.
     Storage,
-    /// Large copies between page-locked memory and GPU memory, no file behind them.
+    /// Large copies between page-locked memory and GPU memory, without a file.
     GpuLink,
     /// Launches of path `gather` from a ring that no file refills.
     Gather,
@@ -49,9 +49,9 @@ pub enum CeilingSource {
         /// The job's name.
         job: String,
     },
-    /// Worked out from what the kernel says of the hardware; nothing was moved.
+    /// Computed from the kernel's facts about the hardware; nothing was moved.
     Theory,
-    /// It can't be had: the reason.
+    /// It is not available: the reason.
     Absent {
         /// What is missing.
         why: String,
@@ -77,7 +77,7 @@ pub struct CeilingPlan {
     pub gpus: Vec<u32>,
     /// Threads that take part; absent where none does.
     pub threads: Option<u32>,
-    /// Whether it is measured on gpuio's software GPU: it says nothing of any hardware.
+    /// Whether it is measured on gpuio's software GPU: it tells nothing about hardware.
     pub software_gpu: bool,
     /// Whether what it writes is followed by a pass that writes the pattern again, so that
     /// verified files are left as the jobs left them.
@@ -105,7 +105,7 @@ pub struct Ceiling {
     pub restored: Option<VerifyOutcome>,
 }
 
-/// A result beside the lowest of its ceilings.
+/// A result compared with the lowest of its ceilings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OfCeiling {
     /// The ceiling's name.

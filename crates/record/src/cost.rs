@@ -1,4 +1,4 @@
-//! CPU time that jobs took, and whose it is.
+//! CPU time of jobs and the threads that it covers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct CpuCost {
     pub voluntary_switches: u64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Whose time it is, and whether that is all of it.
+    /// Which threads were counted, and whether these are all.
     pub scope: CpuScope,
 }
 
@@ -28,7 +28,7 @@ pub struct CpuCost {
 pub enum CpuScope {
     /// That of the job's workers and of the helper threads that are known to be its own, while
     /// others may have worked for it as well (threads of the kernel's io_uring, of NVIDIA's
-    /// libraries, of the software GPU): the true figure is this or more. In records of before
+    /// libraries, of the software GPU): the true figure is this or more. In records older than
     /// `all_threads` the workers' alone.
     #[default]
     Threads,

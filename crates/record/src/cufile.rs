@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 pub struct CufileUsed {
     /// The file that it was loaded from.
     pub library: String,
-    /// Its release as (major, minor), where it tells.
+    /// Its release as (major, minor), where it reports one.
     pub version: Option<(u32, u32)>,
     /// Version of the kernel module nvidia-fs as (major, minor); absent where it is not loaded.
     /// Without it bytes go through host memory (compatibility mode) or by peer-to-peer DMA.
     pub nvidia_fs: Option<(u32, u32)>,
-    /// Whether the library may go through host memory, as it says itself.
+    /// Whether the library may go through host memory, as the library reports it.
     pub compat_allowed: Option<bool>,
-    /// Whether the library polls for the completion of small I/Os, as it says itself.
+    /// Whether the library polls for the completion of small I/Os, as the library reports it.
     pub poll_mode: Option<bool>,
-    /// The largest I/O that it polls for, in KiB, as it says itself.
+    /// The largest I/O that it polls for, in KiB, as the library reports it.
     pub poll_threshold_kib: Option<u64>,
     /// Whether it is gpuio's stand-in over plain file I/O: a test double.
     pub stand_in: bool,

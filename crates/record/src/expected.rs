@@ -1,12 +1,12 @@
-//! What hardware should deliver by arithmetic, beside what was measured.
+//! The throughput that the hardware should deliver by its figures, compared with the measured one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Towards;
 
-/// What one direction of a job, or all jobs together, should reach by the figures of the parts on
-/// the way. Nothing of it was measured in this run.
+/// What one direction of a job, or all jobs together, should reach by the figures of the parts
+/// on/// the way. Nothing of it was measured in this run.
 ///
 /// Either `bytes_per_s` is known, or `unknown` says what figure is missing; `at_most` may still
 /// bound it then.
@@ -32,7 +32,7 @@ pub struct Expected {
     pub because: Vec<String>,
 }
 
-/// What one direction of a job should reach, beside what it did.
+/// The throughput that one direction of a job should reach, compared with the measured one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobExpected {
     /// The job's name.

@@ -1,4 +1,4 @@
-//! Bytes of files that no device holds.
+//! Bytes of files that no device stores.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct HolesReading {
     /// Bytes looked at: what the job uses of its files, each file's once.
     pub range_bytes: u64,
-    /// Bytes in holes; absent where a file system does not tell.
+    /// Bytes in holes; absent where a file system does not report it.
     pub hole_bytes: Option<u64>,
-    /// Bytes in extents that were allocated and never written; absent where one does not tell.
+    /// Bytes in extents that were allocated and never written; absent where one does not report.
     pub unwritten_bytes: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The types of a run: what was planned, on which machine, what happened, what to beware of.
+//! The types of a run: the plan, the machine, the results and the warnings.
 //!
 //! Plain data with serde, versioned by [`SCHEMA_VERSION`]; the published JSON Schema is generated
 //! from these types. Nothing here computes a result, prints, or looks at the system.

@@ -1,4 +1,4 @@
-//! What will happen, with nothing left to default.
+//! The plan of a run: every setting resolved, none left to a default.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +24,12 @@ pub struct Plan {
     /// Ceilings that are looked for after the last group.
     #[serde(default)]
     pub ceilings: Vec<CeilingPlan>,
-    /// Settings of cuFile that were asked for, by the path of their keys, values as JSON. cuFile
+    /// Settings of cuFile that were requested, by the path of their keys, values as JSON. cuFile
     /// reads them once, for all jobs. Empty where no job runs over cuFile.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cufile: BTreeMap<String, String>,
-    /// Whether the GPUs are gpuio's software GPU: results must never stand beside hardware's.
+    /// Whether the GPUs are gpuio's software GPU: results must not be compared with those of
+    /// hardware.
     pub software_gpu: bool,
 }
 
@@ -54,7 +55,7 @@ pub struct Choice {
     pub why: Option<String>,
 }
 
-/// A path with its place in gdsio's numbering.
+/// A path with its number in gdsio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
     /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, `gds`,
@@ -81,9 +82,8 @@ pub struct JobPlan {
     pub threads: u32,
     /// I/Os in flight per thread (slots of the path).
     pub depth: u32,
-    /// Keys of the job file that nobody set, so that their values here are gpuio's own choice: of
-    /// `bs`, `depth`, `gather_batch`, `streams` and `threads`. Absent in records of before that was
-    /// said.
+    /// Keys of the job file that were not set, so that gpuio chose the values here: of
+    /// `bs`, `depth`, `gather_batch`, `streams` and `threads`. Absent in older records.
     #[serde(default)]
     pub defaulted: Option<Vec<String>>,
     /// Share of reads, 0 to 100.
@@ -95,21 +95,21 @@ pub struct JobPlan {
     /// Offsets are multiples of this, in bytes (plus `skew_bytes`).
     pub align_bytes: u64,
     /// Bytes of which offsets and lengths of direct I/O must be multiples here, the logical block
-    /// size as a rule; 1 through the page cache, 0 in records of before it was kept.
+    /// size as a rule; 1 through the page cache, 0 in older records.
     #[serde(default, alias = "direct_grain_bytes")]
     pub direct_alignment_bytes: u64,
     /// Added to every offset to put it off the 4 KiB grid on purpose; 0 otherwise.
     pub skew_bytes: u64,
     /// When the job ends.
     pub stop: Stop,
-    /// What ends it earlier, once it has settled.
+    /// What ends it earlier, once it is steady.
     #[serde(default)]
     pub steady: Option<SteadyPlan>,
     /// Time at the start that runs but does not count, nanoseconds.
     pub ramp_ns: u64,
     /// Wait before the first I/O, nanoseconds after the common start.
     pub start_delay_ns: u64,
-    /// Rate asked for, per thread.
+    /// Requested rate, per thread.
     pub pacing: Option<Pacing>,
     /// Seed from which every worker's own seed comes.
     pub seed: u64,
@@ -143,7 +143,7 @@ pub struct JobPlan {
     /// Blocks per launch (path `gather`) or submit (cuFile's batch paths); absent on paths that
     /// move each block by itself.
     pub gather_batch: Option<u32>,
-    /// Whether places of blocks in the destination are spread, so that a batch can't be one plain
+    /// Whether blocks are scattered over the destination, so that a batch can't be one plain
     /// copy; absent on paths other than `gather`.
     pub gather_scatter: Option<bool>,
     /// The GPU through which the bytes go on path `routed`; absent on the others.
@@ -154,11 +154,11 @@ pub struct JobPlan {
     pub shared_fd: bool,
     /// Whether files that this run makes are kept afterwards.
     pub keep: bool,
-    /// How long each of the job's ceilings is measured, nanoseconds; absent where none was asked
-    /// for.
+    /// How long each of the job's ceilings is measured, nanoseconds; absent where none was
+    /// requested for.
     #[serde(default)]
     pub ceilings_ns: Option<u64>,
-    /// What keeps the job's GPUs busy beside it; absent where nothing does.
+    /// What keeps the job's GPUs busy while it runs; absent where nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesidePlan>,
     /// Injected faults, as given.
@@ -298,7 +298,7 @@ pub enum VerifyMode {
     /// After the clock stopped, over the same path. Of a job that only reads: the blocks that its
     /// timed reads left in memory, then the whole data set read once more. Of a job that writes:
     /// what its timed writes left, read back; each carries the pattern of its own offset, generated
-    /// outside its latency and inside the wall clock. (In records of before the data set was
+    /// outside its latency and inside the wall clock. (In older records the data set was
     /// rewritten first, as `rewrite` does.)
     Pass,
     /// As `pass`, but a job that writes first writes the whole data set anew after the clock: that
@@ -347,18 +347,18 @@ pub struct Gpu {
     pub uuid: String,
     /// PCI address.
     pub pci: String,
-    /// NUMA node of that address, where the machine tells.
+    /// NUMA node of that address, where it is known.
     pub numa_node: Option<u32>,
     /// Memory in bytes.
     pub memory_bytes: u64,
     /// Whether it is gpuio's software GPU.
     pub software: bool,
     /// Whether managed memory takes hints there (concurrent managed access); absent in records of
-    /// before that was asked.
+    /// before that was queried.
     pub managed_hints: Option<bool>,
 }
 
-/// A GPU on the way to a job's GPUs.
+/// A GPU on the route to a job's GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Via {
     /// The GPU.
@@ -392,9 +392,9 @@ pub enum GuardNote {
     Remake,
     /// gpuio made it, or a file of its name, and it is not as gpuio left it: only read.
     Changed,
-    /// Somebody else's, only read.
+    /// Another owner's, only read.
     ForeignReadOnly,
-    /// Somebody else's, to be overwritten because a flag said so.
+    /// Another owner's, to be overwritten because a flag said so.
     ForeignOverwrite,
 }
 

@@ -45,9 +45,9 @@ pub enum Route {
     Direct,
     /// The page cache, from which the CPU copied into the requested host memory.
     HostMemory,
-    /// A buffer in host memory on the way to or from GPU memory.
+    /// A buffer in host memory on the route to or from GPU memory.
     BounceHost,
-    /// Memory of another GPU on the way.
+    /// Memory of another GPU on the route.
     BounceGpu {
         /// Driver index of that GPU.
         gpu: u32,

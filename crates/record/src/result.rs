@@ -18,7 +18,7 @@ use crate::totals::RunTotals;
 use crate::warning::Warning;
 use crate::watched::Watched;
 
-/// One run, whole: what was asked and planned, where, what happened, what to beware of.
+/// One whole run: the request, the plan, the machine, the results and the warnings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Version of this schema.
@@ -32,10 +32,11 @@ pub struct Record {
     /// The machine.
     pub host: HostFacts,
     /// The kernel's boot (`/proc/sys/kernel/random/boot_id`, random(4)), by which a report knows
-    /// the machine again; absent where the kernel does not tell, and in records of before.
+    /// the machine again; absent where the kernel does not report it and in older
+    /// records.
     #[serde(default)]
     pub boot: Option<String>,
-    /// File system and device behind each place that the jobs use.
+    /// File system and device behind each path that the jobs use.
     pub storage: Vec<TargetStorage>,
     /// CUDA driver version as (major, minor), where a driver was loaded.
     pub driver_version: Option<(u32, u32)>,
@@ -55,17 +56,17 @@ pub struct Record {
     pub jobs: Vec<JobResult>,
     /// All jobs together, group by group in order.
     pub totals: Vec<RunTotals>,
-    /// What could have been reached at most, where it was asked for.
+    /// Upper bounds of the throughput, where requested.
     #[serde(default)]
     pub ceilings: Vec<Ceiling>,
-    /// What each direction of each job should reach by the figures of the parts on its way; empty
-    /// in records of before it was worked out, and in journals.
+    /// The throughput that each direction of each job should reach, computed from the figures of
+    /// the parts on its route; empty in journals and in older records.
     #[serde(default)]
     pub expected: Vec<JobExpected>,
-    /// What devices did meanwhile; absent where nobody watched, and in records of before.
+    /// Device activity during the run; absent where it was not sampled and in older records.
     #[serde(default)]
     pub watched: Option<Watched>,
-    /// What to beware of.
+    /// Warnings about the results.
     pub warnings: Vec<Warning>,
 }
 
@@ -88,16 +89,16 @@ pub enum EndedHow {
     Interrupted,
     /// Errors ended it.
     Failed,
-    /// Not yet, or never: taken down between two groups of jobs. Only of a run as a whole.
+    /// The record was saved between two groups of jobs. Only of a run as a whole.
     Unfinished,
 }
 
 /// Times that no result contains, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetupTimes {
-    /// Making and filling files, and reading them into the page cache where that was asked for.
+    /// Making and filling files, and reading them into the page cache where requested.
     pub data_set_ns: u64,
-    /// Bytes that were written into files meanwhile; 0 in records of before that was counted.
+    /// Bytes written into files in that time; 0 in older records.
     #[serde(default)]
     pub laid_out_bytes: u64,
     /// Opening files, paths, GPU memory, registration, pinning of threads; the slowest worker of
@@ -108,7 +109,7 @@ pub struct SetupTimes {
     /// Ceilings.
     #[serde(default)]
     pub ceilings_ns: u64,
-    /// Jobs run alone first, to be held against themselves beside a computation, and that alone.
+    /// Runs of jobs and of the computation alone, for comparison with runs at the same time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub alone_ns: u64,
     /// Closing, and removal of files.
@@ -140,17 +141,16 @@ pub struct JobResult {
     /// From the end of the ramp until the last I/O of the last worker was back, failed ones
     /// included, nanoseconds. All rates of the job are over this time.
     pub last_done_ns: u64,
-    /// The same time with its place on the run's clock; absent where a worker was lost, and in
-    /// records of before it was kept.
+    /// The same time on the run's clock; absent where a worker was lost and in older records.
     #[serde(default)]
     pub measured: Option<TimeSpan>,
-    /// I/Os that were due by the rate asked for and never started; absent without a rate, and in
-    /// records of before they were counted.
+    /// I/Os that were due by the requested rate and never started; absent without a rate and in
+    /// older records.
     #[serde(default)]
     pub never_started: Option<NeverStarted>,
     /// CPU cost over that time.
     pub cpu: CpuCost,
-    /// What the engine really was, per distinct answer.
+    /// The engines that actually ran, one entry for each distinct one.
     pub engine: Vec<ActualEngine>,
     /// The tool's own count of the file leg, ramp included.
     pub file_leg: FileLegCounters,
@@ -159,32 +159,32 @@ pub struct JobResult {
     pub direct_actual: DirectMode,
     /// Page cache before and after, over the job's files.
     pub cache: CacheReading,
-    /// Which way the bytes took and who says so; absent in records of before it was taken down.
+    /// The data path that the bytes took, with evidence; absent in older records.
     #[serde(default)]
     pub proof: Option<Proof>,
     /// The first failures, at most 16 of each kind.
     pub failures: Vec<IoFailure>,
     /// Failed I/Os in all.
     pub failed: u64,
-    /// Verification, where asked for.
+    /// Verification, where requested.
     pub verify: Option<VerifyOutcome>,
     /// Time spent generating and checking between I/Os, summed over workers: inside the wall
     /// clock, outside all latencies. 0 unless verification is inline or buffers are refilled.
     pub between_ios_ns: u64,
-    /// Whether it settled, where it was to.
+    /// Whether it became steady, where that was requested.
     #[serde(default)]
     pub steady: Option<Steady>,
     /// One point per interval, ramp included (negative times).
     pub series: Vec<Point>,
     /// One entry per worker.
     pub workers: Vec<WorkerResult>,
-    /// What each of the job's GPUs got or gave, in the plan's order; empty on paths without one.
+    /// Bytes and I/Os of each of the job's GPUs, in the plan's order; empty on paths without one.
     #[serde(default)]
     pub gpus: Vec<GpuResult>,
-    /// The legs by way of another GPU; absent on paths without.
+    /// The segments through another GPU; absent on paths without.
     #[serde(default)]
     pub via: Option<ViaResult>,
-    /// What the job and a computation beside it cost each other; absent where there was none.
+    /// What the job and a concurrent computation cost each other; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideResult>,
 }
@@ -206,8 +206,8 @@ impl TimeSpan {
     }
 }
 
-/// I/Os that a load with a rate fell so far behind with that they were never started: they are in
-/// no latency, and would be the longest.
+/// I/Os of a load with a rate that were due and never started. They are in no latency and would be
+/// the longest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NeverStarted {
     /// How many were due before the end. Counted one by one up to a million per worker, and in
@@ -219,8 +219,8 @@ pub struct NeverStarted {
 }
 
 impl NeverStarted {
-    /// Whether percentiles would be others with them. One for each thread may be due in the last
-    /// moment before the end, whatever the load.
+    /// Whether they would change the percentiles. One for each thread may be due in the last moment
+    /// before the end, whatever the load.
     #[must_use]
     pub fn matters(&self, threads: u32) -> bool {
         self.ios > u64::from(threads)
@@ -230,7 +230,7 @@ impl NeverStarted {
 /// Reads or writes of a job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionResult {
-    /// I/Os that landed whole.
+    /// I/Os that completed in full.
     pub ios: u64,
     /// Bytes of those.
     pub bytes: u64,
@@ -240,9 +240,9 @@ pub struct DirectionResult {
     pub bytes_per_s: f64,
     /// I/Os per second over the same.
     pub iops: f64,
-    /// Latencies; absent when nothing landed.
+    /// Latencies; absent when nothing completed.
     pub latency: Option<Latency>,
-    /// The rate beside the lowest of its ceilings; absent where none was found.
+    /// The rate compared with the lowest of its ceilings; absent where none was found.
     #[serde(default)]
     pub of_ceiling: Option<OfCeiling>,
 }
@@ -250,40 +250,40 @@ pub struct DirectionResult {
 /// Latency, part by part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// Due until started; absent when no rate was asked for (nothing can queue then).
+    /// Due until started; absent when no rate was requested (nothing can queue then).
     pub queue: Option<Summary>,
     /// Between file and host memory.
     pub file: Option<Summary>,
     /// Between host memory and GPU memory; absent on paths without a GPU leg.
     pub gpu: Option<Summary>,
-    /// Due until landed.
+    /// Due until completed.
     pub total: Summary,
 }
 
-/// An engine as it came up.
+/// An engine as it actually ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActualEngine {
     /// What ran.
     #[serde(alias = "got")]
     pub actual: String,
-    /// Steps down from what was asked, with reasons.
+    /// Fallbacks from the request, with reasons.
     pub steps_down: Vec<String>,
-    /// Workers with exactly this answer.
+    /// Workers that ran exactly this engine.
     pub workers: u32,
 }
 
-/// Counters at the engine's door.
+/// Counters at the engine's interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileLegCounters {
-    /// Reads that came back.
+    /// Completed reads.
     pub read_ios: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Writes that came back.
+    /// Completed writes.
     pub write_ios: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Transfers that came back short and were continued.
+    /// Transfers that completed short and were continued.
     pub short_ios: u64,
     /// I/Os that failed.
     pub faults: u64,
@@ -296,19 +296,19 @@ pub struct CacheReading {
     pub resident_before: Option<f64>,
     /// The same after it.
     pub resident_after: Option<f64>,
-    /// Bytes that the process caused to be read from storage meanwhile (/proc/self/io
+    /// Bytes that the process caused to be read from storage during it (/proc/self/io
     /// `read_bytes`), all jobs of the group together.
     pub process_read_bytes: Option<u64>,
     /// Bytes that it caused to be sent to storage (`write_bytes`; page-cache writes count when
     /// dirtied).
     pub process_write_bytes: Option<u64>,
     /// Which of the bytes that the job uses no device holds; absent for jobs without regular files,
-    /// and in records of before that was looked at.
+    /// and in older records.
     #[serde(default)]
     pub holes: Option<HolesReading>,
-    /// What the block layer under the files counted meanwhile, other processes included.
+    /// Counters of the block devices under the files during it, other processes included.
     pub storage: Vec<StorageReading>,
-    /// Why a figure is absent.
+    /// Reasons for absent figures.
     pub unknown: Vec<String>,
 }
 
@@ -327,7 +327,7 @@ pub struct StorageReading {
     pub write_bytes: u64,
     /// Whether it, or a member of the array, has a volatile write cache
     /// ([`BlockFacts::volatile_cache`](crate::facts::BlockFacts::volatile_cache)); `null` where
-    /// the kernel does not say.
+    /// the kernel does not report it.
     #[serde(default)]
     pub volatile_cache: Option<bool>,
 }
@@ -339,7 +339,7 @@ pub struct IoFailure {
     pub path: String,
     /// Byte offset.
     pub offset: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub length: u64,
     /// `read` or `write`.
     pub op: String,
@@ -439,11 +439,11 @@ pub struct Point {
     pub read_bytes: u64,
     /// Bytes written in it.
     pub write_bytes: u64,
-    /// Reads that landed in it.
+    /// Reads that completed in it.
     pub read_ios: u64,
-    /// Writes that landed in it.
+    /// Writes that completed in it.
     pub write_ios: u64,
-    /// Median total latency of the I/Os that landed in it, reads and writes together.
+    /// Median total latency of the I/Os that completed in it, reads and writes together.
     pub p50_ns: Option<u64>,
     /// 99th percentile; absent with fewer than 1000 of them.
     pub p99_ns: Option<u64>,
@@ -458,9 +458,9 @@ pub struct WorkerResult {
     pub thread: u32,
     /// Bytes moved, both directions.
     pub bytes: u64,
-    /// I/Os that landed.
+    /// I/Os that completed.
     pub ios: u64,
-    /// From the end of the ramp until its last I/O landed, nanoseconds.
+    /// From the end of the ramp until its last I/O completed, nanoseconds.
     pub done_ns: u64,
 }
 
@@ -471,12 +471,12 @@ pub struct GpuResult {
     pub index: u32,
     /// Bytes moved by the workers of this GPU, both directions.
     pub bytes: u64,
-    /// I/Os of theirs that landed.
+    /// I/Os of theirs that completed.
     pub ios: u64,
 }
 
-/// The way through another GPU, by gpuio's own counters. They begin with the first I/O of the job,
-/// ramp included, and count what the driver took, also of I/Os that failed later.
+/// The route through another GPU, by gpuio's own counters. They begin with the first I/O of the
+/// job, ramp included, and count what the driver took, also of I/Os that failed later.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ViaResult {
     /// The near GPU's index.
@@ -484,9 +484,9 @@ pub struct ViaResult {
     /// Whether the driver copied between the GPUs through host memory, because they can't reach
     /// one another.
     pub through_host: bool,
-    /// Bytes on their way from files.
+    /// Bytes from files.
     pub read: SegmentBytes,
-    /// Bytes on their way to files.
+    /// Bytes to files.
     pub write: SegmentBytes,
 }
 

@@ -1,4 +1,4 @@
-//! Steady state: what a job was to settle by, and whether it did.
+//! Steady state: the criterion of a job, and whether it was met.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct SteadyPlan {
     pub check_ns: u64,
 }
 
-/// A figure that may settle; reads and writes of all threads of the job together.
+/// A figure that may become steady; reads and writes of all threads of the job together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SteadyFigure {
@@ -39,14 +39,14 @@ pub enum SteadyFigure {
     Latency,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steady {
     /// When it was met, nanoseconds after the end of the job's ramp; absent where it never was.
     pub attained_at_ns: Option<u64>,
-    /// How often a full window was judged.
+    /// How often a full window was checked.
     pub checks: u32,
-    /// Mean of the last window judged, in the figure's unit; absent where none was full.
+    /// Mean of the last window checked, in the figure's unit; absent where none was full.
     pub mean: Option<f64>,
     /// Slope or largest deviation of that window, in the limit's unit.
     #[serde(alias = "seen")]

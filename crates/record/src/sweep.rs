@@ -1,6 +1,6 @@
 //! A sweep: many runs over the values of some axes, and where their records are.
 //!
-//! A sweep is a folder with `sweep.json` (a [`Sweep`]) and one record per finished run beside it.
+//! A sweep is a folder with `sweep.json` (a [`Sweep`]) and one record for each finished run.
 //! The records are written first, each whole, so that what `sweep.json` names is there.
 
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ pub const SWEEP_VERSION: u32 = 1;
 /// What was varied, and what has been measured so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sweep {
-    /// Version of this schema; the field's name tells sweeps from other JSON.
+    /// Version of this schema; the field's name distinguishes sweeps from other JSON.
     pub gpuio_sweep: u32,
     /// Name: the preset's, or the folder's.
     pub name: String,
@@ -29,8 +29,7 @@ pub struct Sweep {
     pub started_at: String,
     /// Seed of the order in which points were run.
     pub seed: u64,
-    /// In which state runs were to find the page cache, in words; absent in sweeps of before that
-    /// was said.
+    /// In which state runs were to find the page cache, in words; absent in older sweeps.
     #[serde(default)]
     pub cache: Option<String>,
     /// What was varied, slowest first as in a nested loop.
@@ -45,7 +44,7 @@ pub struct Sweep {
 pub struct SweepAxis {
     /// A key of the job file (`threads`, `bs`, `path`, …) or `target`.
     pub key: String,
-    /// Its values as the job file spells them, in the order asked for.
+    /// Its values as the job file spells them, in the order requested.
     pub values: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use crate::result::{Latency, TimeSpan};
 /// over the time in which all of them ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionTotal {
-    /// I/Os that landed whole.
+    /// I/Os that completed whole.
     pub ios: u64,
     /// Bytes of those.
     pub bytes: u64,
@@ -20,7 +20,7 @@ pub struct DirectionTotal {
     pub bytes_per_s: Option<f64>,
     /// I/Os per second over the same.
     pub iops: Option<f64>,
-    /// Latencies; absent when nothing landed.
+    /// Latencies; absent when nothing completed.
     pub latency: Option<Latency>,
 }
 
@@ -38,7 +38,7 @@ pub struct RunTotals {
     /// From the first end of a ramp until the last I/O of the last job was back.
     pub last_done_ns: u64,
     /// The time in which all jobs ran and counted, which the rates are over; absent where there was
-    /// none, and in records of before it was kept.
+    /// none, and in older records.
     #[serde(default)]
     pub common: Option<TimeSpan>,
     /// Why there is no such time, and so no rate.

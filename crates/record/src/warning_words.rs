@@ -289,7 +289,7 @@ fn setting_words(kind: &WarningKind) -> String {
         ),
         WarningKind::MoreThreadsThanCpus { threads, cpus } => format!(
             "{threads} threads shared {cpus} CPUs. Threads may wait for a CPU; latencies include \
-             that wait and can't be told from waits for the device. Use at most --threads {cpus} \
+             that wait, which looks like a wait for the device. Use at most --threads {cpus} \
              with a higher --depth on --engine io_uring, or allow more CPUs."
         ),
         WarningKind::FarFromGpu { gpu, worker_node, gpu_node } => format!(

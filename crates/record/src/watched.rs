@@ -1,17 +1,17 @@
-//! What devices did during the jobs, sampled beside the run.
+//! Device activity during the jobs, sampled while they run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the sampler beside the run saw, and what it cost.
+/// Samples of the devices taken during the run, and their cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Watched {
-    /// Time between samples that was asked for, nanoseconds.
+    /// Time between samples that was requested, nanoseconds.
     pub interval_ns: u64,
     /// Samples taken, in all groups.
     pub samples: u64,
     /// CPU time of the sampler's thread while clocks ran, nanoseconds; absent where the kernel did
-    /// not tell.
+    /// not report it.
     pub cpu_ns: Option<u64>,
     /// One per group of jobs that began, in order.
     pub groups: Vec<WatchedGroup>,

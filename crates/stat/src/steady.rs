@@ -1,4 +1,4 @@
-//! When a load has settled: fio's `steadystate` rules on a window of a series.
+//! When a load is steady: fio's `steadystate` rules on a window of a series.
 //!
 //! The behaviour is that of fio's HOWTO, "Steady state": either every value of the window is nearer
 //! to the window's mean than the limit, or the line of least squares through the window rises or
@@ -22,7 +22,7 @@ pub struct SteadySeen {
     /// Mean of the window, in the values' unit.
     pub mean: f64,
     /// The largest deviation or the slope, in the limit's unit; a slope keeps its sign. Not a
-    /// number where per cent of a mean of 0 were asked for.
+    /// number where per cent of a mean of 0 were requested.
     pub value: f64,
     /// Whether the value, without its sign, is below the limit.
     pub attained: bool,

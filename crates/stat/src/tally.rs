@@ -5,7 +5,7 @@ use crate::Histogram;
 /// Histograms of the parts of an I/O's life, in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Legs {
-    /// Due until started: how far the load ran behind the asked rate.
+    /// Due until started: how far the load ran behind the requested rate.
     pub queue: Histogram,
     /// Time between the file and host memory.
     pub file: Histogram,

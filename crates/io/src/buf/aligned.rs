@@ -14,7 +14,7 @@ const HUGE: usize = 2 << 20;
      raise the limit (ulimit -v, memory.max of the control group)"
 )]
 pub struct AllocError {
-    /// Bytes asked for, rounded up.
+    /// Bytes requested, rounded up.
     pub len: usize,
     /// The kernel's answer.
     pub source: io::Error,
@@ -46,7 +46,7 @@ impl Aligned {
         Aligned::allocate(len, false)
     }
 
-    /// As [`Aligned::new`], but rounded up and aligned to 2 MiB, and huge pages are asked for
+    /// As [`Aligned::new`], but rounded up and aligned to 2 MiB, and huge pages are requested
     /// (madvise(2) `MADV_HUGEPAGE`). The kernel may not have any: that is no error.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Aligned {
             // SAFETY: offset is below the length.
             let byte = unsafe { self.ptr.add(offset) };
             // Volatile: storing the 0 that is there must not be optimised away.
-            // SAFETY: our own byte, and nobody else has it yet.
+            // SAFETY: our own byte, and nothing else has it yet.
             unsafe { byte.write_volatile(0) };
         }
     }
@@ -140,7 +140,7 @@ impl Aligned {
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 
-    /// The bytes, to write. As with every `&mut`, nobody else may use them meanwhile: spans
+    /// The bytes, to write. As with every `&mut`, nothing else may use them at the same time: spans
     /// that are out were made under that promise.
     #[must_use]
     pub fn slice_mut(&mut self) -> &mut [u8] {

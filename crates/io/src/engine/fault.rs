@@ -49,7 +49,7 @@ pub struct Fault {
     clock: Clock,
     /// When the first I/O came: a stall is that far away from it.
     began: Option<Nanos>,
-    /// Drawn for an I/O that the engine had no room for; the next push gets it.
+    /// Drawn for an I/O that the engine had no space for; the next push gets it.
     drawn: Option<Fate>,
     marked: Vec<Marked>,
     /// Back from the engine, or never sent to it, and not to be handed back before the time.

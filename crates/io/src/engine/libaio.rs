@@ -20,7 +20,7 @@ const NAME: &str = "libaio";
 /// Most I/Os of one context: `aio-max-nr` is 65536 by default for the whole machine.
 const MOST_DEPTH: u32 = 65_536;
 
-/// How long a kernel without room is asked again, every 100 µs: 2 s.
+/// How long a kernel without space is retried, every 100 µs: 2 s.
 const MOST_RETRIES: u32 = 20_000;
 
 /// Whether a context can be made here and now.
@@ -97,7 +97,7 @@ impl Libaio {
         }
     }
 
-    /// Submits all that is queued. What fails or finishes meanwhile goes to `early`.
+    /// Submits all that is queued. What fails or finishes at the same time goes to `early`.
     fn submit(&mut self) -> Result<(), EngineError> {
         while !self.queued.is_empty() {
             self.pointers.clear();
@@ -128,7 +128,7 @@ impl Libaio {
         }
     }
 
-    /// The kernel has no room: waits for an I/O of ours, or for time to pass.
+    /// The kernel has no space: waits for an I/O of ours, or for time to pass.
     #[cold]
     fn ease(&mut self, err: &io::Error) -> Result<(), EngineError> {
         let mut done = std::mem::take(&mut self.early);

@@ -1,12 +1,12 @@
 //! Engines move bytes between files and host memory, and nothing else.
 //!
-//! One door for all of them: [`Engine::push`] answers *taken*, *full* or *done*, and a failed I/O
-//! comes back whole, with its errno, in a [`Done`]. "Full" is not an error. A new engine is one
+//! All engines have one interface: [`Engine::push`] answers *taken*, *full* or *done*, and a failed
+//! I/O comes back whole, with its errno, in a [`Done`]. "Full" is not an error. A new engine is one
 //! file here and one row in [`ENGINES`].
 //!
 //! [`build`] puts the decorators on an engine, innermost first: [`throttle`] and [`fault`] when
-//! asked for, then [`whole`] (short transfers are continued), then [`monitor`] (live counters).
-//! Each of them is an [`Engine`] over a `Box<dyn Engine>`, so the caller sees one door.
+//! requested, then [`whole`] (short transfers are continued), then [`monitor`] (live counters).
+//! Each of them is an [`Engine`] over a `Box<dyn Engine>`, so the caller sees one interface.
 
 pub mod fault;
 mod libaio;
@@ -138,7 +138,7 @@ pub struct Done {
 pub enum Push {
     /// The engine has it; it comes back from [`Engine::reap`].
     Taken,
-    /// No room now; here it is again. Reap, then push it once more.
+    /// No space now; here it is again. Reap, then push it once more.
     Full(Io),
     /// It ran inside the call.
     Done(Done),
@@ -255,7 +255,7 @@ pub struct OpenedEngine {
     pub engine: Box<dyn Engine>,
     /// What runs, e.g. `io_uring (fixed buffers, fixed files)` or `pool (32 threads)`.
     pub got: String,
-    /// One line for each step down from what was asked, with the reason.
+    /// One line for each step down from the request, with the reason.
     pub steps_down: Vec<String>,
     /// Kernel's numbers (gettid(2)) of the threads that the engine has of its own. They live as
     /// long as the engine, so that their CPU time can be read until then.

@@ -95,7 +95,7 @@ impl Sum {
 }
 
 impl Monitor {
-    /// Counts into `counters`, which nobody else writes.
+    /// Counts into `counters`, which nothing else writes.
     #[must_use]
     pub fn new(inner: Box<dyn Engine>, counters: Arc<LegCounters>) -> Monitor {
         Monitor { inner, counters }

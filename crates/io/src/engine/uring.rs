@@ -25,7 +25,7 @@ const NAME: &str = "io_uring";
 /// registered in pieces of it.
 const PIECE_BITS: u32 = 30;
 
-/// How long a kernel without memory for requests is asked again, every 100 µs: 2 s.
+/// How long a kernel without memory for requests is retried, every 100 µs: 2 s.
 const MOST_RETRIES: u32 = 20_000;
 
 struct Uring {
@@ -81,7 +81,7 @@ impl Uring {
     }
 
     /// One io_uring_enter(2): submits what is queued and waits for `lacking` completions. May
-    /// do less than asked, so the caller looks and calls again.
+    /// do less than requested, so the caller looks and calls again.
     fn enter(&mut self, lacking: usize, flags: EnterFlags) -> Result<(), EngineError> {
         let lacking = u32::try_from(lacking).unwrap_or(u32::MAX);
         match self.enter_raw(self.queued, lacking, flags) {
@@ -104,7 +104,7 @@ impl Uring {
         }
     }
 
-    /// Lets the kernel finish something, or time pass, before it is asked again.
+    /// Lets the kernel finish something, or time pass, before it is retried.
     #[cold]
     fn ease(&mut self, err: std::io::Error) -> Result<(), EngineError> {
         self.retries += 1;

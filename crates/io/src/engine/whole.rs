@@ -1,12 +1,12 @@
 //! Continues short transfers, so that what comes back is a whole I/O or a fault.
 //!
-//! read(2) and write(2) may move fewer bytes than asked for: a signal, the end of the file, a
+//! read(2) and write(2) may move fewer bytes than requested: a signal, the end of the file, a
 //! transfer above 2 GiB, a network file system. The rest is pushed again until
 //! * all is moved: `Ok(length of the I/O)`;
 //! * a read moves 0 bytes: the file ended, [`IoFault::EndOfFile`] with the bytes so far;
 //! * a write moves 0 bytes: `EIO`, since it would go on like that for ever;
 //! * the file is open with O_DIRECT and the bytes so far are no multiple of the logical block size
-//!   behind it: the rest could not be asked for (open(2): offsets and addresses are multiples of
+//!   behind it: the rest could not be requested (open(2): offsets and addresses are multiples of
 //!   it, and EINVAL would be the answer). A direct read stops there only at the end of the file, so
 //!   that is `EndOfFile`; a write is `EIO`. Drives of 4 KiB blocks stop at multiples of 512 too.
 
@@ -49,7 +49,7 @@ pub struct Whole {
     grain: Option<u32>,
     counters: Arc<LegCounters>,
     parts: Vec<Part>,
-    /// Rests that the inner engine had no room for.
+    /// Rests that the inner engine had no space for.
     waiting: VecDeque<Io>,
     /// Kept between calls for its memory.
     batch: Vec<Done>,
@@ -127,7 +127,7 @@ impl Whole {
         }
     }
 
-    /// Pushes the rests that found no room; those that run inside the call go to `batch`.
+    /// Pushes the rests that found no space; those that run inside the call go to `batch`.
     fn push_waiting(&mut self) {
         while let Some(rest) = self.waiting.pop_front() {
             match self.inner.push(rest) {

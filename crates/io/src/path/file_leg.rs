@@ -1,4 +1,4 @@
-//! The file leg of a path with two: an engine, and the I/Os that wait for room in it.
+//! The file leg of a path with two: an engine, and the I/Os that wait for space in it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,7 +9,7 @@ pub(super) struct FileLeg {
     engine: Box<dyn Engine>,
     /// I/Os whose slot is ready and that the engine has not taken yet, oldest first.
     held: VecDeque<Io>,
-    /// The engine had no room for a read, and nothing has come back of it since.
+    /// The engine had no space for a read, and nothing has come back of it since.
     refused: bool,
 }
 
@@ -18,7 +18,7 @@ impl FileLeg {
         FileLeg { engine, held: VecDeque::with_capacity(slots as usize), refused: false }
     }
 
-    /// Offers a read, for which the worker waits if there is no room.
+    /// Offers a read, for which the worker waits if there is no space.
     pub(super) fn push(&mut self, io: Io) -> Push {
         let push = self.engine.push(io);
         self.refused |= matches!(push, Push::Full(_));
@@ -31,7 +31,7 @@ impl FileLeg {
         self.held.push_back(io);
     }
 
-    /// Pushes the I/Os that are held, in their order, as far as the engine has room, up to one
+    /// Pushes the I/Os that are held, in their order, as far as the engine has space, up to one
     /// that is done at once: the caller takes it and offers again.
     pub(super) fn offer(&mut self) -> Option<Done> {
         while let Some(io) = self.held.pop_front() {

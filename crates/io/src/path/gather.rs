@@ -63,7 +63,7 @@ struct Batches {
     full: usize,
     /// The batch that requests join.
     open: u32,
-    /// Batches that are neither open nor under way.
+    /// Batches that are neither open nor in flight.
     idle: Vec<u32>,
     /// The stream of the next launch.
     next: usize,
@@ -76,7 +76,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let buffers = SlotBuffers::new(NAME, &config, &gpu, positions)?;
     let parts = gpu.batch.clamp(1, config.slots);
     // Full batches hold all slots at most; beside them are the open one and one that was launched
-    // before it was full, which happens only while no other is under way.
+    // before it was full, which happens only while no other is in flight.
     let batches = config.slots / parts + 2;
     let sizes = Sizes { batches, parts, block_max: config.block_max };
     let reachable = gpu.memory.is_reachable_by_kernels();
@@ -123,14 +123,14 @@ impl Batches {
         self.open = self.next_open(ended);
     }
 
-    /// A batch to be filled while others are under way.
+    /// A batch to be filled while others are in flight.
     fn next_open(&mut self, ended: &mut Vec<Ended>) -> u32 {
         loop {
             if let Some(number) = self.idle.pop() {
                 return number;
             }
-            // There are more batches than can be under way (see `open`), so one is idle; if ever
-            // none were, the oldest under way would be the next to be.
+            // There are more batches than can be in flight (see `open`), so one is idle; if ever
+            // none were, the oldest in flight would be the next to be.
             if let Some(one) = self.queues.any() {
                 self.done(one, ended);
             }

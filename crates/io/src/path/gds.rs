@@ -1,8 +1,9 @@
 //! `gds`: cuFile moves the bytes between file and GPU memory. gdsio's `-x 0`.
 //!
 //! Each `cuFileRead` and `cuFileWrite` blocks, and inside the library the way through host memory
-//! (compatibility mode), if it is taken, can't be told from the way past it: the whole time is the
-//! file leg's and there is no GPU leg. One handle per file, and each slot a registered buffer.
+//! (compatibility mode), if it is taken, can't be distinguished from the way past it: the whole
+//! time is the file leg's and there is no GPU leg. One handle per file, and each slot a registered
+//! buffer.
 
 pub(super) mod buffers;
 pub(super) mod grouped;

@@ -4,7 +4,7 @@
 //! tells of each when it has ended, in any order. A handle of the library's is submitted again when
 //! all of its last batch has ended; with more slots than a batch takes there are several handles.
 //! Requests that find none wait, and their latency counts it. A batch that is not full goes when
-//! nothing else is under way.
+//! nothing else is in flight.
 //!
 //! [`GpuSide::batch`]: super::GpuSide::batch
 
@@ -78,7 +78,7 @@ impl Batches {
         self.submits.iter().filter(|submit| submit.batch.out() > 0).count()
     }
 
-    /// A submit failed: what is under way of it all the same ends, the rest fails with the code.
+    /// A submit failed: what is in flight of it all the same ends, the rest fails with the code.
     fn refused(&mut self, queue: &mut Queue, clock: &Clock, number: usize, code: i32) {
         let mut ended = std::mem::take(&mut self.ended);
         let renewed = self.submits[number].batch.renew(QUIET, &mut ended);
@@ -110,7 +110,7 @@ impl Batches {
                     "cuFile told of an I/O (cookie {cookie:#x}) that is not under way, or twice of \
                      one: its batches can't be counted"
                 )));
-                // One of the others may be under way though the library no longer says so.
+                // One of the others may be in flight though the library no longer says so.
                 queue.stuck = true;
                 continue;
             };
@@ -175,7 +175,7 @@ impl Groups for Batches {
         self.under_way() == 0
     }
 
-    /// Asks all batches that are under way; one alone is waited for in the library.
+    /// Asks all batches that are in flight; one alone is waited for in the library.
     fn look(&mut self, queue: &mut Queue, clock: &Clock, wait: bool) {
         let alone = self.under_way() == 1;
         let most = match wait && alone {

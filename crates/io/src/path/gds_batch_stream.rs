@@ -3,7 +3,7 @@
 //! cuFile has no public call that submits a batch to a stream. What this path does in its place:
 //! [`GpuSide::batch`] asynchronous calls one behind the other into one stream, one event behind all
 //! of them, and one wait for them together. A batch that is not full goes when nothing else is
-//! under way.
+//! in flight.
 //!
 //! [`GpuSide::batch`]: super::GpuSide::batch
 

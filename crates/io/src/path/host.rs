@@ -38,7 +38,7 @@ struct Host {
     dones: Vec<Done>,
     ready: Vec<Completion>,
     out: usize,
-    /// The engine had no room for a request, and nothing has come back of it since.
+    /// The engine had no space for a request, and nothing has come back of it since.
     refused: bool,
 }
 

@@ -12,7 +12,7 @@
 //!
 //! Engines do not register this memory: a registration pins the physical pages that are under it
 //! at that moment, and these move. With O_DIRECT the kernel pins them for one I/O, in which no hint
-//! is under way for the slot; a driver whose pages the kernel can't pin makes it answer EFAULT.
+//! is in flight for the slot; a driver whose pages the kernel can't pin makes it answer EFAULT.
 
 use std::ptr::NonNull;
 

@@ -12,7 +12,7 @@ use crate::engine::{HostRegion, Span};
 /// Slots start at multiples of this: O_DIRECT asks at most for the page (open(2)).
 const PAGE: usize = 4096;
 
-/// Page-aligned memory from the allocator, touched by the thread that asked for it.
+/// Page-aligned memory from the allocator, touched by the thread that requested it.
 struct Heap {
     ptr: NonNull<u8>,
     layout: Layout,
@@ -23,7 +23,7 @@ impl Heap {
         let layout = Layout::from_size_align(len.max(PAGE), PAGE).ok()?;
         // SAFETY: the layout's size is at least one page, so not zero.
         let ptr = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
-        // SAFETY: the allocation is `layout.size()` bytes long and nobody else knows it yet.
+        // SAFETY: the allocation is `layout.size()` bytes long and nothing else knows it yet.
         unsafe { ptr.write_bytes(0, layout.size()) };
         Some(Heap { ptr, layout })
     }

@@ -1,4 +1,4 @@
-//! Paths bring the bytes from a file to where the user asked for them, or back.
+//! Paths bring the bytes from a file to where the user requested them, or back.
 //!
 //! A path is a small state machine over slots: slot `n` is the place in memory that request `n`
 //! of a worker uses. A path owns its engine and, for GPU paths, its ring, streams and device
@@ -39,7 +39,7 @@ use crate::engine::fault::Inject;
 use crate::engine::monitor::LegCounters;
 use crate::engine::{self, EngineError, EngineFile, HostRegion, IoFault, Op};
 
-/// One block to move, as the worker's pattern asked for it.
+/// One block to move, as the worker's pattern requested it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     /// Read brings bytes to the slot, write takes them from it.
@@ -54,7 +54,7 @@ pub struct Request {
     pub slot: u32,
     /// When the worker started it, on the run's clock.
     pub started: Nanos,
-    /// When it was due; earlier than `started` where a rate was asked for and not kept.
+    /// When it was due; earlier than `started` where a rate was requested and not kept.
     pub due: Nanos,
 }
 
@@ -63,7 +63,7 @@ pub struct Request {
 pub enum Leg {
     /// Between the file and host memory.
     File,
-    /// Between host memory and where the bytes were asked for.
+    /// Between host memory and where the bytes were requested.
     Gpu,
 }
 
@@ -74,7 +74,7 @@ pub enum Fault {
     File(IoFault),
     /// The GPU leg failed with this CUDA driver code.
     Gpu(i32),
-    /// cuFile refused with this code; in which leg, it does not tell.
+    /// cuFile refused with this code; in which leg, it does not report.
     Cufile(i32),
 }
 
@@ -108,10 +108,10 @@ pub struct Completion {
 /// Whether a path took a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Start {
-    /// It is under way (or already completed: see [`Path::advance`]).
+    /// It is in flight (or already completed: see [`Path::advance`]).
     Taken,
-    /// No room now; advance, then start it again. With nothing under way, an advance that waits
-    /// does so until the engine may have room.
+    /// No space now; advance, then start it again. With nothing in flight, an advance that waits
+    /// does so until the engine may have space.
     Full,
 }
 
@@ -146,7 +146,7 @@ pub enum PathError {
     Stalled {
         /// Path name.
         path: &'static str,
-        /// Requests under way.
+        /// Requests in flight.
         out: usize,
         /// How long.
         seconds: f64,
@@ -176,19 +176,19 @@ pub struct Mismatch {
     pub leg: Option<Leg>,
 }
 
-/// Drives requests from start to where the user asked for the bytes. One worker thread owns it.
+/// Drives requests from start to where the user requested the bytes. One worker thread owns it.
 ///
-/// Dropping a path waits for everything under way. A write that has not completed by then may or
+/// Dropping a path waits for everything in flight. A write that has not completed by then may or
 /// may not be in its file.
 pub trait Path {
     /// Offers a request. On a path whose [`Path::synchronous`] is true the file leg runs here.
     fn start(&mut self, clock: &Clock, request: Request) -> Start;
 
     /// Moves requests on and appends those that completed. With `wait`, returns only once one has
-    /// completed (or nothing is under way); without, never blocks.
+    /// completed (or nothing is in flight); without, never blocks.
     ///
     /// # Errors
-    /// The path can't go on; requests under way are lost to the caller, who ends the run.
+    /// The path can't go on; requests in flight are lost to the caller, who ends the run.
     fn advance(
         &mut self,
         clock: &Clock,
@@ -197,7 +197,7 @@ pub trait Path {
     ) -> Result<(), PathError>;
 
     /// Sleeps until a request may be moved on by [`Path::advance`], at most `timeout`. Returns
-    /// sooner, or at once, where what is under way can't be waited for with an end: it is never a
+    /// sooner, or at once, where what is in flight can't be waited for with an end: it is never a
     /// promise.
     ///
     /// # Errors
@@ -259,19 +259,19 @@ pub struct CufileSide {
     pub driver: CufileDriver,
     /// Whether GPU memory is registered with it.
     pub register: bool,
-    /// How long it may end nothing with I/O under way before a path that is not synchronous gives
+    /// How long it may end nothing with I/O in flight before a path that is not synchronous gives
     /// up: [`CUFILE_STALL_TIMEOUT`].
     pub stall_timeout: Duration,
 }
 
-/// How long cuFile may end nothing with I/O under way: far above what storage takes that answers at
+/// How long cuFile may end nothing with I/O in flight: far above what storage takes that answers at
 /// all. NVIDIA's library has states in which it waits for ever (see `docs/gdsio.md`).
 pub const CUFILE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Everything a path is opened with.
 #[derive(Debug, Clone)]
 pub struct PathConfig {
-    /// Requests under way at once, at least 1.
+    /// Requests in flight at once, at least 1.
     pub slots: u32,
     /// Largest request in bytes.
     pub block_max: u32,
@@ -290,7 +290,7 @@ pub struct PathConfig {
     pub gpu: Option<GpuSide>,
     /// cuFile, on paths that need it.
     pub cufile: Option<CufileSide>,
-    /// Faults to inject at the engine's door.
+    /// Faults to inject at the engine's interface.
     pub inject: Option<Inject>,
     /// Counters of the file leg, readable from other threads.
     pub counters: Arc<LegCounters>,
@@ -302,7 +302,7 @@ pub struct OpenedPath {
     pub path: Box<dyn Path>,
     /// What its engine turned out to be.
     pub actual_engine: String,
-    /// Steps down from what was asked, with reasons.
+    /// Steps down from the request, with reasons.
     pub steps_down: Vec<String>,
     /// Bytes of host memory that the slots take.
     pub host_bytes: u64,
@@ -324,7 +324,7 @@ impl std::fmt::Debug for OpenedPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// One of our engines between file and host memory and, where there is a GPU, copies of ours:
-    /// two legs that are told apart.
+    /// two legs that are distinguished.
     Engine,
     /// NVIDIA's cuFile library, from end to end, asked by these calls: one leg, and no engine.
     Cufile(Calls),
@@ -347,7 +347,7 @@ pub struct PathEntry {
     pub via_gpu: bool,
     /// Whether it must not open its files with O_DIRECT.
     pub buffered_only: bool,
-    /// Why it opens them without O_DIRECT unless that is asked for; absent where O_DIRECT is what
+    /// Why it opens them without O_DIRECT unless that is requested; absent where O_DIRECT is what
     /// the path is for.
     pub buffered_because: Option<&'static str>,
     /// What moves its bytes.
@@ -357,7 +357,7 @@ pub struct PathEntry {
     /// Whether it spreads work over streams of the GPU, so that [`GpuSide::streams`] says
     /// something.
     pub streams: bool,
-    /// What memory its bytes may end in; the first is the one that nobody asked for.
+    /// What memory its bytes may end in; the first is the one that nobody requested.
     pub memory: &'static [MemKind],
     /// Opens it on the calling thread, which will drive it.
     pub open: fn(PathConfig) -> Result<OpenedPath, PathError>,
@@ -370,13 +370,13 @@ impl PathEntry {
         self.backend == Backend::Engine
     }
 
-    /// Whether several blocks may be under way whatever the engine: cuFile itself overlaps them.
+    /// Whether several blocks may be in flight whatever the engine: cuFile itself overlaps them.
     #[must_use]
     pub fn overlaps(&self) -> bool {
         matches!(self.backend, Backend::Cufile(Calls::Batch | Calls::Streams))
     }
 
-    /// Whether its time in the GPU leg is told apart from that in the file leg.
+    /// Whether its time in the GPU leg is distinguished from that in the file leg.
     #[must_use]
     pub fn has_gpu_leg(&self) -> bool {
         self.needs_gpu && self.uses_engine()

@@ -1,4 +1,4 @@
-//! Requests under way on a path with two legs, by slot, and those that have completed.
+//! Requests in flight on a path with two legs, by slot, and those that have completed.
 
 use super::{Completion, Fault, Request};
 use crate::clock::Nanos;
@@ -32,7 +32,7 @@ impl Requests {
         self.out += 1;
     }
 
-    /// Forgets a request that was taken and found no room.
+    /// Forgets a request that was taken and found no space.
     pub(super) fn give_back(&mut self, slot: u32) {
         self.slots[slot as usize] = None;
         self.out -= 1;

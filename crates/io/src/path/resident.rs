@@ -4,7 +4,7 @@
 //! same way: no call of the driver for a block. This is the path of the shortest latency for small
 //! blocks at low depth. Blocks go one after the other, so that at high depth `gather` moves more,
 //! and above some 16 KiB the copy engine is faster. The kernel takes one multiprocessor's place for
-//! each worker while it stays, and goes when nothing is asked for 2 ms.
+//! each worker while it stays, and exits after 2 ms without a command.
 
 use std::collections::VecDeque;
 
@@ -39,7 +39,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
 struct Commands {
     // Its drop waits for the kernel's end.
     resident: Resident,
-    /// Slots under way, oldest first: answers come in the commands' order.
+    /// Slots in flight, oldest first: answers come in the commands' order.
     slots: VecDeque<u32>,
 }
 
@@ -79,7 +79,7 @@ impl Commands {
         match self.resident.take() {
             Ok(0) => false,
             Ok(count) => {
-                // Commands under way are as many as the slots here.
+                // Commands in flight are as many as the slots here.
                 let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.slots.len());
                 ended.extend(self.slots.drain(..count).map(|slot| (slot, Ok(()))));
                 true

@@ -2,11 +2,11 @@
 //! pinned ring → near GPU → far GPU. A write goes the other way.
 //!
 //! Both copies of a slot are in one stream of the near GPU, one behind the other, with one event
-//! behind both: their times can't be told apart, their bytes are counted each by itself
+//! behind both: their times can't be distinguished, their bytes are counted each by itself
 //! ([`RouteCounters`]).
 //!
 //! Copies between GPUs work without peer access too: the driver then takes them through host
-//! memory, a way that nobody asked for. So a path that can't enable peer access does not open,
+//! memory, a way that nobody requested. So a path that can't enable peer access does not open,
 //! unless [`Via::any`] lets it, and then the way stands in [`OpenedPath::steps_down`].
 
 use std::sync::Arc;
@@ -217,7 +217,7 @@ impl Slots for RoutedBuffers {
         self.buffers.location(slot, len)
     }
 
-    /// Kernels run where the bytes were asked for: in the far GPU's context.
+    /// Kernels run where the bytes were requested: in the far GPU's context.
     fn begin_verify(&self) -> Result<(), GpuError> {
         self.far.make_current()
     }

@@ -70,11 +70,11 @@ impl SlotBuffers {
     /// a read, from it for a write.
     ///
     /// # Errors
-    /// The driver's refusal; nothing is under way then.
+    /// The driver's refusal; nothing is in flight then.
     ///
     /// # Safety
     /// `len` is at most the stride, or the slots and positions that it reaches lie side by side in
-    /// the same order. Nobody else uses either side, and `self` lives, until the stream has passed
+    /// the same order. Nothing else uses either side, and `self` lives, until the stream has passed
     /// the copy.
     pub(super) unsafe fn copy(
         &self,

@@ -1,4 +1,4 @@
-//! Streams of a GPU path, and what is under way in each: numbered pieces of work with an event
+//! Streams of a GPU path, and what is in flight in each: numbered pieces of work with an event
 //! behind each of them. A stream keeps order, so only the oldest of each is asked about.
 
 use std::collections::VecDeque;
@@ -11,14 +11,14 @@ pub(super) type Ended = (u32, Result<(), GpuError>);
 /// Work that the driver did not take.
 pub(super) struct Refused {
     pub(super) error: GpuError,
-    /// Whether a part of it is under way all the same.
+    /// Whether a part of it is in flight all the same.
     pub(super) begun: bool,
 }
 
 pub(super) struct StreamQueues {
     events: Vec<Event>,
     streams: Vec<Stream>,
-    /// Work under way, oldest first, one queue per stream.
+    /// Work in flight, oldest first, one queue per stream.
     queues: Vec<VecDeque<u32>>,
     in_flight: usize,
     /// The stream to wait for next, so that waiting goes round.
@@ -51,7 +51,7 @@ impl StreamQueues {
     }
 
     /// Puts the mark of work `number` behind it; `put` is what putting it into stream `at` came to.
-    /// Until it comes back from one of the calls below, the work is under way. Work that the driver
+    /// Until it comes back from one of the calls below, the work is in flight. Work that the driver
     /// refused, or did not mark, is over when this returns: `over` gets it, behind what was before
     /// it in the stream.
     pub(super) fn mark(
@@ -71,8 +71,8 @@ impl StreamQueues {
             return;
         };
         if begun {
-            // Something is under way without a mark. What was before it is taken by its own marks
-            // first, so that the stream's answer, which is not asked for, is about this work,
+            // Something is in flight without a mark. What was before it is taken by its own marks
+            // first, so that the stream's answer, which is not requested, is about this work,
             // which failed anyway.
             while let Some(ended) = self.oldest(at) {
                 over.push(ended);
@@ -100,7 +100,7 @@ impl StreamQueues {
         Some(self.ended(at, result))
     }
 
-    /// Waits for the oldest work of the next stream in turn; nothing if none is under way.
+    /// Waits for the oldest work of the next stream in turn; nothing if none is in flight.
     pub(super) fn any(&mut self) -> Option<Ended> {
         (0..self.streams.len()).find_map(|_| {
             let at = self.next;
@@ -129,7 +129,7 @@ fn make<T>(n: u32, mut one: impl FnMut() -> Result<T, GpuError>) -> Result<Vec<T
 }
 
 impl Drop for StreamQueues {
-    /// Waits for all that is under way.
+    /// Waits for all that is in flight.
     fn drop(&mut self) {
         for (stream, queue) in self.streams.iter().zip(&self.queues) {
             if stream.sync().is_ok() {

@@ -1,5 +1,5 @@
 //! What differs between paths with a ring: how a slot's bytes cross between host memory and where
-//! they were asked for.
+//! they were requested.
 
 use gpuio_gpu::Stream;
 
@@ -25,7 +25,7 @@ pub(super) trait TransferStage: Slots {
     /// The driver's refusal.
     ///
     /// # Safety
-    /// Nobody else uses the slot, and `self` lives, until the stream has passed it.
+    /// Nothing else uses the slot, and `self` lives, until the stream has passed it.
     unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused>;
 }
 

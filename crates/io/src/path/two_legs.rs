@@ -27,7 +27,7 @@ pub(super) trait Slots {
     /// The file I/O of a request.
     fn io(&self, request: &Request) -> Io;
 
-    /// The first `len` bytes of a slot where they were asked for.
+    /// The first `len` bytes of a slot where they were requested.
     ///
     /// # Panics
     /// If they are more than the slot holds.
@@ -65,7 +65,7 @@ pub(super) trait Slots {
 /// Moves blocks between the two ends of slots.
 ///
 /// [`TwoLegs`] drops it before the slots that it was given, and gives it a slot again only after
-/// the slot came back: what a GPU stage has under way may use both ends until it has waited in its
+/// the slot came back: what a GPU stage has in flight may use both ends until it has waited in its
 /// own `drop`.
 pub(super) trait GpuStage {
     /// The slots that it can move.
@@ -88,7 +88,7 @@ pub(super) trait GpuStage {
     /// nothing else if the GPU leg is idle.
     fn flush(&mut self, _slots: &Self::Slots, _ended: &mut Vec<Ended>) {}
 
-    /// Waits until something is over and gives it back; false if nothing is under way.
+    /// Waits until something is over and gives it back; false if nothing is in flight.
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool;
 
     /// Whether it has nothing.
@@ -102,7 +102,7 @@ pub(super) trait GpuStage {
 
 struct TwoLegs<M: GpuStage> {
     name: &'static str,
-    // Drop order: the GPU stage waits for what it has under way, then the engine for its I/Os, and
+    // Drop order: the GPU stage waits for what it has in flight, then the engine for its I/Os, and
     // only then does the memory go.
     gpu_stage: M,
     files: FileLeg,
@@ -197,7 +197,7 @@ impl<M: GpuStage> TwoLegs<M> {
         }
     }
 
-    /// Pushes the I/Os that are held, as far as the engine has room.
+    /// Pushes the I/Os that are held, as far as the engine has space.
     fn offer(&mut self, clock: &Clock) {
         while let Some(done) = self.files.offer() {
             self.file_done(clock.now(), done);
@@ -270,8 +270,8 @@ impl<M: GpuStage> TwoLegs<M> {
             if !self.requests.none_ready() || !wait {
                 return Ok(());
             }
-            // What the GPU stage has takes microseconds and file I/Os go on meanwhile, so it is the
-            // one to wait for; only without does the thread sleep in the engine.
+            // What the GPU stage has takes microseconds and file I/Os go on at the same time, so it
+            // is the one to wait for; only without does the thread sleep in the engine.
             if self.gpu_stage.wait(&mut self.ended) {
                 self.take_gpu_completions(clock);
             } else {

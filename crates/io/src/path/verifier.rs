@@ -48,7 +48,7 @@ impl Verifier {
     /// Writes the pattern and waits until it is there.
     ///
     /// # Safety
-    /// The place is inside the destination, which lives, and nothing else uses it meanwhile.
+    /// The place is inside the destination, which lives, and nothing else uses it at the same time.
     pub(super) unsafe fn fill(
         &self,
         location: BlockLocation,
@@ -65,7 +65,7 @@ impl Verifier {
             Verifier::Cpu { base } => {
                 // SAFETY: the place is inside the allocation, by the caller's promise.
                 let start = unsafe { base.add(location.offset) };
-                // SAFETY: `len` bytes there are nobody else's now, by the caller's promise.
+                // SAFETY: `len` bytes there are nothing else's now, by the caller's promise.
                 let bytes = unsafe {
                     std::slice::from_raw_parts_mut(start.as_ptr(), location.len as usize)
                 };
@@ -94,7 +94,7 @@ impl Verifier {
             Verifier::Cpu { base } => {
                 // SAFETY: the place is inside the allocation, by the caller's promise.
                 let start = unsafe { base.add(location.offset) };
-                // SAFETY: `len` bytes there are written and nobody else's now, by the caller's
+                // SAFETY: `len` bytes there are written and nothing else's now, by the caller's
                 // promise.
                 let bytes =
                     unsafe { std::slice::from_raw_parts(start.as_ptr(), location.len as usize) };

@@ -115,7 +115,7 @@ pub(crate) fn open(
     Some((engine, counters))
 }
 
-/// Pushes one I/O and takes what comes back of it and others; the engine has room in the end.
+/// Pushes one I/O and takes what comes back of it and others; the engine has space in the end.
 pub(crate) fn push(engine: &mut dyn Engine, mut io: Io, done: &mut Vec<Done>) {
     loop {
         match engine.push(io) {

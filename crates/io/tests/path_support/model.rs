@@ -68,7 +68,7 @@ pub(crate) fn steps(count: usize, direct: bool) -> Vec<Step> {
     steps.new_tree(&mut runner).unwrap().current()
 }
 
-/// A request under way.
+/// A request in flight.
 struct Out {
     step: Step,
     request: Request,
@@ -83,7 +83,7 @@ pub(crate) struct Tally {
     pub(crate) reads: usize,
     pub(crate) writes: usize,
     pub(crate) failed: Vec<(Op, Fault)>,
-    /// Starts that the path had no room for.
+    /// Starts that the path had no space for.
     pub(crate) full: usize,
 }
 

@@ -20,7 +20,7 @@ use crate::run::gate::{Gate, Stage};
 
 pub(super) const ENTRY: CeilingEntry = CeilingEntry { kind: CeilingKind::CpuCopy, plan, find };
 
-/// Cache to exceed where the machine does not tell its own.
+/// Cache to exceed where the machine does not report it its own.
 const CACHE_GUESS: u64 = 64 << 20;
 /// All threads' buffers together take at most one part in this of the memory that may be used.
 const MEMORY_PART: u64 = 4;

@@ -131,7 +131,7 @@ pub(super) fn reading(result: &JobResult, direction: Option<Towards>) -> Result<
         ),
     };
     if bytes_per_s <= 0.0 {
-        return Err("no I/O landed in its time; give it more (ceilings=TIME)".to_owned());
+        return Err("no I/O completed in its time; give it more (ceilings=TIME)".to_owned());
     }
     let detail = (result.failed > 0).then(|| format!("{} I/Os failed", result.failed));
     Ok(Reading { bytes_per_s, iops: Some(iops), detail })

@@ -13,7 +13,7 @@ pub(super) const ENTRY: CeilingEntry = CeilingEntry { kind: CeilingKind::GpuLink
 const BLOCK_MOST: u64 = 4 << 20;
 /// Bytes page-locked by all threads together at most.
 const RINGS_MOST: u64 = 512 << 20;
-/// Copies under way per thread, and the streams that they share: one runs while the next waits.
+/// Copies in flight per thread, and the streams that they share: one runs while the next waits.
 const DEPTH: u32 = 4;
 const STREAMS: u32 = 2;
 /// Blocks that a thread goes over before it starts again: any number, no file is there.

@@ -44,7 +44,7 @@ pub enum CleanError {
 /// A file is removed from the directory that was held since it was made, wherever that is by now.
 /// Linux has no call that unlinks by inode, so a file gets a name that nobody can foresee before
 /// it is looked at for the last time and removed ([`gpuio_outfile::Directory::remove`]): what
-/// somebody else puts under the old name meanwhile stays.
+/// somebody else puts under the old name at the same time stays.
 #[must_use = "what could not be removed should be told"]
 pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     let mut errors = Vec::new();

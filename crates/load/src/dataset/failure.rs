@@ -14,7 +14,7 @@ use super::space;
 /// A data set that could not be made. Files that this call created are removed again.
 #[derive(Debug, Error)]
 pub enum MakeError {
-    /// Not enough room; nothing was started.
+    /// Not enough space; nothing was started.
     #[error(
         "Not enough space on {}: {}; use a smaller --size or fewer threads, or another --directory",
         mount.display(),

@@ -11,7 +11,7 @@
 //! and replaced in the directory that is held open, no link being followed. It is replaced as a
 //! whole (`RENAME_EXCHANGE`, rename(2)) under flock(2) of a lock file beside it, so readers need no
 //! lock. What is replaced or removed is the very file that was read: a list that is malformed, and
-//! any file that took its name meanwhile, stays.
+//! any file that took its name at the same time, stays.
 //!
 //! Device numbers of network and some local file systems change when they are mounted anew. Files
 //! on them are then not ours, which costs a `--overwrite` and no data.
@@ -164,7 +164,7 @@ impl<'a> Lists<'a> {
         Lists { claimed, looks, ..Lists::default() }
     }
 
-    /// The directory of this name, opened when it is first asked for.
+    /// The directory of this name, opened when it is first requested.
     pub(super) fn directory(
         &mut self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! Whether there is room, asked before the first byte is written.
+//! Whether there is space, asked before the first byte is written.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -18,7 +18,7 @@ pub(super) struct Sight {
     pub(super) block: u64,
     /// Whether every I/O is a write.
     pub(super) writes_only: bool,
-    /// Whether managed memory was asked for.
+    /// Whether managed memory was requested.
     pub(super) managed: bool,
     /// Whether a kernel reaches the memory in which bytes end.
     pub(super) kernel_reach: bool,
@@ -60,7 +60,7 @@ const ALONE: [EngineRule; 2] = [
 
 /// The same for blocks that a launch carries together. Measured on an H100 with a warm file and 12
 /// to 16 threads: at 4 KiB `gather` moved 15 times what `staged` did, at 64 KiB 4.5 times, at
-/// 1 MiB, four blocks to a copy, 1.1 times, and so at 4 MiB with two blocks under way.
+/// 1 MiB, four blocks to a copy, 1.1 times, and so at 4 MiB with two blocks in flight.
 const READS: [EngineRule; 2] = [
     EngineRule {
         below: PLAIN_BYTES,
@@ -97,7 +97,7 @@ const CUFILE_FROM: u64 = 512 << 10;
 pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
     let blocks = format!("{} blocks", format_bytes(sight.block));
     if sight.managed {
-        return ("managed", "managed memory was asked for".to_owned());
+        return ("managed", "managed memory was requested".to_owned());
     }
     if let Some(why) = &sight.no_gpu {
         return ("host", format!("no GPU memory to end in: {why}"));
@@ -155,15 +155,15 @@ pub(super) fn sight(requested: &JobSpec, machine: &Machine<'_>) -> Sight {
 }
 
 /// A GPU that was named, or its memory, is not given up: the path will say that it is not there.
-/// Host memory that was asked for is no reason to take a GPU that was not.
+/// Host memory that was requested is no reason to take a GPU that was not.
 fn no_gpu(requested: &JobSpec, machine: &Machine<'_>) -> Option<String> {
     let which = requested.gpu.as_ref().map(|gpu| &gpu.which);
     match (which, requested.memory, machine.gpus) {
-        (Some(GpuWhich::None), ..) => Some("--gpu none was asked for".to_owned()),
+        (Some(GpuWhich::None), ..) => Some("--gpu none was requested".to_owned()),
         (Some(_), ..)
         | (None, Some(MemoryAsk::Device | MemoryAsk::Vmm | MemoryAsk::Managed), _) => None,
         (None, Some(MemoryAsk::Malloc | MemoryAsk::Mmap | MemoryAsk::Pinned), _) => {
-            Some("host memory was asked for".to_owned())
+            Some("host memory was requested".to_owned())
         }
         (None, None, Gpus::Absent { why }) => Some(why.clone()),
         (None, None, Gpus::Present(_)) => None,

@@ -34,9 +34,9 @@ const BATCH_CUFILE: u32 = 16;
 const POOL_CUFILE: u32 = 64;
 /// The same for blocks above 1 MiB.
 const POOL_CUFILE_LARGE: u32 = 32;
-/// Streams per thread that nobody asked for, at most: each takes a channel of the GPU.
+/// Streams per thread that nobody requested, at most: each takes a channel of the GPU.
 const STREAMS_MOST: u32 = 16;
-/// Batches of path `gather`: one is filled while two are under way. Each has a stream of its own,
+/// Batches of path `gather`: one is filled while two are in flight. Each has a stream of its own,
 /// so that the launch of one waits for no other.
 const BATCHES: u32 = 3;
 /// The same for blocks that get a plain copy each: one is filled while the other crosses, on one
@@ -50,9 +50,9 @@ pub(super) const SIZE: u64 = 1 << 30;
 const CEILING_NS: u64 = 1_000_000_000;
 /// Salt of the pattern. One constant, so that any run can verify what any other wrote.
 pub(super) const SALT: u64 = 0x6770_7569_6f5f_3031;
-/// End of the reason for buffered I/O that nobody asked for; the file system's name precedes it.
+/// End of the reason for buffered I/O that nobody requested; the file system's name precedes it.
 pub(crate) const REFUSES_DIRECT: &str = " refuses O_DIRECT";
-/// Off the 4 KiB grid by this much where unaligned offsets were asked for.
+/// Off the 4 KiB grid by this much where unaligned offsets were requested.
 const SKEW: u64 = 512;
 
 /// Keys that nobody set, of those whose values tell loads apart. A dialect's own default counts as
@@ -124,7 +124,7 @@ pub(super) fn cache(job: &JobSpec, plan: &JobPlan, machine: &Machine<'_>) -> (bo
     let cached = plan.direct == DirectMode::Buffered && plan.read_percent > 0;
     let alike = job.cache_alike == Some(true);
     let fits = (all_paths(job) || alike) && cached && bytes <= memory / 2;
-    // What was asked for by name stands, and excludes the other where nobody asked for that.
+    // What was requested by name stands, and excludes the other where nobody requested that.
     let pre_read = job.pre_read.unwrap_or(fits && job.invalidate != Some(true));
     let invalidate = job.invalidate.unwrap_or(alike && job.pre_read.is_none() && !pre_read);
     (pre_read, invalidate)
@@ -299,7 +299,7 @@ pub(super) fn engine(
     // A ring of a GPU path has its depth whatever the engine.
     let deep = job.depth.is_some_and(|depth| depth > 1) && !path.has_gpu_leg();
     if deep && direct == DirectMode::Buffered {
-        let why = "the depth asked for needs an engine that does not wait for each I/O";
+        let why = "the depth requested needs an engine that does not wait for each I/O";
         // libaio waits for each on files without O_DIRECT (io_submit(2)).
         return match (machine.engine_missing)("io_uring") {
             None => because("io_uring", why),

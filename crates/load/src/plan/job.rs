@@ -115,7 +115,7 @@ fn name(spec: &JobSpec, path: &path::PathEntry, many: bool) -> String {
     if many { format!("{}-{}", spec.name, path.name) } else { spec.name.clone() }
 }
 
-/// The GPUs, if the path can take what was asked, and they the hints that it may need.
+/// The GPUs, if the path can take the request, and they the hints that it may need.
 fn hinted(
     spec: &JobSpec,
     path: &path::PathEntry,
@@ -129,7 +129,7 @@ fn hinted(
     }
 }
 
-/// How many blocks are under way, and how they cross to the GPU.
+/// How many blocks are in flight, and how they cross to the GPU.
 struct Slots {
     depth: u32,
     streams: u32,
@@ -222,7 +222,7 @@ pub(super) fn gpus(
         return Ok(Vec::new());
     }
     if *which == GpuWhich::None {
-        let what = format!("path {} needs a GPU, and --gpu none was asked for", path.name);
+        let what = format!("path {} needs a GPU, and --gpu none was requested", path.name);
         return Err(PlanError::usage(spec, "gpu", what));
     }
     let present = match machine.gpus {

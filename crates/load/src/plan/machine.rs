@@ -27,7 +27,7 @@ pub struct Machine<'a> {
     pub targets: &'a dyn TargetLookup,
     /// Engines that can't run here, with the reason.
     pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
-    /// Why NVIDIA's cuFile library can't be asked for I/O by these calls here.
+    /// Why NVIDIA's cuFile library can't do I/O by these calls here.
     pub cufile_missing: &'a dyn Fn(path::Calls) -> Option<String>,
     /// What proves that cuFile moves bytes between the storage of every job of path `auto` and GPU
     /// memory without host memory; or why nothing does.

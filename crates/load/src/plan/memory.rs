@@ -18,7 +18,7 @@ fn kind_of(ask: MemoryAsk) -> MemKind {
     }
 }
 
-/// What was asked for, else the path's own.
+/// What was requested, else the path's own.
 pub(super) fn resolve(
     requested: &JobSpec,
     path: &path::PathEntry,
@@ -30,7 +30,7 @@ pub(super) fn resolve(
     Ok(recorded(requested.or(path.memory.first().copied()).unwrap_or_default()))
 }
 
-/// Why a path's bytes can't end in the memory that was asked for.
+/// Why a path's bytes can't end in the requested memory.
 pub(super) fn lacks(requested: &JobSpec, path: &path::PathEntry) -> Option<String> {
     let kind = kind_of(requested.memory?);
     if path.memory.contains(&kind) {

@@ -1,4 +1,4 @@
-//! What was asked and what the machine is, resolved into what will happen.
+//! The request and what the machine is, resolved into what will happen.
 //!
 //! Pure: the same spec on the same facts gives the same plan, and nothing is opened or made.
 //! Whether a target may be written is checked afterwards by [`crate::dataset`].
@@ -37,10 +37,10 @@ pub(crate) use regions::SCRATCH;
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// What was asked contradicts itself or can't be done by gpuio: exit code 2.
+    /// The request contradicts itself or can't be done by gpuio: exit code 2.
     #[error("{}{what}", prefix(at.as_deref()))]
     Usage {
-        /// Where it was asked: a job, a line of a file, or a flag.
+        /// Where it was requested: a job, a line of a file, or a flag.
         at: Option<String>,
         /// What is wrong and what to do.
         what: String,
@@ -48,7 +48,7 @@ pub enum PlanError {
     /// It could be done elsewhere, not on this machine: exit code 3.
     #[error("{}{what}", prefix(at.as_deref()))]
     Unavailable {
-        /// Where it was asked.
+        /// Where it was requested.
         at: Option<String>,
         /// What is missing and what to do.
         what: String,
@@ -69,7 +69,7 @@ impl PlanError {
     }
 }
 
-/// The place that asked for a field, or the job.
+/// The place that requested a field, or the job.
 fn at(job: &JobSpec, field: &str) -> String {
     match job.asked.get(field) {
         Some(asked) => format!("job '{}', {asked}", job.name),
@@ -83,12 +83,12 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// Resolves `spec` on `machine`.
 ///
 /// A job that names several paths becomes one job per path, one after another. Paths that this
-/// machine can't take are left out only where `all` was asked; their reason stands in
+/// machine can't take are left out only where `all` was requested; their reason stands in
 /// [`Plan::left_out`]. [`AUTO`] takes one by the size of blocks and what works here, and says why.
 /// A path that was named is an error when it can't run.
 ///
 /// # Errors
-/// The first contradiction or impossibility, with the place that asked for it.
+/// The first contradiction or impossibility, with the place that requested it.
 pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec)?;
     let mut jobs = Vec::new();
@@ -193,9 +193,9 @@ fn paths_of(
     let wants_gpu = job.gpu.as_ref().is_some_and(|gpu| gpu.which != gpuio_spec::GpuWhich::None);
     let Some(names) = &job.paths else {
         let (name, why) = if wants_gpu {
-            ("staged", "a GPU was asked for and no path")
+            ("staged", "a GPU was requested and no path")
         } else {
-            ("host", "no GPU and no path was asked for")
+            ("host", "no GPU and no path was requested")
         };
         return Ok(pick(name, "default", Some(why.to_owned())).into_iter().collect());
     };
@@ -231,7 +231,7 @@ fn all_paths(
     let (ours, cufile): (Vec<_>, Vec<_>) = PATHS.iter().partition(|row| row.uses_engine());
     for row in ours.into_iter().chain(cufile) {
         let Some(why) = lacks(job, row, machine) else {
-            let why = Some("all paths were asked for".to_owned());
+            let why = Some("all paths were requested".to_owned());
             rows.push(Picked { row, requested: "all".to_owned(), why });
             continue;
         };
@@ -265,7 +265,7 @@ fn lacks(job: &JobSpec, row: &path::PathEntry, machine: &Machine<'_>) -> Option<
     (machine.cufile_missing)(calls)
 }
 
-/// What a path without an engine says where one was asked for.
+/// What a path without an engine says where one was requested.
 const NO_ENGINE: &str = "cuFile itself moves the bytes between file and GPU memory";
 
 fn unknown_path(job: &JobSpec, name: &str) -> PlanError {

@@ -14,7 +14,7 @@ pub(super) fn workers(
     regions: Vec<Vec<Region>>,
     machine: &Machine<'_>,
 ) -> Result<Vec<WorkerPlan>, PlanError> {
-    // What the bytes meet first is to be near: the thread's own GPU, or the one on the way there.
+    // What the bytes meet first is to be near: the thread's own GPU, or the one on the route there.
     let (near, why) = match via {
         Some(via) => (std::slice::from_ref(&via.gpu), "the near GPU is on this node"),
         None => (gpus, "its GPU is on this node"),
@@ -59,7 +59,7 @@ fn near_gpus(requested: &JobSpec, gpus: &[Gpu], machine: &Machine<'_>) -> Vec<Gp
 
 type Seat = (Vec<u32>, Option<u32>, Option<String>);
 
-/// CPUs of a thread: those asked for, else those of the node asked for, else those of its GPU's.
+/// CPUs of a thread: those requested, else those of the node requested, else those of its GPU's.
 fn assign_cpus(
     requested: &JobSpec,
     (gpu_node, why): (Option<u32>, &'static str),

@@ -88,7 +88,8 @@ pub(crate) fn of_groups(jobs: &[JobPlan]) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Whether `one` verifies a file, and what `other` writes there meanwhile is not what it expects.
+/// Whether `one` verifies a file, and what `other` writes there at the same time is not what it
+/// expects.
 fn clashes(one: &JobPlan, other: &JobPlan) -> bool {
     let writes = |job: &JobPlan| job.read_percent < 100;
     if one.verify == VerifyMode::Off || !writes(other) {

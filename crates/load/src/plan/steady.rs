@@ -1,4 +1,4 @@
-//! When a job is to end because it has settled.
+//! When a job is to end because it is steady.
 
 use gpuio_record::{SteadyFigure, SteadyPlan, Stop};
 use gpuio_spec::{JobSpec, SteadyOf};
@@ -16,7 +16,7 @@ const VALUES: u64 = 10;
 const WINDOWS: u64 = 10;
 
 /// The criterion, and the end of the job if that never comes: `stop`, but for a runtime that nobody
-/// asked for.
+/// requested.
 pub(super) fn resolve(
     requested: &JobSpec,
     stop: Stop,

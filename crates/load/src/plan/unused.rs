@@ -63,7 +63,7 @@ impl std::fmt::Debug for Rule {
 }
 
 /// Who set the field by a key of its own. Some fields follow from another key in a dialect: gdsio's
-/// running time starts over, and nobody asked for that.
+/// running time starts over, and nobody requested that.
 fn asked_for<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Asked> {
     let requested = job.asked.get(field)?;
     let key = gpuio_spec::find(requested.key)?;

@@ -140,7 +140,7 @@ fn a_volume_on_a_mirror_of_partitions_is_seen_down_to_them() {
     mirror.written(Mirror::DM, 16);
     mirror.written(Mirror::MD, 16);
     for disk in Mirror::DISKS {
-        // Others write to the rest of the disk meanwhile.
+        // Others write to the rest of the disk at the same time.
         mirror.written(disk, 5000);
         mirror.written(&format!("{disk}/{}p2", disk.rsplit('/').next().unwrap()), 16);
     }

@@ -21,7 +21,7 @@ pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
 struct CufileProperties {
     /// They do not change while the library is open.
     can: Option<Abilities>,
-    /// Whether the kernel has nvidia-fs loaded; `None` when it does not tell.
+    /// Whether the kernel has nvidia-fs loaded; `None` when it does not report.
     module: Option<bool>,
 }
 
@@ -45,7 +45,7 @@ impl EvidenceSource for CufileProperties {
         let (observed, why) = match (on_gpu(subject.job()), APART) {
             (true, true) => interpret(can, self.module),
             (true, false) => (Observed::Nothing, NOT_APART.to_owned()),
-            (false, _) => (Observed::Nothing, "the bytes were asked for in host memory".to_owned()),
+            (false, _) => (Observed::Nothing, "the bytes were requested in host memory".to_owned()),
         };
         Observation {
             before: Some(text.clone()),

@@ -43,7 +43,7 @@ impl CufileStats {
         let (before, after) = (before.map_err(String::clone)?, after.map_err(String::clone)?);
         let read = flow == Flow::Read;
         let moved = before.total(read).until(&after.total(read));
-        moved.ok_or_else(|| "its counts were reset meanwhile".to_owned())
+        moved.ok_or_else(|| "its counts were reset during the run".to_owned())
     }
 
     /// Whether nothing but this GPU's memory lies past host memory: cuFile has no other GPU to go
@@ -94,7 +94,7 @@ impl EvidenceSource for CufileStats {
             }
             (Some(Share::All), true) => tell(&moved, straight),
             (Some(Share::All), false) => {
-                (Observed::Nothing, "the bytes were asked for in host memory".to_owned())
+                (Observed::Nothing, "the bytes were requested in host memory".to_owned())
             }
             _ => {
                 let (counted, of) = (size(moved.bytes), size(of));

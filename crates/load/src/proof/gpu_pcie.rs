@@ -91,7 +91,7 @@ impl EvidenceSource for GpuPcie {
             return Observation::none("the job has no GPU with a PCIe link");
         }
         if !on_gpu(job) || PathKind::of(&job.path.choice.actual) == PathKind::User {
-            return Observation::none("the bytes were asked for in host memory");
+            return Observation::none("the bytes were requested in host memory");
         }
         if PathKind::of(&job.path.choice.actual) == PathKind::Relay {
             return Observation::none("between GPUs bytes may take NVLink, which is not PCIe");

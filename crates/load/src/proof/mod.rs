@@ -118,7 +118,7 @@ fn by_library(job: &JobPlan) -> bool {
 const APART: bool = cfg!(target_arch = "x86_64");
 const NOT_APART: &str = "on this kind of machine POSIX calls may reach GPU memory by themselves";
 
-/// Whether the bytes were asked for in GPU memory.
+/// Whether the bytes were requested in GPU memory.
 fn on_gpu(job: &JobPlan) -> bool {
     let host = matches!(job.memory, MemoryKind::Pinned | MemoryKind::Malloc | MemoryKind::Mmap);
     !job.gpus.is_empty() && !host
@@ -145,7 +145,7 @@ fn goes_through_cache(job: &JobPlan, result: &JobResult) -> bool {
     result.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
 }
 
-/// What a evidence source has to say.
+/// What an evidence source has to say.
 #[derive(Debug, Clone, PartialEq)]
 struct Observation {
     before: Option<String>,

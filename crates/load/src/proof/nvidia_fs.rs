@@ -51,7 +51,7 @@ impl EvidenceSource for NvidiaFs {
         observation.after = Some(reading(after, subject.flow));
         let Some((read, written)) = before.delta(after) else {
             observation.why = match before.counts {
-                Some(true) => "its counts were reset meanwhile".to_owned(),
+                Some(true) => "its counts were reset during the run".to_owned(),
                 _ => "it counts reads and writes only with rw_stats_enabled=1, which is not set"
                     .to_owned(),
             };

@@ -8,7 +8,7 @@ use super::{EvidenceSource, EvidenceSourceEntry, Observation, Share, Subject, si
 
 pub(super) const ENTRY: EvidenceSourceEntry = EvidenceSourceEntry {
     name: "own",
-    source: "gpuio's counters at the engine's door, and the I/Os that landed",
+    source: "gpuio's counters at the engine's door, and the I/Os that completed",
     first: |_| Box::new(Own),
 };
 
@@ -19,21 +19,21 @@ impl EvidenceSource for Own {
     fn again(&mut self, _root: &Root) {}
 
     fn observe(&self, subject: &Subject<'_>) -> Observation {
-        let landed: &DirectionResult = match subject.flow {
+        let completed: &DirectionResult = match subject.flow {
             Flow::Read => &subject.result().read,
             Flow::Write => &subject.result().write,
         };
         let leg = subject.bytes();
-        let gpu = landed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some());
+        let gpu = completed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some());
         let job: &JobPlan = subject.job();
         let (observed, why) = if job.engine.actual == "null" {
             (Observed::Nothing, "engine null moves nothing: no bytes, no way".to_owned())
-        } else if landed.bytes == 0 {
-            (Observed::Nothing, "no I/O landed".to_owned())
-        } else if leg < landed.bytes {
+        } else if completed.bytes == 0 {
+            (Observed::Nothing, "no I/O completed".to_owned())
+        } else if leg < completed.bytes {
             let why = format!(
-                "{} landed, and only {} passed the file leg: the rest came another way",
-                size(landed.bytes),
+                "{} completed, and only {} passed the file leg: the rest came another way",
+                size(completed.bytes),
                 size(leg)
             );
             (Observed::Legs { host: false, gpu }, why)
@@ -45,9 +45,9 @@ impl EvidenceSource for Own {
         };
         Observation {
             before: Some("0 B".to_owned()),
-            after: Some(format!("file leg {}, landed {}", size(leg), size(landed.bytes))),
+            after: Some(format!("file leg {}, completed {}", size(leg), size(completed.bytes))),
             moved: Some(leg),
-            of: Some(landed.bytes),
+            of: Some(completed.bytes),
             observed,
             why,
         }
@@ -56,12 +56,12 @@ impl EvidenceSource for Own {
 
 fn legs(way: PathKind, gpu: bool) -> &'static str {
     match (way, gpu) {
-        (PathKind::User, false) => "all that landed passed the file leg, and there is no other",
+        (PathKind::User, false) => "all that completed passed the file leg, and there is no other",
         (PathKind::Ring | PathKind::Relay, true) => {
-            "all that landed passed a buffer in host memory and a GPU copy"
+            "all that completed passed a buffer in host memory and a GPU copy"
         }
-        (_, true) => "all that landed passed the file leg, and then a GPU copy",
-        (_, false) => "all that landed passed the file leg, and no GPU copy was timed",
+        (_, true) => "all that completed passed the file leg, and then a GPU copy",
+        (_, false) => "all that completed passed the file leg, and no GPU copy was timed",
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_nvml::{Counter, Gpu, Library, Link, Width};
 
-/// Where NVML does not tell the link: the fastest that exists.
+/// Where NVML does not report the link: the fastest that exists.
 const FASTEST: Link = Link { generation: 6, lanes: 16 };
 
 /// What a GPU's link carried, headers of packets included.
@@ -67,7 +67,7 @@ impl Odometer {
 
     fn carried(&self, other_links: u64) -> Carried {
         let bytes = match (self.bytes, self.round()) {
-            (None, _) => Err("its counters were reset meanwhile".to_owned()),
+            (None, _) => Err("its counters were reset during the run".to_owned()),
             (Some(_), Some(round)) if self.longest >= round => Err(format!(
                 "its counters of 32 bits can go round in {} ms, and {} ms lay between two readings",
                 round.as_millis(),
@@ -123,7 +123,7 @@ impl Meter {
     }
 }
 
-/// A GPU under way; a reason once a reading failed.
+/// A GPU in flight; a reason once a reading failed.
 struct Counted<'library> {
     state: Result<(Gpu<'library>, Odometer), String>,
     other_links: u64,

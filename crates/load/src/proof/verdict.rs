@@ -25,11 +25,11 @@ impl Flow {
 /// What a path does with the bytes, by its own construction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathKind {
-    /// One leg, between the file and the host memory that was asked for.
+    /// One leg, between the file and the requested host memory.
     User,
     /// Our own buffer in host memory, and copies between it and GPU memory.
     Ring,
-    /// As `Ring`, with the memory of another GPU between the buffer and the GPU that was asked for.
+    /// As `Ring`, with the memory of another GPU between the buffer and the requested GPU.
     Relay,
     /// Somebody else's code decides.
     Library,
@@ -63,7 +63,7 @@ pub(super) enum Growth {
     },
 }
 
-/// What a evidence source observed.
+/// What an evidence source observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Observed {
     /// Nothing that tells.
@@ -75,7 +75,7 @@ pub(super) enum Observed {
     /// Our own legs: whether all bytes passed host memory, and whether GPU copies were timed.
     Legs { host: bool, gpu: bool },
     /// The path's own counters: this share of the bytes passed the memory of the GPU with this
-    /// driver index, which is not the one that was asked for.
+    /// driver index, which is not the requested one.
     Relayed { gpu: u32, share: Share },
     /// nvidia-fs moved this share of the bytes.
     NvidiaFs(Share),
@@ -99,11 +99,11 @@ pub(super) enum LibraryRoute {
     Both,
 }
 
-/// What was asked and is to be judged.
+/// What was requested of one direction of a job, and facts that the verdict needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Requested {
     pub(super) kind: PathKind,
-    /// Whether O_DIRECT was asked for.
+    /// Whether O_DIRECT was requested.
     pub(super) direct: bool,
     /// Whether every descriptor has it and the engine honours it.
     pub(super) direct_actual: bool,
@@ -145,7 +145,7 @@ pub(super) struct DirectionVerdict {
     pub(super) because: String,
 }
 
-/// Whether what a evidence source observed is what the path that was asked for would show.
+/// Whether what an evidence source observed is what the requested path would show.
 pub(super) fn assess(requested: &Requested, observed: Observed) -> Assessment {
     match observed {
         Observed::Nothing => Assessment::Inconclusive,
@@ -198,9 +198,9 @@ pub(super) fn of_direction(
     let unknown = |why: &str| (Route::Unknown, why.to_owned());
     let (route, because) = match (requested.kind, legs) {
         (_, None) => unknown("gpuio itself moved no bytes"),
-        (_, Some((false, _))) => unknown("bytes landed that did not pass the file leg"),
+        (_, Some((false, _))) => unknown("bytes completed that did not pass the file leg"),
         (PathKind::Ring | PathKind::Relay | PathKind::Library, _) if missed.is_some() => {
-            unknown("evidence disagrees: bytes landed, and the GPU's link carried next to none")
+            unknown("evidence disagrees: bytes completed, and the GPU's link carried next to none")
         }
         (PathKind::Library, _) => library::route(all_observed, source, &served),
         (PathKind::User, Some((true, true)))
@@ -243,7 +243,7 @@ fn relay(
             let text = format!("all passed a host buffer and GPU {gpu} beside {to}; {served}");
             (Route::BounceGpu { gpu }, text)
         }
-        Some((gpu, _)) => (Route::Unknown, format!("only part of what landed passed GPU {gpu}")),
+        Some((gpu, _)) => (Route::Unknown, format!("only part of what completed passed GPU {gpu}")),
         None => (Route::Unknown, "which GPU lay between was not counted".to_owned()),
     }
 }
@@ -396,7 +396,7 @@ fn with_holes(
     (source, format!("{delivered} by {who}; {holes}{rest}"))
 }
 
-/// One verdict on all directions of a job, whether it is what was asked, and its sentence.
+/// One verdict on all directions of a job, whether it is the requested path, and its sentence.
 /// `shared` says that the counters cover other jobs of the group too.
 pub(super) fn together(
     verdicts: Vec<(Flow, DirectionVerdict)>,

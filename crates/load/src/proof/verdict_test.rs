@@ -376,8 +376,8 @@ proptest! {
         cases: 4000,
         ..ProptestConfig::default()
     })]
-    /// A verdict names nothing that no evidence source observed, and nothing that a evidence source
-    /// denies.
+    /// A verdict names nothing that no evidence source observed, and nothing that an evidence
+    /// source denies.
     #[test]
     fn a_verdict_claims_no_more_than_witnesses_support(
         requested in any_ask(),

@@ -7,7 +7,7 @@ use super::counted::Block;
 use super::{FEW_BYTES, GroupContext, whole};
 
 /// A member below half of the mean is a finding: chunks spread evenly over all but the last stripe,
-/// and what chance leaves with the least traffic that is judged is far less.
+/// and what chance leaves with the least traffic that is checked is far less.
 pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let arrays = seen.counted.block.iter().filter(|device| is_array(device));
     arrays.filter_map(|array| Some((None, unequal(seen, array)?))).collect()

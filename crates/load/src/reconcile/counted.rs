@@ -28,7 +28,7 @@ pub(super) struct Block {
     pub(super) made_of: Vec<String>,
     pub(super) read_bytes: f64,
     pub(super) written_bytes: f64,
-    /// Requests under way on average.
+    /// Requests in flight on average.
     pub(super) queue: Option<f64>,
 }
 

@@ -1,10 +1,10 @@
-//! A queue at the device that is shorter than what was asked for.
+//! A queue at the device that is shorter than what was requested.
 
 use gpuio_record::{JobPlan, JobResult, WarningKind};
 
 use super::{Flow, GroupContext, cached, float};
 
-/// Half of what was asked is a finding. Between two I/Os of a slot lie the tool, the kernel and,
+/// Half of the request is a finding. Between two I/Os of a slot lie the tool, the kernel and,
 /// on GPU paths, a copy; a device that is the slowest of these has most of the slots.
 const SHARE: f64 = 0.5;
 

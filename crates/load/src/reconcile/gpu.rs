@@ -1,4 +1,4 @@
-//! GPUs' PCIe links: those that nobody asked for, and those that were.
+//! GPUs' PCIe links: those that nobody requested, and those that were.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{FLOWS, Flow, GroupContext, float, whole};
 /// A GPU at rest carries less than 1 MB/s (dcgmi on a DGX-2 and a DGX A100: 0.06 to 0.9 MB/s).
 const AT_REST_PER_S: f64 = 16e6;
 
-/// Another GPU is named from a tenth of the load on. A link that was asked for should carry the
+/// Another GPU is named from a tenth of the load on. A link that was requested should carry the
 /// load with up to a quarter of packet headers and requests on top (13 % on a DGX-2), or more
 /// where others use the GPU too; below half it went elsewhere. Rates that the driver sampled over
 /// 20 ms say nothing of the link's whole time, and are used for other GPUs only.
@@ -26,7 +26,7 @@ pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)>
     let indices: BTreeSet<u32> =
         seen.counted.gpus.iter().filter(is_asked).map(|gpu| gpu.index).collect();
     let mut found = Vec::new();
-    // Without the numbers of ours, no other can be told from them.
+    // Without the numbers of ours, no other can be distinguished from them.
     if !indices.is_empty() {
         for gpu in seen.counted.gpus.iter().filter(|gpu| !is_asked(gpu)) {
             let carried = gpu.received_per_s.max(gpu.sent_per_s);
@@ -49,11 +49,11 @@ fn gpus(job: &gpuio_record::JobPlan) -> impl Iterator<Item = &Asked> {
     job.gpus.iter().chain(job.via.iter().map(|via| &via.gpu))
 }
 
-/// The links of the GPUs asked for together, where they carried less than half of a direction.
+/// The links of the GPUs requested together, where they carried less than half of a direction.
 fn less(seen: &GroupContext<'_>, flow: Flow, load: f64) -> Option<WarningKind> {
     let mut uuids: Vec<&String> = Vec::new();
     for (job, _) in seen.moving() {
-        // A GPU on the way carries the bytes too, and host memory is no GPU's.
+        // A GPU on the route carries the bytes too, and host memory is no GPU's.
         if job.via.is_some() || job.path.choice.actual == "host" {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What a group's jobs say they moved, held against what devices counted meanwhile.
+//! What a group's jobs say they moved, held against what devices counted at the same time.
 //!
 //! Pure: a rule sees plan, results and counts, and says where they disagree by more than its
 //! tolerance. Where a count is absent, a rule says nothing: unknown is no disagreement. A new
@@ -112,7 +112,8 @@ impl GroupContext<'_> {
         !self.moving().any(|(job, result)| cached(job, result))
     }
 
-    /// Bytes that the process caused to be moved at storage; `None` where the kernel does not tell.
+    /// Bytes that the process caused to be moved at storage; `None` where the kernel does not
+    /// report it.
     fn caused(&self, flow: Flow) -> Option<u64> {
         let cache = &self.results.first()?.cache;
         match flow {

@@ -20,7 +20,7 @@ fn off(seen: &GroupContext<'_>, link: &Link, flow: Flow) -> Option<(Option<usize
     };
     let slack = float(NOISE_BYTES);
     let fits = counted >= bytes * 0.9 - slack && counted <= bytes * 1.2 + slack;
-    // A direction in which nobody asked for anything is the other's acknowledgements.
+    // A direction in which nobody requested anything is the other's acknowledgements.
     if fits || bytes < slack || seen.counted.seconds <= 0.0 {
         return None;
     }

@@ -8,7 +8,7 @@ use super::{FLOWS, Flow, GroupContext, NOISE_BYTES, whole};
 /// A device counts for everybody, the process's counter for this process, read-ahead included. A
 /// tenth of what this process moved both ways, or a few MiB, is what metadata, logs and the moments
 /// between two readings make, and too little to slow it down.
-/// Writes are judged only where all are O_DIRECT without sync: the kernel writes buffered pages
+/// Writes are checked only where all are O_DIRECT without sync: the kernel writes buffered pages
 /// when it likes, and a journal writes small synchronous blocks several times.
 pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let devices = seen.storage();
@@ -34,7 +34,7 @@ fn ours(seen: &GroupContext<'_>, flow: Flow) -> Option<u64> {
     let bytes = seen.bytes(flow);
     let caused = seen.caused(flow);
     match flow {
-        // Without the counter, read-ahead of ours could not be told from others' reads.
+        // Without the counter, read-ahead of ours could not be distinguished from others' reads.
         Flow::Read if caused.is_none() && !seen.all_direct() => None,
         Flow::Write if !seen.all_direct() || seen.moving().any(|(job, _)| job.sync) => None,
         _ => Some(bytes.max(caused.unwrap_or(0))),

@@ -221,14 +221,14 @@ fn a_queue_that_does_not_reach_the_device() {
     };
     let short = |requested, seen| WarningKind::DepthNotReached {
         device: "nvme0n1".into(),
-        requested: requested,
+        requested,
         observed: seen,
     };
     let deep = "engine=io_uring\ndepth=32\nthreads=4";
     assert_eq!(queue(deep, 9.5), [short(128, 9.5)]);
     assert_eq!(queue(deep, 64.0), []);
     assert_eq!(queue("engine=psync\nthreads=8", 3.0), [short(8, 3.0)], "one I/O per thread");
-    assert_eq!(queue("engine=psync", 0.1), [], "one at a time is what was asked");
+    assert_eq!(queue("engine=psync", 0.1), [], "one at a time was requested");
     let (job, mut result) = read(&format!("rw=randread\nbs=4k\n{deep}"), 4096, 100_000);
     result.cache.storage = vec![disk("nvme0n1", 0, 0)];
     let device = Block { queue: Some(0.0), ..block("nvme0n1", 0) };
@@ -250,7 +250,7 @@ fn gpu(index: u32, requested: bool, sent_per_s: f64, received_per_s: f64) -> Gpu
     Gpu { index, uuid, received_per_s, sent_per_s, sampled: false }
 }
 
-/// dcgmi beside gdsio on a DGX-2, GPU 12 asked for, 3.893747 GiB/s: fields 1009 and 1010.
+/// dcgmi beside gdsio on a DGX-2, GPU 12 requested, 3.893747 GiB/s: fields 1009 and 1010.
 #[test]
 fn traffic_on_gpu_0_while_gpu_12_was_requested_for() {
     let (job, result) = into_gpu(4_180_879_000);
@@ -271,7 +271,7 @@ fn traffic_on_gpu_0_while_gpu_12_was_requested_for() {
     assert_eq!(found(&job, &result, &counted), [other]);
     let mut nameless = counted.clone();
     nameless.gpus[3].uuid = None;
-    assert_eq!(found(&job, &result, &nameless), [], "which one was asked for is not known");
+    assert_eq!(found(&job, &result, &nameless), [], "which one was requested is not known");
 }
 
 /// The same machine with random reads of 4 KiB into GPU 10, 0.105713 GiB/s.
@@ -284,13 +284,13 @@ fn traffic_on_gpu_0_while_gpu_10_was_requested_for() {
         gpu(10, true, 22_110_153.0, 124_205_217.0),
     ];
     let kinds = found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY });
-    let [WarningKind::OtherGpu { requested: requested, other: 0, .. }] = &kinds[..] else {
+    let [WarningKind::OtherGpu { requested, other: 0, .. }] = &kinds[..] else {
         panic!("{kinds:?}")
     };
     assert_eq!(requested, &[10]);
 }
 
-/// A DGX A100, 7.18 GB/s written from GPU 7: nobody else carried anything.
+/// A DGX A100, 7.18 GB/s written from GPU 7: nothing else carried anything.
 #[test]
 fn gpus_at_rest_are_no_finding() {
     let (mut job, mut result) = into_gpu(0);

@@ -90,7 +90,7 @@ pub(super) fn caches(jobs: &[JobPlan], held: &Targets, before: Before) -> Vec<Ca
 }
 
 /// Which bytes that a job uses no device holds, and why that is not known, each reason once and
-/// only where the job reads. Block devices have no holes that could be asked for.
+/// only where the job reads. Block devices have no holes that could be requested.
 fn holes(job: &JobPlan, held: &Targets) -> (Option<HolesReading>, Vec<String>) {
     let mut silent = Vec::new();
     if job.engine.actual == "null" {

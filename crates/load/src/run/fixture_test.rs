@@ -1,4 +1,4 @@
-//! Plans of a made-up machine and results made by hand, for the tests of this room.
+//! Plans of a made-up machine and results made by hand, for the tests of this crate.
 
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
 use gpuio_record::{

@@ -114,7 +114,7 @@ pub struct Ran {
     pub totals: Vec<RunTotals>,
     /// What could have been reached at most, where the plan asks for it.
     pub ceilings: Vec<Ceiling>,
-    /// What devices did meanwhile, where that was watched.
+    /// What devices did at the same time, where that was watched.
     pub watched: Option<Watched>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
@@ -303,7 +303,7 @@ fn overall(ran: &Ran, stopped: bool) -> EndedHow {
     }
 }
 
-/// One context per GPU of the plan, those on the way included, shared by all of its workers.
+/// One context per GPU of the plan, those on the route included, shared by all of its workers.
 fn contexts(plan: &Plan, means: &Means<'_>) -> Result<BTreeMap<u32, Context>, RunError> {
     let mut contexts = BTreeMap::new();
     let on_the_way = |job: &JobPlan| job.via.as_ref().map(|via| via.gpu.clone());

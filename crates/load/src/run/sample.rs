@@ -117,9 +117,9 @@ impl Sampler {
     }
 
     /// Reads all pages and adds a point to each job's series: bytes, I/Os and latencies of what
-    /// completed since the last one, and of nothing else, whatever workers do meanwhile. I/Os are
-    /// counted by their latencies, so that a point's rate and percentiles are of the same I/Os. The
-    /// last point may be shorter. A job that has converged is told to end.
+    /// completed since the last one, and of nothing else, whatever workers do at the same time.
+    /// I/Os are counted by their latencies, so that a point's rate and percentiles are of the same
+    /// I/Os. The last point may be shorter. A job that has converged is told to end.
     pub(super) fn sample(
         &mut self,
         live: &[Live],
@@ -264,7 +264,7 @@ mod tests {
         };
         let ticks = [
             second(1, 2000, None),
-            // One I/O is under way for 900 ms of the third second and back within it.
+            // One I/O is in flight for 900 ms of the third second and back within it.
             second(2, 2000, None),
             second(3, 100, Some(900_000_000)),
             second(4, 2000, None),

@@ -69,14 +69,14 @@ struct Loop<'a> {
     pattern: Pattern,
     pacer: Option<Pacer>,
     free: Vec<u32>,
-    /// A block that the path had no room for.
+    /// A block that the path had no space for.
     pending: Option<Block>,
     completed: Vec<Completion>,
     /// Bytes of I/Os that were started, and of those of them that were back before the ramp ended.
     issued_bytes: u64,
     early_bytes: u64,
     stopping: bool,
-    /// It stops since all bytes that were asked for are under way.
+    /// It stops since all bytes that were requested are in flight.
     enough: bool,
     /// When it was seen that nothing more is to be started.
     stopped_at: Option<Nanos>,
@@ -221,8 +221,8 @@ impl Loop<'_> {
                 continue;
             }
             // With a due time ahead and a free slot the worker must not sleep past it: it looks,
-            // and sleeps only as long as it may. With nothing out and no room the path waits for
-            // room.
+            // and sleeps only as long as it may. With nothing out and no space the path waits for
+            // space.
             let wait = waiting_until.is_none();
             let mut completed = std::mem::take(&mut self.completed);
             let advanced = self.tools.path.advance(&self.task.gate.clock, &mut completed, wait);
@@ -339,7 +339,7 @@ impl Loop<'_> {
 
     #[inline]
     fn next_block(&mut self) -> Option<Block> {
-        // In the ramp there is no bound; what it left under way completes after it and counts.
+        // In the ramp there is no bound; what it left in flight completes after it and counts.
         if let Some(most) = self.bounds.bytes
             && self.used_before.is_some()
             && self.issued_bytes - self.early_bytes >= most
@@ -420,8 +420,8 @@ impl Loop<'_> {
         if self.checks { self.check(request) } else { Ok(()) }
     }
 
-    /// An I/O that was back before the ramp ended is none of the bytes that were asked for, even
-    /// where that was seen too late and they seemed to be under way.
+    /// An I/O that was back before the ramp ended is none of the requested bytes, even
+    /// where that was seen too late and they seemed to be in flight.
     fn back_early(&mut self, bytes: u64) {
         self.early_bytes += bytes;
         if self.enough && !self.out.gave_up {

@@ -47,13 +47,13 @@ pub(super) struct Task<'a> {
     pub(super) job_pages: std::ops::Range<usize>,
     /// The GPU's context, for workers of GPU paths.
     pub(super) context: Option<Context>,
-    /// The context of the GPU on the way, for workers of paths that have one.
+    /// The context of the GPU on the route, for workers of paths that have one.
     pub(super) near: Option<Context>,
     /// cuFile, for workers of paths that need it.
     pub(super) cufile: Option<CufileDriver>,
     /// What timed writes have reached of each target, where it is read back.
     pub(super) marks: &'a [Arc<Marks>],
-    /// Descriptors shared by all threads of the job, where asked for.
+    /// Descriptors shared by all threads of the job, where requested.
     pub(super) shared_files: Option<Files>,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn work(
         }
     };
     let _ = ready.send(Ok(tools.ready.clone()));
-    // Once all have answered or died the run's thread hears that nobody else will.
+    // Once all have answered or died the run's thread hears that nothing else will.
     drop(ready);
     let Stage::Running(start) = task.gate.await_start() else { return None };
     let running = task.gate.running();
@@ -134,7 +134,7 @@ pub(super) fn work(
     Some(timed.and_then(|timed| finish(task, &mut tools, timed, legs)))
 }
 
-/// A reading of the counters at the engine's door.
+/// A reading of the counters at the engine's interface.
 fn file_leg(counters: &LegCounters) -> FileLegCounters {
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     FileLegCounters {
@@ -307,7 +307,7 @@ fn mem_kind(kind: MemoryKind) -> MemKind {
 
 /// Gives every slot data to write before the clock starts: the pattern of as many blocks from the
 /// worker's first region, or of a random key. Nothing is generated while the clock runs, unless
-/// refilling was asked for.
+/// refilling was requested.
 fn prefill(
     task: &Task<'_>,
     files: &Files,

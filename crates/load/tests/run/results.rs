@@ -48,7 +48,7 @@ fn the_figures_of_a_job_agree() {
     assert_eq!(done.max(), Some(job.last_done_ns));
     assert!(job.first_done_bytes <= bytes(job) && job.first_done_bytes >= 16 << 20);
 
-    // No ramp: the engine's door saw exactly what counts.
+    // No ramp: the engine's interface saw exactly what counts.
     let leg = &job.file_leg;
     assert_eq!((leg.read_ios, leg.read_bytes), (job.read.ios, job.read.bytes));
     assert_eq!((leg.write_ios, leg.write_bytes), (job.write.ios, job.write.bytes));

@@ -1,4 +1,4 @@
-//! Jobs that end once they have settled.
+//! Jobs that end once they are stable.
 
 use gpuio_record::{EndedHow, WarningKind};
 
@@ -38,9 +38,7 @@ fn a_job_that_does_not_settle_says_so() {
     assert_eq!((job.ended, steady.attained_at_ns), (EndedHow::Complete, None));
     assert!(steady.checks >= 1 && steady.observed.unwrap() >= 1.0, "{steady:?}");
     let found = ran.warnings.iter().find_map(|warning| match &warning.kind {
-        WarningKind::NotSteady { requested: requested, observed: seen } => {
-            Some((requested.as_str(), *seen))
-        }
+        WarningKind::NotSteady { requested, observed: seen } => Some((requested.as_str(), *seen)),
         _ => None,
     });
     assert_eq!(found, Some(("bw:1", steady.observed)));

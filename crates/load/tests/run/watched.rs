@@ -26,7 +26,7 @@ fn each_group_has_its_series_over_its_own_clock() {
         let last = *group.ends_ns.last().unwrap();
         assert!(last >= job.last_done_ns && last < 60_000 * MS, "{last} {}", job.last_done_ns);
         assert!(has(group, "page_cache") && has(group, "cpu"));
-        assert!(!has(group, "process") && !has(group, "gpu"), "nobody asked for these");
+        assert!(!has(group, "process") && !has(group, "gpu"), "nobody requested these");
         for figure in group.devices.iter().flat_map(|device| &device.figures) {
             assert_eq!(figure.values.len(), group.ends_ns.len(), "{}", figure.key);
         }

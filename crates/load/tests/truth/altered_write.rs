@@ -8,7 +8,7 @@ use gpuio_record::{JobResult, VerifySubject};
 
 use crate::lab::Lab;
 
-/// Every path of bytes that needs no hardware, both orders, and a job that reads meanwhile.
+/// Every path of bytes that needs no hardware, both orders, and a job that reads at the same time.
 const LOADS: &[&str] = &[
     "rw=write\nloops=1",
     "rw=randwrite\nio_size=1m",

@@ -68,7 +68,7 @@ fn failed_i_os_take_time_too() {
     assert_eq!(job.measured.unwrap().length_ns(), job.last_done_ns);
 }
 
-/// 128 I/Os are always under way, and each takes half a second: 256 a second.
+/// 128 I/Os are always in flight, and each takes half a second: 256 a second.
 const DEVICE: &str = "engine=null\nbs=4k\nsize=1m\ndepth=128\ninject=delay=500ms";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Block devices with what they are made of and their way down to PCI.
+//! Block devices with what they are made of and their PCI functions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct BlockDevice {
     pub backing_file: Option<String>,
     /// Of a partition: where it starts on its disk, in bytes.
     pub start_bytes: Option<u64>,
-    /// A hash of 32 bits of the serial number, in hexadecimal: it tells drives apart and does not
+    /// A hash of 32 bits of the serial number, in hexadecimal: it distinguishes drives and does not
     /// give the number away.
     pub serial_mark: Option<String>,
 }
@@ -41,10 +41,10 @@ pub struct BlockDevice {
 pub struct NvmeFacts {
     /// Number of the namespace.
     pub namespace: Option<u32>,
-    /// Whether the kernel joins several ways into this one device (native multipath); then the
+    /// Whether the kernel joins several paths into this one device (native multipath); then the
     /// disk hangs under its subsystem, even with one controller.
     pub multipath: bool,
-    /// How ways are chosen (`iopolicy`): `numa`, `round-robin`, `queue-depth`.
+    /// How paths are chosen (`iopolicy`): `numa`, `round-robin`, `queue-depth`.
     pub policy: Option<String>,
     /// Controllers that lead to it, by name.
     pub controllers: Vec<NvmeController>,
@@ -72,9 +72,9 @@ pub struct NvmeController {
 pub struct DriveLink {
     /// Port (`ata4`) or phy (`phy-0:3`).
     pub port: String,
-    /// Signalling rate as negotiated, in Mbit/s (6000 for 6 Gb/s); `null` when not told.
+    /// Signalling rate as negotiated, in Mbit/s (6000 for 6 Gb/s); `null` when not reported.
     pub now_megabits: Option<u64>,
-    /// The most that the port can do, in Mbit/s; `null` when not told.
+    /// The most that the port can do, in Mbit/s; `null` when not reported.
     pub most_megabits: Option<u64>,
     /// Lanes of the port: SAS may have several.
     pub lanes: u32,

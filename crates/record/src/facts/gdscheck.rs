@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Fact;
 
-/// The output of `gdscheck -p`, as printed: what that tool says, which is never mixed with what was
-/// read. A value is unknown where no such line was printed, or where the line itself says so.
+/// The output of `gdscheck -p`, as printed: the tool's own statements, which are never mixed with
+/// what was read. A value is unknown where no such line was printed, or where the line itself says
+/// that it is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GdsCheck {
     /// Whether gpuio's own gdscheck printed it, from its facts, and not NVIDIA's.
@@ -23,8 +24,8 @@ pub struct GdsCheck {
     pub platform: Fact<String>,
     /// cuFile's environment variables.
     pub environment: Vec<GdsLine>,
-    /// Kinds of storage and parts of RDMA, in the order of the lines, with what they are said to
-    /// do: `Supported` and `Unsupported`, from 1.16 on `nvfs, compat` and the like.
+    /// Kinds of storage and parts of RDMA, in the order of the lines, with what they are reported
+    /// to do: `Supported` and `Unsupported`, from 1.16 on `nvfs, compat` and the like.
     pub drivers: Vec<GdsLine>,
     /// cuFile's settings in force, in the order of the lines, by gdscheck's names.
     pub settings: Vec<GdsLine>,

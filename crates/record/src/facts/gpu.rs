@@ -8,7 +8,7 @@ use super::Fact;
 /// A GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GpuFacts {
-    /// Its PCI function; `null` in captures that do not tell.
+    /// Its PCI function; `null` in captures without it.
     pub pci: Option<String>,
     /// Number by which NVIDIA's driver and `nvidia-smi` call it. CUDA may count otherwise
     /// (`CUDA_DEVICE_ORDER`, `CUDA_VISIBLE_DEVICES`).
@@ -54,15 +54,15 @@ pub struct PcieGeneration {
 /// NVLinks from one GPU to one neighbour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NvLinkPeer {
-    /// PCI address of the neighbour; `null` when the driver does not tell.
+    /// PCI address of the neighbour; `null` when the driver does not report it.
     pub pci: Option<String>,
     /// What the neighbour is.
     pub kind: NvLinkEnd,
     /// Links that are up.
     pub links: u32,
-    /// Generation of NVLink; `null` when the driver does not tell.
+    /// Generation of NVLink; `null` when the driver does not report it.
     pub version: Option<u32>,
-    /// Bytes per second of one link in one direction; `null` when the driver does not tell.
+    /// Bytes per second of one link in one direction; `null` when the driver does not report it.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -76,6 +76,6 @@ pub enum NvLinkEnd {
     Switch,
     /// A processor.
     Cpu,
-    /// The driver does not tell.
+    /// The driver does not report it.
     Unknown,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A value that somebody may be kept from reading, and then why: `{"known": 256}` or
+/// A value, or the reason why it could not be read: `{"known": 256}` or
 /// `{"unknown": "needs root"}`. Where the kernel's silence needs no words, an `Option` stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -42,7 +42,7 @@ impl<T> Fact<T> {
     }
 }
 
-/// Nobody looked.
+/// Not examined.
 impl<T> Default for Fact<T> {
     fn default() -> Self {
         Fact::unknown("nobody looked")

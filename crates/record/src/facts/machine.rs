@@ -73,7 +73,7 @@ pub struct NumaNode {
 pub struct PciLocality {
     /// Address as sysfs spells it, lower case: `0000:3b:00.0`.
     pub address: String,
-    /// NUMA node; `null` when the firmware does not say (the kernel prints -1).
+    /// NUMA node; `null` when the firmware does not report it (the kernel prints -1).
     pub node: Option<u32>,
     /// Logical processors near the device, ascending.
     pub local_cpus: Option<Vec<u32>>,
@@ -127,7 +127,7 @@ pub struct KernelFacts {
     /// Build, as `uname -v` prints it.
     pub version: Option<String>,
     /// `kernel.io_uring_disabled` (Linux 6.6): 0 anyone may create a ring, 1 only members of
-    /// `io_uring_group` and privileged processes, 2 nobody.
+    /// `io_uring_group` and privileged processes, 2 no one.
     pub io_uring_disabled: Option<u64>,
     /// `fs.aio-max-nr`: events all libaio contexts of the machine may hold together.
     pub aio_max_events: Option<u64>,
@@ -160,10 +160,10 @@ pub struct ResourceLimit {
 /// Hints that this process does not run on the bare machine. Hints only: a container can hide.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Containment {
-    /// `docker`, `podman`, `kubernetes`, `lxc`, or what systemd was told; `null` when no mark
-    /// was found.
+    /// `docker`, `podman`, `kubernetes`, `lxc`, or the value that systemd was given; `null` when no
+    /// mark was found.
     pub container: Option<String>,
-    /// Whether the processor says that a hypervisor runs beneath the kernel (x86 only).
+    /// Whether the processor reports that a hypervisor runs beneath the kernel (x86 only).
     pub hypervisor: Option<bool>,
     /// Maker of the machine by the firmware's tables, such as `QEMU` or `Amazon EC2`.
     pub system_vendor: Option<String>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// One PCI function with network interfaces, RDMA devices or both, or a virtual interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NicFacts {
-    /// Its PCI function; `null` for bonds, VLANs and bridges, and where a capture does not tell.
+    /// Its PCI function; `null` for bonds, VLANs and bridges, and where a capture does not report.
     pub pci: Option<String>,
     /// NUMA node of that function.
     pub node: Option<u32>,
@@ -27,7 +27,7 @@ pub struct InterfaceFacts {
     pub state: Option<String>,
     /// Largest packet, in bytes.
     pub mtu_bytes: Option<u64>,
-    /// Rate of the link, in Mbit/s; `null` while it is down, or not told.
+    /// Rate of the link, in Mbit/s; `null` while it is down, or not reported.
     pub megabits: Option<u64>,
     /// Interfaces below a bond, VLAN or bridge, by name.
     pub lower: Vec<String>,
@@ -59,7 +59,7 @@ pub struct RdmaPort {
     pub rate: Option<String>,
     /// What it carries.
     pub carries: Option<LinkLayer>,
-    /// The network interface that belongs to it, where it is told.
+    /// The network interface that belongs to it, where it is reported.
     pub interface: Option<String>,
 }
 

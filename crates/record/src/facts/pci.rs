@@ -8,9 +8,9 @@ use super::Fact;
 /// Speed and width of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Lanes {
-    /// Transfers per second of one lane, in millions; `null` when the kernel does not say.
+    /// Transfers per second of one lane, in millions; `null` when the kernel does not report it.
     pub mega_transfers: Option<u64>,
-    /// Lanes; `null` when the kernel does not say.
+    /// Lanes; `null` when the kernel does not report it.
     pub width: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ pub struct PciFacts {
     /// the root ports of its domain.
     pub parent: Option<String>,
     /// The host bridge by domain and root bus, `0000:d7`; `null` in captures that do not show
-    /// the way up. Behind VMD, the machine's host bridge and not the one VMD makes up.
+    /// the bus. Behind VMD, the machine's host bridge and not the one VMD makes up.
     pub host_bridge: Option<String>,
     /// Class code of 24 bits: base class, sub-class, programming interface (`0x010802` is NVMe).
     pub class: Option<u32>,
@@ -40,7 +40,7 @@ pub struct PciFacts {
     pub name: Option<String>,
     /// Driver bound to it; `null` when none is.
     pub driver: Option<String>,
-    /// NUMA node; `null` when the firmware does not say.
+    /// NUMA node; `null` when the firmware does not report it.
     pub node: Option<u32>,
     /// Of a bridge, the bus right below.
     pub secondary_bus: Option<u8>,
@@ -52,7 +52,7 @@ pub struct PciFacts {
     pub link_now: Lanes,
     /// The most that this end of the link can do; the other end may do less.
     pub link_most: Lanes,
-    /// What the link carries in one direction, in bytes per second, where a capture tells that
+    /// What the link carries in one direction, in bytes per second, where a capture reports that
     /// product (`lstopo`) and not speed and width.
     pub link_bytes_per_second: Option<u64>,
     /// Access Control Services.

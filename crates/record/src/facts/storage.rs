@@ -11,7 +11,7 @@ pub struct TargetStorage {
     /// The path that was looked at: links resolved, and the nearest parent that exists where
     /// the path itself does not.
     pub examined: Option<String>,
-    /// The file, or the parent looked at in its place.
+    /// The file, or the parent examined instead.
     pub file: Option<FileFacts>,
     /// The mount that serves the path.
     pub mount: Option<MountFacts>,
@@ -38,7 +38,7 @@ pub struct FileFacts {
     /// The file system's preferred size of one I/O, in bytes.
     pub preferred_io_bytes: u64,
     /// What `O_DIRECT` asks of addresses and offsets; `null` when the kernel (before Linux 6.1)
-    /// or the file system does not say.
+    /// or the file system does not report it.
     pub direct: Option<DirectAlignment>,
 }
 
@@ -139,7 +139,7 @@ pub struct BlockFacts {
     pub size_bytes: Option<u64>,
     /// Whether the kernel refuses writes.
     pub read_only: Option<bool>,
-    /// Whether the device says that it spins.
+    /// Whether the device reports that it spins (a hard disk).
     pub rotational: Option<bool>,
     /// Smallest unit the device can address, in bytes.
     pub logical_block_bytes: Option<u64>,
@@ -189,7 +189,7 @@ impl BlockFacts {
 
     /// Whether completed writes may be lost from a volatile cache when power fails, by what the
     /// kernel says of the device, and of an array's or volume's members: `md` says "write back" of
-    /// itself whatever they are (before Linux 6.11). `None` where it does not say.
+    /// itself whatever they are (before Linux 6.11). `None` where it does not report it.
     #[must_use]
     pub fn volatile_cache(&self) -> Option<bool> {
         let stacked = matches!(self.kind, BlockKind::Md | BlockKind::DeviceMapper);
@@ -227,9 +227,9 @@ pub struct BlockCounters {
     pub reads_merged: u64,
     /// Writes that were merged into a neighbour before they reached the device.
     pub writes_merged: u64,
-    /// Time at least one request was under way, in nanoseconds (counted in milliseconds).
+    /// Time at least one request was in flight, in nanoseconds (counted in milliseconds).
     pub busy_ns: u64,
-    /// Requests under way at the second sample.
+    /// Requests in flight at the second sample.
     pub in_flight: u64,
 }
 

@@ -44,7 +44,7 @@ pub struct Machine {
     /// Which of the lists above are whole.
     #[serde(default)]
     pub listed: Listed,
-    /// What could not be read or understood, beside [`HostFacts::problems`].
+    /// What could not be read or understood, in addition to [`HostFacts::problems`].
     pub problems: Vec<ReadProblem>,
 }
 
@@ -79,7 +79,7 @@ pub struct ModuleFacts {
 /// How the kernel was built.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct KernelConfig {
-    /// The file that tells, or why there is none.
+    /// the file with the configuration, or why there is none.
     pub source: Fact<String>,
     /// Options that matter: `CONFIG_…` with `y`, `m`, `n` or a value. Empty without a source.
     pub options: BTreeMap<String, String>,
@@ -89,7 +89,7 @@ pub struct KernelConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// Arguments of the kernel's command line that concern PCI, the IOMMU, NUMA, huge pages, NVMe
-    /// and NVIDIA; the others are left out, as they may name things that are nobody's business.
+    /// and NVIDIA; the others are left out, as they may name things that are private.
     pub command_line: Option<Vec<String>>,
     /// IOMMU units that are at work, by name (`dmar0`, `ivhd0`, `smmu3.0x…`).
     pub iommu_units: Vec<String>,

@@ -110,7 +110,7 @@ pub struct BlockTarget {
     /// Loop devices that have one of these behind them.
     #[serde(default)]
     pub loop_devices: Vec<String>,
-    /// Whether the kernel says that someone holds the device for themselves: opening it with
+    /// Whether the kernel reports that the device is claimed exclusively: opening it with
     /// `O_EXCL` fails with `EBUSY`. This sees mounts of other mount namespaces too.
     pub claimed: Option<bool>,
     /// File systems, volume managers and partition tables recognised on it.

@@ -1,4 +1,4 @@
-//! The way from a network mount out to its server.
+//! The network route from a mount to its server.
 
 use super::{Machine, MountedStorage, NicFacts};
 
@@ -7,8 +7,8 @@ use super::{Machine, MountedStorage, NicFacts};
 pub struct WayOut<'m> {
     /// The interface.
     pub interface: &'m str,
-    /// Whether the mount point's name tells it, and no route: `/mnt/nfs/ib9/data/0`, as NVIDIA's
-    /// Benchmarking and Configuration Guide names mounts (5.1). That is what somebody meant, and
+    /// Whether it comes from the mount point's name and not from a route: `/mnt/nfs/ib9/data/0`, as
+    /// NVIDIA's Benchmarking and Configuration Guide names mounts (5.1). That is an intention, and
     /// not what was read.
     pub by_name: bool,
 }

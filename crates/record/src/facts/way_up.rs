@@ -1,9 +1,9 @@
-//! The way from a PCI function up to its host bridge.
+//! The bridges from a PCI function up to its host bridge.
 
 use super::{Machine, PciFacts};
 
 /// The function at `address` and the bridges above it, nearest first, by a `function` that finds
-/// one. Captures may name a bridge that they do not have, or even a ring: the way ends there.
+/// one. Captures may name a bridge that they do not have, or even a ring: the list ends there.
 pub fn climb<'m>(
     address: &str,
     function: impl Fn(&str) -> Option<&'m PciFacts>,

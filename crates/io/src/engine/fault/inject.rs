@@ -21,7 +21,7 @@ pub struct Inject {
     /// Probability, and nanoseconds by which the I/O comes back late.
     pub delay: (f64, u64),
     /// One time in which the device does nothing: how long after the engine's first I/O it begins,
-    /// and how long it lasts, nanoseconds. What is asked for then comes back at its end.
+    /// and how long it lasts, nanoseconds. What is requested then comes back at its end.
     pub stall: Option<(u64, u64)>,
     /// Bytes a second at the door.
     pub rate: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Inject {
 }
 
 impl Inject {
-    /// Whether a [`super::super::throttle::Throttle`] is asked for.
+    /// Whether a [`super::super::throttle::Throttle`] is requested.
     #[must_use]
     pub fn throttles(&self) -> bool {
         self.rate.is_some() || self.iops.is_some()

@@ -31,7 +31,7 @@ pub(super) struct Run {
 }
 
 impl Batch {
-    /// An empty batch with room for `most` parts of slots that are `stride` bytes apart.
+    /// An empty batch with space for `most` parts of slots that are `stride` bytes apart.
     pub(super) fn new(most: u32, stride: usize) -> Batch {
         let parts = Vec::with_capacity(most as usize);
         Batch { parts, bounds: (u32::MAX, 0), even: true, stride }

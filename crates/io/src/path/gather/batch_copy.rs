@@ -14,14 +14,14 @@ use crate::path::stream_queues::Refused;
 /// multiprocessors are left to whoever computes.
 pub const PLAIN_BYTES: u64 = 512 << 10;
 
-/// The shortest piece that [`GatherKernel::piece_len`] asks for: what lists must have room for.
+/// The shortest piece that [`GatherKernel::piece_len`] asks for: what lists must have space for.
 const PIECE_LEAST: u64 = 4 << 10;
 
 /// The kernel and its lists, one list for each batch.
 struct Launcher {
     kernel: GatherKernel,
     lists: Pinned,
-    /// Pieces that a list has room for.
+    /// Pieces that a list has space for.
     room: usize,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Sizes {
 }
 
 impl BatchCopy {
-    /// Loads the kernel and makes room for lists, where they will be needed.
+    /// Loads the kernel and makes space for lists, where they will be needed.
     pub(super) fn new(
         context: &Context,
         sizes: Sizes,
@@ -69,10 +69,10 @@ impl BatchCopy {
     /// Puts a batch into the stream.
     ///
     /// # Errors
-    /// The driver's refusal; what is under way then is for the caller to wait for.
+    /// The driver's refusal; what is in flight then is for the caller to wait for.
     ///
     /// # Safety
-    /// Nobody else uses the parts' slots and positions, nor list `number`, and all of them live,
+    /// Nothing else uses the parts' slots and positions, nor list `number`, and all of them live,
     /// until the stream has passed the batch.
     pub(super) unsafe fn enqueue(
         &self,

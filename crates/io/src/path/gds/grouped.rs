@@ -1,4 +1,4 @@
-//! A path that has many I/Os of cuFile's under way at once: requests wait until they are a group,
+//! A path that has many I/Os of cuFile's in flight at once: requests wait until they are a group,
 //! groups go to the library, and come back in any order. How is [`Groups`].
 
 use std::mem::ManuallyDrop;
@@ -13,25 +13,25 @@ use crate::path::{Completion, Mismatch, OpenedPath, Path, PathConfig, PathError,
 pub(in crate::path) struct Queue {
     pub(in crate::path) buffers: GdsBuffers,
     pub(in crate::path) progress: Progress,
-    /// Slots that wait to be put under way, oldest first.
+    /// Slots that wait to be put in flight, oldest first.
     pub(in crate::path) open: Vec<u32>,
     pub(in crate::path) stall: StallTimer,
     /// What broke outside [`Path::advance`], for it to tell.
     pub(in crate::path) broken: Option<PathError>,
     /// The library may write to the memory and nothing tells until when.
     pub(in crate::path) stuck: bool,
-    /// Slots at which a group is put under way.
+    /// Slots at which a group is put in flight.
     full: usize,
     path: &'static str,
 }
 
-/// Puts groups of I/Os under way, and sees them end. Dropped before the queue's ends.
+/// Puts groups of I/Os in flight, and sees them end. Dropped before the queue's ends.
 pub(in crate::path) trait Groups {
-    /// Puts the oldest slots that wait under way, at most a full group of them. False if there is
-    /// no room for a group.
+    /// Puts the oldest slots that wait in flight, at most a full group of them. False if there is
+    /// no space for a group.
     fn submit(&mut self, queue: &mut Queue, clock: &Clock) -> bool;
 
-    /// Whether none is under way.
+    /// Whether none is in flight.
     fn is_idle(&self) -> bool;
 
     /// Takes what has ended. With `wait`, until something has, or until it is time to ask how long
@@ -48,7 +48,7 @@ pub(in crate::path) trait Groups {
 }
 
 struct Parts<G> {
-    // Drop order: what is under way goes before what it uses.
+    // Drop order: what is in flight goes before what it uses.
     groups: G,
     queue: Queue,
 }
@@ -93,7 +93,7 @@ impl Queue {
 }
 
 impl<G: Groups> Parts<G> {
-    /// Puts full groups under way, as far as there is room.
+    /// Puts full groups in flight, as far as there is space.
     fn offer(&mut self, clock: &Clock) {
         let Parts { groups, queue } = self;
         while queue.broken.is_none()
@@ -108,7 +108,7 @@ impl<G: Groups> Parts<G> {
         loop {
             self.offer(clock);
             let Parts { groups, queue } = self;
-            // Nothing is under way: what has come so far gains nothing by waiting for more.
+            // Nothing is in flight: what has come so far gains nothing by waiting for more.
             if queue.broken.is_none() && groups.is_idle() && !queue.open.is_empty() {
                 groups.submit(queue, clock);
             }

@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// Notes what an I/O for the rest of a request came to at `now`. True if it stopped short,
-    /// which the library documents for the end of a file only, and the rest is to be asked for.
+    /// which the library documents for the end of a file only, and the rest is to be requested.
     pub(in crate::path) fn moved(
         &mut self,
         slot: u32,
@@ -69,14 +69,14 @@ impl Progress {
                     return true;
                 }
                 Ok(count) if count == left => self.complete(slot, now, Ok(())),
-                // More than was asked for: no answer to trust.
+                // More than was requested: no answer to trust.
                 _ => self.complete(slot, now, Err(Fault::File(IoFault::Errno(libc::EIO)))),
             },
         }
         false
     }
 
-    /// Ends a request and frees its slot. cuFile's legs can't be told apart: all is the file's.
+    /// Ends a request and frees its slot. cuFile's legs can't be distinguished: all is the file's.
     pub(in crate::path) fn complete(&mut self, slot: u32, ended: Nanos, result: Result<(), Fault>) {
         let Some(held) = self.slots[slot as usize].take() else {
             return;

@@ -1,4 +1,4 @@
-//! How long cuFile may say nothing while I/O is under way.
+//! How long cuFile may say nothing while I/O is in flight.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ impl StallTimer {
         StallTimer { limit, since: None }
     }
 
-    /// Something ended, or nothing is under way.
+    /// Something ended, or nothing is in flight.
     pub(in crate::path) fn broken(&mut self) {
         self.since = None;
     }

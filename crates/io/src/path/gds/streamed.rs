@@ -18,7 +18,7 @@ struct Streamed {
     _registrations: Vec<StreamRegistration>,
     queues: StreamQueues,
     calls: StreamIo,
-    /// Slots by group; a group is under way, or idle and empty.
+    /// Slots by group; a group is in flight, or idle and empty.
     groups: Vec<Vec<u32>>,
     idle: Vec<u32>,
     full: usize,

@@ -159,7 +159,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
 }
 
 /// Reads, changes and replaces the list under its lock. An error of `act` leaves it as it was, and
-/// a file that somebody put in its place meanwhile stays.
+/// a file that somebody put in its place at the same time stays.
 pub(super) fn change(
     dir: &Directory,
     act: impl FnOnce(&mut List) -> Result<(), ManifestError>,

@@ -18,7 +18,7 @@ fn a_native_job_that_says_nothing_reads_large_blocks_from_storage_for_ten_second
         (job.path.choice.requested.as_str(), job.path.choice.actual.as_str()),
         ("default", "host")
     );
-    assert_eq!(job.path.choice.why.as_deref(), Some("no GPU and no path was asked for"));
+    assert_eq!(job.path.choice.why.as_deref(), Some("no GPU and no path was requested"));
     assert_eq!((job.path.gdsio, job.path.gdsio_name.as_str()), (Some(1), "CPUONLY"));
     assert_eq!((job.engine.requested.as_str(), job.engine.actual.as_str()), ("auto", "io_uring"));
     assert_eq!(job.engine.why.as_deref(), Some("O_DIRECT I/O gains from depth"));
@@ -202,7 +202,7 @@ fn a_gpu_path_has_a_ring_in_device_memory() {
 fn a_gpu_that_was_requested_for_brings_its_path() {
     let job = job("gpu=1");
     assert_eq!(job.path.choice.actual, "staged");
-    assert_eq!(job.path.choice.why.as_deref(), Some("a GPU was asked for and no path"));
+    assert_eq!(job.path.choice.why.as_deref(), Some("a GPU was requested and no path"));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn engines_that_do_not_exist() {
 fn gpus_that_are_not_there() {
     assert_eq!(
         usage(refused("path=staged\ngpu=none")),
-        "job 'a', gpu=none (f:3:1): path staged needs a GPU, and --gpu none was asked for"
+        "job 'a', gpu=none (f:3:1): path staged needs a GPU, and --gpu none was requested"
     );
     assert_eq!(
         unavailable(refused("path=staged\ngpu=7")),

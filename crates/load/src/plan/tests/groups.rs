@@ -48,7 +48,7 @@ fn all_paths_are_those_that_this_machine_has() {
     assert_eq!(left, ["routed"], "it runs where it is named");
     for job in &plan.jobs {
         assert_eq!(job.path.choice.requested, "all");
-        assert_eq!(job.path.choice.why.as_deref(), Some("all paths were asked for"));
+        assert_eq!(job.path.choice.why.as_deref(), Some("all paths were requested"));
     }
 
     let plan = Bench { gpus: no_gpus(), ..Bench::default() }.plan(&spec).unwrap();

@@ -123,7 +123,7 @@ const IN_ORDER: &str = "the load goes through its files in order; use rw=randrea
                         randrw, or leave it out";
 const NO_WRITES: &str =
     "the load writes nothing; use rw=write, randwrite or a mix, or leave it out";
-const NOT_STEADY: &str = "it says how steadystate is checked, which is not asked for; add \
+const NOT_STEADY: &str = "it says how steadystate is checked, which is not requested; add \
                           steadystate=iops:2%, or leave it out";
 const OWN_FILES: &str =
     "in a directory each thread has a file of its own; name files with filename, or leave it out";
@@ -249,7 +249,7 @@ fn numa(s: &KeyContext<'_>) -> Option<String> {
     )
 }
 
-/// More than one I/O in flight, where each call blocks and nothing else is under way beside it.
+/// More than one I/O in flight, where each call blocks and nothing else is in flight beside it.
 fn depth(s: &KeyContext<'_>) -> Option<String> {
     let row = engine::find(&s.plan.engine.actual);
     let asynchronous = s.path.uses_engine() && row.is_some_and(|row| row.asynchronous);

@@ -85,7 +85,7 @@ pub(super) struct Computation<'a> {
     pub(super) alone: &'a [JobResult],
 }
 
-/// Computations under way on the GPUs of a group.
+/// Computations in flight on the GPUs of a group.
 pub(super) struct UnderWay {
     gpus: Vec<(u32, Computing)>,
     clock: Clock,

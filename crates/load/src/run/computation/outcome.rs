@@ -16,7 +16,7 @@ const SPEED_ALIKE: f64 = 0.05;
 /// run is in the one alone, which comes first.
 const IOS_LEAST: u64 = 100;
 const TIME_LEAST_NS: u64 = 1_000_000_000;
-/// A GPU that was busy for less of the time is not what was asked for.
+/// A GPU that was busy for less of the time is not what was requested.
 const BUSY_LEAST_PERCENT: f64 = 95.0;
 
 /// What the threads of a group learned, by GPU.

@@ -1,7 +1,7 @@
 //! A computation on one GPU: a thread that loads the kernel and keeps its stream filled.
 //!
 //! Launches of about a millisecond follow one another in a stream of their own, of normal priority,
-//! and no more of them are under way than keep the GPU busy while the thread wakes: streams may
+//! and no more of them are in flight than keep the GPU busy while the thread wakes: streams may
 //! share a queue of the hardware's, where what comes behind launches waits for them. Events that
 //! keep the GPU's time stand around each batch, so a thread that wakes late measures no less.
 
@@ -19,7 +19,7 @@ use crate::run::rusage::Usage;
 
 /// How long a launch should take.
 const LAUNCH_NS: f64 = 1e6;
-/// Launches between two events, and such batches under way.
+/// Launches between two events, and such batches in flight.
 const BATCH: u64 = 2;
 const AHEAD: usize = 4;
 /// Launches that are timed to find their size, and how often that is tried.
@@ -42,7 +42,7 @@ pub(super) struct Done {
     pub(super) failed: Option<String>,
 }
 
-/// A computation under way. Dropping it ends it.
+/// A computation in flight. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Computing {
     stop: Arc<AtomicBool>,
@@ -75,7 +75,7 @@ impl Computing {
         Computing { stop, thread, failed }
     }
 
-    /// Ends it once what is under way is done.
+    /// Ends it once what is in flight is done.
     pub(super) fn end(mut self) -> Done {
         self.stop.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else {
@@ -109,7 +109,7 @@ pub(super) fn try_out(context: &Context, plan: BesidePlan) -> Result<(), GpuErro
     Busy::load(context, with(plan), 1).map(drop)
 }
 
-/// Multiprocessors that are to be busy: the share that was asked for, rounded, and one at least.
+/// Multiprocessors that are to be busy: the requested share, rounded, and one at least.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -183,9 +183,9 @@ fn calibrate(busy: &mut Busy, batches: &Batches) -> Result<u64, GpuError> {
     Ok(each * blocks)
 }
 
-/// Batches of launches under way, each between two events.
+/// Batches of launches in flight, each between two events.
 struct Batches {
-    /// One pair more than batches under way: the end of the one before is still looked at.
+    /// One pair more than batches in flight: the end of the one before is still looked at.
     events: Vec<[Event; 2]>,
     /// Batches that were put and taken.
     put: usize,
