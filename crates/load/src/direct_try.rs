@@ -36,7 +36,7 @@ const SECTOR: usize = 512;
 pub fn try_direct(directory: &Path) -> DirectTried {
     let name = OsStr::new("gpuio-direct");
     let begun = Directory::open(directory).and_then(|place| {
-        // Of runs that were killed; whoever gave other bytes that name keeps them.
+        // Of runs that were killed; who gave other bytes that name keeps them.
         let _ = place.clear_drafts(name, holds_our_bytes);
         Draft::begin(place, name)
     });

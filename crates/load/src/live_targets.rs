@@ -54,7 +54,7 @@ fn nearest(path: &Path) -> PathBuf {
     absolute.ancestors().find(|near| near.exists()).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// A device tells its size by where its end is (lseek(2)).
+/// The size of a device is the offset of its end (lseek(2)).
 fn device_bytes(path: &Path) -> Option<u64> {
     let file = File::open(path).ok()?;
     rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).ok()

@@ -261,7 +261,7 @@ impl Drop for Libaio {
         let mut done = Vec::with_capacity(self.in_flight());
         if self.reap(&mut done, usize::MAX).is_err() {
             // The kernel may still write into memory that is about to be freed, and there is
-            // no way left to wait for it.
+            // nothing left to wait with.
             std::process::abort();
         }
     }

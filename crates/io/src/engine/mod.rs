@@ -133,10 +133,10 @@ pub struct Done {
     pub result: Result<u32, IoFault>,
 }
 
-/// What became of a pushed I/O.
+/// The result of pushing an I/O.
 #[derive(Debug, Clone, Copy)]
 pub enum Push {
-    /// The engine has it; it comes back from [`Engine::reap`].
+    /// The engine has accepted it; [`Engine::reap`] returns it.
     Taken,
     /// No space now; here it is again. Reap, then push it once more.
     Full(Io),
@@ -166,9 +166,9 @@ pub trait Engine {
     /// As for [`Engine::submit`].
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError>;
 
-    /// Sleeps until an I/O may have come back, for [`Engine::reap`] to tell, at most `timeout`.
-    /// Returns sooner, or at once, where nothing is out or the engine can't wait for a time: it is
-    /// never a promise. Implies [`Engine::submit`].
+    /// Sleeps until an I/O may have come back, which [`Engine::reap`] then returns, at most
+    /// `timeout`. Returns sooner, or at once, where nothing is out or the engine can't wait for a
+    /// time: it is never a promise. Implies [`Engine::submit`].
     ///
     /// # Errors
     /// As for [`Engine::submit`].
@@ -249,13 +249,13 @@ impl EngineError {
     }
 }
 
-/// An open engine and what it really is.
+/// An open engine and what it actually is.
 pub struct OpenedEngine {
     /// The engine.
     pub engine: Box<dyn Engine>,
     /// What runs, e.g. `io_uring (fixed buffers, fixed files)` or `pool (32 threads)`.
     pub got: String,
-    /// One line for each step down from the request, with the reason.
+    /// One line for each fallback from the request, with the reason.
     pub steps_down: Vec<String>,
     /// Kernel's numbers (gettid(2)) of the threads that the engine has of its own. They live as
     /// long as the engine, so that their CPU time can be read until then.
@@ -277,8 +277,8 @@ pub struct EngineEntry {
     pub summary: &'static str,
     /// Whether more than one I/O can be out: false means that `push` does the I/O.
     pub asynchronous: bool,
-    /// Whether threads may work for it that nobody can tell from others, such as those in which
-    /// io_uring does what would block (io_uring(7), "io-wq"): the CPU time of the thread that
+    /// Whether threads may work for it that can't be distinguished from others, such as those in
+    /// which io_uring does what would block (io_uring(7), "io-wq"): the CPU time of the thread that
     /// drives the engine, and of [`OpenedEngine::helpers`], is then not all that it takes.
     pub unseen_threads: bool,
     /// Whether it can run on this machine now; the text says why not.

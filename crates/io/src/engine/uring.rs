@@ -190,7 +190,7 @@ impl Engine for Uring {
         }
         let time = types::Timespec::from(timeout);
         let args = types::SubmitArgs::new().timespec(&time);
-        // An error is the time that is over, or what the next reap meets again and tells.
+        // An error is the time that is over, or what the next reap meets again and returns.
         if let Ok(submitted) = self.ring.submitter().submit_with_args(1, &args) {
             self.queued -= u32::try_from(submitted).unwrap_or(u32::MAX).min(self.queued);
         }
@@ -211,7 +211,7 @@ impl Drop for Uring {
         let mut done = Vec::with_capacity(self.slots.len());
         if self.reap(&mut done, usize::MAX).is_err() {
             // The kernel may still write into memory that is about to be freed, and there is
-            // no way left to wait for it.
+            // nothing left to wait with.
             std::process::abort();
         }
     }

@@ -11,12 +11,12 @@
 //! leg is idle and the worker has looked at the files, or is about to sleep for them. A lone block
 //! is one plain copy, as on `staged`.
 //!
-//! **Destinations.** With [`GpuSide::scatter`] slot `n` has a place in the destination that is not
-//! behind that of slot `n − 1`: random blocks of an application have destinations of their own, and
-//! a path that let them lie as they lie in its ring could move a batch of them by one copy that no
-//! application could use. Without it positions follow slots, as for a file that is read from front
-//! to back into one buffer, and a batch whose slots lie side by side is one plain copy. The plan
-//! scatters random loads and not sequential ones, and says so.
+//! **Destinations.** With [`GpuSide::scatter`] slot `n` has a location in the destination that is
+//! not behind that of slot `n − 1`: random blocks of an application have destinations of their own,
+//! and a path that let them lie as they lie in its ring could move a batch of them by one copy that
+//! no application could use. Without it positions follow slots, as for a file that is read from
+//! front to back into one buffer, and a batch whose slots lie side by side is one plain copy. The
+//! plan scatters random loads and not sequential ones, and says so.
 //!
 //! [`GpuSide::scatter`]: super::GpuSide::scatter
 
@@ -75,8 +75,8 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let positions = gpu.scatter.then(|| scatter::positions(config.slots));
     let buffers = SlotBuffers::new(NAME, &config, &gpu, positions)?;
     let parts = gpu.batch.clamp(1, config.slots);
-    // Full batches hold all slots at most; beside them are the open one and one that was launched
-    // before it was full, which happens only while no other is in flight.
+    // Full batches hold all slots at most; in addition there are the open one and one that was
+    // launched before it was full, which happens only while no other is in flight.
     let batches = config.slots / parts + 2;
     let sizes = Sizes { batches, parts, block_max: config.block_max };
     let reachable = gpu.memory.is_reachable_by_kernels();

@@ -1,8 +1,8 @@
 //! `gds`: cuFile moves the bytes between file and GPU memory. gdsio's `-x 0`.
 //!
-//! Each `cuFileRead` and `cuFileWrite` blocks, and inside the library the way through host memory
-//! (compatibility mode), if it is taken, can't be distinguished from the way past it: the whole
-//! time is the file leg's and there is no GPU leg. One handle per file, and each slot a registered
+//! Each `cuFileRead` and `cuFileWrite` blocks, and the library does not report whether the bytes
+//! went through host memory (compatibility mode). So the whole time counts as the file leg, and
+//! there is no GPU leg. One handle per file, and each slot a registered
 //! buffer.
 
 pub(super) mod buffers;

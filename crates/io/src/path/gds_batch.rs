@@ -1,7 +1,7 @@
 //! `gds-batch`: cuFile's batches. gdsio's `-x 6`.
 //!
 //! `cuFileBatchIOSubmit` takes [`GpuSide::batch`] requests at once, and `cuFileBatchIOGetStatus`
-//! tells of each when it has ended, in any order. A handle of the library's is submitted again when
+//! reports each when it has ended, in any order. A handle of the library's is submitted again when
 //! all of its last batch has ended; with more slots than a batch takes there are several handles.
 //! Requests that find none wait, and their latency counts it. A batch that is not full goes when
 //! nothing else is in flight.
@@ -57,7 +57,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let full = gpu.batch.clamp(1, config.slots);
     let block = config.block_max as usize;
     let submit = |number: u32| {
-        // The last handle takes what is left, so that no buffer is counted that nobody can use.
+        // The last handle takes what is left, so that no unusable buffer is counted.
         let capacity = full.min(config.slots - number * full);
         let batch = Batch::set_up(&cufile.driver, capacity, block);
         let batch = batch.map_err(|error| setup(NAME, error.to_string()))?;
@@ -194,7 +194,7 @@ impl Groups for Batches {
     }
 
     /// An I/O of which the library said that it is complete may still be on its way between buffers
-    /// of the library's and GPU memory, in streams that it shows nobody.
+    /// of the library's and GPU memory, in streams that it does not expose.
     fn settled(&self, buffers: &GdsBuffers) -> Result<(), PathError> {
         buffers.quiet()
     }

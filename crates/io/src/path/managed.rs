@@ -5,7 +5,7 @@
 //! buffer. A read asks the pages back to the host (`cuMemPrefetchAsync` to the CPU), waits for
 //! them, reads the file into them and sends them to the GPU with an event behind. A write begins in
 //! GPU memory like on every GPU path: its pages, which the write before left on the host, are sent
-//! to the GPU, asked back, waited for and written to the file.
+//! to the GPU, prefetched back, waited for and written to the file.
 //!
 //! **Times.** Every hint and the wait for it belong to the GPU leg, the one before the file and the
 //! one behind it; the file leg is the file alone.
@@ -124,7 +124,7 @@ impl Slots for Pages {
         self.stream.sync()
     }
 
-    /// The pages went on to the GPU: no second copy tells what came from the file.
+    /// The pages went on to the GPU: no second copy shows what came from the file.
     fn held_from_file(&self, _slot: u32, _len: u32) -> Option<&[u8]> {
         None
     }

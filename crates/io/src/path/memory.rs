@@ -55,7 +55,7 @@ pub(super) fn stride(block_max: u32) -> usize {
 }
 
 /// The error of memory for all slots that the driver did not give. It names a number of bytes that
-/// nobody typed; this says where it comes from and what to change.
+/// the user never typed; this explains where it comes from and what to change.
 pub(super) fn refused(
     path: &'static str,
     config: &PathConfig,

@@ -1,6 +1,6 @@
-//! Paths bring the bytes from a file to where the user requested them, or back.
+//! Paths move bytes from a file to the requested memory, or back.
 //!
-//! A path is a small state machine over slots: slot `n` is the place in memory that request `n`
+//! A path is a small state machine over slots: slot `n` is the memory that request `n`
 //! of a worker uses. A path owns its engine and, for GPU paths, its ring, streams and device
 //! memory. It keeps no statistics and spawns no thread. A new path is one file here and one row
 //! in [`PATHS`].
@@ -63,7 +63,7 @@ pub struct Request {
 pub enum Leg {
     /// Between the file and host memory.
     File,
-    /// Between host memory and where the bytes were requested.
+    /// Between host memory and the requested memory.
     Gpu,
 }
 
@@ -95,7 +95,7 @@ impl Fault {
 pub struct Completion {
     /// The request as started.
     pub request: Request,
-    /// Whether all of its bytes arrived.
+    /// Whether all of its bytes were moved.
     pub result: Result<(), Fault>,
     /// When its last leg ended.
     pub ended: Nanos,
@@ -115,13 +115,13 @@ pub enum Start {
     Full,
 }
 
-/// The path itself broke, as opposed to one request.
+/// The path itself failed, as opposed to one request.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PathError {
-    /// The engine broke.
+    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The driver broke outside any request's own copy.
+    /// The driver failed outside any request's own copy.
     #[error("path {path}: {source}")]
     Gpu {
         /// Path name.
@@ -176,7 +176,7 @@ pub struct Mismatch {
     pub leg: Option<Leg>,
 }
 
-/// Drives requests from start to where the user requested the bytes. One worker thread owns it.
+/// Moves requests between a file and the requested memory. One worker thread owns it.
 ///
 /// Dropping a path waits for everything in flight. A write that has not completed by then may or
 /// may not be in its file.
@@ -212,14 +212,14 @@ pub trait Path {
     /// Whether `start` blocks for the file leg, so that each start needs its own time stamp.
     fn synchronous(&self) -> bool;
 
-    /// Puts the pattern of `key` at file offset `offset` into the place from which a write of
-    /// `len` bytes by `slot` begins. Never within a clock.
+    /// Fills the memory of `slot` with the pattern of `key` at file offset `offset`, from which a
+    /// write of `len` bytes by `slot` begins. Never within a clock.
     ///
     /// # Errors
     /// The driver refused the kernel.
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError>;
 
-    /// Compares the place where a read of `len` bytes by `slot` ended with the pattern. Never
+    /// Compares the memory that a read of `len` bytes by `slot` filled with the pattern. Never
     /// within a clock.
     ///
     /// # Errors
@@ -248,7 +248,7 @@ pub struct GpuSide {
     /// Whether the `gather` path spreads blocks over the destination, so that no launch could be
     /// one plain copy instead. Other paths do not read it.
     pub scatter: bool,
-    /// The way of the `routed` path, whose far GPU is this one. Other paths do not read it.
+    /// The route of the path `routed`, whose far GPU is this one. Other paths do not read it.
     pub via: Option<Via>,
 }
 
@@ -296,13 +296,13 @@ pub struct PathConfig {
     pub counters: Arc<LegCounters>,
 }
 
-/// An open path and what it really is.
+/// An open path and what it actually uses.
 pub struct OpenedPath {
     /// The path.
     pub path: Box<dyn Path>,
-    /// What its engine turned out to be.
+    /// The engine that actually runs.
     pub actual_engine: String,
-    /// Steps down from the request, with reasons.
+    /// Fallbacks from the request, with reasons.
     pub steps_down: Vec<String>,
     /// Bytes of host memory that the slots take.
     pub host_bytes: u64,
@@ -326,7 +326,7 @@ pub enum Backend {
     /// One of our engines between file and host memory and, where there is a GPU, copies of ours:
     /// two legs that are distinguished.
     Engine,
-    /// NVIDIA's cuFile library, from end to end, asked by these calls: one leg, and no engine.
+    /// NVIDIA's cuFile library, from end to end, with these calls: one leg, and no engine.
     Cufile(Calls),
 }
 
@@ -343,7 +343,7 @@ pub struct PathEntry {
     pub summary: &'static str,
     /// Whether it needs a GPU (a software one counts).
     pub needs_gpu: bool,
-    /// Whether its bytes go by way of a second GPU, [`GpuSide::via`].
+    /// Whether its bytes go through a second GPU, [`GpuSide::via`].
     pub via_gpu: bool,
     /// Whether it must not open its files with O_DIRECT.
     pub buffered_only: bool,
@@ -357,7 +357,7 @@ pub struct PathEntry {
     /// Whether it spreads work over streams of the GPU, so that [`GpuSide::streams`] says
     /// something.
     pub streams: bool,
-    /// What memory its bytes may end in; the first is the one that nobody requested.
+    /// What memory its bytes may end in; the first is the default.
     pub memory: &'static [MemKind],
     /// Opens it on the calling thread, which will drive it.
     pub open: fn(PathConfig) -> Result<OpenedPath, PathError>,

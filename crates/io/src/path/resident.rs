@@ -1,4 +1,4 @@
-//! `resident`: a kernel that stays on the GPU moves each block as soon as it is asked to.
+//! `resident`: a kernel that stays on the GPU moves each block on command, without a launch.
 //!
 //! File to pinned slot, then a command in pinned memory that the kernel polls, and its answer the
 //! same way: no call of the driver for a block. This is the path of the shortest latency for small

@@ -1,13 +1,13 @@
-//! `routed`: the bytes end on a GPU that is far from the drive, by way of one that is near: file →
-//! pinned ring → near GPU → far GPU. A write goes the other way.
+//! `routed`: the bytes end on a GPU far from the drive and go through one that is near: file →
+//! pinned ring → near GPU → far GPU. A write goes in the opposite direction.
 //!
 //! Both copies of a slot are in one stream of the near GPU, one behind the other, with one event
 //! behind both: their times can't be distinguished, their bytes are counted each by itself
 //! ([`RouteCounters`]).
 //!
 //! Copies between GPUs work without peer access too: the driver then takes them through host
-//! memory, a way that nobody requested. So a path that can't enable peer access does not open,
-//! unless [`Via::any`] lets it, and then the way stands in [`OpenedPath::steps_down`].
+//! memory, a route that was not requested. So a path that can't enable peer access does not open,
+//! unless [`Via::any`] lets it, and then [`OpenedPath::steps_down`] names the route.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,7 +43,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     open,
 };
 
-/// The way to a far GPU, resolved by the plan.
+/// The route to a far GPU, resolved by the plan.
 #[derive(Debug, Clone)]
 pub struct Via {
     /// Context of the near GPU.
@@ -70,7 +70,7 @@ pub struct SegmentCounters {
 pub struct RouteCounters {
     /// From the file to the far GPU.
     pub read: SegmentCounters,
-    /// The other way.
+    /// The opposite direction.
     pub write: SegmentCounters,
     /// Whether the driver copies between the GPUs through host memory. Set when the path opens.
     pub through_host: AtomicBool,
@@ -78,7 +78,7 @@ pub struct RouteCounters {
 
 struct RoutedBuffers {
     buffers: SlotBuffers,
-    /// A place on the near GPU for each slot.
+    /// Memory on the near GPU for each slot.
     between: DeviceBuf,
     near: Context,
     far: Context,
@@ -147,7 +147,7 @@ fn peers(near: &Context, far: &Context, any: bool) -> Result<Option<String>, Pat
 }
 
 impl RoutedBuffers {
-    /// A slot's place on the near GPU.
+    /// A slot's memory on the near GPU.
     fn between(&self, slot: u32) -> DevPtr {
         self.between.ptr().byte_add(slot as u64 * self.buffers.stride() as u64)
     }
@@ -159,7 +159,7 @@ impl RoutedBuffers {
     unsafe fn first(&self, stream: &Stream, op: Op, slot: u32, len: usize) -> Result<(), GpuError> {
         let (near, host) = (self.between(slot), self.buffers.slot(slot));
         match op {
-            // SAFETY: the caller's promise; the place is as long as the slot.
+            // SAFETY: the caller's promise; the memory is as long as the slot.
             Op::Read => unsafe { stream.h2d(near, host, len) }?,
             // SAFETY: as above.
             Op::Write => unsafe { stream.d2h(host, near, len) }?,
@@ -182,7 +182,7 @@ impl RoutedBuffers {
         let near = (self.between(slot), &self.near);
         let far = (self.buffers.device(slot), &self.far);
         match op {
-            // SAFETY: the caller's promise; both positions are as long as the slot.
+            // SAFETY: the caller's promise; both sides are as long as the slot.
             Op::Read => unsafe { stream.peer_copy(far, near, len) }?,
             // SAFETY: as above.
             Op::Write => unsafe { stream.peer_copy(near, far, len) }?,

@@ -1,4 +1,4 @@
-//! The two ends of a GPU leg: the pinned slots, and the positions in the destination memory.
+//! The memory on both sides of a GPU leg: the pinned slots and their locations in the destination.
 
 use gpuio_gpu::{DevPtr, DeviceBuf, GpuError, Stream};
 
@@ -11,7 +11,7 @@ use crate::engine::{HostRegion, Io, Op};
 pub(super) struct SlotBuffers {
     destination: DeviceBuf,
     memory: SlotMemory,
-    /// The place of each slot in the destination; without, slot `n` has place `n`.
+    /// The position of each slot in the destination; without, slot `n` has position `n`.
     positions: Option<Vec<u32>>,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn gpu(path: &'static str, config: &PathConfig) -> Result<GpuSide, Pa
 }
 
 impl SlotBuffers {
-    /// Memory for all slots at both ends. The GPU's context must be current.
+    /// Memory for all slots on both sides. The GPU's context must be current.
     ///
     /// # Errors
     /// Either memory could not be had.
@@ -50,7 +50,7 @@ impl SlotBuffers {
         self.memory.stride()
     }
 
-    /// Where a slot's place begins.
+    /// Address of a slot's location in the destination.
     pub(super) fn device(&self, slot: u32) -> DevPtr {
         self.destination.ptr().byte_add(self.location(slot, 0).offset as u64)
     }
@@ -66,8 +66,8 @@ impl SlotBuffers {
         self.memory.slot(slot).as_ptr()
     }
 
-    /// Puts the copy of `len` bytes between a slot and its place into the stream: to the place for
-    /// a read, from it for a write.
+    /// Enqueues the copy of `len` bytes between a slot and its location into the stream: to the
+    /// location for a read, from it for a write.
     ///
     /// # Errors
     /// The driver's refusal; nothing is in flight then.
@@ -105,7 +105,7 @@ impl Slots for SlotBuffers {
     }
 
     fn bytes(&self) -> (u64, u64) {
-        // Both ends are equally long.
+        // Both sides are equally long.
         let bytes = self.memory.bytes();
         if self.destination.is_host() { (2 * bytes, 0) } else { (bytes, bytes) }
     }

@@ -1,5 +1,5 @@
 //! Streams of a GPU path, and what is in flight in each: numbered pieces of work with an event
-//! behind each of them. A stream keeps order, so only the oldest of each is asked about.
+//! behind each of them. A stream keeps order, so only the oldest of each is queried.
 
 use std::collections::VecDeque;
 
@@ -136,7 +136,7 @@ impl Drop for StreamQueues {
                 continue;
             }
             // The answer may be a copy's failure, or a refusal to wait. A broken driver has
-            // stopped its work as well; there is nobody left to tell.
+            // stopped its work as well; there is no caller left to report to.
             for &number in queue {
                 let _ = self.events[number as usize].sync();
             }

@@ -29,7 +29,7 @@ pub(super) trait TransferStage: Slots {
     unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused>;
 }
 
-/// One copy between a pinned slot and its place.
+/// One copy between a pinned slot and its location.
 impl TransferStage for SlotBuffers {
     unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
         let len = self.location(slot, len).len as usize;

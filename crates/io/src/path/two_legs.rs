@@ -1,6 +1,6 @@
 //! A path of two legs: an engine between file and slots, a GPU stage between slots and destination.
 //!
-//! A slot is a place in host memory and one in the destination. A read runs file → slot → GPU
+//! A slot has memory in the host and a location in the destination. A read runs file → slot → GPU
 //! stage, a write GPU stage → slot → file. Slots are independent, so the file leg of one overlaps
 //! the GPU leg of others. Paths of this kind differ in their slots and their GPU stage alone.
 
@@ -16,7 +16,7 @@ use super::{Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathError
 use crate::clock::{Clock, Nanos};
 use crate::engine::{Done, HostRegion, Io, Op, Push};
 
-/// The memory of a path's slots at both ends.
+/// The memory of a path's slots on both sides.
 pub(super) trait Slots {
     /// The host memory of all slots, if an engine may keep it registered.
     fn region(&self) -> Option<HostRegion>;
@@ -41,8 +41,8 @@ pub(super) trait Slots {
         Ok(())
     }
 
-    /// Makes an idle slot's place one that a kernel may fill, waiting for it. A place in which a
-    /// read has completed is one that a kernel may look at without.
+    /// Prepares an idle slot's location so that a kernel may fill it, and waits for that. A kernel
+    /// may look at a location in which a read has completed without this call.
     ///
     /// # Errors
     /// The driver's refusal.
@@ -62,10 +62,10 @@ pub(super) trait Slots {
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]>;
 }
 
-/// Moves blocks between the two ends of slots.
+/// Moves blocks between the two sides of slots.
 ///
 /// [`TwoLegs`] drops it before the slots that it was given, and gives it a slot again only after
-/// the slot came back: what a GPU stage has in flight may use both ends until it has waited in its
+/// the slot came back: what a GPU stage has in flight may use both sides until it has waited in its
 /// own `drop`.
 pub(super) trait GpuStage {
     /// The slots that it can move.
@@ -94,7 +94,7 @@ pub(super) trait GpuStage {
     /// Whether it has nothing.
     fn is_idle(&self) -> bool;
 
-    /// Bytes of host memory beside the slots.
+    /// Bytes of host memory in addition to the slots.
     fn bytes(&self) -> u64 {
         0
     }

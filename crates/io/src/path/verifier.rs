@@ -1,4 +1,4 @@
-//! Fills and checks what requests of a GPU path begin or end in, where it lies.
+//! Fills and checks the destination memory of a GPU path, by kernels or by the CPU.
 
 use std::ptr::NonNull;
 
@@ -48,7 +48,7 @@ impl Verifier {
     /// Writes the pattern and waits until it is there.
     ///
     /// # Safety
-    /// The place is inside the destination, which lives, and nothing else uses it at the same time.
+    /// The location is inside the destination, which lives, and nothing else uses it meanwhile.
     pub(super) unsafe fn fill(
         &self,
         location: BlockLocation,
@@ -63,7 +63,7 @@ impl Verifier {
                 stream.sync()
             }
             Verifier::Cpu { base } => {
-                // SAFETY: the place is inside the allocation, by the caller's promise.
+                // SAFETY: the location is inside the allocation, by the caller's promise.
                 let start = unsafe { base.add(location.offset) };
                 // SAFETY: `len` bytes there are nothing else's now, by the caller's promise.
                 let bytes = unsafe {
@@ -92,7 +92,7 @@ impl Verifier {
                 unsafe { checker.check(stream, device, u64::from(location.len), key, offset) }
             }
             Verifier::Cpu { base } => {
-                // SAFETY: the place is inside the allocation, by the caller's promise.
+                // SAFETY: the location is inside the allocation, by the caller's promise.
                 let start = unsafe { base.add(location.offset) };
                 // SAFETY: `len` bytes there are written and nothing else's now, by the caller's
                 // promise.
@@ -105,7 +105,7 @@ impl Verifier {
 }
 
 /// A mismatch in the destination, with the leg in which it came about where `from_file`, the
-/// block's place in pinned memory, still holds what came from the file.
+/// block's slot in pinned memory, still holds what came from the file.
 pub(super) fn locate_mismatch(
     m: pattern::Mismatch,
     from_file: Option<&[u8]>,

@@ -29,7 +29,7 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
     directions(job).iter().copied().map(want).collect()
 }
 
-/// Blocks, order, batch, streams and places are the job's.
+/// Blocks, order, batch, streams and positions are the job's.
 fn load(ceiling: &CeilingPlan, job: &JobPlan, direction: Towards) -> JobPlan {
     let block = job.blocks.iter().map(|share| share.max_bytes).max().unwrap_or(1);
     let mut load = without_files(ceiling, job, "gather", direction, job.size_bytes.max(block));

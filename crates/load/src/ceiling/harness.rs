@@ -8,7 +8,7 @@ use gpuio_record::{
 
 use super::Reading;
 
-/// What stands in a file's place where engine `null` moves nothing: nobody's data.
+/// What is used instead of a file where engine `null` moves nothing: unowned data.
 const NO_FILE: &str = "/dev/null";
 /// Part of a ceiling's time that runs before it counts: the first copies wake GPU and processor.
 const RAMP_PART: u64 = 10;

@@ -8,8 +8,8 @@ use super::{Bench, CeilingContext, CeilingEntry, Reading, Same, Want};
 
 pub(super) const ENTRY: CeilingEntry = CeilingEntry { kind: CeilingKind::GpuLink, plan, find };
 
-/// Bytes of a copy: large enough that launching it is noise beside it, small enough that a thread's
-/// ring is quickly page-locked.
+/// Bytes of a copy: large enough that launching it is noise in comparison, small enough that a
+/// thread's ring is quickly page-locked.
 const BLOCK_MOST: u64 = 4 << 20;
 /// Bytes page-locked by all threads together at most.
 const RINGS_MOST: u64 = 512 << 20;

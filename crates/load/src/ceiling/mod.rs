@@ -81,7 +81,7 @@ pub(crate) struct Reading {
 /// What the run lends to a ceiling.
 pub(crate) trait Bench {
     /// Runs a load as a job is run; `files` where it uses the job's own files, which are then
-    /// guarded and settled as for a job. The reason in words where it can't be.
+    /// guarded and finalized as for a job. The reason in words where it can't be.
     fn load(&mut self, job: &JobPlan, files: bool) -> Result<JobResult, String>;
     /// What the pass found that put the pattern back after the loads since the last call.
     fn restored(&mut self) -> Option<VerifyOutcome>;
@@ -129,7 +129,7 @@ impl CeilingContext<'_> {
     }
 
     /// Whether the job's bytes end in GPU memory over that GPU's own PCIe link: those that come by
-    /// way of another GPU do not.
+    /// another GPU do not.
     fn ends_in_gpu_memory(&self) -> bool {
         use gpuio_record::MemoryKind::{Device, Vmm};
         self.path.needs_gpu && self.job.via.is_none() && matches!(self.job.memory, Device | Vmm)

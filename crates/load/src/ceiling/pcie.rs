@@ -105,7 +105,7 @@ fn find_nvme(_: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Re
     }
 }
 
-/// Name and PCI address of the one NVMe drive behind a place.
+/// Name and PCI address of the one NVMe drive behind a path.
 fn drive(root: &Root, place: &Path) -> Result<(String, String), String> {
     let shown = place.display();
     let storage = gpuio_host::target_storage(root, place, &mut Vec::new());
@@ -139,8 +139,8 @@ fn above(root: &Root, address: &str) -> Result<(f64, String), String> {
     })
 }
 
-/// The lowest link of a way in bytes per second of one direction, and that link in words. Both
-/// ends of a link are functions of the way, so the lower of their two bounds is the link's.
+/// The lowest link of a route in bytes per second of one direction, and that link in words. Both
+/// ends of a link are functions of the route, so the lower of their two bounds is the link's.
 pub(super) fn lowest(way: &[PciFunction]) -> Option<(f64, String)> {
     let known = way.iter().filter_map(|function| Some((function, rate(function)?)));
     let (function, (rate, words)) = known.min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
@@ -152,7 +152,7 @@ pub(super) fn lowest(way: &[PciFunction]) -> Option<(f64, String)> {
     Some((rate, words))
 }
 
-/// The most that one end of a link can do, at the width it came up with: width is settled when the
+/// The most that one end of a link can do, at the width it came up with: width is fixed when the
 /// link trains, speed rises and falls with the load.
 fn rate(function: &PciFunction) -> Option<(f64, String)> {
     let speed = function.most.mega_transfers.or(function.now.mega_transfers)?;

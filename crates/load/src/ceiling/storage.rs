@@ -16,7 +16,7 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
     if !context.path.needs_gpu || job.engine.actual == "null" {
         return Vec::new();
     }
-    // cuFile has no engine of ours: the one that suits these files stands in its place.
+    // cuFile has no engine of ours: the one that suits these files is used instead.
     let engine = match context.path.uses_engine() {
         true => job.engine.actual.clone(),
         false => defaults::fitting(job.direct, context.engine_missing).0,
@@ -52,7 +52,7 @@ fn direction_word(direction: gpuio_record::Towards) -> &'static str {
     }
 }
 
-/// Whether a job of the run does what the ceiling would, with nobody beside it.
+/// Whether a job of the run does what the ceiling would, with no other job running.
 fn is_it(host: &JobPlan, ceiling: &CeilingPlan, load: &JobPlan, jobs: &[JobPlan]) -> bool {
     let alone = jobs.iter().filter(|other| other.group == host.group).count() == 1;
     let free = host.pacing.is_none() && !host.works_between_ios();

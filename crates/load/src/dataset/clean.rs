@@ -42,9 +42,9 @@ pub enum CleanError {
 /// Goes on after errors and returns them all; an empty answer means that everything is gone.
 ///
 /// A file is removed from the directory that was held since it was made, wherever that is by now.
-/// Linux has no call that unlinks by inode, so a file gets a name that nobody can foresee before
+/// Linux has no call that unlinks by inode, so a file gets a name that is unpredictable before
 /// it is looked at for the last time and removed ([`gpuio_outfile::Directory::remove`]): what
-/// somebody else puts under the old name at the same time stays.
+/// another process puts under the old name at the same time stays.
 #[must_use = "what could not be removed should be told"]
 pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     let mut errors = Vec::new();
@@ -70,7 +70,7 @@ pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     errors
 }
 
-/// Gone already, or somebody put something into it.
+/// Gone already, or someone put something into it.
 fn is_kept(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty)
 }

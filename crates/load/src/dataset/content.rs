@@ -1,14 +1,14 @@
 //! Whether bytes are ours, by what they are.
 //!
 //! Whatever gpuio writes is words of its generator: consecutive ones within each block, by any key
-//! and from any place on, since a timed write carries data that was made for another block, and a
-//! random fill a key that nobody wrote down. The generator's mixing is a bijection, so a word tells
-//! its place in the sequence, and two neighbours of anybody else's are consecutive once in 2^64.
-//! What was never written (holes, and zeros where the file was not yet full) is nobody's.
+//! and from any offset on, since a timed write carries data that was made for another block, and a
+//! random fill a key that is not recorded. The generator's mixing is a bijection, so a word tells
+//! its position in the sequence, and two neighbours of another owner's are consecutive once in
+//! 2^64. What was never written (holes, and zeros where the file was not yet full) has no owner.
 //!
 //! Every byte is looked at, however long the file: one that a user changed would be lost otherwise.
-//! That takes as long as reading it, so it is told ([`Looks`]), ends at the first byte that is not
-//! ours, and is not done again for a file that is as it was.
+//! That takes as long as reading it, so it is reported ([`Looks`]), ends at the first byte that is
+//! not ours, and is not done again for a file that is as it was.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -54,19 +54,19 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// Whether nothing in the file is anybody else's.
+    /// Whether nothing in the file is another owner's.
     pub(super) fn is_ours(&self) -> bool {
         self.foreign_at.is_none() && !self.blank
     }
 }
 
-/// Files from here on take seconds to be looked at, which is told.
+/// Files from here on take seconds to be looked at, which is reported.
 const TOLD_FROM: u64 = 256 << 20;
 /// Clocks of inodes tick some hundred times a second: a file that changed this short a time ago may
 /// change again and look the same.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What is to be known of many looks at files: whom to tell how far one is, whether to stop, and
+/// What is to be known of many looks at files: whom to notify of progress, whether to stop, and
 /// what was found.
 pub struct Looks<'a> {
     tell: &'a dyn Fn(u64, u64),
@@ -77,7 +77,7 @@ pub struct Looks<'a> {
 
 impl<'a> Looks<'a> {
     /// `tell` is called with bytes that were looked at of a long file, and its size; `stop` ends a
-    /// look, and the file counts as somebody else's then; `now` is the time of day.
+    /// look, and the file counts as another owner's then; `now` is the time of day.
     #[must_use]
     pub fn new(
         tell: &'a dyn Fn(u64, u64),
@@ -177,7 +177,7 @@ pub(super) fn prove(
     Ok(proof)
 }
 
-/// The key whose pattern more than half of the file's words are, each in its place; `None` where
+/// The key whose pattern more than half of the file's words are, each at its offset; `None` where
 /// there is none. Keys of `known` need no neighbour to be recognised.
 pub(super) fn find_key(held: &Held, known: &[u64]) -> Result<Option<u64>, ReopenError> {
     let mut words = 0_u64;
@@ -299,7 +299,7 @@ struct Scan {
     at: u64,
     last: Option<Last>,
     ours: u64,
-    /// Bytes that are the pattern of `key` in its place.
+    /// Bytes that are the pattern of `key` at its offset.
     in_place: u64,
     foreign_at: Option<u64>,
 }
@@ -309,7 +309,7 @@ struct Scan {
 struct Last {
     /// What the generator mixed to make it.
     counter: u64,
-    /// Whether a neighbour or its place proves it.
+    /// Whether a neighbour or its offset proves it.
     proven: bool,
 }
 

@@ -20,7 +20,7 @@ const MAX_THREADS: u64 = 4;
 /// Covers the memory and offset alignment that O_DIRECT asks for anywhere.
 const GRAIN: u64 = 4096;
 
-/// The bytes `start..end` of a file, to be written. No other byte is: they may be somebody else's.
+/// The bytes `start..end` of a file, to be written. No other byte is: they may be another owner's.
 pub(super) struct Filling<'a> {
     pub(super) path: &'a Path,
     pub(super) file: &'a File,

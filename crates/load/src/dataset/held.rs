@@ -85,7 +85,7 @@ impl Held {
         Held { opened: Some(opened), stamp, path, dir_entry }
     }
 
-    /// What has this name, held, with the place where it lies.
+    /// What has this name, held, with its directory entry.
     #[cfg(test)]
     pub(crate) fn named(path: &Path) -> io::Result<Held> {
         let opened = Opened::named(path)?;
@@ -159,9 +159,9 @@ impl Held {
 
 /// How many files may stay held at once.
 ///
-/// A held file is one descriptor beside those that the workers open of it. Where the limit on
-/// descriptors (`RLIMIT_NOFILE`) leaves no more than twice what the workers need, files beyond the
-/// budget are let go after they were checked.
+/// A held file is one descriptor in addition to those that the workers open of it. Where the limit
+/// on descriptors (`RLIMIT_NOFILE`) leaves no more than twice what the workers need, files beyond
+/// the budget are let go after they were checked.
 #[derive(Debug)]
 pub struct Budget(AtomicU64);
 
@@ -169,7 +169,7 @@ pub struct Budget(AtomicU64);
 const OTHERS: u64 = 64;
 
 impl Budget {
-    /// What the limit leaves beside `workers` descriptors of workers.
+    /// What the limit leaves in addition to `workers` descriptors of workers.
     #[must_use]
     pub fn beside(workers: u64) -> Budget {
         Budget::of(getrlimit(Resource::Nofile).current, workers)

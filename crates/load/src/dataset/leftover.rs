@@ -12,9 +12,9 @@ use super::manifest::{self, Lists};
 use super::ownership::{Permit, Wanted, check_with};
 use super::scratch;
 
-/// Removes the data set in the directory `name` of `parent`: the files that the list beside them
-/// and their own state prove ours, then the list, then the directory if nothing else is in it.
-/// Links are not followed. What stays is told, a line for each kind of thing.
+/// Removes the data set in the directory `name` of `parent`: the files that the list in the
+/// directory of them and their own state prove ours, then the list, then the directory if nothing
+/// else is in it. Links are not followed. What stays is reported, a line for each kind of thing.
 #[must_use = "what stays should be told"]
 pub fn remove_ours(parent: &Directory, name: &OsStr, root: &Root) -> Vec<String> {
     let at = parent.path().join(name);
@@ -92,7 +92,7 @@ fn is_of_a_data_set(name: &OsStr) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The identity of a file that the guard would let a run overwrite without a word of the user's.
+/// The identity of a file that the guard would let a run overwrite without the user's consent.
 pub(super) fn ours(lists: &mut Lists<'_>, path: &Path, root: &Root) -> Option<Identity> {
     let wanted = Wanted {
         path: path.to_owned(),

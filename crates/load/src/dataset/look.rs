@@ -24,7 +24,7 @@ pub(super) enum Owner {
     /// It was ours, or a file of ours had its name; what it holds now is not known to be ours, and
     /// why.
     Changed(String),
-    /// Somebody else's.
+    /// Another owner's.
     Foreign,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn look(
 }
 
 /// Whether part of a regular file was never written. What can't be known is no hole: the result of
-/// a run tells of it.
+/// a run reports it.
 fn has_holes(held: &Held) -> bool {
     let Ok(file) = held.file(OFlags::RDONLY) else { return false };
     gpuio_host::extents::extents(&file, 0, u64::MAX).absent_bytes() > 0
@@ -107,7 +107,7 @@ fn open(lists: &mut Lists<'_>, wanted: &Wanted) -> (io::Result<Opened>, Option<D
     }
 }
 
-/// The place of a file below the user's directory. The directory itself may be a link; nothing
+/// The location of a file below the user's directory. The directory itself may be a link; nothing
 /// below it may.
 fn home_below(lists: &mut Lists<'_>, dir: &Path, rest: &Path) -> io::Result<DirEntry> {
     let name = rest.file_name().ok_or(Errno::INVAL)?.to_owned();
@@ -119,8 +119,8 @@ fn home_below(lists: &mut Lists<'_>, dir: &Path, rest: &Path) -> io::Result<DirE
     Ok(DirEntry { dir, name })
 }
 
-/// The place of a file that was found at `path`; of an absent one, that which its path names.
-/// `None` where the place can't be opened, or shows another file by now.
+/// The location of a file that was found at `path`; of an absent one, that which its path names.
+/// `None` where the directory can't be opened, or shows another file by now.
 fn home_of(lists: &mut Lists<'_>, path: &Path, found: Option<Stamp>) -> Option<DirEntry> {
     let (above, name) = (path.parent()?, path.file_name()?.to_owned());
     let dir_entry = DirEntry { dir: lists.directory(above, || Directory::open(above)).ok()?, name };

@@ -147,7 +147,7 @@ fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
     left
 }
 
-/// The bytes of somebody else's file that a job needs filled: its own, and no more.
+/// The bytes of another owner's file that a job needs filled: its own, and no more.
 fn foreign_part(wanted: &Wanted, verdict: &Verdict) -> Option<Range<u64>> {
     let fills = verdict.note == GuardNote::ForeignOverwrite && verdict.fill;
     let part = verdict.fill_from..wanted.length;
@@ -283,7 +283,7 @@ impl Listed<'_> {
         }
         let fail = |call, source| MakeError::call(call, path, None, source, None);
         file.sync_all().map_err(|source| fail("fsync", source))?;
-        // Pages that stay are told by the run's own look at the page cache.
+        // Pages that stay are reported by the run's own look at the page cache.
         let _ = gpuio_host::residency::drop_cache(&file);
         Ok(())
     }

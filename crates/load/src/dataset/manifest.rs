@@ -1,4 +1,4 @@
-//! How gpuio knows its own files.
+//! How gpuio identifies its own files.
 //!
 //! Each directory with such files has a `.gpuio-files.json`. A file is known as ours if its name is
 //! listed there with its device, inode and time of birth, and nothing of it changed since: size,
@@ -6,12 +6,12 @@
 //! anything differs, or a run that died left it in use, what the file holds has to prove whose it
 //! is (`Claim::Doubtful`, `content`).
 //!
-//! The list is believed only where it could not have been written by somebody who may not write
-//! the file itself: its owner must be the file's owner or this process's user. It is read, locked
-//! and replaced in the directory that is held open, no link being followed. It is replaced as a
-//! whole (`RENAME_EXCHANGE`, rename(2)) under flock(2) of a lock file beside it, so readers need no
-//! lock. What is replaced or removed is the very file that was read: a list that is malformed, and
-//! any file that took its name at the same time, stays.
+//! The list is trusted only where it could not have been written by a user who may not write the
+//! file itself: its owner must be the file's owner or this process's user. It is read, locked and
+//! replaced in the directory that is held open, no link being followed. It is replaced as a whole
+//! (`RENAME_EXCHANGE`, rename(2)) under flock(2) of a lock file in the same directory, so readers
+//! need no lock. What is replaced or removed is the very file that was read: a list that is
+//! malformed, and any file that took its name at the same time, stays.
 //!
 //! Device numbers of network and some local file systems change when they are mounted anew. Files
 //! on them are then not ours, which costs a `--overwrite` and no data.
@@ -87,7 +87,7 @@ impl Entry {
             && born.is_none_or(|(listed, now)| listed == now)
     }
 
-    /// Whether nobody changed the file since it was listed.
+    /// Whether the file is unchanged since it was listed.
     fn is_unchanged(&self, found: &Stamp) -> bool {
         let times = (self.size, self.mtime_ns, self.ctime_ns);
         self.is_about(found)
@@ -134,9 +134,9 @@ pub struct Holds {
 /// What the list of a directory says of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// Nothing: there is no list, or the file is not in it, or the list may not be believed.
+    /// Nothing: there is no list, or the file is not in it, or the list may not be trusted.
     None,
-    /// It is ours, and nobody changed it since it was listed.
+    /// It is ours, and it is unchanged since it was listed.
     Unchanged(Entry),
     /// It was ours: it changed since, or a run that died left it in use.
     Doubtful(Entry),
@@ -153,7 +153,7 @@ pub struct Lists<'a> {
     lists: BTreeMap<Identity, Option<List>>,
     /// Block devices, by `st_rdev`, that this run holds exclusively.
     pub(super) claimed: Vec<u64>,
-    /// Who is told of looks at what files hold.
+    /// Who is notified of looks at what files hold.
     pub(super) looks: Option<&'a Looks<'a>>,
 }
 
@@ -178,7 +178,7 @@ impl<'a> Lists<'a> {
         Ok(opened)
     }
 
-    /// The list of a directory. Errors are not kept: the next look tells them again.
+    /// The list of a directory. Errors are not kept: the next look returns them again.
     fn of(&mut self, dir: &Directory) -> Result<Option<&List>, ManifestError> {
         let which = Identity::of_stamp(&dir.stamp());
         Ok(match self.lists.entry(which) {
@@ -403,7 +403,7 @@ fn look(held: &Held) -> Result<Stamp, ManifestError> {
 
 #[cfg(test)]
 impl Lists<'_> {
-    /// The entry of a file that nobody changed, or that is in use.
+    /// The entry of an unchanged file, or that is in use.
     pub(crate) fn find(&mut self, path: &Path) -> Result<Option<Entry>, ManifestError> {
         let Ok(held) = Held::named(path) else { return Ok(None) };
         let Some(dir_entry) = held.dir_entry() else { return Ok(None) };
@@ -415,7 +415,7 @@ impl Lists<'_> {
     }
 }
 
-/// Changes the entries of the list beside a file.
+/// Changes the entries of the list in the directory of a file.
 #[cfg(test)]
 pub(crate) fn change_list(
     held: &Held,

@@ -11,8 +11,9 @@
 //! closed.
 //! 6. [`clean::clean`], unless files are kept. Until then [`scratch`] says whose they are.
 //!
-//! A target is opened once, to be checked, and held ([`held`]). Whoever makes, fills, reads, writes
-//! or removes it gets a descriptor of that same file, whatever stands under its name by then.
+//! A target is opened once, to be checked, and held ([`held`]). Code that makes, fills, reads,
+//! writes or removes it gets a descriptor of that same file, whatever stands under its name by
+//! then.
 
 pub mod clean;
 pub(crate) mod content;
@@ -53,7 +54,7 @@ impl Identity {
     }
 }
 
-/// Is told about bytes written. May be called from several threads at once.
+/// Receives the number of bytes written. May be called from several threads at once.
 pub trait Progress: Sync {
     /// This many more bytes are written.
     fn add(&self, bytes: u64);

@@ -73,9 +73,9 @@ pub struct Verdict {
     pub note: GuardNote,
     /// What it is.
     pub kind: TargetKind,
-    /// Where it is, links followed. For messages, and to tell whether two names are one target.
+    /// Where it is, links followed. For messages, and to find out whether two names are one target.
     pub path: PathBuf,
-    /// What was checked, held open; `None` when absent. Whoever reads or writes does it through
+    /// What was checked, held open; `None` when absent. Code that reads or writes does it through
     /// this.
     pub target: Option<Arc<Held>>,
     /// Where an absent file is to be made; `None` where its directory is absent too.
@@ -100,7 +100,7 @@ pub struct Verdict {
     pub dangers: Vec<String>,
 }
 
-/// Looks at a target and at the list of our files beside it, and decides.
+/// Looks at a target and at the list of our files in its directory, and decides.
 ///
 /// # Errors
 /// [`Refusal`]: what is in the way and which flag or command would clear it.
@@ -132,7 +132,7 @@ pub(super) struct Seen {
     /// Where it lies, or would be made.
     pub(super) dir_entry: Option<DirEntry>,
     pub(super) owner: Result<Owner, ManifestError>,
-    /// The key of the pattern that its bytes are of, where somebody asked.
+    /// The key of the pattern that its bytes are of, where someone asked.
     pub(super) key: Option<u64>,
     /// Whether part of the file was never written, where that matters and is known.
     pub(super) has_holes: bool,
@@ -248,7 +248,7 @@ fn our_file(
     let too_short = size < wanted.length;
     let must_hold = (wanted.reads && wanted.needs_pattern) || wanted.rest;
     let other_data = must_hold && !holds_pattern;
-    // Where nothing may be made, what is read is read as it is, and the result tells of holes.
+    // Where nothing may be made, what is read is read as it is, and the result reports holes.
     let holes = seen.has_holes && (wanted.writes || permit.make_missing);
     let anew = too_short || other_data || holes;
     let remake = anew || wanted.other.is_some();
@@ -305,7 +305,7 @@ fn foreign_write(
     })
 }
 
-/// A file that is not known to be ours as it is now. Reading it harms nobody; verifying it reads.
+/// A file that is not known to be ours as it is now. Reading it does no harm; verifying it reads.
 fn only_read(wanted: &Wanted, mut seen: Seen, size: u64) -> Result<Verdict, Refusal> {
     let path = wanted.path.clone();
     let changed = match &seen.owner {
@@ -313,7 +313,7 @@ fn only_read(wanted: &Wanted, mut seen: Seen, size: u64) -> Result<Verdict, Refu
         _ => None,
     };
     if size < wanted.length {
-        // Nothing is proposed that would make a file longer that may be somebody else's.
+        // Nothing is proposed that would make a file longer that may be another owner's.
         return Err(Refusal::TooShort { path, size, wanted: wanted.length, command: None });
     }
     if wanted.needs_pattern && seen.key.is_none() {

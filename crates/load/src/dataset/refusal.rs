@@ -10,7 +10,7 @@ use super::manifest::ManifestError;
 /// A target that is not used. Nothing was written.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// Somebody else's file.
+    /// Another owner's file.
     #[error(
         "{}{} was not made by gpuio: {}{}; to write over it, pass --overwrite",
         path.display(), leads_to(resolved.as_ref()), sentence(dangers), unusable(list.as_deref())

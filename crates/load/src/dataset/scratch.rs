@@ -2,7 +2,7 @@
 //!
 //! Beside files that this run makes and does not keep lies `.gpuio-scratch-RANDOM`, from before the
 //! first of them is made until the last is gone. It names them, and its lock dies with the process
-//! (flock(2)): whoever gets the lock has found a run that was killed, and takes away what is proven
+//! (flock(2)): who gets the lock has found a run that was killed, and takes away what is proven
 //! ours.
 
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ fn dead(
     for name in says.kept.iter().filter(|name| !name.contains('/')) {
         let found = directory.look(OsStr::new(name)).ok().flatten();
         if let Some(found) = found.filter(|found| found.is_regular() && found.size == 0) {
-            // It was made and not listed yet, and would stand in the way as somebody else's.
+            // It was made and not listed yet, and would stand in the way as another owner's.
             let _ = directory.remove(OsStr::new(name), found.identity);
         }
     }
@@ -180,7 +180,7 @@ fn dead(
         && let (Some(parent), Some(name)) = (real.parent(), real.file_name())
         && let Ok(parent) = Directory::open(parent)
     {
-        // It stays with what somebody has put into it.
+        // It stays with what someone has put into it.
         let _ = parent.remove_empty(name);
     }
     Some(lines)

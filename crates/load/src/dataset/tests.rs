@@ -23,7 +23,7 @@ use super::{Identity, MakeError, Progress, Refusal};
 
 const MIB: u64 = 1 << 20;
 
-/// Counts what it is told.
+/// Counts what is reported.
 #[derive(Default)]
 struct Count(AtomicU64);
 
@@ -94,7 +94,7 @@ fn finalize(path: &Path, holds: Option<Holds>) -> Result<(), ManifestError> {
     super::manifest::finalize(&[(held(path), holds)])
 }
 
-/// Judges with the usual permit and makes what that asks for.
+/// Checks with the usual permit and makes what that asks for.
 fn prepare(wanted: &Wanted) -> Result<Vec<Made>, MakeError> {
     let verdict = look(wanted, &permit()).expect("the target may be used");
     let task = Task::of(wanted, &verdict).expect("there is something to make");

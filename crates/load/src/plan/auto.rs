@@ -26,7 +26,7 @@ pub(super) struct Sight {
     pub(super) launch: u32,
     /// Why bytes can't end in GPU memory; absent if they can, or were asked to.
     pub(super) no_gpu: Option<String>,
-    /// What proves a direct way of cuFile's between the job's storage and GPU memory, or why
+    /// What proves a direct path of cuFile's between the job's storage and GPU memory, or why
     /// nothing does.
     pub(super) cufile: Result<String, String>,
 }
@@ -170,7 +170,7 @@ fn no_gpu(requested: &JobSpec, machine: &Machine<'_>) -> Option<String> {
     }
 }
 
-/// Why the job itself can't go over cuFile, or not by its direct way.
+/// Why the job itself can't go over cuFile, or not by its direct path.
 fn job_keeps_from_cufile(requested: &JobSpec) -> Option<&'static str> {
     let reasons = [
         (requested.engine.is_some() || requested.inject.is_some(), "the job asks for an engine"),

@@ -1,4 +1,4 @@
-//! Jobs that run together have the same computation beside them: it is beside them all.
+//! Jobs that run together run with the same computation.
 
 use gpuio_record::JobPlan;
 

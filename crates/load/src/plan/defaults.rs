@@ -1,4 +1,4 @@
-//! What a job gets when nobody said. Each function is one decision, with its reason.
+//! Defaults of a job. Each function is one decision, with its reason.
 
 use gpuio_io::path::{self, PLAIN_BYTES};
 use gpuio_record::{BesidePlan, BesideWith, BlockShare, DirectMode, JobPlan, Order, Stop};
@@ -34,7 +34,7 @@ const BATCH_CUFILE: u32 = 16;
 const POOL_CUFILE: u32 = 64;
 /// The same for blocks above 1 MiB.
 const POOL_CUFILE_LARGE: u32 = 32;
-/// Streams per thread that nobody requested, at most: each takes a channel of the GPU.
+/// Streams per thread that were not requested, at most: each takes a channel of the GPU.
 const STREAMS_MOST: u32 = 16;
 /// Batches of path `gather`: one is filled while two are in flight. Each has a stream of its own,
 /// so that the launch of one waits for no other.
@@ -42,21 +42,21 @@ const BATCHES: u32 = 3;
 /// The same for blocks that get a plain copy each: one is filled while the other crosses, on one
 /// stream, since one copy engine serves them all.
 const BATCHES_LARGE: u32 = 2;
-/// How long a native job runs when nobody said.
+/// How long a native job runs by default.
 pub(super) const RUNTIME_NS: u64 = 10_000_000_000;
-/// Bytes per thread of a data set that gpuio makes, when nobody said.
+/// Bytes per thread of a data set that gpuio makes, by default.
 pub(super) const SIZE: u64 = 1 << 30;
-/// How long a ceiling is measured when nobody said: enough for a rate, short beside the job.
+/// How long a ceiling is measured by default: enough for a rate, short compared with the job.
 const CEILING_NS: u64 = 1_000_000_000;
 /// Salt of the pattern. One constant, so that any run can verify what any other wrote.
 pub(super) const SALT: u64 = 0x6770_7569_6f5f_3031;
-/// End of the reason for buffered I/O that nobody requested; the file system's name precedes it.
+/// End of the reason for buffered I/O that was not requested; the file system's name precedes it.
 pub(crate) const REFUSES_DIRECT: &str = " refuses O_DIRECT";
 /// Off the 4 KiB grid by this much where unaligned offsets were requested.
 const SKEW: u64 = 512;
 
-/// Keys that nobody set, of those whose values tell loads apart. A dialect's own default counts as
-/// unset: nobody chose it for this load.
+/// Keys that were not set, of those whose values distinguish loads. A dialect's own default counts
+/// as unset: it was not chosen for this load.
 pub(super) fn unset(job: &JobSpec) -> Vec<String> {
     let keys = [
         ("bs", job.blocks.is_none()),
@@ -124,7 +124,7 @@ pub(super) fn cache(job: &JobSpec, plan: &JobPlan, machine: &Machine<'_>) -> (bo
     let cached = plan.direct == DirectMode::Buffered && plan.read_percent > 0;
     let alike = job.cache_alike == Some(true);
     let fits = (all_paths(job) || alike) && cached && bytes <= memory / 2;
-    // What was requested by name stands, and excludes the other where nobody requested that.
+    // What was requested by name stands, and excludes the other where that was not requested.
     let pre_read = job.pre_read.unwrap_or(fits && job.invalidate != Some(true));
     let invalidate = job.invalidate.unwrap_or(alike && job.pre_read.is_none() && !pre_read);
     (pre_read, invalidate)
@@ -164,7 +164,7 @@ pub(super) fn depth(job: &JobSpec, asynchronous: bool, ring: bool, block_max: u6
     }
 }
 
-/// What path `gather` does: depth, blocks per launch, streams, and whether places are spread.
+/// What path `gather` does: depth, blocks per launch, streams, and whether blocks are scattered.
 pub(super) struct Gather {
     pub(super) depth: u32,
     pub(super) batch: u32,
@@ -338,7 +338,7 @@ pub(super) fn ceilings(job: &JobSpec) -> Option<u64> {
     }
 }
 
-/// What keeps the GPUs busy beside the job.
+/// What keeps the GPUs busy during the job.
 pub(super) fn beside(job: &JobSpec) -> Option<BesidePlan> {
     let (with, share_percent) = match job.beside? {
         Beside::Off => return None,

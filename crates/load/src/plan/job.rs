@@ -14,7 +14,7 @@ use super::machine::{Gpus, Machine};
 use super::placement::workers;
 use super::{Picked, PlanError, memory, regions, steady, vet, via};
 
-/// Streams per thread on a GPU path when nobody said. On an H100 a second one made the tail longer
+/// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
 /// times the rate at 4 KiB, where the driver's calls are the limit (BENCHMARKS.md).
 fn default_streams(block_max: u64) -> u32 {
@@ -179,7 +179,7 @@ fn choice(got: &str, why: Option<String>) -> Choice {
     Choice { requested, actual: got.to_owned(), why }
 }
 
-/// What stands in an engine's place on a path without one.
+/// What the record shows instead of an engine on a path without one.
 const NO_ENGINE: &str = "none (cuFile)";
 
 /// The engine, and whether it is asynchronous.
@@ -256,7 +256,7 @@ fn find(spec: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
         .ok_or_else(|| PlanError::unavailable(spec, "gpu", no_gpu(index, present)))
 }
 
-/// What a GPU that is not here is told with.
+/// The message about a GPU that is not here.
 pub(super) fn no_gpu(index: u32, present: &[Gpu]) -> String {
     let numbers: Vec<u32> = present.iter().map(|gpu| gpu.index).collect();
     let have = match numbers.as_slice() {

@@ -1,4 +1,4 @@
-//! What the plan knows of the machine.
+//! Facts of the machine for the plan.
 
 use gpuio_io::path;
 use gpuio_record::Gpu;
@@ -45,7 +45,7 @@ pub trait TargetLookup {
     /// What is at `path`, or, when nothing is there, about the directory that it would be in.
     fn look(&self, path: &str) -> TargetInfo;
 
-    /// The NUMA node of the drive beneath `path`, where the machine tells.
+    /// The NUMA node of the drive beneath `path`, where it is known.
     fn drive_node(&self, path: &str) -> Option<u32>;
 }
 
@@ -66,7 +66,7 @@ pub struct TargetInfo {
     pub filesystem: Option<String>,
 }
 
-/// Whether O_DIRECT works at a place.
+/// Whether O_DIRECT works at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DirectAnswer {
     /// It does, with offsets and lengths in multiples of this many bytes.

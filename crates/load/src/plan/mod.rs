@@ -69,7 +69,7 @@ impl PlanError {
     }
 }
 
-/// The place that requested a field, or the job.
+/// The source that requested a field, or the job.
 fn at(job: &JobSpec, field: &str) -> String {
     match job.asked.get(field) {
         Some(asked) => format!("job '{}', {asked}", job.name),
@@ -88,7 +88,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// A path that was named is an error when it can't run.
 ///
 /// # Errors
-/// The first contradiction or impossibility, with the place that requested it.
+/// The first contradiction or impossibility, with the source that requested it.
 pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec)?;
     let mut jobs = Vec::new();
@@ -138,7 +138,7 @@ pub fn plan(spec: &Spec, machine: &Machine<'_>) -> Result<Plan, PlanError> {
 /// Where a job on one path stands in its plan.
 #[derive(Debug, Clone, Copy)]
 struct Among {
-    /// Place of the job in the spec.
+    /// Index of the job in the spec.
     at: usize,
     /// Whether the spec has no other.
     alone: bool,
@@ -167,7 +167,7 @@ fn resolved(
 }
 
 /// Whether a job is spread over several paths. Each of them runs in a group of its own: paths are
-/// compared, so no neighbour in the spec may run beside the first or the last of them only.
+/// compared, so no neighbour in the spec may run with the first or the last of them only.
 fn is_spread(job: &JobSpec) -> bool {
     let paths = job.paths.as_ref();
     paths.is_some_and(|paths| paths.len() > 1 || paths.iter().any(|path| path == "all"))
@@ -289,7 +289,7 @@ fn unique_names(jobs: &mut [gpuio_record::JobPlan]) {
     for job in jobs {
         let count = counts.entry(job.name.clone()).or_insert(1);
         let mut name = job.name.clone();
-        // A number that somebody gave to a job of his own is left to it.
+        // A number that someone gave to a job of his own is left to it.
         while taken.contains(&name) || (name != job.name && requested.contains(&name)) {
             *count += 1;
             name = format!("{}#{count}", job.name);

@@ -1,7 +1,7 @@
 //! Whether what timed writes leave can be read back and verified.
 //!
-//! Timed writes carry the pattern of their own offset, so that what a byte must be follows from
-//! its place, whoever wrote it last. Before the clock the bytes that a job may write are given
+//! Timed writes carry the pattern of their own offset, so that what a byte must be follows from its
+//! place, independent of the last writer. Before the clock the bytes that a job may write are given
 //! other contents ([`other_salt`]): a write that never arrived is then found.
 
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ fn clashes(one: &JobPlan, other: &JobPlan) -> bool {
     match (one.verify, other.verify) {
         // It is the writes of both that are read back; a read would meet either contents.
         (VerifyMode::Pass, VerifyMode::Pass) => !writes(one),
-        // Those writes carry the pattern of their place, over a file that holds it all along.
+        // Those writes carry the pattern of their offset, over a file that holds it all along.
         (VerifyMode::Pass, VerifyMode::Inline) => writes(one),
         // What is rewritten is so after all timed writes.
         (VerifyMode::Inline, VerifyMode::Inline) | (VerifyMode::Rewrite, _) => false,

@@ -7,7 +7,7 @@ use super::PlanError;
 use super::defaults::{SIZE, is_fio, is_gdsio, mix_and_order};
 use super::machine::{Machine, TargetInfo};
 
-/// Where data sets go when nobody named a place.
+/// Where data sets go when no directory is named.
 pub(crate) const SCRATCH: &str = "gpuio-scratch";
 
 /// The files of a job and what is there now.
@@ -124,7 +124,7 @@ fn targets(ground: &Ground, length_bytes: u64) -> Vec<TargetPlan> {
 }
 
 /// The file's number in the pattern: a hash of its name (FNV-1a), so that a file can be verified
-/// by any later job, whatever its place in that job's list.
+/// by any later job, whatever its position in that job's list.
 pub(super) fn file_number(path: &str) -> u64 {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -10,9 +10,9 @@ use super::PlanError;
 const CHECK_NS: u64 = 1_000_000_000;
 /// A shorter one than the shortest interval of the series would see the same sample twice.
 const CHECK_LEAST_NS: u64 = 100_000_000;
-/// Values in a window where nobody says how long it is.
+/// Values in a window by default.
 const VALUES: u64 = 10;
-/// Windows that a job has time for where nobody says how long it may run.
+/// Windows that a job has time for by default.
 const WINDOWS: u64 = 10;
 
 /// The criterion, and the end of the job if that never comes: `stop`, but for a runtime that nobody

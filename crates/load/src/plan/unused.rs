@@ -1,12 +1,12 @@
 //! Values that were given and have no effect: which those are, and what becomes of them.
 //!
-//! No value is accepted and ignored. A rule of `RULES` says for one key when it has no effect on
-//! a job, and why, seen from the key, the path and the plan that came of it. A value that says what
+//! No value is accepted and ignored. A rule of `RULES` says for one key when it has no effect on a
+//! job, and why, seen from the key, the path and the plan that came of it. A value that says what
 //! happens anyway is in effect (`refill=0`, `depth=1`, the default seed), and so is a permission
-//! that nothing needs (`--overwrite`). One place may speak for several jobs: a line of `[global]`,
-//! a flag beside a job file, a job on several paths. It is refused only where none of them uses it,
-//! with exit code 2 and the place. Jobs that don't use it are planned as if it had not been said,
-//! so that a plan holds nothing without effect and its text can be run again.
+//! that nothing needs (`--overwrite`). One source may apply to several jobs: a line of `[global]`,
+//! a flag in addition to a job file, a job on several paths. It is refused only where none of them
+//! uses it, with exit code 2 and the source. Jobs that don't use it are planned as if it had not
+//! been said, so that a plan holds nothing without effect and its text can be run again.
 //!
 //! A job file that fio runs is run here too: where a section says `ioengine`, fio's own keys
 //! without effect are left out and noted, as fio leaves them out in silence. So it is with a line
@@ -50,7 +50,7 @@ pub(crate) struct Rule {
 #[derive(Debug)]
 pub(super) struct Unused {
     rule: &'static Rule,
-    /// Place of the job in the spec.
+    /// Index of the job in the spec.
     job: usize,
     requested: Asked,
     why: String,
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Rule {
 }
 
 /// Who set the field by a key of its own. Some fields follow from another key in a dialect: gdsio's
-/// running time starts over, and nobody requested that.
+/// running time starts over, and that was not requested.
 fn asked_for<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Asked> {
     let requested = job.asked.get(field)?;
     let key = gpuio_spec::find(requested.key)?;
@@ -121,7 +121,7 @@ fn changed_by_flag(job: &JobSpec) -> bool {
     DECIDE.iter().any(|field| matches!(job.origin(field), Some(Origin::Flag(_))))
 }
 
-/// What was seen of one place: a job that uses its value, or why none does.
+/// What was found for one source: a job that uses its value, or why none does.
 pub(super) fn refuse(jobs: &[JobSpec], planned: &[(usize, Vec<Unused>)]) -> Result<(), PlanError> {
     for one in planned.iter().flat_map(|(_, unused)| unused) {
         let job = &jobs[one.job];

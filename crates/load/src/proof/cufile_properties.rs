@@ -1,4 +1,4 @@
-//! What cuFile says that it can do: whether it knows any way past host memory.
+//! What cuFile says that it can do: whether it has any path that bypasses host memory.
 
 use gpuio_cufile::Abilities;
 use gpuio_host::Root;

@@ -1,4 +1,4 @@
-//! The way of a path on which somebody else's library decides: what it says of itself, and whether
+//! The route of a path on which a foreign library decides: what it says of itself, and whether
 //! the kernel module agrees. Pure, as the verdict that it is a part of.
 
 use gpuio_record::{Route, Source};

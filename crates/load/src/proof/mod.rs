@@ -1,4 +1,4 @@
-//! Proof of path: which way a job's bytes took, and who says so.
+//! Proof of path: the data path that a job's bytes took, with evidence.
 //!
 //! A evidence source reads a counter before the clock starts and after it stops
 //! ([`EvidenceCollector`]); once results are known it reports for each job and direction.
@@ -75,7 +75,7 @@ trait EvidenceSource {
 struct Subject<'a> {
     jobs: &'a [JobPlan],
     results: &'a [JobResult],
-    /// The job's place in both.
+    /// The job's index in both.
     at: usize,
     flow: Flow,
 }
@@ -140,7 +140,7 @@ fn holes(result: &JobResult) -> Holes {
     })
 }
 
-/// Whether a job's bytes pass the page cache as far as the kernel was told.
+/// Whether a job's bytes pass the page cache as far as the kernel knows.
 fn goes_through_cache(job: &JobPlan, result: &JobResult) -> bool {
     result.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
 }

@@ -3,7 +3,7 @@
 //! Where they have 32 bits (driver 580 on an H100), they begin again after 4 GiB, which a PCIe 5
 //! link carries in 68 ms. A thread reads them four times in that time and adds up; it takes down
 //! the longest time between two readings, and where that was too long there is no figure. A reading
-//! took 0.5 ms there: 3 % of one CPU, and nothing that copies beside it showed (docs/proof.md).
+//! took 0.5 ms there: 3 % of one CPU, and no concurrent copy showed an effect (docs/proof.md).
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -23,7 +23,7 @@ pub(super) struct Carried {
     pub(super) last: [u64; 2],
     /// Bytes between; a reason where that can't be said.
     pub(super) bytes: Result<[u64; 2], String>,
-    /// Links to a CPU beside PCIe, which these counters do not see.
+    /// Links to a CPU in addition to PCIe, which these counters do not see.
     pub(super) other_links: u64,
 }
 
@@ -111,7 +111,7 @@ impl Meter {
         };
         let thread = std::thread::Builder::new().name("gpuio-pcie".to_owned()).spawn(body);
         let thread = thread.map_err(|error| format!("no thread to read NVML: {error}"))?;
-        // It hangs up without a word only by a panic, which `stop` tells.
+        // It hangs up without a message only by a panic, which `stop` returns.
         let _ = begun.recv();
         Ok(Meter { running, thread })
     }
@@ -136,7 +136,7 @@ impl<'library> Counted<'library> {
     fn begin(library: &'library Library, uuid: &str) -> Counted<'library> {
         let clock = Clock::start();
         let gpu = library.gpu(uuid).map_err(|unread| unread.to_string());
-        // Those without such links do not tell.
+        // Those without such links report nothing.
         let other_links = gpu.as_ref().ok().and_then(|gpu| gpu.c2c_links().ok()).unwrap_or(0);
         let state = gpu.and_then(|gpu| {
             let link = gpu.readings().link_most.unwrap_or(FASTEST);

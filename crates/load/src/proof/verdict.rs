@@ -1,4 +1,4 @@
-//! From what evidence sources observed to a verdict. Pure: everything it knows is in its arguments,
+//! From what evidence sources observed to a verdict. Pure: all its input is in its arguments,
 //! and it claims nothing that they do not support.
 
 use gpuio_record::{Assessment, Route, Source, Verdict};
@@ -31,12 +31,12 @@ pub(super) enum PathKind {
     Ring,
     /// As `Ring`, with the memory of another GPU between the buffer and the requested GPU.
     Relay,
-    /// Somebody else's code decides.
+    /// The code of a library decides.
     Library,
 }
 
 impl PathKind {
-    /// The way of a path by its name. A path that is not listed here is one that we can't speak
+    /// The kind of a path by its name. A path that is not listed here is one that gpuio can't judge
     /// for.
     pub(super) fn of(path: &str) -> PathKind {
         match path {
@@ -66,7 +66,7 @@ pub(super) enum Growth {
 /// What an evidence source observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Observed {
-    /// Nothing that tells.
+    /// Nothing conclusive.
     Nothing,
     /// Storage moved this share of the bytes.
     Storage(Share),
@@ -79,13 +79,13 @@ pub(super) enum Observed {
     Relayed { gpu: u32, share: Share },
     /// nvidia-fs moved this share of the bytes.
     NvidiaFs(Share),
-    /// What a library says of the way that all bytes took.
+    /// What a library says of the route that all bytes took.
     Library(LibraryRoute),
     /// Whether the GPU's own link carried the bytes: all of them at least, or next to none.
     Reached(bool),
 }
 
-/// The way that a library took, by its own word.
+/// The route that a library took, as it reports itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LibraryRoute {
     /// Through host memory.
@@ -422,7 +422,7 @@ pub(super) fn together(
     (verdict, as_requested, sentence)
 }
 
-/// The way of both directions, where one can be named.
+/// The route of both directions, where one can be named.
 fn join((route, source): (Route, Source), other: &DirectionVerdict) -> (Route, Source) {
     let host = |route| matches!(route, Route::Direct | Route::HostMemory);
     let route = if route == other.route {
@@ -446,7 +446,7 @@ fn join((route, source): (Route, Source), other: &DirectionVerdict) -> (Route, S
     (route, source)
 }
 
-/// The verdict as it stands beside the number.
+/// The verdict as it is shown with the number.
 fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
     let toward = match flows {
         [Flow::Read] => "from ",

@@ -35,7 +35,7 @@ fn all_observed(
     [("own", legs), ("process_io", process), ("block", block), ("page_cache", cache)]
 }
 
-/// The words that stand beside the number.
+/// The words that are shown with the number.
 fn words(
     requested: &Requested,
     legs: Observed,
@@ -304,7 +304,7 @@ fn any_told() -> impl Strategy<Value = Observed> {
     prop_oneof![Just(NONE), Just(HOST), Just(BOTH), Just(PAST), Just(STRAIGHT)]
 }
 
-/// What evidence sources of the way to the GPU may say: two of the library, nvidia-fs, its own
+/// What evidence sources of the route to the GPU may report: two of the library, nvidia-fs, its own
 /// counters of a path through another GPU, and the link.
 fn any_way() -> impl Strategy<Value = Vec<(&'static str, Observed)>> {
     let module = prop_oneof![Just(NONE), Just(Observed::NvidiaFs(Share::All))];

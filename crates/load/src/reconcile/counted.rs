@@ -22,7 +22,7 @@ pub(super) struct Block {
     pub(super) kind: Option<BlockKind>,
     /// Level of an array (`raid0`), maker of a volume (`LVM`, `mpath`).
     pub(super) level: Option<String>,
-    /// How ways to it are chosen.
+    /// How paths to it are chosen.
     pub(super) policy: Option<String>,
     /// Devices right below.
     pub(super) made_of: Vec<String>,
@@ -37,7 +37,7 @@ impl Block {
         self.read_bytes + self.written_bytes
     }
 
-    /// The device to which it is one of several ways (NVMe).
+    /// The device to which it is one of several paths (NVMe).
     pub(super) fn way_to(&self) -> Option<String> {
         way_to(&self.name)
     }
@@ -55,7 +55,7 @@ pub(super) struct Gpu {
     pub(super) sampled: bool,
 }
 
-/// The way to an NFS server: an interface with its RDMA ports.
+/// The route to an NFS server: an interface with its RDMA ports.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Link {
     pub(super) name: String,

@@ -8,7 +8,7 @@ use super::{Flow, GroupContext, cached, float};
 /// on GPU paths, a copy; a device that is the slowest of these has most of the slots.
 const SHARE: f64 = 0.5;
 
-/// Judged where the device alone should hold the load back: one device, O_DIRECT, no rate, nothing
+/// Checked where the device alone should hold the load back: one device, O_DIRECT, no rate, nothing
 /// between I/Os, and all jobs at work all of the time.
 pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let [device] = seen.storage() else { return Vec::new() };

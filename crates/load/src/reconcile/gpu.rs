@@ -1,4 +1,4 @@
-//! GPUs' PCIe links: those that nobody requested, and those that were.
+//! GPUs' PCIe links: those that were not requested, and those that were.
 
 use std::collections::BTreeSet;
 

@@ -22,7 +22,7 @@ use gpuio_record::{DirectMode, JobPlan, JobResult, StorageReading, WarningKind};
 
 pub(crate) use counted::Counted;
 
-/// One kind of disagreement: findings with the place of the job they are about, or none of all.
+/// One kind of disagreement: findings with the index of the job they are about, or none of all.
 type Rule = fn(&GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)>;
 
 /// All rules, in the order of findings.
@@ -41,7 +41,7 @@ const RULES: &[Rule] = &[
 /// A device below this moved so little that nothing is said of it: journals, logs and metadata of
 /// a machine at rest are a few MiB in a minute.
 const NOISE_BYTES: u64 = 4 << 20;
-/// Below this, parts of an array or ways of a device may be unequal by chance: that is 64 blocks
+/// Below this, parts of an array or paths of a device may be unequal by chance: that is 64 blocks
 /// of 1 MiB, or 512 chunks of 128 KiB.
 const FEW_BYTES: f64 = (64_u64 << 20) as f64;
 
@@ -51,7 +51,7 @@ pub(crate) struct GroupContext<'a> {
     pub(crate) jobs: &'a [JobPlan],
     /// Results in the same order.
     pub(crate) results: &'a [JobResult],
-    /// What devices counted; nothing where nobody watched.
+    /// What devices counted; nothing where nothing was sampled.
     pub(crate) counted: &'a Counted,
 }
 

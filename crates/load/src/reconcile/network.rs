@@ -7,7 +7,7 @@ use super::{FLOWS, Flow, GroupContext, NOISE_BYTES, float, whole};
 
 /// Headers of Ethernet, IP, TCP and RPC are 4 to 7 % of full packets (66 of 1514 bytes at an MTU
 /// of 1500), and a little is sent again: up to a fifth over is no finding. Below nine tenths, bytes
-/// came another way.
+/// came by another path.
 pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let links = seen.counted.links.iter();
     links.flat_map(|link| FLOWS.map(|flow| off(seen, link, flow))).flatten().collect()
@@ -20,7 +20,7 @@ fn off(seen: &GroupContext<'_>, link: &Link, flow: Flow) -> Option<(Option<usize
     };
     let slack = float(NOISE_BYTES);
     let fits = counted >= bytes * 0.9 - slack && counted <= bytes * 1.2 + slack;
-    // A direction in which nobody requested anything is the other's acknowledgements.
+    // A direction in which nothing was requested is the other's acknowledgements.
     if fits || bytes < slack || seen.counted.seconds <= 0.0 {
         return None;
     }

@@ -6,10 +6,10 @@ use gpuio_record::{StorageReading, WarningKind};
 use super::{FLOWS, Flow, GroupContext, NOISE_BYTES, whole};
 
 /// A device counts for everybody, the process's counter for this process, read-ahead included. A
-/// tenth of what this process moved both ways, or a few MiB, is what metadata, logs and the moments
-/// between two readings make, and too little to slow it down.
-/// Writes are checked only where all are O_DIRECT without sync: the kernel writes buffered pages
-/// when it likes, and a journal writes small synchronous blocks several times.
+/// tenth of what this process moved in both directions, or a few MiB, is what metadata, logs and
+/// the moments between two readings make, and too little to slow it down. Writes are checked only
+/// where all are O_DIRECT without sync: the kernel writes buffered pages when it likes, and a
+/// journal writes small synchronous blocks several times.
 pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let devices = seen.storage();
     if devices.is_empty() || seen.moving().next().is_none() {

@@ -1,4 +1,4 @@
-//! Ways to one device of which some were idle: NVMe's own multipath, and device-mapper's.
+//! Paths to one device of which some were idle: NVMe's own multipath, and device-mapper's.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use gpuio_record::WarningKind;
 use super::counted::Block;
 use super::{FEW_BYTES, GroupContext, whole};
 
-/// A way that carried less than a twentieth of the busiest is idle: probes of its health are a
+/// A path that carried less than a twentieth of the busiest is idle: probes of its health are a
 /// few blocks.
 const IDLE: f64 = 20.0;
 

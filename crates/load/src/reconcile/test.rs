@@ -103,7 +103,7 @@ fn others_on_the_same_device() {
     };
     assert_eq!(seen(&mut result, 3 * GIB), [other(3 * GIB)]);
     assert_eq!(seen(&mut result, GIB + GIB / 10), []);
-    // Traffic the other way is held against ours, not against nothing.
+    // Traffic in the other direction is compared with ours, not against nothing.
     let written = StorageReading { writes: 9, write_bytes: 29 * MIB, ..disk("nvme0n1", 1024, GIB) };
     result.cache.storage = vec![written];
     assert_eq!(found(&job, &result, &NOBODY), []);
@@ -250,7 +250,7 @@ fn gpu(index: u32, requested: bool, sent_per_s: f64, received_per_s: f64) -> Gpu
     Gpu { index, uuid, received_per_s, sent_per_s, sampled: false }
 }
 
-/// dcgmi beside gdsio on a DGX-2, GPU 12 requested, 3.893747 GiB/s: fields 1009 and 1010.
+/// dcgmi while gdsio ran on a DGX-2, GPU 12 requested, 3.893747 GiB/s: fields 1009 and 1010.
 #[test]
 fn traffic_on_gpu_0_while_gpu_12_was_requested_for() {
     let (job, result) = into_gpu(4_180_879_000);

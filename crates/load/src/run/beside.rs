@@ -1,4 +1,4 @@
-//! A thread beside each group of jobs that samples the devices behind them: the probes of `gpuio
+//! A thread that samples, during each group of jobs, the devices behind them: the probes of `gpuio
 //! top`, with the cost of the thread.
 //!
 //! It starts NVML, takes its first sample and its last outside the clock of the jobs. While they
@@ -59,7 +59,7 @@ impl Beside {
             sample(watcher, clock, every, &heard, &say)
         };
         let thread = Builder::new().name("gpuio-watch".to_owned()).spawn(body).ok()?;
-        // It hangs up without a word only by a panic: then `end` has nothing.
+        // It hangs up without a message only by a panic: then `end` has nothing.
         let _ = done.recv();
         Some(Watching { orders, done, thread })
     }
@@ -88,7 +88,7 @@ impl Beside {
     fn selection(&self, jobs: &[JobPlan]) -> Selection {
         let mut words: Vec<String> = Vec::new();
         for target in jobs.iter().flat_map(|job| &job.targets) {
-            // Mounts are known by their places, which have no links in them.
+            // Mounts are identified by their mount points, which have no links in them.
             let Ok(path) = Path::new(&target.path).canonicalize() else { continue };
             let path = path.to_string_lossy().into_owned();
             if !words.contains(&path) {
@@ -98,7 +98,7 @@ impl Beside {
         words.extend(jobs.iter().flat_map(hardware).map(|gpu| gpu.uuid.clone()));
         let library = jobs.iter().any(by_library);
         if library {
-            // A library may take its bytes through a GPU that nobody named.
+            // A library may take its bytes through a GPU that was not named.
             let uuids = self.machine.gpus.iter().filter_map(|gpu| gpu.uuid.known().cloned());
             words.extend(uuids);
         }

@@ -19,7 +19,7 @@ use crate::dataset::held::Targets;
 
 /// Finds the ceilings of the plan and holds every result against its lowest. A ceiling that can't
 /// be had is one with a reason: nothing here ends the run or takes a result away. What a pass found
-/// that put a pattern back stands beside the ceiling.
+/// that put a pattern back is recorded with the ceiling.
 pub(super) fn find(
     plan: &Plan,
     means: &Means<'_>,
@@ -107,7 +107,7 @@ impl Loads<'_, '_> {
 
 /// Sends dirty pages of the load's files to storage before its clock starts: O_DIRECT would wait
 /// for what a buffered load before it left to be written (open(2)). Buffered loads find the page
-/// cache as it was left. A file that can't be opened is told of by the load itself.
+/// cache as it was left. The load itself reports a file that can't be opened.
 fn clean_pages(job: &JobPlan, held: &Targets) {
     if job.direct != DirectMode::Direct {
         return;

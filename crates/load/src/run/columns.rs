@@ -43,7 +43,7 @@ struct Devices {
 }
 
 impl Devices {
-    /// Puts the figures of an interval in their places, new ones at the end.
+    /// Appends the figures of an interval to their columns, new columns at the end.
     fn add(&mut self, interval: &Interval, put: impl Fn(&mut FigureSeries, Option<f64>)) {
         for table in &interval.tables {
             for row in &table.rows {

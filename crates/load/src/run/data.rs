@@ -60,12 +60,12 @@ pub(super) struct DataSet<'a> {
     /// Files made by this run that are to go, and the directories made for them.
     made: Vec<Made>,
     directories: Vec<PathBuf>,
-    /// What says so beside them, should this run be killed.
+    /// The file that lists them, should this run be killed.
     owners: Vec<Owner>,
     /// The targets of the group in hand, held since they were checked or made.
     targets: Arc<Targets>,
     /// Block devices that this run writes, by `st_rdev`, each held with `O_EXCL` to the run's end:
-    /// as long nobody can mount them or build on them (open(2)).
+    /// as long no one can mount them or build on them (open(2)).
     claims: Vec<(u64, OwnedFd)>,
     /// Our own files that the group in hand writes, and whether each holds its whole pattern
     /// before the load.
@@ -243,7 +243,7 @@ impl<'a> DataSet<'a> {
     }
 }
 
-/// Whether it is the directory that data sets go to when nobody named one, and holds nothing.
+/// Whether it is the directory that data sets go to when none is named, and holds nothing.
 fn is_empty_scratch(directory: &Path) -> bool {
     let named = directory.file_name().is_some_and(|name| name == SCRATCH);
     named && std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())

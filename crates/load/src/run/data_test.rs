@@ -96,7 +96,7 @@ fn part() -> impl Strategy<Value = Part> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// What making a data set writes to somebody else's file lies within the bytes that its jobs
+    /// What making a data set writes to another owner's file lies within the bytes that its jobs
     /// use; and what they need is there.
     #[test]
     fn a_foreign_file_keeps_what_no_job_uses(

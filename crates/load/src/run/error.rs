@@ -64,7 +64,7 @@ pub enum RunError {
         /// The driver's answer.
         what: String,
     },
-    /// A GPU can't run the computation that was to be beside a job.
+    /// A GPU can't run the computation that was to be concurrent.
     #[error("job '{job}': GPU {index} can't run the computation that 'beside' asks for: {what}")]
     NoComputation {
         /// Job name.

@@ -18,7 +18,7 @@ pub(crate) enum Stage {
     Running(Nanos),
     /// All have stopped the clock: verification may touch storage.
     After,
-    /// Somebody failed before the start: all workers end.
+    /// A worker failed before the start: all workers end.
     Abandoned,
 }
 

@@ -42,7 +42,7 @@ pub(super) struct Group<'a> {
     pub(super) clock: Clock,
     pub(super) interval_ns: u64,
     /// Where workers count for other processes: the run's page for jobs, none for ceilings, whose
-    /// loads nobody requested.
+    /// loads that were not requested.
     pub(super) page: Option<&'a Page>,
     /// Samples the devices behind the jobs; none where that is off, and for ceilings.
     pub(super) beside: Option<&'a Beside>,
@@ -302,7 +302,7 @@ impl Group<'_> {
 }
 
 impl Group<'_> {
-    /// Starts the computation that is to be beside the jobs, where there is one; and how long it
+    /// Starts the computation that is to be concurrent, where there is one; and how long it
     /// took to start and ran alone.
     fn compute(&self) -> (Option<UnderWay>, u64) {
         if self.computation.is_none() {
@@ -313,7 +313,7 @@ impl Group<'_> {
         (Some(under_way), self.clock.now() - began)
     }
 
-    /// What a job and the computation beside it cost each other, where there was one.
+    /// What a job and the concurrent computation cost each other, where there was one.
     fn beside_of(
         &self,
         job: &JobPlan,

@@ -54,7 +54,7 @@ pub use error::RunError;
 use group::Group;
 pub use sample::Tick;
 
-/// Told how a run goes. Called from the run's own thread, never from a worker.
+/// Receives the progress of a run. Called from the run's own thread, never from a worker.
 pub trait Watch: Sync {
     /// Files are being made: bytes written so far and bytes to write.
     fn making(&self, done: u64, of: u64);
@@ -74,7 +74,7 @@ pub trait Watch: Sync {
     /// A group has its results, the last of `ran`, and nothing of the next one has begun: outside
     /// every clock.
     fn group_done(&self, plan: &Plan, ran: &Ran);
-    /// A group runs without the computation that will be beside it.
+    /// A group runs without the computation that will be concurrent.
     fn alone(&self, _jobs: &[JobPlan]) {}
     /// The ceiling of this name is measured now, outside every job's clock.
     fn ceiling(&self, _name: &str) {}
@@ -82,7 +82,7 @@ pub trait Watch: Sync {
     fn note(&self, _line: &str) {}
 }
 
-/// What a run needs beside its plan.
+/// What a run needs in addition to its plan.
 #[derive(Debug)]
 pub struct Means<'a> {
     /// The driver, where the plan has GPUs.
@@ -221,7 +221,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs a group; one with a computation beside it without that first.
+    /// Runs a group; one with a concurrent computation without that first.
     fn group(
         &self,
         jobs: &[JobPlan],

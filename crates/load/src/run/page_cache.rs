@@ -12,7 +12,7 @@ use super::Watch;
 use super::error::RunError;
 use crate::dataset::held::Targets;
 
-/// Bytes of one read: large beside the cost of a call, and an interrupt is seen within one.
+/// Bytes of one read: large compared with the cost of a call, and an interrupt is seen within one.
 const STEP: usize = 4 << 20;
 
 /// Puts the files of a group into the state that each of its jobs asks for. What one job drops and
@@ -31,7 +31,7 @@ pub(super) fn prepare(
 }
 
 /// Drops each file of the jobs that ask for it from the page cache, written back before. Advice, as
-/// `posix_fadvise(2)` has it: pages that somebody maps stay, and on tmpfs all do; the result says
+/// `posix_fadvise(2)` has it: pages that someone maps stay, and on tmpfs all do; the result says
 /// what was there.
 ///
 /// # Errors

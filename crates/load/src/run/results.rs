@@ -25,7 +25,7 @@ pub(super) struct JobParts<'a> {
     pub(super) first: &'a FirstDone,
     /// Whether a worker returned without an outcome.
     pub(super) lost: bool,
-    /// Whether no other job ran beside it, so that what the process used was used for it.
+    /// Whether no other job ran at the same time, so that what the process used was used for it.
     pub(super) alone: bool,
 }
 
@@ -115,7 +115,7 @@ fn never_started(outcomes: &[Outcome]) -> Option<NeverStarted> {
     })
 }
 
-/// What is told of the CPU time: all of it from its own threads, or the process', or a part.
+/// What is reported of the CPU time: all of it from its own threads, or the process', or a part.
 fn whose(own: Usage, whole: bool, process: Option<Usage>) -> (Usage, CpuScope) {
     match (whole, process) {
         (true, _) => (own, CpuScope::AllThreads),

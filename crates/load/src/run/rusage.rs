@@ -92,7 +92,7 @@ const PER_THREAD: i32 = 4;
 fn thread_clock(thread: i32, kind: i32) -> Option<f64> {
     let clock = (!thread << 3) | PER_THREAD | kind;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the kernel to write one timespec; a clock that does not
+    // SAFETY: `time` is valid memory for the kernel to write one timespec; a clock that does not
     // exist is an error and nothing else.
     let answer = unsafe { libc::clock_gettime(clock, &raw mut time) };
     #[expect(clippy::cast_precision_loss, reason = "seconds and nanoseconds are small")]
@@ -103,7 +103,7 @@ fn thread_clock(thread: i32, kind: i32) -> Option<f64> {
 fn read(who: libc::c_int) -> Usage {
     // SAFETY: rusage is plain integers, for which all zeroes is a value.
     let mut raw: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `raw` is a valid place for the kernel to write one rusage.
+    // SAFETY: `raw` is valid memory for the kernel to write one rusage.
     let answer = unsafe { libc::getrusage(who, &raw mut raw) };
     if answer != 0 {
         // Both values of `who` exist since Linux 2.6.26; with EFAULT excluded nothing can fail.

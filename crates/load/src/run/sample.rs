@@ -119,7 +119,7 @@ impl Sampler {
     /// Reads all pages and adds a point to each job's series: bytes, I/Os and latencies of what
     /// completed since the last one, and of nothing else, whatever workers do at the same time.
     /// I/Os are counted by their latencies, so that a point's rate and percentiles are of the same
-    /// I/Os. The last point may be shorter. A job that has converged is told to end.
+    /// I/Os. The last point may be shorter. A job that has converged is stopped.
     pub(super) fn sample(
         &mut self,
         live: &[Live],
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(max.collect::<Vec<_>>(), [1, 1, 900, 1, 1]);
         let p50 = series.iter().map(|point| millis(point.p50_ns.unwrap()));
         assert_eq!(p50.collect::<Vec<_>>(), [1, 1, 1, 1, 1], "the first and the last have it too");
-        // Of 101 and of 500 no 99th percentile is told.
+        // Of 101 and of 500 no 99th percentile is reported.
         let p99 = series.iter().map(|point| point.p99_ns.is_some());
         assert_eq!(p99.collect::<Vec<_>>(), [true, true, false, true, false]);
         assert_eq!(ticks.map(|tick| tick.p99_ns.is_some()), [true, true, false, true, false]);

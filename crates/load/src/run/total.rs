@@ -10,7 +10,7 @@ use gpuio_units::human_ns;
 use super::results::per_second;
 use super::rusage::Usage;
 
-/// What is known of a group beside the results of its jobs.
+/// What is known of a group in addition to the results of its jobs.
 pub(super) struct GroupParts<'a> {
     pub(super) jobs: &'a [JobPlan],
     /// The common start on the run's clock.

@@ -194,7 +194,7 @@ fn a_job_that_only_writes_is_not_told_of_reads() {
     assert!(mixed.iter().any(|one| matches!(one, WarningKind::DataSetFitsMemory { .. })));
 }
 
-/// What lies in holes is no cache's doing, and is told for itself.
+/// What lies in holes is no cache's doing, and is reported separately.
 #[test]
 fn holes_are_told_and_not_taken_for_a_cache() {
     let job = job("rw=randread");

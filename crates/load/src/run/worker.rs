@@ -82,7 +82,7 @@ pub(super) struct Outcome {
     pub(super) never_started: Option<NeverStarted>,
     /// The file leg as counted when the clock stopped.
     pub(super) file_leg: FileLegCounters,
-    /// The legs by way of another GPU, at the same moment.
+    /// The legs through another GPU, at the same moment.
     pub(super) via: Option<ViaResult>,
     /// Number within the job.
     pub(super) thread: u32,
@@ -147,7 +147,7 @@ fn file_leg(counters: &LegCounters) -> FileLegCounters {
     }
 }
 
-/// A reading of the counters of the legs by way of another GPU.
+/// A reading of the counters of the legs through another GPU.
 fn via(job: &JobPlan, segments: &RouteCounters) -> Option<ViaResult> {
     let via = job.via.as_ref()?;
     let bytes = |segments: &path::SegmentCounters| SegmentBytes {

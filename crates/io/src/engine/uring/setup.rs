@@ -13,7 +13,7 @@ const MOST_ENTRIES: u32 = 32_768;
 /// Most pieces of one region: 1 TiB, and as many buffers as a kernel before 5.13 registers.
 const MOST_PIECES: usize = 1024;
 
-/// The ways to make a ring, best first.
+/// Ring configurations, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Setup {
     /// `SINGLE_ISSUER | DEFER_TASKRUN`, 6.1.

@@ -17,7 +17,7 @@ pub(super) struct Batch {
     parts: Vec<Part>,
     /// Lowest and highest slot.
     bounds: (u32, u32),
-    /// Whether all go the same way and fill their slots.
+    /// Whether all have the same direction and fill their slots.
     even: bool,
     stride: usize,
 }

@@ -1,7 +1,7 @@
-//! Places of slots in the destination when blocks shall not lie there as they lie in the ring.
+//! Positions of slots in the destination where blocks must not be contiguous as in the ring.
 
-/// A permutation of `slots` positions in which, from three slots on, no slot's place follows that
-/// of the slot before it: steps of about the golden section, which keep neighbours far apart.
+/// A permutation of `slots` positions in which, from three slots on, no slot's position follows
+/// that of the slot before it: steps of about the golden section, which keep neighbours far apart.
 pub(super) fn positions(slots: u32) -> Vec<u32> {
     let total = u64::from(slots.max(1));
     // 0.618 of all, then the next without a common divisor: multiples of such a step meet every

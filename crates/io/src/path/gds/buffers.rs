@@ -1,4 +1,4 @@
-//! The two ends of the paths of cuFile: registered files, and GPU memory that the slots share.
+//! What cuFile's paths work on: registered files, and GPU memory that the slots share.
 
 use std::os::fd::BorrowedFd;
 
@@ -42,7 +42,7 @@ pub(in crate::path) fn fault(error: IoError) -> Fault {
     }
 }
 
-/// The way of a request's bytes.
+/// The direction of a request's bytes.
 pub(in crate::path) fn way(op: Op) -> Way {
     match op {
         Op::Read => Way::Read,
@@ -76,7 +76,7 @@ fn handle(path: &'static str, driver: &Driver, file: &EngineFile) -> Result<Hand
     Handle::register(driver, fd, &name).map_err(|error| setup(path, error.to_string()))
 }
 
-/// What stands in the record in an engine's place.
+/// What the record shows instead of an engine.
 fn actual_engine(driver: &Driver) -> String {
     let facts = driver.facts();
     let version = match facts.version {

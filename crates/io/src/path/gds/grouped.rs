@@ -16,26 +16,26 @@ pub(in crate::path) struct Queue {
     /// Slots that wait to be put in flight, oldest first.
     pub(in crate::path) open: Vec<u32>,
     pub(in crate::path) stall: StallTimer,
-    /// What broke outside [`Path::advance`], for it to tell.
+    /// A failure outside [`Path::advance`], which returns it.
     pub(in crate::path) broken: Option<PathError>,
-    /// The library may write to the memory and nothing tells until when.
+    /// The library may still write to the memory, and nothing reports until when.
     pub(in crate::path) stuck: bool,
     /// Slots at which a group is put in flight.
     full: usize,
     path: &'static str,
 }
 
-/// Puts groups of I/Os in flight, and sees them end. Dropped before the queue's ends.
+/// Submits groups of I/Os and collects their completions. Dropped before the queue's buffers.
 pub(in crate::path) trait Groups {
-    /// Puts the oldest slots that wait in flight, at most a full group of them. False if there is
-    /// no space for a group.
+    /// Submits the oldest waiting slots, at most a full group. False if there is no space for a
+    /// group.
     fn submit(&mut self, queue: &mut Queue, clock: &Clock) -> bool;
 
     /// Whether none is in flight.
     fn is_idle(&self) -> bool;
 
-    /// Takes what has ended. With `wait`, until something has, or until it is time to ask how long
-    /// nothing has.
+    /// Collects completions. With `wait`, waits for one, or until the stall timeout must be
+    /// checked.
     fn look(&mut self, queue: &mut Queue, clock: &Clock, wait: bool);
 
     /// Before idle slots are filled or looked at, outside the clock.
@@ -54,10 +54,10 @@ struct Parts<G> {
 }
 
 /// Its parts are dropped once the library is done with them, and else left where they are: memory
-/// that it may still write must not become somebody else's.
+/// that it may still write must not be reused.
 struct Grouped<G: Groups>(ManuallyDrop<Parts<G>>);
 
-/// The path of these groups over these ends, at most `full` slots in each.
+/// The path of these groups over these buffers, at most `full` slots in each.
 pub(in crate::path) fn assemble<G: Groups + 'static>(
     path: &'static str,
     config: &PathConfig,

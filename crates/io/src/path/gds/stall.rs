@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::clock::{Clock, Nanos};
 use crate::path::PathError;
 
-/// Sleep of a wait without an end: short beside the limit, long beside any I/O.
+/// Sleep of a wait without a timeout: short compared with the limit, long compared with any I/O.
 const SLICE: Duration = Duration::from_millis(500);
 
 /// The time since the library last said something.

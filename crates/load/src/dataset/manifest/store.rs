@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Entry, FILE_NAME, ManifestError};
 
-/// Beside the list; held while it is changed.
+/// In the directory of the list; held while it is changed.
 const LOCK_NAME: &str = ".gpuio-files.lock";
 const FORMAT: u32 = 2;
 /// Lists without times of birth and of the inode's change.
@@ -57,14 +57,14 @@ impl List {
         self.files.iter_mut().find(|entry| entry.name == name)
     }
 
-    /// Whether what the list says of the file that was found may be believed.
+    /// Whether what the list says of the file that was found may be trusted.
     pub(super) fn may_vouch(&self, found: &Stamp) -> bool {
         found.kind.is_file() && self.file.as_ref().is_some_and(|(_, owner)| owner.may_vouch(found))
     }
 }
 
 impl Owner {
-    /// Whether whoever could write the list could write the file too.
+    /// Whether every user who could write the list could write the file too.
     fn may_vouch(self, found: &Stamp) -> bool {
         const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
         let me = rustix::process::geteuid().as_raw();
@@ -73,8 +73,8 @@ impl Owner {
     }
 }
 
-/// Opens a file of ours beside the data, not through a link. `O_NONBLOCK`: opening a pipe of that
-/// name must not wait for the other end.
+/// Opens a file of ours in the directory of the data, not through a link. `O_NONBLOCK`: opening a
+/// pipe of that name must not wait for the other end.
 fn open(dir: &Directory, name: &str, flags: OFlags) -> Result<File, Errno> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
@@ -84,7 +84,7 @@ fn open(dir: &Directory, name: &str, flags: OFlags) -> Result<File, Errno> {
 /// Reads the list of a directory; `None` where there is none.
 ///
 /// On a file system that can't exchange names the list has none for a moment while it is replaced:
-/// as long as somebody has the lock it is looked for again.
+/// as long as another process holds the lock it is looked for again.
 pub(super) fn read(dir: &Directory) -> Result<Option<List>, ManifestError> {
     for _ in 0..LOCK_TRIES {
         let changes = is_locked(dir);
@@ -97,7 +97,7 @@ pub(super) fn read(dir: &Directory) -> Result<Option<List>, ManifestError> {
     Ok(None)
 }
 
-/// Whether somebody has the lock now.
+/// Whether another process holds the lock now.
 fn is_locked(dir: &Directory) -> bool {
     let Ok(file) = open(dir, LOCK_NAME, OFlags::RDONLY) else { return false };
     let is_file = file.metadata().is_ok_and(|found| found.is_file());
@@ -159,7 +159,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
 }
 
 /// Reads, changes and replaces the list under its lock. An error of `act` leaves it as it was, and
-/// a file that somebody put in its place at the same time stays.
+/// a file that someone put in its place at the same time stays.
 pub(super) fn change(
     dir: &Directory,
     act: impl FnOnce(&mut List) -> Result<(), ManifestError>,
@@ -199,7 +199,7 @@ pub fn print(files: &[Entry]) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Puts a list in the place of the one that was read. It is whole before it has the name.
+/// Replaces the list that was read. It is whole before it has the name.
 fn replace(
     place: &Place,
     files: &[Entry],
@@ -248,8 +248,8 @@ impl Lock {
         Err(ManifestError::Busy { path, seconds: waited.as_secs() })
     }
 
-    /// Removes the lock file while the lock is held: whoever waits for it notices and makes anew.
-    /// Ours are empty; one with anything in it is somebody else's and stays.
+    /// Removes the lock file while the lock is held: a process that waits for it notices and makes
+    /// anew. Ours are empty; one with anything in it is another owner's and stays.
     fn remove(self, place: &Place) {
         if self.file.metadata().is_ok_and(|found| found.len() == 0 && found.nlink() == 1)
             && let Ok(identity) = Identity::of(&self.file)

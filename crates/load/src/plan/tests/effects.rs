@@ -269,7 +269,7 @@ fn fios_keys_in_fios_jobs_are_noted() {
     assert!(flag.starts_with("job 'a', rwmixread=30 (--rwmixread): it has no effect"), "{flag}");
 }
 
-/// gdsio's running time starts over: nobody requested that, so nobody is told that it does not.
+/// gdsio's running time starts over: that was not requested, so nobody is told that it does not.
 #[test]
 fn what_a_dialect_implies_is_not_judged() {
     assert_eq!(said("[a]\nxfer_type=1\nrw=write\nsize=1g\nruntime=5\nio_size=1m\n"), "planned");

@@ -31,7 +31,7 @@ impl TargetLookup for Room {
 /// or whose path is left to gpuio, counts as one that uses all.
 ///
 /// # Errors
-/// The first value without effect, with the place that requested it.
+/// The first value without effect, with the source that requested it.
 pub fn none_uses(jobs: &[JobSpec]) -> Result<(), PlanError> {
     let mut planned = Vec::new();
     for (at, job) in jobs.iter().enumerate() {

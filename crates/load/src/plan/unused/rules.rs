@@ -235,7 +235,7 @@ fn gpu(s: &KeyContext<'_>) -> Option<String> {
     )
 }
 
-/// Beside a list of CPUs a node is in effect only where it says the same.
+/// With a list of CPUs a node is in effect only where it says the same.
 fn numa(s: &KeyContext<'_>) -> Option<String> {
     let (node, cpus) = (s.requested.numa?, s.requested.cpus.as_ref()?);
     let known = s.nodes.iter().find(|known| known.node == node);
@@ -249,7 +249,7 @@ fn numa(s: &KeyContext<'_>) -> Option<String> {
     )
 }
 
-/// More than one I/O in flight, where each call blocks and nothing else is in flight beside it.
+/// More than one I/O in flight, where each call blocks and nothing else is in flight.
 fn depth(s: &KeyContext<'_>) -> Option<String> {
     let row = engine::find(&s.plan.engine.actual);
     let asynchronous = s.path.uses_engine() && row.is_some_and(|row| row.asynchronous);

@@ -1,6 +1,6 @@
-//! Jobs beside a computation that keeps their GPUs busy.
+//! Jobs that run while a computation keeps their GPUs busy.
 //!
-//! A group with one runs twice: first as it is, then with the computation beside it, and what
+//! A group with one runs twice: first as it is, then with the concurrent computation, and what
 //! stands in the record is the second time. The computation is measured alone too, on the same
 //! launches: from when the workers are ready until the clock starts, and after it has stopped.
 
@@ -33,12 +33,12 @@ const LINGERS: Duration = Duration::from_millis(20);
 /// How often a wait looks whether it is to end early.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether the group has a computation beside it; then all of its jobs have.
+/// Whether the group has a concurrent computation; then all of its jobs have.
 pub(super) fn is_wanted(jobs: &[JobPlan]) -> bool {
     jobs.iter().any(|job| job.beside.is_some())
 }
 
-/// Refuses GPUs that can't run the computation that is to be beside their jobs.
+/// Refuses GPUs that can't run the computation that is to be concurrent.
 pub(super) fn try_out(jobs: &[JobPlan], contexts: &BTreeMap<u32, Context>) -> Result<(), RunError> {
     for job in jobs {
         let Some(beside) = job.beside else { continue };
@@ -79,7 +79,7 @@ pub(super) fn alone(
     Ok(go_on.then_some(first.jobs))
 }
 
-/// What a group is to have beside it, and what its jobs came to without.
+/// The computation that a group runs with, and what its jobs came to without.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Computation<'a> {
     pub(super) alone: &'a [JobResult],

@@ -1,4 +1,4 @@
-//! What a job and the computation beside it cost each other. Pure.
+//! What a job and the concurrent computation cost each other. Pure.
 
 use gpuio_record::{
     BesideGpu, BesideResult, EndedHow, Gpu, JobAlone, JobPlan, JobResult, TimeSpan,

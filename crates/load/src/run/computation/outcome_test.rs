@@ -127,7 +127,7 @@ fn too_little_is_unknown_with_its_reason() {
     let warmer = why(|is, _| is.cache.resident_before = Some(1.0));
     assert!(warmer.contains("50 % of its files in the page cache"), "{warmer}");
     assert!(warmer.contains("--pre-read or --invalidate"), "{warmer}");
-    // Nobody can say how the files were cached: that is no difference.
+    // It is not known how the files were cached: that is no difference.
     assert_eq!(why(|_, alone| alone.cache.resident_before = None), "");
 }
 

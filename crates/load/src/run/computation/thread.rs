@@ -51,8 +51,8 @@ pub(super) struct Computing {
 }
 
 impl Computing {
-    /// Starts the thread and returns when the GPU is busy, or the thread has failed, which is told
-    /// by [`Computing::end`].
+    /// Starts the thread and returns when the GPU is busy, or the thread has failed, which is
+    /// reported by [`Computing::end`].
     pub(super) fn begin(context: &Context, plan: BesidePlan, clock: Clock) -> Computing {
         let stop = Arc::new(AtomicBool::new(false));
         let (say, hear) = channel();
@@ -202,9 +202,9 @@ impl Batches {
         Ok(Batches { events, put: 0, taken: 0, end: 0.0 })
     }
 
-    /// Finds where the GPU's clock stands beside the run's: at an event in the empty stream, known
-    /// within half of the time that it takes to see it. They part by some microseconds in a second
-    /// at most, which moves a span and changes no rate.
+    /// Finds the offset between the GPU's clock and the run's: at an event in the empty stream,
+    /// known within half of the time that it takes to see it. They part by some microseconds in a
+    /// second at most, which moves a span and changes no rate.
     #[expect(clippy::cast_precision_loss, reason = "exact below 104 days")]
     fn origin(&mut self, busy: &Busy, clock: Clock) -> Result<(), GpuError> {
         let before = clock.now();
